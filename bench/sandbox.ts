@@ -1,0 +1,112 @@
+/**
+ * Measures what the sandbox costs: a warm call and a cold one beside the function itself.
+ *
+ * @module
+ */
+
+import protectedPaths from "../config/protected-paths.json" with { type: "json" };
+import { Sandbox, SANDBOX_LIMITS } from "../src/sandbox/sandbox.ts";
+import { median } from "./measure.ts";
+
+const WARM_RUNS = 500;
+const LARGE_RUNS = 30;
+const COLD_RUNS = 11;
+
+const MODULE = `
+export async function read(args: { path: string }): Promise<string> {
+  return await Deno.readTextFile(args.path);
+}
+export function readSync(args: { path: string }): string {
+  return Deno.readTextFileSync(args.path);
+}`;
+
+/** Medians in milliseconds (memory in megabytes), and how many runs each stands for. */
+export interface SandboxFigures {
+  readonly runs: { readonly warm: number; readonly large: number; readonly cold: number };
+  readonly direct_ms: number;
+  readonly warm_ms: number;
+  readonly warm_sync_ms: number;
+  readonly warm_over_direct_ms: number;
+  readonly cold_start_and_call_ms: number;
+  readonly direct_1mb_ms: number;
+  readonly warm_1mb_ms: number;
+  readonly child_rss_mb: number;
+}
+
+/** Runs the measurements in a temporary workspace. */
+export async function benchSandbox(): Promise<SandboxFigures> {
+  const root = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-bench-" }));
+  try {
+    return await measure(root);
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
+}
+
+async function measure(root: string): Promise<SandboxFigures> {
+  const ws = `${root}/ws`;
+  await Deno.mkdir(ws);
+  await Deno.mkdir(`${root}/home`, { mode: 0o700 });
+  await Deno.writeTextFile(`${ws}/small.txt`, "a small file\n".repeat(20));
+  await Deno.writeTextFile(`${ws}/large.txt`, "x".repeat(1 << 20));
+  const start = () =>
+    Sandbox.start({
+      name: "bench",
+      code: new TextEncoder().encode(MODULE),
+      workspace: ws,
+      read: [ws],
+      write: [],
+      protection: { ...protectedPaths, paths: [], granted: [] },
+      home: `${root}/home`,
+      limits: SANDBOX_LIMITS,
+      onLog: () => {},
+    });
+  const signal = new AbortController().signal;
+  const cold = await typical(COLD_RUNS, async () => {
+    const sandbox = await start();
+    await sandbox.call({ fn: "read", arguments: { path: "small.txt" }, signal });
+    return () => sandbox[Symbol.asyncDispose]();
+  });
+  await using sandbox = await start();
+  const call = (fn: string, path: string) => () =>
+    sandbox.call({ fn, arguments: { path }, signal }).then(() => undefined);
+  const read = (path: string) => () => Deno.readTextFile(`${ws}/${path}`).then(() => undefined);
+  const direct = await typical(WARM_RUNS, read("small.txt"));
+  const warm = await typical(WARM_RUNS, call("read", "small.txt"));
+  return {
+    runs: { warm: WARM_RUNS, large: LARGE_RUNS, cold: COLD_RUNS },
+    direct_ms: direct,
+    warm_ms: warm,
+    warm_sync_ms: await typical(WARM_RUNS, call("readSync", "small.txt")),
+    warm_over_direct_ms: warm - direct,
+    cold_start_and_call_ms: cold,
+    direct_1mb_ms: await typical(LARGE_RUNS, read("large.txt")),
+    warm_1mb_ms: await typical(LARGE_RUNS, call("read", "large.txt")),
+    child_rss_mb: sandbox.rss() / 1024 / 1024,
+  };
+}
+
+/** Gives the median time of a step; what the step gives back is run outside the measurement. */
+async function typical(
+  runs: number,
+  step: () => Promise<(() => Promise<void>) | undefined | void>,
+): Promise<number> {
+  const times: number[] = [];
+  for (let run = 0; run < runs; run++) {
+    const start = performance.now();
+    const after = await step();
+    times.push(performance.now() - start);
+    await after?.();
+  }
+  return median(times);
+}
+
+if (import.meta.main) {
+  const figures = await benchSandbox();
+  console.log(JSON.stringify({ bench: "sandbox", deno: Deno.version.deno, ...figures }));
+  const { runs, ...medians } = figures;
+  console.log(`\nmedians of ${runs.warm} warm, ${runs.large} large and ${runs.cold} cold runs`);
+  for (const [name, value] of Object.entries(medians)) {
+    console.log(`${name.padEnd(24)} ${value.toFixed(3).padStart(10)}`);
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Failures in words that a model can act on.
+ *
+ * @module
+ */
+
+import type { Host } from "./call.ts";
+
+export const NOT_TEXT = "it is not UTF-8 text; read_media_file reads any file";
+export const NO_FOLDER = "its folder does not exist; make it with create_directory";
+const REASONS: Readonly<Record<string, string>> = {
+  NotFound: "no such file or folder",
+  IsADirectory: "it is a folder",
+  NotADirectory: "it, or a part of its path, is not a folder",
+  PermissionDenied: "the system denies access",
+  FilesystemLoop: "its links go round in a circle",
+  ENAMETOOLONG: "its name is too long",
+};
+
+export function cannot(doing: string, path: string): string {
+  return `Cannot ${doing} ${quoted(path)}`;
+}
+
+export function quoted(path: string): string {
+  return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
+}
+
+export function fail(what: string, why: string, cause?: unknown): Error {
+  return new Error(`${what}: ${why}`, { cause });
+}
+
+/** Waits for `work` and puts a refusal by the system into words; other errors pass unchanged. */
+export async function tried<T>(what: string, work: Promise<T>, reasons = REASONS): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    const { name, code }: { name?: unknown; code?: unknown } = Object(error);
+    // A refusal by the sandbox has a code of its own; those of the system are like ENOENT.
+    if (code !== undefined && !/^E[A-Z]+$/.test(String(code))) throw error;
+    const known = { ...REASONS, ...reasons };
+    const why = known[String(code)] ?? known[String(name)];
+    throw why === undefined ? error : fail(what, why, error);
+  }
+}
+
+export function absent(error: unknown): undefined {
+  if (!(error instanceof Deno.errors.NotFound)) throw error;
+}
+
+/** Tells now and then that work goes on, and stops it when the call was cancelled. */
+export function step({ signal, progress }: Host, seen: number): void {
+  signal?.throwIfAborted();
+  if (seen % 1_000 === 999) progress?.({ progress: seen, message: `${seen + 1} entries seen` });
+}

@@ -1,0 +1,227 @@
+/**
+ * The built-in module `filesystem`: reads, edits, lists, finds and moves files of the workspace.
+ *
+ * @module
+ */
+
+import type { Args, Host } from "./call.ts";
+import { amend, type Draft, linesOf, rowsOf, track, unified, withEndings } from "./editing.ts";
+import { absent, cannot, fail, NO_FOLDER, NOT_TEXT, quoted, step, tried } from "./failure.ts";
+import { decode, edge, MAX_BYTES, PROBE, readBytes, readText, regular, slice } from "./reading.ts";
+import {
+  capped,
+  entriesOf,
+  glob,
+  join,
+  MAX_COUNTED,
+  MAX_ENTRIES,
+  noted,
+  shown,
+  shownEntry,
+  sized,
+  walk,
+} from "./walking.ts";
+import { alone, replace, target } from "./writing.ts";
+
+export { __meta__ } from "./meta.ts";
+
+/** Reads a text file, or its first or last lines. */
+export async function read_file({ path, head, tail }: Args) {
+  const what = cannot("read", path);
+  if (head === undefined && tail === undefined) return await readText(what, path);
+  if (head !== undefined && tail !== undefined) throw fail(what, "give head or tail, not both");
+  await regular(what, path);
+  const file = await tried(what, Deno.open(path));
+  try {
+    if ((await slice(file, { at: 0, length: PROBE })).includes(0)) throw fail(what, NOT_TEXT);
+    return decode(what, await edge(what, file, { head, tail })).replace(/\r?\n$/, "");
+  } finally {
+    file.close();
+  }
+}
+
+export { read_file as read_text_file };
+
+const MIME = "png=image/png jpg=image/jpeg jpeg=image/jpeg gif=image/gif webp=image/webp " +
+  "bmp=image/bmp svg=image/svg+xml avif=image/avif mp3=audio/mpeg wav=audio/wav ogg=audio/ogg " +
+  "flac=audio/flac m4a=audio/mp4 pdf=application/pdf mp4=video/mp4 webm=video/webm";
+
+/** Reads a file as base64: an image, a sound, or else an embedded resource. */
+export async function read_media_file({ path }: Args) {
+  const blob = (await readBytes(cannot("read", path), path)).toBase64();
+  const extension = /\.(\w+)$/.exec(path)?.[1] ?? "-";
+  const mimeType = new RegExp(`\\b${extension}=(\\S+)`, "i").exec(MIME)?.[1] ??
+    "application/octet-stream";
+  const type = mimeType.slice(0, 5);
+  if (type === "image" || type === "audio") return { content: [{ type, data: blob, mimeType }] };
+  const uri = `file://${(await Deno.realPath(path)).split("/").map(encodeURIComponent).join("/")}`;
+  return { content: [{ type: "resource", resource: { uri, mimeType, blob } }] };
+}
+
+/** Reads text files one after the other; a failure stands where the text would. */
+export async function read_multiple_files({ paths }: Args, host: Host) {
+  const parts: string[] = [];
+  let limit = MAX_BYTES;
+  for (const path of paths) {
+    step(host, parts.length);
+    try {
+      const text = await readText(cannot("read", path), path, limit);
+      limit -= text.length;
+      parts.push(`${path}:\n${text}\n`);
+    } catch (error) {
+      parts.push(`${path}: Error - ${error instanceof Error ? error.message : error}`);
+    }
+  }
+  return parts.join("\n---\n");
+}
+
+/** Lists a folder. */
+export async function list_directory({ path }: Args) {
+  return capped((await entriesOf(path)).map(shownEntry)).join("\n") || "The folder is empty";
+}
+
+/** Lists a folder with the size of each file. */
+export async function list_directory_with_sizes({ path, sortBy }: Args, host: Host) {
+  const rows: { readonly text: string; readonly size: number }[] = [];
+  let [files, folders, sum] = [0, 0, 0];
+  for (const entry of await entriesOf(path)) {
+    step(host, rows.length);
+    // A file that is gone by now, or that may not be looked at, has no size.
+    const stat = entry.isFile && await Deno.lstat(join(path, entry.name)).catch(() => undefined);
+    const size = stat ? stat.size : 0;
+    rows.push({ text: shownEntry(entry) + (stat ? ` ${sized(size)}` : ""), size });
+    if (entry.isDirectory) folders++;
+    else files++;
+    sum += size;
+  }
+  if (sortBy === "size") rows.sort((a, b) => b.size - a.size);
+  const total = `\nTotal: ${files} files, ${folders} directories\nCombined size: ${sized(sum)}`;
+  return [...capped(rows.map(({ text }) => text)), total].join("\n");
+}
+
+/** Shows all below a folder as JSON, the upper levels first where there is too much. */
+export async function directory_tree({ path, excludePatterns = [] }: Args, host: Host) {
+  const tree: object[] = [];
+  const folders = new Map([["", tree]]);
+  let count = 0;
+  const closed = await walk(path, { excludePatterns, host }, (found, entry) => {
+    if (++count > MAX_ENTRIES) return count < MAX_COUNTED;
+    const { name, isDirectory, isSymlink } = entry;
+    const type = isSymlink ? "link" : isDirectory ? "directory" : "file";
+    const children: object[] | undefined = isDirectory ? [] : undefined;
+    folders.get(found.slice(0, -name.length - 1))?.push({ name, type, children });
+    if (children !== undefined) folders.set(found, children);
+    return true;
+  });
+  const [json = "", ...more] = noted([JSON.stringify(tree)], count - MAX_ENTRIES, closed);
+  if (more.length === 0) return json;
+  // In a block of its own, so that the first stays JSON.
+  return { content: [{ type: "text", text: json }, { type: "text", text: more.join("\n") }] };
+}
+
+/** Finds files and folders by a glob over their paths below a folder. */
+export async function search_files({ path, pattern, excludePatterns = [] }: Args, host: Host) {
+  const fits = glob(pattern);
+  const rows: string[] = [];
+  let count = 0;
+  const closed = await walk(path, { excludePatterns, host }, (found) => {
+    if (fits(found) && ++count <= MAX_ENTRIES) rows.push(shown(join(path, found)));
+    return true;
+  });
+  const deeper = pattern.includes("**") ? "" : `; try **/${pattern}`;
+  if (count === 0) rows.push(`No matches found${deeper}`);
+  return noted(rows, count - MAX_ENTRIES, closed).join("\n");
+}
+
+/** Tells what the file system knows of a file, a folder or a link. */
+export async function get_file_info({ path }: Args) {
+  const stat = await tried(cannot("look at", path), Deno.lstat(path));
+  return {
+    type: stat.isSymlink ? "link" : stat.isDirectory ? "directory" : stat.isFile ? "file" : "other",
+    size: stat.size,
+    created: stat.birthtime?.toISOString(),
+    modified: stat.mtime?.toISOString(),
+    accessed: stat.atime?.toISOString(),
+    permissions: stat.mode === null ? undefined : (stat.mode & 0o777).toString(8).padStart(3, "0"),
+  };
+}
+
+/** Names the workspace. */
+export function list_allowed_directories(_args: Args, host: Host) {
+  return `Allowed directories:\n${host.workspace}`;
+}
+
+/** Creates a file, or replaces all of it in one step. */
+export async function write_file({ path, content }: Args, host: Host) {
+  const what = cannot("write", path);
+  const file = await target(what, path);
+  return await alone(file.path, async () => {
+    host.signal?.throwIfAborted();
+    const bytes = await replace(what, file, content);
+    return `Wrote ${bytes} bytes to ${path} (${file.exists ? "replaced" : "new file"})`;
+  });
+}
+
+/** Replaces parts of a text file, all edits or none, and gives the diff. */
+export async function edit_file({ path, edits, dryRun }: Args, host: Host) {
+  const what = cannot("edit", path);
+  const file = await target(what, path);
+  return await alone(file.path, async () => {
+    const raw = await readText(what, file.path);
+    const before = linesOf(raw.replaceAll("\r\n", "\n"));
+    let draft: Draft = { lines: before, origins: before.map((_, index) => index) };
+    for (const [index, edit] of edits.entries()) {
+      const which = edits.length === 1 ? what : `${what}: edit ${index + 1} of ${edits.length}`;
+      draft = track(draft, amend(which, draft.lines.join(""), edit));
+    }
+    host.signal?.throwIfAborted();
+    const diff = unified(rowsOf(before, draft));
+    if (diff.length === 0) return `No change: ${path} has this text already`;
+    if (!dryRun) await replace(what, file, withEndings(raw, draft));
+    return capped([`--- ${path}`, `+++ ${path}`, ...diff]).join("\n");
+  });
+}
+
+/** Creates a folder and its parents. */
+export async function create_directory({ path }: Args) {
+  const reasons = { AlreadyExists: "it exists and is not a folder" };
+  await tried(cannot("create", path), Deno.mkdir(path, { recursive: true }), reasons);
+  return `The folder ${path} is there`;
+}
+
+/** Moves or renames a file or folder to a path that is free. */
+export async function move_file({ source, destination }: Args) {
+  const what = `${cannot("move", source)} to ${quoted(destination)}`;
+  await tried(what, Deno.lstat(source));
+  if (await tried(what, Deno.lstat(destination).catch(absent))) {
+    throw fail(what, "the destination exists already");
+  }
+  const reasons = { NotFound: NO_FOLDER, EINVAL: "a folder cannot move into itself" };
+  await tried(what, Deno.rename(source, destination), reasons);
+  return `Moved ${source} to ${destination}`;
+}
+
+/** Removes a file, or a link but not what it leads to. */
+export async function remove_file({ path }: Args) {
+  const what = cannot("remove", path);
+  const { isDirectory } = await tried(what, Deno.lstat(path));
+  if (isDirectory) throw fail(what, "it is a folder; use remove_directory");
+  await tried(what, Deno.remove(path));
+  return `Removed ${path}`;
+}
+
+/** Removes a folder: an empty one, or all of it. */
+export async function remove_directory({ path, recursive = false }: Args, host: Host) {
+  const what = cannot("remove", path);
+  // With a slash or a dot at its end, the path of a link would mean the folder behind it.
+  const bare = path.replace(/(?<=[^/])(\/\.?)+$/, "");
+  const { isDirectory } = await tried(what, Deno.lstat(bare));
+  if (!isDirectory) throw fail(what, "it is not a folder; use remove_file");
+  const [real, root] = [await Deno.realPath(bare), await Deno.realPath(host.workspace)];
+  if (`${root}/`.startsWith(`${real}/`)) throw fail(what, "it holds the workspace");
+  if (!recursive && (await entriesOf(real)).length > 0) {
+    throw fail(what, "it is not empty; set recursive to delete all of it");
+  }
+  await tried(what, Deno.remove(real, { recursive }));
+  return `Removed ${path}`;
+}

@@ -1,0 +1,138 @@
+/**
+ * Goes through folders, and matches names with patterns.
+ *
+ * @module
+ */
+
+import type { Host } from "./call.ts";
+import { cannot, fail, quoted, step, tried } from "./failure.ts";
+
+export const MAX_ENTRIES = 5_000;
+export const MAX_COUNTED = 100_000;
+const MAX_DEPTH = 100;
+
+type Test = (text: string) => boolean;
+
+export async function entriesOf(path: string) {
+  const entries = await tried(cannot("list", path), Array.fromAsync(Deno.readDir(path)));
+  return entries.sort((a, b) => a.name < b.name ? -1 : 1);
+}
+
+export function shownEntry({ name, isSymlink, isDirectory }: Deno.DirEntry): string {
+  return `[${isSymlink ? "LINK" : isDirectory ? "DIR" : "FILE"}] ${shown(name)}`;
+}
+
+/** Keeps a name on one line: with a line break in it, it could pass for two entries. */
+export function shown(name: string): string {
+  return name.replace(/[\p{Cc}\u2028\u2029]/gu, encodeURIComponent);
+}
+
+export function sized(bytes: number): string {
+  const power = Math.min(4, Math.floor(Math.log2(bytes || 1) / 10));
+  const unit = ["B", "KB", "MB", "GB", "TB"][power];
+  return `${power === 0 ? bytes : (bytes / 1024 ** power).toFixed(2)} ${unit}`;
+}
+
+export function capped(rows: readonly string[]): string[] {
+  return noted(rows.slice(0, MAX_ENTRIES), rows.length - MAX_ENTRIES);
+}
+
+export function noted(rows: string[], more: number, closed = 0): string[] {
+  if (more > 0) rows.push(`${more}${more < MAX_COUNTED - MAX_ENTRIES ? "" : "+"} more not shown`);
+  if (closed > 0) rows.push(`${closed} folders could not be opened`);
+  return rows;
+}
+
+export function join(folder: string, name: string): string {
+  if (folder === "." || folder === "") return name;
+  return folder.endsWith("/") ? folder + name : `${folder}/${name}`;
+}
+
+/**
+ * Visits all below a folder, level by level and never through a link, until `visit` gives false.
+ * Gives the number of folders that did not open or lie too deep.
+ */
+export async function walk(
+  root: string,
+  { excludePatterns, host }: { readonly host: Host; readonly excludePatterns: readonly string[] },
+  visit: (path: string, entry: Deno.DirEntry) => boolean,
+): Promise<number> {
+  const skip = excludePatterns.map((text) => glob(text.includes("*") ? text : `**/${text}`));
+  const folders = [""];
+  let [seen, closed] = [0, 0];
+  for (const folder of folders) {
+    const entries = await entriesOf(folder ? join(root, folder) : root).catch((error) => {
+      if (folder === "") throw error;
+      closed++;
+      return [];
+    });
+    for (const entry of entries) {
+      step(host, seen++);
+      const path = join(folder, entry.name);
+      if (skip.some((fits) => fits(path))) continue;
+      if (!visit(path, entry)) return closed;
+      if (!entry.isDirectory) continue;
+      if (path.split("/").length < MAX_DEPTH) folders.push(path);
+      else closed++;
+    }
+  }
+  return closed;
+}
+
+/** Compiles a glob to a test of a path; `a/**` is what lies below `a`, not `a` itself. */
+export function glob(pattern: string): Test {
+  const forms = braced(pattern).map((form) => {
+    const parts = form.split("/").filter((part) => part !== "" && part !== ".");
+    if (parts.at(-1) === "**") parts.push("*");
+    return parts.map((part) => part === "**" ? undefined : segment(part));
+  });
+  return (path) => {
+    const names = path.split("/");
+    return forms.some((form) => matches(form, names));
+  };
+}
+
+/** Writes out `{a,b}` as one pattern each. */
+function braced(pattern: string): string[] {
+  const forms = [pattern];
+  for (let at = 0; at < forms.length;) {
+    if (forms.length > 1_000) throw fail(`Cannot use ${quoted(pattern)}`, "it has too many braces");
+    const [all, choices] = /\{([^{},]*,[^{}]*)\}/.exec(forms[at] ?? "") ?? [];
+    const form = forms[at++];
+    if (form === undefined || all === undefined || choices === undefined) continue;
+    forms.splice(--at, 1, ...choices.split(",").map((one) => form.replace(all, () => one)));
+  }
+  return forms;
+}
+
+function segment(text: string): Test {
+  if (!/[*?]/.test(text)) return (name) => name === text;
+  const tests = Array.from(
+    text,
+    (sign): Test | undefined =>
+      sign === "*" ? undefined : (found) => sign === "?" || sign === found,
+  );
+  return (name) => matches(tests, [...name]);
+}
+
+/**
+ * Matches items with tests, where `undefined` stands for any run of items. Only the last run is
+ * ever made longer, so the time is at most the product of both lengths.
+ */
+export function matches(tests: readonly (Test | undefined)[], items: readonly string[]): boolean {
+  let [at, run, mark] = [0, -1, 0];
+  for (let item = 0; item < items.length;) {
+    const test = tests[at];
+    if (test?.(items[item] ?? "")) {
+      at++;
+      item++;
+    } else if (at < tests.length && test === undefined) {
+      run = at++;
+      mark = item;
+    } else if (run >= 0) {
+      at = run + 1;
+      item = ++mark;
+    } else return false;
+  }
+  return tests.slice(at).every((test) => test === undefined);
+}

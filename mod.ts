@@ -1,0 +1,116 @@
+/**
+ * PML: one MCP server between an AI client and every tool. This is its library face, and the
+ * command `pml`.
+ *
+ * @example
+ * ```ts
+ * import { openGateway } from "@casys/pml";
+ *
+ * await using gateway = await openGateway();
+ * const { content } = await gateway.callTool("filesystem:read_file", { path: "README.md" });
+ * console.log(content);
+ * ```
+ *
+ * @module
+ */
+
+import { main } from "./src/cli/cli.ts";
+import type { Config } from "./src/config/config.ts";
+import type { Progress, ToolResult } from "./src/core/call.ts";
+import type { JsonObject } from "./src/core/json.ts";
+import type { ToolDefinition } from "./src/core/tool.ts";
+import type { ToolId } from "./src/core/tool_id.ts";
+import type { SearchAnswer, SearchOptions } from "./src/search/search.ts";
+
+export type { ContentBlock, Progress, ToolResult, Verdict } from "./src/core/call.ts";
+export type { Audience, ErrorCode, PmlErrorOptions } from "./src/core/errors.ts";
+export { audienceOf, ERROR_CODES, PmlError } from "./src/core/errors.ts";
+export type { Json, JsonObject } from "./src/core/json.ts";
+export type { Pattern } from "./src/core/pattern.ts";
+export type { Permissions, ToolDefinition } from "./src/core/tool.ts";
+export { parseToolId, type ToolId } from "./src/core/tool_id.ts";
+export type { Config } from "./src/config/config.ts";
+export type { Grants, RegistryEntry } from "./src/config/file.ts";
+export type { Exposure, GatewayOptions, MetaTool } from "./src/config/gateway_options.ts";
+export type { LimitName, Limits } from "./src/config/limits.ts";
+export type { Channel } from "./src/config/person.ts";
+export type { RuleLine, Rules } from "./src/config/rules.ts";
+export type {
+  DenoDefinition,
+  HttpDefinition,
+  ServerDefinition,
+  StdioDefinition,
+} from "./src/config/servers.ts";
+export { inferCapabilityApprovalMode, type Judge } from "./src/permissions/rules.ts";
+export { getToolRouting, type ToolRouting } from "./src/router/routing.ts";
+export type { CatalogServer } from "./src/search/catalog.ts";
+export type { SearchAnswer, SearchHit, SearchOptions } from "./src/search/search.ts";
+
+/** How a gateway is opened. */
+export interface OpenOptions {
+  /** The folder whose workspace it serves; the current one unless told. */
+  readonly cwd?: string;
+  /** Whether changes of the configuration are followed. */
+  readonly watch?: boolean;
+}
+
+/** How a tool is called. */
+export interface CallOptions {
+  /** Ends the call when it aborts. */
+  readonly signal?: AbortSignal;
+  /** Is told how far the call has come. */
+  readonly onProgress?: (progress: Progress) => void;
+}
+
+/** A gateway inside this process: the same rules, questions and sandbox as for a client. */
+export interface OpenedGateway extends AsyncDisposable {
+  /**
+   * Runs a tool named `server:tool`. Where a person has to be asked it throws APPROVAL_REQUIRED,
+   * and the same call passes once after `pml approve`.
+   */
+  callTool(name: string, args?: JsonObject, options?: CallOptions): Promise<ToolResult>;
+  /** Finds tools by what they do. */
+  search(query: string | readonly string[], options?: SearchOptions): Promise<SearchAnswer>;
+  /** Gives every tool that no rule denies, each named `server:tool`. */
+  listTools(): Promise<readonly ToolDefinition[]>;
+  /** Gives the configuration that holds now. */
+  config(): Config;
+  /** Ends everything that the gateway started. */
+  close(): Promise<void>;
+}
+
+/** Opens a gateway on the workspace of a folder; throws CONFIG_INVALID where it cannot be used. */
+export async function openGateway(options: OpenOptions = {}): Promise<OpenedGateway> {
+  const [{ openApp }, { callForProgram }] = await Promise.all([
+    import("./src/app.ts"),
+    import("./src/cli/library.ts"),
+  ]);
+  const { cwd = Deno.cwd(), watch = false } = options;
+  const app = await openApp({ cwd });
+  if (watch) app.watch();
+  const { problem } = app.config();
+  const close = async () => await app[Symbol.asyncDispose]();
+  if (problem !== undefined) {
+    await close();
+    throw problem;
+  }
+  const allowed = (id: ToolId) => app.judge(id).kind !== "deny";
+  return {
+    config: () => app.config(),
+    callTool: async (name, args = {}, more = {}) =>
+      await callForProgram(app, { ...more, name, args }),
+    search: async (query, more = {}) => {
+      await app.servers.prepare(more.server);
+      return await app.search(query, { allowed, ...more });
+    },
+    listTools: async () => {
+      await app.servers.prepare();
+      return app.catalog.list().filter(({ id }) => allowed(id))
+        .map(({ id, tool }) => ({ ...tool, name: id }));
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+if (import.meta.main) Deno.exitCode = await main(Deno.args);

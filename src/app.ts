@@ -1,0 +1,229 @@
+/**
+ * Puts the house together: what holds, which servers there are, the face to clients, and the one
+ * door, which is loaded when the first call comes.
+ *
+ * @module
+ */
+
+import { Log } from "./audit/log.ts";
+import { Redactor } from "./audit/redact.ts";
+import type { Config, LoadedConfig } from "./config/config.ts";
+import { type Environment, readEnvironment } from "./config/env.ts";
+import type { ServerDefinition } from "./config/servers.ts";
+import type { CallTool, Question, Verdict } from "./core/call.ts";
+import type { Check } from "./core/check.ts";
+import { PmlError } from "./core/errors.ts";
+import type { ToolDefinition } from "./core/tool.ts";
+import type { ToolId } from "./core/tool_id.ts";
+import { VERSION } from "./core/version.ts";
+import type { Door } from "./door.ts";
+import { Gateway } from "./gateway/gateway.ts";
+import { Schemas } from "./gateway/schemas.ts";
+import { Servers, type ServerSource } from "./gateway/servers.ts";
+import { builtins } from "./local/builtins.ts";
+import { ModuleFiles } from "./local/module_files.ts";
+import type { Approvals } from "./permissions/approvals.ts";
+import type { Unapproved } from "./permissions/trust_gate.ts";
+import { Policy } from "./policy/policy.ts";
+import { Catalog } from "./search/catalog.ts";
+import type { Search, SearchAnswer, SearchOptions } from "./search/search.ts";
+
+/** How a house is opened. */
+export interface AppOptions {
+  /** The folder that the process was started in. */
+  readonly cwd: string;
+  /** What the environment says; read from the process unless given. */
+  readonly environment?: Environment;
+}
+
+interface AppParts {
+  readonly policy: Policy;
+  readonly log: Log;
+  readonly redactor: Redactor;
+  readonly files: ModuleFiles;
+}
+
+const BUILTINS = builtins();
+/** How long a first list waits for servers that were never asked. */
+const FIRST_LIST_MS = 3_000;
+
+/** Opens the house: reads the configuration, starts nothing. */
+export async function openApp(options: AppOptions): Promise<App> {
+  const environment = options.environment ?? readEnvironment();
+  const redactor = new Redactor();
+  if (environment.apiKey !== undefined) redactor.register(environment.apiKey);
+  const log = new Log({ redactor, level: environment.logLevel });
+  const files = new ModuleFiles();
+  const policy = await Policy.open(environment, {
+    cwd: options.cwd,
+    builtins: new Set(BUILTINS.keys()),
+    integrityOf: (module, maxBytes) => files.integrityOf(module, maxBytes),
+    warn: (message) => log.warn(message),
+  });
+  return new App({ policy, log, redactor, files });
+}
+
+/** The house: what the doors and the command line may use of it. */
+export class App implements AsyncDisposable {
+  /** Writes to stderr. */
+  readonly log: Log;
+  /** What holds: the configuration, and what of it is trusted. */
+  readonly policy: Policy;
+  /** Every known tool. */
+  readonly catalog: Catalog = new Catalog();
+  /** Every known server. */
+  readonly servers: Servers = new Servers(this.catalog, FIRST_LIST_MS);
+  /** The MCP face. */
+  readonly gateway: Gateway;
+  readonly #parts: AppParts;
+  readonly #schemas = new Schemas();
+  readonly #closing = new AbortController();
+  #door: Promise<Door> | undefined;
+  #search: Promise<Search> | undefined;
+
+  /** Makes the house of its parts. */
+  constructor(parts: AppParts) {
+    const { policy, log } = parts;
+    this.#parts = parts;
+    this.policy = policy;
+    this.log = log;
+    this.gateway = this.#face();
+    this.servers.replace(this.#sources());
+    policy.onChange(() => {
+      this.servers.replace(this.#sources());
+      this.gateway.listChanged();
+    });
+  }
+
+  /** Runs a call through every gate: the one door. */
+  readonly callTool: CallTool = async (call) => await (await this.#opened()).callTool(call);
+
+  /** Gives everything that was read. */
+  loaded(): LoadedConfig {
+    return this.policy.now.loaded;
+  }
+
+  /** Gives the configuration that holds. */
+  config(): Config {
+    return this.policy.now.config;
+  }
+
+  /** Says what the rules say of a tool. */
+  judge(id: ToolId): Verdict {
+    return this.policy.now.judge(id);
+  }
+
+  /** Finds tools. */
+  async search(
+    query: string | readonly string[],
+    options: SearchOptions = {},
+  ): Promise<SearchAnswer> {
+    this.#search ??= import("./search/search.ts").then(({ Search }) => new Search(this.catalog));
+    return (await this.#search).search(query, options);
+  }
+
+  /** Tells what of the workspace file and its modules nobody has approved yet. */
+  untrusted(): Promise<Unapproved | undefined> {
+    return this.policy.unapproved();
+  }
+
+  /** The open questions, and those that wait for `pml approve`. */
+  async approvals(): Promise<Approvals> {
+    return (await this.#opened()).approvals;
+  }
+
+  /** Leaves a question for `pml approve`, and gives the error that says so. */
+  async leave(question: Question): Promise<PmlError> {
+    return await (await this.#opened()).leave(question);
+  }
+
+  /** Tries what calls need on this machine. */
+  async checks(): Promise<readonly Check[]> {
+    return await (await this.#opened()).checks();
+  }
+
+  /** Follows changes of the configuration until the house is closed. */
+  watch(): void {
+    this.policy.watch(this.#closing.signal).catch((error) =>
+      this.log.warn(`Cannot watch the configuration, so a change needs a restart: ${error}`)
+    );
+  }
+
+  /** Ends everything that a call started. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
+    const door = await this.#door;
+    await door?.[Symbol.asyncDispose]();
+  }
+
+  #opened(): Promise<Door> {
+    const { servers } = this;
+    this.#door ??= import("./door.ts").then(({ Door }) =>
+      new Door({ ...this.#parts, servers, schemas: this.#schemas, builtins: BUILTINS })
+    );
+    return this.#door;
+  }
+
+  #face(): Gateway {
+    return new Gateway({
+      version: VERSION,
+      callTool: this.callTool,
+      servers: this.servers,
+      catalog: this.catalog,
+      schemas: this.#schemas,
+      search: (query, options) => this.search(query, options),
+      judge: (id) => this.judge(id),
+      settings: () => {
+        const { gateway, limits, channel } = this.config();
+        const asksClient = channel === undefined || channel === "client";
+        return { ...gateway, batchMax: limits.batch, approvalMs: limits.approvalMs, asksClient };
+      },
+      askForAll: async (calls) => await (await this.#opened()).askForAll(calls),
+      leave: (question) => this.leave(question),
+      problem: () => this.config().problem,
+      onError: (error) => this.log.debug(error.message),
+    });
+  }
+
+  #sources(): readonly ServerSource[] {
+    const taken = new Set(this.config().servers.map(({ name }) => name));
+    const shipped = [...BUILTINS.keys()].filter((name) => !taken.has(name))
+      .map((name): ServerSource => ({
+        name,
+        origin: "builtin",
+        kind: "deno",
+        blocked: () => undefined,
+        load: () => this.#toolsOf(name),
+      }));
+    const names = new Set(shipped.map(({ name }) => name));
+    const own = (this.loaded().file?.servers ?? []).filter(({ name }) => !names.has(name));
+    // An untrusted file cannot hide a built-in behind its name.
+    return [...shipped, ...own.map((server) => this.#ownSource(server))];
+  }
+
+  #ownSource(server: ServerDefinition): ServerSource {
+    const { name, title, kind } = server;
+    return {
+      name,
+      ...(title === undefined ? {} : { title }),
+      origin: "private",
+      kind,
+      blocked: () => this.policy.blocked(name),
+      load: () => kind === "deno" ? this.#toolsOf(name) : unsupported(server),
+    };
+  }
+
+  async #toolsOf(server: string): Promise<readonly ToolDefinition[]> {
+    return await (await this.#opened()).toolsOf(server);
+  }
+}
+
+function unsupported({ name, kind }: ServerDefinition): Promise<never> {
+  return Promise.reject(
+    new PmlError(
+      "UPSTREAM_DOWN",
+      `Cannot start "${name}": servers of kind ${kind} are not served by PML ${VERSION}`,
+      { hint: "Keep it in the client's own configuration for now; modules (type deno) work" },
+    ),
+  );
+}

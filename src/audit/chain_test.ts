@@ -1,0 +1,108 @@
+/**
+ * Checks that a journal is as it was written: every record whole, in order and chained to the one
+ * before it. As a test file it holds no test, and it is not published.
+ *
+ * @module
+ */
+
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { isObject } from "../core/json.ts";
+
+const NO_HASH = "0".repeat(64);
+
+const LINE =
+  /^(\{"seq":(\d{1,15}),"at":"[^"]+","prev":"([0-9a-f]{64})",.*),"hash":"([0-9a-f]{64})"\}$/;
+
+/** What a check of a journal found. */
+export interface JournalCheck {
+  /** Whole records before the first bad one. */
+  readonly records: number;
+  /** The first bad record: its file, its line from 1, and what is wrong with it. */
+  readonly bad?: { readonly file: string; readonly line: number; readonly reason: string };
+  /** Calls that began and have no end here: their outcome is unknown. */
+  readonly unfinished: readonly string[];
+  /** Whether its process closed it; without that nobody can tell whether its end was cut off. */
+  readonly closed: boolean;
+  /** Whether it begins at its beginning; older files of a long run are removed. */
+  readonly complete: boolean;
+}
+
+/**
+ * Reads the file or files of one process, in their order, and names the first record that is not
+ * as it was written.
+ */
+export async function verifyJournal(paths: string | readonly string[]): Promise<JournalCheck> {
+  const check = new Check();
+  for (const file of typeof paths === "string" ? [paths] : paths) {
+    const lines = (await readFile(file, "utf8")).split("\n");
+    const rest = lines.pop();
+    const whole = rest === "" ? lines : [...lines, ""];
+    const bad = whole.findIndex((line, at) => !check.take(line, at === 0));
+    if (bad >= 0) return check.result({ file, line: bad + 1 });
+  }
+  return check.result();
+}
+
+class Check {
+  readonly #unfinished = new Set<string>();
+  #records = 0;
+  #seq = -1;
+  #last = NO_HASH;
+  #complete = true;
+  #closed = false;
+  #reason = "";
+
+  take(line: string, opens: boolean): boolean {
+    this.#reason = this.#fault(line, opens) ?? "";
+    return this.#reason === "";
+  }
+
+  result(bad?: { readonly file: string; readonly line: number }): JournalCheck {
+    return {
+      ...(bad ? { bad: { ...bad, reason: this.#reason } } : {}),
+      records: this.#records,
+      unfinished: [...this.#unfinished],
+      closed: this.#closed,
+      complete: this.#complete,
+    };
+  }
+
+  #fault(line: string, opens: boolean): string | undefined {
+    const [, text = "", seq, prev, hash = ""] = LINE.exec(line) ?? [];
+    const record = parsed(line);
+    if (seq === undefined || !record) return "it is not a whole record";
+    if (hashOf(text) !== hash) return "its content does not fit its hash";
+    if (opens && record.event !== "journal opened") return "the records before it are missing";
+    if (this.#records === 0 && Number(seq) > 0) this.#complete = false;
+    else if (prev !== this.#last || Number(seq) !== this.#seq + 1) {
+      return "it does not follow the record before it";
+    }
+    this.#seq = Number(seq);
+    this.#last = hash;
+    this.#count(record);
+    return undefined;
+  }
+
+  #count(record: Record<string, unknown>): void {
+    this.#records += 1;
+    const id = String(record.callId);
+    if (record.kind === "start") this.#unfinished.add(id);
+    if (record.kind === "end") this.#unfinished.delete(id);
+    if (record.event === "journal closed") this.#closed = true;
+  }
+}
+
+function parsed(line: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isObject(value) ? value : undefined;
+  } catch {
+    // Not JSON is an answer here, not a failure.
+    return undefined;
+  }
+}
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}

@@ -1,0 +1,97 @@
+/**
+ * Takes secrets out of texts: registered values in every form that they travel in, and what looks
+ * like a key of a known kind.
+ *
+ * @module
+ */
+
+import { Buffer } from "node:buffer";
+
+const REDACTED = "[redacted]";
+
+/** Shorter values are too common in ordinary text to be taken out. */
+const SHORTEST_VALUE = 6;
+const SHORTEST_LINE = 16;
+const SHORTEST_SHIFTED = 8;
+
+// Every repetition is either bounded, or begins where none of its characters stands before: so
+// a text is read a bounded number of times, however it was made.
+// What they capture stays.
+const PATTERNS: readonly RegExp[] = [
+  /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[^]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)/g,
+  /(?<![A-Za-z0-9])(?:(?:sk|pk|rk|tvly|gsk|xai)[-_]|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|npm_|hf_|pypi-)[\w-]{16,}/g,
+  /(?<![A-Za-z0-9])(?:(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{30,})/g,
+  /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?/g,
+  /\b(Bearer[ \t]{1,8})[\w.~+/=-]{8,}/gi,
+  /\b(Authorization["']?\s{0,4}[:=]\s{0,4}["']?Basic[ \t]{1,8})[\w+/=-]{4,}/gi,
+  /(:\/\/[^\s/:@"']{0,64}:)[^\s/@"']{1,256}(?=@)/g,
+  /([?&](?:api_?key|key|access_token|token|secret|password|sig|signature)=)[^\s&#"']{4,}/gi,
+];
+
+// Whatever a pattern matches holds one of these: most texts are done after one look.
+const HINT =
+  /PRIVATE KEY|(?:sk|pk|rk|tvly|gsk|xai)[-_]|gh[pousr]_|github_pat_|glpat-|xox|npm_|hf_|pypi-|AKIA|ASIA|AIza|eyJ|bearer|basic|:\/\/|[?&]\w{3,12}=/i;
+
+/** Takes registered values and known kinds of keys out of texts. */
+export class Redactor {
+  readonly #forms = new Set<string>();
+  #registered: RegExp | undefined;
+
+  /** Has a secret taken out of every text from now on; tells whether it is long enough for that. */
+  register(value: string): boolean {
+    if (value.length < SHORTEST_VALUE) return false;
+    for (const form of [value, ...linesOf(value)].flatMap(formsOf)) this.#forms.add(form);
+    // The longest first: where one secret begins with another, the whole of it goes.
+    const forms = [...this.#forms].sort((a, b) => b.length - a.length);
+    this.#registered = new RegExp(forms.map(RegExp.escape).join("|"), "g");
+    return true;
+  }
+
+  /** Gives a text back without the secrets in it. */
+  redact(text: string): string {
+    const known = this.#registered ? text.replace(this.#registered, REDACTED) : text;
+    if (!HINT.test(known)) return known;
+    return PATTERNS.reduce((so, pattern) => so.replace(pattern, redacted), known);
+  }
+}
+
+function redacted(_matched: string, kept: unknown): string {
+  // Where a pattern captures nothing, its place is given instead.
+  return `${typeof kept === "string" ? kept : ""}${REDACTED}`;
+}
+
+function linesOf(value: string): readonly string[] {
+  return value.split("\n").map((line) => line.trim()).filter((line) =>
+    line.length >= SHORTEST_LINE
+  );
+}
+
+function formsOf(value: string): readonly string[] {
+  const bytes = Buffer.from(value, "utf8");
+  const hex = bytes.toString("hex");
+  const url = encodeURIComponent(value.toWellFormed());
+  return [
+    value,
+    ...base64Forms(bytes),
+    hex,
+    hex.toUpperCase(),
+    url,
+    url.replace(/%[0-9A-F]{2}/g, (escaped) => escaped.toLowerCase()),
+    url.replaceAll("%20", "+"),
+    JSON.stringify(value).slice(1, -1),
+  ];
+}
+
+// Inside a longer text (`user:secret` of basic authentication) the base64 of a value begins at any
+// of three places; the characters at its ends that depend on the neighbours are left off.
+function base64Forms(value: Buffer): readonly string[] {
+  const alone = value.toString("base64").replace(/=+$/, "");
+  const inside = value.length < SHORTEST_SHIFTED ? [] : [0, 1, 2].map((shift) => {
+    const text = Buffer.concat([Buffer.alloc(shift), value]).toString("base64");
+    return text.replace(/.?=+$/, "").slice(shift === 0 ? 0 : shift + 1);
+  });
+  return [alone, ...inside].flatMap((form) => [
+    form,
+    form.replaceAll("+", "-").replaceAll("/", "_"),
+  ]);
+}

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { Redactor } from "./redact.ts";
+
+const REDACTED = "[redacted]";
+
+const SECRET = "p4ss/w0rd+with space?";
+
+function redactorOf(...values: readonly string[]): Redactor {
+  const redactor = new Redactor();
+  for (const value of values) redactor.register(value);
+  return redactor;
+}
+
+function encodings(value: string): Record<string, string> {
+  return {
+    raw: value,
+    base64: Buffer.from(value).toString("base64"),
+    base64url: Buffer.from(value).toString("base64url"),
+    hex: Buffer.from(value).toString("hex"),
+    HEX: Buffer.from(value).toString("hex").toUpperCase(),
+    url: encodeURIComponent(value),
+    "lower-case url": encodeURIComponent(value).replace(/%../g, (hex) => hex.toLowerCase()),
+    form: new URLSearchParams({ "": value }).toString().slice(1),
+    json: JSON.stringify(value),
+  };
+}
+
+Deno.test("Redactor takes a registered value out in every form that it travels in", () => {
+  const redactor = redactorOf(SECRET, 'quo"te\\back');
+  for (const value of [SECRET, 'quo"te\\back']) {
+    for (const [name, form] of Object.entries(encodings(value))) {
+      const out = redactor.redact(`before ${form} after`);
+      assert.match(out, /^before "?\[redacted\]=*"? after$/, name);
+    }
+  }
+});
+
+Deno.test("Redactor takes a value out of the base64 of a longer text", () => {
+  const redactor = redactorOf(SECRET);
+  for (const before of ["", "u", "us", "use", "user:"]) {
+    for (const after of ["", "a", "ab", "abc"]) {
+      const out = redactor.redact(Buffer.from(`${before}${SECRET}${after}`).toString("base64"));
+      assert.ok(out.includes(REDACTED), `${before}|${after}: ${out}`);
+    }
+  }
+});
+
+Deno.test("register() refuses a value that is too short, and ordinary text stays", () => {
+  const redactor = new Redactor();
+  assert.equal(redactor.register("short"), false);
+  assert.equal(redactor.register("longer"), true);
+  const text = "A short text about a bearer, a basic token, https://host/path?key=1 and sk-short";
+  assert.equal(redactor.redact(text), text);
+});
+
+Deno.test("Redactor takes the whole of a value that begins with another", () => {
+  const redactor = redactorOf("secret-1", "secret-1-and-more");
+  assert.equal(redactor.redact("x secret-1-and-more y"), `x ${REDACTED} y`);
+});
+
+Deno.test("Redactor knows the usual kinds of keys", () => {
+  const body = "A1b2C3d4E5f6G7h8";
+  const known = [
+    `sk-${body}${body}`,
+    `sk-ant-api03-${body}`,
+    `ghp_${body}${body}`,
+    `github_pat_${body}_${body}`,
+    `glpat-${body}${body}`,
+    `xoxb-${body}-${body}`,
+    `AKIA${body.toUpperCase()}`,
+    `AIza${body}${body}${body}`,
+    `eyJhbGciOiJI.${body}.${body}`,
+    `tvly-${body}`,
+    `-----BEGIN RSA PRIVATE KEY-----\n${body}\n-----END RSA PRIVATE KEY-----`,
+    `-----BEGIN PRIVATE KEY-----\\n${body}`,
+  ];
+  const redactor = new Redactor();
+  for (const key of known) assert.equal(redactor.redact(`a ${key}`), `a ${REDACTED}`);
+});
+
+Deno.test("Redactor keeps the name of a header, a URL's host and a parameter, not the secret", () => {
+  const redactor = new Redactor();
+  const cases = [
+    ["Authorization: Bearer abcdefgh123", `Authorization: Bearer ${REDACTED}`],
+    ['"authorization":"basic dXNlcjpwYXNz"', `"authorization":"basic ${REDACTED}"`],
+    ["postgres://me:hunter2@db/x", `postgres://me:${REDACTED}@db/x`],
+    ["https://h/p?api_key=abcdef&q=1", `https://h/p?api_key=${REDACTED}&q=1`],
+  ] as const;
+  for (const [text, wanted] of cases) assert.equal(redactor.redact(text), wanted);
+});
+
+Deno.test("redact() reads a hostile text a bounded number of times", () => {
+  const redactor = redactorOf(`${"a".repeat(40)}b`);
+  const pieces = ["eyJ", "eyJa.", "Bearer ", "sk-", "://", ":// a:", "-----BEGIN ", "a", "?key="];
+  for (const piece of [...pieces, "-----BEGIN PRIVATE KEY-----", "Authorization: Basic "]) {
+    const small = timed(redactor, piece.repeat(20_000));
+    const large = timed(redactor, piece.repeat(160_000));
+    // Eight times the text: a quadratic pattern would take 64 times as long.
+    assert.ok(large < small * 24 + 100, `${piece}: ${small} ms, ${large} ms`);
+  }
+});
+
+function timed(redactor: Redactor, text: string): number {
+  const since = performance.now();
+  redactor.redact(text);
+  return performance.now() - since;
+}

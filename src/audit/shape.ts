@@ -1,0 +1,48 @@
+/**
+ * Tells the shape of a value without the value: names, types and sizes.
+ *
+ * @module
+ */
+
+import type { Json } from "../core/json.ts";
+
+const DEEPEST = 2;
+const MOST_NAMES = 32;
+const MOST_VALUES = 10_000;
+const NAME = /^[A-Za-z_$][A-Za-z0-9_$.-]{0,63}$/;
+
+/**
+ * Gives the shape of arguments. A name that does not look like one of a parameter is told by its
+ * length alone: maps from outside carry addresses and keys as names.
+ */
+export function shapeOf(value: unknown, depth = 0): Json {
+  if (typeof value === "string") return `string(${value.length})`;
+  if (Array.isArray(value)) return `array(${value.length})`;
+  if (value === null) return "null";
+  if (typeof value !== "object") return typeof value;
+  const names = Object.keys(value);
+  if (depth >= DEEPEST) return `object(${names.length})`;
+  const shown = names.slice(0, MOST_NAMES).map((name, at) => {
+    const shape = shapeOf(Reflect.get(value, name), depth + 1);
+    return [NAME.test(name) ? name : `<name ${at + 1}: ${name.length} characters>`, shape] as const;
+  });
+  const left = names.length - shown.length;
+  return Object.fromEntries(left > 0 ? [...shown, ["…", `${left} more`]] : shown);
+}
+
+/**
+ * Counts the characters of all texts in a value, and eight for each other value; stops counting
+ * after 10,000 values, so that a large result is never written out just to be measured.
+ */
+export function sizeOf(value: unknown): number {
+  const left: unknown[] = [value];
+  let size = 0;
+  for (let seen = 0; left.length > 0 && seen < MOST_VALUES; seen++) {
+    const next = left.pop();
+    if (typeof next === "string") size += next.length;
+    else if (typeof next === "object" && next !== null) {
+      left.push(...Object.values(next).slice(0, MOST_VALUES));
+    } else size += 8;
+  }
+  return size;
+}

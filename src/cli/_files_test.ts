@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { backUp, createFile, readInside, replaceFile } from "./_files.ts";
+
+async function withFolder(work: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  try {
+    await work(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name).sort();
+}
+
+async function found(folder: string, name: string) {
+  const file = await readInside(folder, name);
+  assert.ok(file !== undefined);
+  return file;
+}
+
+Deno.test("createFile() makes a file of its mode, and never takes the place of another", async () => {
+  await withFolder(async (folder) => {
+    const path = `${folder}/a`;
+    await createFile(path, { text: "one", mode: 0o600 });
+    assert.equal(((await Deno.stat(path)).mode ?? 0) & 0o777, 0o600);
+    await assert.rejects(createFile(path, { text: "two", mode: 0o600 }), {
+      code: "CONFIG_INVALID",
+    });
+    await Deno.symlink(`${folder}/none`, `${folder}/link`);
+    const through = createFile(`${folder}/link`, { text: "two", mode: 0o600 });
+    await assert.rejects(through, { code: "CONFIG_INVALID" });
+    assert.equal(await Deno.readTextFile(path), "one");
+    assert.deepEqual(await namesIn(folder), ["a", "link"]);
+  });
+});
+
+Deno.test("replaceFile() keeps the mode, and leaves a file that changed meanwhile", async () => {
+  await withFolder(async (folder) => {
+    const path = `${folder}/a`;
+    await Deno.writeTextFile(path, "one", { mode: 0o640 });
+    await Deno.chmod(path, 0o640);
+    const before = await found(folder, "a");
+    await replaceFile(before, "two");
+    assert.equal(await Deno.readTextFile(path), "two");
+    assert.equal(((await Deno.stat(path)).mode ?? 0) & 0o777, 0o640);
+    await assert.rejects(replaceFile(before, "three"), /changed meanwhile/);
+    assert.equal(await Deno.readTextFile(path), "two");
+    assert.deepEqual(await namesIn(folder), ["a"]);
+  });
+});
+
+Deno.test("replaceFile() writes through a link inside the folder, and keeps the link", async () => {
+  await withFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/a`, "one");
+    await Deno.symlink("a", `${folder}/link`);
+    await replaceFile(await found(folder, "link"), "two");
+    assert.equal(await Deno.readLink(`${folder}/link`), "a");
+    assert.equal(await Deno.readTextFile(`${folder}/a`), "two");
+  });
+});
+
+Deno.test("backUp() takes the next free number, readable for this person alone", async () => {
+  await withFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/a`, "one");
+    await Deno.symlink(`${folder}/none`, `${folder}/a.backup`);
+    const file = await found(folder, "a");
+    assert.equal(await backUp(file), `${folder}/a.backup.1`);
+    assert.equal(await backUp(file), `${folder}/a.backup.2`);
+    assert.equal(((await Deno.stat(`${folder}/a.backup.1`)).mode ?? 0) & 0o777, 0o600);
+    assert.deepEqual(await namesIn(folder), ["a", "a.backup", "a.backup.1", "a.backup.2"]);
+  });
+});
+
+Deno.test("readInside() refuses links that lead out, and what is no file, without opening it", async () => {
+  await withFolder(async (folder) => {
+    const inner = `${folder}/inner`;
+    await Deno.mkdir(`${inner}/folder`, { recursive: true });
+    await Deno.writeTextFile(`${folder}/outside`, "secret");
+    await Deno.symlink("../outside", `${inner}/out`);
+    await Deno.symlink("none", `${inner}/nothing`);
+    const made = await new Deno.Command("mkfifo", { args: [`${inner}/pipe`] }).output();
+    const names = ["out", "nothing", "folder", ...(made.success ? ["pipe"] : [])];
+    for (const name of names) {
+      await assert.rejects(readInside(inner, name), { code: "CONFIG_INVALID" }, name);
+    }
+    assert.equal(await readInside(inner, "missing"), undefined);
+  });
+});

@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { textOf } from "./_result.ts";
+
+Deno.test("textOf() gives texts as they are, and a line for each other block", () => {
+  const content = [
+    { type: "text", text: "a\n" },
+    { type: "audio", mimeType: "audio/wav", data: "AAEC" },
+    { type: "resource_link", name: "n\x1b", uri: "file:///x" },
+    { type: "resource", resource: { uri: "file:///y", text: "inside" } },
+    { type: "resource", resource: { uri: "file:///z", mimeType: "a/b", blob: "AA==" } },
+    { type: "hologram" },
+  ];
+  assert.deepEqual(textOf({ content }).split("\n"), [
+    "a",
+    "",
+    "[audio/wav, 3 bytes; --json shows it]",
+    "[link n\\u{1b} file:///x]",
+    "inside",
+    "[resource file:///z a/b, 1 bytes; --json shows it]",
+    "[hologram; --json shows it]",
+  ]);
+});
+
+Deno.test("textOf() shows structured content where there is nothing else", () => {
+  assert.equal(textOf({ content: [], structuredContent: { a: 1 } }), '{\n  "a": 1\n}');
+  assert.equal(textOf({ content: [] }), "");
+});

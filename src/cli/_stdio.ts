@@ -1,0 +1,69 @@
+/**
+ * `pml stdio`: serves the client that started this process.
+ *
+ * @module
+ */
+
+import type { App } from "../app.ts";
+import { report } from "./_failure.ts";
+import { Signals } from "./_signals.ts";
+
+/** What the schemas of tools come to, near enough for a log. */
+const CHARACTERS_PER_TOKEN = 4.2;
+const MANY_TOKENS = 10_000;
+
+const WATCH_AFTER_MS = 250;
+
+/** Serves until the client hangs up (0) or a signal comes (128 and its number). */
+export async function stdio(): Promise<number> {
+  const [{ openApp }, { serveStdio }] = await Promise.all([
+    import("../app.ts"),
+    import("../serve/stdio.ts"),
+  ]);
+  using signals = new Signals();
+  try {
+    await using app = await openApp({ cwd: Deno.cwd() });
+    logStart(app);
+    // Not before the first answer. It reads everything again when it begins, so nothing is missed.
+    const watching = setTimeout(() => app.watch(), WATCH_AFTER_MS);
+    const { inputBytes, lineBytes } = app.config().limits;
+    await serveStdio(app.gateway.factory, {
+      inputBytes,
+      queuedBytes: lineBytes,
+      signal: signals.signal,
+      onError: (error) => logError(app, error),
+    });
+    clearTimeout(watching);
+  } catch (error) {
+    return report(error, { json: false });
+  }
+  return signals.exitCode ?? 0;
+}
+
+function logStart(app: App): void {
+  const { workspace, gateway, warnings, ignored, problem } = app.config();
+  for (const warning of warnings) app.log.warn(warning);
+  if (ignored.length > 0) {
+    app.log.warn("The workspace file is not trusted: run `pml trust`", { ignored });
+  }
+  // The server starts all the same and says so to whoever calls.
+  if (problem !== undefined) app.log.error(`${problem.code}: ${problem.message}`);
+  app.log.info("Serving on stdio", { workspace, exposure: gateway.exposure });
+  // Counting must not hold up the first answer.
+  logCost(app).catch((error) => app.log.debug("Cannot count the listed tools", { error }));
+}
+
+async function logCost(app: App): Promise<void> {
+  const tools = await app.gateway.list();
+  const tokens = Math.round(JSON.stringify(tools).length / CHARACTERS_PER_TOKEN);
+  const level = tokens > MANY_TOKENS ? "warn" : "info";
+  app.log[level](`The list of tools costs a client about ${tokens} tokens`, {
+    tools: tools.length,
+  });
+}
+
+function logError(app: App, error: Error): void {
+  // A client that is gone is no fault.
+  if (error instanceof Deno.errors.BrokenPipe) app.log.debug("The client closed its end");
+  else app.log.warn(error.message);
+}

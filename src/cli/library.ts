@@ -1,0 +1,41 @@
+/**
+ * Calls a tool for a program, which nobody can ask: a question is left for `pml approve`.
+ *
+ * @module
+ */
+
+import type { App } from "../app.ts";
+import type { Progress, ToolResult } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { type JsonObject, quoted } from "../core/json.ts";
+import { parseToolId } from "../core/tool_id.ts";
+
+/** What is called, and how. */
+export interface LibraryCall {
+  readonly name: string;
+  readonly args: JsonObject;
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: Progress) => void;
+}
+
+/** Runs a call through the one door to its result. */
+export async function callForProgram(app: App, call: LibraryCall): Promise<ToolResult> {
+  const { name, args, signal = new AbortController().signal, onProgress } = call;
+  const id = parseToolId(name);
+  if (id === undefined) {
+    throw new PmlError("UNKNOWN_TOOL", `Cannot find the tool ${quoted(name)}`, {
+      hint: "Write it as server:tool; listTools() gives the names",
+    });
+  }
+  const outcome = await app.callTool({
+    id,
+    arguments: args,
+    via: "library",
+    actor: "local",
+    signal,
+    callId: crypto.randomUUID(),
+    ...(onProgress === undefined ? {} : { onProgress }),
+  });
+  if (outcome.kind === "result") return outcome.result;
+  throw await app.leave(outcome.question);
+}

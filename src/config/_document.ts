@@ -1,0 +1,141 @@
+/**
+ * Reads one file of a configuration: its bytes once, its text by a parser, its values by a schema.
+ *
+ * @module
+ */
+
+import { isUtf8 } from "node:buffer";
+import type { z } from "zod";
+import { sha256 } from "../core/hash.ts";
+import { quoted, visible } from "../core/json.ts";
+import type { Problem, Report } from "./_problem.ts";
+import type { Zod } from "./_schema.ts";
+import type { Note, Path, Syntax } from "./_syntax.ts";
+import { exists } from "./workspace.ts";
+
+/** A file that was read and found good so far. */
+export interface Document<T> {
+  readonly realPath: string;
+  /** `sha256-` and the hash of the exact bytes in hexadecimal. */
+  readonly hash: string;
+  readonly said: T;
+  /** Notes what is wrong with the key at a path. */
+  readonly problem: (path: Path, said: Pick<Problem, "found" | "wanted" | "code">) => void;
+  /** Notes something that is no error and that the person should know. */
+  readonly warn: (said: string) => void;
+  /** Tells whether anything is wrong by now. */
+  readonly isBad: () => boolean;
+}
+
+interface Reading<T> {
+  readonly report: Report;
+  readonly parse: (text: string, note: Note) => Promise<Syntax | undefined>;
+  readonly schema: (zod: Zod) => z.ZodType<T>;
+}
+
+const MOST_BYTES = 1_000_000;
+const MOST_PROBLEMS = 100;
+
+/** Reads a file. Gives nothing if it is missing, or if the report says what is wrong with it. */
+export async function readDocument<T>(
+  path: string,
+  reading: Reading<T>,
+): Promise<Document<T> | undefined> {
+  const { problems } = reading.report;
+  try {
+    const document = await read(path, reading);
+    return document?.isBad() ? undefined : document;
+  } catch (error) {
+    // Whatever fails, the file counts as bad and nothing runs.
+    const found = `what cannot be read (${error instanceof Error ? error.message : error})`;
+    problems.push({ file: path, key: "", found, wanted: "a text file of at most 1 MB" });
+    return undefined;
+  }
+}
+
+async function read<T>(path: string, reading: Reading<T>): Promise<Document<T> | undefined> {
+  if (!exists(path)) return undefined;
+  const { report, parse, schema } = reading;
+  const realPath = await Deno.realPath(path);
+  const { isFile, size } = await Deno.stat(realPath);
+  // A pipe or a device would keep the reader waiting for ever.
+  if (!isFile || size > MOST_BYTES) throw new Error("it is too long, or no regular file");
+  const bytes = await Deno.readFile(realPath);
+  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+  const note = noteIn(text, { file: path, problems: report.problems });
+  if (!isUtf8(bytes)) {
+    const found = "what is no UTF-8";
+    note(text.indexOf("\uFFFD"), { found, wanted: "UTF-8 text" });
+    return undefined;
+  }
+  const syntax = await parse(text, note);
+  if (syntax === undefined) return undefined;
+  const { value, offsetOf } = syntax;
+  const problem = (keys: Path, said: Omit<Parameters<Note>[1], "path">) => {
+    if (report.problems.length >= MOST_PROBLEMS) return;
+    // What is missing is missing in what should hold it.
+    const offset = offsetOf(keys) ?? offsetOf(keys.slice(0, -1)) ?? 0;
+    note(offset, { path: keys, ...said });
+  };
+  const { z } = await import("zod");
+  const { data, error } = schema(z).safeParse(value, { error: wantedBy });
+  for (const issue of error?.issues ?? []) {
+    for (const path of pathsOf(issue)) {
+      const unknown = issue.code === "unrecognized_keys" || issue.code === "invalid_key";
+      const found = unknown ? "an unknown key" : described(value, path);
+      problem(path, { found, wanted: issue.message });
+    }
+  }
+  if (data === undefined) return undefined;
+  return {
+    realPath,
+    hash: `sha256-${sha256(bytes)}`,
+    said: data,
+    problem,
+    warn: (said) => report.warnings.push(`${quoted(path, 200)}: ${said}`),
+    isBad: () => report.problems.some(({ file }) => file === path),
+  };
+}
+
+function noteIn(text: string, from: { readonly file: string; readonly problems: Problem[] }): Note {
+  const { file, problems } = from;
+  return (offset, { path = [], ...said }) => {
+    const before = text.slice(0, offset).split("\n");
+    const place = { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 };
+    problems.push({ file, ...place, key: visible(keyOf(path)), ...said });
+  };
+}
+
+/** Says what a schema wanted where it does not say so itself. */
+function wantedBy(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.code === "invalid_key") return issue.issues[0]?.message;
+  const choice = issue.code === "invalid_value" ? issue.values : issue.options;
+  return Array.isArray(choice) ? `one of ${choice.join(", ")}` : "an object";
+}
+
+/** Gives the paths of what an issue is about: an unknown key is one, not what holds it. */
+function pathsOf(issue: z.core.$ZodIssue): readonly Path[] {
+  // No key of a text is a symbol.
+  const path = issue.path as Path;
+  return issue.code === "unrecognized_keys" ? issue.keys.map((key) => [...path, key]) : [path];
+}
+
+/** Says what stands at a path. What may be a secret is not repeated. */
+function described(whole: unknown, path: Path): string {
+  const value: unknown = path.reduce((part, key) => Object(part)[key], whole);
+  if (value === undefined) return "nothing";
+  if (value === null) return "null";
+  if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
+  // A password may stand before the "@" of a URL, a key behind its "?".
+  const secret = path.includes("env") || path.includes("headers") ||
+    (/[@?]/.test(String(value)) && !path.includes("permissions"));
+  if (secret) return `a ${typeof value}`;
+  return `${typeof value === "string" ? quoted(value) : value} (a ${typeof value})`;
+}
+
+function keyOf(path: Path): string {
+  return path.reduce<string>((key, step) => {
+    if (typeof step === "number") return `${key}[${step}]`;
+    return key === "" ? String(step) : `${key}.${String(step)}`;
+  }, "");
+}

@@ -1,0 +1,53 @@
+/**
+ * What is wrong with a configuration, and the one error that tells it.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+
+/** One thing that is wrong. */
+export interface Problem {
+  /** The path of the file, or the name of the variable. */
+  readonly file: string;
+  readonly line?: number;
+  readonly column?: number;
+  /** The path of keys, empty for the file itself. */
+  readonly key: string;
+  readonly found: string;
+  readonly wanted: string;
+  /** Set where two servers want one name. */
+  readonly code?: "NAME_CONFLICT";
+}
+
+/** Collects what is wrong with the files of a configuration, and what is worth a warning. */
+export interface Report {
+  readonly problems: Problem[];
+  readonly warnings: string[];
+}
+
+/** How many problems the message tells; the detail holds them all. */
+const TOLD = 3;
+
+/** Makes one error of all problems. */
+export function invalid(
+  problems: readonly Problem[],
+  more: { readonly hint?: string; readonly cause?: unknown } = {},
+): PmlError {
+  const conflict = problems.every(({ code }) => code !== undefined);
+  const rest = problems.length - TOLD;
+  const told = problems.slice(0, TOLD).map(text).join("; ");
+  const message = `Cannot use the configuration: ${told}${rest > 0 ? `; and ${rest} more` : ""}`;
+  return new PmlError(conflict ? "NAME_CONFLICT" : "CONFIG_INVALID", message, {
+    hint: "Mend it and save: it is read again at once",
+    ...more,
+    detail: { problems },
+  });
+}
+
+function text({ file, line, column, key, found, wanted }: Problem): string {
+  const place = line === undefined ? "" : `, line ${line}, column ${column}`;
+  const at = key === "" ? "" : `, key ${quoted(key, 200)}`;
+  return `${quoted(file, 200)}${place}${at}: found ${found}, wanted ${wanted}`;
+}

@@ -1,0 +1,173 @@
+/**
+ * The grammar of `.pml.json` and `config.yaml`; each message says what is wanted.
+ *
+ * @module
+ */
+
+import type { z } from "zod";
+import { isObject } from "../core/json.ts";
+import { parsePattern } from "../core/pattern.ts";
+import { isServerName, serverSlug } from "../core/tool_id.ts";
+import { META_TOOLS } from "./gateway_options.ts";
+import { keyOf, LIMIT_NAMES, LIMITS } from "./limits.ts";
+
+/** The schema library, which is loaded only where there is a file. */
+export type Zod = typeof z;
+
+const THIS_MACHINE = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
+const SERVER_NAME = 'a name of 1 to 64 of a-z, 0-9, ".", "_" and "-", none that PML keeps';
+const RULE = 'the rule "*", "server:*" or "server:tool" (without conditions on arguments)';
+
+/** What a `.pml.json` may say. */
+export function workspaceSchema(zod: Zod) {
+  const { object, text, list, filled, variable, url } = words(zod);
+  const texts = list(filled, "strings");
+  const registry = url("https://", "mcp+https://");
+  return object({ version: zod.literal(1, "1") }, {
+    $schema: text(),
+    workspace: text("a relative path", /^(?![/\\]|[A-Za-z]:|(.*[/\\])?\.\.([/\\]|$))./s),
+    ...shared(zod),
+    ...serverSections(zod),
+    registries: list(
+      zod.union(
+        [registry, object({ url: registry }, { token_env: variable, public_key: filled })],
+        "a URL, or an object with url, token_env and public_key",
+      ),
+      "registries",
+    ),
+    cloud: object({}, { url: url("https://") }),
+    grants: zod.record(
+      text("the name of a server", { test: isServerName }),
+      object({}, { read: texts, write: texts, net: texts, run: texts, env: texts }),
+    ),
+    intent: text("at most 2000 characters", /^[^]{0,2000}$/),
+  });
+}
+
+/** What a `config.yaml` may say. */
+export function personSchema(zod: Zod) {
+  const { object, number } = words(zod);
+  const limits = LIMIT_NAMES.map((name) => {
+    const [, least, most] = LIMITS[name];
+    return [keyOf(name), number(least, most)];
+  });
+  const later = zod.unknown();
+  return object({}, {
+    ...shared(zod),
+    limits: object({}, Object.fromEntries(limits)),
+    approvals: object({}, { channel: zod.enum(["client", "page", "terminal"]) }),
+    search: later,
+    sampling: later,
+    telemetry: later,
+    identities: later,
+  });
+}
+
+/** What both files may say. */
+function shared(zod: Zod) {
+  const { object, text, list, flag } = words(zod);
+  const rule = text(RULE, { test: (value) => succeeds(() => parsePattern(value)) });
+  const rules = list(rule, "rules");
+  const metaTool = zod.enum([...META_TOOLS, "execute_workflow", "execute_code"]);
+  return {
+    permissions: object({}, { allow: rules, ask: rules, deny: rules }),
+    gateway: object({}, {
+      tools_exposure: text(),
+      meta_tools: list(metaTool, "names"),
+      prefix: flag,
+      hybrid: zod.unknown(),
+    }),
+  };
+}
+
+/** The servers of both sections, told apart by their type. */
+function serverSections(zod: Zod) {
+  const { object, text, list, flag, filled, variable, url } = words(zod);
+  const type = <T extends string>(...names: readonly T[]) => ({ type: zod.enum(names) });
+  const path = text("the path of a file", /^(?!.*:\/\/)(?=.*\S)/s);
+  const tools = list(text(), "strings");
+  const program = { command: filled };
+  const given = { args: tools, env: zod.record(variable, text()) };
+  const running = { cwd: path, tools, confine: flag };
+  const address = { url: url("https://", "http://") };
+  const header = text("the name of a header", /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/);
+  const line = text("a header value on one line", /^[^\r\n]*$/);
+  const sent = { headers: zod.record(header, line), tools };
+  const any = zod.unknown();
+  // What clients write beside a server is nothing to PML: rules decide what runs.
+  const beside = {
+    disabled: flag,
+    timeout: any,
+    description: any,
+    autoApprove: any,
+    alwaysAllow: any,
+  };
+  const own = zod.discriminatedUnion("type", [
+    object({ ...type("deno"), path }, { confine: flag }),
+    object({ ...type("stdio"), install: object(program, given) }, running),
+    object({ ...type("http"), ...address }, sent),
+  ]);
+  const clients = zod.discriminatedUnion("type", [
+    object({ ...type("stdio"), ...program }, { ...given, ...running, ...beside }),
+    object({ ...type("http", "streamable-http", "sse"), ...address }, { ...sent, ...beside }),
+  ]);
+  const title = text(SERVER_NAME, { test: (value) => succeeds(() => serverSlug(value)) });
+  return {
+    private_mcps: zod.record(title, own),
+    mcpServers: zod.record(title, zod.preprocess(withType, clients)),
+  };
+}
+
+/** The words that the grammar is written in. */
+function words(zod: Zod) {
+  /** An object with required and optional keys, and no others. */
+  function object<R extends z.ZodRawShape, O extends z.ZodRawShape>(required: R, optional: O) {
+    const names = Object.keys({ ...required, ...optional }).join(", ");
+    const error: z.core.$ZodErrorMap = ({ code }) =>
+      code === "unrecognized_keys" ? `one of ${names}` : undefined;
+    return zod.strictObject(required, { error }).extend(zod.object(optional).partial().shape);
+  }
+  /** A text that passes a test. NUL is in none. */
+  function text(wanted = "a string", grammar: { test(value: string): boolean } = /^/) {
+    const passes = (value: string) => !value.includes("\0") && grammar.test(value);
+    return zod.string(wanted).refine(passes, wanted);
+  }
+  return {
+    object,
+    text,
+    filled: text("a string that is not empty", /\S/),
+    flag: zod.boolean("true or false"),
+    list: <T extends z.ZodType>(item: T, what: string) => zod.array(item, `an array of ${what}`),
+    variable: text("the name of a variable", /^[A-Za-z_][A-Za-z0-9_]*$/),
+    /** A URL that begins so, or a URL of this machine. */
+    url: (...beginnings: readonly string[]) =>
+      text(`a URL that begins ${beginnings.join(" or ")}, without a user name or password`, {
+        test: (value) => isAddress(URL.parse(value), beginnings),
+      }),
+    number: (least: number, most: number) => {
+      const wanted = `a whole number from ${least} to ${most}`;
+      return zod.int(wanted).min(least, wanted).max(most, wanted);
+    },
+  };
+}
+
+function isAddress(url: URL | null, beginnings: readonly string[]): boolean {
+  if (url === null || url.username !== "" || url.password !== "") return false;
+  return beginnings.includes(`${url.protocol}//`) ||
+    url.protocol === "http:" && THIS_MACHINE.test(url.hostname);
+}
+
+/** Clients need not say a type that the other keys show. */
+function withType(said: unknown): unknown {
+  return isObject(said) ? { type: "url" in said ? "http" : "stdio", ...said } : said;
+}
+
+function succeeds(read: () => unknown): boolean {
+  try {
+    read();
+    return true;
+  } catch {
+    // What it would say is what the schema says.
+    return false;
+  }
+}

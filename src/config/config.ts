@@ -1,0 +1,224 @@
+/**
+ * The configuration: everything outside read once, validated and frozen.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { asPmlError, type PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { parsePattern } from "../core/pattern.ts";
+import { withoutClientFiles } from "./_client_files.ts";
+import { invalid, type Problem, type Report } from "./_problem.ts";
+import type { Environment } from "./env.ts";
+import {
+  type Grants,
+  readWorkspaceFile,
+  type RegistryEntry,
+  type Sections,
+  type WorkspaceFile,
+} from "./file.ts";
+import { DEFAULT_GATEWAY, type GatewayOptions } from "./gateway_options.ts";
+import type { Limits } from "./limits.ts";
+import { type Channel, type PersonConfig, readPerson } from "./person.ts";
+import { defaultRules, NO_RULES, type Rules } from "./rules.ts";
+import type { ServerDefinition } from "./servers.ts";
+import { findWorkspace, holds, realPathOf, rulingFiles, type Workspace } from "./workspace.ts";
+
+/** Everything that was read, before anybody said whether the workspace file is trusted. */
+export interface LoadedConfig {
+  /** The environment that counts: without what a client's file in the workspace set. */
+  readonly environment: Environment;
+  readonly cwd: string;
+  readonly workspace: Workspace;
+  /** Why there is no workspace, if so; `workspace` is then no more than the current folder. */
+  readonly lost: PmlError | undefined;
+  /** The root of the workspace, narrowed by `workspace` of the file; a real path. */
+  readonly folder: string;
+  readonly file: WorkspaceFile | undefined;
+  readonly parents: readonly WorkspaceFile[];
+  readonly person: PersonConfig;
+  /** What is wrong, if anything: then every call is denied. */
+  readonly problem: PmlError | undefined;
+  readonly warnings: readonly string[];
+}
+
+/** What the rest of the house sees: frozen, and what holds. */
+export interface Config {
+  readonly home: string;
+  /** The folder that tools may touch, a real path. */
+  readonly workspace: string;
+  readonly rules: Rules;
+  readonly servers: readonly ServerDefinition[];
+  readonly registries: readonly RegistryEntry[] | undefined;
+  readonly cloud: { readonly url?: string } | undefined;
+  readonly grants: Grants;
+  readonly gateway: GatewayOptions;
+  readonly limits: Limits;
+  /** The one channel for questions, where the person wants but one. */
+  readonly channel: Channel | undefined;
+  readonly intent: string | undefined;
+  readonly trusted: boolean;
+  /** What an untrusted file says that counts for nothing, with the names of servers. */
+  readonly ignored: readonly string[];
+  readonly problem: PmlError | undefined;
+  readonly warnings: readonly string[];
+}
+
+// Without a prototype, as the grants of a file: no server name finds anything in it.
+const NO_GRANTS: Grants = Object.freeze(Object.create(null));
+
+/** Reads everything. A bad file is no reason to throw: it becomes the problem of what is given. */
+export async function loadConfig(environment: Environment, cwd: string): Promise<LoadedConfig> {
+  const { workspace, lost } = find(environment, cwd);
+  const from = { cwd: realPathOf(cwd), root: workspace.root };
+  const counting = withoutClientFiles(environment, from);
+  return await loadFiles({ environment: counting, cwd, workspace, lost });
+}
+
+/** Reads the files again. The root of a workspace stays what it was at start. */
+export async function reloadConfig(loaded: LoadedConfig): Promise<LoadedConfig> {
+  const { environment, cwd, workspace, lost } = loaded;
+  if (lost !== undefined) return await loadConfig(environment, cwd);
+  const ruling = rulingFiles(environment, workspace);
+  const again = await loadFiles({ ...loaded, workspace: { ...workspace, ...ruling } });
+  if (workspace.file === undefined || ruling.file !== undefined) return again;
+  const gone = `${quoted(workspace.file, 200)} is gone: the default rules hold`;
+  return freeze({ ...again, warnings: [...again.warnings, gone] });
+}
+
+/** Decides what holds, once it is known whether the person trusts the workspace file. */
+export function settle(loaded: LoadedConfig, trusted: boolean): Config {
+  const { environment, folder, file, person, warnings } = loaded;
+  const believed = trusted ? file : undefined;
+  const sections: Partial<Sections> = believed?.sections ?? {};
+  const { registries, cloud, grants = NO_GRANTS, intent } = sections;
+  const gateway = { ...DEFAULT_GATEWAY, ...person.gateway, ...sections.gateway };
+  const problem = loaded.problem ?? prefixProblem(gateway, believed?.path ?? person.path);
+  return freeze({
+    home: environment.home,
+    workspace: folder,
+    rules: problem === undefined ? rulesThatHold(loaded, trusted) : nothingRuns(loaded),
+    servers: believed?.servers ?? [],
+    registries,
+    cloud,
+    grants,
+    gateway,
+    limits: person.limits,
+    channel: person.channel,
+    intent,
+    trusted: believed !== undefined,
+    ignored: file === undefined || trusted ? [] : ignoredOf(file),
+    problem,
+    warnings,
+  });
+}
+
+function find(
+  environment: Environment,
+  cwd: string,
+): Pick<LoadedConfig, "workspace" | "lost"> {
+  try {
+    return { workspace: findWorkspace(environment, cwd), lost: undefined };
+  } catch (error) {
+    const nowhere = { found: "cwd", file: undefined, parents: [], warning: undefined } as const;
+    return { workspace: { root: realPathOf(cwd), ...nowhere }, lost: asPmlError(error) };
+  }
+}
+
+async function loadFiles(
+  from: Pick<LoadedConfig, "environment" | "cwd" | "workspace" | "lost">,
+): Promise<LoadedConfig> {
+  const { environment, cwd, workspace, lost } = from;
+  const { root, warning } = workspace;
+  const report: Report = {
+    problems: homeProblems(environment, root),
+    warnings: [...environment.warnings, ...(warning === undefined ? [] : [warning])],
+  };
+  const read = (path: string) => readWorkspaceFile(path, report);
+  const file = workspace.file === undefined ? undefined : await read(workspace.file);
+  const parents = await Promise.all(workspace.parents.map(read));
+  const person = await readPerson(join(environment.home, "config.yaml"), report);
+  const folder = narrowed(root, { file, report });
+  return freeze({
+    environment,
+    cwd,
+    workspace,
+    lost,
+    folder,
+    file,
+    parents: parents.filter((parent) => parent !== undefined),
+    person,
+    problem: lost ?? (report.problems.length === 0 ? undefined : invalid(report.problems)),
+    warnings: report.warnings,
+  });
+}
+
+/** A workspace that brought its own PML home would bring its own approvals. */
+function homeProblems({ home, userHome }: Environment, root: string): Problem[] {
+  // Whoever opens the home folder or all of the machine opens the PML home with it.
+  if (!holds(root, realPathOf(home)) || holds(root, realPathOf(userHome))) return [];
+  const found = `${quoted(home, 200)}, which lies in the workspace`;
+  return [{ file: "PML_HOME", key: "", found, wanted: "a folder outside the workspace" }];
+}
+
+/** Gives the folder that tools may touch: the root, or the part of it that the file names. */
+function narrowed(
+  root: string,
+  from: { readonly file: WorkspaceFile | undefined; readonly report: Report },
+): string {
+  const { file, report } = from;
+  if (file?.workspace === undefined) return root;
+  try {
+    const folder = Deno.realPathSync(join(root, file.workspace));
+    if (holds(root, folder) && Deno.statSync(folder).isDirectory) return folder;
+  } catch {
+    // What cannot be opened is no folder either.
+  }
+  report.problems.push({
+    file: file.path,
+    key: "workspace",
+    found: quoted(file.workspace, 200),
+    wanted: "a folder in the workspace",
+  });
+  return root;
+}
+
+function rulesThatHold(loaded: LoadedConfig, trusted: boolean): Rules {
+  const { file, parents, person } = loaded;
+  const [own = NO_RULES, ...above] = [file, ...parents].map((each) =>
+    each?.permissions ?? NO_RULES
+  );
+  const base = trusted && file?.permissions !== undefined ? NO_RULES : defaultRules();
+  const all = [base, own, ...above, person.permissions];
+  return {
+    deny: all.flatMap(({ deny }) => deny),
+    ask: [...all.flatMap(({ ask }) => ask), ...(trusted ? [] : own.allow)],
+    allow: [...base.allow, ...(trusted ? own.allow : []), ...person.permissions.allow],
+  };
+}
+
+function nothingRuns({ workspace, person }: LoadedConfig): Rules {
+  const source = workspace.file ?? person.path;
+  return { ...NO_RULES, deny: [{ pattern: parsePattern("*"), source }] };
+}
+
+function ignoredOf({ servers, sections }: WorkspaceFile): readonly string[] {
+  const names = servers.map(({ name }) => name).join(", ");
+  const said = Object.entries(sections).filter(([, value]) => value !== undefined);
+  return [...(names === "" ? [] : [`servers: ${names}`]), ...said.map(([name]) => name)];
+}
+
+function prefixProblem(gateway: GatewayOptions, file: string): PmlError | undefined {
+  if (gateway.prefix || gateway.metaTools.length === 0) return undefined;
+  const wanted = 'true unless "gateway.meta_tools" is []';
+  return invalid([{ file, key: "gateway.prefix", found: "false", wanted }]);
+}
+
+/** Freezes plain objects and arrays, all the way down. */
+function freeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  if (value instanceof Error) return value;
+  for (const part of Object.values(value)) freeze(part);
+  return Object.freeze(value);
+}

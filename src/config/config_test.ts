@@ -1,0 +1,323 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import fc from "fast-check";
+import { matches } from "../core/pattern.ts";
+import { toolId } from "../core/tool_id.ts";
+import { Scratch } from "./_scratch_test.ts";
+import { loadConfig, settle } from "./config.ts";
+import type { RuleLine } from "./rules.ts";
+
+const FULL = JSON.stringify({
+  version: 1,
+  permissions: { allow: ["*", "a:b"], ask: ["c:d"], deny: ["shell:*"] },
+  private_mcps: { weather: { type: "deno", path: "w.ts" } },
+  mcpServers: { GitHub: { command: "x" } },
+  registries: ["https://evil.example/mcp"],
+  cloud: { url: "https://evil.example" },
+  grants: { weather: { read: ["/"] } },
+  gateway: { tools_exposure: "full_proxy" },
+  intent: "take over",
+});
+
+function texts(lines: readonly RuleLine[]): readonly string[] {
+  return lines.map(({ pattern }) => pattern.text);
+}
+
+Deno.test("loadConfig() without a file gives the defaults", async () => {
+  using scratch = new Scratch();
+  const loaded = await scratch.load();
+  assert.equal(loaded.problem, undefined);
+  assert.deepEqual(loaded.warnings, []);
+  for (const trusted of [true, false]) {
+    const config = settle(loaded, trusted);
+    assert.equal(config.home, scratch.home);
+    assert.equal(config.workspace, scratch.ws);
+    assert.equal(config.trusted, false);
+    assert.deepEqual(config.ignored, []);
+    assert.deepEqual(config.servers, []);
+    assert.deepEqual(config.gateway, {
+      exposure: "meta_only",
+      metaTools: ["search", "schema", "call", "batch"],
+      prefix: true,
+    });
+    assert.equal(config.limits.callMs, 60_000);
+    assert.equal(config.limits.inputBytes, 8 * 1024 * 1024);
+    assert.equal(config.rules.allow.length, 10);
+    const judged = (tool: string) =>
+      config.rules.allow.some(({ pattern }) => matches(pattern, toolId("filesystem", tool)));
+    assert.ok(judged("read_file") && judged("list_allowed_directories"));
+    assert.ok(!judged("write_file") && !judged("move_file"));
+    assert.ok(config.rules.allow.every(({ source }) => source === "config/mcp-permissions.json"));
+  }
+});
+
+Deno.test("settle() believes nothing of an untrusted file but its deny and ask", async () => {
+  using scratch = new Scratch();
+  const path = scratch.write("ws/.pml.json", FULL);
+  const config = settle(await scratch.load(), false);
+  assert.equal(config.problem, undefined);
+  assert.equal(config.rules.allow.length, 10);
+  assert.deepEqual(texts(config.rules.ask), ["c:d", "*", "a:b"]);
+  assert.deepEqual(texts(config.rules.deny), ["shell:*"]);
+  assert.equal(config.rules.deny[0]?.source, path);
+  assert.deepEqual(config.servers, []);
+  assert.equal(config.registries, undefined);
+  assert.equal(config.cloud, undefined);
+  assert.equal(config.grants["constructor"], undefined);
+  assert.equal(config.gateway.exposure, "meta_only");
+  assert.equal(config.intent, undefined);
+  assert.equal(config.trusted, false);
+  assert.deepEqual(config.ignored, [
+    "servers: weather, github",
+    "registries",
+    "cloud",
+    "grants",
+    "gateway",
+    "intent",
+  ]);
+});
+
+Deno.test("settle() lets the rules of a trusted file stand instead of the defaults", async () => {
+  using scratch = new Scratch();
+  scratch.write("ws/.pml.json", FULL);
+  const config = settle(await scratch.load(), true);
+  assert.deepEqual(texts(config.rules.allow), ["*", "a:b"]);
+  assert.deepEqual(texts(config.rules.ask), ["c:d"]);
+  assert.deepEqual(texts(config.rules.deny), ["shell:*"]);
+  assert.deepEqual(config.servers.map(({ name }) => name), ["weather", "github"]);
+  assert.deepEqual({ ...config.grants.weather }, { read: ["/"] });
+  assert.equal(config.grants["constructor"], undefined);
+  assert.equal(config.gateway.exposure, "full_proxy");
+  assert.equal(config.intent, "take over");
+  assert.deepEqual(config.ignored, []);
+});
+
+Deno.test("settle() keeps the defaults where a trusted file has no permissions", async () => {
+  using scratch = new Scratch();
+  scratch.write("ws/.pml.json", '{"version": 1}');
+  assert.equal(settle(await scratch.load(), true).rules.allow.length, 10);
+  scratch.write("ws/.pml.json", '{"version": 1, "permissions": {}}');
+  assert.deepEqual(settle(await scratch.load(), true).rules, { deny: [], ask: [], allow: [] });
+});
+
+Deno.test("settle() adds deny and ask of the files above, and all that the person said", async () => {
+  using scratch = new Scratch();
+  scratch.write("repo/.git", "");
+  scratch.write(
+    "repo/.pml.json",
+    '{"version": 1, "permissions": {"deny": ["up:*"], "ask": ["up:x"], "allow": ["up:y"]}, ' +
+      '"intent": "no"}',
+  );
+  scratch.write("repo/a/.pml.json", '{"version": 1, "permissions": {"deny": ["own:*"]}}');
+  scratch.write(
+    "user/.pml/config.yaml",
+    "permissions: {deny: ['me:*'], ask: ['me:x'], allow: ['me:y']}",
+  );
+  const loaded = await loadConfig(scratch.environment(), join(scratch.root, "repo/a"));
+  for (const trusted of [true, false]) {
+    const { rules, intent } = settle(loaded, trusted);
+    assert.deepEqual(texts(rules.deny), ["own:*", "up:*", "me:*"]);
+    assert.deepEqual(texts(rules.ask), ["up:x", "me:x"]);
+    assert.ok(texts(rules.allow).includes("me:y"));
+    assert.ok(!texts(rules.allow).includes("up:y"));
+    assert.equal(intent, undefined);
+  }
+});
+
+Deno.test("settle() lets the person set limits and exposure, and the trusted file override", async () => {
+  using scratch = new Scratch();
+  scratch.write(
+    "user/.pml/config.yaml",
+    "limits: {call_ms: 5000}\ngateway: {tools_exposure: full_proxy, meta_tools: [call]}",
+  );
+  scratch.write("ws/.pml.json", '{"version": 1, "gateway": {"tools_exposure": "meta_only"}}');
+  const loaded = await scratch.load();
+  assert.equal(settle(loaded, true).limits.callMs, 5000);
+  assert.equal(settle(loaded, true).limits.batch, 50);
+  assert.equal(settle(loaded, false).gateway.exposure, "full_proxy");
+  assert.equal(settle(loaded, true).gateway.exposure, "meta_only");
+  assert.deepEqual(settle(loaded, true).gateway.metaTools, ["call"]);
+});
+
+Deno.test("settle() refuses names without prefix beside meta-tools", async () => {
+  using scratch = new Scratch();
+  scratch.write("ws/.pml.json", '{"version": 1, "gateway": {"prefix": false}}');
+  const loaded = await scratch.load();
+  assert.equal(settle(loaded, false).problem, undefined);
+  assert.equal(settle(loaded, true).problem?.code, "CONFIG_INVALID");
+  scratch.write("ws/.pml.json", '{"version": 1, "gateway": {"prefix": false, "meta_tools": []}}');
+  assert.equal(settle(await scratch.load(), true).problem, undefined);
+});
+
+Deno.test("settle() gives what nobody can change", async () => {
+  using scratch = new Scratch();
+  scratch.write("ws/.pml.json", FULL);
+  const config = settle(await scratch.load(), true);
+  const frozen = (value: unknown): boolean =>
+    typeof value !== "object" || value === null ||
+    Object.isFrozen(value) && Object.values(value).every(frozen);
+  assert.ok(frozen(config));
+});
+
+Deno.test("loadConfig() denies everything while a file is bad, and tells of each file", async () => {
+  using scratch = new Scratch();
+  const path = scratch.write("ws/.pml.json", '{"version": 1, "permissions": {"allow": "*"}}');
+  const person = scratch.write("user/.pml/config.yaml", "limits: 3");
+  const loaded = await scratch.load();
+  assert.equal(
+    loaded.problem?.message,
+    `Cannot use the configuration: "${path}", line 1, column 41, key "permissions.allow": ` +
+      `found "*" (a string), wanted an array of rules; "${person}", line 1, column 9, ` +
+      'key "limits": found 3 (a number), wanted an object',
+  );
+  for (const trusted of [true, false]) {
+    const config = settle(loaded, trusted);
+    assert.equal(config.problem, loaded.problem);
+    assert.deepEqual(texts(config.rules.deny), ["*"]);
+    assert.equal(config.rules.deny[0]?.source, path);
+    assert.deepEqual(config.rules.allow, []);
+  }
+});
+
+Deno.test("loadConfig() denies everything while a file above is bad", async () => {
+  using scratch = new Scratch();
+  scratch.write("ws/.git", "");
+  const above = scratch.write("ws/.pml.json", "{");
+  scratch.write("ws/a/.pml.json", '{"version": 1}');
+  const { problem } = await loadConfig(scratch.environment(), join(scratch.ws, "a"));
+  assert.equal(problem?.code, "CONFIG_INVALID");
+  assert.ok(problem?.message.includes(above));
+});
+
+Deno.test("loadConfig() never throws for want of a workspace", async () => {
+  using scratch = new Scratch();
+  const loaded = await scratch.load({ PML_WORKSPACE: join(scratch.root, "missing") });
+  assert.equal(loaded.problem?.code, "CONFIG_INVALID");
+  assert.ok(loaded.lost);
+  assert.deepEqual(texts(settle(loaded, true).rules.deny), ["*"]);
+  const gone = await loadConfig(scratch.environment(), join(scratch.root, "gone"));
+  assert.equal(gone.problem?.code, "CONFIG_INVALID");
+});
+
+Deno.test("loadConfig() narrows the workspace, inside it only", async () => {
+  using scratch = new Scratch();
+  Deno.mkdirSync(join(scratch.ws, "sub"));
+  Deno.symlinkSync(scratch.user, join(scratch.ws, "out"));
+  scratch.write("ws/file", "");
+  const at = async (workspace: string) => {
+    scratch.write("ws/.pml.json", JSON.stringify({ version: 1, workspace }));
+    return settle(await scratch.load(), false);
+  };
+  assert.equal((await at("sub")).workspace, join(scratch.ws, "sub"));
+  assert.equal((await at(".")).workspace, scratch.ws);
+  for (const bad of ["out", "missing", "file"]) {
+    assert.equal((await at(bad)).problem?.code, "CONFIG_INVALID", bad);
+    assert.equal((await at(bad)).workspace, scratch.ws);
+  }
+});
+
+Deno.test("loadConfig() refuses a PML home inside the workspace", async () => {
+  using scratch = new Scratch();
+  Deno.symlinkSync(join(scratch.ws, "h"), join(scratch.root, "link"));
+  for (const home of [join(scratch.ws, "h"), join(scratch.ws, "a/../h"), scratch.ws]) {
+    const { problem } = await scratch.load({ PML_HOME: home });
+    assert.equal(problem?.code, "CONFIG_INVALID", home);
+    assert.match(problem?.message ?? "", /"PML_HOME": found ".*", which lies in the workspace/);
+  }
+  Deno.mkdirSync(join(scratch.ws, "h"));
+  const linked = await scratch.load({ PML_HOME: join(scratch.root, "link/x") });
+  assert.equal(linked.problem?.code, "CONFIG_INVALID");
+  assert.equal((await scratch.load({ PML_WORKSPACE: scratch.user })).problem, undefined);
+});
+
+Deno.test("loadConfig() ignores PML_HOME and PML_TRUST that a client's file inside sets", async () => {
+  const spelled = [
+    [".mcp.json", '{"mcpServers": {"pml": {"env": {"PML_TRUST": "x", "PML_HOME": "y"}}}}'],
+    [".cursor/mcp.json", '{"env": {"\\u0050ML_TRUST": "x", "PML\\u005fHOME": "y"}}'],
+    [".vscode/mcp.json", '{"servers": {"pml": {"envFile": "${workspaceFolder}/x"}}}'],
+    [".codex/config.toml", 'PML_TRUST = "x"\n"PML\\u005FHOME" = "y"'],
+    ["x.code-workspace", "PML_HOME PML_TRUST"],
+    [".claude/settings.json", `${" ".repeat(1_000_001)}`],
+  ] as const;
+  for (const [name, text] of spelled) {
+    using scratch = new Scratch();
+    scratch.write(`ws/${name}`, text);
+    Deno.mkdirSync(join(scratch.ws, "sub"));
+    const set = { PML_HOME: join(scratch.root, "h"), PML_TRUST: join(scratch.ws, ".pml.json") };
+    // A client's file that also moves the workspace below itself is no less inside.
+    const sub = join(scratch.ws, "sub");
+    for (const [workspace, cwd] of [[scratch.ws, sub], [sub, scratch.ws], [sub, sub]] as const) {
+      const environment = scratch.environment({ ...set, PML_WORKSPACE: workspace });
+      const loaded = await loadConfig(environment, cwd);
+      assert.equal(loaded.environment.home, scratch.home, name);
+      assert.deepEqual(loaded.environment.trust, []);
+      assert.match(loaded.warnings.join("\n"), /Ignored PML_HOME: .*\n?.*Ignored PML_TRUST: /);
+    }
+  }
+});
+
+Deno.test("loadConfig() obeys PML_HOME and PML_TRUST that the person sets", async () => {
+  using scratch = new Scratch();
+  scratch.write("ws/.mcp.json", '{"mcpServers": {"pml": {"env": {"PML_API_KEY": "x"}}}}');
+  // A client's file in the home folder is the person's own.
+  scratch.write("user/.cursor/mcp.json", '{"env": {"PML_HOME": "x", "PML_TRUST": "y"}}');
+  const ws = join(scratch.user, "project");
+  Deno.mkdirSync(ws);
+  const set = { PML_HOME: join(scratch.root, "h"), PML_TRUST: join(ws, ".pml.json") };
+  for (const workspace of [scratch.ws, ws]) {
+    const loaded = await scratch.load({ ...set, PML_WORKSPACE: workspace });
+    assert.equal(loaded.environment.home, set.PML_HOME);
+    assert.deepEqual(loaded.environment.trust, [set.PML_TRUST]);
+    assert.deepEqual(loaded.warnings, []);
+  }
+});
+
+Deno.test("loadConfig() takes any bytes for rules that hold or for a problem", async () => {
+  using scratch = new Scratch();
+  const good = new TextEncoder().encode('{"version":1,"permissions":{"deny":["keep:me"]}}');
+  const edits = fc.array(
+    fc.tuple(fc.nat(good.length), fc.nat(4), fc.uint8Array({ maxLength: 4 })),
+    {
+      maxLength: 4,
+    },
+  );
+  const mutated = edits.map((all) =>
+    all.reduce<Uint8Array>(
+      (bytes, [at, cut, put]) =>
+        Uint8Array.from([...bytes.slice(0, at), ...put, ...bytes.slice(at + cut)]),
+      good,
+    )
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(mutated, fc.uint8Array({ maxLength: 40 })), async (bytes) => {
+      scratch.write("ws/.pml.json", bytes);
+      const loaded = await scratch.load();
+      const { rules } = settle(loaded, true);
+      if (loaded.problem !== undefined) {
+        assert.equal(loaded.problem.code, "CONFIG_INVALID");
+        assert.deepEqual(texts(rules.deny), ["*"]);
+        return;
+      }
+      // What is read is what any other reader of JSON would read: no rule is lost on the way.
+      const text = new TextDecoder().decode(bytes);
+      const plain = text.replace(/\/\*[\s\S]*?\*\/|\/\/[^\r\n]*/g, "").replace(
+        /,(?=\s*[}\]])/g,
+        "",
+      );
+      assert.deepEqual(texts(rules.deny), JSON.parse(plain).permissions?.deny ?? []);
+    }),
+    { numRuns: 400, seed: 5 },
+  );
+});
+
+Deno.test({
+  name: "loadConfig() denies everything while a file may not be read",
+  // Mode bits stop no superuser.
+  ignore: Deno.uid() === 0 || Deno.build.os === "windows",
+  async fn() {
+    using scratch = new Scratch();
+    await Deno.chmod(scratch.write("ws/.pml.json", '{"version": 1}'), 0);
+    const { problem } = await scratch.load();
+    assert.match(problem?.message ?? "", /what cannot be read \(Permission denied/);
+  },
+});

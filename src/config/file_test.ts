@@ -1,0 +1,273 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import fc from "fast-check";
+import type { Problem } from "./_problem.ts";
+import { readAt, readFile as read, Scratch } from "./_scratch_test.ts";
+import { readWorkspaceFile } from "./file.ts";
+
+async function problemsOf(content: string | Uint8Array): Promise<readonly Problem[]> {
+  const { file, error } = await read(content);
+  assert.equal(file, undefined);
+  const problems = error?.detail?.problems;
+  assert.ok(Array.isArray(problems));
+  return problems;
+}
+
+const RULE = 'the rule "*", "server:*" or "server:tool" (without conditions on arguments)';
+const JSONC = "JSON with comments";
+
+/** Text, line, column, key, found, wanted. */
+const BAD_TEXTS: readonly (readonly [string, number, number, string, string, string])[] = [
+  ["", 1, 1, "", "what is no JSON (value expected)", JSONC],
+  ["  \n", 2, 1, "", "what is no JSON (value expected)", JSONC],
+  ["// nothing\n", 2, 1, "", "what is no JSON (value expected)", JSONC],
+  ["[]", 1, 1, "", "an array", "an object"],
+  ["null", 1, 1, "", "null", "an object"],
+  ['{"version": 2}', 1, 13, "version", "2 (a number)", "1"],
+  ['{"version": "1"}', 1, 13, "version", '"1" (a string)', "1"],
+  ['{"version": 1e400}', 1, 13, "version", "Infinity (a number)", "1"],
+  [
+    '{"version": 1, "intent": "\\u0000"}',
+    1,
+    26,
+    "intent",
+    '"\\u{0}" (a string)',
+    "at most 2000 characters",
+  ],
+  ["{}", 1, 1, "version", "nothing", "1"],
+  [
+    '{\n  "version": 1,\n  "permissions": {\n    "allow": "*"\n  }\n}',
+    4,
+    14,
+    "permissions.allow",
+    '"*" (a string)',
+    "an array of rules",
+  ],
+  [
+    '{"version": 1,\n"permissions": {"allow": [], "denied": []}}',
+    2,
+    40,
+    "permissions.denied",
+    "an unknown key",
+    "one of allow, ask, deny",
+  ],
+  ['{"version": 1,\n"permissions": []}', 2, 16, "permissions", "an array", "an object"],
+  ['{"version": 1, "permissions": null}', 1, 31, "permissions", "null", "an object"],
+  [
+    '{"version": 1, "permissions": {"deny": [true]}}',
+    1,
+    41,
+    "permissions.deny[0]",
+    "true (a boolean)",
+    RULE,
+  ],
+  [
+    '{"version": 1, "permissions": {"deny": ["a:b", "file*"]}}',
+    1,
+    48,
+    "permissions.deny[1]",
+    '"file*" (a string)',
+    RULE,
+  ],
+  [
+    '{"version": 1, "permissions": {"deny": ["a:b(path=src/**)"]}}',
+    1,
+    41,
+    "permissions.deny[0]",
+    '"a:b(path=src/**)" (a string)',
+    RULE,
+  ],
+  [
+    '{"version": 1,\n "version": 1}',
+    2,
+    2,
+    "version",
+    "the key a second time",
+    "each key once",
+  ],
+  [
+    '{"version": 1, "permissions": {"deny": ["shell:*"], "deny": []}}',
+    1,
+    53,
+    "permissions.deny",
+    "the key a second time",
+    "each key once",
+  ],
+  [
+    '{"version": 1, "\\u0076ersion": 1}',
+    1,
+    16,
+    "version",
+    "the key a second time",
+    "each key once",
+  ],
+  [
+    '{\n<<<<<<< HEAD\n"version": 1\n=======\n"version": 1\n>>>>>>> b\n}',
+    2,
+    1,
+    "",
+    "what is no JSON (invalid symbol)",
+    JSONC,
+  ],
+  [
+    '{"version": 1 "workspace": "."}',
+    1,
+    15,
+    "workspace",
+    "what is no JSON (comma expected)",
+    JSONC,
+  ],
+  ['{"version": 1', 1, 14, "version", "what is no JSON (close brace expected)", JSONC],
+  ['{"version": 1} x', 1, 16, "", "what is no JSON (invalid symbol)", JSONC],
+  ['{"version": 1} {}', 1, 16, "", "what is no JSON (end of file expected)", JSONC],
+  [
+    '{"version: 1}',
+    1,
+    2,
+    "version: 1}",
+    "what is no JSON (unexpected end of string)",
+    JSONC,
+  ],
+  ["{'version': 1}", 1, 2, "", "what is no JSON (invalid symbol)", JSONC],
+  ['{"version": 1} /* x', 1, 16, "", "what is no JSON (unexpected end of comment)", JSONC],
+  ["a\0b", 1, 1, "", "what is no JSON (invalid symbol)", JSONC],
+  ["\uFEFF{}", 1, 1, "", "what is no JSON (invalid symbol)", JSONC],
+];
+
+Deno.test("readWorkspaceFile() names line, column, key, found and wanted of what is bad", async () => {
+  for (const [text, line, column, key, found, wanted] of BAD_TEXTS) {
+    const [first] = await problemsOf(text);
+    assert.match(first?.file ?? "", /\.pml\.json$/);
+    assert.deepEqual({ ...first, file: "" }, { file: "", line, column, key, found, wanted }, text);
+  }
+});
+
+Deno.test("readWorkspaceFile() says all of it in one message", async () => {
+  const { error, path } = await read(
+    '{\n"version": 1,\n"permissions": {\n "allow": "*", "x": 1}, "a": 1, "b": 2, "c": 3\n}',
+  );
+  assert.equal(
+    error?.message,
+    `Cannot use the configuration: "${path}", line 4, column 11, key "permissions.allow": ` +
+      `found "*" (a string), wanted an array of rules; "${path}", line 4, column 21, ` +
+      'key "permissions.x": found an unknown key, wanted one of allow, ask, deny; ' +
+      `"${path}", line 4, column 30, key "a": found an unknown key, ` +
+      "wanted one of version, $schema, workspace, permissions, gateway, private_mcps, " +
+      "mcpServers, registries, cloud, grants, intent; and 2 more",
+  );
+  assert.equal(error?.code, "CONFIG_INVALID");
+  assert.match(error?.hint ?? "", /Mend it/);
+});
+
+Deno.test("readWorkspaceFile() tells each of many problems", async () => {
+  const problems = await problemsOf(JSON.stringify({
+    version: 3,
+    permissions: { allow: "*", deny: [1, "x"] },
+    grants: { filesystem: { read: "." } },
+    nope: true,
+  }));
+  assert.deepEqual(problems.map(({ key }) => key), [
+    "version",
+    "permissions.allow",
+    "permissions.deny[0]",
+    "permissions.deny[1]",
+    "grants.filesystem.read",
+    "nope",
+  ]);
+});
+
+Deno.test("readWorkspaceFile() takes __proto__ and constructor for unknown keys", async () => {
+  const text = '{"version": 1, "__proto__": {"permissions": {"allow": ["*"]}}, "constructor": 1}';
+  const problems = await problemsOf(text);
+  assert.deepEqual(new Set(problems.map(({ key }) => key)), new Set(["__proto__", "constructor"]));
+  for (const name of ["grants", "private_mcps", "mcpServers"]) {
+    const [first] = await problemsOf(`{"version": 1, "${name}": {"__proto__": {}}}`);
+    assert.equal(first?.key, `${name}.__proto__`);
+  }
+  const env = '{"version": 1, "mcpServers": {"a": {"command": "x", "env": {"__proto__": "1"}}}}';
+  assert.equal((await problemsOf(env))[0]?.key, "mcpServers.a.env.__proto__");
+});
+
+Deno.test("readWorkspaceFile() reads comments, trailing commas and CRLF", async () => {
+  const text = '// mine\r\n{"version": 1, /* x */\r\n"permissions": {"deny": ["a:b",],},}\r\n';
+  const { file } = await read(text);
+  assert.deepEqual(file?.permissions?.deny.map(({ pattern }) => pattern.text), ["a:b"]);
+  const [bad] = await problemsOf(text.replace("a:b", "a b"));
+  assert.deepEqual([bad?.line, bad?.column], [3, 26]);
+});
+
+Deno.test("readWorkspaceFile() gives the hash of the bytes", async () => {
+  const text = '{"version":1}';
+  const { file } = await read(text);
+  assert.equal(file?.hash, `sha256-${createHash("sha256").update(text).digest("hex")}`);
+});
+
+Deno.test("readWorkspaceFile() refuses what is no text file of 1 MB at most", async () => {
+  using scratch = new Scratch();
+  const path = join(scratch.ws, ".pml.json");
+  const refused = async (make: () => void, why: RegExp) => {
+    make();
+    const { file, error } = await readAt(path, readWorkspaceFile);
+    assert.equal(file, undefined);
+    await Deno.remove(path, { recursive: true });
+    assert.equal(error?.code, "CONFIG_INVALID");
+    assert.match(error?.message ?? "", why);
+  };
+  await refused(() => Deno.mkdirSync(path), /no regular file\), wanted a text file/);
+  await refused(() => scratch.write("ws/.pml.json", " ".repeat(1_000_001)), /it is too long/);
+  // So long a file must not even be read.
+  const long = () => {
+    scratch.write("ws/.pml.json", "");
+    Deno.truncateSync(path, 2 ** 36);
+  };
+  await refused(long, /it is too long/);
+  await refused(() => Deno.symlinkSync("nowhere", path), /No such file/);
+  await refused(() => Deno.symlinkSync(".pml.json", path), /what cannot be read/);
+  await refused(() => Deno.symlinkSync("/dev/zero", path), /no regular file/);
+});
+
+Deno.test("readWorkspaceFile() reads no character of a hostile file again and again", async () => {
+  for (const part of ['"\\', "/*", '"', "[", "{", "@ ", "\uFFFD", '{"a":', "//\r", "=======\n"]) {
+    const { error } = await read(part.repeat(Math.floor(900_000 / part.length / 3)));
+    assert.equal(error?.code, "CONFIG_INVALID", part);
+  }
+});
+
+Deno.test("readWorkspaceFile() finds the byte that is not UTF-8", async () => {
+  const bytes = new TextEncoder().encode('{"version": 1,\n"intent": "\uFFFD?"}');
+  const bad = bytes.map((byte) => byte === 0x3F ? 0xFF : byte);
+  const [first] = await problemsOf(bad);
+  assert.deepEqual([first?.line, first?.column, first?.wanted], [2, 12, "UTF-8 text"]);
+  assert.equal((await read(bytes)).file?.sections.intent, "\uFFFD?");
+});
+
+Deno.test("readWorkspaceFile() gives nothing, and no problem, for a missing file", async () => {
+  using scratch = new Scratch();
+  const { file, error } = await readAt(join(scratch.ws, ".pml.json"), readWorkspaceFile);
+  assert.deepEqual([file, error], [undefined, undefined]);
+});
+
+Deno.test("readWorkspaceFile() and the platform agree on what is JSON", async () => {
+  const alphabet = fc.constantFrom(..."{}[]\":,1-.eE \n\\u0atrfn'".split(""));
+  await fc.assert(
+    fc.asyncProperty(fc.string({ unit: alphabet, maxLength: 12 }), async (inner) => {
+      const text = `{"version": 1, "intent": ${inner}}`;
+      const { file } = await read(text);
+      if (file === undefined) return;
+      const strict = text.replace(/,(?=\s*})/g, "");
+      assert.deepEqual(JSON.parse(strict).intent, file.sections.intent);
+    }),
+    { numRuns: 300, seed: 11 },
+  );
+});
+
+Deno.test("readWorkspaceFile() warns of exposures that are unknown or come later", async () => {
+  for (const name of ["semantic", "hybrid", "everything"]) {
+    const { file, warnings } = await read(
+      `{"version": 1, "gateway": {"tools_exposure": "${name}"}}`,
+    );
+    assert.equal(file?.sections.gateway?.exposure, "meta_only");
+    assert.match(warnings.join(), new RegExp(`"${name}" is not served`));
+  }
+});

@@ -1,0 +1,78 @@
+/**
+ * The limits of everything, with their defaults and how far a person may move them.
+ *
+ * @module
+ */
+
+const KB = 1024;
+const MB = 1024 * KB;
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const DAY = 24 * 60 * MINUTE;
+
+/** Each limit as default, least and most; the end of a name is its unit. */
+export const LIMITS = {
+  /** How long a call may take. */
+  callMs: [60 * SECOND, 100, DAY],
+  /** How long a call may take that keeps telling its progress. */
+  callMaxMs: [10 * MINUTE, 100, DAY],
+  /** How long a question waits for its answer. */
+  approvalMs: [10 * MINUTE, SECOND, DAY],
+  /** The longest request. */
+  inputBytes: [8 * MB, KB, 512 * MB],
+  /** The longest result of a call. */
+  resultBytes: [32 * MB, KB, 512 * MB],
+  /** The longest line on a pipe. */
+  lineBytes: [65 * MB, 64 * KB, 1024 * MB],
+  /** The longest file of a module. */
+  moduleBytes: [2 * MB, KB, 64 * MB],
+  /** How much a sandbox child may send in one call, before it is killed. */
+  frameBytes: [64 * MB, 64 * KB, 1024 * MB],
+  /** How many messages a sandbox child may send in one call, before it is killed. */
+  frames: [10_000, 10, 10_000_000],
+  /** The heap of a sandbox child. */
+  heapMb: [256, 32, 65_536],
+  /** The memory of a sandbox child. */
+  rssMb: [512, 64, 131_072],
+  /** How many calls run at once. */
+  concurrentCalls: [256, 1, 10_000],
+  /** How many calls wait for their turn. */
+  queuedCalls: [1024, 0, 100_000],
+  /** How many calls one batch holds. */
+  batch: [50, 1, 1000],
+  /** How long a sandbox child stays without a call. */
+  idleMs: [5 * MINUTE, SECOND, DAY],
+  /** How long a server may take to start. */
+  startMs: [30 * SECOND, 100, 10 * MINUTE],
+  /** How much is kept of what a child writes to its standard error. */
+  stderrBytes: [64 * KB, KB, 16 * MB],
+  /** How many tools the catalog holds. */
+  catalogTools: [50_000, 100, 1_000_000],
+  /** How much of one text is indexed for search. */
+  fieldCharacters: [2000, 100, 100_000],
+  /** The size at which a journal file is closed and the next begun. */
+  journalBytes: [16 * MB, 64 * KB, 1024 * MB],
+  /** How many journal files are kept. */
+  journalFiles: [8, 1, 1000],
+} as const satisfies Record<string, readonly [number, number, number]>;
+
+/** The name of a limit. */
+export type LimitName = keyof typeof LIMITS;
+
+/** What each limit is; the end of a name is its unit. */
+export type Limits = { readonly [K in LimitName]: number };
+
+/** The names of all limits. */
+export const LIMIT_NAMES = Object.keys(LIMITS) as readonly LimitName[];
+
+/** Gives the limits that hold, by what a person said of them: `callMs` is `call_ms` there. */
+export function limitsOf(said: Readonly<Record<string, number | undefined>>): Limits {
+  const limits = LIMIT_NAMES.map((name) => [name, said[keyOf(name)] ?? LIMITS[name][0]]);
+  // Every name of the table has a value.
+  return Object.fromEntries(limits) as Limits;
+}
+
+/** Gives the key of a limit in `config.yaml`. */
+export function keyOf(name: LimitName): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

@@ -1,0 +1,44 @@
+/**
+ * Reads `config.yaml` in the PML home: what the person wants everywhere.
+ *
+ * @module
+ */
+
+import { readDocument } from "./_document.ts";
+import type { Report } from "./_problem.ts";
+import { personSchema } from "./_schema.ts";
+import { parseYaml } from "./_syntax.ts";
+import { gatewayOf, type GatewayOptions } from "./gateway_options.ts";
+import { type Limits, limitsOf } from "./limits.ts";
+import { type Rules, rulesOf } from "./rules.ts";
+
+/** Where questions go. */
+export type Channel = "client" | "page" | "terminal";
+
+/** What the person wants everywhere. */
+export interface PersonConfig {
+  readonly path: string;
+  /** The hash of its bytes, or nothing where there is no file. */
+  readonly hash: string | undefined;
+  readonly permissions: Rules;
+  readonly gateway: Partial<GatewayOptions>;
+  readonly limits: Limits;
+  /** The one channel for questions, where the person wants but one. */
+  readonly channel: Channel | undefined;
+}
+
+/** Reads a file. A missing one says nothing, a bad one only to the report. */
+export async function readPerson(path: string, report: Report): Promise<PersonConfig> {
+  const read = await readDocument(path, { report, parse: parseYaml, schema: personSchema });
+  const warn = (said: string) => read?.warn(said);
+  const { permissions = {}, gateway = {}, limits = {}, approvals, ...later } = read?.said ?? {};
+  for (const key of Object.keys(later)) warn(`"${key}" counts for nothing yet`);
+  return {
+    path,
+    hash: read?.hash,
+    permissions: rulesOf(permissions, path),
+    gateway: gatewayOf(gateway, warn),
+    limits: limitsOf(limits),
+    channel: approvals?.channel,
+  };
+}

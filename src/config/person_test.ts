@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { Problem } from "./_problem.ts";
+import { type Read, readAt, Scratch } from "./_scratch_test.ts";
+import { limitsOf } from "./limits.ts";
+import { type PersonConfig, readPerson } from "./person.ts";
+
+async function read(content: string): Promise<Read<PersonConfig>> {
+  using scratch = new Scratch();
+  return await readAt(scratch.write("config.yaml", content), readPerson);
+}
+
+/** Text, line, column, key, found (a part of it), wanted. */
+const BAD: readonly (readonly [string, number, number, string, string, string])[] = [
+  ["- a", 1, 1, "", "an array", "an object"],
+  ["x", 1, 1, "", '"x" (a string)', "an object"],
+  ["permissions:\n  deny: '*'", 2, 9, "permissions.deny", '"*" (a string)', "an array of rules"],
+  ["permissions:\n  deny:", 2, 8, "permissions.deny", "null", "an array of rules"],
+  ["limits:\n  call_ms: 1", 2, 12, "limits.call_ms", "1 (a number)", "from 100 to 86400000"],
+  ["limits:\n  call_ms: 60s", 2, 12, "limits.call_ms", '"60s" (a string)', "whole number"],
+  ["limits: {batch: .inf}", 1, 17, "limits.batch", "Infinity", "whole number"],
+  ["limits: {batch: 1.5}", 1, 17, "limits.batch", "1.5", "whole number"],
+  ["limits: {callMs: 1000}", 1, 18, "limits.callMs", "an unknown key", "call_ms"],
+  ["private_mcps: {}", 1, 15, "private_mcps", "an unknown key", "one of permissions"],
+  ["__proto__: {}", 1, 12, "__proto__", "an unknown key", "one of permissions"],
+  ["gateway: {}\ngateway: {}", 2, 1, "gateway", "Map keys must be unique", "YAML 1.2"],
+  ["search: &x {}\ngateway: *x", 2, 10, "", "an alias", "the value itself"],
+  ["permissions: {&k deny: [a:b], *k : []}", 1, 31, "", "an alias", "the value itself"],
+  ["gateway: !mine {}", 1, 10, "", "what is no YAML", "YAML 1.2"],
+  ["permissions: {deny: [a:b]}\n---\npermissions: {}", 2, 1, "", "multiple documents", "YAML 1.2"],
+  ["<<<<<<< HEAD\nlimits: {}\n=======\n>>>>>>> b", 1, 1, "", "what is no YAML", "YAML 1.2"],
+  ["limits: {}\n<<<<<<< HEAD\n", 2, 1, "", "what is no YAML", "YAML 1.2"],
+  ["limits: [", 1, 10, "", "what is no YAML", "YAML 1.2"],
+  ["? [a]\n: 1", 1, 1, "[ a ]", "an unknown key", "one of permissions"],
+  ["1: 2", 1, 1, "1", "an unknown key", "one of permissions"],
+  ["approvals: {channel: fax}", 1, 22, "approvals.channel", '"fax"', "one of client"],
+];
+
+Deno.test("readPerson() names line, column, key, found and wanted of what is bad", async () => {
+  for (const [text, line, column, key, found, wanted] of BAD) {
+    const { error } = await read(text);
+    const problems = error?.detail?.problems;
+    assert.ok(Array.isArray(problems), text);
+    const first: Problem = problems[0];
+    assert.deepEqual([first.line, first.column], [line, column], text);
+    assert.equal(first.key, key, text);
+    assert.ok(first.found.includes(found), `${text}: ${first.found}`);
+    assert.ok(first.wanted.includes(wanted), `${text}: ${first.wanted}`);
+    assert.equal(error?.code, "CONFIG_INVALID");
+  }
+});
+
+Deno.test("readPerson() reads what a person may want", async () => {
+  const { file: person, error } = await read(
+    "# mine\npermissions:\n  deny: ['shell:*']\n  allow: [a:b]\n" +
+      "limits:\n  call_ms: 1000\n  heap_mb: 64\ngateway: {tools_exposure: full_proxy}\n" +
+      "approvals: {channel: terminal}\n",
+  );
+  assert.equal(error, undefined);
+  assert.deepEqual(person.limits, { ...limitsOf({}), callMs: 1000, heapMb: 64 });
+  assert.deepEqual(person.permissions.deny.map(({ pattern }) => pattern.text), ["shell:*"]);
+  assert.equal(person.permissions.deny[0]?.source, person.path);
+  assert.deepEqual(person.gateway, { exposure: "full_proxy" });
+  assert.equal(person.channel, "terminal");
+});
+
+Deno.test("readPerson() takes an empty file for nothing said", async () => {
+  for (const text of ["", "# only this\n"]) {
+    const { file: person, error } = await read(text);
+    assert.equal(error, undefined);
+    assert.deepEqual(person.limits, limitsOf({}));
+  }
+});
+
+Deno.test("readPerson() says of keys that come later that they count for nothing", async () => {
+  const { error, warnings } = await read("telemetry: true\nsearch: {model: x}\n");
+  assert.equal(error, undefined);
+  assert.equal(warnings.length, 2);
+  assert.match(warnings.join(), /"telemetry" counts for nothing yet/);
+});
+
+Deno.test("readPerson() never throws, and never drops a deny without a word", async () => {
+  const words = ["permissions", ":", " ", "\n", "  ", "deny", "- ", "a:b", "'", "[", "]", "{", "}"];
+  const unit = fc.constantFrom(
+    ...words,
+    ",",
+    "&x",
+    "*x",
+    "---",
+    "|",
+    "?",
+    "#",
+    "\t",
+    '"',
+    "!",
+    "%",
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.string({ unit, maxLength: 30 }), async (noise) => {
+      const { file: person, error } = await read(`permissions:\n  deny: [keep:me]\n${noise}`);
+      const kept = person.permissions.deny.some(({ pattern }) => pattern.text === "keep:me");
+      assert.ok(kept || error?.code === "CONFIG_INVALID");
+    }),
+    { numRuns: 300, seed: 3 },
+  );
+});

@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
+import schema from "../../config/pml.schema.json" with { type: "json" };
+import { readFile as read } from "./_scratch_test.ts";
+
+const SERVER = { command: "x" };
+const GOOD: readonly object[] = [
+  {},
+  { $schema: "./pml.schema.json", workspace: ".", intent: "x" },
+  { workspace: "packages/a" },
+  { workspace: "..a/b..c" },
+  { permissions: {} },
+  {
+    permissions: { allow: ["*", "a:*", "a:b", "a.b-c_d:X/y.z", "a:@resources"], ask: [], deny: [] },
+  },
+  { private_mcps: { a: { type: "deno", path: "/abs/x.ts" } } },
+  { private_mcps: { "My Server": { type: "stdio", install: { command: "x" }, confine: true } } },
+  { private_mcps: { a: { type: "http", url: "http://host:1/x", headers: { "X-A": "${B:-c}" } } } },
+  { mcpServers: { a: { type: "stdio", command: "x", args: ["-y"], cwd: "." } } },
+  {
+    mcpServers: { a: { ...SERVER, timeout: 3, description: "", autoApprove: [], disabled: true } },
+  },
+  { mcpServers: { a: { type: "streamable-http", url: "https://x/" } } },
+  { registries: ["https://x.y/mcp", "mcp+https://x.y", "http://127.0.0.1:99/mcp"] },
+  { registries: [{ url: "https://x.y", token_env: "T", public_key: "k" }] },
+  { cloud: { url: "https://x.y" } },
+  { grants: { filesystem: { read: ["../x"], write: [], net: ["a.b"], run: ["git"], env: ["A"] } } },
+  { gateway: { tools_exposure: "whatever", meta_tools: ["search", "execute_code"], prefix: true } },
+  { gateway: { hybrid: { semantic_threshold: 0.5, max_underlying_tools: 3 } } },
+];
+const BAD: readonly object[] = [
+  { version: 0 },
+  { version: true },
+  { permision: {} },
+  { Permissions: {} },
+  { workspace: "" },
+  { workspace: "/abs" },
+  { workspace: "../x" },
+  { workspace: "a/.." },
+  { workspace: "C:\\x" },
+  { permissions: [] },
+  { permissions: { allow: {} } },
+  { permissions: { allow: [[]] } },
+  ...[
+    ...[
+      "",
+      ":",
+      "**",
+      "a",
+      "a:",
+      ":b",
+      "a:b:c",
+      "{a,b}",
+      "!x",
+      "[a-z]",
+      "*:read",
+      "file*",
+      "fs:r*",
+    ],
+    ...[
+      "a__b:c",
+      "a..b:c",
+      "pml:x",
+      "search:*",
+      "execute_x:y",
+      "A:b",
+      "-a:b",
+      "a:b\n",
+      "a:@x",
+      " *",
+    ],
+    ...["fs\u0435:b", "a:b(x=1)", "a:\u200bb", "a:b*"],
+  ].map((rule) => ({ permissions: { deny: [rule] } })),
+  { private_mcps: [] },
+  { private_mcps: { a: {} } },
+  { private_mcps: { a: "x" } },
+  { private_mcps: { a: { type: "node" } } },
+  { private_mcps: { a: { type: "deno" } } },
+  { private_mcps: { a: { type: "deno", path: "" } } },
+  { private_mcps: { a: { type: "deno", path: "https://x/y.ts" } } },
+  { private_mcps: { a: { type: "deno", path: "x", command: "y" } } },
+  { private_mcps: { a: { type: "stdio" } } },
+  { private_mcps: { a: { type: "stdio", command: "x" } } },
+  { private_mcps: { a: { type: "stdio", install: { command: " " } } } },
+  { private_mcps: { a: { type: "stdio", install: { command: "x", args: "y" } } } },
+  { private_mcps: { a: { type: "http" } } },
+  { private_mcps: { a: { type: "http", url: "file:///etc/passwd" } } },
+  { private_mcps: { a: { type: "http", url: "https://a:b@x.y" } } },
+  { private_mcps: { pml: { type: "http", url: "https://x.y" } } },
+  { private_mcps: { "": { type: "http", url: "https://x.y" } } },
+  { mcpServers: { a: {} } },
+  { mcpServers: { a: [] } },
+  { mcpServers: { a: { ...SERVER, disabledTools: ["x"] } } },
+  { mcpServers: { a: { ...SERVER, url: "https://x.y" } } },
+  { mcpServers: { a: { ...SERVER, confine: "yes" } } },
+  { mcpServers: { a: { ...SERVER, type: "http" } } },
+  { mcpServers: { a: { ...SERVER, env: { "A=B": "x" } } } },
+  { mcpServers: { a: { ...SERVER, env: { A: 1 } } } },
+  { mcpServers: { a: { url: "https://x/", headers: { "A b": "x" } } } },
+  { mcpServers: { a: { url: "https://x/", headers: { A: "x\r\nB: y" } } } },
+  { registries: "https://x.y" },
+  { registries: ["ftp://x.y"] },
+  { registries: ["http://x.y"] },
+  { registries: ["http://127.0.0.1.evil.com/"] },
+  { registries: [{}] },
+  { registries: [{ url: "https://x.y", token_env: "A B" }] },
+  { cloud: "https://x.y" },
+  { cloud: { url: "http://169.254.169.254/" } },
+  { grants: { "a:b": {} } },
+  { grants: { a: { ffi: ["x"] } } },
+  { grants: { a: { read: [""] } } },
+  { grants: { a: { net: true } } },
+  { gateway: { tools_exposure: 1 } },
+  { gateway: { exposure: "meta_only" } },
+  { gateway: { meta_tools: ["shell"] } },
+  { gateway: { prefix: 0 } },
+  { intent: 1 },
+  { intent: "x".repeat(2001) },
+];
+
+const validate = new AjvJsonSchemaValidator().getValidator(schema);
+
+Deno.test("the parser and pml.schema.json accept the same good files", async () => {
+  for (const more of GOOD) {
+    const value = { version: 1, ...more };
+    const { error } = await read(JSON.stringify(value));
+    assert.equal(error?.message, undefined, JSON.stringify(more));
+    const said = validate(value);
+    assert.ok(said.valid, `${JSON.stringify(more)}: ${said.errorMessage}`);
+  }
+});
+
+Deno.test("the parser and pml.schema.json refuse the same bad files", async () => {
+  for (const more of BAD) {
+    const value = { version: 1, ...more };
+    const { file, error } = await read(JSON.stringify(value));
+    assert.equal(file, undefined, JSON.stringify(more));
+    assert.equal(error?.code, "CONFIG_INVALID");
+    assert.equal(validate(value).valid, false, JSON.stringify(more));
+  }
+});

@@ -1,0 +1,111 @@
+/**
+ * The servers that a person defines: `private_mcps`, and `mcpServers` as the clients write it.
+ *
+ * @module
+ */
+
+import { dirname, resolve } from "node:path";
+import type { z } from "zod";
+import { quoted, visible } from "../core/json.ts";
+import { isToolName, serverSlug } from "../core/tool_id.ts";
+import type { Document } from "./_document.ts";
+import type { workspaceSchema } from "./_schema.ts";
+import type { Path } from "./_syntax.ts";
+
+/** A server that a person defines. */
+export type ServerDefinition = DenoDefinition | StdioDefinition | HttpDefinition;
+
+/** A module on this machine. */
+export interface DenoDefinition {
+  readonly kind: "deno";
+  readonly name: string;
+  /** The name as it was written, where that is none for a server. */
+  readonly title?: string;
+  /** Absolute. */
+  readonly path: string;
+  readonly confine?: boolean;
+}
+
+/** A command that speaks MCP on its pipes. */
+export interface StdioDefinition {
+  readonly kind: "stdio";
+  readonly name: string;
+  /** The name as it was written, where that is none for a server. */
+  readonly title?: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  /** As written: `${NAME}` is filled in when the server starts. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Absolute. */
+  readonly cwd?: string;
+  readonly tools?: readonly string[];
+  readonly confine?: boolean;
+}
+
+/** A server spoken to over HTTP. */
+export interface HttpDefinition {
+  readonly kind: "http";
+  readonly name: string;
+  /** The name as it was written, where that is none for a server. */
+  readonly title?: string;
+  readonly url: string;
+  /** As written: `${NAME}` is filled in when a call goes out. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly tools?: readonly string[];
+}
+
+type Said = z.infer<ReturnType<typeof workspaceSchema>>;
+type Entry = (NonNullable<Said["private_mcps"]> | NonNullable<Said["mcpServers"]>)[string];
+
+/** Gives the servers of both sections, by the names that they have here. */
+export function serversOf(file: Document<Said>): readonly ServerDefinition[] {
+  const servers = new Map<string, ServerDefinition>();
+  for (const section of ["private_mcps", "mcpServers"] as const) {
+    for (const [title, entry] of Object.entries<Entry>(file.said[section] ?? {})) {
+      const path = [section, title];
+      if ("autoApprove" in entry || "alwaysAllow" in entry) {
+        const said = "autoApprove and alwaysAllow count for nothing: only rules allow";
+        file.warn(`${section}.${visible(title)}: ${said}`);
+      }
+      if ("disabled" in entry && entry.disabled) continue;
+      const server = define(entry, { title, path, file });
+      if (servers.has(server.name)) {
+        const found = `a second server "${server.name}"`;
+        file.problem(path, { code: "NAME_CONFLICT", found, wanted: "a name of its own" });
+      }
+      servers.set(server.name, server);
+    }
+  }
+  return [...servers.values()];
+}
+
+function define(
+  entry: Entry,
+  from: { readonly title: string; readonly path: Path; readonly file: Document<Said> },
+): ServerDefinition {
+  const { title, path, file } = from;
+  const name = serverSlug(title);
+  const names = name === title ? { name } : { name, title };
+  // Through a link, what the file names lies beside the real file, not beside the link.
+  const folder = dirname(file.realPath);
+  if ("path" in entry) {
+    return { kind: "deno", ...names, path: resolve(folder, entry.path), confine: entry.confine };
+  }
+  // A list may name a tool with its server or without; it cannot name another server's.
+  const own = (tool: string) =>
+    [name, title].some((each) => tool.startsWith(`${each}:`)) ? tool.replace(/^.*?:/, "") : tool;
+  const tools = entry.tools?.map(own);
+  const foreign = tools?.find((tool) => !isToolName(tool));
+  if (foreign !== undefined) {
+    const wanted = `tools of this server: "${name}:tool" or "tool"`;
+    file.problem([...path, "tools"], { found: quoted(foreign), wanted });
+  }
+  if ("url" in entry) {
+    const { url, headers = {} } = entry;
+    return { kind: "http", ...names, url, headers, tools };
+  }
+  const { command, args = [], env = {} } = "install" in entry ? entry.install : entry;
+  const { cwd, confine } = entry;
+  const at = cwd === undefined ? undefined : resolve(folder, cwd);
+  return { kind: "stdio", ...names, command, args, env, cwd: at, tools, confine };
+}

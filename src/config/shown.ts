@@ -1,0 +1,41 @@
+/**
+ * Says line by line what a workspace file brings, for the person who is asked to trust it.
+ *
+ * @module
+ */
+
+import { quoted, visible } from "../core/json.ts";
+import type { WorkspaceFile } from "./file.ts";
+import type { ServerDefinition } from "./servers.ts";
+
+const LONGEST = 2_000;
+
+/** Gives a line for everything that counts only once the file is trusted. */
+export function shownLines({ permissions, servers, sections }: WorkspaceFile): readonly string[] {
+  const said = Object.entries(sections).filter(([, value]) => value !== undefined);
+  return [
+    ...servers.map((server) => `server "${server.name}": ${serverText(server)}`),
+    ...(permissions?.allow ?? []).map((rule) => `runs unasked: ${rule.pattern.text}`),
+    ...said.map(([name, value]) => `${name}: ${visible(JSON.stringify(value), LONGEST)}`),
+  ];
+}
+
+/** Says what a server is and what it would run or reach, whole, for a person. */
+export function serverText(server: ServerDefinition): string {
+  switch (server.kind) {
+    case "deno":
+      return `a module in the sandbox, from the file ${quoted(server.path, LONGEST)}`;
+    case "stdio": {
+      const command = JSON.stringify([server.command, ...server.args]);
+      return `runs the command ${command} with your rights${given("variables", server.env)}`;
+    }
+    case "http":
+      return `a server at ${quoted(server.url, LONGEST)}${given("headers", server.headers)}`;
+  }
+}
+
+/** Values are not shown: they may be keys. */
+function given(what: string, values: Readonly<Record<string, string>>): string {
+  const names = Object.keys(values).join(", ");
+  return names === "" ? "" : `, is given the ${what} ${names}`;
+}

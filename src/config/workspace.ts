@@ -1,0 +1,143 @@
+/**
+ * Finds the workspace: the folder that tools may touch, and the files that rule it.
+ *
+ * @module
+ */
+
+import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import type { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { invalid } from "./_problem.ts";
+import type { Environment } from "./env.ts";
+
+/** The name of the workspace file. */
+export const FILE_NAME = ".pml.json";
+
+/** What made a folder the workspace. */
+export type FoundBy = "PML_WORKSPACE" | ".pml.json" | ".git" | "deno.json" | "package.json" | "cwd";
+
+/** The folder that tools may touch. */
+export interface Workspace {
+  /** Its real path. */
+  readonly root: string;
+  readonly found: FoundBy;
+  /** The path of its `.pml.json`, if there is one. */
+  readonly file: string | undefined;
+  /** Further `.pml.json` up to the repository root, nearest first. */
+  readonly parents: readonly string[];
+  readonly warning: string | undefined;
+}
+
+type Place = Pick<Workspace, "root" | "found">;
+
+/** The first group that has a match in any ancestor wins, and in it the nearest folder. */
+const MARKERS: readonly (readonly FoundBy[])[] = [[".pml.json"], [".git"], [
+  "deno.json",
+  "package.json",
+]];
+
+/** Finds the workspace of a process that was started in `cwd`, or says why there is none. */
+export function findWorkspace(environment: Environment, cwd: string): Workspace {
+  const here = realFolder(cwd, "the current folder");
+  const said = environment.workspace;
+  const place = said === undefined
+    ? detect(here, realPathOf(environment.userHome))
+    : { root: realFolder(resolve(here, said), "PML_WORKSPACE"), found: "PML_WORKSPACE" } as const;
+  const { root, found } = place;
+  const warning = found === "cwd"
+    ? `Nothing marks a workspace above ${quoted(root, 200)}: the current folder is the workspace`
+    : undefined;
+  return { root, found, ...rulingFiles(environment, place), warning };
+}
+
+/** Finds the `.pml.json` of a workspace, and those above it that deny and ask as well. */
+export function rulingFiles(
+  environment: Environment,
+  place: Place,
+): Pick<Workspace, "file" | "parents"> {
+  const [own, ...above] = rulingFolders(environment, place).map((each) => join(each, FILE_NAME));
+  return { file: own && exists(own) ? own : undefined, parents: above.filter(exists) };
+}
+
+/** Gives the folders in which a ruling file may be or appear: the root, then those above it. */
+export function rulingFolders(environment: Environment, { root, found }: Place): readonly string[] {
+  const home = realPathOf(environment.userHome);
+  const above = foldersAbove(root);
+  const repository = [root, ...above].find((folder) => exists(join(folder, ".git")));
+  // Where no file was near, one that stood too high to make a workspace still denies and asks.
+  const passes = found !== ".pml.json" && found !== "PML_WORKSPACE";
+  const rules = (folder: string) =>
+    (repository !== undefined && holds(repository, folder)) || (passes && holds(folder, home));
+  return [root, ...above.filter(rules)];
+}
+
+/** Tells whether a path is a folder or lies in it, by components. */
+export function holds(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+}
+
+/** Gives the real path of what exists of a path, with the rest as written. */
+export function realPathOf(path: string): string {
+  const missing: string[] = [];
+  for (let each = resolve(path);; each = dirname(each)) {
+    try {
+      return join(Deno.realPathSync(each), ...missing);
+    } catch (error) {
+      if (dirname(each) === each) throw error;
+      missing.unshift(relative(dirname(each), each));
+    }
+  }
+}
+
+/** Gives the folders above a folder, nearest first. */
+export function foldersAbove(folder: string): string[] {
+  const above = dirname(folder);
+  return above === folder ? [] : [above, ...foldersAbove(above)];
+}
+
+function detect(here: string, home: string): Place {
+  // A stray file in the home folder must not open the whole of it.
+  const candidates = [here, ...foldersAbove(here)].filter((folder) => !holds(folder, home));
+  for (const group of MARKERS) {
+    for (const root of candidates) {
+      const found = group.find((name) => exists(join(root, name)));
+      if (found !== undefined) return { root, found };
+    }
+  }
+  if (candidates.length > 0) return { root: here, found: "cwd" };
+  throw noWorkspace(here, { file: "the current folder", wanted: "one below the home folder" });
+}
+
+function realFolder(path: string, file: string): string {
+  const wanted = "a folder that can be opened";
+  try {
+    const real = Deno.realPathSync(path);
+    if (Deno.statSync(real).isDirectory) return real;
+  } catch (cause) {
+    throw noWorkspace(path, { file, wanted, cause });
+  }
+  throw noWorkspace(path, { file, wanted });
+}
+
+function noWorkspace(
+  path: string,
+  said: { readonly file: string; readonly wanted: string; readonly cause?: unknown },
+): PmlError {
+  const { file, wanted, cause } = said;
+  return invalid([{ file, key: "", found: quoted(path, 200), wanted }], {
+    cause,
+    hint: "Start PML in a project, or set PML_WORKSPACE to the folder that is meant",
+  });
+}
+
+/** Tells whether there is anything at a path. */
+export function exists(path: string): boolean {
+  try {
+    Deno.lstatSync(path);
+    return true;
+  } catch (error) {
+    // What cannot be looked at may hold rules: it counts as there, and reading it says why not.
+    return !(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory);
+  }
+}

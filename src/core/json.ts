@@ -1,0 +1,36 @@
+/**
+ * JSON as a type, and the line between what came from outside and plain data.
+ *
+ * @module
+ */
+
+/** Any JSON value. */
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+
+/** A JSON object. */
+export interface JsonObject {
+  /** The value of a member. */
+  readonly [key: string]: Json;
+}
+
+/** Tells whether a value is an object that is neither null nor an array. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Prints a text for a person: control, bidirectional and invisible characters become visible
+ * escapes, and what is beyond `max` characters is cut with a mark.
+ */
+export function visible(text: string, max = 200): string {
+  const cut = text.length > max ? `${text.slice(0, max)}… (${text.length} characters)` : text;
+  return cut.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]/gu, (character) => {
+    const point = character.codePointAt(0) ?? 0;
+    return `\\u{${point.toString(16)}}`;
+  });
+}
+
+/** Writes a name between quotes, made visible and bounded, as messages show what others sent. */
+export function quoted(text: string, max = 80): string {
+  return `"${visible(text, max)}"`;
+}

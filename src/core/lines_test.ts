@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { LineReader } from "./lines.ts";
+
+function read(chunks: readonly Uint8Array[], max: number): readonly string[] {
+  const reader = new LineReader(max);
+  return chunks.flatMap((chunk) => [...reader.push(chunk)])
+    .map((line) => line.kind === "line" ? new TextDecoder().decode(line.bytes) : "TOO LONG");
+}
+
+Deno.test("LineReader gives the same lines wherever the stream is cut", () => {
+  fc.assert(fc.property(
+    fc.array(fc.string({ unit: "binary", maxLength: 20 }).map((text) => text.replaceAll("\n", ""))),
+    fc.array(fc.nat(400), { maxLength: 8 }),
+    (lines, cuts) => {
+      const bytes = new TextEncoder().encode(lines.map((line) => `${line}\n`).join(""));
+      const at = [0, ...cuts.map((cut) => Math.min(cut, bytes.length)).sort((a, b) => a - b)];
+      const chunks = at.map((from, i) => bytes.subarray(from, at[i + 1] ?? bytes.length));
+      assert.deepEqual(read(chunks, 1_000), read([bytes], 1_000));
+      assert.equal(read([bytes], 1_000).length, lines.length);
+    },
+  ));
+});
+
+Deno.test("LineReader tells of a long line once, at once, and goes on at the next", () => {
+  const bytes = new TextEncoder().encode(`ok\n${"x".repeat(50)}\nnext\n`);
+  const chunks = Array.from(bytes, (_, at) => bytes.subarray(at, at + 1));
+  assert.deepEqual(read(chunks, 10), ["ok", "TOO LONG", "next"]);
+  assert.deepEqual(read([bytes], 10), ["ok", "TOO LONG", "next"]);
+  assert.deepEqual(read([new TextEncoder().encode("x".repeat(11))], 10), ["TOO LONG"]);
+  assert.deepEqual(read([new TextEncoder().encode(`${"x".repeat(10)}\n`)], 10), ["x".repeat(10)]);
+});

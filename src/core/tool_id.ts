@@ -1,0 +1,77 @@
+/**
+ * Names of servers and tools: `server:tool` inside, `server__tool` on the wire. Only this file
+ * converts between them.
+ *
+ * @module
+ */
+
+import { PmlError } from "./errors.ts";
+import { sha256 } from "./hash.ts";
+import { quoted } from "./json.ts";
+
+/** A tool as it is named inside PML, in configuration and on the command line: `server:tool`. */
+export type ToolId = string & { readonly __toolId: never };
+
+/** The most characters that clients allow in a tool's name. */
+export const WIRE_NAME_MAX = 64;
+
+const SERVER_NAME = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
+const TOOL_NAME = /^[A-Za-z0-9_./-]{1,128}$/;
+const WIRE_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+const RESERVED = new Set(["pml", "search", "schema", "call", "batch"]);
+
+/** Tells whether a text may name a server. */
+export function isServerName(name: string): boolean {
+  return SERVER_NAME.test(name) && !name.includes("__") && !name.includes("..") &&
+    !RESERVED.has(name) && !name.startsWith("execute_");
+}
+
+/** Tells whether a text may name a tool of a server. */
+export function isToolName(name: string): boolean {
+  return TOOL_NAME.test(name);
+}
+
+/** Turns a name that clients allow (`GitHub`, `my server`) into one that names a server here. */
+export function serverSlug(name: string): string {
+  const slug = name.normalize("NFKC").toLowerCase().replace(/[^a-z0-9._-]+/g, "-")
+    .replace(/_{2,}/g, "_").replace(/\.{2,}/g, ".").slice(0, 64)
+    .replace(/^[^a-z0-9]+|[^a-z0-9]+$/g, "");
+  if (isServerName(slug)) return slug;
+  throw new PmlError("NAME_INVALID", `Cannot name a server ${quoted(name)}`, {
+    hint: "Use 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning and ending with a letter or digit",
+  });
+}
+
+/** Joins a server and a tool; both names were checked where they came in. */
+export function toolId(server: string, tool: string): ToolId {
+  return `${server}:${tool}` as ToolId;
+}
+
+/** Splits an id at its colon. */
+export function splitToolId(id: ToolId): { readonly server: string; readonly tool: string } {
+  const colon = id.indexOf(":");
+  return { server: id.slice(0, colon), tool: id.slice(colon + 1) };
+}
+
+/** Reads an id from outside: `server:tool`, `server__tool` or `mcp__pml__server__tool`. */
+export function parseToolId(text: string): ToolId | undefined {
+  const plain = text.replace(/^mcp__pml__/, "");
+  const colon = plain.indexOf(":");
+  const at = colon >= 0 ? colon : plain.indexOf("__");
+  if (at <= 0) return undefined;
+  const server = plain.slice(0, at);
+  const tool = plain.slice(at + (colon >= 0 ? 1 : 2));
+  return isServerName(server) && isToolName(tool) ? toolId(server, tool) : undefined;
+}
+
+/**
+ * Gives the name of a tool in `tools/list`. A name that is too long or has other characters is
+ * shortened and ends in a hash of the whole id; the caller keeps the way back.
+ */
+export function wireName(id: ToolId): string {
+  const { server, tool } = splitToolId(id);
+  const plain = `${server}__${tool}`;
+  if (WIRE_NAME.test(plain)) return plain;
+  const hash = sha256(id).slice(0, 8);
+  return `${plain.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, WIRE_NAME_MAX - 9)}_${hash}`;
+}

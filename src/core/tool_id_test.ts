@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { isServerName, parseToolId, serverSlug, toolId, wireName } from "./tool_id.ts";
+import { PmlError } from "./errors.ts";
+
+const NAMES: readonly (readonly [string, boolean])[] = [
+  ["filesystem", true],
+  ["a", true],
+  ["a.b_c-d", true],
+  ["x".repeat(64), true],
+  ["x".repeat(65), false],
+  ["", false],
+  ["A", false],
+  ["a__b", false],
+  ["a..b", false],
+  [".a", false],
+  ["a.", false],
+  ["a b", false],
+  ["a/b", false],
+  ["a\n", false],
+  ["__proto__", false],
+  ["fіlesystem", false],
+  ["pml", false],
+  ["search", false],
+  ["execute_code", false],
+];
+
+Deno.test("isServerName() takes only the documented names", () => {
+  for (const [name, valid] of NAMES) assert.equal(isServerName(name), valid, JSON.stringify(name));
+});
+
+Deno.test("serverSlug() gives a valid name or throws NAME_INVALID", () => {
+  assert.equal(serverSlug("GitHub"), "github");
+  assert.equal(serverSlug("My  Server!"), "my-server");
+  fc.assert(fc.property(fc.string({ unit: "binary" }), (name) => {
+    try {
+      assert.ok(isServerName(serverSlug(name)));
+    } catch (error) {
+      assert.ok(error instanceof PmlError && error.code === "NAME_INVALID");
+    }
+  }));
+});
+
+Deno.test("parseToolId() reads the three ways of writing a tool", () => {
+  for (const text of ["fs:read", "fs__read", "mcp__pml__fs__read"]) {
+    assert.equal(parseToolId(text), "fs:read");
+  }
+  assert.equal(parseToolId("fs__a__b"), "fs:a__b");
+  for (const text of ["", "fs", ":x", "x:", "Fs:read", "fs:re ad", "a:b:c", "fs:read\n"]) {
+    assert.equal(parseToolId(text), undefined, text);
+  }
+});
+
+Deno.test("wireName() fits what clients allow and tells different tools apart", () => {
+  assert.equal(wireName(toolId("fs", "read_file")), "fs__read_file");
+  const seen = new Map<string, string>();
+  fc.assert(fc.property(fc.stringMatching(/^[A-Za-z0-9_./-]{1,128}$/), (tool) => {
+    const id = toolId("server", tool);
+    const name = wireName(id);
+    assert.match(name, /^[A-Za-z0-9_-]{1,64}$/);
+    assert.equal(seen.get(name) ?? id, id);
+    seen.set(name, id);
+  }));
+});

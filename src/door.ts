@@ -1,0 +1,259 @@
+/**
+ * The one door: every call goes through these gates, whichever way it came. The only file that ever
+ * holds the ungated call. It is loaded by the first call, so that a start is soon over.
+ *
+ * @module
+ */
+
+import protectedPaths from "../config/protected-paths.json" with { type: "json" };
+import { auditGate } from "./audit/gate.ts";
+import { Journal, type JournalRecord } from "./audit/journal.ts";
+import type { Log } from "./audit/log.ts";
+import type { Redactor } from "./audit/redact.ts";
+import { readKeyFile } from "./cloud/key.ts";
+import { cloudCall } from "./cloud/rpc.ts";
+import type { Config } from "./config/config.ts";
+import { serverText } from "./config/shown.ts";
+import { type Call, type CallTool, type Gate, type Question, through } from "./core/call.ts";
+import { type Check, check } from "./core/check.ts";
+import { deadlineGate } from "./core/deadline.ts";
+import { PmlError } from "./core/errors.ts";
+import type { JsonObject } from "./core/json.ts";
+import { Running } from "./core/running.ts";
+import { splitToolId } from "./core/tool_id.ts";
+import type { ToolDefinition } from "./core/tool.ts";
+import { schemaGate, type Schemas } from "./gateway/schemas.ts";
+import type { Servers } from "./gateway/servers.ts";
+import { Local } from "./local/executor.ts";
+import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
+import { Approvals } from "./permissions/approvals.ts";
+import { type AskedAll, askForAll } from "./permissions/ask_all.ts";
+import { askGate, type AskGateOptions, judgeGate, refuseGate } from "./permissions/gate.ts";
+import type { Subject } from "./permissions/subject.ts";
+import { trustGate } from "./permissions/trust_gate.ts";
+import type { Policy } from "./policy/policy.ts";
+import { definitionHash, integrityGate } from "./registry/integrity.ts";
+import { makeRouter } from "./router/router.ts";
+import { getToolRouting } from "./router/routing.ts";
+
+/** What the door stands in. */
+export interface DoorOptions {
+  readonly policy: Policy;
+  readonly servers: Servers;
+  readonly schemas: Schemas;
+  readonly files: ModuleFiles;
+  readonly builtins: ReadonlyMap<string, ModuleSource>;
+  readonly log: Log;
+  readonly redactor: Redactor;
+}
+
+/** The way of every call, and what it needs: questions, modules, the journal. */
+export class Door implements AsyncDisposable {
+  /** Runs a call through every gate. */
+  readonly callTool: CallTool;
+  /** The open questions, and those that wait for `pml approve`. */
+  readonly approvals: Approvals;
+  readonly #options: DoorOptions;
+  readonly #local: Local;
+  readonly #cloud: CallTool;
+  readonly #running = new Running();
+  #journal: Journal | undefined;
+
+  /** Opens the door; nothing is started before the first call. */
+  constructor(options: DoorOptions) {
+    const { policy, log } = options;
+    this.#options = options;
+    this.approvals = new Approvals(policy.now.loaded.environment.home, {
+      warn: (message) => log.warn(message),
+      ttl: policy.now.config.limits.approvalMs,
+    });
+    this.#cloud = cloudCall(() => this.#key());
+    this.#local = this.#openLocal();
+    this.callTool = this.#gated();
+  }
+
+  /** Gives the tools of a module. */
+  async toolsOf(server: string): Promise<readonly ToolDefinition[]> {
+    return (await this.#local.load(server)).definitions;
+  }
+
+  /** Asks once for several calls, or gives what lets each pass. */
+  askForAll(calls: readonly Call[]): Promise<AskedAll> {
+    return askForAll(calls, this.#asking());
+  }
+
+  /** Leaves a question for `pml approve`, and gives the error that says so. */
+  async leave(question: Question): Promise<PmlError> {
+    const left = await this.approvals.leave(question.handle);
+    const code = question.otherwise ?? "APPROVAL_REQUIRED";
+    const or = code === "APPROVAL_REQUIRED" ? "" : " (or `pml trust`)";
+    const where = JSON.stringify(this.#config().workspace);
+    return new PmlError(code, "Cannot run this without the person's approval", {
+      hint: `Nothing was run. Ask the person to run \`pml approve\`${or} on a terminal in ` +
+        `${where}, then make exactly this call again`,
+      ...(left === undefined ? {} : { detail: { approval: left.id } }),
+    });
+  }
+
+  /** Tries what calls need on this machine: the sandbox and the journal. */
+  async checks(): Promise<readonly Check[]> {
+    return [
+      await check("sandbox", "a module runs and reaches nothing", () => this.#local.selfTest()),
+      await check(
+        "journal",
+        "a record can be written",
+        () => this.#records().write({ kind: "event", event: "checked" }),
+      ),
+    ];
+  }
+
+  /** Ends every child, then the journal. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#local[Symbol.asyncDispose]();
+    // Each call has an end, and the journal tells it.
+    await this.#running.over();
+    this.#journal?.[Symbol.dispose]();
+  }
+
+  /** The order of the house, readable aloud. */
+  #gated(): CallTool {
+    const { policy, schemas } = this.#options;
+    const asking = this.#asking();
+    const judge = () => policy.now.judge;
+    const router = makeRouter({
+      routingOf: (server) => this.#routingOf(server),
+      local: (call) => this.#local.call(call),
+      cloud: this.#cloud,
+    });
+    return through([
+      this.#running.gate,
+      judgeGate(judge),
+      auditGate(this.#records()),
+      this.#problemGate(),
+      refuseGate(),
+      trustGate({
+        ...asking,
+        judge,
+        workspace: () => this.#config().workspace,
+        unapproved: (call) => policy.unapproved(splitToolId(call.id).server),
+      }),
+      // The look may have found that the person trusted the file elsewhere meanwhile.
+      judgeGate(judge),
+      schemaGate(schemas, (call) => this.#definitionOf(call)),
+      askGate(asking),
+      integrityGate({
+        approved: (server) => policy.now.trust.approved.get(server),
+        atHand: (server) => this.#local.identify(server).integrity,
+      }),
+      deadlineGate(() => {
+        const { callMs, callMaxMs } = this.#config().limits;
+        return { callMs, capMs: callMaxMs };
+      }),
+    ], router.call);
+  }
+
+  #asking(): AskGateOptions {
+    const { policy } = this.#options;
+    return {
+      approvals: this.approvals,
+      subjectOf: (call) => this.#subjectOf(call),
+      alwaysOffered: ({ id }) => policy.alwaysOffered(id),
+      always: ({ id }) => policy.always(id),
+      record: ({ event, call, detail }) => {
+        // Details are plain JSON: names, hashes and lines of text.
+        const about = { tool: call.id, callId: call.callId, ...detail } as JsonObject;
+        return this.#records().write({ kind: "event", event, actor: call.actor, about });
+      },
+    };
+  }
+
+  async #subjectOf(call: Call): Promise<Subject> {
+    const { policy } = this.#options;
+    const definition = await this.#definitionOf(call);
+    const own = policy.definitionOf(splitToolId(call.id).server);
+    return {
+      tool: call.id,
+      arguments: call.arguments,
+      definition: definitionHash(definition),
+      rules: policy.now.rules(),
+      actor: call.actor,
+      workspace: this.#config().workspace,
+      facts: [own === undefined ? "a module that ships with PML, in the sandbox" : serverText(own)],
+    };
+  }
+
+  #openLocal(): Local {
+    const { files, builtins, policy, log } = this.#options;
+    const own = () => this.#config().servers.filter((server) => server.kind === "deno");
+    return new Local({
+      files,
+      home: this.#config().home,
+      source: (name) => {
+        const server = policy.definitionOf(name);
+        if (server === undefined) return builtins.get(name);
+        return server.kind === "deno" ? { kind: "file", name, path: server.path } : undefined;
+      },
+      workspace: () => this.#config().workspace,
+      grants: (server) => this.#config().grants[server],
+      // What modules run from is not for modules to write.
+      protection: () => ({ ...protectedPaths, paths: own().map(({ path }) => path) }),
+      limits: () => this.#config().limits,
+      onLog: (server, { level, text }) => {
+        const serious = level === "error" || level === "warn";
+        log[serious ? level : "debug"](text, { server });
+      },
+    });
+  }
+
+  #config(): Config {
+    return this.#options.policy.now.config;
+  }
+
+  #routingOf(server: string): "local" | "cloud" {
+    const { builtins, policy } = this.#options;
+    const here = builtins.has(server) || policy.definitionOf(server) !== undefined;
+    return here ? "local" : getToolRouting(server);
+  }
+
+  async #definitionOf(call: Call): Promise<ToolDefinition> {
+    const { server } = splitToolId(call.id);
+    // What cannot be reached is said before anybody is asked about it.
+    if (this.#routingOf(server) === "cloud") await this.#cloud(call);
+    return await this.#options.servers.definition(call.id);
+  }
+
+  #key(): string | undefined {
+    const { policy, redactor } = this.#options;
+    const { apiKey, home } = policy.now.loaded.environment;
+    const key = apiKey ?? readKeyFile(home);
+    if (key !== undefined) redactor.register(key);
+    return key;
+  }
+
+  #problemGate(): Gate {
+    return (next) => async (call) => {
+      const { problem } = this.#config();
+      if (problem !== undefined) throw problem;
+      return await next(call);
+    };
+  }
+
+  /** The journal is opened by the first call: a start that serves none writes nothing. */
+  #records(): Pick<Journal, "write" | "note"> {
+    const { redactor, log } = this.#options;
+    const open = () => {
+      const { home, limits } = this.#config();
+      this.#journal ??= Journal.open(home, {
+        redactor,
+        fileBytes: limits.journalBytes,
+        filesKept: limits.journalFiles,
+        onFailure: (error) => log.error(error.message),
+      });
+      return this.#journal;
+    };
+    return {
+      write: async (record: JournalRecord) => await open().write(record),
+      note: (record: JournalRecord) => open().note(record),
+    };
+  }
+}

@@ -1,0 +1,196 @@
+/**
+ * What the meta-tools do: find tools, show them, call them through the one door.
+ *
+ * @module
+ */
+
+import type { Answer, Call, Outcome, Progress, ToolResult } from "../core/call.ts";
+import { textResult } from "../core/call.ts";
+import { asPmlError, type PmlError } from "../core/errors.ts";
+import { isObject, type Json, type JsonObject } from "../core/json.ts";
+import { parseToolId, type ToolId } from "../core/tool_id.ts";
+import type { SearchHit } from "../search/search.ts";
+import { signatureOf } from "../search/signature.ts";
+import { type BatchItem, runBatch } from "../workflow/batch.ts";
+import type { GatewayOptions } from "./gateway.ts";
+import { type MetaTool, metaTools } from "./meta_tools.ts";
+import { errorBody, errorResult } from "./results.ts";
+import { badArguments } from "./schemas.ts";
+
+/** What a request carries beside the name of its tool. */
+export interface MetaCall {
+  readonly arguments: JsonObject;
+  readonly signal: AbortSignal;
+  readonly answer: Answer | undefined;
+  readonly onProgress: ((progress: Progress) => void) | undefined;
+}
+
+const DESCRIPTION_MAX = 160;
+
+/** Answers calls of the meta-tools. */
+export class MetaCalls {
+  readonly #options: GatewayOptions;
+
+  /** Makes the meta-tools of one gateway. */
+  constructor(options: GatewayOptions) {
+    this.#options = options;
+  }
+
+  /** Answers one meta-tool; what is wrong with its arguments is told to the model. */
+  async call(name: MetaTool, request: MetaCall): Promise<Outcome> {
+    const problem = this.#options.problem();
+    if (problem !== undefined) throw problem;
+    const definition = metaTools("", this.#options.settings().batchMax)[name];
+    const validate = await this.#options.schemas.validator(definition.inputSchema);
+    const wrong = validate(request.arguments);
+    if (wrong !== undefined) throw badArguments(name, wrong);
+    switch (name) {
+      case "search":
+        return { kind: "result", result: await this.#search(request.arguments) };
+      case "schema":
+        return { kind: "result", result: await this.#schema(request.arguments) };
+      case "call":
+        return await this.#call(request);
+      case "batch":
+        return await this.#batch(request);
+    }
+  }
+
+  /** Runs one tool through the one door. */
+  callTool(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
+    return this.#options.callTool(asCall(id, request));
+  }
+
+  async #search(args: JsonObject): Promise<ToolResult> {
+    const { servers, search, judge } = this.#options;
+    await servers.prepare();
+    // The schema was checked: a text or texts, perhaps a server and a limit.
+    const { query, server, limit = 10 } = args as {
+      query: string | readonly string[];
+      server?: string;
+      limit?: number;
+    };
+    const allowed = (id: ToolId) => judge(id).kind !== "deny";
+    const { hits, mode } = await search(query, {
+      ...(server === undefined ? {} : { server }),
+      limit,
+      allowed,
+    });
+    const blocked = servers.states().filter((one) => one.why !== undefined)
+      .map((one) => `${one.name} is ${one.state}: ${one.why}`);
+    const lines = hits.map((hit) => this.#line(hit));
+    const found = lines.length === 0 ? ["Nothing fits; try other words"] : lines;
+    return textResult([...found, `mode: ${mode}`, ...blocked].join("\n"));
+  }
+
+  #line({ id, score, tool, server }: SearchHit): string {
+    const runs = this.#options.judge(id).kind === "allow" ? "runs" : "asks";
+    const said = (tool.description ?? "").split("\n", 1)[0] ?? "";
+    const line = said.length > DESCRIPTION_MAX ? `${said.slice(0, DESCRIPTION_MAX)}…` : said;
+    const [name] = id.split(":");
+    const call = `${name}:${signatureOf(tool)}`;
+    return `${call}\n  ${line} [${server.origin}, ${runs}, ${score.toFixed(2)}]`;
+  }
+
+  async #schema(args: JsonObject): Promise<ToolResult> {
+    const { tools } = args as { tools: readonly string[] };
+    const shown = await Promise.all(tools.map((name) => this.#show(name)));
+    const isError = shown.every((one) => "error" in one);
+    return { ...textResult(JSON.stringify(shown)), ...(isError ? { isError } : {}) };
+  }
+
+  async #show(name: string): Promise<JsonObject> {
+    const { servers, judge } = this.#options;
+    try {
+      const id = this.#idOf(name);
+      if (judge(id).kind === "deny") throw servers.unknown(name);
+      const { name: _, ...definition } = await servers.definition(id);
+      const permission = judge(id).kind === "allow" ? "runs" : "asks the user first";
+      return { tool: id, ...definition as JsonObject, permission };
+    } catch (error) {
+      return { tool: name, error: errorBody(asPmlError(error)) as unknown as Json };
+    }
+  }
+
+  async #call(request: MetaCall): Promise<Outcome> {
+    const { tool, arguments: args } = request.arguments as { tool: string; arguments?: JsonObject };
+    try {
+      const inner = { ...request, arguments: args ?? {}, via: "call" };
+      return await this.callTool(this.#idOf(tool), inner);
+    } catch (error) {
+      // The model wrote the name and the arguments: it is the one to mend them.
+      return { kind: "result", result: errorResult(error) };
+    }
+  }
+
+  async #batch(request: MetaCall): Promise<Outcome> {
+    const { calls } = request.arguments as unknown as { calls: readonly BatchRequest[] };
+    const { callTool, judge, servers, schemas, askForAll } = this.#options;
+    const asCalls = calls.map((one) => ({
+      id: one.id,
+      tool: one.tool,
+      call: this.#batchCall(one, request),
+    }));
+    const outcome = await runBatch(asCalls, {
+      callTool,
+      judge,
+      check: async (call) => {
+        const { inputSchema } = await servers.definition(call.id);
+        const wrong = (await schemas.validator(inputSchema))(call.arguments);
+        if (wrong !== undefined) throw badArguments(call.id, wrong);
+      },
+      ask: askForAll,
+    });
+    if (outcome.kind === "ask") return outcome;
+    return { kind: "result", result: batchResult(outcome.items) };
+  }
+
+  #batchCall(one: BatchRequest, request: MetaCall): Call | PmlError {
+    const id = this.#known(one.tool);
+    if (id === undefined) return this.#options.servers.unknown(one.tool);
+    return asCall(id, { ...request, arguments: one.arguments ?? {}, via: "batch" });
+  }
+
+  #idOf(name: string): ToolId {
+    const id = this.#known(name);
+    if (id === undefined) throw this.#options.servers.unknown(name);
+    return id;
+  }
+
+  #known(name: string): ToolId | undefined {
+    return this.#options.catalog.byWireName(name) ?? parseToolId(name);
+  }
+}
+
+interface BatchRequest {
+  readonly id?: string;
+  readonly tool: string;
+  readonly arguments?: JsonObject;
+}
+
+function asCall(id: ToolId, request: MetaCall & { readonly via: string }): Call {
+  const { arguments: args, signal, answer, onProgress, via } = request;
+  return {
+    id,
+    arguments: args,
+    signal,
+    via,
+    actor: "local",
+    callId: crypto.randomUUID(),
+    ...(answer === undefined ? {} : { answer }),
+    ...(onProgress === undefined ? {} : { onProgress }),
+  };
+}
+
+function batchResult(items: readonly BatchItem[]): ToolResult {
+  const results = items.map(({ id, tool, result, error }) => ({
+    ...(id === undefined ? {} : { id }),
+    tool,
+    ...(error === undefined ? { result } : { error: errorBody(error) }),
+  }));
+  const failed = items.every(({ result }) => result === undefined || result.isError === true);
+  return {
+    ...textResult(JSON.stringify(results)),
+    ...(failed && isObject(items[0]) ? { isError: true } : {}),
+  };
+}

@@ -1,0 +1,100 @@
+/**
+ * The meta-tools as clients see them: few words, because every session pays for them.
+ *
+ * @module
+ */
+
+import type { JsonObject } from "../core/json.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+
+/** The meta-tools that work. */
+export const META_TOOLS = ["search", "schema", "call", "batch"] as const;
+
+/** The name of a meta-tool. */
+export type MetaTool = (typeof META_TOOLS)[number];
+
+/** Tells whether a wire name is a meta-tool's. */
+export function isMetaTool(name: string): name is MetaTool {
+  return META_TOOLS.some((one) => one === name);
+}
+
+/** The most tools that one `schema` request may name. */
+export const SCHEMA_MAX = 10;
+
+/** Gives the definition of each meta-tool; `servers` names what can be found, in a few words. */
+export function metaTools(servers: string, batchMax: number): Record<MetaTool, ToolDefinition> {
+  return { search: searchTool(servers), schema: SCHEMA, call: CALL, batch: batchTool(batchMax) };
+}
+
+const READS = { readOnlyHint: true, openWorldHint: false };
+const RUNS = { readOnlyHint: false, openWorldHint: true };
+
+function searchTool(servers: string): ToolDefinition {
+  return {
+    name: "search",
+    title: "Find tools",
+    description: "Find tools by what they do; gives names, signatures and whether a call asks " +
+      `the user first. Use it before you say that something cannot be done. Connected: ${servers}`,
+    inputSchema: object({
+      query: {
+        anyOf: [
+          { type: "string" },
+          { type: "array", items: { type: "string" }, minItems: 1, maxItems: 5 },
+        ],
+        description: "What the tool should do, or its name; up to 5 at once",
+      },
+      server: { type: "string", description: "Only this server's tools" },
+      limit: { type: "integer", minimum: 1, maximum: 50, default: 10 },
+    }, ["query"]),
+    annotations: READS,
+  };
+}
+
+const SCHEMA: ToolDefinition = {
+  name: "schema",
+  title: "Show tool schemas",
+  description: "Full input and output schemas of tools, when a signature is not enough",
+  inputSchema: object({
+    tools: {
+      type: "array",
+      items: { type: "string" },
+      minItems: 1,
+      maxItems: SCHEMA_MAX,
+      description: "Names as `search` gives them",
+    },
+  }, ["tools"]),
+  annotations: READS,
+};
+
+const CALL: ToolDefinition = {
+  name: "call",
+  title: "Call a tool",
+  description: "Run one tool and get its own result",
+  inputSchema: object({
+    tool: { type: "string", description: "Name as `search` gives it: server:tool" },
+    arguments: { type: "object", description: "The tool's arguments" },
+  }, ["tool"]),
+  annotations: RUNS,
+};
+
+function batchTool(maxItems: number): ToolDefinition {
+  const call = object({
+    id: { type: "string" },
+    tool: { type: "string" },
+    arguments: { type: "object" },
+  }, ["tool"]);
+  return {
+    name: "batch",
+    title: "Call several tools",
+    description:
+      "Run independent calls at once; results come in order, and one failure stops no other",
+    inputSchema: object({ calls: { type: "array", minItems: 1, maxItems, items: call } }, [
+      "calls",
+    ]),
+    annotations: RUNS,
+  };
+}
+
+function object(properties: JsonObject, required: readonly string[]): JsonObject {
+  return { type: "object", properties, required, additionalProperties: false };
+}

@@ -1,0 +1,139 @@
+/**
+ * Every server that is known, whether its tools are, and why not if they are not.
+ *
+ * @module
+ */
+
+import { asPmlError, PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import type { Catalog, CatalogServer } from "../search/catalog.ts";
+
+/** A server as its definition has it, and the way to its tools. */
+export interface ServerSource extends CatalogServer {
+  /** How it runs: `deno`, `stdio`, `http` or `cloud`. */
+  readonly kind: string;
+  /** Why its tools may not be asked for now; undefined when they may. */
+  readonly blocked: () => string | undefined;
+  /** Gives its tools; the same array as long as they are unchanged. */
+  readonly load: () => Promise<readonly ToolDefinition[]>;
+}
+
+/** How a server stands, for people and models. */
+export interface ServerState {
+  readonly name: string;
+  readonly kind: string;
+  readonly origin: string;
+  readonly state: "ready" | "unknown" | "blocked" | "failed";
+  /** Why it is blocked or failed. */
+  readonly why: string | undefined;
+  readonly tools: number;
+}
+
+interface Entry {
+  readonly source: ServerSource;
+  tools: readonly ToolDefinition[] | undefined;
+  failure: PmlError | undefined;
+}
+
+/** Knows the servers and fills the catalog with their tools. */
+export class Servers {
+  readonly #catalog: Catalog;
+  readonly #waitMs: number;
+  #entries = new Map<string, Entry>();
+
+  /** Makes an empty set; a list waits at most `waitMs` for servers that were never asked. */
+  constructor(catalog: Catalog, waitMs: number) {
+    this.#catalog = catalog;
+    this.#waitMs = waitMs;
+  }
+
+  /** Takes the servers of a new configuration; what is known of the old ones is asked again. */
+  replace(sources: readonly ServerSource[]): void {
+    for (const name of this.#entries.keys()) this.#catalog.remove(name);
+    this.#entries = new Map(
+      sources.map((source) => [source.name, { source, tools: undefined, failure: undefined }]),
+    );
+  }
+
+  /** Asks the servers whose tools are unknown, side by side; one that hangs delays no other. */
+  async prepare(only?: string): Promise<void> {
+    const unknown = [...this.#entries.values()].filter((entry) =>
+      entry.tools === undefined && (only === undefined || entry.source.name === only) &&
+      entry.source.blocked() === undefined
+    );
+    if (unknown.length === 0) return;
+    // A failure is kept in the entry and told by `states`.
+    const asked = Promise.allSettled(unknown.map((entry) => this.#load(entry)));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, this.#waitMs);
+    await Promise.race([asked, promise]);
+    clearTimeout(timer);
+  }
+
+  /** Gives a tool's definition, loading its server first; throws UNKNOWN_TOOL or why it failed. */
+  async definition(id: ToolId): Promise<ToolDefinition> {
+    const { server } = splitToolId(id);
+    const entry = this.#entries.get(server);
+    if (entry !== undefined) await this.#loadApproved(entry);
+    const known = this.#catalog.get(id);
+    if (known !== undefined) return known.tool;
+    throw this.unknown(id);
+  }
+
+  /** Makes the error for a name that is no tool; it says what the server does have. */
+  unknown(name: string): PmlError {
+    const server = name.split(/:|__/, 1)[0] ?? "";
+    const tools = this.#entries.get(server)?.tools?.map((tool) => tool.name) ?? [];
+    const has = tools.length === 0 ? "" : `; "${server}" has ${tools.slice(0, 20).join(", ")}`;
+    return new PmlError("UNKNOWN_TOOL", `Cannot find the tool ${quoted(name)}${has}`, {
+      hint: "Find its name with `search`",
+    });
+  }
+
+  /** Tells how every server stands, by name. */
+  states(): readonly ServerState[] {
+    return [...this.#entries.values()].map(stateOf)
+      .sort((one, other) => one.name < other.name ? -1 : 1);
+  }
+
+  // To read what a server says of itself is to run it.
+  async #loadApproved(entry: Entry): Promise<void> {
+    const why = entry.source.blocked();
+    if (why === undefined) return await this.#load(entry);
+    throw new PmlError(
+      "APPROVAL_REQUIRED",
+      `Cannot read the tools of ${quoted(entry.source.name)}: ${why}`,
+      { hint: "Call the tool itself: the question to the person comes with it" },
+    );
+  }
+
+  async #load(entry: Entry): Promise<void> {
+    try {
+      const tools = await entry.source.load();
+      entry.failure = undefined;
+      if (entry.tools === tools || this.#entries.get(entry.source.name) !== entry) return;
+      entry.tools = tools;
+      this.#catalog.set(entry.source, tools);
+    } catch (error) {
+      entry.failure = asPmlError(error);
+      throw entry.failure;
+    }
+  }
+}
+
+function stateOf({ source, tools, failure }: Entry): ServerState {
+  const blocked = source.blocked();
+  const why = blocked ?? failure?.message;
+  const known = tools === undefined ? "unknown" : "ready";
+  const trouble = failure === undefined ? known : "failed";
+  return {
+    name: source.name,
+    kind: source.kind,
+    origin: source.origin,
+    state: blocked === undefined ? trouble : "blocked",
+    why,
+    tools: tools?.length ?? 0,
+  };
+}

@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { PmlError } from "../core/errors.ts";
+import { toolId } from "../core/tool_id.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { Catalog } from "../search/catalog.ts";
+import { Servers, type ServerSource } from "./servers.ts";
+import { instructions, serverLine } from "./instructions.ts";
+
+const TOOLS: readonly ToolDefinition[] = [{ name: "t", inputSchema: { type: "object" } }];
+
+function source(name: string, change: Partial<ServerSource> = {}): ServerSource {
+  return {
+    name,
+    origin: "private",
+    kind: "deno",
+    blocked: () => undefined,
+    load: () => Promise.resolve(TOOLS),
+    ...change,
+  };
+}
+
+Deno.test("Servers lists the good ones although another fails or hangs", async () => {
+  const catalog = new Catalog();
+  const servers = new Servers(catalog, 20);
+  servers.replace([
+    source("good"),
+    source("bad", { load: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "Cannot load")) }),
+    source("hung", { load: () => new Promise(() => {}) }),
+    source("shut", { blocked: () => "not trusted", load: () => assert.fail("it was asked") }),
+  ]);
+  await servers.prepare();
+  assert.deepEqual(catalog.list().map(({ id }) => id), ["good:t"]);
+  assert.deepEqual(servers.states().map(({ name, state, why }) => [name, state, why]), [
+    ["bad", "failed", "Cannot load"],
+    ["good", "ready", undefined],
+    ["hung", "unknown", undefined],
+    ["shut", "blocked", "not trusted"],
+  ]);
+});
+
+Deno.test("Servers gives a definition, or why its server failed, or that it is unknown", async () => {
+  const servers = new Servers(new Catalog(), 20);
+  servers.replace([
+    source("good"),
+    source("bad", { load: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "Cannot load")) }),
+    source("shut", { blocked: () => "not trusted", load: () => assert.fail("it was asked") }),
+  ]);
+  assert.equal((await servers.definition(toolId("good", "t"))).name, "t");
+  const codes: readonly (readonly [string, string, string])[] = [
+    ["good", "x", "UNKNOWN_TOOL"],
+    ["none", "x", "UNKNOWN_TOOL"],
+    ["bad", "x", "UPSTREAM_DOWN"],
+    ["shut", "t", "APPROVAL_REQUIRED"],
+  ];
+  for (const [server, tool, code] of codes) {
+    await assert.rejects(
+      servers.definition(toolId(server, tool)),
+      (error) => error instanceof PmlError && error.code === code,
+    );
+  }
+});
+
+Deno.test("Servers forgets the tools of a configuration that was replaced", async () => {
+  const catalog = new Catalog();
+  const servers = new Servers(catalog, 20);
+  servers.replace([source("one")]);
+  await servers.prepare();
+  servers.replace([source("two")]);
+  await servers.prepare();
+  assert.deepEqual(catalog.list().map(({ id }) => id), ["two:t"]);
+});
+
+Deno.test("instructions() stay under 2 KB and the line short with any number of servers", () => {
+  const servers = new Servers(new Catalog(), 20);
+  const sources = Array.from({ length: 500 }, (_, at) => source(`server-${at}`));
+  servers.replace(sources);
+  assert.ok(new TextEncoder().encode(instructions(servers.states())).length < 2_048);
+  assert.ok(serverLine(servers.states()).length < 160);
+  assert.match(serverLine(servers.states()), /and \d+ more$/);
+});

@@ -1,0 +1,31 @@
+/**
+ * Reads metadata from a module's first line: `// __meta__: {…}` with `tools: ["server:tool", …]`.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { isObject, quoted } from "../core/json.ts";
+
+/** Reads the comment into the form of an exported `__meta__`; undefined if there is none. */
+export function metaComment(text: string, path: string): unknown {
+  const said = /^\/\/ __meta__:\s*(\{.*\})\s*$/m.exec(text.split("\n", 1)[0] ?? "")?.[1];
+  if (said === undefined) return undefined;
+  const value = parse(said, path);
+  if (!isObject(value) || !Array.isArray(value.tools)) return value;
+  const names = value.tools.map((tool) => String(tool).split(":").at(-1) ?? "");
+  const tools = Object.fromEntries(names.map((name) => [name, {}]));
+  return { ...value, tools };
+}
+
+function parse(said: string, path: string): unknown {
+  try {
+    return JSON.parse(said);
+  } catch (cause) {
+    throw new PmlError(
+      "CONFIG_INVALID",
+      `Cannot use the module ${quoted(path, 300)}: its __meta__ comment is no JSON`,
+      { hint: 'Write `// __meta__: {"name": "x", "tools": ["x:tool"]}` in one line', cause },
+    );
+  }
+}

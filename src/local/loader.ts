@@ -1,0 +1,130 @@
+/**
+ * Reads modules: their bytes and hash without running them, their metadata in a child that is
+ * granted nothing, once per hash.
+ *
+ * @module
+ */
+
+import { dirname, join } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { type ModuleMeta, parseModuleMeta, type ToolDefinition } from "../core/tool.ts";
+import { findImport } from "./_imports.ts";
+import { metaComment } from "./_meta_comment.ts";
+import type { ModuleCode, ModuleFiles, ModuleSource } from "./module_files.ts";
+
+/** A module whose metadata was read. */
+export interface Module extends ModuleCode {
+  readonly name: string;
+  readonly meta: ModuleMeta;
+  /** The definitions of its tools: the same array as long as the code is the same. */
+  readonly definitions: readonly ToolDefinition[];
+}
+
+/** What a child that is granted nothing says of a module. */
+export interface Inspection {
+  readonly meta: unknown;
+  readonly exports: readonly string[];
+}
+
+/** What the loader needs from outside. */
+export interface LoaderOptions {
+  /** The PML home, where metadata is kept by hash. */
+  readonly home: string;
+  readonly files: ModuleFiles;
+  /** The most bytes a module may have. */
+  readonly moduleBytes: () => number;
+  /** Runs a module without any grant and tells what it exports. */
+  readonly inspect: (name: string, code: Uint8Array) => Promise<Inspection>;
+}
+
+/** Reads modules and remembers them by their hash. */
+export class Loader {
+  readonly #options: LoaderOptions;
+  readonly #modules = new Map<string, Promise<Module>>();
+
+  /** Makes a loader that keeps metadata in the PML home. */
+  constructor(options: LoaderOptions) {
+    this.#options = options;
+  }
+
+  /** Reads a module with its metadata; the caller has checked that its hash is approved. */
+  load(source: ModuleSource): Promise<Module> {
+    const identified = this.#options.files.identify(source, this.#options.moduleBytes());
+    const key = `${source.name} ${identified.integrity}`;
+    const known = this.#modules.get(key);
+    if (known !== undefined) return known;
+    const loading = this.#describe(source, identified);
+    this.#modules.set(key, loading);
+    // A failure is not remembered: the next call tries again.
+    loading.catch(() => this.#modules.delete(key));
+    return loading;
+  }
+
+  async #describe(source: ModuleSource, identified: ModuleCode): Promise<Module> {
+    const { name } = source;
+    if (source.kind === "builtin") {
+      return described({ ...identified, name }, parseModuleMeta(source.meta, name));
+    }
+    const file = join(this.#options.home, "meta", `${identified.integrity.slice(7)}.json`);
+    const kept = readKept(file);
+    if (kept !== undefined) {
+      return described({ ...identified, name }, parseModuleMeta(kept, source.path));
+    }
+    const text = new TextDecoder().decode(identified.code);
+    refuseImports(await findImport(text, source.path), source.path);
+    const said = await this.#options.inspect(name, identified.code);
+    const value = said.meta ?? metaComment(text, source.path);
+    const meta = parseModuleMeta(value, source.path);
+    refuseMissing(meta, { exports: said.exports, path: source.path });
+    keep(file, value);
+    return described({ ...identified, name }, meta);
+  }
+}
+
+function described(code: ModuleCode & { readonly name: string }, meta: ModuleMeta): Module {
+  return { ...code, meta, definitions: meta.tools.map(({ definition }) => definition) };
+}
+
+function refuseImports(found: Awaited<ReturnType<typeof findImport>>, path: string): void {
+  if (found === undefined) return;
+  throw new PmlError(
+    "SANDBOX_DENIED",
+    `Cannot load the module ${quoted(path, 300)}: line ${found.line} imports ${
+      quoted(found.specifier)
+    }, and a module is one self-contained file`,
+    { hint: "Bundle it into one file; use the Deno file functions and `host` instead of node:" },
+  );
+}
+
+function refuseMissing(
+  meta: ModuleMeta,
+  from: { readonly exports: readonly string[]; readonly path: string },
+): void {
+  const missing = meta.tools.find((tool) => !from.exports.includes(tool.definition.name));
+  if (missing === undefined) return;
+  const { name } = missing.definition;
+  throw new PmlError(
+    "CONFIG_INVALID",
+    `Cannot use the module ${
+      quoted(from.path, 300)
+    }: __meta__ names the tool "${name}", and no function of that name is exported`,
+    { hint: `Write \`export function ${name}(args, host)\`, or take it out of __meta__.tools` },
+  );
+}
+
+function readKept(file: string): unknown {
+  try {
+    return JSON.parse(Deno.readTextFileSync(file));
+  } catch {
+    // Nothing kept, or a file that a crash cut short: it is read from the module again.
+    return undefined;
+  }
+}
+
+function keep(file: string, value: unknown): void {
+  Deno.mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const temporary = `${file}.${crypto.randomUUID()}`;
+  Deno.writeTextFileSync(temporary, JSON.stringify(value), { mode: 0o600, createNew: true });
+  Deno.renameSync(temporary, file);
+}

@@ -1,0 +1,95 @@
+/**
+ * The files of modules: their bytes and hash, without running anything of them.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { integrityOf } from "../registry/integrity.ts";
+
+/** Where a module's code comes from: shipped with PML, or a file that the person named. */
+export type ModuleSource =
+  | {
+    readonly kind: "builtin";
+    readonly name: string;
+    readonly code: Uint8Array;
+    readonly meta: unknown;
+  }
+  | { readonly kind: "file"; readonly name: string; readonly path: string };
+
+/** The exact bytes of a module and their hash. Nothing of it has run. */
+export interface ModuleCode {
+  readonly code: Uint8Array;
+  readonly integrity: string;
+}
+
+interface FileMemo {
+  readonly stamp: string;
+  readonly code: ModuleCode;
+}
+
+/** Reads modules' bytes and hashes them; an unchanged file is not read again. */
+export class ModuleFiles {
+  readonly #memos = new Map<string, FileMemo>();
+
+  /** Reads a module that may have at most `maxBytes` bytes. */
+  identify(source: ModuleSource, maxBytes: number): ModuleCode {
+    const key = source.kind === "file" ? source.path : `builtin:${source.name}`;
+    const memo = this.#memos.get(key);
+    const stamp = source.kind === "file" ? stampOf(source, maxBytes) : "";
+    if (memo?.stamp === stamp) return memo.code;
+    const code = source.kind === "file" ? readModule(source.path) : source.code;
+    const identified = { code, integrity: integrityOf(code) };
+    this.#memos.set(key, { stamp, code: identified });
+    return identified;
+  }
+
+  /** Hashes the file of a module; undefined where it cannot be read. */
+  integrityOf(
+    module: { readonly name: string; readonly path: string },
+    maxBytes: number,
+  ): string | undefined {
+    try {
+      return this.identify({ kind: "file", name: module.name, path: module.path }, maxBytes)
+        .integrity;
+    } catch {
+      // There is nothing to approve; loading the module says why it cannot be read.
+      return undefined;
+    }
+  }
+}
+
+/** Tells a file apart from a later version of it, and refuses what is no module. */
+function stampOf(source: { readonly path: string }, maxBytes: number): string {
+  const info = statOf(source.path);
+  if (!info.isFile) throw unreadable(source.path, "it is no regular file");
+  if (info.size > maxBytes) {
+    throw unreadable(source.path, `it has ${info.size} bytes, and at most ${maxBytes} are allowed`);
+  }
+  return `${info.dev} ${info.ino} ${info.size} ${info.mtime?.getTime()} ${info.ctime?.getTime()}`;
+}
+
+function statOf(path: string): Deno.FileInfo {
+  try {
+    return Deno.statSync(path);
+  } catch (cause) {
+    const why = cause instanceof Deno.errors.NotFound ? "there is no such file" : String(cause);
+    throw unreadable(path, why, cause);
+  }
+}
+
+function readModule(path: string): Uint8Array {
+  try {
+    return Deno.readFileSync(path);
+  } catch (cause) {
+    throw unreadable(path, "it cannot be read", cause);
+  }
+}
+
+function unreadable(path: string, why: string, cause?: unknown): PmlError {
+  return new PmlError("UPSTREAM_DOWN", `Cannot load the module ${quoted(path, 300)}: ${why}`, {
+    hint: "Mend the file, or its path in private_mcps of .pml.json",
+    cause,
+  });
+}

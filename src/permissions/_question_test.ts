@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { JsonObject } from "../core/json.ts";
+import { toolId } from "../core/tool_id.ts";
+import { fullText, shortText } from "./_question.ts";
+import type { Subject } from "./subject.ts";
+
+function subject(given: JsonObject, changes: Partial<Subject> = {}): Subject {
+  return {
+    tool: toolId("filesystem", "write_file"),
+    arguments: given,
+    definition: "d",
+    rules: "r",
+    actor: "local",
+    workspace: "/home/me/work",
+    ...changes,
+  };
+}
+
+Deno.test("fullText() names server and tool first, then what the call brings", () => {
+  const facts = ["Kind: a built-in module", "Permissions: write in the workspace"];
+  const text = fullText([subject({ path: "a.txt", lines: [1, 2] }, { facts, actor: "ada" })]);
+  assert.equal(
+    text,
+    `PML asks: may this tool run?
+
+    Server: "filesystem"
+    Tool: "write_file"
+    Workspace: "/home/me/work"
+    Asked by: "ada"
+    Kind: a built-in module
+    Permissions: write in the workspace
+    Arguments:
+      "path": "a.txt"
+      "lines": [1,2]
+`,
+  );
+});
+
+Deno.test("fullText() lists each of several calls", () => {
+  const text = fullText([subject({}), subject({ path: "b" }, { tool: toolId("git", "add") })]);
+  assert.match(text, /^PML asks: may these 2 calls run\?\n\nCall 1\n\n {4}Server: "filesystem"\n/);
+  assert.match(text, /Arguments: none\n\nCall 2\n\n {4}Server: "git"\n {4}Tool: "add"\n/);
+});
+
+Deno.test("fullText() shows what would hide or lead astray", () => {
+  const table: [string, string][] = [
+    ["a\nServer: b", String.raw`"a\nServer: b"`],
+    ["\u001b[2K", String.raw`"\u001b[2K"`],
+    ["\u009b2K", String.raw`"\u{9b}2K"`],
+    ["\u202egpj", String.raw`"\u{202e}gpj"`],
+    ["\u2066a", String.raw`"\u{2066}a"`],
+    ["a\u200bb", String.raw`"a\u{200b}b"`],
+    ["\u2028a", String.raw`"\u{2028}a"`],
+    ["\u{e0041}", String.raw`"\u{e0041}"`],
+    ["a\u3164b", String.raw`"a\u{3164}b"`],
+    ["a\u2800b", String.raw`"a\u{2800}b"`],
+    ["a\u00a0b", String.raw`"a\u{a0}b"`],
+    ["a\ufe0fb", String.raw`"a\u{fe0f}b"`],
+    [`a${" ".repeat(18)}b`, `"a${" ".repeat(16)}${String.raw`\u{20}\u{20}`}b"`],
+  ];
+  for (const [value, shown] of table) {
+    assert.ok(fullText([subject({ x: value })]).includes(`"x": ${shown}\n`), shown);
+    // A key can hide as much as a value.
+    assert.ok(fullText([subject({ [value]: 1 })]).includes(`      ${shown}: 1\n`), shown);
+  }
+});
+
+Deno.test("fullText() keeps every line that others wrote indented, whatever they wrote", () => {
+  const text = fc.string({ unit: "binary", maxLength: 60 });
+  fc.assert(fc.property(text, text, text, (key, value, fact) => {
+    const asked = subject({ [key]: value }, { facts: [fact], workspace: fact, actor: value });
+    const lines = fullText([asked]).split("\n");
+    const [title, ...rest] = lines;
+    assert.equal(title, "PML asks: may this tool run?");
+    for (const line of rest) assert.match(line, /^$|^ {4}/);
+    assert.equal(lines.filter((line) => line.startsWith("    Server: ")).length, 1);
+    assert.doesNotMatch(lines.join(""), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+  }));
+});
+
+Deno.test("fullText() grows with what it shows, not with its square", () => {
+  const deep = JSON.parse("[".repeat(2_000) + "]".repeat(2_000)) as JsonObject;
+  assert.ok(fullText([subject({ deep })]).length < 5_000);
+  assert.ok(fullText([subject({ large: "x".repeat(1_000_000) })]).length < 1_001_000);
+});
+
+Deno.test("shortText() names each tool and where the rest is shown", () => {
+  const text = shortText([subject({ path: "a" }), subject({})], 9_000);
+  assert.equal(text.match(/Tool: "write_file"/g)?.length, 2);
+  assert.match(text, /9000 characters: `pml approve` on a terminal shows it in full$/);
+});

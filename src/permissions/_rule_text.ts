@@ -1,0 +1,123 @@
+/**
+ * Allows a tool in the text of a `.pml.json`, and keeps what else a person wrote there.
+ *
+ * @module
+ */
+
+import type { JSONPath, ParseError } from "jsonc-parser";
+import { PmlError } from "../core/errors.ts";
+import { isObject } from "../core/json.ts";
+import type { ToolId } from "../core/tool_id.ts";
+
+type Jsonc = typeof import("jsonc-parser");
+
+const STRING_OR_COMMENT = /"(?:\\.|[^"\\])*"|\/\/[^\r\n]*|\/\*[^]*?\*\//g;
+
+/** The three lists as they stand in a file. */
+export interface RuleLists {
+  readonly allow: readonly string[];
+  readonly ask: readonly string[];
+  readonly deny: readonly string[];
+}
+
+/** Makes the text of a new file that allows a tool. */
+export function newText(tool: ToolId, defaults: RuleLists): string {
+  return `${JSON.stringify({ version: 1, permissions: allowing(tool, defaults) }, null, 2)}\n`;
+}
+
+/**
+ * Makes the text with the tool in `allow`, and without an exact `ask` of it. Where the file has no
+ * `permissions`, the defaults that held until now are written too, so that nothing else becomes
+ * looser or tighter.
+ */
+export async function allowingText(
+  text: string,
+  { tool, defaults }: { readonly tool: ToolId; readonly defaults: RuleLists },
+): Promise<string> {
+  const jsonc = await import("jsonc-parser");
+  const mark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
+  let now = text.slice(mark.length);
+  const value = read(now, jsonc);
+  const lists = value.permissions ?? defaults;
+  if (!isLists(lists)) throw unreadable("a list is none");
+  const permissions = allowing(tool, lists);
+  if (value.permissions === undefined) {
+    now = inserted(now, { path: ["permissions"], value: permissions, jsonc });
+  } else {
+    now = withoutAsk(now, tool, jsonc);
+    if (permissions.allow !== lists.allow) {
+      now = inserted(now, { path: ["permissions", "allow", 0], value: tool, jsonc });
+    }
+  }
+  // A second key of the same name, for one, would be edited here and read there.
+  if (JSON.stringify(read(now, jsonc)) !== JSON.stringify({ ...value, permissions })) {
+    throw unreadable("it cannot be done without another change");
+  }
+  return mark + now;
+}
+
+function allowing(tool: ToolId, lists: Partial<RuleLists>): Partial<RuleLists> {
+  const { allow = [], ask } = lists;
+  return {
+    ...lists,
+    ...(ask && { ask: ask.filter((pattern) => pattern !== tool) }),
+    allow: allow.includes(tool) ? allow : [tool, ...allow],
+  };
+}
+
+function isLists(value: unknown): value is Partial<RuleLists> {
+  return isObject(value) && [value.allow ?? [], value.ask ?? []].every(Array.isArray);
+}
+
+function read(text: string, jsonc: Jsonc): Record<string, unknown> {
+  const errors: ParseError[] = [];
+  const value: unknown = jsonc.parse(text, errors, { allowTrailingComma: true });
+  if (errors.length > 0 || !isObject(value)) throw unreadable("it is no JSON object");
+  return value;
+}
+
+function inserted(
+  text: string,
+  { path, value, jsonc }: {
+    readonly path: JSONPath;
+    readonly value: unknown;
+    readonly jsonc: Jsonc;
+  },
+): string {
+  const indent = /^[ \t]+(?=\S)/m.exec(text)?.[0] ?? "  ";
+  const formattingOptions = {
+    insertSpaces: indent.startsWith(" "),
+    tabSize: indent.length,
+    eol: text.includes("\r\n") ? "\r\n" : "\n",
+  };
+  const edits = jsonc.modify(text, path, value, { isArrayInsertion: true, formattingOptions });
+  return jsonc.applyEdits(text, edits);
+}
+
+/** Takes the tool out of `ask`, each time with one comma, and leaves the comments. */
+function withoutAsk(text: string, tool: ToolId, jsonc: Jsonc): string {
+  const tree = jsonc.parseTree(text);
+  const list = tree && jsonc.findNodeAtLocation(tree, ["permissions", "ask"]);
+  const item = list?.children?.find(({ value }) => value === tool);
+  if (item === undefined) return text;
+  // As long as the text, so that a comma in a comment is none.
+  const bare = text.replace(
+    STRING_OR_COMMENT,
+    (token) => token.startsWith("/") ? " ".repeat(token.length) : token,
+  );
+  const end = item.offset + item.length;
+  const start = bare.slice(0, item.offset).trimEnd().length;
+  const next = end + bare.slice(end).search(/\S/);
+  const comma = bare[next] === "," ? next : start - 1;
+  // The line's end before it may be that of a comment.
+  const from = text.slice(start, item.offset).trim() === "" ? start : item.offset;
+  const cuts = [{ offset: from, length: end - from, content: "" }];
+  if (bare[comma] === ",") cuts.push({ offset: comma, length: 1, content: "" });
+  return withoutAsk(jsonc.applyEdits(text, cuts), tool, jsonc);
+}
+
+function unreadable(why: string): PmlError {
+  return new PmlError("CONFIG_INVALID", `Cannot edit the rules: ${why}`, {
+    hint: "Mend the file by hand, then try again",
+  });
+}

@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { toolId } from "../core/tool_id.ts";
+import { allowingText, type RuleLists } from "./_rule_text.ts";
+
+const TOOL = toolId("n", "n");
+const DEFAULTS: RuleLists = { allow: ["d:d"], ask: ["*"], deny: [] };
+
+function edited(text: string): Promise<string> {
+  return allowingText(text, { tool: TOOL, defaults: DEFAULTS });
+}
+
+Deno.test("allowingText() adds the tool in front of the list, one entry a line", async () => {
+  const table: [string, string][] = [
+    ["[]", '[\n    "n:n"\n  ]'],
+    ['["a:a"]', '[\n    "n:n",\n    "a:a"\n  ]'],
+    ['[\n    "a:a"\n  ]', '[\n    "n:n",\n    "a:a"\n  ]'],
+    [
+      '[\n    "a:a", // a, ]\n    /* , */ "b:b",\n  ]',
+      '[\n    "n:n",\n    "a:a", // a, ]\n    /* , */ "b:b",\n  ]',
+    ],
+    ["[ // none\n  ]", '[\n    "n:n" // none\n  ]'],
+  ];
+  for (const [before, after] of table) {
+    const text = (list: string) => `{\n  "permissions": {\n  "allow": ${list}\n  }\n}`;
+    const [said, wanted] = [await edited(text(before)), text(after)];
+    assert.equal(said.replace(/^ +/gm, ""), wanted.replace(/^ +/gm, ""));
+  }
+});
+
+Deno.test("allowingText() removes an exact ask with its comma and leaves comments", async () => {
+  const table: [string, string][] = [
+    ['["n:n"]', "[]"],
+    ['["a:a", "n:n"]', '["a:a"]'],
+    ['["n:n", "a:a"]', '[ "a:a"]'],
+    ['["a:a", "n:n", "c:c"]', '["a:a", "c:c"]'],
+    ['["a:a", "n:n", ]', '["a:a", ]'],
+    ['["a:a" /* , */, "n:n"]', '["a:a" /* , */]'],
+    ['["n:n", "a:a", "n:n"]', '[ "a:a"]'],
+    ['[\n  "a:a",\n  "n:n",\n  "c:c"\n]', '[\n  "a:a",\n  "c:c"\n]'],
+    ['[\n  "a:a",\n  "n:n"\n]', '[\n  "a:a"\n]'],
+    ['[\r\n  "a:a",\r\n  "n:n" // n\r\n]', '[\r\n  "a:a" // n\r\n]'],
+    ['[\n  "a:a", // a\n  "n:n", "b:b"\n]', '[\n  "a:a", // a\n   "b:b"\n]'],
+    ['[\n  "a:a", // a\n  "n:n"\n]', '[\n  "a:a" // a\n  \n]'],
+  ];
+  for (const [before, after] of table) {
+    const text = (list: string) => `{"permissions": {"allow": ["n:n"], "ask": ${list}}}`;
+    assert.equal(await edited(text(before)), text(after));
+  }
+});
+
+Deno.test("allowingText() keeps a byte order mark, and makes what is missing", async () => {
+  const marked = await edited('\uFEFF{"permissions": {"allow": []}}');
+  assert.deepEqual([marked[0], JSON.parse(marked.slice(1))], ["\uFEFF", {
+    permissions: { allow: ["n:n"] },
+  }]);
+  const some = JSON.parse(await edited('{"permissions": {"deny": ["x:*"]}}'));
+  assert.deepEqual(some, { permissions: { deny: ["x:*"], allow: ["n:n"] } });
+  const whole = { permissions: { allow: ["n:n", "d:d"], ask: ["*"], deny: [] } };
+  assert.equal(await edited("{}"), JSON.stringify(whole, null, 2));
+  assert.equal(await edited("{\n}\n"), `${JSON.stringify(whole, null, 2)}\n`);
+});
+
+Deno.test("allowingText() changes the lists as told and nothing else, however the text is laid out", async () => {
+  const blank = fc.constantFrom("", " ", "\n", "\r\n  ", " // c, ]\n", "/* , [ */", "\t");
+  const name = fc.constantFrom("a:a", "b:b", "n:n", "c:*");
+  const list = fc.array(fc.tuple(blank, name, blank), { maxLength: 4 }).chain((items) =>
+    fc.record({ inner: blank, comma: fc.boolean() }).map(({ inner, comma }) => {
+      const body = items.map(([before, text, after]) => `${before}"${text}"${after}`).join(",");
+      return `[${body}${comma && items.length > 0 ? "," : ""}${inner}]`;
+    })
+  );
+  const layout = fc.record({ allow: list, ask: list, gap: blank, end: blank });
+  await fc.assert(
+    fc.asyncProperty(layout, async ({ allow, ask, gap, end }) => {
+      const head = `${gap}{"x":[1,2,],${gap}"permissions":${gap}{"allow"${gap}:${allow}${gap},`;
+      const text = `${head}"ask":${ask}${gap}}${end},"z":{}}${end}`;
+      // It reads its own work again and throws where anything else differs.
+      const after = await edited(text);
+      const comments = (said: string) => said.match(/\/\/ c, \]|\/\* , \[ \*\//g)?.length ?? 0;
+      assert.equal(comments(after), comments(text));
+      assert.equal(await edited(after), after);
+    }),
+    { numRuns: 500 },
+  );
+});

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { locked, readPlain, removeLeftovers, writeWhole } from "./_store.ts";
+
+const BYTES = new TextEncoder().encode("new");
+
+async function fixture() {
+  const root = await Deno.realPath(await Deno.makeTempDir());
+  const path = join(root, "file");
+  return { root, path, [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+}
+
+Deno.test("readPlain() gives nothing where there is no file", async () => {
+  await using at = await fixture();
+  assert.equal(await readPlain(at.path), undefined);
+  assert.equal(await readPlain(join(at.path, "below")), undefined);
+});
+
+Deno.test("readPlain() refuses a link, a folder and a pipe", async () => {
+  if (Deno.build.os === "windows") return;
+  await using at = await fixture();
+  await Deno.symlink("/etc/hosts", join(at.root, "link"));
+  await Deno.mkdir(join(at.root, "folder"));
+  const made = new Deno.Command("mkfifo", { args: [join(at.root, "pipe")] }).outputSync();
+  assert.ok(made.success);
+  for (const name of ["link", "folder", "pipe"]) {
+    await assert.rejects(readPlain(join(at.root, name)), /not a regular file/, name);
+  }
+});
+
+Deno.test("readPlain() refuses a link that is put there between the look and the opening", async () => {
+  if (Deno.build.os === "windows") return;
+  await using at = await fixture();
+  await Deno.writeTextFile(at.path, "mine");
+  const { open } = Deno;
+  try {
+    Deno.open = async (path, options) => {
+      await Deno.remove(at.path);
+      await Deno.symlink("/etc/hosts", at.path);
+      return await open(path, options);
+    };
+    await assert.rejects(readPlain(at.path), /is a link, or was replaced/);
+  } finally {
+    Object.assign(Deno, { open });
+  }
+});
+
+Deno.test("writeWhole() syncs the bytes before the name leads to them, and the name after", async () => {
+  if (Deno.build.os === "windows") return;
+  await using at = await fixture();
+  const order: string[] = [];
+  const { rename } = Deno;
+  const { sync } = Deno.FsFile.prototype;
+  try {
+    Deno.FsFile.prototype.sync = async function () {
+      order.push("sync");
+      await sync.call(this);
+    };
+    Deno.rename = async (from, to) => {
+      order.push("rename");
+      await rename(from, to);
+    };
+    await writeWhole(at.path, { bytes: BYTES, mode: 0o600 });
+  } finally {
+    Object.assign(Deno, { rename });
+    Deno.FsFile.prototype.sync = sync;
+  }
+  assert.deepEqual(order, ["sync", "rename", "sync"]);
+  assert.deepEqual([...Deno.readDirSync(at.root)].map(({ name }) => name), ["file"]);
+});
+
+Deno.test("writeWhole() replaces a link, not what it leads to", async () => {
+  await using at = await fixture();
+  const other = join(at.root, "other");
+  await Deno.writeTextFile(other, "mine");
+  await Deno.symlink(other, at.path);
+  await writeWhole(at.path, { bytes: BYTES, mode: 0o600 });
+  assert.deepEqual([await Deno.readTextFile(other), await Deno.readTextFile(at.path)], [
+    "mine",
+    "new",
+  ]);
+});
+
+Deno.test("removeLeftovers() removes what a killed writer left, and nothing like it", async () => {
+  await using at = await fixture();
+  const names = ["file", "file.0123456789abcdef.pml-tmp", "file.tmp", "other.01.pml-tmp"];
+  for (const name of names) await Deno.writeTextFile(join(at.root, name), "");
+  await removeLeftovers(at.path);
+  const left = [...Deno.readDirSync(at.root)].map(({ name }) => name).sort();
+  assert.deepEqual(left, ["file", "file.tmp", "other.01.pml-tmp"]);
+});
+
+Deno.test("locked() lets one in at a time, and gives the lock back after a failure", async () => {
+  await using at = await fixture();
+  const lock = join(at.root, "home", "lock");
+  let inside = 0;
+  await Promise.all(Array.from({ length: 5 }, () =>
+    locked(lock, async () => {
+      inside += 1;
+      await Deno.stat(at.root);
+      assert.equal(inside, 1);
+      inside -= 1;
+    })));
+  await assert.rejects(locked(lock, () => Promise.reject(new Error("failed"))), /failed/);
+  assert.equal(await locked(lock, () => Promise.resolve("again")), "again");
+});

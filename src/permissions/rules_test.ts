@@ -1,0 +1,206 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { Verdict } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { matches, narrowness, parsePattern } from "../core/pattern.ts";
+import { type ToolId, toolId } from "../core/tool_id.ts";
+import {
+  alwaysWins,
+  inferCapabilityApprovalMode,
+  makeJudge,
+  type Rule,
+  type RuleSet,
+  rulesVersion,
+} from "./rules.ts";
+
+const ID = toolId("fs", "read");
+const known = () => true;
+const LISTS = ["deny", "ask", "allow"] as const;
+
+function list(patterns: readonly string[], source = "file"): Rule[] {
+  return patterns.map((text) => ({ pattern: parsePattern(text), source }));
+}
+
+function set(lists: Partial<Record<keyof RuleSet, readonly string[]>>): RuleSet {
+  return {
+    deny: list(lists.deny ?? []),
+    ask: list(lists.ask ?? []),
+    allow: list(lists.allow ?? []),
+  };
+}
+
+/** Every way to have, or not to have, a rule of each width in one list. */
+function widths(): string[][] {
+  const all = ["fs:read", "fs:*", "*"];
+  return [0, 1, 2, 3, 4, 5, 6, 7].map((bits) => all.filter((_, at) => bits & (1 << at)));
+}
+
+/** The rule of the design, as slowly and plainly as it can be said. */
+function reference(rules: RuleSet, id: ToolId): Verdict["kind"] {
+  const found = (name: keyof RuleSet) => rules[name].filter((rule) => matches(rule.pattern, id));
+  const width = (name: keyof RuleSet) =>
+    Math.max(-1, ...found(name).map((rule) => narrowness(rule.pattern)));
+  if (found("deny").length > 0) return "deny";
+  if (width("allow") === 0 && id.startsWith("shell:")) return "ask";
+  return width("allow") > width("ask") ? "allow" : "ask";
+}
+
+Deno.test("makeJudge() follows the order of precedence in every combination of lists and widths", () => {
+  for (const deny of widths()) {
+    for (const ask of widths()) {
+      for (const allow of widths()) {
+        const rules = set({ deny, ask, allow });
+        const said = makeJudge(rules, { known })(ID);
+        assert.equal(said.kind, reference(rules, ID), JSON.stringify({ deny, ask, allow }));
+      }
+    }
+  }
+});
+
+Deno.test("makeJudge() says a table of precedence that a person can read", () => {
+  const table: [Partial<Record<keyof RuleSet, string[]>>, Verdict["kind"], string][] = [
+    [{ deny: ["*"], allow: ["fs:read"] }, "deny", "*"],
+    [{ deny: ["fs:*"], allow: ["fs:read"] }, "deny", "fs:*"],
+    [{ deny: ["fs:read"], allow: ["fs:read"] }, "deny", "fs:read"],
+    [{ ask: ["fs:read"], allow: ["fs:read"] }, "ask", "fs:read"],
+    [{ ask: ["fs:*"], allow: ["fs:*"] }, "ask", "fs:*"],
+    [{ ask: ["*"], allow: ["*"] }, "ask", "*"],
+    [{ ask: ["fs:*"], allow: ["fs:read"] }, "allow", "fs:read"],
+    [{ ask: ["*"], allow: ["fs:*"] }, "allow", "fs:*"],
+    [{ ask: ["fs:read"], allow: ["fs:*", "*"] }, "ask", "fs:read"],
+    [{ ask: ["fs:*"], allow: ["*"] }, "ask", "fs:*"],
+    [{ allow: ["*"] }, "allow", "*"],
+    [{}, "ask", "no rule"],
+  ];
+  for (const [lists, kind, rule] of table) {
+    const said = makeJudge(set(lists), { known })(ID);
+    assert.deepEqual([said.kind, said.rule], [kind, rule], JSON.stringify(lists));
+  }
+});
+
+Deno.test("makeJudge() agrees with the reference on any rules", () => {
+  const server = fc.constantFrom("fs", "fs-evil", "f", "shell", "git");
+  const tool = fc.constantFrom("read", "Read", "read/b", "@resources", "r");
+  const pattern = fc.oneof(
+    fc.constant("*"),
+    server.map((name) => `${name}:*`),
+    fc.tuple(server, tool).map((pair) => pair.join(":")),
+  );
+  const patterns = fc.array(pattern, { maxLength: 6 });
+  const id = fc.tuple(server, tool).map(([name, of]) => toolId(name, of));
+  fc.assert(
+    fc.property(fc.record({ deny: patterns, ask: patterns, allow: patterns }), id, (lists, id) => {
+      const rules = set(lists);
+      assert.equal(makeJudge(rules, { known })(id).kind, reference(rules, id));
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+Deno.test("makeJudge() names the rule that decided and its source", () => {
+  const rules: RuleSet = {
+    deny: [...list(["git:*"], "/a/.pml.json"), ...list(["git:*"], "config.yaml")],
+    ask: [],
+    allow: list(["fs:read"], "defaults"),
+  };
+  const judge = makeJudge(rules);
+  assert.deepEqual(judge(ID), { kind: "allow", rule: "fs:read", source: "defaults" });
+  const said = judge(toolId("git", "log"));
+  assert.deepEqual(said, { kind: "deny", rule: "git:*", source: "/a/.pml.json" });
+});
+
+Deno.test("makeJudge() matches exact bytes only", () => {
+  const judge = makeJudge(set({ allow: ["fs:*", "git:log"] }), { known });
+  const others = [
+    "fs-evil:read",
+    "FS:read",
+    "f:read",
+    "ｆs:read",
+    "git:Log",
+    "git:log ",
+    "git:lоg",
+  ];
+  for (const other of others) assert.equal(judge(other as ToolId).kind, "ask", other);
+});
+
+Deno.test("a bare * in allow does not cover a first use, a rule that names the server does", () => {
+  const judge = makeJudge(set({ allow: ["*"] }), { known: (server) => server === "fs" });
+  assert.equal(judge(ID).kind, "allow");
+  assert.deepEqual(judge(toolId("new", "run")), {
+    kind: "ask",
+    rule: "first use",
+    source: "defaults",
+  });
+  assert.equal(makeJudge(set({ allow: ["*"] }))(ID).kind, "ask");
+  for (const allow of ["fs:*", "fs:read"]) {
+    assert.equal(makeJudge(set({ allow: [allow] }))(ID).kind, "allow");
+  }
+});
+
+Deno.test("shell asks unless shell:* or an exact rule allows it", () => {
+  const exec = toolId("shell", "exec");
+  const table = { "*": "ask", "shell:*": "allow", "shell:exec": "allow", "shell:other": "ask" };
+  for (const [allow, kind] of Object.entries(table)) {
+    assert.equal(makeJudge(set({ allow: [allow] }), { known })(exec).kind, kind, allow);
+  }
+});
+
+Deno.test("makeJudge() looks at one rule at most, whatever their number and the length of names", () => {
+  let looks = 0;
+  const counted = (text: string): Rule => {
+    const pattern = parsePattern(text);
+    return {
+      source: "file",
+      get pattern() {
+        looks += 1;
+        return pattern;
+      },
+    };
+  };
+  const texts = Array.from({ length: 100_000 }, (_, at) => `s${at % 5_000}:t${at}`);
+  const rules = texts.map(counted);
+  const judge = makeJudge({ deny: list(["x:y"]), ask: rules, allow: rules });
+  for (const tool of ["t1", "t99999", "t".repeat(1_000_000)]) {
+    looks = 0;
+    judge(toolId("s1", tool));
+    assert.ok(looks <= 1, `${looks} rules looked at`);
+  }
+});
+
+Deno.test("alwaysWins() is true only where an exact allow would decide", () => {
+  const source = "/w/.pml.json";
+  const of = (lists: Partial<RuleSet>) => alwaysWins({ ...set({}), ...lists }, { id: ID, source });
+  assert.equal(of({ ask: list(["*", "fs:*"]) }), true);
+  assert.equal(of({ ask: list(["fs:read"], source) }), true);
+  assert.equal(of({ ask: list(["fs:read"], "/.pml.json") }), false);
+  for (const deny of ["*", "fs:*", "fs:read"]) {
+    assert.equal(of({ deny: list([deny], source) }), false);
+  }
+  assert.equal(of({ deny: list(["git:*"]) }), true);
+});
+
+Deno.test("inferCapabilityApprovalMode() is the strictest of what the rules say", () => {
+  const judge = makeJudge(set({ deny: ["no:*"], ask: ["fs:write"], allow: ["fs:*"] }));
+  const infer = (...tools: string[]) =>
+    inferCapabilityApprovalMode(judge, tools.map((text) => text as ToolId));
+  assert.equal(infer("fs:read", "fs:list"), "auto");
+  assert.equal(infer(), "auto");
+  assert.equal(infer("fs:read", "fs:write"), "hil");
+  assert.equal(infer("fs:read", "unknown:tool"), "hil");
+  assert.throws(() => infer("fs:write", "no:way"), (error) => {
+    assert.ok(error instanceof PmlError);
+    assert.equal(error.code, "PERMISSION_DENIED");
+    assert.match(error.message, /"no:way"/);
+    assert.match(error.hint ?? "", /"no:\*" in "file"/);
+    return true;
+  });
+});
+
+Deno.test("rulesVersion() changes with any rule or source, and not with the order", () => {
+  const one = set({ deny: ["a:b", "c:d"], ask: ["*"], allow: ["e:f"] });
+  assert.equal(rulesVersion(one), rulesVersion({ ...one, deny: one.deny.toReversed() }));
+  const others: RuleSet[] = LISTS.map((name) => ({ ...one, [name]: [] }));
+  others.push({ ...one, ask: one.deny, deny: one.ask }, { ...one, ask: list(["*"], "other") });
+  const versions = new Set([one, ...others].map(rulesVersion));
+  assert.equal(versions.size, 6);
+});

@@ -1,0 +1,64 @@
+/**
+ * Asks the person about a server that nobody has approved yet, before anything of it runs.
+ *
+ * @module
+ */
+
+import type { Call, Gate } from "../core/call.ts";
+import { askAbout, type AskGateOptions } from "./gate.ts";
+import { denied, type Judge } from "./rules.ts";
+
+/** What has to be shown, and what a yes then means. */
+export interface Unapproved {
+  /** What a call fails with where nobody can be asked. */
+  readonly code: "WORKSPACE_UNTRUSTED" | "APPROVAL_STALE";
+  /** Everything that a yes covers, one line each. */
+  readonly facts: readonly string[];
+  /** Keeps the yes, if what was shown is still so. */
+  readonly accept: () => Promise<void>;
+}
+
+/** What the trust gate needs. */
+export interface TrustGateOptions
+  extends Pick<AskGateOptions, "approvals" | "subjectOf" | "record"> {
+  /** What nobody has approved yet of what this call needs; nothing if all of it is. */
+  readonly unapproved: (call: Call) => Promise<Unapproved | undefined>;
+  readonly judge: () => Judge;
+  readonly workspace: () => string;
+}
+
+/**
+ * Lets a call pass whose server is approved. For another it asks; a yes is kept, the call is
+ * judged again by the rules that now hold, and since the question showed the call itself, it is
+ * not asked about twice.
+ */
+export function trustGate(options: TrustGateOptions): Gate {
+  const { approvals, subjectOf, record, judge, workspace } = options;
+  return (next) => async (call) => {
+    const unapproved = await options.unapproved(call);
+    if (unapproved === undefined) return await next(call);
+    const { code, facts, accept } = unapproved;
+    const asked = await askAbout([call], {
+      ...options,
+      subjects: [{
+        tool: call.id,
+        arguments: call.arguments,
+        definition: "not read yet",
+        rules: "trust",
+        actor: call.actor,
+        workspace: workspace(),
+        facts,
+      }],
+    });
+    if (asked.kind === "ask") {
+      return { kind: "ask", question: { ...asked.question, otherwise: code } };
+    }
+    await accept();
+    await record({ event: "approved", call, detail: { trusted: facts } });
+    const verdict = judge()(call.id);
+    if (verdict.kind === "deny") throw denied(call.id, verdict);
+    const { answer: _, ...rest } = { ...call, verdict };
+    if (verdict.kind === "allow") return await next(rest);
+    return await next({ ...rest, answer: approvals.ticket(await subjectOf(call)) });
+  };
+}

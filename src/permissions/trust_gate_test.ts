@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import { type Call, type Outcome, textResult } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { parsePattern } from "../core/pattern.ts";
+import { toolId } from "../core/tool_id.ts";
+import { Approvals } from "./approvals.ts";
+import { askForAll } from "./ask_all.ts";
+import { askGate, type GateEvent, judgeGate } from "./gate.ts";
+import { makeJudge } from "./rules.ts";
+import type { Subject } from "./subject.ts";
+import { trustGate } from "./trust_gate.ts";
+
+const WEATHER = toolId("weather", "today");
+const DONE: Outcome = { kind: "result", result: textResult("sunny") };
+
+function callOf(change: Partial<Call> = {}): Call {
+  return {
+    id: WEATHER,
+    arguments: { city: "Oslo" },
+    via: "test",
+    actor: "local",
+    signal: new AbortController().signal,
+    callId: crypto.randomUUID(),
+    ...change,
+  };
+}
+
+function subjectOf(call: Call): Subject {
+  const { id: tool, arguments: args, actor } = call;
+  return { tool, arguments: args, definition: "d", rules: "r", actor, workspace: "/ws" };
+}
+
+async function house(rules: { readonly allow?: string[]; readonly deny?: string[] }) {
+  const home = await Deno.makeTempDir();
+  const clock = { now: 1_000_000 };
+  const approvals = new Approvals(home, { warn: assert.fail, now: () => clock.now, ttl: 600_000 });
+  const events: GateEvent["event"][] = [];
+  const ran: Call[] = [];
+  const state = { trusted: false, accepted: 0, passed: 0 };
+  const list = (texts: readonly string[] = []) =>
+    texts.map((text) => ({ pattern: parsePattern(text), source: "x" }));
+  const trusted = makeJudge({ deny: list(rules.deny), ask: [], allow: list(rules.allow) });
+  const untrusted = makeJudge({ deny: [], ask: [], allow: [] });
+  const judge = () => state.trusted ? trusted : untrusted;
+  const asking = {
+    approvals,
+    subjectOf,
+    alwaysOffered: () => false,
+    always: () => Promise.resolve(),
+    record: ({ event }: GateEvent) => Promise.resolve(void events.push(event)),
+  };
+  const unapproved = () =>
+    Promise.resolve(
+      state.trusted ? undefined : {
+        code: "WORKSPACE_UNTRUSTED" as const,
+        facts: ["the file /ws/.pml.json"],
+        accept: () => {
+          state.accepted++;
+          state.trusted = true;
+          return Promise.resolve();
+        },
+      },
+    );
+  const asked = askGate(asking)((call) => {
+    ran.push(call);
+    return Promise.resolve(DONE);
+  });
+  const callTool = judgeGate(judge)(
+    trustGate({ ...asking, judge, workspace: () => "/ws", unapproved })(
+      async (call) => {
+        state.passed++;
+        return await asked(call);
+      },
+    ),
+  );
+  const close = () => Deno.remove(home, { recursive: true });
+  return { callTool, clock, events, ran, state, asking, [Symbol.asyncDispose]: close };
+}
+
+async function questionOf(outcome: Promise<Outcome>) {
+  const came = await outcome;
+  assert.ok(came.kind === "ask");
+  return came.question;
+}
+
+Deno.test("trustGate() asks before anything of the server runs, and a yes covers the call too", async () => {
+  await using at = await house({});
+  const question = await questionOf(at.callTool(callOf()));
+  assert.equal(question.otherwise, "WORKSPACE_UNTRUSTED");
+  assert.ok(question.text.includes("/ws/.pml.json") && question.text.includes("Oslo"));
+  assert.ok(!question.always);
+  const answer = { handle: question.handle, reply: "Yes" as const };
+  assert.equal((await at.callTool(callOf({ answer }))).kind, "result");
+  assert.deepEqual([at.state.accepted, at.ran.length], [1, 1]);
+  assert.deepEqual(at.events, ["asked", "approved", "approved"]);
+});
+
+Deno.test("trustGate() judges again by the rules that the trusted file brings", async () => {
+  await using at = await house({ deny: ["weather:*"] });
+  const { handle } = await questionOf(at.callTool(callOf()));
+  await assert.rejects(
+    at.callTool(callOf({ answer: { handle, reply: "Yes" } })),
+    (error) => error instanceof PmlError && error.code === "PERMISSION_DENIED",
+  );
+  assert.deepEqual([at.ran.length, at.state.passed], [0, 0]);
+});
+
+Deno.test("trustGate() runs nothing on a no, a forged handle or other arguments", async () => {
+  await using at = await house({});
+  const { handle } = await questionOf(at.callTool(callOf()));
+  const forged = { handle: `${handle}x`, reply: "Yes" as const };
+  assert.equal((await at.callTool(callOf({ answer: forged }))).kind, "ask");
+  const moved = callOf({ arguments: { city: "Rome" }, answer: { handle, reply: "Yes" } });
+  assert.equal((await at.callTool(moved)).kind, "ask");
+  const again = callOf({ answer: { handle, reply: "Yes" } });
+  assert.equal((await at.callTool(again)).kind, "ask", "the handle was used up");
+  const last = await questionOf(at.callTool(callOf()));
+  at.clock.now += 1_000;
+  await assert.rejects(
+    at.callTool(callOf({ answer: { handle: last.handle, reply: "No" } })),
+    (error) => error instanceof PmlError && error.code === "APPROVAL_DECLINED",
+  );
+  assert.deepEqual([at.state.accepted, at.ran.length], [0, 0]);
+});
+
+Deno.test("askForAll() asks once for several calls and gives each a ticket for itself alone", async () => {
+  await using at = await house({});
+  at.state.trusted = true;
+  const calls = ["Oslo", "Rome"].map((city) => callOf({ arguments: { city } }));
+  const asked = await askForAll(calls, at.asking);
+  assert.ok(asked.kind === "ask");
+  assert.ok(asked.question.text.includes("Oslo") && asked.question.text.includes("Rome"));
+  const answer = { handle: asked.question.handle, reply: "Yes" as const };
+  const answered = await askForAll(calls.map((call) => ({ ...call, answer })), at.asking);
+  assert.ok(answered.kind === "answers");
+  const [oslo, rome] = calls;
+  assert.ok(oslo !== undefined && rome !== undefined);
+  const ticket = answered.answers.get(oslo.callId);
+  assert.ok(ticket !== undefined);
+  assert.equal((await at.callTool({ ...rome, answer: ticket })).kind, "ask");
+  assert.equal((await at.callTool({ ...oslo, answer: ticket })).kind, "ask", "used up");
+  const other = answered.answers.get(rome.callId);
+  assert.ok(other !== undefined);
+  assert.equal((await at.callTool({ ...rome, answer: other })).kind, "result");
+});
+
+Deno.test("askForAll() refuses the whole batch on a no", async () => {
+  await using at = await house({});
+  const calls = [callOf(), callOf()];
+  const asked = await askForAll(calls, at.asking);
+  assert.ok(asked.kind === "ask");
+  at.clock.now += 1_000;
+  const answer = { handle: asked.question.handle, reply: "No" as const };
+  await assert.rejects(
+    askForAll(calls.map((call) => ({ ...call, answer })), at.asking),
+    (error) => error instanceof PmlError && error.code === "APPROVAL_DECLINED",
+  );
+});

@@ -1,0 +1,145 @@
+/**
+ * What of a workspace the person has approved: its file, and the module files that it names.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import type { ApprovedCode, TrustStore } from "./trust.ts";
+import type { Unapproved } from "./trust_gate.ts";
+
+/** A workspace file as it is now, in the words that a person is shown. */
+export interface ShownFile {
+  readonly path: string;
+  /** Whether the path leads through a link: then it cannot be trusted. */
+  readonly linked: boolean;
+  /** The SHA-256 of its bytes, in hex. */
+  readonly hash: string;
+  /** What it brings, one line each. */
+  readonly lines: readonly string[];
+  /** The servers that it defines, and of those the modules. */
+  readonly servers: readonly string[];
+  readonly modules: readonly ShownModule[];
+  /** Whether `PML_TRUST` lists it, so that it counts as shown and accepted. */
+  readonly listed: boolean;
+}
+
+/** A module that the file names: the hash of its code, or why there is none. */
+export interface ShownModule {
+  readonly name: string;
+  readonly path: string;
+  readonly integrity: string | undefined;
+}
+
+/** What is approved at one moment. */
+export interface TrustState {
+  readonly trusted: boolean;
+  /** The approved hash of each module's code, by server. */
+  readonly approved: ReadonlyMap<string, string>;
+}
+
+/** What is asked about, and how it is looked at again once the person has answered. */
+interface Asked {
+  readonly again: () => Promise<ShownFile | undefined>;
+  readonly server?: string;
+}
+
+/** Tells and keeps what is approved of a workspace. */
+export class WorkspaceTrust {
+  readonly #store: TrustStore;
+
+  /** Makes the view over a store. */
+  constructor(store: TrustStore) {
+    this.#store = store;
+  }
+
+  /** Tells what is approved of a file as it is now. */
+  async stateOf(shown: ShownFile | undefined): Promise<TrustState> {
+    if (shown === undefined) return { trusted: true, approved: new Map() };
+    const { path, hash, modules, listed } = shown;
+    if (!listed && !await this.#store.isTrusted(path, hash)) {
+      return { trusted: false, approved: new Map() };
+    }
+    // Of a listed file, what is first seen is pinned.
+    const approved = listed
+      ? await this.#store.approve(path, (before) => ({ ...codeOf(modules), ...before }))
+      : (await this.#store.record(path))?.servers;
+    return { trusted: true, approved: new Map(Object.entries(approved ?? {})) };
+  }
+
+  /**
+   * Tells what nobody has approved yet: the whole file, or a module of it whose code is another
+   * one than was approved. `server` narrows it to what a call of that server needs.
+   */
+  async unapproved(
+    shown: ShownFile | undefined,
+    { again, server }: Asked,
+  ): Promise<Unapproved | undefined> {
+    if (shown === undefined) return undefined;
+    if (server !== undefined && !shown.servers.includes(server)) return undefined;
+    const { trusted, approved } = await this.stateOf(shown);
+    if (!trusted) {
+      return {
+        code: "WORKSPACE_UNTRUSTED",
+        facts: factsOf(shown),
+        accept: async () => {
+          await mustBe(shown, again);
+          await this.#store.trust({ ...shown, servers: codeOf(shown.modules) });
+        },
+      };
+    }
+    const changed = shown.modules.filter(({ name, integrity }) =>
+      integrity !== undefined && integrity !== approved.get(name) &&
+      (server === undefined || server === name)
+    );
+    if (changed.length === 0) return undefined;
+    return {
+      code: "APPROVAL_STALE",
+      facts: changed.map((module) => changedLine(module, approved.get(module.name))),
+      accept: async () => {
+        await mustBe(shown, again);
+        // What was not shown stays as it was approved before.
+        await this.#store.approve(shown.path, (before) => ({ ...before, ...codeOf(changed) }));
+      },
+    };
+  }
+}
+
+async function mustBe(shown: ShownFile, again: Asked["again"]): Promise<void> {
+  const cannot = `Cannot trust ${quoted(shown.path, 400)}`;
+  if (shown.linked) {
+    throw new PmlError("WORKSPACE_UNTRUSTED", `${cannot}: it is a link`, {
+      hint: "Put the file itself in the place of the link",
+    });
+  }
+  if (JSON.stringify(await again()) !== JSON.stringify(shown)) {
+    throw new PmlError("APPROVAL_STALE", `${cannot}: it changed while you were asked`, {
+      hint: "Call again, and look at what it brings now",
+    });
+  }
+}
+
+function codeOf(modules: readonly ShownModule[]): ApprovedCode {
+  return Object.fromEntries(
+    modules.flatMap(({ name, integrity }) => integrity === undefined ? [] : [[name, integrity]]),
+  );
+}
+
+function factsOf({ path, linked, hash, lines, modules }: ShownFile): readonly string[] {
+  return [
+    ...(linked
+      ? ["The workspace file is a link, so a yes is refused: put the file itself there"]
+      : []),
+    `Yes trusts the workspace file ${quoted(path, 400)} as it is (sha256 ${hash}), and with it:`,
+    ...(lines.length === 0 ? ["nothing that needs trust"] : lines),
+    ...modules.map(({ name, integrity }) =>
+      `code of "${name}": ${integrity ?? "the file cannot be read"}`
+    ),
+  ];
+}
+
+function changedLine({ name, path, integrity }: ShownModule, before: string | undefined): string {
+  const was = before === undefined ? "it was never approved" : `${before} was approved`;
+  return `the code of "${name}" in ${quoted(path, 400)} is ${integrity}, and ${was}`;
+}

@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { TrustStore } from "./trust.ts";
+import { type ShownFile, WorkspaceTrust } from "./workspace_trust.ts";
+
+const HASH = "a".repeat(64);
+const CODE = `sha256-${"1".repeat(64)}`;
+const OTHER = `sha256-${"2".repeat(64)}`;
+
+interface Place extends AsyncDisposable {
+  readonly store: TrustStore;
+  readonly trust: WorkspaceTrust;
+  readonly file: string;
+}
+
+async function place(): Promise<Place> {
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  const file = join(folder, ".pml.json");
+  await Deno.writeTextFile(file, "{}");
+  const store = new TrustStore(join(folder, "home"), { warn: (message) => assert.fail(message) });
+  return {
+    store,
+    trust: new WorkspaceTrust(store),
+    file,
+    [Symbol.asyncDispose]: () => Deno.remove(folder, { recursive: true }),
+  };
+}
+
+function shownFile(path: string, change: Partial<ShownFile> = {}): ShownFile {
+  return {
+    path,
+    hash: HASH,
+    linked: false,
+    lines: ['server "weather": a module'],
+    servers: ["weather", "db"],
+    modules: [{ name: "weather", path: "/x.ts", integrity: CODE }],
+    listed: false,
+    ...change,
+  };
+}
+
+const same = (shown: ShownFile) => ({ again: () => Promise.resolve(shown) });
+
+Deno.test("WorkspaceTrust asks once about the whole file, and about nothing once it is accepted", async () => {
+  await using at = await place();
+  const shown = shownFile(at.file);
+  const asked = await at.trust.unapproved(shown, same(shown));
+  assert.equal(asked?.code, "WORKSPACE_UNTRUSTED");
+  assert.ok(asked.facts.some((fact) => fact.includes(HASH)));
+  assert.ok(asked.facts.some((fact) => fact.includes(CODE)));
+  assert.deepEqual(await at.trust.stateOf(shown), { trusted: false, approved: new Map() });
+  await asked.accept();
+  assert.deepEqual(await at.trust.stateOf(shown), {
+    trusted: true,
+    approved: new Map([["weather", CODE]]),
+  });
+  assert.equal(await at.trust.unapproved(shown, same(shown)), undefined);
+});
+
+Deno.test("WorkspaceTrust asks nothing about a server that the file does not define", async () => {
+  await using at = await place();
+  const shown = shownFile(at.file);
+  const asked = await at.trust.unapproved(shown, { ...same(shown), server: "filesystem" });
+  assert.equal(asked, undefined);
+  assert.ok(await at.trust.unapproved(shown, { ...same(shown), server: "db" }));
+});
+
+Deno.test("WorkspaceTrust keeps nothing when the file changed while the person was asked", async () => {
+  await using at = await place();
+  const shown = shownFile(at.file);
+  const changed = shownFile(at.file, { hash: "b".repeat(64) });
+  const asked = await at.trust.unapproved(shown, same(changed));
+  await assert.rejects(
+    asked?.accept() ?? Promise.resolve(),
+    (error) => error instanceof PmlError && error.code === "APPROVAL_STALE",
+  );
+  assert.ok(!(await at.trust.stateOf(shown)).trusted);
+  assert.ok(!(await at.trust.stateOf(changed)).trusted);
+});
+
+Deno.test("WorkspaceTrust asks again about changed code, and a yes covers only what was shown", async () => {
+  await using at = await place();
+  const two = (weather: string, db: string) =>
+    shownFile(at.file, {
+      modules: [
+        { name: "weather", path: "/x.ts", integrity: weather },
+        { name: "db", path: "/db.ts", integrity: db },
+      ],
+    });
+  const first = two(CODE, CODE);
+  await (await at.trust.unapproved(first, same(first)))?.accept();
+  const changed = two(OTHER, OTHER);
+  const asked = await at.trust.unapproved(changed, { ...same(changed), server: "weather" });
+  assert.equal(asked?.code, "APPROVAL_STALE");
+  assert.equal(asked.facts.length, 1);
+  assert.ok(asked.facts[0]?.includes(CODE) && asked.facts[0].includes(OTHER));
+  await asked.accept();
+  const { approved } = await at.trust.stateOf(changed);
+  assert.deepEqual([approved.get("weather"), approved.get("db")], [OTHER, CODE]);
+});
+
+Deno.test("WorkspaceTrust pins what is first seen of a listed file, and asks when it changes", async () => {
+  await using at = await place();
+  const listed = shownFile(at.file, { listed: true });
+  assert.equal(await at.trust.unapproved(listed, same(listed)), undefined);
+  const changed = shownFile(at.file, {
+    listed: true,
+    modules: [{ name: "weather", path: "/x.ts", integrity: OTHER }],
+  });
+  assert.equal((await at.trust.stateOf(changed)).approved.get("weather"), CODE);
+  const asked = await at.trust.unapproved(changed, same(changed));
+  assert.equal(asked?.code, "APPROVAL_STALE");
+  await asked.accept();
+  assert.equal((await at.trust.stateOf(changed)).approved.get("weather"), OTHER);
+  // Accepting one module is no trust in the file itself.
+  assert.ok(!await at.store.isTrusted(at.file, HASH));
+});
+
+Deno.test("WorkspaceTrust trusts nothing through a link, and says so", async () => {
+  await using at = await place();
+  const linked = shownFile(at.file, { linked: true });
+  const asked = await at.trust.unapproved(linked, same(linked));
+  assert.match(asked?.facts[0] ?? "", /is a link/);
+  await assert.rejects(
+    asked?.accept() ?? Promise.resolve(),
+    (error) => error instanceof PmlError && error.code === "WORKSPACE_UNTRUSTED",
+  );
+  assert.ok(!(await at.trust.stateOf(linked)).trusted);
+});

@@ -1,0 +1,251 @@
+/**
+ * What holds now: the configuration and what the person trusts of it, as one.
+ *
+ * @module
+ */
+
+import { dirname, join } from "node:path";
+import {
+  type Config,
+  loadConfig,
+  type LoadedConfig,
+  reloadConfig,
+  settle,
+} from "../config/config.ts";
+import type { Environment } from "../config/env.ts";
+import { defaultRules, DEFAULTS_SOURCE, type RuleLine, type Rules } from "../config/rules.ts";
+import type { ServerDefinition } from "../config/servers.ts";
+import { shownLines } from "../config/shown.ts";
+import { watchConfig } from "../config/watch.ts";
+import { FILE_NAME, realPathOf } from "../config/workspace.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import { addAllow } from "../permissions/always.ts";
+import { alwaysWins, type Judge, makeJudge, rulesVersion } from "../permissions/rules.ts";
+import { TrustStore } from "../permissions/trust.ts";
+import type { Unapproved } from "../permissions/trust_gate.ts";
+import { type ShownFile, type TrustState, WorkspaceTrust } from "../permissions/workspace_trust.ts";
+
+/** What holds at one moment. It is replaced as a whole, so that no call sees half of a change. */
+export interface Holding {
+  readonly loaded: LoadedConfig;
+  readonly config: Config;
+  readonly trust: TrustState;
+  readonly judge: Judge;
+  /** A hash of the rules, so that an approval under other rules is none. */
+  readonly rules: () => string;
+}
+
+/** What the policy needs from outside. */
+export interface PolicyOptions {
+  /** The servers that ship with PML. */
+  readonly builtins: ReadonlySet<string>;
+  /** Hashes the code of a module; undefined where it cannot be read. */
+  readonly integrityOf: (
+    module: { readonly name: string; readonly path: string },
+    maxBytes: number,
+  ) => string | undefined;
+  /** Is told of what cannot be read, and that therefore counts for nothing. */
+  readonly warn: (message: string) => void;
+}
+
+const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
+
+/** Reads the configuration, decides what of it is trusted, and follows its changes. */
+export class Policy {
+  /** What the person trusts, kept in the PML home. */
+  readonly store: TrustStore;
+  readonly #options: PolicyOptions;
+  readonly #trust: WorkspaceTrust;
+  readonly #listeners = new Set<() => void>();
+  #loaded: LoadedConfig;
+  #now: Holding;
+
+  private constructor(loaded: LoadedConfig, options: PolicyOptions) {
+    this.#options = options;
+    this.store = new TrustStore(loaded.environment.home, { warn: options.warn });
+    this.#trust = new WorkspaceTrust(this.store);
+    this.#loaded = loaded;
+    this.#now = holdingOf(loaded, { trust: NO_TRUST, builtins: options.builtins });
+  }
+
+  /** Reads the configuration of a process that was started in `cwd`. */
+  static async open(
+    environment: Environment,
+    options: PolicyOptions & { readonly cwd: string },
+  ): Promise<Policy> {
+    const policy = new Policy(await loadConfig(environment, options.cwd), options);
+    await policy.settle();
+    return policy;
+  }
+
+  /** What holds now. */
+  get now(): Holding {
+    return this.#now;
+  }
+
+  /** Has `listener` told of each change. */
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** Decides what holds, by what was read last and what is trusted now. */
+  async settle(): Promise<void> {
+    const trust = await this.#trust.stateOf(this.#shown());
+    this.#now = holdingOf(this.#loaded, { trust, builtins: this.#options.builtins });
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Reads the files again, and settles. */
+  async reload(): Promise<void> {
+    this.#loaded = await reloadConfig(this.#loaded);
+    await this.settle();
+  }
+
+  /** Follows changes of the files until the signal aborts. */
+  async watch(signal: AbortSignal): Promise<void> {
+    const follow = (loaded: LoadedConfig) => {
+      this.#loaded = loaded;
+      this.settle().catch((error) => this.#options.warn(`Cannot apply the change: ${error}`));
+    };
+    await watchConfig(this.#loaded, follow, signal);
+  }
+
+  /** Gives the person's own definition of a server, if it is trusted. */
+  definitionOf(server: string): ServerDefinition | undefined {
+    return this.#now.config.servers.find(({ name }) => name === server);
+  }
+
+  /**
+   * Tells what nobody has approved yet: of the whole workspace file, or of what a call of one
+   * server needs.
+   */
+  async unapproved(server?: string): Promise<Unapproved | undefined> {
+    if (server !== undefined && this.#isApproved(server)) return undefined;
+    const again = async () => {
+      this.#loaded = await reloadConfig(this.#loaded);
+      return this.#shown();
+    };
+    const unapproved = await this.#trust.unapproved(this.#shown(), {
+      again,
+      ...(server === undefined ? {} : { server }),
+    });
+    if (unapproved === undefined) {
+      // Another process may have trusted it meanwhile.
+      await this.settle();
+      return undefined;
+    }
+    const accept = async () => {
+      await unapproved.accept();
+      await this.settle();
+    };
+    return { ...unapproved, accept };
+  }
+
+  /** Says why a server's tools may not be asked for now; undefined when they may. */
+  blocked(server: string): string | undefined {
+    if (this.#isApproved(server)) return undefined;
+    return this.#now.trust.trusted
+      ? "its code is not the approved one; calling it, or `pml trust`, asks the person"
+      : "the workspace file is not trusted; calling it, or `pml trust`, asks the person";
+  }
+
+  /** Tells whether a rule that "Always" adds for a tool would count. */
+  alwaysOffered(id: ToolId): boolean {
+    const { loaded, config } = this.#now;
+    const mayWrite = loaded.file === undefined || config.trusted;
+    return mayWrite && alwaysWins(config.rules, { id, source: this.rulesFile });
+  }
+
+  /** Allows a tool for good in the workspace file. */
+  async always(id: ToolId): Promise<void> {
+    const { deny, ask, allow } = defaultRules();
+    await addAllow(this.rulesFile, {
+      tool: id,
+      trusted: this.store,
+      defaults: { deny: texts(deny), ask: texts(ask), allow: texts(allow) },
+      listed: isListed(this.#loaded),
+    });
+    await this.reload();
+  }
+
+  /** The workspace file, or the one that would be it. */
+  get rulesFile(): string {
+    const { file, workspace } = this.#now.loaded;
+    return file?.path ?? join(workspace.root, FILE_NAME);
+  }
+
+  #isApproved(server: string): boolean {
+    const { loaded, trust } = this.#now;
+    const own = loaded.file?.servers.find(({ name }) => name === server);
+    if (own === undefined) return true;
+    // The name of a built-in stands for it until the file is trusted.
+    if (!trust.trusted) return this.#options.builtins.has(server);
+    if (own.kind !== "deno") return true;
+    const integrity = this.#integrityOf(own);
+    // Code that cannot be read cannot run either: loading it says why.
+    return integrity === undefined || integrity === trust.approved.get(server);
+  }
+
+  #integrityOf(module: { readonly name: string; readonly path: string }): string | undefined {
+    return this.#options.integrityOf(module, this.#now.config.limits.moduleBytes);
+  }
+
+  #shown(): ShownFile | undefined {
+    const { file } = this.#loaded;
+    if (file === undefined) return undefined;
+    const modules = file.servers.flatMap((server) =>
+      server.kind === "deno"
+        ? [{
+          name: server.name,
+          path: server.path,
+          integrity: this.#integrityOf(server),
+        }]
+        : []
+    );
+    return {
+      path: file.path,
+      linked: file.path !== file.realPath,
+      hash: file.hash.replace("sha256-", ""),
+      lines: shownLines(file),
+      servers: file.servers.map(({ name }) => name),
+      modules,
+      listed: file.path === file.realPath && isListed(this.#loaded),
+    };
+  }
+}
+
+function holdingOf(
+  loaded: LoadedConfig,
+  from: { readonly trust: TrustState; readonly builtins: ReadonlySet<string> },
+): Holding {
+  const { trust, builtins } = from;
+  const config = settle(loaded, trust.trusted);
+  const own = new Set(config.servers.map(({ name }) => name));
+  const rules = withoutDefaultsFor(own, config.rules);
+  const known = (server: string) => builtins.has(server) || own.has(server);
+  return {
+    loaded,
+    config,
+    trust,
+    judge: makeJudge(rules, { known }),
+    rules: () => rulesVersion(rules),
+  };
+}
+
+/** What the defaults say of a built-in is not meant for a server that took its name. */
+function withoutDefaultsFor(own: ReadonlySet<string>, rules: Rules): Rules {
+  const meant = ({ pattern, source }: RuleLine) =>
+    source !== DEFAULTS_SOURCE || pattern.kind === "any" || !own.has(pattern.server);
+  return { deny: rules.deny, ask: rules.ask, allow: rules.allow.filter(meant) };
+}
+
+/** Tells whether `PML_TRUST` names the workspace file or the folder that it lies in. */
+function isListed({ environment, file }: LoadedConfig): boolean {
+  if (file === undefined) return false;
+  const places = [file.realPath, dirname(file.realPath)];
+  return environment.trust.some((path) => places.includes(realPathOf(path)));
+}
+
+function texts(rules: readonly RuleLine[]): string[] {
+  return rules.map(({ pattern }) => pattern.text);
+}

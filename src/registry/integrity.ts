@@ -1,0 +1,47 @@
+/**
+ * Hashes that approvals, locks and caches are bound to, and the gate that compares them.
+ *
+ * @module
+ */
+
+import canonicalize from "canonicalize";
+import type { Gate } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
+import { splitToolId } from "../core/tool_id.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+
+/** Hashes exact bytes: `sha256-` and 64 lower-case hexadecimal digits. */
+export function integrityOf(bytes: Uint8Array): string {
+  return `sha256-${sha256(bytes)}`;
+}
+
+/** Hashes a tool's definition over canonical JSON (RFC 8785), so that key order does not count. */
+export function definitionHash(definition: ToolDefinition): string {
+  const text = canonicalize(definition) ?? "";
+  return integrityOf(new TextEncoder().encode(text));
+}
+
+/** What the integrity gate compares: the approved hash of a server's code and the one at hand. */
+export interface IntegrityView {
+  /** The hash that was approved; undefined where PML itself ships the code. */
+  approved(server: string): string | undefined;
+  /** The hash of the bytes that would run. */
+  atHand(server: string): string;
+}
+
+/** Lets a call pass only if the code behind it is the code that was approved. */
+export function integrityGate(view: IntegrityView): Gate {
+  return (next) => async (call) => {
+    const { server } = splitToolId(call.id);
+    const approved = view.approved(server);
+    if (approved === undefined) return await next(call);
+    const atHand = view.atHand(server);
+    if (atHand === approved) return await next(call);
+    throw new PmlError(
+      "INTEGRITY_MISMATCH",
+      `Cannot run "${call.id}": its code is ${atHand}, and ${approved} was approved`,
+      { hint: "Look at what changed, then run `pml trust`" },
+    );
+  };
+}

@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { type Call, type Outcome, textResult } from "../core/call.ts";
+import { toolId } from "../core/tool_id.ts";
+import { integrityGate } from "./integrity.ts";
+import { definitionHash, integrityOf, parseFqdn, PmlError } from "./registry.ts";
+
+Deno.test("parseFqdn() reads names, actions and versions, and refuses the rest before any I/O", () => {
+  assert.deepEqual(parseFqdn("fs"), { name: "fs", action: undefined, version: undefined });
+  assert.deepEqual(parseFqdn("fs:read_json@1.2.0"), {
+    name: "fs",
+    action: "read_json",
+    version: "1.2.0",
+  });
+  const bad = ["", "../x", "a/b", "a%2fb", "a?b", "A", "a".repeat(300), "a\0", "__proto__"];
+  for (const text of [...bad, "fs.", "a:b:c", "fs@", "fs@../x", "fs@1@2", "fѕ"]) {
+    assert.throws(
+      () => parseFqdn(text),
+      (error) => error instanceof PmlError && error.code === "NAME_INVALID",
+      JSON.stringify(text),
+    );
+  }
+});
+
+Deno.test("definitionHash() does not change with the order of keys, and does with anything else", () => {
+  fc.assert(fc.property(
+    fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { noNullPrototype: true }),
+    (extra) => {
+      const definition = { ...extra, name: "t", inputSchema: { type: "object" } } as never;
+      const turned = Object.fromEntries(Object.entries(definition).reverse()) as never;
+      assert.equal(definitionHash(definition), definitionHash(turned));
+      const other = { ...(definition as object), description: crypto.randomUUID() } as never;
+      assert.notEqual(definitionHash(definition), definitionHash(other));
+    },
+  ));
+});
+
+Deno.test("integrityGate() lets only the approved code run", async () => {
+  const good = integrityOf(new TextEncoder().encode("good"));
+  const ran: string[] = [];
+  const run = (atHand: string) =>
+    integrityGate({
+      approved: (server) => server === "mine" ? good : undefined,
+      atHand: () => atHand,
+    })(
+      (call: Call): Promise<Outcome> => {
+        ran.push(call.id);
+        return Promise.resolve({ kind: "result", result: textResult("") });
+      },
+    );
+  const call: Call = {
+    id: toolId("mine", "t"),
+    arguments: {},
+    via: "test",
+    actor: "local",
+    signal: new AbortController().signal,
+    callId: "1",
+  };
+  await run(good)(call);
+  await assert.rejects(
+    run(integrityOf(new TextEncoder().encode("evil")))(call),
+    (error) => error instanceof PmlError && error.code === "INTEGRITY_MISMATCH",
+  );
+  await run("whatever")({ ...call, id: toolId("filesystem", "t") });
+  assert.deepEqual(ran, ["mine:t", "filesystem:t"]);
+});

@@ -1,0 +1,21 @@
+/**
+ * Tells where the tools of well-known servers run, from the list that ships with PML.
+ *
+ * @module
+ */
+
+import routing from "../../config/mcp-routing.json" with { type: "json" };
+
+/** Where a tool runs when neither the person nor a manifest says so. */
+export type ToolRouting = "local" | "cloud";
+
+const CLOUD: ReadonlySet<string> = new Set(routing.cloud);
+
+/**
+ * Tells where the tools of a server run by the embedded list; what is not on it is local.
+ * Takes a server, `server:tool` or `server__tool`.
+ */
+export function getToolRouting(id: string): ToolRouting {
+  const [server = ""] = id.replace(/^mcp__pml__/, "").split(/:|__/, 1);
+  return CLOUD.has(server) || CLOUD.has(`${server}:*`) ? "cloud" : "local";
+}

@@ -1,0 +1,198 @@
+/**
+ * Finds what a path leads to, and lets it pass only inside the grants and outside what is
+ * protected. Every function here must run in the same synchronous step as the operation.
+ *
+ * @module
+ */
+
+import type { Ground } from "./message.ts";
+import { folderOf, isWindowsTrick, joinPath, namesOf, resolvePath, within } from "./names.ts";
+import { type Access, isSame, Protected, rootsOf } from "./protect.ts";
+import { type Attempt, refusal, systemError } from "./refusal.ts";
+
+/** A path that has passed, and what lies there. */
+export interface Place {
+  readonly path: string;
+  readonly info: Deno.FileInfo | undefined;
+}
+
+/** One try at a path. */
+export interface Try extends Attempt {
+  readonly access: Access;
+}
+
+/** The folders of a module, with their walls. */
+export class Walls {
+  readonly #ground: Ground;
+  readonly #protected: Protected;
+
+  /** Builds the walls round a ground. */
+  constructor(ground: Ground) {
+    this.#ground = ground;
+    this.#protected = new Protected(ground);
+  }
+
+  /** Finds what a path leads to, links followed; it must exist. */
+  follow(attempt: Try): Place & { readonly info: Deno.FileInfo } {
+    const path = this.#real(this.#lexical(attempt), attempt);
+    return { path, info: Deno.lstatSync(path) };
+  }
+
+  /** Finds the entry itself, links not followed; there may be nothing. */
+  entry(attempt: Try): Place {
+    const at = this.#lexical(attempt);
+    const path = this.#isRoot(at, attempt.access)
+      ? at
+      : joinPath(this.#real(folderOf(at), attempt, true), namesOf(at).at(-1) ?? "");
+    this.#admit(path, attempt);
+    return { path, info: lookAt(path) };
+  }
+
+  /** Finds a file to open, or the free place where it can be made. */
+  target(attempt: Try): Place {
+    const place = this.entry(attempt);
+    return place.info ? this.follow(attempt) : place;
+  }
+
+  /** Opens a regular file, and makes sure that it is the one that was looked at. */
+  openFile(place: Place, options: { attempt: Try; open: Deno.OpenOptions }): Deno.FsFile {
+    const { attempt, open } = options;
+    if (place.info) this.requireFile({ ...place, info: place.info }, attempt);
+    const file = Deno.openSync(place.path, place.info ? open : { ...open, createNew: true });
+    const opened = file.statSync();
+    const seen = place.info ?? lookAt(place.path);
+    if (opened.isFile && isSame(seen, opened) && Deno.realPathSync(place.path) === place.path) {
+      return file;
+    }
+    file.close();
+    throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it was replaced while it was being opened");
+  }
+
+  /** Refuses what is no regular file, and a second name of a protected one. */
+  requireFile(place: Place & { readonly info: Deno.FileInfo }, attempt: Try): void {
+    const { info, path } = place;
+    if (info.isDirectory) throw systemError("IsADirectory");
+    if (!info.isFile) {
+      throw refusal("SANDBOX_DENIED", attempt, "it is neither a regular file nor a folder");
+    }
+    if (this.#protected.isTwin(path, { info, access: attempt.access })) {
+      throw refusal("PATH_PROTECTED", attempt, "it is another name of a protected file");
+    }
+  }
+
+  /** Refuses to take away or move a root, or a folder that holds something protected. */
+  requireFree(place: Place, options: { attempt: Try; movedTo?: string }): void {
+    const { attempt, movedTo } = options;
+    if (this.#isRoot(place.path, attempt.access)) {
+      throw refusal("PATH_PROTECTED", attempt, "it is a folder or file that was granted");
+    }
+    if (!place.info?.isDirectory) return;
+    const held = this.#protected.heldBy(place.path, movedTo);
+    if (held === undefined) return;
+    throw refusal("PATH_PROTECTED", attempt, `it holds "${held.slice(place.path.length + 1)}"`);
+  }
+
+  /** Gives the folders that are missing on the way to one, the outermost first, and what is there. */
+  missing(attempt: Try): { readonly folders: readonly string[]; readonly found: Place } {
+    const names: string[] = [];
+    let at = this.#lexical(attempt);
+    while (lookAt(at) === undefined && !this.#isRoot(at, attempt.access)) {
+      names.unshift(namesOf(at).at(-1) ?? "");
+      at = folderOf(at);
+    }
+    const info = lookAt(at);
+    const base = info === undefined ? at : this.#real(at, attempt, true);
+    const folders = names.map((_, count) => names.slice(0, count + 1).reduce(joinPath, base));
+    this.#admit(folders.at(-1) ?? base, attempt);
+    return { folders: info ? folders : [base, ...folders], found: { path: base, info } };
+  }
+
+  #lexical(attempt: Try): string {
+    const { workspace } = this.#ground;
+    const asked = pathOf(attempt);
+    const at = resolvePath(workspace, asked);
+    this.#admit(at, attempt);
+    const roots = [workspace, ...rootsOf(this.#ground, attempt.access)].filter((root) =>
+      within(root, at)
+    );
+    const base = Math.max(...roots.map((root) => namesOf(root).length));
+    const trick = namesOf(at).slice(base).find(isWindowsTrick);
+    if (trick === undefined) return at;
+    throw refusal("PATH_PROTECTED", attempt, "its name means another file on Windows");
+  }
+
+  #real(at: string, attempt: Try, folder = false): string {
+    const real = this.#resolved(at, attempt);
+    this.#admit(real, attempt, folder);
+    return real;
+  }
+
+  // What exists outside must not show in the kind of error, so a failure is looked into here.
+  #resolved(at: string, attempt: Try): string {
+    try {
+      return Deno.realPathSync(at);
+    } catch (error) {
+      if (this.#isRoot(at, attempt.access)) throw error;
+      const folder = this.#real(folderOf(at), attempt, true);
+      const info = lookAt(joinPath(folder, namesOf(at).at(-1) ?? ""));
+      if (!info?.isSymlink) throw error;
+      throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it is a link that leads to nothing inside");
+    }
+  }
+
+  #isRoot(path: string, access: Access): boolean {
+    return path === this.#ground.workspace || rootsOf(this.#ground, access).includes(path);
+  }
+
+  #admit(path: string, attempt: Try, asFolder = false): void {
+    const { workspace } = this.#ground;
+    if (!rootsOf(this.#ground, attempt.access).some((root) => within(root, path))) {
+      if (within(workspace, path)) {
+        throw refusal(
+          "SANDBOX_DENIED",
+          attempt,
+          `the module has no ${attempt.access === "write" ? "write" : "read"} grant for it`,
+        );
+      }
+      throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it is outside the workspace");
+    }
+    if (!asFolder && this.#protected.covers(path, attempt.access)) {
+      throw refusal("PATH_PROTECTED", attempt, "it is protected");
+    }
+  }
+}
+
+function pathOf(attempt: Try): string {
+  const { asked } = attempt;
+  if (asked.includes("\0")) {
+    throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it holds a NUL character");
+  }
+  if (asked.startsWith("\\\\")) {
+    throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it begins like a Windows network path");
+  }
+  if (asked === "") throw systemError("NotFound");
+  if (!/^file:\/\//i.test(asked)) return asked;
+  const path = pathOfUrl(asked);
+  if (path !== undefined) return path;
+  throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it is not a file URL of this machine");
+}
+
+function pathOfUrl(text: string): string | undefined {
+  try {
+    const url = new URL(text);
+    const path = decodeURIComponent(url.pathname);
+    return url.host === "" && !path.includes("\0") ? path : undefined;
+  } catch {
+    return undefined; // neither a URL nor well encoded: told as one refusal
+  }
+}
+
+/** Looks at the entry itself; nothing there is no error. */
+export function lookAt(path: string): Deno.FileInfo | undefined {
+  try {
+    return Deno.lstatSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}

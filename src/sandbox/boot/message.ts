@@ -1,0 +1,75 @@
+/**
+ * What the gateway, the host thread and the Worker say to each other.
+ *
+ * @module
+ */
+
+/** Names and places that stay closed inside a grant. */
+export interface Protection {
+  /** Names (`.git`, `.env*`, `.github/workflows`) that are not written at any depth. */
+  readonly writeProtected: readonly string[];
+  /** Names that are neither read nor written at any depth. */
+  readonly readProtected: readonly string[];
+  /** Absolute files and folders that are not written, such as private module files. */
+  readonly paths: readonly string[];
+  /** Absolute paths that the person's grants name: one that names a protected name opens it. */
+  readonly granted: readonly string[];
+}
+
+/** Where a module may go. All paths are absolute and real. */
+export interface Ground {
+  readonly workspace: string;
+  readonly read: readonly string[];
+  readonly write: readonly string[];
+  readonly protection: Protection;
+  /** The PML home: closed to every module. */
+  readonly home: string;
+  /** The largest file that is read in one piece. */
+  readonly resultBytes: number;
+}
+
+/** The second line of stdin: what the host thread starts with. */
+export interface Start extends Ground {
+  readonly lock: string;
+  readonly canary: string;
+  readonly worker: string;
+  readonly code: string;
+}
+
+/** An error that crosses a thread or a pipe. */
+export interface Failure {
+  readonly name: string;
+  readonly message: string;
+  readonly code?: string;
+}
+
+/** What the host thread answers to a file request. */
+export type Reply =
+  | { readonly ok: true; readonly value?: unknown; readonly bytes?: Uint8Array<ArrayBuffer> }
+  | { readonly ok: false; readonly error: Failure };
+
+/** What the Worker starts with. */
+export interface WorkerStart {
+  readonly port: MessagePort;
+  /** Files that it must not be able to read. */
+  readonly closed: readonly string[];
+  readonly code: string;
+  readonly workspace: string;
+  readonly resultBytes: number;
+  /** Two numbers: whether an answer is there, and its length. */
+  readonly turn: SharedArrayBuffer;
+  /** Where the host thread puts answers to synchronous requests; it grows. */
+  readonly answer: SharedArrayBuffer;
+}
+
+/** What the gateway and the host thread tell the Worker. */
+export type ToWorker =
+  | { readonly kind: "call"; readonly id: number; readonly fn: string; readonly arguments: unknown }
+  | { readonly kind: "cancel"; readonly id: number }
+  | { readonly kind: "load" }
+  | { readonly kind: "reply"; readonly id: number; readonly reply: Reply };
+
+/** What the Worker tells the host thread. It is not trusted: the module can send anything. */
+export type FromWorker =
+  | { readonly kind: "file"; readonly id: number; readonly op: string; readonly args: unknown[] }
+  | { readonly kind: "frame"; readonly type: string; readonly id: number; readonly json: string };

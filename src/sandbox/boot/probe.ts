@@ -1,0 +1,40 @@
+/**
+ * Tries what must not work, before any module is there: the sandbox proves itself at each start.
+ *
+ * @module
+ */
+
+/** Gives a sentence for each thing that this thread could do and must not; `files` are closed to it. */
+export async function openDoors(files: readonly string[]): Promise<string[]> {
+  const open: string[] = [];
+  for (const file of files) {
+    if (!isRefused(() => Deno.readTextFileSync(file))) open.push("it read a closed file");
+    if (!isRefused(() => Deno.writeTextFileSync(file, ""))) open.push("it wrote a closed file");
+    // Computed, because a literal import would be loaded with the permissions of the parent.
+    const url = `file://${file}`;
+    await import(url).then(() => open.push("it imported a closed file"), () => {});
+  }
+  if (!isRefused(() => Deno.env.toObject())) open.push("it read the environment");
+  for (const name of ["net", "run", "ffi", "env", "sys"] as const) {
+    if (Deno.permissions.querySync({ name }).state === "granted") {
+      open.push(`it has ${name} access`);
+    }
+  }
+  return open;
+}
+
+/** Gives a sentence for each kind of file access that is granted at all. */
+export function fileDoors(): string[] {
+  return (["read", "write"] as const)
+    .filter((name) => Deno.permissions.querySync({ name }).state === "granted")
+    .map((name) => `it may ${name} every file`);
+}
+
+function isRefused(attempt: () => unknown): boolean {
+  try {
+    attempt();
+    return false;
+  } catch (error) {
+    return error instanceof Deno.errors.NotCapable;
+  }
+}

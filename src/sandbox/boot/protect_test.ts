@@ -1,0 +1,166 @@
+import assert from "node:assert/strict";
+import protectedPaths from "../../../config/protected-paths.json" with { type: "json" };
+import { BrokerYard, bytes, codeOf, everyOp } from "../../../tests/fixtures/modules/broker_yard.ts";
+
+Deno.test("Broker writes no protected name, at any depth, in any spelling", () => {
+  using yard = new BrokerYard();
+  Deno.mkdirSync(`${yard.ws}/deep/.git/hooks`, { recursive: true });
+  Deno.mkdirSync(`${yard.ws}/.github/other`, { recursive: true });
+  const paths = [
+    ".pml.json",
+    ".mcp.json",
+    "pml.lock",
+    ".git",
+    ".git/hooks/pre-commit",
+    "deep/.git/hooks/pre-commit",
+    ".GIT/config",
+    "．git/config",
+    ".g\u200bit/config",
+    ".env",
+    ".env.local",
+    ".ENVRC",
+    ".npmrc",
+    "deep/CLAUDE.md",
+    "claude.MD",
+    ".github/workflows/ci.yml",
+    ".GitHub/Workflows",
+    "server.key",
+    "id_rsa",
+  ];
+  for (const path of paths) {
+    const tries: [string, ...unknown[]][] = [
+      ["writeFile", path, bytes("x"), { create: true }],
+      ["open", path, { write: true, create: true }],
+      ["mkdir", path, { recursive: true }],
+      ["rename", "a.txt", path],
+      ["copyFile", "a.txt", path],
+      ["remove", path, { recursive: true }],
+    ];
+    for (const [op, ...args] of tries) {
+      assert.equal(codeOf(yard.do(op, ...args)), "PATH_PROTECTED", `${op} ${path}`);
+    }
+  }
+  assert.equal(codeOf(yard.do("writeFile", ".github/README", bytes("x"), { create: true })), "ok");
+});
+
+Deno.test("Broker neither removes nor moves a folder that holds a protected file", () => {
+  using yard = new BrokerYard();
+  Deno.mkdirSync(`${yard.ws}/deep/er`, { recursive: true });
+  Deno.writeTextFileSync(`${yard.ws}/deep/er/.env`, "KEY=1");
+  Deno.mkdirSync(`${yard.ws}/plain/workflows`, { recursive: true });
+  assert.equal(codeOf(yard.do("remove", "deep", { recursive: true })), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("rename", "deep", "gone")), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("rename", "plain", ".github")), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("remove", ".", { recursive: true })), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("remove", "plain", { recursive: true })), "ok");
+  assert.equal(Deno.readTextFileSync(`${yard.ws}/deep/er/.env`), "KEY=1");
+});
+
+Deno.test("Broker sees through a link to a protected folder", () => {
+  using yard = new BrokerYard();
+  Deno.mkdirSync(`${yard.ws}/.git/hooks`, { recursive: true });
+  Deno.writeTextFileSync(`${yard.ws}/.git/HEAD`, "x");
+  Deno.symlinkSync(".git", `${yard.ws}/g`);
+  const tries: [string, ...unknown[]][] = [
+    ["remove", "g/HEAD", {}],
+    ["rename", "g/HEAD", "b.txt"],
+    ["rename", "a.txt", "g/b.txt"],
+    ["mkdir", "g/new", {}],
+    ["mkdir", "g/new/deep", { recursive: true }],
+    ["writeFile", "g/hooks/pre-commit", bytes("x"), { create: true }],
+  ];
+  for (const [op, ...args] of tries) {
+    assert.equal(codeOf(yard.do(op, ...args)), "PATH_PROTECTED", `${op} ${args}`);
+  }
+});
+
+Deno.test("Broker takes away no folder that was granted", () => {
+  using yard = new BrokerYard();
+  Deno.mkdirSync(`${yard.ws}/out`);
+  const broker = yard.with({ write: [yard.ws, `${yard.ws}/out`] });
+  for (const path of [".", "out"]) {
+    assert.equal(codeOf(broker.answer("remove", [path, { recursive: true }])), "PATH_PROTECTED");
+    assert.equal(codeOf(broker.answer("rename", [path, "moved"])), "PATH_PROTECTED");
+  }
+});
+
+Deno.test("Broker reads no secret file, unless a grant names it", () => {
+  using yard = new BrokerYard();
+  Deno.mkdirSync(`${yard.ws}/.git`);
+  for (const path of [".env", ".git/config", ".git/HEAD"]) {
+    Deno.writeTextFileSync(`${yard.ws}/${path}`, "x");
+  }
+  assert.equal(codeOf(yard.do("readFile", ".env")), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("copyFile", ".env", "b.txt")), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("rename", ".env", "b.txt")), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("readFile", ".git/config")), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("readFile", ".git/HEAD")), "ok");
+  const env = `${yard.ws}/.env`;
+  const protection = { ...protectedPaths, paths: [], granted: [env] };
+  const broker = yard.with({ read: [yard.ws, env], protection });
+  assert.equal(codeOf(broker.answer("readFile", [".env"])), "ok");
+  assert.equal(codeOf(broker.answer("writeFile", [".env", bytes("x")])), "PATH_PROTECTED");
+  // A module that asks for the name by itself has no grant.
+  const asked = yard.with({ read: [yard.ws, env] });
+  assert.equal(codeOf(asked.answer("readFile", [".env"])), "PATH_PROTECTED");
+});
+
+Deno.test("Broker knows a protected file by its inode when it has another name", () => {
+  using yard = new BrokerYard();
+  Deno.mkdirSync(`${yard.ws}/.git/hooks`, { recursive: true });
+  Deno.mkdirSync(`${yard.ws}/x/y`, { recursive: true });
+  Deno.writeTextFileSync(`${yard.ws}/.git/hooks/pre-commit`, "hook");
+  Deno.writeTextFileSync(`${yard.ws}/.env`, "KEY=1");
+  Deno.linkSync(`${yard.ws}/.git/hooks/pre-commit`, `${yard.ws}/x/y/hook`);
+  Deno.linkSync(`${yard.ws}/.env`, `${yard.ws}/x/plain`);
+  Deno.linkSync(`${yard.ws}/a.txt`, `${yard.ws}/x/a2.txt`);
+  assert.equal(codeOf(yard.do("writeFile", "x/y/hook", bytes("evil"))), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("readFile", "x/y/hook")), "ok");
+  assert.equal(codeOf(yard.do("readFile", "x/plain")), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("writeFile", "x/a2.txt", bytes("fine"))), "ok");
+  assert.equal(Deno.readTextFileSync(`${yard.ws}/.git/hooks/pre-commit`), "hook");
+});
+
+Deno.test("Broker keeps private module files unwritten and the PML home unseen", () => {
+  using yard = new BrokerYard();
+  const file = `${yard.ws}/mcp.ts`;
+  Deno.writeTextFileSync(file, "code");
+  const protection = { ...protectedPaths, paths: [file], granted: [] };
+  const broker = yard.with({ read: [yard.root], write: [yard.root], protection });
+  assert.equal(codeOf(broker.answer("readFile", [file])), "ok");
+  assert.equal(codeOf(broker.answer("writeFile", [file, bytes("x")])), "PATH_PROTECTED");
+  assert.equal(codeOf(broker.answer("remove", [file, {}])), "PATH_PROTECTED");
+  for (const op of ["stat", "lstat", "readDir", "readFile"]) {
+    assert.equal(codeOf(broker.answer(op, [yard.home])), "PATH_PROTECTED", op);
+    assert.equal(codeOf(broker.answer(op, [`${yard.home}/lock`])), "PATH_PROTECTED", op);
+  }
+});
+
+Deno.test("Broker refuses names that mean something else on Windows before it looks", () => {
+  using yard = new BrokerYard();
+  for (const path of ["a.txt.", "a.txt ", "a.txt::$DATA", "C:x", "GIT~1", "con", "x/NUL.txt"]) {
+    for (const [op, ...args] of everyOp(path)) {
+      assert.equal(codeOf(yard.do(op, ...args)), "PATH_PROTECTED", `${op} ${path}`);
+    }
+  }
+});
+
+Deno.test("Broker gives read and write only where each is granted", () => {
+  using yard = new BrokerYard();
+  Deno.mkdirSync(`${yard.ws}/out`);
+  const broker = yard.with({ read: [yard.ws], write: [`${yard.ws}/out`] });
+  assert.equal(codeOf(broker.answer("writeFile", ["b.txt", bytes("x")])), "SANDBOX_DENIED");
+  assert.equal(codeOf(broker.answer("open", ["a.txt", { write: true }])), "SANDBOX_DENIED");
+  assert.equal(
+    codeOf(broker.answer("writeFile", ["out/b.txt", bytes("x"), { create: true }])),
+    "ok",
+  );
+  const none = yard.with({ read: [], write: [] });
+  assert.equal(codeOf(none.answer("readFile", ["a.txt"])), "SANDBOX_DENIED");
+  const blind = yard.with({ read: [] });
+  assert.equal(codeOf(blind.answer("rename", ["a.txt", "b.txt"])), "SANDBOX_DENIED");
+  assert.equal(
+    codeOf(blind.answer("open", ["a.txt", { read: true, write: true }])),
+    "SANDBOX_DENIED",
+  );
+});

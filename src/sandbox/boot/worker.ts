@@ -1,0 +1,164 @@
+/**
+ * The thread that a module runs on: it puts brokered functions in place of Deno's, loads the
+ * module and calls it. The module shares this thread, so nothing here is a wall.
+ *
+ * @module
+ */
+
+import { Asking } from "./asking.ts";
+import { deniedGlobals, deniedInDeno } from "./denied.ts";
+import { brokeredFiles } from "./files.ts";
+import { holdLife } from "./life.ts";
+import type { Failure, ToWorker, WorkerStart } from "./message.ts";
+import { openDoors } from "./probe.ts";
+
+/** Waits for the host thread's first message. */
+export function bootWorker(): void {
+  globalThis.addEventListener("message", (event) => {
+    if (event instanceof MessageEvent) void new ModuleThread(event.data).open();
+  }, { once: true });
+}
+
+class ModuleThread {
+  readonly #start: WorkerStart;
+  readonly #asking: Asking;
+  readonly #running = new Map<number, AbortController>();
+  // Taken now: a module may replace what is global, which should trouble itself alone.
+  readonly #json = JSON.stringify;
+  #module: Readonly<Record<string, unknown>> = {};
+
+  constructor(start: WorkerStart) {
+    const post = start.port.postMessage.bind(start.port);
+    this.#start = start;
+    this.#asking = new Asking(start, post);
+    start.port.onmessage = (event: MessageEvent<ToWorker>) => this.#take(event.data);
+  }
+
+  async open(): Promise<void> {
+    await holdLife();
+    const open = await openDoors(this.#start.closed);
+    this.#send("tested", 0, open);
+  }
+
+  #take(message: ToWorker): void {
+    switch (message.kind) {
+      case "load":
+        return void this.#load();
+      case "reply":
+        return this.#asking.settle(message.id, message.reply);
+      case "cancel":
+        return this.#running.get(message.id)?.abort();
+      case "call":
+        return void this.#call(message);
+    }
+  }
+
+  async #load(): Promise<void> {
+    replaceIn(Deno, {
+      ...brokeredFiles(this.#asking),
+      ...deniedInDeno(),
+      cwd: () => this.#start.workspace,
+    });
+    replaceIn(globalThis, deniedGlobals());
+    const { code } = this.#start;
+    const url = URL.createObjectURL(new Blob([code], { type: "application/typescript" }));
+    try {
+      this.#module = await import(url);
+      const names = Object.keys(this.#module);
+      const exports = names.filter((name) => typeof this.#module[name] === "function");
+      this.#send("ready", 0, { exports, meta: this.#module.__meta__ });
+    } catch (error) {
+      this.#send("unloaded", 0, failed(error));
+    }
+  }
+
+  async #call(call: ToWorker & { kind: "call" }): Promise<void> {
+    const { id, fn } = call;
+    const controller = new AbortController();
+    this.#running.set(id, controller);
+    try {
+      const run = this.#module[fn];
+      if (typeof run !== "function") throw new TypeError(`The module exports no function "${fn}"`);
+      const value = await run(call.arguments, this.#host(id, controller.signal));
+      this.#give(id, value);
+    } catch (error) {
+      this.#send("failed", id, failed(error));
+    }
+    this.#running.delete(id);
+  }
+
+  #give(id: number, value: unknown): void {
+    const json = this.#plain(value);
+    if (json.length <= this.#start.resultBytes) return this.#post("result", id, json);
+    this.#send("failed", id, tooLarge(json.length));
+  }
+
+  #plain(value: unknown): string {
+    if (typeof value === "function" || typeof value === "symbol") {
+      throw notJson(`it is a ${typeof value}`);
+    }
+    try {
+      return this.#json(value) ?? "null";
+    } catch (error) {
+      const { message } = failed(error);
+      throw /string length/i.test(message) ? tooLarge() : notJson(message);
+    }
+  }
+
+  #host(id: number, signal: AbortSignal): Record<string, unknown> {
+    return {
+      signal,
+      workspace: this.#start.workspace,
+      log: (...said: unknown[]) => {
+        const level = said.length > 1 ? String(said[0]) : "info";
+        this.#send("log", id, { level, text: String(said.at(-1)) });
+      },
+      progress: (progress: unknown) => this.#send("progress", id, progress),
+    };
+  }
+
+  #send(type: string, id: number, value: unknown): void {
+    this.#post(type, id, this.#json(value) ?? "null");
+  }
+
+  #post(type: string, id: number, json: string): void {
+    this.#start.port.postMessage({ kind: "frame", type, id, json });
+  }
+}
+
+function replaceIn(target: object, values: Record<string, unknown>): void {
+  for (const [name, value] of Object.entries(values)) {
+    Object.defineProperty(target, name, { value, writable: true, configurable: true });
+  }
+}
+
+function tooLarge(length?: number): Failure {
+  const size = length === undefined ? "more than a string can hold" : `${length} characters`;
+  return {
+    name: "Error",
+    message: `Cannot return the result: it has ${size}`,
+    code: "RESULT_TOO_LARGE",
+  };
+}
+
+function notJson(why: string): Failure {
+  return {
+    name: "Error",
+    message: `Cannot return the result: it is not JSON: ${why}`,
+    code: "OUTPUT_INVALID",
+  };
+}
+
+/** Tells an error that may be anything: a module can throw what it likes. */
+function failed(error: unknown): Failure {
+  try {
+    if (typeof error !== "object" || error === null) {
+      return { name: "Error", message: String(error) };
+    }
+    const { name, message, code } = error as Partial<Failure>; // read as text below
+    const said = { name: String(name ?? "Error"), message: String(message ?? "") };
+    return typeof code === "string" ? { ...said, code } : said;
+  } catch {
+    return { name: "Error", message: "the module threw something that cannot be read" };
+  }
+}

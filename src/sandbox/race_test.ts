@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { call, run, Yard } from "../../tests/fixtures/modules/yard.ts";
+
+const MS = 1_500;
+
+/** Flips a name between a file and a link to the canary, without any lock. */
+const SWAPPER = `
+const [path, target, ms] = Deno.args;
+const end = Date.now() + Number(ms);
+let flips = 0;
+for (; Date.now() < end; flips++) {
+  Deno.writeTextFileSync(path + ".new", "inside");
+  Deno.renameSync(path + ".new", path);
+  Deno.symlinkSync(target, path + ".link");
+  Deno.renameSync(path + ".link", path);
+}
+console.log(flips);`;
+
+Deno.test("Sandbox leaks nothing while another process flips a file and a link", async () => {
+  await using yard = new Yard();
+  const sandbox = await yard.start();
+  const swapper = new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--quiet", dataUrl(SWAPPER), `${yard.ws}/flip`, yard.canary, `${MS}`],
+    stdout: "piped",
+  }).spawn();
+  const code = `const end = Date.now() + ${MS}; const seen = { refused: 0, read: 0, wrong: [] };
+    while (Date.now() < end) {
+      try {
+        const text = Deno.readTextFileSync("flip");
+        if (text === "inside" || text === "mine") seen.read++; else seen.wrong.push(text);
+      } catch { seen.refused++ }
+      try { await Deno.writeTextFile("flip", "mine") } catch { seen.refused++ }
+      try { Deno.truncateSync("flip", 3); Deno.truncateSync("flip", 0) } catch { seen.refused++ }
+      try { Deno.writeTextFileSync("flip", "inside") } catch { seen.refused++ }
+    }
+    return seen`;
+  const seen = await run(sandbox, code) as { refused: number; read: number; wrong: string[] };
+  const { stdout } = await swapper.output();
+  assert.ok(Number(new TextDecoder().decode(stdout)) > 100);
+  assert.deepEqual(seen.wrong.filter((text) => text.includes("CANARY")), []);
+  assert.ok(seen.refused > 0 && seen.read > 0, JSON.stringify(seen));
+});
+
+Deno.test("Sandbox lets no second child move a committed link under a check", async () => {
+  await using yard = new Yard();
+  const outside = `${yard.root}/outside`;
+  Deno.mkdirSync(outside);
+  Deno.mkdirSync(`${yard.ws}/real`);
+  Deno.symlinkSync(outside, `${yard.ws}/link`);
+  const [mover, maker] = await Promise.all([yard.start(), yard.start()]);
+  const move = `const end = Date.now() + ${MS}; let flips = 0;
+    for (; Date.now() < end; flips++) {
+      Deno.renameSync("real", "d"); Deno.renameSync("d", "real");
+      Deno.renameSync("link", "d"); Deno.renameSync("d", "link");
+      if (flips % 20 === 0) await new Promise((r) => setTimeout(r));
+    }
+    return flips`;
+  const make = `const end = Date.now() + ${MS}; let made = 0, refused = 0;
+    for (let n = 0; Date.now() < end; n++) {
+      try { Deno.writeTextFileSync("d/" + n, "x"); made++ } catch { refused++ }
+      try { Deno.mkdirSync("d/f" + n) } catch { refused++ }
+    }
+    return [made, refused]`;
+  const [flips, made] = await Promise.all([
+    call(mover, "run", { code: move }),
+    call(maker, "run", { code: make }),
+  ]);
+  assert.deepEqual([...Deno.readDirSync(outside)], []);
+  assert.ok(Number(flips) > 10, `only ${flips} flips`);
+  assert.ok(Array.isArray(made) && Number(made[0]) > 0, JSON.stringify(made));
+});
+
+Deno.test("Sandbox waits for the lock of the workspace: reads share it, changes need it alone", async () => {
+  await using yard = new Yard();
+  const sandbox = await yard.start();
+  const [{ name }] = [...Deno.readDirSync(`${yard.home}/locks`)] as [Deno.DirEntry];
+  using lock = Deno.openSync(`${yard.home}/locks/${name}`, { read: true });
+  const order: string[] = [];
+  const note = (code: string, what: string) => run(sandbox, code).then(() => order.push(what));
+  lock.lockSync(false);
+  await note(`Deno.readTextFileSync("a.txt")`, "read beside a reader");
+  const write = note(`Deno.writeTextFileSync("b.txt", "x")`, "written");
+  await run(await yard.start(), "return 1");
+  assert.throws(() => Deno.statSync(`${yard.ws}/b.txt`), Deno.errors.NotFound);
+  order.push("unlocked");
+  lock.unlockSync();
+  await write;
+  assert.deepEqual(order, ["read beside a reader", "unlocked", "written"]);
+});
+
+function dataUrl(code: string): string {
+  return `data:application/javascript,${encodeURIComponent(code)}`;
+}

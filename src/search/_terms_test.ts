@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { stem, termsOf } from "./_terms.ts";
+
+Deno.test("termsOf() cuts names at case, underscores and dashes", () => {
+  assert.deepEqual(termsOf("readTextFile"), ["read", "text", "fil"]);
+  assert.deepEqual(termsOf("parse_HTMLPage-v2"), ["pars", "html", "pag", "v2"]);
+});
+
+Deno.test("termsOf() leaves out the commonest words, and reads wide letters as plain ones", () => {
+  assert.deepEqual(termsOf("How do I read the ＦＩＬＥ?"), ["read", "fil"]);
+});
+
+Deno.test("termsOf() takes every two neighbours of a script without blanks", () => {
+  assert.deepEqual(termsOf("使用必应search"), ["使用", "用必", "必应", "search"]);
+  assert.deepEqual(termsOf("八"), ["八"]);
+  assert.deepEqual(termsOf("Größe Привет"), ["größe", "привет"]);
+});
+
+Deno.test("stem() brings the forms of a word together", () => {
+  for (
+    const forms of [
+      ["file", "files"],
+      ["create", "creates", "created", "creating"],
+      ["query", "queries"],
+      ["search", "searches", "searching", "searched"],
+      ["stop", "stopped", "stopping"],
+      ["box", "boxes"],
+    ]
+  ) assert.equal(new Set(forms.map(stem)).size, 1, forms.join());
+});
+
+Deno.test("stem() leaves short words and words that only look like forms", () => {
+  for (const word of ["sql", "status", "ring", "need", "class"]) {
+    assert.equal(stem(word), word);
+  }
+});

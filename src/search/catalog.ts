@@ -1,0 +1,109 @@
+/**
+ * Every known tool of every known server, with the way back from the names that clients see.
+ *
+ * @module
+ */
+
+import type { ToolDefinition } from "../core/tool.ts";
+import { isToolName, type ToolId, toolId, wireName } from "../core/tool_id.ts";
+
+const MOST_TOOLS = 50_000;
+/** Deeper definitions could not be written to a client either. */
+const DEEPEST = 200;
+
+/** A server as the catalog knows it. */
+export interface CatalogServer {
+  readonly name: string;
+  readonly title?: string;
+  /** Where it comes from: `builtin`, `private`, `registry` and others. */
+  readonly origin: string;
+  readonly description?: string;
+}
+
+/** A tool with its id and its server. */
+export interface CatalogEntry {
+  readonly id: ToolId;
+  readonly tool: ToolDefinition;
+  readonly server: CatalogServer;
+}
+
+/** A tool that the catalog did not take, and why. */
+export interface RejectedTool {
+  readonly name: string;
+  readonly reason: string;
+}
+
+/** Holds every known tool. */
+export class Catalog {
+  readonly #shelves = new Map<string, readonly CatalogEntry[]>();
+  readonly #entries = new Map<ToolId, CatalogEntry>();
+  readonly #wireNames = new Map<string, ToolId>();
+  #sorted: readonly CatalogEntry[] | undefined;
+
+  /** Puts a server's tools in place of those known of it, and gives the ones it did not take. */
+  set(server: CatalogServer, tools: readonly ToolDefinition[]): readonly RejectedTool[] {
+    const rejected: RejectedTool[] = [];
+    this.remove(server.name);
+    const entries = tools.flatMap((tool) => {
+      const entry = { id: toolId(server.name, tool.name), tool, server };
+      const reason = isWithin(DEEPEST, tool) ? this.#add(entry) : "it is nested too deep";
+      if (reason !== undefined) rejected.push({ name: tool.name, reason });
+      return reason === undefined ? [entry] : [];
+    });
+    this.#shelves.set(server.name, entries);
+    return rejected;
+  }
+
+  /** Forgets a server and its tools. */
+  remove(server: string): void {
+    this.#sorted = undefined;
+    for (const { id } of this.toolsOf(server)) {
+      this.#entries.delete(id);
+      this.#wireNames.delete(wireName(id));
+    }
+    this.#shelves.delete(server);
+  }
+
+  /** Gives a tool by its id. */
+  get(id: ToolId): CatalogEntry | undefined {
+    return this.#entries.get(id);
+  }
+
+  /** Gives the id that a name of `tools/list` stands for. */
+  byWireName(name: string): ToolId | undefined {
+    return this.#wireNames.get(name);
+  }
+
+  /** Gives the tools of one server, in the order it lists them. */
+  toolsOf(server: string): readonly CatalogEntry[] {
+    return this.#shelves.get(server) ?? [];
+  }
+
+  /** Gives every tool, by id; another list only after a change. */
+  list(): readonly CatalogEntry[] {
+    this.#sorted ??= [...this.#entries.values()].sort(byId);
+    return this.#sorted;
+  }
+
+  #add(entry: CatalogEntry): string | undefined {
+    if (!isToolName(entry.tool.name)) return "its name has other characters than A-Z, 0-9, _ . - /";
+    if (this.#entries.has(entry.id)) return "the server lists another tool of this name";
+    if (this.#entries.size >= MOST_TOOLS) return `the catalog holds ${MOST_TOOLS} tools already`;
+    const wire = wireName(entry.id);
+    const taken = this.#wireNames.get(wire);
+    // Shortened names end in a hash, and a hash of eight digits can be aimed at.
+    if (taken !== undefined) return `clients could not tell it from "${taken}"`;
+    this.#entries.set(entry.id, entry);
+    this.#wireNames.set(wire, entry.id);
+    return undefined;
+  }
+}
+
+function isWithin(depth: number, value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  return depth > 0 && Object.values(value).every((inner) => isWithin(depth - 1, inner));
+}
+
+function byId(a: CatalogEntry, b: CatalogEntry): number {
+  return a.id < b.id ? -1 : 1;
+}

@@ -1,0 +1,91 @@
+/**
+ * Ranks tools by the words of a query: BM25F over weighted fields.
+ *
+ * @module
+ */
+
+import { FIELD_WEIGHTS, fieldsOf } from "./_fields.ts";
+import { termsOf } from "./_terms.ts";
+import type { CatalogEntry } from "./catalog.ts";
+
+const K1 = 1.2;
+const B = 0.75;
+/** How much a tool gains whose whole name is asked for. */
+const NAME_GAIN = 0.3;
+const MOST_QUERY_TERMS = 256;
+
+/** A tool and how well it fits, on a scale that means nothing beyond its query. */
+export interface Ranked {
+  readonly entry: CatalogEntry;
+  readonly score: number;
+}
+
+/** Where a term stands: in which tools, and how much it says of each. */
+interface Posting {
+  readonly slots: number[];
+  readonly weights: number[];
+}
+
+/** Gives every tool that has a word of the query and is allowed, the best first, ties by id. */
+export type Ranking = (
+  query: string,
+  allowed: (entry: CatalogEntry) => boolean,
+) => readonly Ranked[];
+
+/** Makes the ranking of tools, which have to come by id. */
+export function makeRanking(entries: readonly CatalogEntry[]): Ranking {
+  const documents = entries.map((entry) => fieldsOf(entry).map(termsOf));
+  const names = documents.map(([name]) => [...new Set(name)]);
+  const postings = postingsOf(documents);
+  return (query, allowed) => {
+    const terms = new Set([...new Set(termsOf(query))].slice(0, MOST_QUERY_TERMS));
+    const scores = new Float64Array(entries.length);
+    for (const term of terms) {
+      const { slots, weights } = postings.get(term) ?? { slots: [], weights: [] };
+      const rarity = Math.log(1 + (entries.length - slots.length + 0.5) / (slots.length + 0.5));
+      slots.forEach((slot, at) => scores[slot] = (scores[slot] ?? 0) + rarity * (weights[at] ?? 0));
+    }
+    const ranked = entries.flatMap((entry, slot) => {
+      const score = scores[slot] ?? 0;
+      if (score === 0 || !allowed(entry)) return [];
+      const name = names[slot] ?? [];
+      const met = name.filter((term) => terms.has(term)).length / Math.max(name.length, 1);
+      return [{ entry, score: score * (1 + NAME_GAIN * met) }];
+    });
+    // The order of ids stays where the scores are the same.
+    return ranked.sort((a, b) => b.score - a.score);
+  };
+}
+
+type Terms = readonly string[];
+
+function postingsOf(documents: readonly (readonly Terms[])[]): ReadonlyMap<string, Posting> {
+  const means = FIELD_WEIGHTS.map((_, field) => {
+    const total = documents.reduce((sum, fields) => sum + (fields[field]?.length ?? 0), 0);
+    return Math.max(total / documents.length, 1);
+  });
+  const postings = new Map<string, Posting>();
+  documents.forEach((fields, slot) => {
+    for (const [term, weight] of weightsOf(fields, means)) {
+      let posting = postings.get(term);
+      if (!posting) postings.set(term, posting = { slots: [], weights: [] });
+      posting.slots.push(slot);
+      posting.weights.push(weight / (K1 + weight));
+    }
+  });
+  return postings;
+}
+
+/** Adds up how often each term stands in the fields, by their weight and their length. */
+function weightsOf(
+  fields: readonly Terms[],
+  means: readonly number[],
+): ReadonlyMap<string, number> {
+  const weights = new Map<string, number>();
+  fields.forEach((terms, field) => {
+    const length = terms.length / (means[field] ?? 1);
+    const one = (FIELD_WEIGHTS[field] ?? 0) / (1 - B + B * length);
+    for (const term of terms) weights.set(term, (weights.get(term) ?? 0) + one);
+  });
+  return weights;
+}

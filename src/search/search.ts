@@ -1,0 +1,151 @@
+/**
+ * Finds the tools that fit a query among those of the catalog.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { isToolName, splitToolId, type ToolId } from "../core/tool_id.ts";
+import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
+import { makeRanking, type Ranked, type Ranking } from "./lexical.ts";
+
+const LONGEST_QUERY = 32_768;
+const MOST_QUERIES = 5;
+const USUAL_LIMIT = 10;
+const MOST_HITS = 100;
+/** The part of the best score from which a tool of another server fits nearly as well. */
+const NEARLY = 0.6;
+
+/** Narrows a search. */
+export interface SearchOptions {
+  /** Only tools of this server. */
+  readonly server?: string;
+  /** How many hits at most; 10 unless told. */
+  readonly limit?: number;
+  /** Which tools may be found at all. */
+  readonly allowed?: (id: ToolId) => boolean;
+}
+
+/** A tool that fits. The best hit of a search has the score 1. */
+export interface SearchHit {
+  readonly id: ToolId;
+  readonly score: number;
+  readonly tool: ToolDefinition;
+  readonly server: CatalogServer;
+}
+
+/** What a search found; no hits where nothing fits. */
+export interface SearchAnswer {
+  readonly mode: "lexical";
+  readonly hits: readonly SearchHit[];
+}
+
+/** Searches the tools of a catalog as it is at each search. */
+export class Search {
+  readonly #catalog: Catalog;
+  #entries: readonly CatalogEntry[] = [];
+  #ranking: Ranking = () => [];
+
+  /** Opens a search over a catalog; what is in it is read at the first search. */
+  constructor(catalog: Catalog) {
+    this.#catalog = catalog;
+  }
+
+  /** Gives the tools that fit a query, or several queries at once, the best first. */
+  search(query: string | readonly string[], options: SearchOptions = {}): SearchAnswer {
+    const queries = checked(query);
+    this.#follow();
+    const ranked = queries.map((text) => this.#rank(text, options));
+    const limit = Math.min(Math.max(options.limit ?? USUAL_LIMIT, 1), MOST_HITS);
+    return { mode: "lexical", hits: shared(merged(ranked), limit).map(hitOf) };
+  }
+
+  // The catalog gives another list after a change only: many in a row are read once.
+  #follow(): void {
+    const entries = this.#catalog.list();
+    if (entries === this.#entries) return;
+    this.#entries = entries;
+    this.#ranking = makeRanking(entries);
+  }
+
+  #rank(query: string, { server, allowed }: SearchOptions): readonly Ranked[] {
+    const may = (entry: CatalogEntry) =>
+      (server === undefined || entry.server.name === server) && (allowed?.(entry.id) ?? true);
+    const ranked = this.#ranking(query, may);
+    const best = ranked[0]?.score ?? 1;
+    const relative = ranked.map(({ entry, score }) => ({ entry, score: score / best }));
+    const named = this.#named(query.trim()).filter(may);
+    if (named.length === 0) return relative;
+    // A tool that is called by its name comes before all that only resemble it.
+    return [
+      ...named.map((entry) => ({ entry, score: 1 })),
+      ...relative.filter(({ entry }) => !named.includes(entry))
+        .map(({ entry, score }) => ({ entry, score: score / 2 })),
+    ];
+  }
+
+  #named(name: string): readonly CatalogEntry[] {
+    const wire = name.replace(/^mcp__.+?__/, "");
+    const id = this.#catalog.byWireName(name) ?? this.#catalog.byWireName(wire);
+    // Asking for an id that is none finds nothing.
+    const entry = this.#catalog.get(id ?? (name as ToolId));
+    if (entry) return [entry];
+    if (!isToolName(name)) return [];
+    return this.#catalog.list().filter((each) => splitToolId(each.id).tool === name);
+  }
+}
+
+function checked(query: string | readonly string[]): readonly string[] {
+  const queries = typeof query === "string" ? [query] : query;
+  if (queries.length > MOST_QUERIES) {
+    throw new PmlError("BAD_ARGUMENTS", `Cannot search: ${queries.length} queries were given`, {
+      hint: `Give at most ${MOST_QUERIES} queries`,
+    });
+  }
+  const longest = Math.max(0, ...queries.map((text) => text.length));
+  if (longest > LONGEST_QUERY) {
+    throw new PmlError("INPUT_TOO_LARGE", `Cannot search: a query has ${longest} characters`, {
+      hint: `Say it in at most ${LONGEST_QUERY} characters`,
+    });
+  }
+  return queries;
+}
+
+function merged(ranked: readonly (readonly Ranked[])[]): readonly Ranked[] {
+  const [only, ...others] = ranked;
+  if (others.length === 0) return only ?? [];
+  const best = new Map<ToolId, Ranked>();
+  for (const hit of ranked.flat()) {
+    const known = best.get(hit.entry.id);
+    if (!known || known.score < hit.score) best.set(hit.entry.id, hit);
+  }
+  return [...best.values()].sort((a, b) => b.score - a.score || (a.entry.id < b.entry.id ? -1 : 1));
+}
+
+/** Takes the best, but of one server no more than half while tools of others fit nearly as well. */
+function shared(ranked: readonly Ranked[], limit: number): readonly Ranked[] {
+  const fitting = (ranked[0]?.score ?? 0) * NEARLY;
+  const most = Math.ceil(limit / 2);
+  const taken = new Map<string, number>();
+  const first = ranked.filter(({ entry, score }) => {
+    const count = (taken.get(entry.server.name) ?? 0) + 1;
+    taken.set(entry.server.name, count);
+    return score >= fitting && count <= most;
+  }).slice(0, limit);
+  const chosen = new Set(first);
+  for (const hit of ranked) {
+    if (chosen.size >= limit) break;
+    chosen.add(hit);
+  }
+  return ranked.filter((hit) => chosen.has(hit));
+}
+
+function hitOf({ entry, score }: Ranked): SearchHit {
+  return {
+    id: entry.id,
+    score: Math.round(score * 1_000) / 1_000,
+    tool: entry.tool,
+    server: entry.server,
+  };
+}

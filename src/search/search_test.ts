@@ -1,0 +1,194 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { PmlError } from "../core/errors.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { Catalog } from "./catalog.ts";
+import { Search, type SearchOptions } from "./search.ts";
+
+type Told = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+const HOUSE: Told = {
+  filesystem: {
+    read_file: "Read the contents of a text file",
+    write_file: "Write a text file, replacing what was there",
+    list_directory: "List the entries of a directory",
+  },
+  github: {
+    create_issue: "Open a new issue in a repository",
+    search_repositories: "Search for repositories",
+    read_file: "Read one file of a repository",
+  },
+  weather: { forecast: "Tell tomorrow's weather of a city" },
+};
+
+function catalogOf(told: Told): Catalog {
+  const catalog = new Catalog();
+  for (const [name, tools] of Object.entries(told)) {
+    catalog.set({ name, origin: "registry" }, Object.entries(tools).map(tool));
+  }
+  return catalog;
+}
+
+function tool([name, description]: readonly [string, string]): ToolDefinition {
+  return { name, description, inputSchema: { type: "object" } };
+}
+
+function found(query: string | readonly string[], options?: SearchOptions, told = HOUSE): string[] {
+  const search = new Search(catalogOf(told));
+  return search.search(query, options).hits.map((hit) => hit.id);
+}
+
+Deno.test("search() puts the tool that fits first", () => {
+  assert.equal(found("what will the weather be")[0], "weather:forecast");
+  assert.equal(found("opening issues")[0], "github:create_issue");
+  assert.equal(found("replace a file")[0], "filesystem:write_file");
+});
+
+Deno.test("search() gives hits with tool, server and a score of 1 for the best", () => {
+  const search = new Search(catalogOf(HOUSE));
+  const { mode, hits } = search.search("read file");
+  assert.equal(mode, "lexical");
+  assert.equal(hits[0]?.score, 1);
+  assert.equal(hits[0]?.tool.description, HOUSE.filesystem?.read_file);
+  assert.equal(hits[0]?.server.name, "filesystem");
+  const scores = hits.map(({ score }) => score);
+  assert.deepEqual(scores, scores.toSorted((a, b) => b - a));
+});
+
+Deno.test("search() finds nothing where no word fits", () => {
+  for (const query of ["quantum", "", "the of and", "\u0000\u001b[31m", "🦕", "?!"]) {
+    assert.deepEqual(found(query), []);
+  }
+  assert.deepEqual(found([]), []);
+  assert.deepEqual(found("read", {}, {}), []);
+});
+
+Deno.test("search() knows a tool by each of its names", () => {
+  for (
+    const name of [
+      "github:read_file",
+      "github__read_file",
+      "mcp__pml__github__read_file",
+      " github:read_file ",
+    ]
+  ) {
+    const search = new Search(catalogOf(HOUSE));
+    const [first, second] = search.search(name).hits;
+    assert.deepEqual([first?.id, first?.score], ["github:read_file", 1]);
+    assert.ok((second?.score ?? 0) <= 0.5);
+  }
+  assert.deepEqual(found("read_file").slice(0, 2), ["filesystem:read_file", "github:read_file"]);
+  const long = "y".repeat(100);
+  const search = new Search(catalogOf({ one: { [long]: "" } }));
+  assert.equal(search.search(`one:${long}`).hits.length, 1);
+});
+
+Deno.test("search() shows nothing that is not allowed, by its words or its name", () => {
+  const allowed = (id: string) => !id.startsWith("github:");
+  assert.deepEqual(found("read_file", { allowed }), [
+    "filesystem:read_file",
+    "filesystem:write_file",
+  ]);
+  assert.deepEqual(found("github:create_issue", { allowed }), []);
+});
+
+Deno.test("search() keeps to a server and a limit", () => {
+  assert.deepEqual(found("read a file", { server: "github" }), ["github:read_file"]);
+  assert.equal(found("file", { limit: 2 }).length, 2);
+  assert.equal(found("file", { limit: 0 }).length, 1);
+});
+
+Deno.test("search() gives one server no more than half while others fit nearly as well", () => {
+  const many = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`read_${i}`, "Read a file"]));
+  const flooded = found("read a file", {}, { flood: many(50), other: many(3), third: many(2) });
+  assert.equal(flooded.length, 10);
+  assert.equal(flooded.filter((id) => id.startsWith("flood:")).length, 5);
+  assert.equal(found("read a file", {}, { flood: many(50) }).length, 10);
+});
+
+Deno.test("search() takes up to five queries and merges what they find", () => {
+  const ids = found(["weather", "create issue", "nothing like it"]);
+  assert.deepEqual(ids.slice(0, 2).sort(), ["github:create_issue", "weather:forecast"]);
+  assert.equal(new Set(ids).size, ids.length);
+  assert.throws(() => found(Array(6).fill("a")), code("BAD_ARGUMENTS"));
+});
+
+Deno.test("search() refuses a query that is too large", () => {
+  assert.throws(() => found("x ".repeat(500_000)), code("INPUT_TOO_LARGE"));
+});
+
+Deno.test("search() follows the catalog", () => {
+  const catalog = catalogOf(HOUSE);
+  const search = new Search(catalog);
+  assert.equal(search.search("tides").hits.length, 0);
+  catalog.set({ name: "sea", origin: "private" }, [tool(["tides", "Tell the tides"])]);
+  assert.equal(search.search("tides").hits[0]?.id, "sea:tides");
+  catalog.set({ name: "sea", origin: "private" }, [tool(["waves", "Tell the waves"])]);
+  assert.equal(search.search("tides").hits.length, 0);
+  catalog.remove("sea");
+  assert.equal(search.search("waves").hits.length, 0);
+});
+
+Deno.test("search() answers the same after any changes as over a catalog made at once", () => {
+  const word = fc.constantFrom("read", "write", "file", "list", "issue", "page", "文件");
+  const text = fc.array(word, { minLength: 1, maxLength: 5 }).map((words) => words.join("_"));
+  const list = fc.uniqueArray(text, { maxLength: 5 });
+  const step = fc.tuple(fc.constantFrom("a", "b", "c"), fc.option(list), fc.boolean());
+  fc.assert(fc.property(fc.array(step, { maxLength: 15 }), text, (steps, query) => {
+    const catalog = new Catalog();
+    const followed = new Search(catalog);
+    const names = (name: string) => /^[a-z_]+$/.test(name);
+    for (const [name, names_, look] of steps) {
+      if (names_ === null) catalog.remove(name);
+      else {
+        const tools = names_.map((each, i) => tool([names(each) ? each : `t${i}`, each]));
+        catalog.set({ name, origin: "registry" }, tools);
+      }
+      if (look) followed.search("read");
+    }
+    const fresh = new Search(catalog);
+    assert.deepEqual(followed.search(query), fresh.search(query));
+  }));
+});
+
+Deno.test("search() reads definitions that are not what they should be", () => {
+  const nested: { [key: string]: unknown } = {};
+  let inner = nested;
+  for (let i = 0; i < 80; i++) {
+    const next = {};
+    Object.assign(inner, { properties: { deep: next }, items: [1] });
+    inner = next;
+  }
+  const schemas = [
+    nested,
+    { properties: null },
+    { properties: { a: null, b: 1, ["__proto__"]: { description: 7 } } },
+    { properties: Object.fromEntries(Array.from({ length: 50_000 }, (_, i) => [`p${i}`, {}])) },
+  ];
+  const catalog = new Catalog();
+  // What comes from an upstream has no type until it was looked at.
+  const tools = schemas.map((inputSchema, i) =>
+    ({ name: `t${i}`, title: 5, description: "x ".repeat(1e5), inputSchema }) as never
+  );
+  catalog.set({ name: "odd", origin: "registry" }, tools);
+  const search = new Search(catalog);
+  assert.equal(search.search("x").hits.length, 4);
+});
+
+Deno.test("search() looks at parameters, and weighs a tool's name above them", () => {
+  const catalog = new Catalog();
+  const inputSchema = {
+    type: "object",
+    properties: { zip_code: { type: "string", description: "Postal number of a town" } },
+  };
+  catalog.set({ name: "one", origin: "registry" }, [{ name: "lookup", inputSchema }]);
+  catalog.set({ name: "two", origin: "registry" }, [tool(["zip", "Pack files"])]);
+  const search = new Search(catalog);
+  assert.deepEqual(search.search("zip").hits.map(({ id }) => id), ["two:zip", "one:lookup"]);
+  assert.deepEqual(search.search("postal").hits.map(({ id }) => id), ["one:lookup"]);
+});
+
+function code(wanted: string): (error: unknown) => boolean {
+  return (error) => error instanceof PmlError && error.code === wanted;
+}

@@ -1,0 +1,115 @@
+/**
+ * Writes a tool's schema as one short line that reads like TypeScript.
+ *
+ * @module
+ */
+
+import { isObject, visible } from "../core/json.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+
+const LONGEST = 300;
+const LONGEST_NAME = 64;
+const LONGEST_LITERAL = 32;
+const MOST_LITERALS = 8;
+const MOST_CHOICES = 4;
+const MOST_PARAMETERS = 24;
+const DEEPEST = 3;
+/** How many schemas are looked at: what is nested or repeated beyond that is not worth a line. */
+const MOST_SCHEMAS = 200;
+
+const IDENTIFIER = /^[A-Za-z_$][A-Za-z0-9_$]{0,63}$/;
+const PLAIN = ["string", "number", "boolean", "null"];
+
+/** Gives the signature of a tool: `read_file(path: string, head?: number): string`. */
+export function signatureOf(tool: ToolDefinition): string {
+  const input = new SignatureWriter(tool.inputSchema);
+  const result = tool.outputSchema === undefined
+    ? ""
+    : `: ${new SignatureWriter(tool.outputSchema).type(tool.outputSchema)}`;
+  const text = `${visible(tool.name, LONGEST_NAME)}(${
+    input.parameters(tool.inputSchema)
+  })${result}`;
+  return text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text;
+}
+
+class SignatureWriter {
+  readonly #root: unknown;
+  #left = MOST_SCHEMAS;
+
+  constructor(root: unknown) {
+    this.#root = root;
+  }
+
+  /** Writes the properties of an object's schema, the required ones first. */
+  parameters(schema: unknown, depth = 0): string {
+    if (!isObject(schema) || !isObject(schema.properties)) return "";
+    const required = new Set<unknown>(Array.isArray(schema.required) ? schema.required : []);
+    const names = Object.keys(schema.properties)
+      .sort((a, b) => Number(required.has(b)) - Number(required.has(a)));
+    const shown = names.slice(0, MOST_PARAMETERS).map((name) => {
+      const type = this.type(valueAt(schema.properties, name), depth);
+      return `${property(name)}${required.has(name) ? "" : "?"}: ${type}`;
+    });
+    return [...shown, ...(names.length > shown.length ? ["…"] : [])].join(", ");
+  }
+
+  /** Writes the type that a schema stands for; `unknown` where it is none that can be told. */
+  type(schema: unknown, depth = 0): string {
+    if (!isObject(schema) || depth > DEEPEST || this.#left-- <= 0) return "unknown";
+    if (typeof schema.$ref === "string") return this.type(this.#resolve(schema.$ref), depth + 1);
+    if (Array.isArray(schema.enum)) return literals(schema.enum);
+    if ("const" in schema) return literal(schema.const);
+    const choices = [schema.anyOf, schema.oneOf].find(Array.isArray);
+    if (choices) return this.#union(choices, depth + 1);
+    if (Array.isArray(schema.allOf)) return this.type(schema.allOf[0], depth + 1);
+    if (Array.isArray(schema.type)) {
+      return this.#union(schema.type.map((type) => ({ ...schema, type })), depth + 1);
+    }
+    return this.#named(schema, depth);
+  }
+
+  #named(schema: Record<string, unknown>, depth: number): string {
+    const { type } = schema;
+    if (type === "array") {
+      const item = this.type(schema.items, depth + 1);
+      return item.includes(" ") && !item.startsWith("{") ? `(${item})[]` : `${item}[]`;
+    }
+    if (type === "object" || isObject(schema.properties)) {
+      const inside = depth < DEEPEST ? this.parameters(schema, depth + 1) : "";
+      return inside === "" ? "object" : `{ ${inside} }`;
+    }
+    if (type === "integer") return "number";
+    return PLAIN.find((plain) => plain === type) ?? "unknown";
+  }
+
+  #union(choices: readonly unknown[], depth: number): string {
+    const types = new Set(choices.slice(0, MOST_CHOICES).map((choice) => this.type(choice, depth)));
+    return [...types, ...(choices.length > MOST_CHOICES ? ["…"] : [])].join(" | ") || "unknown";
+  }
+
+  // Only inside this schema: `#/$defs/name`.
+  #resolve(ref: string): unknown {
+    if (!ref.startsWith("#/")) return undefined;
+    return ref.slice(2).split("/").slice(0, 8)
+      .map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"))
+      .reduce(valueAt, this.#root);
+  }
+}
+
+function valueAt(value: unknown, key: string): unknown {
+  return isObject(value) ? value[key] : undefined;
+}
+
+function property(name: string): string {
+  return IDENTIFIER.test(name) ? name : JSON.stringify(visible(name, LONGEST_NAME));
+}
+
+function literals(values: readonly unknown[]): string {
+  const shown = values.slice(0, MOST_LITERALS).map(literal);
+  return [...shown, ...(values.length > shown.length ? ["…"] : [])].join(" | ") || "never";
+}
+
+function literal(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(visible(value, LONGEST_LITERAL));
+  return typeof value === "object" && value !== null ? "object" : String(value);
+}

@@ -1,0 +1,76 @@
+/**
+ * Reads one line from a client: a message, or what to answer to what is none.
+ *
+ * @module
+ */
+
+import type { JSONRPCMessage } from "@modelcontextprotocol/server";
+import { isObject } from "../core/json.ts";
+import type { Line } from "../core/lines.ts";
+
+/** An error that is answered without an id, because none can be trusted. */
+export interface Refusal {
+  readonly kind: "refusal";
+  readonly code: number;
+  readonly text: string;
+}
+
+/** What a line turned out to be. Ids are JSON texts, so that `1` and `"1"` differ. */
+export type Read =
+  | Refusal
+  | { readonly kind: "request"; readonly message: JSONRPCMessage; readonly id: string }
+  | { readonly kind: "cancel"; readonly message: JSONRPCMessage; readonly request: string }
+  | { readonly kind: "other"; readonly message: JSONRPCMessage };
+
+const BYTE_ORDER_MARK = /^\uFEFF/;
+
+/** Reads a line; undefined for an empty one. */
+export function readMessage(line: Line): Read | undefined {
+  if (line.kind === "too-long") {
+    return refusal(-32600, `INPUT_TOO_LARGE: a message has more than ${line.max} bytes`);
+  }
+  let value: unknown;
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(line.bytes)
+      .replace(BYTE_ORDER_MARK, "").trim();
+    if (text === "") return undefined;
+    value = JSON.parse(text);
+  } catch {
+    return refusal(-32700, "Parse error: the line is no JSON in UTF-8");
+  }
+  return classify(value);
+}
+
+/** Makes the JSON-RPC error of a refusal. */
+export function refusalMessage({ code, text }: Refusal): unknown {
+  return { jsonrpc: "2.0", id: null, error: { code, message: text } };
+}
+
+function classify(value: unknown): Read {
+  if (!isObject(value) || value.jsonrpc !== "2.0") {
+    return refusal(-32600, "Invalid request: not one JSON-RPC 2.0 object");
+  }
+  // The shape is checked here and again by the SDK; it has no type for what is half checked.
+  const message = value as unknown as JSONRPCMessage;
+  const { id, method, params } = value;
+  if ("method" in value && typeof method !== "string") {
+    return refusal(-32600, "Invalid request: the method is no string");
+  }
+  if (params !== undefined && !isObject(params)) {
+    return refusal(-32600, "Invalid request: params is no object");
+  }
+  if (!("id" in value)) {
+    if (method === undefined) return refusal(-32600, "Invalid request: no method");
+    if (method !== "notifications/cancelled") return { kind: "other", message };
+    return { kind: "cancel", message, request: JSON.stringify(params?.requestId) ?? "" };
+  }
+  if (typeof id !== "string" && !Number.isSafeInteger(id)) {
+    return refusal(-32600, "Invalid request: the id is neither a string nor a whole number");
+  }
+  if (method === undefined) return { kind: "other", message };
+  return { kind: "request", message, id: JSON.stringify(id) };
+}
+
+function refusal(code: number, text: string): Refusal {
+  return { kind: "refusal", code, text };
+}

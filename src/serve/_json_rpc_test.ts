@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { readMessage } from "./_json_rpc.ts";
+
+function read(text: string | Uint8Array): ReturnType<typeof readMessage> {
+  const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
+  return readMessage({ kind: "line", bytes });
+}
+
+Deno.test("readMessage() refuses what is no JSON-RPC message, by the right code", () => {
+  const table: readonly (readonly [string | Uint8Array, number])[] = [
+    ["nonsense", -32700],
+    ["{", -32700],
+    ["GET / HTTP/1.1", -32700],
+    [new Uint8Array([0x7b, 0xff, 0x7d]), -32700],
+    ["[]", -32600],
+    ['[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600],
+    ["null", -32600],
+    ["1", -32600],
+    ['{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600],
+    ['{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600],
+    ['{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600],
+    ['{"jsonrpc":"2.0","id":1e400,"method":"ping"}', -32600],
+    ['{"jsonrpc":"2.0","id":{},"method":"ping"}', -32600],
+    ['{"jsonrpc":"2.0","id":1,"method":2}', -32600],
+    ['{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32600],
+    ['{"jsonrpc":"2.0"}', -32600],
+  ];
+  for (const [text, code] of table) {
+    const got = read(text);
+    assert.ok(got?.kind === "refusal" && got.code === code, String(text));
+  }
+});
+
+Deno.test("readMessage() passes over empty lines, a byte order mark and a carriage return", () => {
+  for (const text of ["", "  ", "\r"]) assert.equal(read(text), undefined);
+  assert.equal(read('\uFEFF{"jsonrpc":"2.0","id":1,"method":"ping"}\r')?.kind, "request");
+});
+
+Deno.test("readMessage() tells a number's id from a text's", () => {
+  const one = read('{"jsonrpc":"2.0","id":1,"method":"ping"}');
+  const text = read('{"jsonrpc":"2.0","id":"1","method":"ping"}');
+  assert.ok(one?.kind === "request" && text?.kind === "request" && one.id !== text.id);
+});
+
+Deno.test("readMessage() never throws, whatever the bytes", () => {
+  fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void read(bytes)));
+  fc.assert(fc.property(fc.json(), (text) => void read(text)));
+});

@@ -1,0 +1,150 @@
+/**
+ * MCP over this process's stdin and stdout: one JSON-RPC message a line, nothing else on stdout.
+ *
+ * The SDK's own transport rescans its buffer on every chunk and closes the connection at 10 MiB;
+ * this one is linear, bounded, and goes on at the next line.
+ *
+ * @module
+ */
+
+import type { JSONRPCMessage, McpServerFactory, Transport } from "@modelcontextprotocol/server";
+import { serveStdio as serve } from "@modelcontextprotocol/server/stdio";
+import { type Line, LineReader } from "../core/lines.ts";
+import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
+
+/** How long the last answers may take on their way out. */
+const LAST_WRITE_MS = 1_500;
+
+/** What the stdio door needs to know. */
+export interface StdioOptions {
+  /** The most bytes of one request. */
+  readonly inputBytes: number;
+  /** The most bytes that may wait for a client which does not read. */
+  readonly queuedBytes: number;
+  /** Ends the connection when it aborts. */
+  readonly signal: AbortSignal;
+  /** Is told of what went wrong out of band. */
+  readonly onError: (error: Error) => void;
+}
+
+/** Serves one client over stdin and stdout; returns when the client hangs up or `signal` aborts. */
+export async function serveStdio(factory: McpServerFactory, options: StdioOptions): Promise<void> {
+  // A signal may come while the house is still being opened.
+  if (options.signal.aborted) return;
+  const transport = new StdioTransport(options);
+  const handle = serve(factory, { transport, onerror: options.onError });
+  await transport.closed;
+  await handle.close();
+}
+
+/** The transport: reads lines, answers the bad ones itself, writes one line a message. */
+class StdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: Transport["onmessage"];
+  readonly #options: StdioOptions;
+  readonly #reader = Deno.stdin.readable.getReader();
+  readonly #inFlight = new Set<string>();
+  readonly #closed = Promise.withResolvers<void>();
+  #writing: Promise<void> = Promise.resolve();
+  #queued = 0;
+  #open = true;
+
+  constructor(options: StdioOptions) {
+    this.#options = options;
+    options.signal.addEventListener("abort", () => void this.close(), { once: true });
+  }
+
+  /** Settles when the connection is over. */
+  get closed(): Promise<void> {
+    return this.#closed.promise;
+  }
+
+  start(): Promise<void> {
+    void this.#read();
+    return Promise.resolve();
+  }
+
+  send(message: JSONRPCMessage): Promise<void> {
+    if (!this.#open) return Promise.resolve();
+    if ("id" in message && !("method" in message)) {
+      this.#inFlight.delete(JSON.stringify(message.id));
+    }
+    return this.#write(message);
+  }
+
+  async close(): Promise<void> {
+    if (!this.#open) return;
+    this.#open = false;
+    // Lets the process end: a pending read would keep it alive.
+    await this.#reader.cancel().catch((error) => this.#options.onError(asError(error)));
+    this.onclose?.();
+    this.#closed.resolve();
+    if (this.#queued > 0) endWhenStuck();
+  }
+
+  async #read(): Promise<void> {
+    const lines = new LineReader(this.#options.inputBytes);
+    try {
+      for (;;) {
+        const { done, value } = await this.#reader.read();
+        if (done) break;
+        for (const line of lines.push(value)) this.#receive(line);
+      }
+    } catch (error) {
+      this.#options.onError(asError(error));
+    }
+    await this.close();
+  }
+
+  #receive(line: Line): void {
+    const read = readMessage(line);
+    if (read === undefined) return;
+    if (read.kind === "refusal") return this.#refuse(read);
+    if (read.kind === "cancel") this.#inFlight.delete(read.request);
+    if (read.kind === "request") {
+      if (this.#inFlight.has(read.id)) {
+        // An answer under the same id could be taken for the first request's.
+        return this.#refuse({ kind: "refusal", code: -32600, text: "The id is in use" });
+      }
+      this.#inFlight.add(read.id);
+    }
+    this.onmessage?.(read.message);
+  }
+
+  #refuse(refusal: Refusal): void {
+    void this.#write(refusalMessage(refusal));
+  }
+
+  #write(message: unknown): Promise<void> {
+    const bytes = new TextEncoder().encode(`${JSON.stringify(message)}\n`);
+    this.#queued += bytes.length;
+    if (this.#queued > this.#options.queuedBytes && this.#queued > bytes.length) {
+      this.#options.onError(new Error("The client does not read its answers: connection dropped"));
+      return this.close();
+    }
+    this.#writing = this.#writing.then(() => this.#writeNow(bytes));
+    return this.#writing;
+  }
+
+  async #writeNow(bytes: Uint8Array): Promise<void> {
+    try {
+      for (let at = 0; at < bytes.length;) at += await Deno.stdout.write(bytes.subarray(at));
+    } catch (error) {
+      // The client closed its end: there is nobody to answer.
+      this.#options.onError(asError(error));
+      await this.close();
+    } finally {
+      this.#queued -= bytes.length;
+    }
+  }
+}
+
+/** Nothing takes back a write to a pipe that is full and open: it would keep the process for ever. */
+function endWhenStuck(): void {
+  Deno.unrefTimer(setTimeout(() => Deno.kill(Deno.pid, "SIGTERM"), LAST_WRITE_MS));
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}

@@ -1,0 +1,100 @@
+/**
+ * Many independent calls as one: all judged before the first starts, at most one question.
+ *
+ * @module
+ */
+
+import type { Answer, Call, CallTool, Question, ToolResult, Verdict } from "../core/call.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import type { ToolId } from "../core/tool_id.ts";
+
+/** One call of a batch, as it was asked for. */
+export interface BatchCall {
+  /** The caller's own name for it, if it gave one. */
+  readonly id: string | undefined;
+  /** The tool, as the caller named it. */
+  readonly tool: string;
+  /** The call, or why it cannot be one. */
+  readonly call: Call | PmlError;
+}
+
+/** What came of one call of a batch. */
+export interface BatchItem {
+  readonly id: string | undefined;
+  readonly tool: string;
+  readonly result: ToolResult | undefined;
+  readonly error: PmlError | undefined;
+}
+
+/** What comes of a batch: every item in order, or the one question that lists each asked call. */
+export type BatchOutcome =
+  | { readonly kind: "items"; readonly items: readonly BatchItem[] }
+  | { readonly kind: "ask"; readonly question: Question };
+
+/** What a batch needs of the house. */
+export interface BatchOptions {
+  readonly callTool: CallTool;
+  readonly judge: (id: ToolId) => Verdict;
+  /** Checks a call without running it; throws what is wrong with it. */
+  readonly check: (call: Call) => Promise<void>;
+  /** Asks once for all these calls, or gives each what lets it pass, the person having said yes. */
+  readonly ask: (calls: readonly Call[]) => Promise<Asked>;
+}
+
+/** One question for several calls, or the answer that each of them carries, by its `callId`. */
+export type Asked =
+  | { readonly kind: "ask"; readonly question: Question }
+  | { readonly kind: "answers"; readonly answers: ReadonlyMap<string, Answer> };
+
+const NOTHING_ASKED: Asked = { kind: "answers", answers: new Map() };
+
+/** Runs a batch through the one door, call by call, side by side. */
+export async function runBatch(
+  calls: readonly BatchCall[],
+  options: BatchOptions,
+): Promise<BatchOutcome> {
+  const asks = await Promise.all(calls.map(({ call }) => wouldAsk(call, options)));
+  const asked = calls.map(({ call }) => call).filter((call, at): call is Call =>
+    asks[at] === true && !(call instanceof PmlError)
+  );
+  const said = asked.length === 0 ? NOTHING_ASKED : await options.ask(asked);
+  if (said.kind === "ask") return said;
+  const items = calls.map((one) => run(one, { ...options, answers: said.answers }));
+  return { kind: "items", items: await Promise.all(items) };
+}
+
+/** Tells whether the person has to be asked: not for a call that will be refused anyway. */
+async function wouldAsk(call: Call | PmlError, options: BatchOptions): Promise<boolean> {
+  if (call instanceof PmlError) return false;
+  if (options.judge(call.id).kind !== "ask") return false;
+  try {
+    await options.check(call);
+    return true;
+  } catch {
+    // The door refuses it again, tells why, and writes it down.
+    return false;
+  }
+}
+
+async function run(
+  { id, tool, call }: BatchCall,
+  options: BatchOptions & { readonly answers: ReadonlyMap<string, Answer> },
+): Promise<BatchItem> {
+  try {
+    if (call instanceof PmlError) throw call;
+    const { answer: _, ...rest } = call;
+    const own = options.answers.get(call.callId);
+    const outcome = await options.callTool(own === undefined ? rest : { ...rest, answer: own });
+    if (outcome.kind === "ask") throw askedAlone(call);
+    return { id, tool, result: outcome.result, error: undefined };
+  } catch (error) {
+    return { id, tool, result: undefined, error: asPmlError(error) };
+  }
+}
+
+/** The one question was answered, and another came up: a server's first use, or changed rules. */
+function askedAlone(call: Call): PmlError {
+  return new PmlError("APPROVAL_REQUIRED", `Cannot run "${call.id}" in a batch: it asks first`, {
+    hint: "Call it alone, so that the question can be answered",
+  });
+}

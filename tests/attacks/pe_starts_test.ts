@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { RawStdio } from "../kit/raw_stdio.ts";
+import type { Workspace } from "../kit/workspace.ts";
+import { assertRefused, plantLinks, use } from "./file_tools.ts";
+import { endWell } from "./oracles.ts";
+import { makeScenery } from "./stage.ts";
+
+/** Where PML is started, and whether it serves. */
+type Start = readonly [
+  name: string,
+  make: (ws: Workspace) => Promise<{ cwd?: string; env?: Record<string, string> }>,
+  serves: boolean,
+];
+
+const STARTS: readonly Start[] = [
+  ["a linked current folder", linkedTo((cwd) => ({ cwd })), true],
+  ["a linked PML_WORKSPACE", linkedTo((path) => ({ cwd: "/tmp", env: at(path) })), true],
+  ["a relative PML_WORKSPACE", (ws) => made({ cwd: ws.root, env: at("./x/../ws") }), true],
+  ["a relative PML_WORKSPACE, plain", (ws) => made({ cwd: ws.root, env: at("ws") }), true],
+  ["a missing one", (ws) => made({ env: at(join(ws.root, "none")) }), false],
+  ["a file", (ws) => made({ env: at(ws.file("good.txt")) }), false],
+  ["a link to nothing", (ws) => made({ env: at(ws.file("dangling")) }), false],
+  ["a name with NUL-like text", () => made({ env: at("a\u0001b") }), false],
+  ["the root as current folder", () => made({ cwd: "/" }), false],
+  ["the home folder as current folder", (ws) => made({ cwd: join(ws.root, "home") }), false],
+];
+
+for (const [name, make, serves] of STARTS) {
+  Deno.test(`The workspace may be ${name}: ${serves ? "served" : "refused"} (PE6)`, async () => {
+    await using ws = await makeScenery({ prepare: plantLinks });
+    const start = await make(ws);
+    await using pml = new RawStdio(ws, start);
+    await pml.open();
+    if (serves) {
+      for (const path of ["../outside/canary.txt", ws.outside, "to-file"]) {
+        const answer = await use(pml, "read_file", { path });
+        assertRefused(answer, { code: "PATH_OUTSIDE_WORKSPACE", what: path });
+      }
+      await endWell(ws, pml);
+    } else {
+      for (const path of ["good.txt", ws.file("good.txt"), ws.outside]) {
+        assertRefused(await use(pml, "read_file", { path }), {
+          code: "CONFIG_INVALID",
+          what: path,
+        });
+      }
+      assert.match(pml.stderr, /CONFIG_INVALID/);
+      assert.equal((await pml.close()).code, 0);
+    }
+  });
+}
+
+function linkedTo(
+  start: (path: string) => { cwd?: string; env?: Record<string, string> },
+): Start[1] {
+  return async (ws) => {
+    const path = join(ws.root, "linked");
+    await symlink(ws.path, path);
+    return start(path);
+  };
+}
+
+function made<T>(value: T): Promise<T> {
+  return Promise.resolve(value);
+}
+
+function at(path: string): Record<string, string> {
+  return { PML_WORKSPACE: path };
+}

@@ -1,0 +1,340 @@
+import assert from "node:assert/strict";
+import { readdir, readFile, rm } from "node:fs/promises";
+import { connect } from "../kit/client.ts";
+import { ERAS, type Message } from "../kit/json_rpc.ts";
+import { RawStdio } from "../kit/raw_stdio.ts";
+import { runPmlOnTerminal } from "../kit/run.ts";
+import { waitUntil } from "../kit/wait.ts";
+import type { Workspace } from "../kit/workspace.ts";
+import {
+  assertAftermath,
+  codeOf,
+  endWell,
+  eventsOf,
+  journalOf,
+  ofKind,
+  textOf,
+} from "./oracles.ts";
+import { answerOf, picked, questionOf, read, type ToolCall } from "./questions.ts";
+import { makeScene, makeScenery } from "./stage.ts";
+
+/** Reading is allowed, so that the gateway can be seen to serve; writing asks. */
+const READS = { version: 1, permissions: { allow: ["filesystem:read_file"] } } as const;
+const CAN_ASK = { elicitation: { form: {} } } as const;
+const WRITE = writing("made.txt", "made");
+
+/** What a client answers: only in a hurry (a machine did) or after reading; and what comes of it. */
+type Reply = readonly [name: string, result: unknown, code: string, pace?: "at once"];
+
+const REFUSALS: readonly Reply[] = [
+  ["declines", { action: "decline" }, "APPROVAL_DECLINED"],
+  ["cancels", { action: "cancel" }, "APPROVAL_DECLINED"],
+  ["picks No", picked("No"), "APPROVAL_DECLINED"],
+  ["picks nothing", { action: "accept", content: {} }, "APPROVAL_DECLINED"],
+  ["accepts without a word", { action: "accept" }, "APPROVAL_DECLINED"],
+  ["picks in lower case", picked("yes"), "APPROVAL_DECLINED"],
+  ["picks with a blank", picked("Yes "), "APPROVAL_DECLINED"],
+  ["picks a list", picked(["Yes"]), "APPROVAL_DECLINED"],
+  ["picks true", picked(true), "APPROVAL_DECLINED"],
+  ["fills another field", { action: "accept", content: { Answer: "Yes" } }, "APPROVAL_DECLINED"],
+  ["declines, picking Yes", { action: "decline", content: { answer: "Yes" } }, "APPROVAL_DECLINED"],
+  ["cancels, picking Yes", { action: "cancel", content: { answer: "Yes" } }, "APPROVAL_DECLINED"],
+  ["declines by itself", { action: "decline" }, "APPROVAL_REQUIRED", "at once"],
+  ["cancels by itself", { action: "cancel" }, "APPROVAL_REQUIRED", "at once"],
+  ["picks No by itself", picked("No"), "APPROVAL_REQUIRED", "at once"],
+];
+
+/** What is no answer at all: whatever becomes of the call, it does not run. */
+const NO_ANSWERS: readonly unknown[] = [
+  null,
+  {},
+  [],
+  "Yes",
+  { action: "Accept", content: { answer: "Yes" } },
+  { action: ["accept"], content: { answer: "Yes" } },
+  { content: { answer: "Yes" } },
+  { action: "accept", content: "Yes" },
+  { action: "accept", content: [{ answer: "Yes" }] },
+  JSON.parse('{"action":"accept","content":{"__proto__":{"answer":"Yes"}}}'),
+];
+
+for (const era of ERAS) {
+  Deno.test(`A client that cannot ask is told what to do, on ${era} (PM10)`, async () => {
+    for (const capabilities of [{}, { elicitation: { url: {} } }, { sampling: {} }]) {
+      await using scene = await makeScene({ era, pml: READS, capabilities });
+      const { ws, pml } = scene;
+      const answer = await answerOf(pml, WRITE);
+      assert.equal(codeOf(answer), "APPROVAL_REQUIRED");
+      assert.match(textOf(answer), /Nothing was run\. .*`pml approve`.* this call again/);
+      assert.equal(await madeIn(ws), undefined);
+      await endWell(ws, pml, { calls: 2 });
+    }
+  });
+
+  Deno.test(`A person who does not say yes runs nothing, on ${era} (PM10)`, async () => {
+    await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK });
+    const { ws, pml } = scene;
+    const pending: Promise<Message>[] = [];
+    for (const [at, [, result, , pace]] of REFUSALS.entries()) {
+      const asked = await questionOf(pml, writing(`${at}.txt`, "made"));
+      const reading = pace === undefined ? read() : Promise.resolve();
+      pending.push(reading.then(() => asked.answer(result)));
+    }
+    for (const [at, [name, , code]] of REFUSALS.entries()) {
+      const answer = await pending[at] as Message; // one for each row
+      assert.equal(codeOf(answer), code, `${name}: ${JSON.stringify(answer)}`);
+    }
+    assert.deepEqual(await readdir(ws.path), [".pml.json", "good.txt"]);
+    const events = await eventsOf(ws);
+    assert.ok(!events.includes("approved") && !events.includes("always"), events.join());
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`What is no answer runs nothing, on ${era} (PM10)`, async () => {
+    // Some of these are no answer of JSON-RPC either: the question then waits out its time.
+    const limits = { approval_ms: 1000 };
+    await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK, limits });
+    const { ws, pml } = scene;
+    for (const result of NO_ANSWERS) {
+      const asked = await questionOf(pml, WRITE);
+      const answer = await asked.answer(result);
+      const came = JSON.stringify(answer);
+      assert.ok(codeOf(answer) !== undefined || came.includes("input_required"), came);
+      assert.equal(await madeIn(ws), undefined, JSON.stringify(result));
+    }
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`A Yes passes one call, once, on ${era} (PM10)`, async () => {
+    await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK });
+    const { ws, pml } = scene;
+    const asked = await questionOf(pml, WRITE);
+    assert.deepEqual(asked.replies, ["Yes", "Always", "No"]);
+    const answer = await asked.answer(picked("Yes"));
+    assert.equal(answer.result?.isError, undefined, JSON.stringify(answer));
+    assert.equal(await madeIn(ws), "made");
+    await rm(ws.file("made.txt"));
+    await questionOf(pml, WRITE);
+    assert.equal(await madeIn(ws), undefined);
+    assert.deepEqual(await readFile(ws.file(".pml.json"), "utf8"), JSON.stringify(READS, null, 2));
+    assert.deepEqual(await eventsOf(ws), ["asked", "approved", "asked"]);
+    await pml.kill(); // a question is still open in the older protocol
+  });
+
+  Deno.test(`Always holds from the next call on, and in the file, on ${era}`, async () => {
+    await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK });
+    const { ws, pml } = scene;
+    const asked = await questionOf(pml, WRITE);
+    await asked.answer(picked("Always"));
+    assert.equal(await madeIn(ws), "made");
+    await answerOf(pml, writing("made.txt", "made again"));
+    assert.equal(await madeIn(ws), "made again");
+    const { permissions } = JSON.parse(await readFile(ws.file(".pml.json"), "utf8"));
+    assert.deepEqual(permissions.allow.sort(), ["filesystem:read_file", "filesystem:write_file"]);
+    const other = await questionOf(pml, call("create_directory", { path: "d" }));
+    await read();
+    await other.answer({ action: "decline" });
+    await endWell(ws, pml);
+    // Another process finds the rule, and still trusts the file.
+    await using again = new RawStdio(ws, { era });
+    await again.open();
+    await answerOf(again, writing("made.txt", "made by another"));
+    assert.equal(await madeIn(ws), "made by another");
+  });
+
+  Deno.test(`Always is no answer where it was not offered, on ${era}`, async () => {
+    const pml = { version: 1, permissions: { allow: ["filesystem:read_file"] } };
+    await using scene = await makeScene({ era, pml, trusted: false, capabilities: CAN_ASK });
+    const { ws } = scene;
+    const asked = await questionOf(scene.pml, WRITE);
+    assert.deepEqual(asked.replies, ["Yes", "No"]);
+    const answer = asked.answer(picked("Always"));
+    // It is asked again: in the older protocol while the call still waits.
+    answer.catch(() => {}); // nobody answers the second one
+    const again = era === "2025-11-25" ? questionIn(scene.pml, 1) : answer;
+    const came = await Promise.race([answer, again]);
+    assert.match(JSON.stringify(came), /elicitation\/create/);
+    assert.equal(await madeIn(ws), undefined);
+    assert.equal(await readFile(ws.file(".pml.json"), "utf8"), JSON.stringify(pml, null, 2));
+    assert.ok(!(await eventsOf(ws)).includes("always"));
+  });
+
+  Deno.test(`The SDK's client says Yes, Always and No, on ${era}`, async () => {
+    await using ws = await makeScenery({ pml: READS });
+    const answers = ["Yes", "No", "Always"];
+    const shown: string[] = [];
+    await using connection = await connect(ws, {
+      era,
+      elicit: async ({ message }) => {
+        shown.push(message);
+        await read();
+        return { action: "accept", content: { answer: answers.shift() ?? "No" } };
+      },
+    });
+    const { client, raw } = connection;
+    const made: unknown[] = [];
+    for (const content of ["one", "two", "three", "four"]) {
+      const result = await client.callTool(writing("made.txt", content));
+      made.push(result.isError ?? false, await madeIn(ws));
+    }
+    assert.deepEqual(made, [false, "one", true, "one", false, "three", false, "four"]);
+    assert.equal(shown.length, 3);
+    await client.close();
+    await raw.ended;
+    await assertAftermath(ws, raw);
+  });
+}
+
+Deno.test("A client that never answers gets its answer in time, and nothing runs (PM10)", async () => {
+  const limits = { approval_ms: 1000 };
+  await using scene = await makeScene({ pml: READS, capabilities: CAN_ASK, limits });
+  const { ws, pml } = scene;
+  const since = performance.now();
+  const answer = await pml.request("tools/call", { ...WRITE });
+  assert.ok(performance.now() - since < 3000);
+  assert.equal(codeOf(answer), "APPROVAL_REQUIRED", JSON.stringify(answer));
+  assert.match(textOf(answer), /`pml approve`/);
+  assert.equal(await madeIn(ws), undefined);
+  // The answer that comes after all finds no question.
+  const { id } = pml.messages.find(({ method }) => method === "elicitation/create") ?? {};
+  await pml.sendJson({ jsonrpc: "2.0", id, result: picked("Yes") });
+  await endWell(ws, pml, { calls: 2 });
+  assert.equal(await madeIn(ws), undefined);
+});
+
+Deno.test("A client that fails to ask sends the person to the terminal (PM10)", async () => {
+  await using scene = await makeScene({ pml: READS, capabilities: CAN_ASK });
+  const { ws, pml } = scene;
+  const { answer } = pml.begin("tools/call", { ...WRITE });
+  await questionIn(pml, 0);
+  const { id } = pml.messages.at(-1) ?? {};
+  await pml.sendJson({ jsonrpc: "2.0", id, error: { code: -32601, message: "Method not found" } });
+  assert.equal(codeOf(await answer), "APPROVAL_REQUIRED");
+  await endWell(ws, pml, { calls: 2 });
+  assert.equal(await madeIn(ws), undefined);
+});
+
+Deno.test("An answer to another id, and a second one, do nothing (PM10)", async () => {
+  await using scene = await makeScene({ pml: READS, capabilities: CAN_ASK });
+  const { ws, pml } = scene;
+  const { answer } = pml.begin("tools/call", { ...WRITE });
+  const { id } = await questionIn(pml, 0);
+  for (const other of [Number(id) + 1, String(id), `${id} `, null, -1]) {
+    await pml.sendJson({ jsonrpc: "2.0", id: other, result: picked("Yes") });
+  }
+  await pml.request("tools/list");
+  assert.equal(await madeIn(ws), undefined);
+  const lines = [picked("Yes"), picked("Yes"), picked("Always")].map((result) =>
+    `${JSON.stringify({ jsonrpc: "2.0", id, result })}\n`
+  );
+  await pml.sendText(lines.join(""));
+  assert.equal((await answer).result?.isError, undefined);
+  assert.equal(await madeIn(ws), "made");
+  assert.deepEqual(await eventsOf(ws), ["asked", "approved"]);
+  await endWell(ws, pml);
+  // The write, and the reading of the good file.
+  assert.equal(ofKind(await journalOf(ws), "end").filter(isResult).length, 2);
+});
+
+Deno.test("Two questions at once are not mixed up (PM10)", async () => {
+  await using scene = await makeScene({ pml: READS, capabilities: CAN_ASK });
+  const { ws, pml } = scene;
+  const first = pml.begin("tools/call", { ...writing("one.txt", "1") });
+  const { id: one } = await questionIn(pml, 0);
+  const second = pml.begin("tools/call", { ...writing("two.txt", "2") });
+  const { id: two } = await questionIn(pml, 1);
+  await read();
+  await pml.sendJson({ jsonrpc: "2.0", id: two, result: picked("Yes") });
+  await pml.sendJson({ jsonrpc: "2.0", id: one, result: picked("No") });
+  assert.equal(codeOf(await first.answer), "APPROVAL_DECLINED");
+  assert.equal((await second.answer).result?.isError, undefined);
+  assert.equal(await readFile(ws.file("two.txt"), "utf8"), "2");
+  assert.equal(await readFile(ws.file("one.txt"), "utf8").catch(() => ""), "");
+  await endWell(ws, pml);
+});
+
+for (const era of ERAS) {
+  Deno.test(`What \`pml approve\` lets pass passes once, exactly so, on ${era}`, async () => {
+    await using scene = await makeScene({ era, pml: READS, capabilities: {} });
+    const { ws, pml } = scene;
+    assert.equal(codeOf(await answerOf(pml, WRITE)), "APPROVAL_REQUIRED");
+    const ran = await runPmlOnTerminal(ws, ["approve"], { typed: [['"approve"', "approve"]] });
+    assert.equal(ran.code, 0, ran.stdout);
+    assert.match(ran.stdout, /"write_file"[^]*"path": "made.txt"/);
+    assert.equal(codeOf(await answerOf(pml, writing("made.txt", "other"))), "APPROVAL_REQUIRED");
+    assert.equal(codeOf(await answerOf(pml, writing("other.txt", "made"))), "APPROVAL_REQUIRED");
+    assert.equal(await madeIn(ws), undefined);
+    assert.equal(codeOf(await answerOf(pml, WRITE)), undefined);
+    assert.equal(await madeIn(ws), "made");
+    await rm(ws.file("made.txt"));
+    assert.equal(codeOf(await answerOf(pml, WRITE)), "APPROVAL_REQUIRED");
+    assert.equal(await madeIn(ws), undefined);
+    await endWell(ws, pml);
+  });
+}
+
+Deno.test("`pml approve` on a terminal refuses with no, and nothing runs", async () => {
+  await using scene = await makeScene({ pml: READS, capabilities: {} });
+  const { ws, pml } = scene;
+  await answerOf(pml, WRITE);
+  await runPmlOnTerminal(ws, ["approve"], { typed: [['"approve"', "no"]] });
+  assert.equal(codeOf(await answerOf(pml, WRITE)), "APPROVAL_REQUIRED");
+  assert.equal(await madeIn(ws), undefined);
+  await endWell(ws, pml);
+});
+
+for (const era of ERAS) {
+  Deno.test(`A batch asks once, and a No runs nothing of it, on ${era}`, async () => {
+    const permissions = { allow: ["filesystem:read_file"], deny: ["filesystem:move_file"] };
+    const options = { era, pml: { version: 1, permissions }, capabilities: CAN_ASK };
+    await using scene = await makeScene(options);
+    const { ws, pml } = scene;
+    const batch = {
+      name: "batch",
+      arguments: {
+        calls: [
+          { tool: "filesystem:move_file", arguments: { source: "good.txt", destination: "b" } },
+          { tool: "filesystem:write_file", arguments: { path: "one.txt", content: "1" } },
+          { tool: "filesystem:write_file", arguments: { path: "two.txt", content: "2" } },
+          { tool: "filesystem:read_file", arguments: { path: "good.txt" } },
+        ],
+      },
+    };
+    const refused = await questionOf(pml, batch);
+    assert.match(refused.text, /may these 2 calls run\?[^]*one\.txt[^]*two\.txt/);
+    assert.doesNotMatch(refused.text, /move_file/);
+    assert.deepEqual(refused.replies, ["Yes", "No"]);
+    await read();
+    assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
+    assert.equal(ofKind(await journalOf(ws), "end").filter(isResult).length, 0);
+    const asked = await questionOf(pml, batch);
+    const items = JSON.parse(textOf(await asked.answer(picked("Yes"))));
+    const codes = items.map(({ error }: { error?: { code: string } }) => error?.code);
+    assert.deepEqual(codes, ["PERMISSION_DENIED", undefined, undefined, undefined]);
+    assert.equal(await readFile(ws.file("one.txt"), "utf8"), "1");
+    assert.equal(await readFile(ws.file("good.txt"), "utf8"), "good\n");
+    await endWell(ws, pml);
+  });
+}
+
+function call(tool: string, args: Record<string, unknown>): ToolCall {
+  return { name: `filesystem__${tool}`, arguments: args };
+}
+
+function writing(path: string, content: string) {
+  return { name: "filesystem__write_file", arguments: { path, content } };
+}
+
+async function madeIn(ws: Workspace): Promise<string | undefined> {
+  return await readFile(ws.file("made.txt"), "utf8").catch(() => undefined);
+}
+
+async function questionIn(pml: RawStdio, index: number): Promise<Message> {
+  const questions = () => pml.messages.filter(({ method }) => method === "elicitation/create");
+  assert.ok(await waitUntil(() => questions().length > index), "no question came");
+  return questions()[index] as Message; // there is one more than index
+}
+
+function isResult({ outcome }: { readonly outcome?: string }): boolean {
+  return outcome === "result";
+}

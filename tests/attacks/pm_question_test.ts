@@ -1,0 +1,213 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import fc from "fast-check";
+import { ERAS } from "../kit/json_rpc.ts";
+import { runPml, runPmlOnTerminal } from "../kit/run.ts";
+import { codeOf, endWell, textOf } from "./oracles.ts";
+import { answerOf, picked, questionOf, read, type ToolCall } from "./questions.ts";
+import { makeScene } from "./stage.ts";
+
+const CAN_ASK = { elicitation: { form: {} } } as const;
+const READS = { version: 1, permissions: { allow: ["filesystem:read_file"] } } as const;
+
+/** A module that takes any arguments, so that the names of them are the attacker's too. */
+const OPEN = {
+  files: {
+    "open.js": `
+      export const __meta__ = { name: "open", version: "1.0.0", tools: { go: {} } };
+      export function go() { return "went"; }`,
+  },
+  pml: {
+    version: 1,
+    permissions: { allow: ["filesystem:read_file"] },
+    private_mcps: { open: { type: "deno", path: "open.js" } },
+  },
+} as const;
+
+/** Arguments that try to look like PML's own words, or to be seen as something else. */
+const SPOOFS: Readonly<Record<string, unknown>> = {
+  "a new line": 'x\n\nPML asks: may this tool run?\n\n    Server: "trusted"\n    Tool: "read"',
+  "carriage return": "rm -rf\rls     ",
+  "colours": "\u001b[2J\u001b[1;31mSAFE\u001b[0m\u009b2J",
+  "a title": "\u001b]0;pwned\u0007",
+  "markdown":
+    "**Approved** [click](http://evil) ![x](http://evil/x.png) `code`\n# Heading\n> quote",
+  "html": "<img src=x onerror=alert(1)><!-- -->",
+  "right to left": "\u202egpj.exe\u2066\u2069\u200f",
+  "nothing to see": "a\u200b\u200d\u2060\ufeff\u00ad\u{e0041}b",
+  "odd blanks": "a\u00a0\u2003\u3000\u2800b",
+  "far away": `a${" ".repeat(100)}b`,
+  "other lines": "a\u2028b\u2029c\u0085d\u000be",
+  "backslashes": "\\u{202e} \\n",
+};
+
+for (const era of ERAS) {
+  Deno.test(`A question is PML's own text, whatever the arguments say, on ${era} (PM17)`, async () => {
+    await using scene = await makeScene({ era, ...OPEN, capabilities: CAN_ASK });
+    const { ws, pml } = scene;
+    for (const [name, value] of Object.entries(SPOOFS)) {
+      // The attack stands in a value, deep in one, and in a name.
+      const args = { value, deep: { list: [value] }, [String(value)]: 1 };
+      const { text, answer } = await questionOf(pml, { name: "open__go", arguments: args });
+      assertOwn(text, { name, lines: 3, server: "open", tool: "go", workspace: ws.path });
+      assert.equal(textOf(await answer(picked("Yes"))), "went");
+    }
+    await endWell(ws, pml);
+  });
+}
+
+Deno.test("A question is the text that it was (PM17)", async () => {
+  await using scene = await makeScene({ ...OPEN, capabilities: CAN_ASK });
+  const { ws, pml } = scene;
+  const args = { path: "a\n\u001b[1m**b**\u202e", "new\nline": [" \u200b", { "\u0007": null }] };
+  const { text, answer } = await questionOf(pml, { name: "open__go", arguments: args });
+  const own = text.replaceAll(ws.path, "/WS").replace(/.*open\.js.*/, "    WHAT");
+  assert.equal(
+    own,
+    [
+      "PML asks: may this tool run?",
+      "",
+      '    Server: "open"',
+      '    Tool: "go"',
+      '    Workspace: "/WS"',
+      "    WHAT",
+      "    Arguments:",
+      '      "path": "a\\n\\u001b[1m**b**\\u{202e}"',
+      '      "new\\nline": [" \\u{200b}",{"\\u0007":null}]',
+      "",
+    ].join("\n"),
+  );
+  await answer(picked("Yes"));
+  await endWell(ws, pml);
+});
+
+Deno.test("Any arguments keep to their lines in a question (PM17)", async () => {
+  await using scene = await makeScene({ ...OPEN, capabilities: CAN_ASK });
+  const { ws, pml } = scene;
+  const odd = fc.string({ unit: "binary", maxLength: 40 });
+  const samples = fc.sample(fc.tuple(odd, odd), { numRuns: 100, seed: 17 });
+  for (const [one, two] of samples) {
+    const args = { one, two: [two] };
+    const { text, answer } = await questionOf(pml, { name: "open__go", arguments: args });
+    const where = { lines: 2, server: "open", tool: "go", workspace: ws.path };
+    assertOwn(text, { name: JSON.stringify(args), ...where });
+    await answer(picked("Yes"));
+  }
+  await endWell(ws, pml);
+});
+
+for (const era of ERAS) {
+  Deno.test(`What is too long for a form is asked on the terminal, in full, on ${era} (PM17)`, async () => {
+    await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK });
+    const { ws, pml } = scene;
+    const hidden = "x".repeat(1024 * 1024) + "THE END";
+    const big = writing("big.txt", hidden);
+    const told = await answerOf(pml, big);
+    assert.equal(codeOf(told), "APPROVAL_REQUIRED");
+    assert.ok(JSON.stringify(told).length < 5_000, "the argument is not sent back");
+    const { stdout } = await runPml(ws, ["approve", "--json"]);
+    assert.ok(stdout.includes(hidden), "the terminal shows the whole");
+    const ran = await runPmlOnTerminal(ws, ["approve"], { typed: [['"approve"', "approve"]] });
+    assert.ok(ran.stdout.includes("THE END"));
+    assert.equal(codeOf(await answerOf(pml, big)), undefined);
+    assert.equal(await readFile(ws.file("big.txt"), "utf8"), hidden);
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`A long question fits the form up to its limit, and not beyond, on ${era} (PM17)`, async () => {
+    await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK });
+    const { ws, pml } = scene;
+    const short = await questionOf(pml, writing("a.txt", ""));
+    await read();
+    await short.answer(picked("No"));
+    const left = 4_000 - short.text.length;
+    const longest = await questionOf(pml, writing("a.txt", "y".repeat(left)));
+    assert.equal(longest.text.length, 4_000);
+    await longest.answer(picked("Yes"));
+    for (
+      const content of [
+        "y".repeat(left + 1),
+        "\n".repeat(left / 2 + 1),
+        "\u200b".repeat(left / 8 + 1),
+      ]
+    ) {
+      assert.equal(codeOf(await answerOf(pml, writing("a.txt", content))), "APPROVAL_REQUIRED");
+    }
+    await endWell(ws, pml);
+  });
+}
+
+Deno.test("The terminal shows a question without a control character (PM17)", async () => {
+  await using scene = await makeScene({ ...OPEN, capabilities: {} });
+  const { ws, pml } = scene;
+  await answerOf(pml, { name: "open__go", arguments: { ...SPOOFS } });
+  const { stdout, stderr } = await runPml(ws, ["approve", "--json"]);
+  const [{ text }] = JSON.parse(stdout);
+  // deno-lint-ignore no-control-regex
+  assert.doesNotMatch(text, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e\u200b]/);
+  assert.equal(stderr.includes("\u001b"), false);
+  const ran = await runPmlOnTerminal(ws, ["approve"], { typed: [['"approve"', "no"]] });
+  assert.ok(!ran.stdout.includes("\u001b[1;31m") && !ran.stdout.includes("\u001b]0;"), ran.stdout);
+  await endWell(ws, pml);
+});
+
+/** Names of tools that a hostile module gives itself. */
+const NAMES = ["a\nb", "\u001b[1mx", "go\u202e", "g\u043e", "go ", "", "a:b", "x".repeat(500)];
+
+Deno.test("A module whose tools have names that could mislead is not used (PM7, PM17)", async () => {
+  const files = Object.fromEntries(NAMES.map((name, at) => [
+    `m${at}.js`,
+    `const tools = JSON.parse(${JSON.stringify(JSON.stringify({ [name]: {}, go: {} }))});
+     export const __meta__ = { name: "m${at}", version: "1.0.0", tools };
+     const f = () => "went"; export { f as go, f as ${JSON.stringify(name)} };`,
+  ]));
+  const private_mcps = Object.fromEntries(
+    NAMES.map((_, at) => [`m${at}`, { type: "deno", path: `m${at}.js` }]),
+  );
+  const pml = { version: 1, permissions: { allow: ["filesystem:read_file"] }, private_mcps };
+  await using scene = await makeScene({ files, pml, capabilities: {} });
+  const { ws } = scene;
+  const listed = await scene.pml.callTool("search", { query: "go went m0 m1", limit: 50 });
+  for (const [at, name] of NAMES.entries()) {
+    if (name !== "") assert.ok(!textOf(listed).includes(`:${name}(`), JSON.stringify(name));
+    const answer = await scene.pml.callTool("call", { tool: `m${at}:${name}`, arguments: {} });
+    assert.ok(codeOf(answer) !== undefined && codeOf(answer) !== "BUG", JSON.stringify(answer));
+  }
+  // deno-lint-ignore no-control-regex
+  assert.doesNotMatch(scene.pml.stderr, /\u001b|\u202e/);
+  await endWell(ws, scene.pml);
+});
+
+/** Asserts that a question has PML's own lines, and one line an argument, all of them plain. */
+function assertOwn(
+  text: string,
+  wanted: {
+    readonly name: string;
+    readonly lines: number;
+    readonly server: string;
+    readonly tool: string;
+    readonly workspace: string;
+  },
+): void {
+  const { name, lines, server, tool, workspace } = wanted;
+  const [head, blank, ...rest] = text.split("\n");
+  assert.equal(head, "PML asks: may this tool run?", name);
+  assert.equal(blank, "", name);
+  assert.equal(rest.pop(), "", name);
+  assert.deepEqual(rest.slice(0, 3), [
+    `    Server: "${server}"`,
+    `    Tool: "${tool}"`,
+    `    Workspace: "${workspace}"`,
+  ]);
+  assert.equal(rest[4], "    Arguments:", name);
+  const shown = rest.slice(5);
+  assert.equal(shown.length, lines, `${name}: ${text}`);
+  for (const line of shown) assert.match(line, /^ {6}"/, name);
+  const odd = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}/u;
+  assert.doesNotMatch(text.replaceAll("\n", ""), odd, name);
+  assert.doesNotMatch(text, / {20}/, `${name}: a run of blanks pushes text out of sight`);
+}
+
+function writing(path: string, content: string): ToolCall {
+  return { name: "filesystem__write_file", arguments: { path, content } };
+}

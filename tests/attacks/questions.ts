@@ -1,0 +1,116 @@
+/**
+ * Makes a call that has to be asked about, on either era, and hands its question to the test,
+ * which may answer as no honest client would.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import type { Message } from "../kit/json_rpc.ts";
+import type { RawStdio } from "../kit/raw_stdio.ts";
+import { waitUntil } from "../kit/wait.ts";
+
+/** A person takes longer to read than a client that answers by itself. */
+export const READING_MS = 330;
+
+/** A call of a tool. */
+export interface ToolCall {
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+/** A question that came, and the way to answer it. */
+export interface Asked {
+  /** The text that the person is shown. */
+  readonly text: string;
+  /** The answers that the form offers. */
+  readonly replies: readonly string[];
+  /** The handle of the question; only the newer protocol shows it. */
+  readonly state: string;
+  /** Sends what the client answers and gives what came of the call. */
+  readonly answer: (result: unknown) => Promise<Message>;
+}
+
+/** What comes of a call: a question first, or an answer at once. */
+export type Outcome =
+  | { readonly kind: "asked"; readonly asked: Asked }
+  | { readonly kind: "answered"; readonly message: Message };
+
+/** Makes a call, and gives its question or its answer. */
+export async function outcomeOf(
+  pml: RawStdio,
+  call: ToolCall,
+  more: Readonly<Record<string, unknown>> = {},
+): Promise<Outcome> {
+  const before = pml.messages.length;
+  const { answer } = pml.begin("tools/call", { ...call, ...more });
+  const asked = () =>
+    pml.messages.slice(before).find(({ method }) => method === "elicitation/create");
+  const held = (async () => {
+    await waitUntil(() => asked() !== undefined);
+    return asked();
+  })();
+  const first = await Promise.race([answer, held]);
+  assert.ok(first !== undefined, "neither a question nor an answer came");
+  if (first.method === "elicitation/create") {
+    return { kind: "asked", asked: askedNow(pml, first, answer) };
+  }
+  if (String(first.result?.resultType) !== "input_required") {
+    return { kind: "answered", message: first };
+  }
+  return { kind: "asked", asked: askedByResult(pml, first, call) };
+}
+
+/** Makes a call that must be asked about. */
+export async function questionOf(pml: RawStdio, call: ToolCall): Promise<Asked> {
+  const outcome = await outcomeOf(pml, call);
+  assert.equal(outcome.kind, "asked", JSON.stringify(outcome));
+  return (outcome as Extract<Outcome, { readonly kind: "asked" }>).asked;
+}
+
+/** Makes a call that must be answered without a question. */
+export async function answerOf(pml: RawStdio, call: ToolCall): Promise<Message> {
+  const outcome = await outcomeOf(pml, call);
+  assert.equal(outcome.kind, "answered", JSON.stringify(outcome));
+  return (outcome as Extract<Outcome, { readonly kind: "answered" }>).message;
+}
+
+/** Waits as long as a person reads. */
+export async function read(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, READING_MS));
+}
+
+/** What a client sends when the person picked an answer of the form. */
+export function picked(answer: unknown): unknown {
+  return { action: "accept", content: { answer } };
+}
+
+function askedNow(pml: RawStdio, { id, params }: Message, answer: Promise<Message>): Asked {
+  return {
+    ...formOf(params),
+    state: "",
+    answer: async (result) => {
+      await pml.sendJson({ jsonrpc: "2.0", id, result });
+      return await answer;
+    },
+  };
+}
+
+function askedByResult(pml: RawStdio, { result }: Message, call: ToolCall): Asked {
+  const [[key = "", request] = []] = Object.entries(result?.inputRequests ?? {});
+  const requestState = String(result?.requestState);
+  return {
+    ...formOf(request?.params as unknown),
+    state: requestState,
+    answer: (response) =>
+      pml.request("tools/call", { ...call, requestState, inputResponses: { [key]: response } }),
+  };
+}
+
+function formOf(params: unknown): Pick<Asked, "text" | "replies"> {
+  const { message, requestedSchema } = params as {
+    readonly message: string;
+    readonly requestedSchema: { readonly properties: { readonly answer: { enum: string[] } } };
+  };
+  return { text: message, replies: requestedSchema.properties.answer.enum };
+}

@@ -1,0 +1,153 @@
+/**
+ * Modules that want all the time, memory and attention: they lose their child, and another
+ * module's calls go on as if nothing were.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { processes, rssOf } from "../kit/procwatch.ts";
+import { waitUntil } from "../kit/wait.ts";
+import { assertRefused, attack, type House, type Said } from "./evilmod/house.ts";
+
+const MODULES = { evil: "bombs.ts", good: "good.ts" };
+const MB = 1024 * 1024;
+
+/** What was seen of the gateway while an attack ran. */
+interface Watched {
+  readonly told: Said;
+  readonly ms: number;
+  /** How long 95 of 100 calls of the other module took at the most. */
+  readonly p95: number;
+  readonly grownBy: number;
+}
+
+Deno.test("a call that never ends is ended by its deadline, and others do not wait", async (t) => {
+  const limit = 800;
+  await attack({ modules: MODULES, limits: { call_ms: limit } }, async (house) => {
+    await house.call("good:ping");
+    for (const how of ["loop", "regex", "atomics", "pending", "microtasks", "getter", "stdin"]) {
+      await t.step(how, async () => {
+        assert.deepEqual((await house.call("evil:ping", { how })).structured, { how });
+        const { told, ms, p95 } = await watched(house, () => house.call("evil:hang", { how }));
+        assertRefused(told, { code: "TIMED_OUT", like: /limits\.call_ms/ });
+        assert.ok(ms >= limit - 20 && ms < limit + 700, `it took ${ms} ms`);
+        assert.ok(p95 < 400, `the others waited ${p95} ms`);
+      });
+    }
+  });
+});
+
+Deno.test("a memory bomb ends its child, and the gateway's memory stays flat", async (t) => {
+  await attack({ modules: MODULES, limits: { call_ms: 20_000, rss_mb: 400, heap_mb: 128 } }, (
+    house,
+  ) => eatAll(house, t));
+});
+
+async function eatAll(house: House, t: Deno.TestContext): Promise<void> {
+  await house.call("good:ping");
+  for (const how of ["heap", "buffers", "strings", "timers", "wasm", "shared"]) {
+    await t.step(how, async () => {
+      assert.deepEqual((await house.call("evil:ping", { how })).structured, { how });
+      const seen = await watched(house, () => house.call("evil:eat", { how }));
+      const { detail } = assertRefused(seen.told, { code: "SANDBOX_CRASHED", like: /memory/ });
+      assert.equal(detail?.reason as unknown, "memory");
+      assert.ok(seen.grownBy < 50 * MB, `the gateway grew by ${seen.grownBy}`);
+      assert.ok(seen.p95 < 400, `the others waited ${seen.p95} ms`);
+    });
+  }
+}
+
+Deno.test("a flood of messages ends its child, and others hardly notice", async (t) => {
+  const limits = { call_ms: 1_500, frame_bytes: 16 * MB, frames: 2_000, rss_mb: 400 };
+  await attack({ modules: MODULES, limits }, async (house) => {
+    await house.call("good:ping");
+    for (const how of FLOODS) {
+      await t.step(how, async () => {
+        assert.deepEqual((await house.call("evil:ping", { how })).structured, { how });
+        const { told, p95, grownBy } = await watched(
+          house,
+          () => house.call("evil:flood", { how }),
+        );
+        // What never leaves the child may also run into its memory or the deadline.
+        const ended = ["SANDBOX_CRASHED", "TIMED_OUT"].includes(told.code ?? "");
+        assert.ok(ended, `${told.code}: ${told.text.slice(0, 200)}`);
+        if (COUNTED.includes(how)) assert.equal(told.detail?.reason as unknown, "frames");
+        assert.ok(p95 < 500, `the others waited ${p95} ms`);
+        assert.ok(grownBy < 120 * MB, `the gateway grew by ${grownBy}`);
+      });
+    }
+  });
+});
+
+const COUNTED = [
+  "log_big",
+  "log_tiny",
+  "progress_big",
+  "progress_tiny",
+  "console_big",
+  "console_tiny",
+  "stderr",
+  "no_newline",
+];
+const FLOODS = [...COUNTED, "post_big", "post_tiny", "result_of_none", "no_frame", "file"];
+
+Deno.test("a module that goes on sending after its answer loses its child", async (t) => {
+  const limits = { frame_bytes: 4 * MB, frames: 200, rss_mb: 400 };
+  await attack({ modules: MODULES, limits }, async (house) => {
+    for (const how of ["log_of_none", "result_of_none", "failed_of_none", "ready_again"]) {
+      await t.step(how, async () => {
+        const pid = Number((await house.call("evil:drip", { how })).text);
+        assert.ok(pid > 0);
+        const gone = async () => !(await processes()).some((one) => one.pid === pid);
+        assert.ok(await waitUntil(gone, 3_000), "it sends for ever");
+      });
+    }
+  });
+});
+
+Deno.test("a result too large is told with its size, never cut", async () => {
+  const limits = { result_bytes: 1 * MB };
+  await attack({ modules: { good: "good.ts", odd: "odd.ts" }, limits }, async ({ call }) => {
+    const fits = "x".repeat(900_000);
+    assert.equal((await call("good:give", { value: fits })).text, fits);
+    const large = "x".repeat(1_100_000);
+    assertRefused(await call("good:give", { value: large }), {
+      code: "RESULT_TOO_LARGE",
+      like: /11000\d\d/,
+    });
+    const wide = "ä".repeat(700_000);
+    assertRefused(await call("good:give", { value: wide }), {
+      code: "RESULT_TOO_LARGE",
+      like: /14000\d\d|7000\d\d/,
+    });
+    assertRefused(await call("odd:odd", { kind: "large" }), {
+      code: "RESULT_TOO_LARGE",
+      like: /4194\d{4}/,
+    });
+  });
+});
+
+/** Runs an attack beside calls of another module, and tells how those and the gateway fared. */
+async function watched({ call, pml }: House, run: () => Promise<Said>): Promise<Watched> {
+  const before = await rssOf(pml.pid);
+  const state = { over: false, most: before };
+  const times: number[] = [];
+  const pinging = (async () => {
+    while (!state.over) {
+      const since = performance.now();
+      assert.equal((await call("good:ping")).text, "pong");
+      times.push(performance.now() - since);
+      state.most = Math.max(state.most, await rssOf(pml.pid));
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  })();
+  const since = performance.now();
+  const told = await run();
+  const ms = performance.now() - since;
+  state.over = true;
+  await pinging;
+  const sorted = times.toSorted((one, other) => one - other);
+  const p95 = sorted[Math.ceil(sorted.length * 0.95) - 1] ?? 0;
+  return { told, ms, p95, grownBy: state.most - before };
+}

@@ -1,0 +1,102 @@
+/**
+ * Modules that end their own thread or process, or try to end others: only their own child dies,
+ * and the next call has another.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { processes } from "../kit/procwatch.ts";
+import { attack, type House } from "./evilmod/house.ts";
+
+/** Codes that a death may have; no code is an ordinary error of the module. */
+const DEATHS: Readonly<Record<string, readonly (string | undefined)[]>> = {
+  exit: ["SANDBOX_CRASHED"],
+  exit_code: ["SANDBOX_CRASHED"],
+  process_exit: ["SANDBOX_CRASHED"],
+  really_exit: ["SANDBOX_CRASHED"],
+  abort: ["SANDBOX_CRASHED", undefined],
+  close: ["SANDBOX_CRASHED"],
+  close_at_once: ["SANDBOX_CRASHED"],
+  kill_self: ["SANDBOX_DENIED"],
+  kill_parent: ["SANDBOX_DENIED"],
+  node_kill_self: ["SANDBOX_CRASHED", "SANDBOX_DENIED"],
+  node_kill_parent: ["SANDBOX_DENIED"],
+  node_kill_group: ["SANDBOX_DENIED"],
+  node_kill_all: ["SANDBOX_DENIED"],
+  unhandled: ["SANDBOX_CRASHED"],
+  throw_later: ["SANDBOX_CRASHED"],
+  report: ["SANDBOX_CRASHED"],
+  stack: [undefined],
+  bad_top_level: ["SANDBOX_CRASHED"],
+  // Last, because these two only the deadline ends.
+  node_stop_self: ["TIMED_OUT", "SANDBOX_CRASHED", "SANDBOX_DENIED"],
+};
+
+Deno.test("a module can end nothing but its own child, and the next call has another", async (t) => {
+  const modules = { evil: "life.ts", good: "good.ts" };
+  await attack({ modules, limits: { call_ms: 1500 } }, async (house) => {
+    const neighbour = (await house.call("good:pid")).text;
+    for (const [how, codes] of Object.entries(DEATHS)) {
+      await t.step(how, async () => {
+        const before = await pidOf(house);
+        const told = await house.call("evil:die", { how });
+        assert.ok(told.isError);
+        assert.ok(codes.includes(told.code), `${told.code}: ${told.text}`);
+        const after = await pidOf(house);
+        if (told.code === "SANDBOX_CRASHED") assert.notEqual(after, before);
+        assert.equal((await house.call("good:pid")).text, neighbour, "the other module's child");
+      });
+    }
+  });
+});
+
+Deno.test("a module that hears no signals is gone with the gateway", async () => {
+  const modules = { evil: "life.ts" };
+  await attack({ modules }, async ({ call, pml }) => {
+    const pid = Number((await call("evil:pid", { deaf: true })).text);
+    assert.ok(pid > 0);
+    const [child] = (await processes()).filter((one) => one.pid === pid);
+    assert.equal(child?.parent, pml.pid);
+  });
+});
+
+Deno.test("a module that dies as it is loaded harms its own calls only", async () => {
+  const last = 'export const __meta__ = { name: "m", tools: { ping: {} } };\n' +
+    'export const ping = () => "pong";\n';
+  const modules = {
+    exits: `Deno.exit(0);\n${last}`,
+    closes: `self.close();\n${last}`,
+    throws: `throw new Error("at the top");\n${last}`,
+    kills: `process.kill(process.pid, "SIGKILL");\n${last}`,
+    good: "good.ts",
+  };
+  await attack({ modules, limits: { call_ms: 2_000 } }, async ({ call }) => {
+    for (const name of ["exits", "closes", "throws", "kills"]) {
+      const told = await call(`${name}:ping`);
+      assert.ok(["SANDBOX_CRASHED", "SANDBOX_DENIED"].includes(told.code ?? ""), told.text);
+      assert.equal((await call("good:ping")).text, "pong");
+    }
+  });
+});
+
+Deno.test("a module that never ends loading is given up after the time to start", async () => {
+  const last = 'export const __meta__ = { name: "m", tools: { ping: {} } };\n' +
+    'export const ping = () => "pong";\n';
+  const modules = {
+    waits: `await new Promise(() => {});\n${last}`,
+    loops: `for (;;);\n${last}`,
+    good: "good.ts",
+  };
+  await attack({ modules, limits: { start_ms: 1_000 } }, async ({ call }) => {
+    const hanging = [call("waits:ping", {}, 5_000), call("loops:ping", {}, 5_000)];
+    assert.equal((await call("good:ping")).text, "pong");
+    for (const told of await Promise.all(hanging)) assert.equal(told.code, "SANDBOX_CRASHED");
+  });
+});
+
+async function pidOf({ call }: House): Promise<string> {
+  const told = await call("evil:pid");
+  assert.match(told.text, /^\d+$/);
+  return told.text;
+}

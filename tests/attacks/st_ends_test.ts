@@ -1,0 +1,211 @@
+import assert from "node:assert/strict";
+import { ERAS, paramsFor } from "../kit/json_rpc.ts";
+import { pmlCommand } from "../kit/pml_command.ts";
+import { ProcWatch } from "../kit/procwatch.ts";
+import { RawStdio } from "../kit/raw_stdio.ts";
+import { waitUntil, within } from "../kit/wait.ts";
+import type { Workspace } from "../kit/workspace.ts";
+import {
+  assertAftermath,
+  assertNoTempFiles,
+  assertPaired,
+  assertServes,
+  journalOf,
+  ofKind,
+} from "./oracles.ts";
+import { makeScene, makeScenery, SLOW } from "./stage.ts";
+
+const DOING: Readonly<Record<string, (pml: RawStdio) => Promise<void>>> = {
+  "at idle": () => Promise.resolve(),
+  "after a call": assertServes,
+  "in a call that waits": (pml) => begun(pml, "wait"),
+  "in a call that spins": (pml) => begun(pml, "spin"),
+  "while a module loads for ever": async (pml) => {
+    pml.begin("tools/call", { name: "stuck__go", arguments: {} }).answer.catch(() => {});
+    await assertServes(pml);
+  },
+  "in the middle of a frame": async (pml) => {
+    await assertServes(pml);
+    await pml.sendText('{"jsonrpc":"2.0","id":"half","method":"tools/call","params":{"name":');
+  },
+};
+
+const SIGNALS = { SIGTERM: 143, SIGINT: 130, SIGHUP: 129 } as const;
+const CRASH = /panicked|Uncaught|error: |at file:|\n {4}at /;
+
+for (const era of ERAS) {
+  for (const [doing, act] of Object.entries(DOING)) {
+    Deno.test(`A client that hangs up ${doing} leaves nothing, on ${era} (ST5)`, async () => {
+      await using scene = await makeScene({ era, ...SLOW });
+      const { ws, pml } = scene;
+      await act(pml);
+      const { code, ms } = await pml.close();
+      assert.equal(code, 0, pml.stderr);
+      assert.ok(ms < 2000, `the end took ${ms} ms`);
+      assert.doesNotMatch(pml.stderr, CRASH);
+      await assertAftermath(ws, pml);
+    });
+  }
+}
+
+for (const [signal, wanted] of Object.entries(SIGNALS)) {
+  for (const [doing, act] of Object.entries(DOING)) {
+    Deno.test(`${signal} ${doing} ends with ${wanted} (ST6)`, async () => {
+      await using scene = await makeScene(SLOW);
+      const { ws, pml } = scene;
+      await act(pml);
+      const { code, ms } = await pml.kill(signal as keyof typeof SIGNALS);
+      assert.equal(code, wanted, pml.stderr);
+      assert.ok(ms < 2000, `the end took ${ms} ms`);
+      assert.doesNotMatch(pml.stderr, CRASH);
+      await assertAftermath(ws, pml);
+    });
+  }
+}
+
+Deno.test("A second SIGINT ends it at once (ST6)", async () => {
+  await using scene = await makeScene(SLOW);
+  const { ws, pml } = scene;
+  await begun(pml, "spin");
+  Deno.kill(pml.pid, "SIGINT");
+  const { code } = await pml.kill("SIGINT");
+  assert.equal(code, 130);
+  await pml.watch.assertNothingLeft();
+  await ws.assertCanaries();
+});
+
+Deno.test("A signal at any moment of the start leaves nothing (ST6)", async () => {
+  await using ws = await makeScenery(SLOW);
+  for (let ms = 0; ms < 150; ms += 6) {
+    const pml = new RawStdio(ws);
+    pml.open().catch(() => {}); // the signal may come before the answer
+    // No event tells how far a start has come: the moments are spread over all of it.
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    const { code } = await pml.kill("SIGTERM");
+    assert.equal(code, 143, `after ${ms} ms: ${pml.stderr}`);
+    assert.doesNotMatch(pml.stderr, CRASH);
+    await pml.watch.assertNothingLeft();
+  }
+  await assertNoTempFiles(ws);
+});
+
+Deno.test("A client that is killed in the middle of a call leaves nothing (ST5)", async () => {
+  await using ws = await makeScenery(SLOW);
+  const client = spawnBehindClient(ws, [callLine("slow__wait", { path: "never" })]);
+  const started = async () => ofKind(await journalOf(ws), "start").length === 1;
+  assert.ok(await waitUntil(started));
+  const watch = new ProcWatch(ws.tag);
+  await watch.remember(client.pid);
+  client.kill("SIGKILL");
+  await client.status;
+  await watch.assertNothingLeft();
+  await assertNoTempFiles(ws);
+  assertPaired(await journalOf(ws));
+  await ws.assertCanaries();
+});
+
+Deno.test("A client that closes its end of stdout ends it, without a word of a crash (ST6)", async () => {
+  await using ws = await makeScenery(SLOW);
+  const { child, stderr, send } = spawnBare(ws);
+  await child.stdout.cancel();
+  await send(callLine("filesystem__read_file", { path: "good.txt" }));
+  await within(child.status, { ms: 5000, what: () => "it does not end" });
+  assert.doesNotMatch(await stderr, CRASH);
+  await new ProcWatch(ws.tag).assertNothingLeft();
+  await assertNoTempFiles(ws);
+  assertPaired(await journalOf(ws));
+});
+
+Deno.test("A client that never reads is dropped, and what it asked for is bounded (ST9)", async () => {
+  const limits = { line_bytes: 128 * 1024 };
+  const files = { ...SLOW.files, "big.txt": "0123456789abcdef".repeat(4096) };
+  await using ws = await makeScenery({ ...SLOW, files, limits });
+  const { child, stderr, send } = spawnBare(ws);
+  let sent = 0;
+  const asking = (async () => {
+    for (; sent < 200; sent++) {
+      await send(callLine("filesystem__read_file", { path: "big.txt" }, sent + 1));
+    }
+  })().catch(() => {}); // the pipe closes when it is dropped
+  await within(child.status, { ms: 8000, what: () => "it does not end" });
+  await asking;
+  assert.match(await stderr, /does not read its answers/);
+  await child.stdout.cancel();
+  await new ProcWatch(ws.tag).assertNothingLeft();
+  await assertNoTempFiles(ws);
+  assertPaired(await journalOf(ws));
+});
+
+Deno.test("SIGTERM ends it also when its last answer is never read (ST6, ST9)", async () => {
+  const files = { "big.txt": "0123456789abcdef".repeat(16_384) };
+  await using ws = await makeScenery({ files });
+  const { child, send } = spawnBare(ws);
+  await send(callLine("filesystem__read_file", { path: "big.txt" }));
+  // The pipe holds a part of the answer, and the rest waits.
+  assert.ok(await waitUntil(async () => ofKind(await journalOf(ws), "end").length === 1));
+  child.kill("SIGTERM");
+  const { code } = await within(child.status, { ms: 4000, what: () => "it does not end" });
+  assert.equal(code, 143);
+  await child.stdout.cancel();
+  await new ProcWatch(ws.tag).assertNothingLeft();
+  assertPaired(await journalOf(ws));
+});
+
+/** Begins a call of the slow module, and waits until it is on its way. */
+async function begun(pml: RawStdio, tool: string): Promise<void> {
+  // The child is up when its first call has come back.
+  await pml.callTool("slow__wait", { path: "good.txt" });
+  pml.begin("tools/call", { name: `slow__${tool}`, arguments: { path: "never" } })
+    .answer.catch(() => {}); // it never comes: the conversation ends before
+  await assertServes(pml);
+}
+
+function callLine(name: string, args: Record<string, unknown>, id = 1): string {
+  const params = paramsFor("2026-07-28", { name, arguments: args }, {});
+  return `${JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params })}\n`;
+}
+
+/** Spawns PML with pipes that nobody reads. */
+function spawnBare(ws: Workspace): {
+  readonly child: Deno.ChildProcess;
+  readonly stderr: Promise<string>;
+  readonly send: (line: string) => Promise<void>;
+} {
+  const [program, ...args] = pmlCommand();
+  const child = new Deno.Command(program, {
+    args: [...args, "stdio"],
+    cwd: ws.path,
+    env: ws.env,
+    clearEnv: true,
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  return {
+    child,
+    stderr: new Response(child.stderr).text(),
+    send: (line) => writer.write(new TextEncoder().encode(line)),
+  };
+}
+
+/** Spawns a client that spawns PML, sends lines, and then holds its pipes for ever. */
+function spawnBehindClient(ws: Workspace, lines: readonly string[]): Deno.ChildProcess {
+  const [program, ...args] = pmlCommand();
+  const command = JSON.stringify([program, { args: [...args, "stdio"], stdin: "piped" }]);
+  const code = `
+    const child = new Deno.Command(...${command}).spawn();
+    await child.stdin.getWriter().write(new TextEncoder().encode(${
+    JSON.stringify(lines.join(""))
+  }));
+    setInterval(() => {}, 1000);`;
+  return new Deno.Command(program, {
+    args: ["eval", "--no-config", code],
+    cwd: ws.path,
+    env: ws.env,
+    clearEnv: true,
+    stdin: "null",
+    stdout: "null",
+    stderr: "null",
+  }).spawn();
+}

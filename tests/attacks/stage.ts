@@ -1,0 +1,99 @@
+/**
+ * Sets the scene of an attack: a workspace with a good file, rules and limits, and a spawned PML
+ * in it that was greeted.
+ *
+ * @module
+ */
+
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { RawStdio, type RawStdioOptions } from "../kit/raw_stdio.ts";
+import { makeWorkspace, type Workspace, type WorkspaceOptions } from "../kit/workspace.ts";
+import { GOOD } from "./oracles.ts";
+
+/** What the scene holds; `pml` is the content of `.pml.json`, rules for every file tool at least. */
+export interface SceneOptions extends RawStdioOptions, Pick<WorkspaceOptions, "pml" | "trusted"> {
+  readonly files?: WorkspaceOptions["files"];
+  /** Limits of the person's `config.yaml`, named as there. */
+  readonly limits?: Readonly<Record<string, number>>;
+  /** What is sent before the greeting. */
+  readonly first?: string;
+  /** Changes the workspace before PML starts. */
+  readonly prepare?: (ws: Workspace) => Promise<void>;
+}
+
+/** A workspace, and PML in it. Disposing of it kills and removes what is left. */
+export interface Scene extends AsyncDisposable {
+  readonly ws: Workspace;
+  readonly pml: RawStdio;
+}
+
+/** Rules that allow every file tool. */
+export const FILES_ALLOWED = { version: 1, permissions: { allow: ["filesystem:*"] } } as const;
+
+/**
+ * A module whose `wait` ends when a file appears, giving its text, and whose `spin` never ends, and
+ * one that never ends to load, with rules that allow both.
+ */
+export const SLOW = {
+  files: {
+    "slow.js": `
+      export const __meta__ = {
+        name: "slow", version: "1.0.0", permissions: { read: ["."] },
+        tools: { wait: { inputSchema: { type: "object" } }, spin: {} },
+      };
+      export async function wait({ path }) {
+        for (;;) {
+          try {
+            return await Deno.readTextFile(path);
+          } catch (error) {
+            if (!(error instanceof Deno.errors.NotFound)) throw error;
+            await new Promise((resolve) => setTimeout(resolve, 5));
+          }
+        }
+      }
+      export function spin() {
+        for (;;);
+      }`,
+    "stuck.js": `
+      export const __meta__ = { name: "stuck", version: "1.0.0", tools: { go: {} } };
+      export function go() {}
+      for (;;);`,
+  },
+  pml: {
+    version: 1,
+    permissions: { allow: ["filesystem:*", "slow:*", "stuck:*"] },
+    private_mcps: {
+      slow: { type: "deno", path: "slow.js" },
+      stuck: { type: "deno", path: "stuck.js" },
+    },
+  },
+} as const;
+
+/** Makes a workspace of an attack, without a PML in it. */
+export async function makeScenery(options: SceneOptions = {}): Promise<Workspace> {
+  const { files, limits = {}, pml = FILES_ALLOWED, trusted = true, prepare } = options;
+  const ws = await makeWorkspace({ files: { ...GOOD, ...files }, pml, trusted });
+  const lines = Object.entries(limits).map(([name, value]) => `  ${name}: ${value}\n`);
+  if (lines.length > 0) await writeFile(join(ws.home, "config.yaml"), `limits:\n${lines.join("")}`);
+  await prepare?.(ws);
+  return ws;
+}
+
+/** Makes the workspace, spawns PML in it, and greets it. */
+export async function makeScene(options: SceneOptions = {}): Promise<Scene> {
+  const ws = await makeScenery(options);
+  const pml = new RawStdio(ws, options);
+  const dispose = async () => {
+    await pml[Symbol.asyncDispose]();
+    await ws[Symbol.asyncDispose]();
+  };
+  try {
+    if (options.first !== undefined) await pml.sendText(options.first);
+    await pml.open();
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+  return { ws, pml, [Symbol.asyncDispose]: dispose };
+}

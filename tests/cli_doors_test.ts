@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { greeting } from "./cli_greeter.ts";
+import { pmlCommand, repoFile } from "./kit/pml_command.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import { runPml } from "./kit/run.ts";
+import { waitUntil } from "./kit/wait.ts";
+import { makeWorkspace } from "./kit/workspace.ts";
+
+Deno.test("pml ends quietly when nobody reads its output", async () => {
+  await using ws = await greeting();
+  const line = [...pmlCommand(), "tools"].join(" ");
+  const ran = await runPml(ws, ["-c", `${line} | true; echo " $\{PIPESTATUS[0]}"`], {
+    command: ["bash"],
+  });
+  assert.match(ran.stdout, /^ 0\n$/);
+  assert.equal(ran.stderr, "");
+});
+
+Deno.test("pml tells that its output cannot be written", { ignore: !hasFull() }, async () => {
+  await using ws = await makeWorkspace();
+  for (const json of ["", "--json"]) {
+    const line = `${pmlCommand().join(" ")} tools ${json} > /dev/full`;
+    const ran = await runPml(ws, ["-c", line], { command: ["bash"] });
+    assert.equal(ran.code, 2);
+    assert.match(ran.stderr, /error: USAGE: Cannot write to stdout: .+/);
+  }
+});
+
+function hasFull(): boolean {
+  return Deno.build.os === "linux";
+}
+
+Deno.test("pml call that is told to end ends its tool, and leaves no process", async () => {
+  await using ws = await greeting();
+  await using call = new RawStdio(ws, { args: ["call", "greeter:wait"] });
+  const runs = async () => (await call.watch.remember(call.pid)).length > 1;
+  assert.ok(await waitUntil(runs), `no child was started: ${call.stderr}`);
+  const ended = await call.kill("SIGTERM");
+  assert.deepEqual([ended.code, ended.signal], [143, null], call.stderr);
+  await call.watch.assertNothingLeft();
+});
+
+Deno.test("pml stdio loads nothing that only people need", async () => {
+  await using ws = await makeWorkspace({ files: { "a.txt": "text" } });
+  const { imports, ...config } = JSON.parse(await Deno.readTextFile(repoFile("deno.json")));
+  const { commander: _, "@clack/prompts": __, ...others } = imports;
+  const path = `${ws.root}/deno.json`;
+  await Deno.writeTextFile(path, JSON.stringify({ ...config, imports: others, lint: {} }));
+  const command = [Deno.execPath(), "run", "-A", "--config", path, repoFile("mod.ts")] as const;
+  assert.equal((await runPml(ws, ["--version"], { command })).code, 1);
+  await using client = new RawStdio(ws, { command: [...command, "stdio"] });
+  await client.open();
+  const call = { tool: "filesystem:read_file", arguments: { path: "a.txt" } };
+  const answer = await client.callTool("call", call);
+  assert.deepEqual(answer.result?.content, [{ type: "text", text: "text" }], client.stderr);
+  assert.equal((await client.close()).code, 0);
+});
+
+Deno.test("pml stdio serves until the client hangs up or a signal comes", async () => {
+  await using ws = await greeting();
+  const ends: [Deno.Signal | undefined, number][] = [
+    [undefined, 0],
+    ["SIGTERM", 143],
+    ["SIGINT", 130],
+    ["SIGHUP", 129],
+  ];
+  for (const [signal, code] of ends) {
+    await using client = new RawStdio(ws);
+    await client.open();
+    const answer = await client.callTool("call", {
+      tool: "greeter:greet",
+      arguments: { name: "x" },
+    });
+    assert.deepEqual(answer.result?.content, [{ type: "text", text: "hello x" }]);
+    const ended = signal === undefined ? await client.close() : await client.kill(signal);
+    // It ended itself: a signal that kills leaves the same number as code.
+    assert.deepEqual([ended.code, ended.signal], [code, null], client.stderr);
+    assert.ok(ended.ms < 2_000, `${ended.ms} ms`);
+    await client.watch.assertNothingLeft();
+  }
+});
+
+Deno.test("pml stdio starts with a broken configuration, logs it, and says so to each call", async () => {
+  await using ws = await makeWorkspace({ pml: "{" });
+  await using client = new RawStdio(ws);
+  await client.open();
+  const answer = await client.callTool("search", { query: "x" });
+  assert.match(JSON.stringify(answer), /CONFIG_INVALID/);
+  assert.equal((await client.close()).code, 0);
+  assert.match(client.stderr, /error CONFIG_INVALID/);
+  assert.match(client.stderr, /info {2}Serving on stdio/);
+  assert.match(client.stderr, /costs a client about \d+ tokens/);
+});
+
+Deno.test("the library opens the same gateway", async () => {
+  await using ws = await greeting();
+  const program = `import { openGateway, PmlError } from ${
+    JSON.stringify(new URL("../mod.ts", import.meta.url).href)
+  };
+    await using gateway = await openGateway();
+    const { content } = await gateway.callTool("greeter:greet", { name: "you", times: 2 });
+    const { hits } = await gateway.search("greet somebody");
+    const tools = (await gateway.listTools()).map(({ name }) => name);
+    const refused = await gateway.callTool("filesystem:remove_directory", { path: "x" })
+      .catch((error) => error instanceof PmlError ? error.code : error);
+    console.log(JSON.stringify({ content, first: hits[0]?.id, tools, refused }));`;
+  const source = `data:text/typescript;base64,${Buffer.from(program).toString("base64")}`;
+  const config = new URL("../deno.json", import.meta.url).pathname;
+  const command = [Deno.execPath(), "run", "-A", "--config", config] as const;
+  const ran = await runPml(ws, [source], { command });
+  assert.equal(ran.code, 0, ran.stderr);
+  const said = JSON.parse(ran.stdout);
+  assert.equal(said.content[0].text, "hello hello you");
+  assert.equal(said.first, "greeter:greet");
+  assert.ok(said.tools.includes("filesystem:read_file"));
+  assert.ok(!said.tools.includes("filesystem:remove_file"));
+  assert.equal(said.refused, "APPROVAL_REQUIRED");
+});

@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { assertError, greeting, PML, write } from "./cli_greeter.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+Deno.test("pml init --yes sets a workspace up, twice, and the second time changes nothing", async () => {
+  await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  const first = await runPml(ws, ["init", "--yes"]);
+  assert.equal(first.code, 0, first.stderr);
+  const client = JSON.parse(await Deno.readTextFile(ws.file(".mcp.json")));
+  assert.deepEqual(client.mcpServers.pml.args, ["stdio"]);
+  assert.equal(client.mcpServers.pml.env.PML_API_KEY, "${PML_API_KEY:-}");
+  const pml = JSON.parse(await Deno.readTextFile(ws.file(".pml.json")));
+  assert.deepEqual([pml.version, pml.workspace], [1, "."]);
+  assert.ok(pml.permissions.allow.includes("filesystem:read_file"));
+  const before = await listing(ws);
+  const second = await runPml(ws, ["init", "--yes"]);
+  assert.match(second.stderr, /Nothing was changed/);
+  assert.deepEqual(await listing(ws), before);
+  const trust = JSON.parse((await runPml(ws, ["trust", "--json"])).stdout);
+  assert.equal(trust.trusted, true);
+});
+
+async function listing(workspace: Workspace): Promise<Record<string, string>> {
+  const found: Record<string, string> = {};
+  for await (const { name, isFile } of Deno.readDir(workspace.path)) {
+    if (isFile) found[name] = await Deno.readTextFile(workspace.file(name));
+  }
+  return found;
+}
+
+Deno.test("pml init keeps what is in .mcp.json, with a numbered backup for this person alone", async () => {
+  const text =
+    '{\n  // mine\n  "mcpServers": {\n    "gh": { "command": "gh" },\n  },\n  "x": [1,2]\n}\n';
+  await using ws = await makeWorkspace({ files: { ".mcp.json": text, ".mcp.json.backup": "old" } });
+  assert.equal((await runPml(ws, ["init", "--yes"])).code, 0);
+  const after = await Deno.readTextFile(ws.file(".mcp.json"));
+  assert.ok(after.startsWith(text.slice(0, text.indexOf("},\n  },") + 2)), after);
+  assert.ok(after.endsWith('  },\n  "x": [1,2]\n}\n'), after);
+  assert.equal(await Deno.readTextFile(ws.file(".mcp.json.backup")), "old");
+  assert.equal(await Deno.readTextFile(ws.file(".mcp.json.backup.1")), text);
+  assert.equal(((await Deno.stat(ws.file(".mcp.json.backup.1"))).mode ?? 0) & 0o777, 0o600);
+});
+
+Deno.test("pml init writes nothing where .mcp.json cannot be edited", async () => {
+  await using ws = await makeWorkspace();
+  const { path: folder } = ws;
+  const wrong: [string, () => Promise<unknown>][] = [
+    ["no JSON", () => write(ws, ".mcp.json", '{"mcpServers": ')],
+    ["another shape", () => write(ws, ".mcp.json", '{"mcpServers": []}')],
+    ["no text", () => Deno.writeFile(ws.file(".mcp.json"), new Uint8Array([0xff, 0xfe]))],
+    ["a folder", () => Deno.mkdir(ws.file(".mcp.json"))],
+    ["a link out", () => Deno.symlink(ws.outside, ws.file(".mcp.json"))],
+    ["a link to nothing", () => Deno.symlink(`${folder}/none`, ws.file(".mcp.json"))],
+  ];
+  for (const [what, make] of wrong) {
+    await make();
+    const ran = await runPml(ws, ["init", "--yes"]);
+    assertError(ran, { code: "CONFIG_INVALID", exit: 2 });
+    const names = (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name);
+    assert.deepEqual(names, [".mcp.json"], what);
+    await Deno.remove(ws.file(".mcp.json"));
+  }
+  await ws.assertCanaries();
+});
+
+Deno.test("pml init --yes trusts no file that it found, and replaces no other server pml", async () => {
+  const client = '{"mcpServers": {"pml": {"command": "./evil"}}}';
+  await using ws = await makeWorkspace({
+    files: { ".mcp.json": client },
+    pml: PML,
+    trusted: false,
+  });
+  const ran = await runPml(ws, ["init", "--yes"]);
+  assert.equal(ran.code, 0);
+  assert.match(ran.stderr, /warning: .*another server "pml".*evil/);
+  assert.match(ran.stdout, /not trusted/);
+  assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), client);
+  assert.equal(JSON.parse((await runPml(ws, ["trust", "--json"])).stdout).trusted, false);
+});
+
+Deno.test("pml init on a terminal keeps the key in the PML home, unseen", async () => {
+  await using ws = await makeWorkspace({ files: { ".mcp.json": "{}" } });
+  const key = "ac_secret_0123456789";
+  const ran = await runPmlOnTerminal(ws, ["init"], {
+    typed: [["PML_API_KEY", `x\x7f${key}`], ["Add PML", "yes"]],
+  });
+  assert.equal(ran.code, 0, ran.stdout);
+  assert.ok(!ran.stdout.includes(key), "the key is on the screen");
+  const path = `${ws.home}/api_key`;
+  assert.equal(await Deno.readTextFile(path), `${key}\n`);
+  assert.equal(((await Deno.stat(path)).mode ?? 0) & 0o777, 0o600);
+  for (const text of Object.values(await listing(ws))) assert.ok(!text.includes(key));
+  const doctor = await runPml(ws, ["doctor"]);
+  assert.ok(!doctor.stdout.includes(key));
+});
+
+Deno.test("pml init that is broken off, or declined, leaves the client's file", async () => {
+  await using ws = await makeWorkspace({ files: { ".mcp.json": "{}" } });
+  const off = await runPmlOnTerminal(ws, ["init"], { typed: [["PML_API_KEY", "\x03"]] });
+  assert.notEqual(off.code, 0);
+  assert.deepEqual(Object.keys(await listing(ws)), [".mcp.json"]);
+  const typed = [["PML_API_KEY", ""], ["Add PML", "no"]] as const;
+  assert.equal((await runPmlOnTerminal(ws, ["init"], { typed })).code, 0);
+  assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), "{}");
+});
+
+Deno.test("pml doctor finds nothing wrong in a good workspace, and says what is in a bad one", async () => {
+  await using ws = await greeting();
+  const good = await runPml(ws, ["doctor"]);
+  assert.equal(good.code, 0, good.stdout);
+  const { ok, findings } = JSON.parse((await runPml(ws, ["doctor", "--json"])).stdout);
+  assert.equal(ok, true);
+  const names = findings.map(({ name }: { name: string }) => name);
+  for (
+    const name of ["deno", "workspace", "home", "configuration", "trust", "sandbox", "journal"]
+  ) {
+    assert.ok(names.includes(name), name);
+  }
+  await Deno.chmod(ws.home, 0o755);
+  const open = await runPml(ws, ["doctor"]);
+  assert.equal(open.code, 1);
+  assert.match(open.stdout, /^FAIL home: .*open to other people.*\n +Run `chmod 700/m);
+  await Deno.chmod(ws.home, 0o700);
+  await write(ws, ".pml.json", '{\n  "version": 1,\n  "nonsense": 1\n}');
+  const bad = await runPml(ws, ["doctor"]);
+  assert.equal(bad.code, 1);
+  assert.match(bad.stdout, /^FAIL configuration: .*\.pml\.json\W+line 3\b.*nonsense/m);
+});
+
+Deno.test("every other command refuses a broken configuration with exit code 2", async () => {
+  await using ws = await makeWorkspace({ pml: '{"version": 1, "permissions": {"allow": "*"}}' });
+  const commands = [
+    ["call", "filesystem:read_file", "path=a"],
+    ["tools"],
+    ["search", "x"],
+    ["why", "a:b"],
+    ["trust"],
+    ["approve"],
+    ["init", "--yes"],
+  ];
+  for (const args of commands) {
+    assertError(await runPml(ws, args), { code: "CONFIG_INVALID", exit: 2 });
+  }
+  const lost = await runPml(ws, ["tools"], { env: { PML_WORKSPACE: "/nowhere" } });
+  assertError(lost, { code: "CONFIG_INVALID", exit: 2 });
+});

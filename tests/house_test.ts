@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { readdir, readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { BUDGET, sizeOf, tellSize } from "../tools/size.ts";
+import { repoFile } from "./kit/pml_command.ts";
+import { publishedFiles } from "./kit/published.ts";
+
+const ENTRIES = ["mod.ts", "src/registry/registry.ts"];
+
+async function readRepo(path: string): Promise<string> {
+  return await readFile(repoFile(path), "utf8");
+}
+
+Deno.test("what is published holds all that it imports, and no test", async () => {
+  const files = await publishedFiles();
+  const always = ["mod.ts", "deno.json", "deno.lock", "LICENSE", "README.md"];
+  for (const path of always) assert.ok(files.includes(path), `${path} is not published`);
+  const foreign = files.filter((path) =>
+    /_test\.ts$/.test(path) || /^(tests|tools|bench|docs|\.ci)\//.test(path)
+  );
+  assert.deepEqual(foreign, [], "published, and should not be");
+  for (const path of files.filter((name) => name.endsWith(".ts"))) {
+    const code = await readRepo(path);
+    const targets = [...code.matchAll(/(?:from |^import |\bimport\(\s*)"(\.\.?\/[^"]+)"/gm)]
+      .map(([, target = ""]) => join(dirname(path), target));
+    const missing = targets.filter((target) => !files.includes(target));
+    assert.deepEqual(missing, [], `imported by ${path}, and not published`);
+  }
+});
+
+Deno.test("every export of the package is documented and refers to nothing private", async () => {
+  const { stdout, stderr } = await new Deno.Command(process.execPath, {
+    args: ["doc", "--lint", ...ENTRIES],
+    cwd: repoFile(""),
+    env: { NO_COLOR: "1" },
+  }).output();
+  const said = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes)).join("\n");
+  assert.deepEqual(docOffences(said), []);
+});
+
+Deno.test("docOffences() sees an export without a sentence, and a private type", () => {
+  const said = `error[missing-jsdoc]: exported symbol is missing JSDoc documentation
+  --> /a/mod.ts:7:1
+  | 
+7 | export const a = 1;
+  | ^
+
+
+error[missing-jsdoc]: exported symbol is missing JSDoc documentation
+  --> /a/mod.ts:9:12
+  | 
+9 |   readonly b: string;
+  |            ^
+
+
+error[private-type-ref]: public type 'A' references private type 'Inner'
+   --> /a/mod.ts:12:1
+   | 
+12 | export type A = Inner;
+
+error: Found 3 documentation lint errors.`;
+  assert.deepEqual(docOffences(said), [
+    "/a/mod.ts:7:1 exported symbol is missing JSDoc documentation",
+    "/a/mod.ts:12:1 public type 'A' references private type 'Inner'",
+  ]);
+  assert.throws(() => docOffences(said.replace("--> /a/mod.ts:7:1", "")), /was understood/);
+});
+
+/** The package is over its budget of 50 KB; until it is not, this number only goes down. */
+const HEAVIEST = 70_500;
+
+Deno.test("the package grows no further beyond its budget", async () => {
+  const size = await sizeOf(repoFile("mod.ts"), repoFile("deno.json"));
+  assert.ok(size.gzipped < HEAVIEST, tellSize(size));
+  assert.ok(HEAVIEST > BUDGET, "It is within its budget again: let the budget be the limit");
+});
+
+Deno.test("every dependency is one exact version, in the lock too", async () => {
+  const { imports } = JSON.parse(await readRepo("deno.json"));
+  const { specifiers } = JSON.parse(await readRepo("deno.lock"));
+  for (const [name, wanted] of Object.entries<string>(imports)) {
+    assert.match(wanted, /^npm:(@[\w-]+\/)?[\w.-]+@\d+\.\d+\.\d+$/, name);
+    assert.ok(Object.hasOwn(specifiers, wanted), `${wanted} is not in deno.lock`);
+  }
+});
+
+Deno.test("the version is the same wherever it stands", async () => {
+  const { version } = JSON.parse(await readRepo("deno.json"));
+  assert.match(await readRepo("src/core/version.ts"), new RegExp(`VERSION = "${version}"`));
+});
+
+Deno.test("one version of Deno is named, and it is the one that runs", async () => {
+  for (const path of [".ci/run", "README.md", "CONTRIBUTING.md"]) {
+    const named = (await readRepo(path)).matchAll(/(?:deno@|^readonly version=)(\d+\.\d+\.\d+)/gm);
+    const versions = new Set([...named].map(([, version]) => version));
+    assert.deepEqual([...versions], [Deno.version.deno], path);
+  }
+});
+
+Deno.test("every room of the source is one that the rules know", async () => {
+  const rooms = (await readdir(repoFile("src"), { withFileTypes: true }))
+    .filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  const known = await readRepo("tools/lint/rooms.ts");
+  for (const room of rooms) assert.match(known, new RegExp(`^  ${room}: \\[`, "m"), room);
+});
+
+/** Reads the offences that matter out of what `deno doc --lint` printed. */
+function docOffences(said: string): string[] {
+  const found = [...said.matchAll(/^error\[([\w-]+)\]: (.*)\n *--> (\S+)\n.*\n *\d+ \|(.*)$/gm)];
+  const [, told = "0"] = /Found (\d+) documentation lint error/.exec(said) ?? [];
+  assert.equal(found.length, Number(told), `not all of it was understood: ${said}`);
+  return found.filter(([, kind, message = "", , line = ""]) => {
+    // A field may be told by its name and type; an export has its sentence.
+    if (kind === "missing-jsdoc") return /^\s*export\b/.test(line);
+    // A closed list is written as the keys of a constant table.
+    return !(kind === "private-type-ref" && /private type '[A-Z_]+'$/.test(message));
+  }).map(([, , message, place]) => `${place} ${message}`);
+}

@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { delimiter, dirname, join } from "node:path";
+import process from "node:process";
+import { fakeJsr } from "./kit/fake_jsr.ts";
+import { ERAS } from "./kit/json_rpc.ts";
+import { repoFile } from "./kit/pml_command.ts";
+import { publishedFiles } from "./kit/published.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import { runPml } from "./kit/run.ts";
+import { TcpSink } from "./kit/sinks.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+/** Code that tells when somebody runs it. */
+const EVIL = `throw new Error("EVIL ran");`;
+const PACKAGES = ["zod", "@modelcontextprotocol/server", "commander", "yaml", "jsonc-parser"];
+
+/** A folder that wants its own code to run instead of PML's. */
+const HOSTILE: Record<string, string> = {
+  "README.md": "# Hello from the workspace\n",
+  "evil.ts": EVIL,
+  "deno.json": JSON.stringify({
+    imports: Object.fromEntries(
+      [...PACKAGES, "@casys/pml", "jsr:@casys/pml"].map((name) => [name, "./evil.ts"]),
+    ),
+    nodeModulesDir: "manual",
+    lock: { frozen: true },
+    unstable: ["bare-node-builtins"],
+  }),
+  "deno.lock": `{ "version": "5", "specifiers": { "jsr:@casys/pml@*": "99.0.0" } }`,
+  ".npmrc": "registry=http://127.0.0.1:1/\n",
+  "package.json": JSON.stringify({
+    type: "commonjs",
+    imports: { "#core": "./evil.ts" },
+    dependencies: Object.fromEntries(PACKAGES.map((name) => [name, "file:./node_modules/zod"])),
+    scripts: { preinstall: "echo EVIL", postinstall: "echo EVIL" },
+  }),
+  ...Object.fromEntries(PACKAGES.flatMap((name) => [
+    [`node_modules/${name}/package.json`, JSON.stringify({ name, version: "9.9.9", main: "i.js" })],
+    [`node_modules/${name}/i.js`, EVIL],
+  ])),
+};
+
+/** Reads the package as a release would carry it. */
+async function readPackage(): Promise<Parameters<typeof fakeJsr>[0]> {
+  const files = await publishedFiles();
+  const contents = await Promise.all(
+    files.map(async (path) => [path, await readFile(repoFile(path), "utf8")]),
+  );
+  const { name, version, exports, imports } = JSON.parse(
+    await readFile(repoFile("deno.json"), "utf8"),
+  );
+  return { name, version, exports, imports, files: Object.fromEntries(contents) };
+}
+
+/** Installs the package as a person does; gives the command and its environment. */
+async function install(
+  ws: Workspace,
+): Promise<{ readonly command: readonly [string]; readonly env: Record<string, string> }> {
+  await using jsr = fakeJsr(await readPackage());
+  const env = {
+    DENO_DIR: join(ws.root, "cache"),
+    JSR_URL: `${jsr.url}/`,
+    // The installed command looks for Deno on PATH.
+    PATH: [dirname(process.execPath), ws.env.PATH].join(delimiter),
+  };
+  const args = ["install", "-gA", "-n", "pml", "--root", ws.root, "jsr:@casys/pml"];
+  const options = { command: [process.execPath], env, cwd: ws.root, ms: 240_000 } as const;
+  const { code, stderr } = await runPml(ws, args, options);
+  assert.equal(code, 0, stderr);
+  return { command: [join(ws.root, "bin", "pml")], env };
+}
+
+Deno.test("pml installs as a user installs it, and then works offline in a hostile folder", async (t) => {
+  await using ws = await makeWorkspace({ files: HOSTILE });
+  const installed = await install(ws);
+  await using outside = new TcpSink();
+  const proxy = `http://127.0.0.1:${outside.port}`;
+  const { command } = installed;
+  const env = { ...installed.env, HTTP_PROXY: proxy, HTTPS_PROXY: proxy, NO_PROXY: "" };
+
+  await t.step("it tells its version", async () => {
+    const { version } = JSON.parse(await readFile(repoFile("deno.json"), "utf8"));
+    const ran = await runPml(ws, ["--version"], { command, env });
+    assert.deepEqual({ ...ran, stdout: ran.stdout.trim() }, {
+      code: 0,
+      stdout: version,
+      stderr: "",
+    });
+  });
+
+  await t.step("it calls a built-in tool", async () => {
+    const args = ["call", "filesystem:read_file", "path=README.md"];
+    const ran = await runPml(ws, args, { command, env });
+    assert.equal(ran.code, 0, ran.stderr);
+    assert.match(ran.stdout, /Hello from the workspace/);
+  });
+
+  for (const era of ERAS) {
+    await t.step(`it serves ${era}`, async () => {
+      await using raw = new RawStdio(ws, { era, command: [...command, "stdio"], env });
+      await raw.open();
+      const { result } = await raw.request("tools/list", {});
+      assert.match(JSON.stringify(result?.tools), /"name":"search"/, raw.stderr);
+      const called = await raw.callTool("call", {
+        tool: "filesystem:read_file",
+        arguments: { path: "README.md" },
+      });
+      assert.match(JSON.stringify(called), /Hello from the workspace/);
+      raw.assertAnswered();
+      assert.equal((await raw.close()).code, 0);
+      assert.doesNotMatch(raw.stderr, /EVIL/);
+      await raw.watch.assertNothingLeft();
+    });
+  }
+
+  outside.assertSilent();
+  await ws.assertCanaries();
+});

@@ -1,0 +1,22 @@
+/**
+ * Asks Deno which files of the repository a release would carry.
+ *
+ * @module
+ */
+
+import process from "node:process";
+import { repoFile } from "./pml_command.ts";
+
+/** Gives the files that publishing would carry, and fails where publishing would. */
+export async function publishedFiles(): Promise<readonly string[]> {
+  const { success, stdout, stderr } = await new Deno.Command(process.execPath, {
+    args: ["publish", "--dry-run", "--allow-dirty"],
+    cwd: repoFile(""),
+    env: { NO_COLOR: "1" },
+  }).output();
+  const said = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes)).join("\n");
+  if (!success) throw new Error(`Publishing would fail: ${said}`);
+  const listed = said.slice(said.indexOf("with files:")).matchAll(/^ *(file:\S+) \([^)]*\)$/gm);
+  const root = new URL("../../", import.meta.url).href;
+  return [...listed].map(([, url = ""]) => decodeURIComponent(url.replace(root, "")));
+}

@@ -1,0 +1,342 @@
+/**
+ * Speaks to a spawned PML byte by byte: keeps all that it says, holds each line to be one
+ * JSON-RPC message, and each request to get exactly one answer.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { CLIENT_INFO, type Era, type Message, paramsFor, parseMessage } from "./json_rpc.ts";
+import { type Command, pmlCommand } from "./pml_command.ts";
+import { ProcWatch } from "./procwatch.ts";
+import { DEADLINE_MS, within } from "./wait.ts";
+import type { Workspace } from "./workspace.ts";
+
+/** Answers what the server asks (`elicitation/create` and others): gives the result. */
+export type Answerer = (
+  method: string,
+  params: Record<string, unknown>,
+) => unknown | Promise<unknown>;
+
+/** How to spawn and speak. */
+export interface RawStdioOptions {
+  readonly era?: Era;
+  /** Arguments after `pml`; `stdio` unless given. */
+  readonly args?: readonly string[];
+  /** Another program in the place of PML. */
+  readonly command?: Command;
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Capabilities of the client; form elicitation when there is an answerer, else none. */
+  readonly capabilities?: Record<string, unknown>;
+  /** Answers the server's own requests; without it they stay unanswered. */
+  readonly answer?: Answerer;
+  /** Sees every message, before anything else does. */
+  readonly onMessage?: (message: Message) => void;
+}
+
+/** How a process ended. */
+export interface Ended {
+  readonly code: number;
+  readonly signal: string | null;
+  /** From the hang-up or the signal to the end, in milliseconds. */
+  readonly ms: number;
+}
+
+/** A spawned server and everything that it said. Disposing of it kills what is left. */
+export class RawStdio implements AsyncDisposable {
+  /** The messages that came, in order. */
+  readonly messages: Message[] = [];
+  /** The era that requests are written in. */
+  readonly era: Era;
+  /** Follows the processes that the server starts. */
+  readonly watch: ProcWatch;
+  readonly #child: Deno.ChildProcess;
+  readonly #input: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #options: RawStdioOptions;
+  readonly #waiting = new Map<number | string, (message: Message) => void>();
+  readonly #asked = new Set<number | string>();
+  readonly #chunks: Uint8Array[] = [];
+  readonly #reading: Promise<unknown>;
+  #stderr = "";
+  #rest = "";
+  #nextId = 1;
+  #broken: unknown;
+  #closedInput = false;
+
+  /** Spawns `pml stdio` in a workspace. */
+  constructor(workspace: Workspace, options: RawStdioOptions = {}) {
+    this.#options = options;
+    this.era = options.era ?? "2025-11-25";
+    this.watch = new ProcWatch(workspace.tag);
+    const [program, ...args] = options.command ?? [...pmlCommand(), ...options.args ?? ["stdio"]];
+    this.#child = new Deno.Command(program, {
+      args,
+      cwd: options.cwd ?? workspace.path,
+      env: { ...workspace.env, ...options.env },
+      clearEnv: true,
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "piped",
+    }).spawn();
+    this.#input = this.#child.stdin.getWriter();
+    this.#reading = Promise.all([this.#readOutput(), this.#readErrors()]);
+  }
+
+  /** The id of the spawned process. */
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  /** Fulfils when the process has ended and all that it wrote was read. */
+  get ended(): Promise<unknown> {
+    return Promise.all([this.#child.status, this.#reading]);
+  }
+
+  /** Every byte of stdout so far, as text. */
+  get stdout(): string {
+    return new TextDecoder().decode(this.stdoutBytes);
+  }
+
+  /** Every byte of stdout so far. */
+  get stdoutBytes(): Uint8Array {
+    return Buffer.concat(this.#chunks);
+  }
+
+  /** All of stderr so far. */
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  /** Sends bytes as they are. */
+  async sendBytes(bytes: Uint8Array): Promise<void> {
+    await this.#input.write(bytes);
+  }
+
+  /** Sends a text as it is. */
+  async sendText(text: string): Promise<void> {
+    await this.sendBytes(new TextEncoder().encode(text));
+  }
+
+  /** Sends one JSON value and a newline. */
+  async sendJson(value: unknown): Promise<void> {
+    await this.sendText(`${JSON.stringify(value)}\n`);
+  }
+
+  /** Sends a notification. */
+  async notify(method: string, params?: Record<string, unknown>): Promise<void> {
+    await this.sendJson({ jsonrpc: "2.0", method, params: this.#params(params) });
+  }
+
+  /** Sends a request and gives its id and the promise of its answer, the whole message. */
+  begin(
+    method: string,
+    params?: Record<string, unknown>,
+    { id = this.#nextId++, ms }: { readonly id?: number | string; readonly ms?: number } = {},
+  ): { readonly id: number | string; readonly answer: Promise<Message> } {
+    const answer = this.expect(id, { ms, what: method });
+    // A process that has ended tells through the answer that never comes.
+    this.sendJson({ jsonrpc: "2.0", id, method, params: this.#params(params) }).catch(() => {});
+    return { id, answer };
+  }
+
+  /** Sends a request and waits for its answer, an error too. */
+  request(
+    method: string,
+    params?: Record<string, unknown>,
+    options: { readonly id?: number | string; readonly ms?: number } = {},
+  ): Promise<Message> {
+    return this.begin(method, params, options).answer;
+  }
+
+  /** Notes an id whose answer is read elsewhere, so that it counts as asked. */
+  noteAsked(id: number | string): void {
+    this.#asked.add(id);
+  }
+
+  /** Waits for the answer to an id that was sent by hand. */
+  expect(
+    id: number | string,
+    { ms = DEADLINE_MS, what = "" }: { readonly ms?: number; readonly what?: string } = {},
+  ): Promise<Message> {
+    this.noteAsked(id);
+    const { promise, resolve } = Promise.withResolvers<Message>();
+    this.#waiting.set(id, resolve);
+    const ended = this.#reading.then(() => {
+      throw new Error(`The process ended without an answer to ${id} ${what}: ${this.#told()}`);
+    });
+    ended.catch(() => {}); // told through the race alone
+    return within(Promise.race([promise, ended]), {
+      ms,
+      what: () => `no answer to ${id} ${what}: ${this.#told()}`,
+    });
+  }
+
+  /** Opens the conversation as the era does: a handshake, or a look at what the server is. */
+  async open(): Promise<Message> {
+    if (this.era === "2026-07-28") return await this.request("server/discover", {});
+    const answer = await this.request("initialize", {
+      protocolVersion: this.era,
+      capabilities: this.#capabilities(),
+      clientInfo: CLIENT_INFO,
+    });
+    await this.notify("notifications/initialized");
+    return answer;
+  }
+
+  /** Calls a tool to its end, answering questions through the answerer in either era. */
+  async callTool(
+    name: string,
+    args: Record<string, unknown> = {},
+    { ms, rounds = 5 }: { readonly ms?: number; readonly rounds?: number } = {},
+  ): Promise<Message> {
+    let more: Record<string, unknown> = {};
+    for (let round = 0;; round++) {
+      const message = await this.request("tools/call", { name, arguments: args, ...more }, { ms });
+      const { answer } = this.#options;
+      if (!isQuestion(message) || answer === undefined) return message;
+      assert.ok(round < rounds, `still asks after ${rounds} rounds`);
+      more = await replyTo(message, answer);
+    }
+  }
+
+  /** Hangs up (end of stdin), waits for the end, and asserts that the output was clean. */
+  async close({ ms = DEADLINE_MS }: { readonly ms?: number } = {}): Promise<Ended> {
+    await this.watch.remember(this.pid);
+    const since = performance.now();
+    await this.#closeInput();
+    return await this.#end(since, ms);
+  }
+
+  /** Sends a signal and waits for the end. */
+  async kill(
+    signal: Deno.Signal = "SIGKILL",
+    { ms = DEADLINE_MS }: { readonly ms?: number } = {},
+  ): Promise<Ended> {
+    await this.watch.remember(this.pid);
+    const since = performance.now();
+    this.#child.kill(signal);
+    return await this.#end(since, ms);
+  }
+
+  /** Asserts that each line so far was one message, and no request has two answers. */
+  assertClean(): void {
+    if (this.#broken !== undefined) throw this.#broken;
+    const answers = this.messages.filter((message) => message.method === undefined);
+    const ids = answers.map(({ id }) => id).filter((id) => id !== null);
+    const unasked = ids.filter((id) => !this.#asked.has(id as string | number));
+    assert.deepEqual(unasked, [], `answers to what was never asked: ${this.#told()}`);
+    const twice = ids.filter((id, index) => ids.indexOf(id) !== index);
+    assert.deepEqual(twice, [], `answered twice: ${this.#told()}`);
+  }
+
+  /** Asserts that every request so far has its one answer, and that the output was clean. */
+  assertAnswered(): void {
+    this.assertClean();
+    const unanswered = [...this.#asked].filter((id) =>
+      !this.messages.some((message) => message.method === undefined && message.id === id)
+    );
+    assert.deepEqual(unanswered, [], `never answered: ${this.#told()}`);
+  }
+
+  /** Kills what is left of the process. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      this.#child.kill("SIGKILL");
+    } catch {
+      // it has ended already
+    }
+    await this.#closeInput();
+    await this.#child.status;
+    await this.#reading;
+  }
+
+  #params(params: Record<string, unknown> | undefined): Record<string, unknown> | undefined {
+    return paramsFor(this.era, params, this.#capabilities());
+  }
+
+  #capabilities(): Record<string, unknown> {
+    const { capabilities, answer } = this.#options;
+    return capabilities ?? (answer === undefined ? {} : { elicitation: { form: {} } });
+  }
+
+  async #closeInput(): Promise<void> {
+    if (this.#closedInput) return;
+    this.#closedInput = true;
+    await this.#input.close().catch(() => {}); // the other end is gone already
+  }
+
+  async #end(since: number, ms: number): Promise<Ended> {
+    const status = await within(this.#child.status, { ms, what: () => `no end: ${this.#told()}` });
+    const took = performance.now() - since;
+    await this.#closeInput();
+    await within(this.#reading, { ms, what: () => "stdout is still held open by a child" });
+    assert.equal(this.#rest, "", `stdout ends in half a line: ${this.#told()}`);
+    this.assertClean();
+    return { code: status.code, signal: status.signal, ms: took };
+  }
+
+  async #readOutput(): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const chunk of this.#child.stdout) {
+      this.#chunks.push(chunk);
+      const lines = (this.#rest + decoder.decode(chunk, { stream: true })).split("\n");
+      this.#rest = lines.pop() ?? "";
+      for (const line of lines) this.#take(line);
+    }
+  }
+
+  #take(line: string): void {
+    try {
+      const message = parseMessage(line);
+      this.messages.push(message);
+      this.#options.onMessage?.(message);
+      if (message.method !== undefined) this.#reply(message);
+      else this.#settle(message);
+    } catch (error) {
+      this.#broken ??= error;
+    }
+  }
+
+  #settle(message: Message): void {
+    if (message.id === undefined || message.id === null) return;
+    this.#waiting.get(message.id)?.(message);
+    this.#waiting.delete(message.id);
+  }
+
+  #reply({ id, method = "", params = {} }: Message): void {
+    const { answer } = this.#options;
+    if (id === undefined || answer === undefined) return;
+    Promise.resolve(answer(method, params))
+      .then((result) => this.sendJson({ jsonrpc: "2.0", id, result }))
+      .catch((error: unknown) => this.#broken ??= error);
+  }
+
+  async #readErrors(): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const chunk of this.#child.stderr) {
+      this.#stderr += decoder.decode(chunk, { stream: true });
+    }
+  }
+
+  #told(): string {
+    return `stderr said ${JSON.stringify(this.#stderr.slice(-2000))}, ` +
+      `stdout ended in ${JSON.stringify(this.messages.at(-1) ?? null)}`;
+  }
+}
+
+function isQuestion({ result }: Message): boolean {
+  return (result?.resultType as unknown) === "input_required";
+}
+
+async function replyTo(
+  { result }: Message,
+  answer: Answerer,
+): Promise<{ readonly inputResponses: Record<string, unknown>; readonly requestState: unknown }> {
+  const inputResponses: Record<string, unknown> = {};
+  for (const [key, asked] of Object.entries(result?.inputRequests ?? {})) {
+    inputResponses[key] = await answer(String(asked?.method), { ...asked?.params });
+  }
+  return { inputResponses, requestState: result?.requestState };
+}

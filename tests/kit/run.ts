@@ -1,0 +1,158 @@
+/**
+ * Runs a command of PML to its end: with pipes as a script does, or on a pseudo terminal as a
+ * person does.
+ *
+ * @module
+ */
+
+import { type Command, pmlCommand } from "./pml_command.ts";
+import { DEADLINE_MS, waitUntil, within } from "./wait.ts";
+import type { Workspace } from "./workspace.ts";
+
+/** How to run a command. */
+export interface RunOptions {
+  /** What stdin carries before it ends. */
+  readonly stdin?: string;
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Another program in the place of PML. */
+  readonly command?: Command;
+  readonly ms?: number;
+}
+
+/** How a run ended, and what it wrote. */
+export interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** What is on the screen, and what the person types then; Enter follows. */
+export type Typed = readonly [sees: string | RegExp, types: string];
+
+/** Runs `pml ARGS` in a workspace, without a terminal. */
+export async function runPml(
+  workspace: Workspace,
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<Ran> {
+  const child = spawn(workspace, [...options.command ?? pmlCommand(), ...args], options);
+  try {
+    const writer = child.stdin.getWriter();
+    await writer.write(new TextEncoder().encode(options.stdin ?? "")).catch(() => {}); // not read
+    await writer.close().catch(() => {}); // ended already
+    const what = () => `pml ${args.join(" ")} does not end`;
+    const { code, stdout, stderr } = await within(child.output(), { ms: options.ms, what });
+    const decoder = new TextDecoder();
+    return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
+  } finally {
+    killQuietly(child);
+  }
+}
+
+/**
+ * Runs `pml ARGS` on a pseudo terminal and types each text once its turn is on the screen.
+ * Everything that the command writes comes as `stdout`.
+ */
+export async function runPmlOnTerminal(
+  workspace: Workspace,
+  args: readonly string[],
+  { typed = [], ...options }: RunOptions & { readonly typed?: readonly Typed[] } = {},
+): Promise<Ran> {
+  const wanted = [...options.command ?? pmlCommand(), ...args];
+  const child = spawn(workspace, await onTerminal(wanted), options);
+  const screen = { text: "" };
+  const reading = Promise.all([readInto(child.stdout, screen), readInto(child.stderr, screen)]);
+  const writer = child.stdin.getWriter();
+  try {
+    await type(typed, { screen, writer, ms: options.ms });
+    const what = () => `pml ${args.join(" ")} does not end, the screen shows: ${screen.text}`;
+    const { code } = await within(child.status, { ms: options.ms, what });
+    await reading;
+    return { code, stdout: screen.text, stderr: "" };
+  } finally {
+    killQuietly(child);
+    await writer.close().catch(() => {}); // ended already
+    await reading;
+  }
+}
+
+/** Gives the command that puts another on a pseudo terminal: `script` of util-linux, or Python. */
+async function onTerminal(command: readonly string[]): Promise<string[]> {
+  if (/util-linux/.test(await versionOf("script"))) {
+    const line = command.map((part) => `'${part.replaceAll("'", `'\\''`)}'`).join(" ");
+    return ["script", "--quiet", "--return", "--echo", "never", "--command", line, "/dev/null"];
+  }
+  if (/^Python 3/.test(await versionOf("python3"))) {
+    const program = "import os, pty, sys\n" +
+      "sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    return ["python3", "-c", program, ...command];
+  }
+  throw new Error(
+    "No pseudo terminal: neither `script` (util-linux) nor `python3` is on PATH, and this " +
+      "test needs one; install either",
+  );
+}
+
+async function versionOf(program: string): Promise<string> {
+  try {
+    const { stdout } = await new Deno.Command(program, { args: ["--version"] }).output();
+    return new TextDecoder().decode(stdout);
+  } catch {
+    return ""; // it is not there
+  }
+}
+
+function spawn(
+  workspace: Workspace,
+  [program = "", ...args]: readonly string[],
+  { cwd, env }: RunOptions,
+): Deno.ChildProcess {
+  return new Deno.Command(program, {
+    args,
+    cwd: cwd ?? workspace.path,
+    env: { ...workspace.env, ...env },
+    clearEnv: true,
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+}
+
+async function type(
+  typed: readonly Typed[],
+  { screen, writer, ms = DEADLINE_MS }: {
+    readonly screen: { readonly text: string };
+    readonly writer: WritableStreamDefaultWriter<Uint8Array>;
+    readonly ms?: number;
+  },
+): Promise<void> {
+  let from = 0;
+  for (const [sees, types] of typed) {
+    const shown = () => {
+      const text = screen.text.slice(from);
+      return typeof sees === "string" ? text.includes(sees) : sees.test(text);
+    };
+    if (!await waitUntil(shown, ms)) {
+      throw new Error(`The screen never shows ${sees}, only: ${screen.text.slice(from)}`);
+    }
+    from = screen.text.length;
+    await writer.write(new TextEncoder().encode(`${types}\r`));
+  }
+}
+
+async function readInto(
+  stream: ReadableStream<Uint8Array>,
+  screen: { text: string },
+): Promise<void> {
+  const decoder = new TextDecoder();
+  for await (const chunk of stream) screen.text += decoder.decode(chunk, { stream: true });
+}
+
+function killQuietly(child: Deno.ChildProcess): void {
+  try {
+    child.kill("SIGKILL");
+  } catch {
+    // it has ended already
+  }
+}

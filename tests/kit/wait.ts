@@ -1,0 +1,35 @@
+/**
+ * Waits for a condition or a promise, and never for ever.
+ *
+ * @module
+ */
+
+/** How long the kit waits for an answer before it calls a test failed; a loaded machine is slow. */
+export const DEADLINE_MS = 20_000;
+
+/** Looks again and again until a condition holds; tells whether it did in time. */
+export async function waitUntil(
+  holds: () => boolean | Promise<boolean>,
+  withinMs: number = DEADLINE_MS,
+): Promise<boolean> {
+  const end = performance.now() + withinMs;
+  while (!await holds()) {
+    if (performance.now() > end) return false;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return true;
+}
+
+/** Gives what a promise gives, or fails with a text made when the time is over. */
+export async function within<T>(
+  promise: Promise<T>,
+  { ms = DEADLINE_MS, what }: { readonly ms?: number; readonly what: () => string },
+): Promise<T> {
+  const { promise: over, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`Nothing came in ${ms} ms: ${what()}`)), ms);
+  try {
+    return await Promise.race([promise, over]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * `deno task assets`: bundles each program that PML ships as text and runs in a sandbox child. A
+ * text import cannot be bundled when it is needed, so what is shipped is made here and committed;
+ * a test says when it is not what the sources give.
+ *
+ * @module
+ */
+
+const ROOT = new URL("../", import.meta.url);
+
+/** What is shipped as text, and the source that it is made of. */
+export const ASSETS: Readonly<Record<string, string>> = {
+  "builtin/filesystem.min.js": "builtin/filesystem/filesystem.ts",
+  "src/sandbox/boot/host.min.js": "src/sandbox/boot/host_main.ts",
+  "src/sandbox/boot/worker.min.js": "src/sandbox/boot/worker_main.ts",
+};
+
+/** Bundles a source into one script. */
+export async function bundled(source: string): Promise<string> {
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["bundle", "--quiet", "--minify", "--platform", "deno", new URL(source, ROOT).pathname],
+    cwd: ROOT,
+  }).output();
+  if (code !== 0) throw new Error(new TextDecoder().decode(stderr));
+  return new TextDecoder().decode(stdout);
+}
+
+if (import.meta.main) {
+  for (const [asset, source] of Object.entries(ASSETS)) {
+    const text = await bundled(source);
+    await Deno.writeTextFile(new URL(asset, ROOT), text);
+    console.log(`${asset}: ${text.length} characters`);
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * `deno task demo`: a real MCP client starts the real gateway in a temporary workspace and shows,
+ * step by step, what a person gets from it.
+ *
+ * @module
+ */
+
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { encode } from "gpt-tokenizer/encoding/o200k_base";
+
+/** One step of the demonstration: what is tried, and whether it came out as it must. */
+interface Step {
+  readonly title: string;
+  readonly run: (scene: Scene) => Promise<Shown>;
+}
+
+/** What a step shows. */
+interface Shown {
+  readonly text: string;
+  readonly well: boolean;
+}
+
+/** The temporary workspace, the client in it, and the questions that it was asked. */
+interface Scene {
+  readonly client: Client;
+  readonly workspace: string;
+  readonly questions: string[];
+}
+
+const README = "# Demo\n\nThis file is real, and so is the sandbox that reads it.\n";
+
+const STEPS: readonly Step[] = [
+  { title: "The whole list of tools that the model sees", run: listTools },
+  { title: "search: find a tool by what it does", run: (scene) => call(scene, "search", SEARCH) },
+  { title: "schema: look at one tool", run: (scene) => call(scene, "schema", SCHEMA) },
+  { title: "call: a sandboxed read of a real file (cold start)", run: readFile },
+  { title: "call: the same again (warm)", run: readFile },
+  { title: "call: a write asks the person first; here the answer is Yes", run: writeFile },
+  { title: "call: an escape from the workspace is refused", run: escape },
+  { title: "batch: several calls at once, one of them wrong", run: batch },
+];
+
+const SEARCH = { query: "read the first lines of a text file", limit: 3 };
+const SCHEMA = { tools: ["filesystem:read_file"] };
+
+if (import.meta.main) Deno.exitCode = await demo();
+
+/** Runs every step; 0 if all came out as they must. */
+async function demo(): Promise<number> {
+  const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-demo-" }));
+  try {
+    const scene = await openScene(folder);
+    try {
+      return await play(scene);
+    } finally {
+      await scene.client.close();
+    }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function openScene(folder: string): Promise<Scene> {
+  const workspace = `${folder}/workspace`;
+  await Deno.mkdir(workspace);
+  await Deno.writeTextFile(`${workspace}/README.md`, README);
+  await Deno.writeTextFile(`${folder}/secret.txt`, "out of reach");
+  const questions: string[] = [];
+  const client = new Client({ name: "demo", version: "1" }, {
+    capabilities: { elicitation: { form: {} } },
+    versionNegotiation: { mode: { pin: "2026-07-28" } },
+  });
+  client.setRequestHandler("elicitation/create", ({ params }) => {
+    questions.push(params.message);
+    return { action: "accept", content: { answer: "Yes" } };
+  });
+  const root = new URL("../", import.meta.url);
+  const since = performance.now();
+  await client.connect(
+    new StdioClientTransport({
+      command: Deno.execPath(),
+      args: [
+        ...["run", "-A", "--config", new URL("deno.json", root).pathname],
+        ...[new URL("mod.ts", root).pathname, "stdio"],
+      ],
+      cwd: workspace,
+      env: { ...Deno.env.toObject(), PML_HOME: `${folder}/home`, PML_LOG_LEVEL: "error" },
+    }),
+  );
+  say(`pml stdio is up after ${ms(since)}, in ${workspace}`);
+  return { client, workspace, questions };
+}
+
+async function play(scene: Scene): Promise<number> {
+  let failed = 0;
+  for (const [at, step] of STEPS.entries()) {
+    const since = performance.now();
+    const asked = scene.questions.length;
+    const { text, well } = await step.run(scene);
+    const took = ms(since);
+    const tokens = encode(text).length;
+    say(`\n${at + 1}. ${step.title}`);
+    say(`   ${took}, ${tokens} tokens${well ? "" : ", NOT AS IT MUST BE"}`);
+    for (const question of scene.questions.slice(asked)) say(indented(question, "   ? "));
+    say(indented(shortened(text), "   | "));
+    if (!well) failed++;
+  }
+  const outcome = failed === 0 ? "Every step came out as it must." : `${failed} steps did not.`;
+  say(`\n${outcome} Nothing is left of it: the folder is removed.`);
+  return failed === 0 ? 0 : 1;
+}
+
+async function listTools({ client }: Scene): Promise<Shown> {
+  const { tools } = await client.listTools();
+  return { text: JSON.stringify(tools), well: tools.length === 4 };
+}
+
+async function call(scene: Scene, name: string, args: Record<string, unknown>): Promise<Shown> {
+  const result = await scene.client.callTool({ name, arguments: args });
+  const { content, isError } = result as {
+    content: readonly { readonly text?: string }[];
+    isError?: boolean;
+  };
+  return { text: content.map((block) => block.text ?? "").join("\n"), well: isError !== true };
+}
+
+async function readFile(scene: Scene): Promise<Shown> {
+  const tool = "filesystem:read_file";
+  const shown = await call(scene, "call", { tool, arguments: { path: "README.md" } });
+  return { ...shown, well: shown.text === README };
+}
+
+async function writeFile(scene: Scene): Promise<Shown> {
+  const asked = scene.questions.length;
+  const shown = await call(scene, "call", {
+    tool: "filesystem:write_file",
+    arguments: { path: "notes.md", content: "Written through the sandbox.\n" },
+  });
+  const written = await Deno.readTextFile(`${scene.workspace}/notes.md`);
+  const well = scene.questions.length === asked + 1 && written === "Written through the sandbox.\n";
+  return { text: shown.text, well: shown.well && well };
+}
+
+async function escape(scene: Scene): Promise<Shown> {
+  const tool = "filesystem:read_file";
+  const { text, well } = await call(scene, "call", { tool, arguments: { path: "../secret.txt" } });
+  return { text, well: !well && text.includes("PATH_OUTSIDE_WORKSPACE") };
+}
+
+async function batch(scene: Scene): Promise<Shown> {
+  const { text } = await call(scene, "batch", {
+    calls: [
+      { id: "a", tool: "filesystem:read_file", arguments: { path: "notes.md" } },
+      { id: "b", tool: "filesystem:read_file", arguments: { path: "missing.md" } },
+      { id: "c", tool: "filesystem:list_directory", arguments: { path: "." } },
+    ],
+  });
+  const results: unknown = JSON.parse(text);
+  return { text, well: Array.isArray(results) && results.length === 3 };
+}
+
+function shortened(text: string): string {
+  const lines = text.split("\n").map((line) => line.length > 160 ? `${line.slice(0, 160)}…` : line);
+  return lines.length > 12 ? [...lines.slice(0, 12), "…"].join("\n") : lines.join("\n");
+}
+
+function indented(text: string, by: string): string {
+  return text.trimEnd().split("\n").map((line) => by + line).join("\n");
+}
+
+function ms(since: number): string {
+  return `${(performance.now() - since).toFixed(1)} ms`;
+}
+
+function say(text: string): void {
+  console.log(text);
+}

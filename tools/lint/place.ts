@@ -1,0 +1,35 @@
+/**
+ * Tells where in the house a file stands.
+ *
+ * @module
+ */
+
+const ROOT = decodeURIComponent(new URL("../../", import.meta.url).pathname);
+
+/** Where a file stands: its path from the root of the project, its room, and whether it is a test. */
+export interface Place {
+  readonly path: string;
+  /** A folder in `src/`, else `app.ts`, `mod.ts`, or the folder at the top level. */
+  readonly room: string;
+  readonly inSource: boolean;
+  readonly isTest: boolean;
+}
+
+/** Reads the place of a file from its name, absolute or from the root of the project. */
+export function placeOf(filename: string): Place {
+  const path = filename.startsWith(ROOT) ? filename.slice(ROOT.length) : filename;
+  const [top = "", second = ""] = path.split("/");
+  const inSource = top === "src";
+  return {
+    path,
+    room: inSource ? second : top,
+    inSource,
+    isTest: path.endsWith("_test.ts") || top === "tests",
+  };
+}
+
+/** Gives the path that a relative import leads to, or nothing for a package. */
+export function targetOf(from: Place, specifier: string): string | undefined {
+  if (!specifier.startsWith("./") && !specifier.startsWith("../")) return undefined;
+  return decodeURIComponent(new URL(specifier, `file:///${from.path}`).pathname).slice(1);
+}

@@ -1,0 +1,114 @@
+/**
+ * Tells a use of a global name from a property, a type or a local variable of that name.
+ *
+ * @module
+ */
+
+type Node = Deno.lint.Node;
+
+/** Parents under which a name is a declaration or a type, never a use of the value. */
+const NOT_A_USE = new Set([
+  "TSTypeReference",
+  "TSTypeQuery",
+  "TSQualifiedName",
+  "TSPropertySignature",
+  "TSMethodSignature",
+  "TSParameterProperty",
+  "TSInterfaceHeritage",
+  "ImportSpecifier",
+  "ImportDefaultSpecifier",
+  "ImportNamespaceSpecifier",
+  "ExportSpecifier",
+  "FunctionDeclaration",
+  "FunctionExpression",
+  "ClassDeclaration",
+  "LabeledStatement",
+]);
+
+/** Tells whether an identifier is read as a value. */
+export function isReference(node: Deno.lint.Identifier): boolean {
+  const parent = node.parent as Node;
+  if (NOT_A_USE.has(parent.type)) return false;
+  switch (parent.type) {
+    case "MemberExpression":
+      return parent.computed || parent.object === node;
+    case "Property":
+      return parent.value === node && parent.parent.type !== "ObjectPattern";
+    case "MethodDefinition":
+    case "PropertyDefinition":
+      return parent.computed || parent.value === node;
+    case "VariableDeclarator":
+      return parent.init === node;
+    default:
+      return true;
+  }
+}
+
+/** Gives the name of the member that is taken, where it is written out. */
+export function memberName(node: Deno.lint.MemberExpression): string | undefined {
+  const { property } = node;
+  if (property.type === "Identifier" && !node.computed) return property.name;
+  return property.type === "Literal" && typeof property.value === "string"
+    ? property.value
+    : undefined;
+}
+
+/** Tells whether one of the scopes around a name declares it: a parameter, a variable, an import. */
+export function isShadowed(ancestors: readonly Node[], name: string): boolean {
+  return ancestors.some((scope) => declaredIn(scope).includes(name));
+}
+
+function declaredIn(scope: Node): string[] {
+  switch (scope.type) {
+    case "FunctionDeclaration":
+    case "FunctionExpression":
+    case "ArrowFunctionExpression":
+      return scope.params.flatMap(boundNames);
+    case "BlockStatement":
+    case "Program":
+      return scope.body.flatMap(declaredBy);
+    case "CatchClause":
+      return scope.param === null ? [] : boundNames(scope.param);
+    case "ForOfStatement":
+      return declaredBy(scope.left);
+    default:
+      return [];
+  }
+}
+
+function declaredBy(statement: Node): string[] {
+  switch (statement.type) {
+    case "VariableDeclaration":
+      return statement.declarations.flatMap((declarator) => boundNames(declarator.id));
+    case "FunctionDeclaration":
+    case "ClassDeclaration":
+      return statement.id === null ? [] : [statement.id.name];
+    case "ImportDeclaration":
+      return statement.specifiers.map((specifier) => specifier.local.name);
+    case "ExportNamedDeclaration":
+      return statement.declaration === null ? [] : declaredBy(statement.declaration);
+    default:
+      return [];
+  }
+}
+
+function boundNames(pattern: Node | Deno.lint.Parameter): string[] {
+  switch (pattern.type) {
+    case "Identifier":
+      return [pattern.name];
+    case "AssignmentPattern":
+      return boundNames(pattern.left);
+    case "RestElement":
+      return boundNames(pattern.argument);
+    case "TSParameterProperty":
+      return boundNames(pattern.parameter);
+    case "ObjectPattern":
+      return pattern.properties.flatMap((property) =>
+        boundNames(property.type === "Property" ? property.value : property)
+      );
+    case "ArrayPattern":
+      return pattern.elements.flatMap((item) => item === null ? [] : boundNames(item));
+    default:
+      return [];
+  }
+}

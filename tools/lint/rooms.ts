@@ -1,0 +1,146 @@
+/**
+ * Lets a room import only from the rooms that the plan of the house names beside it.
+ *
+ * @module
+ */
+
+import { type Place, placeOf, targetOf } from "./place.ts";
+
+const ALLOWED: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  config: ["core"],
+  audit: ["core"],
+  permissions: ["core"],
+  policy: ["core", "config", "permissions"],
+  sandbox: ["core"],
+  registry: ["core"],
+  search: ["core"],
+  local: ["core", "sandbox", "registry"],
+  cloud: ["core"],
+  router: ["core", "local", "cloud"],
+  sampling: ["core"],
+  workflow: ["core", "sandbox"],
+  gateway: ["core", "search", "workflow", "sampling"],
+  serve: ["core", "gateway"],
+  cli: ["core", "config", "serve", "app.ts"],
+};
+const ROOMS = Object.keys(ALLOWED);
+const APP = [...ROOMS.filter((room) => room !== "cli"), "door.ts"];
+/** The two files that put the house together: the second is loaded by the first call. */
+const COMPOSITION = ["app.ts", "door.ts"];
+const BOOT = "src/sandbox/boot/";
+
+/** One edge of the import graph. */
+interface Edge {
+  readonly specifier: string;
+  readonly kind: "value" | "type" | "text" | "meta" | "reexport";
+}
+
+/** Reports an import against the direction of the rooms, or of another room's private file. */
+export const rooms: Deno.lint.Rule = {
+  create(context) {
+    const from = placeOf(context.filename);
+    if (from.isTest || !isRuled(from)) return {};
+    const check = (node: Deno.lint.Node, edge: Edge) => {
+      const message = offence(from, edge);
+      if (message !== undefined) context.report({ node, message, hint: hintFor(from) });
+    };
+    return importVisitor(check);
+  },
+};
+
+function importVisitor(check: (node: Deno.lint.Node, edge: Edge) => void): Deno.lint.LintVisitor {
+  return {
+    ImportDeclaration(node) {
+      check(node, { specifier: node.source.value, kind: importKind(node) });
+    },
+    ExportNamedDeclaration(node) {
+      if (node.source === null) return;
+      check(node, { specifier: node.source.value, kind: exportKind(node) });
+    },
+    ExportAllDeclaration(node) {
+      check(node, { specifier: node.source.value, kind: exportKind(node) });
+    },
+    ImportExpression(node) {
+      if (node.source.type !== "Literal" || typeof node.source.value !== "string") return;
+      const kind = node.options === null || node.options === undefined ? "value" : "text";
+      check(node, { specifier: node.source.value, kind });
+    },
+    TSImportType(node) {
+      const { argument } = node;
+      if (argument.type !== "TSLiteralType" || argument.literal.type !== "Literal") return;
+      check(node, { specifier: String(argument.literal.value), kind: "type" });
+    },
+  };
+}
+
+function importKind(node: Deno.lint.ImportDeclaration): Edge["kind"] {
+  if (node.importKind === "type") return "type";
+  if (node.attributes.some(({ value }) => value.value === "text")) return "text";
+  const [first, ...others] = node.specifiers;
+  const isMeta = first?.type === "ImportSpecifier" && first.imported.type === "Identifier" &&
+    first.imported.name === "__meta__";
+  return isMeta && others.length === 0 ? "meta" : "value";
+}
+
+function exportKind(node: { readonly exportKind: string }): Edge["kind"] {
+  return node.exportKind === "type" ? "type" : "reexport";
+}
+
+function isRuled(from: Place): boolean {
+  return from.inSource || from.room === "builtin" || from.path === "mod.ts";
+}
+
+function offence(from: Place, edge: Edge): string | undefined {
+  const path = targetOf(from, edge.specifier);
+  if (from.room === "builtin") return builtinOffence(from, { path, edge });
+  if (path === undefined) return undefined;
+  const to = placeOf(path);
+  if (to.inSource) return roomOffence(from, to, edge);
+  if (to.room === "config") return undefined;
+  if (to.room === "builtin") {
+    const harmless = edge.kind === "text" || edge.kind === "meta" || edge.kind === "type";
+    return harmless ? undefined : `A built-in comes in as text or as its __meta__: "${path}"`;
+  }
+  return path === "deno.json" ? undefined : `Shipped code cannot import "${path}"`;
+}
+
+/** A built-in becomes one file: what it imports lies in its own folder and is bundled in. */
+function builtinOffence(
+  from: Place,
+  { path, edge }: { readonly path: string | undefined; readonly edge: Edge },
+): string | undefined {
+  const folder = from.path.slice(0, from.path.lastIndexOf("/") + 1);
+  const own = folder !== "builtin/" && path?.startsWith(folder) === true;
+  return own ? undefined : `A built-in imports nothing from outside, not "${edge.specifier}"`;
+}
+
+function roomOffence(from: Place, to: Place, edge: Edge): string | undefined {
+  if (to.isTest) return `Code cannot import the test "${to.path}"`;
+  if (from.path === "mod.ts") return faceOffence(to, edge);
+  if (to.path.startsWith(BOOT) && !from.path.startsWith(BOOT)) {
+    const harmless = edge.kind === "text" || edge.kind === "type";
+    if (!harmless) return `Code for the sandbox child comes in as text only: "${to.path}"`;
+  }
+  if (to.room === from.room) return undefined;
+  const name = to.path.split("/").at(-1) ?? "";
+  if (name.startsWith("_")) return `"${to.path}" is private to the room "${to.room}"`;
+  const allowed = COMPOSITION.includes(from.room) ? APP : ALLOWED[from.room] ?? [];
+  return allowed.includes(to.room)
+    ? undefined
+    : `The room "${from.room}" cannot import from "${to.room}"`;
+}
+
+function faceOffence(to: Place, edge: Edge): string | undefined {
+  if (to.room === "app.ts" || to.room === "cli") return undefined;
+  if (edge.kind === "type" || edge.kind === "reexport") return undefined;
+  return `"mod.ts" uses only the composition and the command line, not "${to.path}"`;
+}
+
+function hintFor(from: Place): string {
+  if (from.room === "builtin") return "Ask the second argument of the tool function, the host";
+  const allowed = ALLOWED[from.room];
+  if (allowed === undefined) return "Import types, pass the rest on, or move it to src/app.ts";
+  const names = allowed.length === 0 ? "nothing" : allowed.join(", ");
+  return `It may import ${names}; let src/app.ts hand in the rest`;
+}

@@ -1,0 +1,96 @@
+/**
+ * Keeps functions, files, nesting and parameter lists short.
+ *
+ * @module
+ */
+
+import { placeOf } from "./place.ts";
+
+const MAX_FUNCTION_LINES = 60;
+const MAX_FILE_LINES = 400;
+const MAX_NESTING = 3;
+const MAX_PARAMETERS = 3;
+
+const FUNCTIONS = "FunctionDeclaration, FunctionExpression, ArrowFunctionExpression";
+const BRANCHES = "IfStatement, ForStatement, ForInStatement, ForOfStatement, WhileStatement, " +
+  "DoWhileStatement, SwitchStatement, TryStatement";
+
+type FunctionNode =
+  | Deno.lint.FunctionDeclaration
+  | Deno.lint.FunctionExpression
+  | Deno.lint.ArrowFunctionExpression;
+
+/** Reports what has grown past the sizes of the house. */
+export const sizes: Deno.lint.Rule = {
+  create(context) {
+    if (placeOf(context.filename).path.startsWith("tests/fixtures/")) return {};
+    const { text } = context.sourceCode;
+    return {
+      Program(node) {
+        const lines = countLines(text.trimEnd());
+        if (lines <= MAX_FILE_LINES) return;
+        const message = `This file has ${lines} lines, more than ${MAX_FILE_LINES}`;
+        context.report({ node, message, hint: "Find the second idea and give it a file" });
+      },
+      [FUNCTIONS](node: FunctionNode) {
+        for (const found of functionOffences(node, text)) context.report({ node, ...found });
+      },
+      [BRANCHES](node: Deno.lint.Node) {
+        // Only the first level too deep is told, not each one inside it.
+        if (depthOf(node) !== MAX_NESTING + 1) return;
+        const message = `This is nested deeper than ${MAX_NESTING} levels`;
+        context.report({ node, message, hint: "Return early, or name the inner part" });
+      },
+    };
+  },
+};
+
+function functionOffences(
+  node: FunctionNode,
+  text: string,
+): { readonly message: string; readonly hint: string }[] {
+  const found = [];
+  const lines = countLines(text.slice(...node.range));
+  if (lines > MAX_FUNCTION_LINES) {
+    found.push({
+      message: `This function has ${lines} lines, more than ${MAX_FUNCTION_LINES}`,
+      hint: "Find the second idea in it and give it a name",
+    });
+  }
+  const given = node.params.filter((item) => item.type !== "Identifier" || item.name !== "this");
+  // A callback's arguments are chosen by whoever calls it.
+  const chosen = node.parent.type !== "CallExpression";
+  if (chosen && given.length > MAX_PARAMETERS) {
+    found.push({
+      message: `This function takes ${given.length} arguments, more than ${MAX_PARAMETERS}`,
+      hint: "Take two positional arguments, then one options object",
+    });
+  }
+  return found;
+}
+
+function depthOf(node: Deno.lint.Node): number {
+  let depth = 0;
+  for (let at: Deno.lint.Node | undefined = node; at; at = parentOf(at)) {
+    if (FUNCTIONS.includes(at.type)) break;
+    if (BRANCHES.includes(at.type) && !isElseIf(at)) depth++;
+  }
+  return depth;
+}
+
+function isElseIf(node: Deno.lint.Node): boolean {
+  const parent = parentOf(node);
+  return node.type === "IfStatement" && parent?.type === "IfStatement" &&
+    parent.alternate?.range[0] === node.range[0];
+}
+
+function parentOf(node: Deno.lint.Node): Deno.lint.Node | undefined {
+  // `Program` has no parent, and the type of every other node names its own.
+  return (node as { readonly parent?: Deno.lint.Node }).parent;
+}
+
+function countLines(text: string): number {
+  let lines = 1;
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) lines++;
+  return lines;
+}

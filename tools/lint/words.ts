@@ -1,0 +1,57 @@
+/**
+ * Keeps names that say nothing, and state that nobody owns, out of `src/`.
+ *
+ * @module
+ */
+
+import { type Place, placeOf } from "./place.ts";
+
+const ROOMS =
+  "core config audit permissions policy sandbox registry search local cloud router sampling " +
+  "workflow gateway serve cli";
+const EMPTY_NAMES = "utils util helpers helper types constants shared common index mod";
+const SNAKE_CASE = /^_?[a-z0-9]+(_[a-z0-9]+)*\.ts$/;
+
+/** Reports a file that is named for nothing, a stray one, and variables of a whole module. */
+export const words: Deno.lint.Rule = {
+  create(context) {
+    const place = placeOf(context.filename);
+    if (!place.inSource) return {};
+    const checkVariable = (node: Deno.lint.VariableDeclaration) => {
+      if (node.kind === "const" || node.kind === "using" || node.declare) return;
+      const message = `A module keeps no state: "${node.kind}" at the top level`;
+      context.report({ node, message, hint: "Give it an owner that is made and closed" });
+    };
+    return {
+      Program(node) {
+        const found = nameOffence(place);
+        if (found !== undefined) context.report({ node, ...found });
+      },
+      "Program > VariableDeclaration": checkVariable,
+      "Program > ExportNamedDeclaration > VariableDeclaration": checkVariable,
+      "Program > ExportDefaultDeclaration"(node: Deno.lint.ExportDefaultDeclaration) {
+        const hint = "Export it by its name";
+        context.report({ node, message: "A default export has no name", hint });
+      },
+    };
+  },
+};
+
+function nameOffence(
+  place: Place,
+): { readonly message: string; readonly hint: string } | undefined {
+  const name = place.path.split("/").at(-1) ?? "";
+  const stem = name.replace(/(_test)?\.ts$/, "").replace(/^_/, "");
+  if (EMPTY_NAMES.split(" ").includes(stem)) {
+    const hint = "Name it for what it does; a type lives beside the function that makes it";
+    return { message: `"${name}" says nothing about what is inside`, hint };
+  }
+  if (!SNAKE_CASE.test(name)) {
+    return { message: `"${name}" is not in snake_case`, hint: "Use a-z, 0-9 and '_'" };
+  }
+  if (!ROOMS.split(" ").includes(place.room) && !/^(app|door)(_test)?\.ts$/.test(place.room)) {
+    const hint = "The rooms stand in the plan of the house";
+    return { message: `"${place.path}" stands in no room`, hint };
+  }
+  return undefined;
+}

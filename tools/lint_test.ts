@@ -1,0 +1,229 @@
+import assert from "node:assert/strict";
+import plugin from "./lint.ts";
+
+/** What each rule says of a source, as `rule: message`. */
+function lint(filename: string, source: string): string[] {
+  return Deno.lint.runPlugin(plugin, filename, source)
+    .map(({ id, message }) => `${id.replace("house/", "")}: ${message}`);
+}
+
+/** Asserts that the first source offends once, with these words, and its neighbour does not. */
+function assertOffence(
+  filename: string,
+  says: RegExp,
+  { offence, innocent }: { readonly offence: string; readonly innocent: string },
+): void {
+  const found = lint(filename, offence);
+  assert.equal(found.length, 1, `${filename}: ${offence}: ${found.join("; ")}`);
+  assert.match(found[0] ?? "", says);
+  assert.deepEqual(lint(filename, innocent), [], `${filename}: ${innocent}`);
+}
+
+Deno.test("rooms lets a room import only down the plan of the house", () => {
+  const cases: [string, string, string][] = [
+    ["core/a.ts", `import "../config/env.ts";`, `import "./json.ts";`],
+    ["config/a.ts", `import { x } from "../audit/log.ts";`, `import { x } from "../core/a.ts";`],
+    ["local/pool.ts", `import "../cloud/rpc.ts";`, `import "../sandbox/sandbox.ts";`],
+    ["cloud/rpc.ts", `import "../local/pool.ts";`, `import "../core/call.ts";`],
+    ["router/router.ts", `import "../gateway/gateway.ts";`, `import "../cloud/rpc.ts";`],
+    ["gateway/a.ts", `export * from "../router/router.ts";`, `export * from "../search/a.ts";`],
+    [
+      "serve/stdio.ts",
+      `type A = import("../app.ts").App;`,
+      `import type { A } from "../core/a.ts";`,
+    ],
+    ["cli/cli.ts", `await import("../router/router.ts");`, `await import("../app.ts");`],
+    ["app.ts", `import "./cli/cli.ts";`, `import "./router/router.ts";`],
+    ["workflow/a.ts", `import "../local/loader.ts";`, `import "zod"; import "node:path";`],
+    ["core/b/c.ts", `import "../../audit/log.ts";`, `import "../json.ts";`],
+  ];
+  for (const [file, offence, innocent] of cases) {
+    assertOffence(`src/${file}`, /rooms: The room .* cannot import from/, { offence, innocent });
+  }
+});
+
+Deno.test("rooms counts a type as much as a value, and knows each room of the plan", () => {
+  const offence = `import type { A } from "../serve/stdio.ts";`;
+  for (const room of "core config audit permissions sandbox registry search local".split(" ")) {
+    assert.match(lint(`src/${room}/a.ts`, offence)[0] ?? "", /^rooms:/, room);
+  }
+});
+
+Deno.test("rooms keeps the private files of a room to itself", () => {
+  assertOffence("src/router/router.ts", /rooms: .* is private to the room "local"/, {
+    offence: `import "../local/_process.ts";`,
+    innocent: `import "./_table.ts";`,
+  });
+});
+
+Deno.test("rooms lets a built-in import only what lies beside it, and nobody run one", () => {
+  assertOffence("builtin/git/git.ts", /rooms: A built-in imports nothing/, {
+    offence: `import "node:path";`,
+    innocent: `import { log } from "./log.ts"; export const a = log;`,
+  });
+  assertOffence("builtin/git/git.ts", /rooms: A built-in imports nothing/, {
+    offence: `import { a } from "../shell/shell.ts";`,
+    innocent: `import { a } from "./a.ts";`,
+  });
+  assertOffence("src/local/builtin.ts", /rooms: A built-in comes in as text or/, {
+    offence: `import * as git from "../../builtin/git.ts";`,
+    innocent: `import git from "../../builtin/git.ts" with { type: "text" };
+      import { __meta__ as meta } from "../../builtin/git.ts";`,
+  });
+});
+
+Deno.test("rooms lets the code of the sandbox child in as text only", () => {
+  assertOffence("src/sandbox/_child.ts", /rooms: Code for the sandbox child/, {
+    offence: `import { run } from "./boot/host.ts";`,
+    innocent: `import host from "./boot/host.ts" with { type: "text" };`,
+  });
+});
+
+Deno.test("rooms keeps tests and tools out of shipped code, and leaves tests alone", () => {
+  assertOffence("src/core/a.ts", /rooms: Shipped code cannot import "tools\/lint.ts"/, {
+    offence: `import "../../tools/lint.ts";`,
+    innocent: `import presets from "../../config/presets.json" with { type: "json" };`,
+  });
+  assertOffence("src/core/a.ts", /rooms: Code cannot import the test/, {
+    offence: `import "./json_test.ts";`,
+    innocent: `import "./json.ts";`,
+  });
+  assert.deepEqual(lint("src/core/a_test.ts", `import "../cloud/rpc.ts";`), []);
+});
+
+Deno.test("rooms lets mod.ts use the composition and pass the faces on", () => {
+  assertOffence("mod.ts", /rooms: "mod.ts" uses only the composition/, {
+    offence: `import { judge } from "./src/permissions/permissions.ts";`,
+    innocent: `import { openApp } from "./src/app.ts"; await import("./src/cli/cli.ts");
+      import type { A } from "./src/core/a.ts"; export { judge } from "./src/permissions/a.ts";`,
+  });
+});
+
+Deno.test("powers leaves each power to its owner", () => {
+  const cases: [string, string, string, RegExp][] = [
+    ["config/config.ts", "config/env.ts", `Deno.env.get("A");`, /environment/],
+    ["local/pool.ts", "sandbox/sandbox.ts", `new Worker("a");`, /Worker/],
+    ["local/pool.ts", "local/_process.ts", `new Deno.Command("a");`, /process/],
+    ["sandbox/sandbox.ts", "sandbox/_child.ts", `new Deno.Command("a");`, /process/],
+    ["gateway/gateway.ts", "serve/stdio.ts", `Deno.stdout.write(b);`, /output/],
+    ["cli/cli.ts", "cli/out.ts", `Deno.stdout.writable;`, /output/],
+    ["core/a.ts", "audit/log.ts", `console.error("a");`, /console/],
+    ["router/router.ts", "cloud/rpc.ts", `await fetch("a");`, /network/],
+    ["app.ts", "registry/client.ts", `await Deno.connect(a);`, /network/],
+  ];
+  for (const [stranger, owner, source, says] of cases) {
+    const found = lint(`src/${stranger}`, source);
+    assert.equal(found.length, 1, `${stranger}: ${source}: ${found.join("; ")}`);
+    assert.match(found[0] ?? "", says);
+    assert.deepEqual(lint(`src/${owner}`, source), [], `${owner}: ${source}`);
+  }
+});
+
+Deno.test("powers lets nobody end the process", () => {
+  for (const file of ["src/cli/cli.ts", "src/app.ts", "src/audit/log.ts", "mod.ts"]) {
+    assert.match(lint(file, `Deno.exit(1);`)[0] ?? "", /belongs to nobody/, file);
+  }
+  assert.deepEqual(lint("mod.ts", `Deno.exitCode = 1;`), []);
+});
+
+Deno.test("powers knows the other ways to spell one", () => {
+  const ways = [
+    `Deno["env"].get("A");`,
+    `const { env } = Deno;`,
+    `globalThis.Deno.env.get("A");`,
+    `globalThis.fetch("a");`,
+    `self["fetch"]("a");`,
+    `import { env } from "node:process";`,
+    `import process from "node:process"; process.env.A;`,
+    `import { spawn } from "node:child_process";`,
+    `await import("node:child_process");`,
+    `const d = Deno;`,
+    `use(Deno);`,
+    `Deno[name];`,
+    `const send = fetch;`,
+    `use({ fetch });`,
+    `use({ send: fetch });`,
+    `class A { send = fetch; }`,
+  ];
+  for (const source of ways) assert.equal(lint("src/core/a.ts", source).length, 1, source);
+});
+
+Deno.test("powers leaves a name alone that is not the power", () => {
+  const innocent = [
+    `function ask(fetch: typeof globalThis.fetch) { return fetch("a"); }`,
+    `function ask({ fetch }: Ports) { return fetch("a"); }`,
+    `class A { fetch() {} console = 1; }`,
+    `const a = { fetch: 1, console: 2 }; a.fetch; ports.fetch("a");`,
+    `interface A { fetch(): void; env: string }`,
+    `type A = Worker | Deno.Command | typeof fetch;`,
+    `typeof Deno === "object";`,
+    `await Deno.readTextFile("a"); Deno.args; const { args } = Deno;`,
+    `import type { ChildProcess } from "node:child_process";`,
+    `import { console } from "./a.ts"; console.log("a");`,
+    `try { a(); } catch (fetch) { b(fetch); }`,
+  ];
+  for (const source of innocent) assert.deepEqual(lint("src/core/a.ts", source), [], source);
+});
+
+Deno.test("powers leaves tests and the code of the sandbox child alone", () => {
+  const source = `console.log(1); Deno.exit(1); Deno.env.get("A"); new Worker("a"); fetch("a");`;
+  assert.deepEqual(lint("src/sandbox/boot/host.ts", source), []);
+  assert.deepEqual(lint("src/core/a_test.ts", source), []);
+  assert.deepEqual(lint("tools/size.ts", source), []);
+});
+
+Deno.test("sizes stops a function at 60 lines and a file at 400", () => {
+  const body = (lines: number) => `function a() {\n${"  b();\n".repeat(lines - 2)}}`;
+  assertOffence("src/core/a.ts", /sizes: This function has 61 lines/, {
+    offence: body(61),
+    innocent: body(60),
+  });
+  assertOffence("tools/a.ts", /sizes: This file has 401 lines/, {
+    offence: "a();\n".repeat(401),
+    innocent: "a();\n".repeat(400),
+  });
+});
+
+Deno.test("sizes stops nesting at three levels, and tells it once", () => {
+  assertOffence("builtin/a.ts", /sizes: This is nested deeper than 3/, {
+    offence: `if (a) { for (;;) { try { while (b) { if (c) d(); } } finally { e(); } } }`,
+    innocent: `if (a) { for (;;) { try { c(); } finally { e(); } } }
+      if (a) b(); else if (b) c(); else if (c) d(); else if (d) e(); else if (e) f();
+      for (;;) { for (;;) { for (;;) { list.map(() => { if (a) b(); }); } } }`,
+  });
+});
+
+Deno.test("sizes stops a parameter list at two and one", () => {
+  assertOffence("src/core/a.ts", /sizes: This function takes 4 arguments/, {
+    offence: `const a = (b: 1, c: 2, d: 3, e: 4) => b;`,
+    innocent: `function a(this: A, b: 1, c: 2, { d, e }: D) {} a((b, c, d, e) => b);`,
+  });
+});
+
+Deno.test("words wants files that are named for what they do", () => {
+  for (const name of ["utils", "helpers", "types", "constants", "index", "mod", "_utils"]) {
+    assert.match(lint(`src/core/${name}.ts`, "")[0] ?? "", /words: .* says nothing/, name);
+    assert.equal(lint(`src/core/${name}_test.ts`, "").length, 1, name);
+  }
+  assert.match(lint("src/core/toolId.ts", "")[0] ?? "", /words: .* snake_case/);
+  assert.match(lint("src/stray.ts", "")[0] ?? "", /words: .* stands in no room/);
+  assert.match(lint("src/attic/a.ts", "")[0] ?? "", /words: .* stands in no room/);
+  for (const path of ["src/app.ts", "src/core/tool_id.ts", "src/core/_a.ts", "tests/utils.ts"]) {
+    assert.deepEqual(lint(path, ""), [], path);
+  }
+});
+
+Deno.test("words wants no state in a module and no nameless export", () => {
+  assertOffence("src/core/a.ts", /words: A module keeps no state/, {
+    offence: `let a = 1;`,
+    innocent: `const a = 1; export const b = 2; function c() { let d = 1; d++; }`,
+  });
+  assert.equal(lint("src/core/a.ts", `export let a = 1;`).length, 1);
+  assert.equal(lint("src/core/a.ts", `export default 1;`).length, 1);
+  assert.deepEqual(lint("tools/a.ts", `let a = 1; export default a;`), []);
+});
+
+Deno.test("each rule reads absolute paths as it reads those from the root", () => {
+  const root = decodeURIComponent(new URL("../", import.meta.url).pathname);
+  assert.equal(lint(`${root}src/core/a.ts`, `let a = 1;`).length, 1);
+});
