@@ -30,41 +30,12 @@ Deno.test("what is published holds all that it imports, and no test", async () =
 });
 
 Deno.test("every export of the package is documented and refers to nothing private", async () => {
-  const { stdout, stderr } = await new Deno.Command(process.execPath, {
+  const { code, stderr } = await new Deno.Command(process.execPath, {
     args: ["doc", "--lint", ...ENTRIES],
     cwd: repoFile(""),
     env: { NO_COLOR: "1" },
   }).output();
-  const said = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes)).join("\n");
-  assert.deepEqual(docOffences(said), []);
-});
-
-Deno.test("docOffences() sees an export without a sentence, and a private type", () => {
-  const said = `error[missing-jsdoc]: exported symbol is missing JSDoc documentation
-  --> /a/mod.ts:7:1
-  | 
-7 | export const a = 1;
-  | ^
-
-
-error[missing-jsdoc]: exported symbol is missing JSDoc documentation
-  --> /a/mod.ts:9:12
-  | 
-9 |   readonly b: string;
-  |            ^
-
-
-error[private-type-ref]: public type 'A' references private type 'Inner'
-   --> /a/mod.ts:12:1
-   | 
-12 | export type A = Inner;
-
-error: Found 3 documentation lint errors.`;
-  assert.deepEqual(docOffences(said), [
-    "/a/mod.ts:7:1 exported symbol is missing JSDoc documentation",
-    "/a/mod.ts:12:1 public type 'A' references private type 'Inner'",
-  ]);
-  assert.throws(() => docOffences(said.replace("--> /a/mod.ts:7:1", "")), /was understood/);
+  assert.equal(code, 0, new TextDecoder().decode(stderr));
 });
 
 /** The package is over its budget of 50 KB; until it is not, this number only goes down. */
@@ -104,16 +75,3 @@ Deno.test("every room of the source is one that the rules know", async () => {
   const known = await readRepo("tools/lint/rooms.ts");
   for (const room of rooms) assert.match(known, new RegExp(`^  ${room}: \\[`, "m"), room);
 });
-
-/** Reads the offences that matter out of what `deno doc --lint` printed. */
-function docOffences(said: string): string[] {
-  const found = [...said.matchAll(/^error\[([\w-]+)\]: (.*)\n *--> (\S+)\n.*\n *\d+ \|(.*)$/gm)];
-  const [, told = "0"] = /Found (\d+) documentation lint error/.exec(said) ?? [];
-  assert.equal(found.length, Number(told), `not all of it was understood: ${said}`);
-  return found.filter(([, kind, message = "", , line = ""]) => {
-    // A field may be told by its name and type; an export has its sentence.
-    if (kind === "missing-jsdoc") return /^\s*export\b/.test(line);
-    // A closed list is written as the keys of a constant table.
-    return !(kind === "private-type-ref" && /private type '[A-Z_]+'$/.test(message));
-  }).map(([, , message, place]) => `${place} ${message}`);
-}

@@ -45,23 +45,35 @@ export interface LoadedConfig {
 
 /** What the rest of the house sees: frozen, and what holds. */
 export interface Config {
+  /** The PML home, absolute. */
   readonly home: string;
   /** The folder that tools may touch, a real path. */
   readonly workspace: string;
+  /** The rules that hold. */
   readonly rules: Rules;
+  /** The person's own servers. */
   readonly servers: readonly ServerDefinition[];
+  /** Where servers are looked up, where the person named that. */
   readonly registries: readonly RegistryEntry[] | undefined;
+  /** The cloud, where the person named another one. */
   readonly cloud: { readonly url?: string } | undefined;
+  /** What the person granted, by server. */
   readonly grants: Grants;
+  /** What the gateway shows. */
   readonly gateway: GatewayOptions;
+  /** Every limit. */
   readonly limits: Limits;
   /** The one channel for questions, where the person wants but one. */
   readonly channel: Channel | undefined;
+  /** What the person works on. */
   readonly intent: string | undefined;
+  /** Whether the workspace file is trusted; false where there is none. */
   readonly trusted: boolean;
   /** What an untrusted file says that counts for nothing, with the names of servers. */
   readonly ignored: readonly string[];
+  /** What is wrong, if anything: then every call is denied. */
   readonly problem: PmlError | undefined;
+  /** What may surprise the person. */
   readonly warnings: readonly string[];
 }
 

@@ -15,6 +15,7 @@ import { type ServerDefinition, serversOf } from "./servers.ts";
 
 /** Where servers are looked up. */
 export interface RegistryEntry {
+  /** Its address. */
   readonly url: string;
   /** The variable that holds the token. */
   readonly tokenEnv?: string;

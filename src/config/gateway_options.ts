@@ -14,7 +14,9 @@ export type MetaTool = "search" | "schema" | "call" | "batch";
 
 /** What the gateway shows of itself and of the servers behind it. */
 export interface GatewayOptions {
+  /** What `tools/list` shows. */
   readonly exposure: Exposure;
+  /** The meta-tools that are served. */
   readonly metaTools: readonly MetaTool[];
   /** Whether listed tools bear the name of their server. */
   readonly prefix: boolean;

@@ -11,7 +11,7 @@ const MINUTE = 60 * SECOND;
 const DAY = 24 * 60 * MINUTE;
 
 /** Each limit as default, least and most; the end of a name is its unit. */
-export const LIMITS = {
+export const LIMITS: Readonly<Record<LimitName, readonly [number, number, number]>> = {
   /** How long a call may take. */
   callMs: [60 * SECOND, 100, DAY],
   /** How long a call may take that keeps telling its progress. */
@@ -54,10 +54,31 @@ export const LIMITS = {
   journalBytes: [16 * MB, 64 * KB, 1024 * MB],
   /** How many journal files are kept. */
   journalFiles: [8, 1, 1000],
-} as const satisfies Record<string, readonly [number, number, number]>;
+};
 
 /** The name of a limit. */
-export type LimitName = keyof typeof LIMITS;
+export type LimitName =
+  | "callMs"
+  | "callMaxMs"
+  | "approvalMs"
+  | "inputBytes"
+  | "resultBytes"
+  | "lineBytes"
+  | "moduleBytes"
+  | "frameBytes"
+  | "frames"
+  | "heapMb"
+  | "rssMb"
+  | "concurrentCalls"
+  | "queuedCalls"
+  | "batch"
+  | "idleMs"
+  | "startMs"
+  | "stderrBytes"
+  | "catalogTools"
+  | "fieldCharacters"
+  | "journalBytes"
+  | "journalFiles";
 
 /** What each limit is; the end of a name is its unit. */
 export type Limits = { readonly [K in LimitName]: number };

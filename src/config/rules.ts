@@ -9,6 +9,7 @@ import { parsePattern, type Pattern } from "../core/pattern.ts";
 
 /** One line of a list of rules, and the file that holds it. */
 export interface RuleLine {
+  /** What it covers. */
   readonly pattern: Pattern;
   /** A path, or `config/mcp-permissions.json`. */
   readonly source: string;
@@ -16,8 +17,11 @@ export interface RuleLine {
 
 /** The three lists of rules. */
 export interface Rules {
+  /** What never runs. */
   readonly deny: readonly RuleLine[];
+  /** What is asked about. */
   readonly ask: readonly RuleLine[];
+  /** What runs unasked. */
   readonly allow: readonly RuleLine[];
 }
 

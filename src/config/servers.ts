@@ -17,40 +17,53 @@ export type ServerDefinition = DenoDefinition | StdioDefinition | HttpDefinition
 
 /** A module on this machine. */
 export interface DenoDefinition {
+  /** Code that runs in the sandbox. */
   readonly kind: "deno";
+  /** Its name. */
   readonly name: string;
   /** The name as it was written, where that is none for a server. */
   readonly title?: string;
   /** Absolute. */
   readonly path: string;
+  /** Whether it runs confined; a module always does. */
   readonly confine?: boolean;
 }
 
 /** A command that speaks MCP on its pipes. */
 export interface StdioDefinition {
+  /** A program on this machine. */
   readonly kind: "stdio";
+  /** Its name. */
   readonly name: string;
   /** The name as it was written, where that is none for a server. */
   readonly title?: string;
+  /** The program. */
   readonly command: string;
+  /** What it is started with. */
   readonly args: readonly string[];
   /** As written: `${NAME}` is filled in when the server starts. */
   readonly env: Readonly<Record<string, string>>;
   /** Absolute. */
   readonly cwd?: string;
+  /** The only tools of it that count, where they are named. */
   readonly tools?: readonly string[];
+  /** Whether it runs under Deno with permissions. */
   readonly confine?: boolean;
 }
 
 /** A server spoken to over HTTP. */
 export interface HttpDefinition {
+  /** A server elsewhere. */
   readonly kind: "http";
+  /** Its name. */
   readonly name: string;
   /** The name as it was written, where that is none for a server. */
   readonly title?: string;
+  /** Its address. */
   readonly url: string;
   /** As written: `${NAME}` is filled in when a call goes out. */
   readonly headers: Readonly<Record<string, string>>;
+  /** The only tools of it that count, where they are named. */
   readonly tools?: readonly string[];
 }
 

@@ -34,8 +34,11 @@ export function serverText(server: ServerDefinition): string {
   }
 }
 
-/** Values are not shown: they may be keys. */
+/** Values are not shown, for they may be keys; which variables of the environment go in is. */
 function given(what: string, values: Readonly<Record<string, string>>): string {
-  const names = Object.keys(values).join(", ");
-  return names === "" ? "" : `, is given the ${what} ${names}`;
+  const names = Object.entries(values).map(([name, value]) => {
+    const keys = [...value.matchAll(/\$\{(\w+)/g)].map(([, key]) => key).join(", ");
+    return keys === "" ? name : `${name} (from ${keys})`;
+  });
+  return names.length === 0 ? "" : `, is given the ${what} ${names.join(", ")}`;
 }

@@ -5,6 +5,7 @@
  */
 
 import { randomBytes } from "node:crypto";
+import { dirname, join, relative } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { HOST_CODE, WORKER_CODE } from "./_boot.ts";
@@ -130,7 +131,17 @@ function childFlags(options: SandboxOptions, folder: PrivateFolder): string[] {
     `--v8-flags=--max-old-space-size=${limits.heapMb}`,
     `--allow-read=${pathList(readable)}`,
     ...(write.length > 0 ? [`--allow-write=${pathList(write)}`] : []),
+    ...closedHome(options, folder),
   ];
+}
+
+/** Closes the PML home to a child whose folders hold it, all but the lock that the child needs. */
+function closedHome({ read, write, home }: SandboxOptions, folder: PrivateFolder): string[] {
+  const holdsHome = (root: string) => !relative(root, home).startsWith("..");
+  if (![...read, ...write].some(holdsHome)) return [];
+  const names = [...Deno.readDirSync(home)].map(({ name }) => join(home, name));
+  const closed = pathList(names.filter((path) => path !== dirname(folder.lock)));
+  return [`--deny-read=${closed}`, `--deny-write=${closed}`];
 }
 
 function pathList(paths: readonly string[]): string {

@@ -13,10 +13,13 @@ const DEEPEST = 200;
 
 /** A server as the catalog knows it. */
 export interface CatalogServer {
+  /** Its name. */
   readonly name: string;
+  /** Its name for people. */
   readonly title?: string;
   /** Where it comes from: `builtin`, `private`, `registry` and others. */
   readonly origin: string;
+  /** What it is. */
   readonly description?: string;
 }
 

@@ -29,15 +29,21 @@ export interface SearchOptions {
 
 /** A tool that fits. The best hit of a search has the score 1. */
 export interface SearchHit {
+  /** Its name, `server:tool`. */
   readonly id: ToolId;
+  /** How well it fits, from 0 to 1. */
   readonly score: number;
+  /** Its definition. */
   readonly tool: ToolDefinition;
+  /** Its server. */
   readonly server: CatalogServer;
 }
 
 /** What a search found; no hits where nothing fits. */
 export interface SearchAnswer {
+  /** How it was ranked. */
   readonly mode: "lexical";
+  /** What fits, the best first. */
   readonly hits: readonly SearchHit[];
 }
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { symlink } from "node:fs/promises";
-import { join } from "node:path";
+import { symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { assertRefused, plantLinks, use } from "./file_tools.ts";
-import { endWell } from "./oracles.ts";
+import { endWell, textOf } from "./oracles.ts";
 import { makeScenery } from "./stage.ts";
 
 /** Where PML is started, and whether it serves. */
@@ -69,3 +69,18 @@ function made<T>(value: T): Promise<T> {
 function at(path: string): Record<string, string> {
   return { PML_WORKSPACE: path };
 }
+
+Deno.test("A workspace that holds the PML home works, and keeps it closed (PE6)", async () => {
+  await using ws = await makeScenery({ prepare: plantLinks });
+  const home = dirname(ws.home);
+  await writeFile(join(home, "plain.txt"), "plain");
+  await using pml = new RawStdio(ws, { env: at(home) });
+  await pml.open();
+  assert.equal(textOf(await use(pml, "read_file", { path: "plain.txt" })), "plain");
+  for (const path of [".pml", ".pml/journal", ".pml/none", "../outside/canary.txt"]) {
+    const code = path.startsWith(".pml") ? "PATH_PROTECTED" : "PATH_OUTSIDE_WORKSPACE";
+    assertRefused(await use(pml, "list_directory", { path }), { code, what: path });
+  }
+  await pml.close();
+  await ws.assertCanaries();
+});
