@@ -17,7 +17,8 @@ import type { ToolDefinition } from "./core/tool.ts";
 import type { ToolId } from "./core/tool_id.ts";
 import { VERSION } from "./core/version.ts";
 import type { Door } from "./door.ts";
-import { Gateway } from "./gateway/gateway.ts";
+import type { Gateway } from "./gateway/gateway.ts";
+import { type Hello, helloOf } from "./gateway/hello.ts";
 import { Schemas } from "./gateway/schemas.ts";
 import { Servers, type ServerSource } from "./gateway/servers.ts";
 import { builtins } from "./local/builtins.ts";
@@ -73,12 +74,11 @@ export class App implements AsyncDisposable {
   readonly catalog: Catalog = new Catalog();
   /** Every known server. */
   readonly servers: Servers = new Servers(this.catalog, FIRST_LIST_MS);
-  /** The MCP face. */
-  readonly gateway: Gateway;
   readonly #parts: AppParts;
   readonly #schemas = new Schemas();
   readonly #closing = new AbortController();
   #door: Promise<Door> | undefined;
+  #gateway: Promise<Gateway> | undefined;
   #search: Promise<Search> | undefined;
 
   /** Makes the house of its parts. */
@@ -87,11 +87,10 @@ export class App implements AsyncDisposable {
     this.#parts = parts;
     this.policy = policy;
     this.log = log;
-    this.gateway = this.#face();
     this.servers.replace(this.#sources());
     policy.onChange(() => {
       this.servers.replace(this.#sources());
-      this.gateway.listChanged();
+      this.#gateway?.then((gateway) => gateway.listChanged());
     });
   }
 
@@ -120,6 +119,17 @@ export class App implements AsyncDisposable {
   ): Promise<SearchAnswer> {
     this.#search ??= import("./search/search.ts").then(({ Search }) => new Search(this.catalog));
     return (await this.#search).search(query, options);
+  }
+
+  /** The MCP face, which is loaded with the SDK when it is first needed. */
+  gateway(): Promise<Gateway> {
+    this.#gateway ??= this.#face();
+    return this.#gateway;
+  }
+
+  /** What a client is told when it opens a connection. */
+  hello(): Hello {
+    return helloOf(this.servers.states());
   }
 
   /** Tells what of the workspace file and its modules nobody has approved yet. */
@@ -164,9 +174,9 @@ export class App implements AsyncDisposable {
     return this.#door;
   }
 
-  #face(): Gateway {
+  async #face(): Promise<Gateway> {
+    const { Gateway } = await import("./gateway/gateway.ts");
     return new Gateway({
-      version: VERSION,
       callTool: this.callTool,
       servers: this.servers,
       catalog: this.catalog,

@@ -23,11 +23,16 @@ export async function stdio(): Promise<number> {
   using signals = new Signals();
   try {
     await using app = await openApp({ cwd: Deno.cwd() });
-    logStart(app);
+    const face = async () => {
+      const { factory } = await app.gateway();
+      logStart(app);
+      return factory;
+    };
     // Not before the first answer. It reads everything again when it begins, so nothing is missed.
     const watching = setTimeout(() => app.watch(), WATCH_AFTER_MS);
     const { inputBytes, lineBytes } = app.config().limits;
-    await serveStdio(app.gateway.factory, {
+    await serveStdio(face, {
+      greeting: () => app.hello(),
       inputBytes,
       queuedBytes: lineBytes,
       signal: signals.signal,
@@ -54,7 +59,7 @@ function logStart(app: App): void {
 }
 
 async function logCost(app: App): Promise<void> {
-  const tools = await app.gateway.list();
+  const tools = await (await app.gateway()).list();
   const tokens = Math.round(JSON.stringify(tools).length / CHARACTERS_PER_TOKEN);
   const level = tokens > MANY_TOKENS ? "warn" : "info";
   app.log[level](`The list of tools costs a client about ${tokens} tokens`, {

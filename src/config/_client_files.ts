@@ -60,17 +60,20 @@ export function withoutClientFiles(
   return ignoring(environment, setBy);
 }
 
+/** Gives the files of a folder that may be a client's: one look at the folder, and not one a name. */
 function clientFiles(folder: string): readonly string[] {
-  return [...CLIENT_FILES, ...workspaceFiles(folder)].map((name) => join(folder, name));
+  const names = namesIn(folder);
+  const known = CLIENT_FILES.filter((file) => names.has(file.split("/", 1)[0] ?? ""));
+  const workspaces = [...names].filter((name) => name.endsWith(".code-workspace"));
+  return [...known, ...workspaces].map((name) => join(folder, name));
 }
 
-function workspaceFiles(folder: string): readonly string[] {
+function namesIn(folder: string): ReadonlySet<string> {
   try {
-    return [...Deno.readDirSync(folder)].map((entry) => entry.name)
-      .filter((name) => name.endsWith(".code-workspace"));
+    return new Set([...Deno.readDirSync(folder)].map((entry) => entry.name));
   } catch {
-    // A folder that cannot be listed shows a client no such file either.
-    return [];
+    // A folder that cannot be listed may still be walked through.
+    return new Set(CLIENT_FILES.map((file) => file.split("/", 1)[0] ?? ""));
   }
 }
 

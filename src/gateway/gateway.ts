@@ -19,7 +19,8 @@ import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
 import type { Asked } from "../workflow/batch.ts";
 import { answerOf, ask, askMeanwhile, canAsk, type Reaction } from "./asking.ts";
-import { instructions, serverLine } from "./instructions.ts";
+import { helloOf } from "./hello.ts";
+import { serverLine } from "./instructions.ts";
 import type { MetaCall, MetaCalls } from "./meta_calls.ts";
 import { isMetaTool, type MetaTool, metaTools } from "./meta_tools.ts";
 import { failed, forOlderClient, toSdk } from "./results.ts";
@@ -41,7 +42,6 @@ export interface FaceSettings {
 
 /** What the face needs of the house; functions are asked at each request. */
 export interface GatewayOptions {
-  readonly version: string;
   readonly callTool: CallTool;
   readonly servers: Servers;
   readonly catalog: Catalog;
@@ -77,10 +77,10 @@ export class Gateway {
 
   /** Makes the server of one connection, for either era. */
   readonly factory: McpServerFactory = () => {
-    const { version, onError } = this.#options;
-    const server = new Server({ name: "pml", title: "PML", version }, {
-      capabilities: { tools: { listChanged: true } },
-      instructions: instructions(this.#options.servers.states()),
+    const { onError } = this.#options;
+    const { serverInfo, ...hello } = helloOf(this.#options.servers.states());
+    const server = new Server(serverInfo, {
+      ...hello,
       cacheHints: { "tools/list": { ttlMs: 60_000, cacheScope: "private" } },
       debouncedNotificationMethods: ["notifications/tools/list_changed"],
     });

@@ -4,7 +4,6 @@
  * @module
  */
 
-import { isCallToolResult } from "@modelcontextprotocol/server";
 import type { Call, Gate, Outcome } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
@@ -66,6 +65,7 @@ async function checkOutput(
 ): Promise<void> {
   const { definition, id, outcome } = from;
   if (outcome.kind !== "result") return;
+  const { isCallToolResult } = await import("@modelcontextprotocol/server");
   // The SDK would refuse it too, but as if the client had asked wrongly.
   if (!isCallToolResult(outcome.result)) throw badResult(id, "it is no result of MCP");
   if (definition.outputSchema === undefined || outcome.result.isError === true) return;

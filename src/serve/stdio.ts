@@ -8,12 +8,15 @@
  */
 
 import type { JSONRPCMessage, McpServerFactory, Transport } from "@modelcontextprotocol/server";
-import { serveStdio as serve } from "@modelcontextprotocol/server/stdio";
 import { type Line, LineReader } from "../core/lines.ts";
+import { greet, type Greeting } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
 
 /** How long the last answers may take on their way out. */
 const LAST_WRITE_MS = 1_500;
+
+/** How long a first request is waited for before the SDK is loaded. */
+const FIRST_REQUEST_MS = 50;
 
 /** What the stdio door needs to know. */
 export interface StdioOptions {
@@ -21,6 +24,8 @@ export interface StdioOptions {
   readonly inputBytes: number;
   /** The most bytes that may wait for a client which does not read. */
   readonly queuedBytes: number;
+  /** What `initialize` is answered with. */
+  readonly greeting: () => Greeting;
   /** Ends the connection when it aborts. */
   readonly signal: AbortSignal;
   /** Is told of what went wrong out of band. */
@@ -28,10 +33,18 @@ export interface StdioOptions {
 }
 
 /** Serves one client over stdin and stdout; returns when the client hangs up or `signal` aborts. */
-export async function serveStdio(factory: McpServerFactory, options: StdioOptions): Promise<void> {
+export async function serveStdio(
+  face: () => Promise<McpServerFactory>,
+  options: StdioOptions,
+): Promise<void> {
   // A signal may come while the house is still being opened.
   if (options.signal.aborted) return;
   const transport = new StdioTransport(options);
+  if (await transport.listen() === "closed") return;
+  const [{ serveStdio: serve }, factory] = await Promise.all([
+    import("@modelcontextprotocol/server/stdio"),
+    face(),
+  ]);
   const handle = serve(factory, { transport, onerror: options.onError });
   await transport.closed;
   await handle.close();
@@ -45,7 +58,12 @@ class StdioTransport implements Transport {
   readonly #options: StdioOptions;
   readonly #reader = Deno.stdin.readable.getReader();
   readonly #inFlight = new Set<string>();
-  readonly #closed = Promise.withResolvers<void>();
+  readonly #closed = Promise.withResolvers<"closed">();
+  readonly #asked = Promise.withResolvers<"asked">();
+  /** What came before the SDK was there to take it. */
+  #waiting: JSONRPCMessage[] | undefined = [];
+  /** The id of the request that was answered here, so that the SDK's answer goes nowhere. */
+  #greeted: string | undefined;
   #writing: Promise<void> = Promise.resolve();
   #queued = 0;
   #open = true;
@@ -56,19 +74,37 @@ class StdioTransport implements Transport {
   }
 
   /** Settles when the connection is over. */
-  get closed(): Promise<void> {
+  get closed(): Promise<"closed"> {
     return this.#closed.promise;
   }
 
-  start(): Promise<void> {
+  /** Begins to read; settles with the first request, or when none came soon. */
+  async listen(): Promise<"asked" | "closed"> {
     void this.#read();
+    const timer = setTimeout(() => this.#asked.resolve("asked"), FIRST_REQUEST_MS);
+    try {
+      return await Promise.race([this.#asked.promise, this.closed]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  start(): Promise<void> {
+    const waiting = this.#waiting ?? [];
+    this.#waiting = undefined;
+    for (const message of waiting) this.onmessage?.(message);
     return Promise.resolve();
   }
 
   send(message: JSONRPCMessage): Promise<void> {
     if (!this.#open) return Promise.resolve();
     if ("id" in message && !("method" in message)) {
-      this.#inFlight.delete(JSON.stringify(message.id));
+      const id = JSON.stringify(message.id);
+      this.#inFlight.delete(id);
+      if (id === this.#greeted) {
+        this.#greeted = undefined;
+        return Promise.resolve();
+      }
     }
     return this.#write(message);
   }
@@ -79,7 +115,7 @@ class StdioTransport implements Transport {
     // Lets the process end: a pending read would keep it alive.
     await this.#reader.cancel().catch((error) => this.#options.onError(asError(error)));
     this.onclose?.();
-    this.#closed.resolve();
+    this.#closed.resolve("closed");
     if (this.#queued > 0) endWhenStuck();
   }
 
@@ -108,8 +144,20 @@ class StdioTransport implements Transport {
         return this.#refuse({ kind: "refusal", code: -32600, text: "The id is in use" });
       }
       this.#inFlight.add(read.id);
+      this.#greet(read);
     }
-    this.onmessage?.(read.message);
+    if (this.#waiting === undefined) this.onmessage?.(read.message);
+    else this.#waiting.push(read.message);
+  }
+
+  /** The first request of all may be one that can be answered at once. */
+  #greet({ message, id }: { readonly message: JSONRPCMessage; readonly id: string }): void {
+    this.#asked.resolve("asked");
+    if (this.#waiting?.length !== 0) return;
+    const result = greet(message, this.#options.greeting());
+    if (result === undefined) return;
+    this.#greeted = id;
+    void this.#write({ result, jsonrpc: "2.0", id: JSON.parse(id) });
   }
 
   #refuse(refusal: Refusal): void {

@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { SUPPORTED_PROTOCOL_VERSIONS } from "@modelcontextprotocol/server";
+import { greet, REVISIONS } from "./_greeting.ts";
+
+const GREETING = { serverInfo: { name: "pml" } };
+
+function initialize(params: unknown) {
+  return { jsonrpc: "2.0", id: 1, method: "initialize", params } as never;
+}
+
+const PARAMS = {
+  protocolVersion: "2025-06-18",
+  capabilities: {},
+  clientInfo: { name: "t", version: "1" },
+};
+
+Deno.test("greet() knows the revisions that the SDK knows, in its order", () => {
+  const older = SUPPORTED_PROTOCOL_VERSIONS.filter((one) => one < "2026");
+  assert.deepEqual(REVISIONS, older);
+});
+
+Deno.test("greet() agrees to a known revision and offers the newest for another", () => {
+  assert.deepEqual(greet(initialize(PARAMS), GREETING), {
+    protocolVersion: "2025-06-18",
+    ...GREETING,
+  });
+  const unknown = greet(initialize({ ...PARAMS, protocolVersion: "1999-01-01" }), GREETING);
+  assert.deepEqual(unknown, { protocolVersion: "2025-11-25", ...GREETING });
+});
+
+Deno.test("greet() leaves to the SDK what is not plainly an initialize request", () => {
+  const others = [
+    undefined,
+    { ...PARAMS, _meta: {} },
+    { ...PARAMS, capabilities: 1 },
+    { ...PARAMS, clientInfo: { name: "t" } },
+    { ...PARAMS, protocolVersion: 1 },
+  ];
+  for (const params of others) assert.equal(greet(initialize(params), GREETING), undefined);
+  const ping = { jsonrpc: "2.0", id: 1, method: "ping", params: PARAMS } as never;
+  assert.equal(greet(ping, GREETING), undefined);
+});
