@@ -44,7 +44,7 @@ Deno.test("pml call that is told to end ends its tool, and leaves no process", a
 Deno.test("pml stdio loads nothing that only people need", async () => {
   await using ws = await makeWorkspace({ files: { "a.txt": "text" } });
   const { imports, ...config } = JSON.parse(await Deno.readTextFile(repoFile("deno.json")));
-  const { commander: _, "@clack/prompts": __, ...others } = imports;
+  const { commander: _, ...others } = imports;
   const path = `${ws.root}/deno.json`;
   await Deno.writeTextFile(path, JSON.stringify({ ...config, imports: others, lint: {} }));
   const command = [Deno.execPath(), "run", "-A", "--config", path, repoFile("mod.ts")] as const;

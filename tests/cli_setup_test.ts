@@ -73,7 +73,7 @@ Deno.test("pml init --yes trusts no file that it found, and replaces no other se
   });
   const ran = await runPml(ws, ["init", "--yes"]);
   assert.equal(ran.code, 0);
-  assert.match(ran.stderr, /warning: .*another server "pml".*evil/);
+  assert.match(ran.stdout, /left as it is, for it has another server "pml": .*evil/);
   assert.match(ran.stdout, /not trusted/);
   assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), client);
   assert.equal(JSON.parse((await runPml(ws, ["trust", "--json"])).stdout).trusted, false);
@@ -112,9 +112,7 @@ Deno.test("pml doctor finds nothing wrong in a good workspace, and says what is 
   const { ok, findings } = JSON.parse((await runPml(ws, ["doctor", "--json"])).stdout);
   assert.equal(ok, true);
   const names = findings.map(({ name }: { name: string }) => name);
-  for (
-    const name of ["deno", "workspace", "home", "configuration", "trust", "sandbox", "journal"]
-  ) {
+  for (const name of ["workspace", "home", "configuration", "trust", "sandbox", "journal", "key"]) {
     assert.ok(names.includes(name), name);
   }
   await Deno.chmod(ws.home, 0o755);

@@ -106,7 +106,7 @@ Deno.test("pml call gives numbers as numbers, and describes what is no text", as
   const greeted = await runPml(ws, ["call", "greeter:greet", "name=12", "times=2"]);
   assert.equal(greeted.stdout, "hello hello 12\n", greeted.stderr);
   const picture = await runPml(ws, ["call", "greeter:picture"]);
-  assert.match(picture.stdout, /^\[image\/png, 4 bytes.*\]\n$/);
+  assert.match(picture.stdout, /^\{"type":"image","mimeType":"image\/png",.*--json shows all\)\n$/);
   const json = await runPml(ws, ["call", "greeter:picture", "--json"]);
   assert.equal(JSON.parse(json.stdout).content[0].data, "AAECAw==");
 });
@@ -233,7 +233,7 @@ Deno.test("pml tools shows servers and verdicts, an untrusted server with the re
   const one = JSON.parse((await runPml(ws, ["tools", "filesystem", "--json"])).stdout);
   assert.deepEqual(one.servers.map(({ name }: { name: string }) => name), ["filesystem"]);
   const tool = await runPml(ws, ["tools", "filesystem:read_file"]);
-  assert.match(tool.stdout, /Arguments:\n\{/);
+  assert.equal(JSON.parse(tool.stdout).inputSchema.type, "object");
 });
 
 Deno.test("pml search and pml why answer a person and a script", async () => {

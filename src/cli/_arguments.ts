@@ -22,24 +22,26 @@ export function parseId(name: string): ToolId {
 /** Puts the typed pairs over the arguments that came as JSON. */
 export function parseArguments(
   pairs: readonly string[],
-  from: { readonly base: JsonObject; readonly schema: JsonObject },
+  { base, schema }: { readonly base: JsonObject; readonly schema: JsonObject },
 ): JsonObject {
-  const parsed = pairs.map((pair) => parsePair(pair, from.schema));
-  const names = [...Object.keys(from.base), ...parsed.map(([name]) => name)];
-  const twice = names.find((name, at) => names.indexOf(name) !== at);
-  if (twice !== undefined) {
-    throw usage(`Cannot take the argument ${quoted(twice)}: it is given twice`, "Give it once");
+  const given = new Map(Object.entries(base));
+  for (const pair of pairs) {
+    const [name, value] = parsePair(pair, schema);
+    if (given.has(name)) {
+      throw usage(`Cannot take the argument ${quoted(name)}: it is given twice`, "Give it once");
+    }
+    given.set(name, value);
   }
-  return { ...from.base, ...Object.fromEntries(parsed) };
+  return Object.fromEntries(given);
 }
 
 /** Reads the JSON object of `--args`. */
 export function parseObject(text: string): JsonObject {
   const value = parseJson(text);
-  if (isObject(value)) return value as JsonObject;
+  if (isObject(value)) return value as JsonObject; // parsed from JSON
   throw usage(
     `Cannot read the arguments ${quoted(text)}: they are no JSON object`,
-    `Write them like --args '{"path": "README.md"}'`,
+    `Write --args '{"path": "README.md"}'`,
   );
 }
 
@@ -48,78 +50,35 @@ function parsePair(pair: string, schema: JsonObject): readonly [string, Json] {
   if (name === undefined || text === undefined) {
     throw usage(
       `Cannot read the argument ${quoted(pair)}: it is no key=value`,
-      "Write key=value, key:=JSON for a value as JSON, or all of them with --args JSON",
+      "Write key=value, or key:=JSON for a value as JSON",
     );
   }
-  return [name, raw === ":" ? asJson(name, text) : valueOf(name, { text, schema })];
-}
-
-function asJson(name: string, text: string): Json {
-  const value = parseJson(text);
-  if (value !== undefined) return value;
-  throw usage(
-    `Cannot read the argument ${quoted(name)}: ${quoted(text)} is no JSON`,
-    `Write ${name}=TEXT for a plain text`,
-  );
-}
-
-/** A text stays one where the schema lets it; else it is the JSON that the schema wants. */
-function valueOf(
-  name: string,
-  { text, schema }: { readonly text: string; readonly schema: JsonObject },
-): Json {
   const { properties } = schema;
-  const own = isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : {};
-  const types = typesOf(own, { root: schema, depth: 0 });
+  const own = isObject(properties) ? properties[name] : undefined;
+  if (raw === "" && takesText(own, schema)) return [name, text];
   const value = parseJson(text);
-  const others = types.filter((type) => type !== "string");
-  if (value !== undefined && others.some((type) => isOf(value, type))) return value;
-  if (types.length === 0 || types.includes("string")) return text;
+  if (value !== undefined) return [name, value];
   throw usage(
-    `Cannot read the argument ${quoted(name)}: ${quoted(text)} is not of type ${
-      types.join(" or ")
-    }`,
-    "Arrays and objects are written as JSON; `pml tools SERVER:TOOL` shows the schema",
+    `Cannot read the argument ${quoted(name)}: ${quoted(text)} is no JSON, as it has to be`,
+    "`pml tools SERVER:TOOL` shows its type",
   );
 }
 
-/** Gives the types that a schema names; none where anything goes. */
-function typesOf(
-  schema: unknown,
-  from: { readonly root: JsonObject; readonly depth: number },
-): readonly string[] {
-  if (!isObject(schema) || from.depth > 8) return [];
-  const deeper = { ...from, depth: from.depth + 1 };
-  if (typeof schema.$ref === "string") return typesOf(pointed(schema.$ref, from.root), deeper);
-  const { type, anyOf, oneOf } = schema;
-  if (typeof type === "string") return [type];
-  if (Array.isArray(type)) return type.filter((each) => typeof each === "string");
-  if ("const" in schema) return [typeOf(schema.const)];
-  if (Array.isArray(schema.enum)) return [...new Set(schema.enum.map(typeOf))];
-  const choices = Array.isArray(anyOf) ? anyOf : Array.isArray(oneOf) ? oneOf : [];
-  const types = choices.map((choice) => typesOf(choice, deeper));
-  // One choice without a type takes anything.
-  return types.some((each) => each.length === 0) ? [] : [...new Set(types.flat())];
+/** Tells whether a schema lets a value be a text; then what was typed stays one. */
+function takesText(schema: unknown, root?: JsonObject): boolean {
+  if (!isObject(schema)) return true;
+  const { $ref, type, anyOf, oneOf } = schema;
+  // What a reference leads to is not followed further: it may lead in a circle.
+  if (typeof $ref === "string") return takesText(pointed($ref, root));
+  if (type !== undefined) return [type].flat().includes("string");
+  const values = "const" in schema ? [schema.const] : schema.enum;
+  if (Array.isArray(values)) return values.some((value) => typeof value === "string");
+  const choices = anyOf ?? oneOf;
+  return !Array.isArray(choices) || choices.some((choice) => takesText(choice, root));
 }
 
-function pointed(ref: string, root: JsonObject): unknown {
-  if (!ref.startsWith("#/")) return undefined;
-  const steps = ref.slice(2).split("/").map((step) =>
-    step.replaceAll("~1", "/").replaceAll("~0", "~")
-  );
-  return steps.reduce<unknown>(
-    (at, step) => isObject(at) && Object.hasOwn(at, step) ? at[step] : undefined,
-    root,
-  );
-}
-
-function isOf(value: Json, type: string): boolean {
-  return type === typeOf(value) || (type === "integer" && Number.isInteger(value));
-}
-
-function typeOf(value: unknown): string {
-  if (value === null) return "null";
-  return Array.isArray(value) ? "array" : typeof value;
+function pointed(ref: string, root: unknown): unknown {
+  return ref.split("/").slice(1).reduce((at, step) => isObject(at) ? at[step] : undefined, root);
 }
 
 function parseJson(text: string): Json | undefined {

@@ -1,12 +1,13 @@
 /**
- * Puts PML into the text of a client's `.mcp.json` and leaves every other character alone.
+ * Puts PML into the text of a client's `.mcp.json` and leaves everything else in it alone.
  *
  * @module
  */
 
-import type { Node, ParseError } from "jsonc-parser";
-import { PmlError } from "../core/errors.ts";
-import { isObject, quoted } from "../core/json.ts";
+import { isDeepStrictEqual } from "node:util";
+import type { ParseError } from "jsonc-parser";
+import { isObject } from "../core/json.ts";
+import { refused } from "./_files.ts";
 
 type Jsonc = typeof import("jsonc-parser");
 
@@ -21,101 +22,43 @@ export const ENTRY = {
 const LIST = "mcpServers";
 const NAME = "pml";
 
-/** What a client's file needs: nothing, one entry more, or one in the place of another. */
-export type ClientEdit =
-  | { readonly kind: "same" }
-  | { readonly kind: "add"; readonly text: string }
-  | { readonly kind: "replace"; readonly text: string; readonly before: string };
-
-/** Makes the text of a new file. */
-export function newClientText(): string {
-  return `${JSON.stringify({ [LIST]: { [NAME]: ENTRY } }, null, 2)}\n`;
+/** What a client's file is to hold, and the other entry that this takes the place of. */
+export interface ClientEdit {
+  readonly text: string;
+  readonly before: string | undefined;
 }
 
-/** Says what the text of a file needs, or why it cannot be edited; `path` is for the error. */
-export async function editClientText(text: string, path: string): Promise<ClientEdit> {
+/** Gives what a text needs, if anything, or says why not; `path` is for the error. */
+export async function editClientText(text: string, path: string): Promise<ClientEdit | undefined> {
   const jsonc = await import("jsonc-parser");
   const mark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
+  const from = { jsonc, path };
   const before = text.slice(mark.length);
-  const value = read(before, { path, jsonc });
+  const value = read(before, from);
   const servers = value[LIST] ?? {};
-  if (!isObject(servers)) throw unusable(path, `"${LIST}" is no object`);
+  if (!isObject(servers)) throw refused(path, `"${LIST}" is no object`);
   const found = Object.hasOwn(servers, NAME) ? servers[NAME] : undefined;
-  if (same(found, ENTRY)) return { kind: "same" };
-  const after = edited(before, { jsonc, found: found !== undefined });
+  if (isDeepStrictEqual(found, ENTRY)) return undefined;
+  const after = edited(before, jsonc);
   // A second key of the same name, for one, would be edited here and read there.
   const wanted = { ...value, [LIST]: { ...servers, [NAME]: ENTRY } };
-  if (JSON.stringify(read(after, { path, jsonc })) !== JSON.stringify(wanted)) {
-    throw unusable(path, "it cannot be edited without another change");
+  if (!isDeepStrictEqual(read(after, from), wanted)) {
+    throw refused(path, "it cannot be edited without another change");
   }
-  if (found === undefined) return { kind: "add", text: mark + after };
-  return { kind: "replace", text: mark + after, before: JSON.stringify(found) };
+  return { text: mark + after, before: JSON.stringify(found) };
 }
 
-function edited(
-  text: string,
-  { jsonc, found }: { readonly jsonc: Jsonc; readonly found: boolean },
-): string {
-  const root = jsonc.parseTree(text, [], { allowTrailingComma: true });
-  const node = (path: string[]) => root && jsonc.findNodeAtLocation(root, path);
-  const servers = node([LIST]);
-  const entry = found ? node([LIST, NAME]) : undefined;
-  if (entry !== undefined) {
-    const lines = written(ENTRY, { text, indent: indentAt(text, entry.offset) });
-    return text.slice(0, entry.offset) + lines + text.slice(entry.offset + entry.length);
-  }
-  if (servers !== undefined) return inserted(text, servers, { name: NAME, value: ENTRY, jsonc });
-  if (root === undefined) return text;
-  return inserted(text, root, { name: LIST, value: { [NAME]: ENTRY }, jsonc });
-}
-
-/** Puts a property behind the last one of an object, and behind the comments there. */
-function inserted(
-  text: string,
-  object: Node,
-  { name, value, jsonc }: { readonly name: string; readonly value: unknown; readonly jsonc: Jsonc },
-): string {
-  const { eol, unit } = styleOf(text);
-  const last = object.children?.at(-1);
-  const start = last === undefined ? object.offset + 1 : last.offset + last.length;
-  const close = object.offset + object.length - 1;
-  const gap = text.slice(start, close);
-  const kept = gap.trimEnd();
-  const outer = indentAt(text, object.offset);
-  const oneLine = !text.slice(object.offset, close).includes("\n");
-  const indent = last === undefined || oneLine ? outer + unit : indentAt(text, last.offset);
-  const piece = `${JSON.stringify(name)}: ${written(value, { text, indent })}`;
-  const closed = endsInComma(gap, jsonc);
-  return text.slice(0, start) + (last === undefined || closed ? "" : ",") + kept +
-    eol + indent + piece + (closed ? "," : "") +
-    (oneLine ? eol + outer : gap.slice(kept.length)) + text.slice(close);
-}
-
-function written(
-  value: unknown,
-  { text, indent }: { readonly text: string; readonly indent: string },
-): string {
-  const { eol, unit } = styleOf(text);
-  return JSON.stringify(value, null, unit).split("\n").join(eol + indent);
-}
-
-/** A comma in a comment is none. */
-function endsInComma(gap: string, jsonc: Jsonc): boolean {
-  const scanner = jsonc.createScanner(gap, true);
-  scanner.scan();
-  return gap[scanner.getTokenOffset()] === ",";
-}
-
-function styleOf(text: string): { readonly eol: string; readonly unit: string } {
-  return {
-    eol: text.includes("\r\n") ? "\r\n" : "\n",
-    unit: /^([ \t]+)\S/m.exec(text)?.[1] ?? "  ",
-  };
-}
-
-function indentAt(text: string, offset: number): string {
-  const line = text.slice(text.lastIndexOf("\n", offset - 1) + 1, offset);
-  return /^[ \t]*/.exec(line)?.[0] ?? "";
+function edited(text: string, { modify, applyEdits, format }: Jsonc): string {
+  const edits = modify(text, [LIST, NAME], ENTRY, {});
+  const after = applyEdits(text, edits);
+  const indent = /^( +|\t)"/m.exec(text)?.[1] ?? "  ";
+  const options = { tabSize: indent.length, insertSpaces: indent !== "\t" };
+  // Only what was put in gets lines of its own, and the brackets right round it.
+  const shaped = edits.flatMap(({ offset, content }) => {
+    const closes = after[offset + content.length] === "}" ? 1 : 0;
+    return format(after, { offset: offset - 1, length: content.length + 1 + closes }, options);
+  });
+  return applyEdits(after, shaped);
 }
 
 function read(
@@ -127,25 +70,8 @@ function read(
   const [first] = errors;
   if (first !== undefined) {
     const line = text.slice(0, first.offset).split("\n").length;
-    throw unusable(path, `${jsonc.printParseErrorCode(first.error)} in line ${line}`);
+    throw refused(path, `${jsonc.printParseErrorCode(first.error)} in line ${line}`);
   }
-  if (!isObject(value)) throw unusable(path, "it holds no JSON object");
+  if (!isObject(value)) throw refused(path, "it holds no JSON object");
   return value;
-}
-
-/** Tells whether two JSON values are the same, whatever the order of their keys. */
-function same(one: unknown, other: unknown): boolean {
-  if (Array.isArray(one) && Array.isArray(other)) {
-    return one.length === other.length && one.every((each, at) => same(each, other[at]));
-  }
-  if (!isObject(one) || !isObject(other)) return one === other;
-  const names = Object.keys(one);
-  return names.length === Object.keys(other).length &&
-    names.every((name) => Object.hasOwn(other, name) && same(one[name], other[name]));
-}
-
-function unusable(path: string, why: string): PmlError {
-  return new PmlError("CONFIG_INVALID", `Cannot add PML to ${quoted(path, 400)}: ${why}`, {
-    hint: "Nothing was changed; mend the file, then run `pml init` again",
-  });
 }

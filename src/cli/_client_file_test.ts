@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { parse } from "jsonc-parser";
-import { editClientText, ENTRY, newClientText } from "./_client_file.ts";
+import { editClientText, ENTRY } from "./_client_file.ts";
 
 async function edited(text: string): Promise<string> {
   const edit = await editClientText(text, ".mcp.json");
-  assert.notEqual(edit.kind, "same");
-  return edit.kind === "same" ? "" : edit.text;
+  assert.ok(edit !== undefined);
+  return edit.text;
 }
 
 function bare(text: string): string {
@@ -45,7 +45,7 @@ Deno.test("editClientText() adds PML and leaves every other character alone", as
     const before = parse(text.replace("\uFEFF", ""), [], options);
     assert.deepEqual(value, { mcpServers: {}, ...before }, text);
     assert.ok(isLeft(bare(text), { in: bare(after) }), after);
-    assert.equal((await editClientText(after, ".mcp.json")).kind, "same", after);
+    assert.equal(await editClientText(after, ".mcp.json"), undefined, after);
   }
 });
 
@@ -59,7 +59,7 @@ Deno.test("editClientText() writes as the file is written: indentation and line 
 Deno.test("editClientText() tells another server of the name pml, and can replace it", async () => {
   const text = '{"mcpServers": {"pml": {"command": "./evil"}, "b": {}}}';
   const edit = await editClientText(text, ".mcp.json");
-  assert.ok(edit.kind === "replace");
+  assert.ok(edit !== undefined);
   assert.equal(edit.before, '{"command":"./evil"}');
   assert.deepEqual(JSON.parse(edit.text), { mcpServers: { pml: ENTRY, b: {} } });
 });
@@ -67,8 +67,7 @@ Deno.test("editClientText() tells another server of the name pml, and can replac
 Deno.test("editClientText() takes its own entry in any order for its own", async () => {
   const { env, args, command, type } = ENTRY;
   const text = JSON.stringify({ mcpServers: { pml: { env, args, command, type } } });
-  assert.equal((await editClientText(text, ".mcp.json")).kind, "same");
-  assert.equal((await editClientText(newClientText(), ".mcp.json")).kind, "same");
+  assert.equal(await editClientText(text, ".mcp.json"), undefined);
 });
 
 Deno.test("editClientText() refuses what it cannot edit without another change", async () => {
@@ -88,6 +87,8 @@ Deno.test("editClientText() refuses what it cannot edit without another change",
   }
 });
 
-Deno.test("newClientText() names the key and never holds one", () => {
-  assert.equal(JSON.parse(newClientText()).mcpServers.pml.env.PML_API_KEY, "${PML_API_KEY:-}");
+Deno.test("editClientText() names the key and never holds one", async () => {
+  const after = await edited("{}\n");
+  assert.equal(JSON.parse(after).mcpServers.pml.env.PML_API_KEY, "${PML_API_KEY:-}");
+  assert.equal(after, `${JSON.stringify({ mcpServers: { pml: ENTRY } }, null, 2)}\n`);
 });

@@ -6,143 +6,77 @@
 
 import { join } from "node:path";
 import type { App } from "../app.ts";
+import { exists } from "../config/workspace.ts";
+import { type Check, check } from "../core/check.ts";
+import { PmlError } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
-import { visit } from "./_house.ts";
-import { print, printJson } from "./out.ts";
-
-/** One finding; `hint` says what to do, or what could be done. */
-interface Finding {
-  readonly name: string;
-  readonly ok: boolean;
-  readonly said: string;
-  readonly hint?: string;
-}
-
-/** Older ones have holes in their permissions. */
-const DENO_FLOOR = [2, 9, 6] as const;
+import { refused } from "./_files.ts";
+import type { Shown, Visit } from "./_house.ts";
+import { KEY_FILE } from "./_init.ts";
 
 /** Looks at everything; 1 where something is broken. */
-export async function doctor({ json = false }: { readonly json?: boolean }): Promise<number> {
-  return await visit(async ({ app }) => {
-    const findings = [
-      denoFinding(Deno.version.deno),
-      workspaceFinding(app),
-      await homeFinding(app.config().home),
-      ...configFindings(app),
-      await trustFinding(app),
-      ...await serverFindings(app),
-      ...await app.checks(),
-      await keyFinding(app),
-    ];
-    const ok = findings.every((finding) => finding.ok);
-    if (json) printJson({ version: VERSION, ok, findings });
-    else print([`PML ${VERSION}`, ...findings.map(findingText)].join("\n"));
-    return ok ? 0 : 1;
-  }, { broken: true });
-}
-
-/** Says whether a version of Deno is new enough. */
-export function denoFinding(version: string): Finding {
-  const found = version.split(/[.+-]/).slice(0, 3).map(Number);
-  const floor = DENO_FLOOR.join(".");
-  const differs = DENO_FLOOR.findIndex((part, at) => found[at] !== part);
-  const ok = differs < 0 || (found[differs] ?? 0) > (DENO_FLOOR[differs] ?? 0);
-  if (ok) return { name: "deno", ok, said: version };
+export async function doctor({ app }: Visit): Promise<Shown> {
+  const { home, workspace, problem, warnings } = app.config();
+  const { found, file } = app.loaded().workspace;
+  const key = join(home, KEY_FILE);
+  const read = () => problem === undefined ? Promise.resolve() : Promise.reject(problem);
+  const findings = [
+    { name: "workspace", ok: true, said: `${workspace}, because of ${found}` },
+    await check("home", home, () => mustBePrivate(home, "700")),
+    await check("configuration", file ?? "no workspace file, so the default rules hold", read),
+    ...warnings.map((said) => ({ name: "warning", ok: true, said })),
+    await trust(app),
+    ...await servers(app),
+    ...await app.checks(),
+    await check("key", keySaid(app, key), () => mustBePrivate(key, "600")),
+  ];
+  const ok = findings.every((finding) => finding.ok);
+  const deno = Deno.version.deno;
   return {
-    name: "deno",
-    ok,
-    said: `${version} is too old`,
-    hint: `Install Deno ${floor} or newer`,
+    value: { version: VERSION, deno, ok, findings },
+    text: [`PML ${VERSION} on Deno ${deno}`, ...findings.map(textOf)].join("\n"),
+    code: ok ? 0 : 1,
   };
 }
 
-function workspaceFinding(app: App): Finding {
-  const { workspace, lost } = app.loaded();
-  const { root, found } = workspace;
-  const name = "workspace";
-  if (lost) return { name, ok: false, said: "there is none", hint: "Start PML in a project" };
-  const said = `${app.config().workspace}, because of ${found}`;
-  if (found !== "cwd") return { name, ok: true, said };
-  const hint = `Run \`pml init\` there, or set PML_WORKSPACE, if ${root} is not meant`;
-  return { name, ok: true, said: `${root}, the current folder`, hint };
+async function mustBePrivate(path: string, mode: "600" | "700"): Promise<void> {
+  const found = await Deno.stat(path).catch((error) => {
+    if (!(error instanceof Deno.errors.NotFound)) throw refused(path, error);
+  });
+  if (Deno.build.os === "windows" || ((found?.mode ?? 0) & 0o077) === 0) return;
+  throw new PmlError("CONFIG_INVALID", `${path} is open to other people on this machine`, {
+    hint: `Run \`chmod ${mode} ${JSON.stringify(path)}\``,
+  });
 }
 
-async function homeFinding(home: string): Promise<Finding> {
-  const name = "home";
-  try {
-    const { isDirectory, mode } = await Deno.stat(home);
-    if (!isDirectory) {
-      return { name, ok: false, said: `${home} is not a folder`, hint: "Remove it" };
-    }
-    const open = ((mode ?? 0) & 0o077) !== 0 && Deno.build.os !== "windows";
-    if (!open) return { name, ok: true, said: home };
-    const said = `${home} is open to other people on this machine`;
-    return { name, ok: false, said, hint: `Run \`chmod 700 ${JSON.stringify(home)}\`` };
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) {
-      return { name, ok: true, said: `${home} is made when it is needed` };
-    }
-    const said = `${home} cannot be read: ${error instanceof Error ? error.message : error}`;
-    return { name, ok: false, said, hint: "Make it yours, or set PML_HOME" };
-  }
+/** What waits for a word of the person is well; what cannot be trusted at all is not. */
+async function trust(app: App): Promise<Check> {
+  let waits = false;
+  const found = await check("trust", "nothing waits to be trusted", async () => {
+    waits = await app.untrusted() !== undefined;
+  });
+  return waits ? { ...found, said: "not trusted yet", hint: "Look at it with `pml trust`" } : found;
 }
 
-function configFindings(app: App): readonly Finding[] {
-  const { problem, warnings } = app.config();
-  const { file } = app.loaded().workspace;
-  const warned = warnings.map((said) => ({ name: "configuration", ok: true, said }));
-  if (problem === undefined) {
-    const said = file === undefined
-      ? "no workspace file: the default rules hold"
-      : `${file} is good`;
-    return [{ name: "configuration", ok: true, said }, ...warned];
-  }
-  const { message, hint } = problem;
-  return [
-    { name: "configuration", ok: false, said: message, ...(hint === undefined ? {} : { hint }) },
-    ...warned,
-  ];
-}
-
-async function trustFinding(app: App): Promise<Finding> {
-  const name = "trust";
-  const open = await app.untrusted();
-  if (open === undefined) return { name, ok: true, said: "nothing waits to be trusted" };
-  const said = `not trusted yet: ${open.facts.length} facts to look at`;
-  return { name, ok: true, said, hint: "Look at them with `pml trust`" };
-}
-
-async function serverFindings(app: App): Promise<readonly Finding[]> {
+async function servers(app: App): Promise<readonly Check[]> {
   if (app.config().problem !== undefined) return [];
   await app.servers.prepare();
   return app.servers.states().map(({ name, state, why, tools, origin }) => ({
     name: `server ${name}`,
     ok: state !== "failed",
-    said: `${state}${why === undefined ? `, ${tools} tools, ${origin}` : `: ${visible(why, 400)}`}`,
-    ...(state === "failed" ? { hint: "Mend its entry in the workspace file" } : {}),
+    said: `${origin}, ${state}: ${why === undefined ? `${tools} tools` : visible(why, 400)}`,
   }));
 }
 
 /** Says whether there is a key, and never which. */
-async function keyFinding(app: App): Promise<Finding> {
-  const name = "key";
-  if (app.loaded().environment.apiKey !== undefined) {
-    return { name, ok: true, said: "PML_API_KEY is set" };
-  }
-  const path = join(app.config().home, "api_key");
-  const found = await Deno.lstat(path).catch(() => undefined);
-  if (found === undefined) {
-    const said = "PML_API_KEY is not set: local tools only";
-    return { name, ok: true, said, hint: "Set PML_API_KEY, or run `pml init`, for cloud tools" };
-  }
-  const open = ((found.mode ?? 0) & 0o077) !== 0 && Deno.build.os !== "windows";
-  if (!open) return { name, ok: true, said: `the key file ${path} is there` };
-  const hint = `Run \`chmod 600 ${JSON.stringify(path)}\``;
-  return { name, ok: false, said: `the key file ${path} is open to other people`, hint };
+function keySaid(app: App, path: string): string {
+  if (app.loaded().environment.apiKey !== undefined) return "PML_API_KEY is set";
+  return exists(path)
+    ? `it is kept in ${path}`
+    : "there is none, so local tools only; `pml init` takes one";
 }
 
-function findingText({ name, ok, said, hint }: Finding): string {
-  const head = `${ok ? "ok  " : "FAIL"} ${name}: ${said}`;
-  return hint === undefined ? head : `${head}\n     ${hint}`;
+function textOf({ name, ok, said, hint }: Check): string {
+  return `${ok ? "ok  " : "FAIL"} ${name}: ${said}${hint === undefined ? "" : `\n     ${hint}`}`;
 }

@@ -1,13 +1,34 @@
 import assert from "node:assert/strict";
-import { denoFinding } from "./_doctor.ts";
+import { openApp } from "../app.ts";
+import { environmentOf } from "../config/env.ts";
+import type { Check } from "../core/check.ts";
+import { PmlError } from "../core/errors.ts";
+import { doctor } from "./_doctor.ts";
 
-Deno.test("denoFinding() takes 2.9.6 and newer", () => {
-  for (const version of ["2.9.6", "2.9.7", "2.10.0", "3.0.0", "2.9.6+abc"]) {
-    assert.equal(denoFinding(version).ok, true, version);
-  }
-  for (const version of ["2.9.5", "2.8.99", "1.46.3", "0.0.0", "none"]) {
-    const { ok, hint } = denoFinding(version);
-    assert.equal(ok, false, version);
-    assert.match(hint ?? "", /2\.9\.6/);
+Deno.test("doctor() tells a workspace file that cannot be trusted as one finding of many", async () => {
+  const HOME = await Deno.realPath(await Deno.makeTempDir());
+  try {
+    const cwd = `${HOME}/ws`;
+    await Deno.mkdir(cwd);
+    await Deno.writeTextFile(`${cwd}/real.json`, '{"version": 1}');
+    await Deno.symlink("real.json", `${cwd}/.pml.json`);
+    await using app = await openApp({ cwd, environment: environmentOf({ HOME }) });
+    const link = new PmlError("WORKSPACE_UNTRUSTED", "Cannot trust it: it is a link", {
+      hint: "Put the file itself there",
+    });
+    const { signal } = new AbortController();
+    const looks = async () => {
+      const { value, text = "" } = await doctor({ app, signal });
+      const { findings } = value as { readonly findings: readonly Check[] };
+      assert.ok(findings.length > 5, text);
+      return { text, trust: findings.find(({ name }) => name === "trust") };
+    };
+    assert.match((await looks()).text, /^(ok {2}|FAIL) trust: .+\n {5}.+/m);
+    app.untrusted = () => Promise.reject(link);
+    const { text, trust } = await looks();
+    assert.deepEqual(trust, { name: "trust", ok: false, said: link.message, hint: link.hint });
+    assert.match(text, /^FAIL trust: Cannot trust it: it is a link\n {5}Put/m);
+  } finally {
+    await Deno.remove(HOME, { recursive: true });
   }
 });

@@ -7,27 +7,23 @@
 import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
 import { printJson, tell } from "./out.ts";
 
-const USAGE_CODES: readonly ErrorCode[] = ["USAGE", "CONFIG_INVALID"];
-
 /** What the hints that models get are called for a person. */
 const HINTS: Partial<Record<ErrorCode, string>> = {
   UNKNOWN_TOOL: "Find its name with `pml search` or `pml tools`",
   BAD_ARGUMENTS: "Look at its arguments with `pml tools SERVER:TOOL`",
 };
 
-/** Tells a failure and gives the exit code that it stands for. */
-export function report(error: unknown, options: { readonly json: boolean }): number {
+/** Tells a failure of what these arguments started, and gives the exit code that it stands for. */
+export function report(error: unknown, args: readonly string[]): number {
   const { code, message, hint: said, detail } = asPmlError(error);
   const hint = HINTS[code] ?? said;
   tell(`error: ${code}: ${message}${hint === undefined ? "" : `\n  ${hint}`}`);
-  if (options.json) {
-    try {
-      printJson({ error: { code, message, hint, detail } });
-    } catch {
-      // Standard output fails, which stderr has told or the exit code tells.
-    }
+  try {
+    if (args.includes("--json")) printJson({ error: { code, message, hint, detail } });
+  } catch {
+    // Standard output fails, which stderr has told or the exit code tells.
   }
-  return USAGE_CODES.includes(code) ? 2 : 1;
+  return code === "USAGE" || code === "CONFIG_INVALID" ? 2 : 1;
 }
 
 /** Makes the error of somebody who typed what cannot be. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { backUp, createFile, readInside, replaceFile } from "./_files.ts";
+import { backUp, type Found, place, readInside } from "./_files.ts";
 
 async function withFolder(work: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.realPath(await Deno.makeTempDir());
@@ -20,42 +20,46 @@ async function found(folder: string, name: string) {
   return file;
 }
 
-Deno.test("createFile() makes a file of its mode, and never takes the place of another", async () => {
+async function replace({ path, mode, text: over }: Found, text: string): Promise<void> {
+  await place(path, { text, mode, over });
+}
+
+Deno.test("place() makes a file of its mode, and never takes the place of another", async () => {
   await withFolder(async (folder) => {
     const path = `${folder}/a`;
-    await createFile(path, { text: "one", mode: 0o600 });
+    await place(path, { text: "one", mode: 0o600 });
     assert.equal(((await Deno.stat(path)).mode ?? 0) & 0o777, 0o600);
-    await assert.rejects(createFile(path, { text: "two", mode: 0o600 }), {
+    await assert.rejects(place(path, { text: "two", mode: 0o600 }), {
       code: "CONFIG_INVALID",
     });
     await Deno.symlink(`${folder}/none`, `${folder}/link`);
-    const through = createFile(`${folder}/link`, { text: "two", mode: 0o600 });
+    const through = place(`${folder}/link`, { text: "two", mode: 0o600 });
     await assert.rejects(through, { code: "CONFIG_INVALID" });
     assert.equal(await Deno.readTextFile(path), "one");
     assert.deepEqual(await namesIn(folder), ["a", "link"]);
   });
 });
 
-Deno.test("replaceFile() keeps the mode, and leaves a file that changed meanwhile", async () => {
+Deno.test("place() over a file keeps its mode, and leaves a file that changed meanwhile", async () => {
   await withFolder(async (folder) => {
     const path = `${folder}/a`;
     await Deno.writeTextFile(path, "one", { mode: 0o640 });
     await Deno.chmod(path, 0o640);
     const before = await found(folder, "a");
-    await replaceFile(before, "two");
+    await replace(before, "two");
     assert.equal(await Deno.readTextFile(path), "two");
     assert.equal(((await Deno.stat(path)).mode ?? 0) & 0o777, 0o640);
-    await assert.rejects(replaceFile(before, "three"), /changed meanwhile/);
+    await assert.rejects(replace(before, "three"), /changed meanwhile/);
     assert.equal(await Deno.readTextFile(path), "two");
     assert.deepEqual(await namesIn(folder), ["a"]);
   });
 });
 
-Deno.test("replaceFile() writes through a link inside the folder, and keeps the link", async () => {
+Deno.test("place() over a file writes through a link inside the folder, and keeps the link", async () => {
   await withFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/a`, "one");
     await Deno.symlink("a", `${folder}/link`);
-    await replaceFile(await found(folder, "link"), "two");
+    await replace(await found(folder, "link"), "two");
     assert.equal(await Deno.readLink(`${folder}/link`), "a");
     assert.equal(await Deno.readTextFile(`${folder}/a`), "two");
   });

@@ -1,14 +1,24 @@
 /**
- * Opens the house for one command, and closes it whatever comes of it.
+ * Opens the house for one command, shows what comes of it, and closes the house whatever that is.
  *
  * @module
  */
 
-import { type App, openApp } from "../app.ts";
+import type { App } from "../app.ts";
 import { quoted } from "../core/json.ts";
 import { usage } from "./_failure.ts";
 import { Signals } from "./_signals.ts";
-import { tell } from "./out.ts";
+import { print, printJson, tell } from "./out.ts";
+
+/** What was typed: the words behind the command's name, and its options. */
+export interface Typed {
+  readonly words: readonly string[];
+  readonly json?: boolean;
+  readonly yes?: boolean;
+  readonly args?: string;
+  readonly server?: string;
+  readonly limit?: string;
+}
 
 /** What a command has while the house is open. */
 export interface Visit {
@@ -17,39 +27,43 @@ export interface Visit {
   readonly signal: AbortSignal;
 }
 
+/** What a command has to say. */
+export interface Shown {
+  /** What `--json` prints, and what stdout gets where there is no text. */
+  readonly value: unknown;
+  /** What stdout gets without `--json`. */
+  readonly text?: string;
+  /** What stderr gets without `--json`. */
+  readonly note?: string;
+  /** The exit code; 0 unless said. */
+  readonly code?: number;
+}
+
 /** How the house is opened. */
-export interface VisitOptions {
+interface VisitOptions {
   /** Whether the command makes sense where the configuration cannot be used. */
   readonly broken?: boolean;
-  /** Whether the command is about trust itself, and says so in its own words. */
-  readonly trusting?: boolean;
 }
 
-/** Runs `work` in the open house and gives its exit code, or that of the signal that ended it. */
-export async function visit(
-  work: (visit: Visit) => Promise<number>,
-  options: VisitOptions = {},
-): Promise<number> {
-  using signals = new Signals();
-  await using app = await openApp({ cwd: Deno.cwd() });
-  if (options.broken !== true) checkGround(app, options);
-  try {
-    const code = await work({ app, signal: signals.signal });
-    return signals.exitCode ?? code;
-  } catch (error) {
-    if (signals.exitCode === undefined) throw error;
-    return signals.exitCode;
-  }
-}
-
-/** Throws what is wrong with the configuration, and tells what may surprise. */
-function checkGround(app: App, { trusting = false }: VisitOptions): void {
-  const { problem, warnings, ignored } = app.config();
-  if (problem !== undefined) throw problem;
-  for (const warning of warnings) tell(`warning: ${warning}`);
-  if (trusting || ignored.length === 0) return;
-  const said = "warning: the workspace file is not trusted, so this counts for nothing yet";
-  tell(`${said}: ${ignored.join("; ")}\n  Look at it with \`pml trust\``);
+/** Makes of a command what runs it in the open house; a signal that ended it gives the exit code. */
+export function visit(
+  command: (visit: Visit, typed: Typed) => Promise<Shown>,
+  { broken = false }: VisitOptions = {},
+): (typed: Typed) => Promise<number> {
+  return async (typed) => {
+    using signals = new Signals();
+    const { openApp } = await import("../app.ts");
+    await using app = await openApp({ cwd: Deno.cwd() });
+    try {
+      if (!broken) checkGround(app);
+      const shown = await command({ app, signal: signals.signal }, typed);
+      show(shown, typed);
+      return signals.exitCode ?? shown.code ?? 0;
+    } catch (error) {
+      if (signals.exitCode === undefined) throw error;
+      return signals.exitCode;
+    }
+  };
 }
 
 /** Asks servers for their tools: all, or the one that is named. */
@@ -62,4 +76,21 @@ export async function prepare(app: App, server: string | undefined): Promise<voi
     );
   }
   await app.servers.prepare(server);
+}
+
+function show({ value, text, note = "" }: Shown, { json }: Typed): void {
+  if (json || text === undefined) return printJson(value);
+  if (text !== "") print(text);
+  if (note !== "") tell(note);
+}
+
+/** Throws what is wrong with the configuration, and tells what may surprise. */
+function checkGround(app: App): void {
+  const { problem, warnings, ignored } = app.config();
+  if (problem !== undefined) throw problem;
+  for (const warning of warnings) tell(`warning: ${warning}`);
+  if (ignored.length === 0) return;
+  const said =
+    "warning: the workspace file is not trusted (`pml trust`), so this does not count yet";
+  tell(`${said}: ${ignored.join("; ")}`);
 }

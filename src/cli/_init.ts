@@ -8,119 +8,100 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { App } from "../app.ts";
 import { defaultRules } from "../config/rules.ts";
-import { FILE_NAME } from "../config/workspace.ts";
+import { exists, FILE_NAME } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
-import { type ClientEdit, editClientText, newClientText } from "./_client_file.ts";
+import { type ClientEdit, editClientText } from "./_client_file.ts";
 import { usage } from "./_failure.ts";
-import { backUp, createFile, type Found, isThere, readInside, replaceFile } from "./_files.ts";
-import { type Visit, visit } from "./_house.ts";
-import { askSecret, askYes, isTerminal } from "./_terminal.ts";
-import { print, printJson, tell } from "./out.ts";
+import { backUp, type Found, place, readInside } from "./_files.ts";
+import type { Shown, Typed, Visit } from "./_house.ts";
+import { askReply, askSecret, isTerminal } from "./_terminal.ts";
 
-/** The options of `pml init`. */
-export interface InitOptions {
-  readonly yes?: boolean;
-  readonly json?: boolean;
-}
+/** The name of the person's key in the PML home. */
+export const KEY_FILE = "api_key";
 
-/** What was done with a file, or why nothing was. */
+const CLIENT_FILE = ".mcp.json";
+
+/** What became of a file, and why. */
 interface Step {
   readonly path: string;
-  readonly done: "created" | "changed" | "unchanged" | "skipped";
+  readonly changed: boolean;
   readonly said: string;
 }
 
-/** What the client's file is, and what it needs. */
-type ClientPlan =
-  | { readonly kind: "create"; readonly path: string }
-  | {
-    readonly kind: "edit";
-    readonly path: string;
-    readonly found: Found;
-    readonly edit: ClientEdit;
-  };
-
-const CLIENT_FILE = ".mcp.json";
-const KEY_FILE = "api_key";
-
-/** Sets up the workspace; a second run changes nothing. */
-export async function init({ yes = false, json = false }: InitOptions): Promise<number> {
-  if (!yes && !isTerminal()) {
-    throw usage("Cannot set up: there is no terminal to ask on", "Take the defaults with --yes");
-  }
-  return await visit(async (at) => {
-    const { root } = at.app.loaded().workspace;
-    // Everything is read and checked before anything is written.
-    const plan = await planClient(root);
-    const asking = { ...at, ask: !yes };
-    const steps = [
-      await keepKey(asking),
-      await writeClient(plan, asking),
-      await writeWorkspace(at.app),
-    ];
-    if (json) printJson({ workspace: root, steps });
-    else {
-      for (const { path, said } of steps) print(`${path}: ${said}`);
-      const idle = steps.every(({ done }) => done === "unchanged" || done === "skipped");
-      tell(idle ? "Nothing was changed" : `\nNow start your client in ${root}`);
-    }
-    return 0;
-  }, { trusting: true });
+/** The client's file as it is, if it is, and what it needs. */
+interface Client {
+  readonly path: string;
+  readonly found: Found | undefined;
+  readonly edit: ClientEdit | undefined;
 }
 
 interface Asking extends Visit {
   readonly ask: boolean;
 }
 
-async function planClient(root: string): Promise<ClientPlan> {
+/** Sets up the workspace; a second run changes nothing. */
+export async function init(at: Visit, { yes = false }: Typed): Promise<Shown> {
+  if (!yes && !isTerminal()) {
+    throw usage("Cannot set up: there is no terminal to ask on", "Take the defaults with --yes");
+  }
+  const { root } = at.app.loaded().workspace;
+  const asking = { ...at, ask: !yes };
+  // Everything is read and checked before anything is written.
+  const client = await readClient(root);
+  const steps = [
+    await keepKey(asking),
+    await writeClient(client, asking),
+    await writeWorkspace(at.app),
+  ];
+  return {
+    value: { workspace: root, steps },
+    text: steps.map(({ path, said }) => `${path}: ${said}`).join("\n"),
+    note: steps.some(({ changed }) => changed)
+      ? `\nNow start your client in ${root}`
+      : "Nothing was changed",
+  };
+}
+
+async function readClient(root: string): Promise<Client> {
   const path = join(root, CLIENT_FILE);
   const found = await readInside(root, CLIENT_FILE);
-  if (found === undefined) return { kind: "create", path };
-  return { kind: "edit", path, found, edit: await editClientText(decoded(found), path) };
+  return { path, found, edit: await editClientText(found?.text ?? "{}\n", path) };
 }
 
-async function writeClient(plan: ClientPlan, asking: Asking): Promise<Step> {
-  const { path } = plan;
-  if (plan.kind === "create") {
-    await createFile(path, { text: newClientText(), mode: 0o644 });
-    return { path, done: "created", said: "created, with PML as a server" };
+async function writeClient({ path, found, edit }: Client, { ask, signal }: Asking): Promise<Step> {
+  if (edit === undefined) return { path, changed: false, said: "has PML already" };
+  const { text, before } = edit;
+  if (found === undefined) {
+    await place(path, { text, mode: 0o644 });
+    return { path, changed: true, said: "created, with PML as a server" };
   }
-  const { edit, found } = plan;
-  if (edit.kind === "same") return { path, done: "unchanged", said: "has PML already" };
-  if (!await mayEdit(edit, { ...asking, path })) {
-    return { path, done: "skipped", said: "left as it is" };
+  // It is somebody's own, whatever it starts, and this is no place to judge it.
+  if (before !== undefined) {
+    const said = `left as it is, for it has another server "pml": ${visible(before, 2_000)}`;
+    return { path, changed: false, said };
+  }
+  if (ask && await askReply(`Add PML to ${path}?`, { signal }) !== "Yes") {
+    return { path, changed: false, said: "left as it is" };
   }
   const backup = await backUp(found);
-  await replaceFile(found, edit.text);
-  return { path, done: "changed", said: `PML was added; the file before is ${backup}` };
-}
-
-/** Another entry of the name "pml" is somebody's own: it only goes where a person says so. */
-async function mayEdit(
-  edit: Exclude<ClientEdit, { readonly kind: "same" }>,
-  { ask, path, signal }: Asking & { readonly path: string },
-): Promise<boolean> {
-  if (edit.kind === "add") return !ask || await askYes(`Add PML to ${path}?`, signal);
-  tell(`warning: ${path} has another server "pml": ${visible(edit.before, 2_000)}`);
-  return ask && await askYes("Put PML in its place?", signal);
+  await place(found.path, { text, mode: found.mode, over: found.text });
+  return { path, changed: true, said: `PML was added; the file before is ${backup}` };
 }
 
 async function writeWorkspace(app: App): Promise<Step> {
   const { root, file } = app.loaded().workspace;
   const path = join(root, FILE_NAME);
   if (file !== undefined) {
-    const said = app.config().trusted
-      ? "is there already"
-      : "is there, and not trusted: run `pml trust`";
-    return { path, done: "unchanged", said };
+    const but = app.config().trusted ? "" : ", and not trusted: run `pml trust`";
+    return { path, changed: false, said: `is there already${but}` };
   }
   const text = workspaceText();
   const hash = createHash("sha256").update(text).digest("hex");
   // Trusted first: these bytes are PML's own, and a crash in between leaves only the record.
   await app.policy.store.trust({ path, hash, servers: {} });
-  await createFile(path, { text, mode: 0o644 });
-  return { path, done: "created", said: "created with the default rules, and trusted" };
+  await place(path, { text, mode: 0o644 });
+  return { path, changed: true, said: "created with the default rules, and trusted" };
 }
 
 function workspaceText(): string {
@@ -132,36 +113,24 @@ function workspaceText(): string {
 
 /** The key lies in the PML home, never in the workspace. */
 async function keepKey({ app, ask, signal }: Asking): Promise<Step> {
-  const { apiKey } = app.loaded().environment;
   const { home } = app.config();
   const path = join(home, KEY_FILE);
-  if (apiKey !== undefined) {
-    return { path, done: "unchanged", said: "not needed: PML_API_KEY is set in the environment" };
+  if (app.loaded().environment.apiKey !== undefined) {
+    return { path, changed: false, said: "not needed: PML_API_KEY is set" };
   }
-  if (await isThere(path)) return { path, done: "unchanged", said: "holds a key already" };
+  if (exists(path)) return { path, changed: false, said: "holds a key already" };
   const asked = "PML_API_KEY for cloud tools (Enter to skip: local tools only)";
   const key = ask ? await askSecret(asked, signal) : "";
-  if (key === undefined) throw brokenOff();
-  if (key === "") return { path, done: "skipped", said: "no key: local tools only" };
-  if (!/^[\x21-\x7e]{1,4096}$/.test(key)) {
+  if (key === undefined) {
+    throw new PmlError("CANCELLED", "Cannot set up: you broke off", {
+      hint: "Nothing was written",
+    });
+  }
+  if (key === "") return { path, changed: false, said: "no key: local tools only" };
+  if (!/^[\x21-\x7e]+$/.test(key)) {
     throw usage("Cannot keep the key: it holds blanks or other characters", "Paste only the key");
   }
   await Deno.mkdir(home, { recursive: true, mode: 0o700 });
-  await createFile(path, { text: `${key}\n`, mode: 0o600 });
-  return { path, done: "created", said: "keeps your key, readable for you alone" };
-}
-
-function brokenOff(): PmlError {
-  return new PmlError("CANCELLED", "Cannot set up: you broke off", { hint: "Nothing was written" });
-}
-
-function decoded({ path, bytes }: Found): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch (cause) {
-    throw new PmlError("CONFIG_INVALID", `Cannot add PML to "${path}": it is not UTF-8`, {
-      hint: "Nothing was changed; mend the file, then run `pml init` again",
-      cause,
-    });
-  }
+  await place(path, { text: `${key}\n`, mode: 0o600 });
+  return { path, changed: true, said: "keeps your key, readable for you alone" };
 }

@@ -7,115 +7,83 @@
 import type { App } from "../app.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { type Visit, visit } from "./_house.ts";
+import type { Shown, Typed, Visit } from "./_house.ts";
 import { askWord, needPerson } from "./_terminal.ts";
-import { print, printJson, tell } from "./out.ts";
+import { tell } from "./out.ts";
 
-type Pending = Awaited<
-  ReturnType<Awaited<ReturnType<App["approvals"]>>["pendingApprovals"]>
->[number];
+type Approvals = Awaited<ReturnType<App["approvals"]>>;
+type Pending = Awaited<ReturnType<Approvals["pendingApprovals"]>>[number];
 type Untrusted = NonNullable<Awaited<ReturnType<App["untrusted"]>>>;
 
-const SAID = {
-  approved: "Approved: exactly this call now passes once",
-  refused: "Refused: it was taken away",
-  left: "Neither: it waits until it expires",
-};
-
 /** Shows what the workspace file and its modules bring, and asks whether that is trusted. */
-export async function trust({ json = false }: { readonly json?: boolean }): Promise<number> {
-  return await visit(async ({ app, signal }) => {
-    const open = await app.untrusted();
-    const file = app.loaded().workspace.file ?? null;
-    if (json) {
-      printJson({ file, trusted: open === undefined && file !== null, facts: open?.facts ?? [] });
-      return 0;
-    }
-    if (open === undefined) {
-      print(file === null ? "There is no workspace file to trust" : `Trusted already: ${file}`);
-      return 0;
-    }
-    needPerson(
-      "Cannot trust the workspace file",
-      "Run `pml trust` yourself on a terminal; `pml trust --json` only shows what it brings",
-    );
-    const yes = await askUntrusted(open, signal);
-    tell(yes ? "Trusted" : "Not trusted: nothing was changed");
-    return yes ? 0 : 1;
-  }, { trusting: true });
+export async function trust({ app, signal }: Visit, { json }: Typed): Promise<Shown> {
+  const open = await app.untrusted();
+  const file = app.loaded().workspace.file ?? null;
+  const trusted = open === undefined && file !== null;
+  const value = { file, trusted, facts: open?.facts ?? [] };
+  if (json) return { value };
+  if (open === undefined) {
+    return { value, text: trusted ? `Trusted already: ${file}` : "There is no workspace file" };
+  }
+  needPerson("Cannot trust the workspace file", "pml trust");
+  if (await askUntrusted(open, signal)) return { value, text: "Trusted" };
+  return { value, text: "Not trusted: nothing was changed", code: 1 };
 }
 
 /** Shows what nobody has approved yet of a server, and keeps a yes. */
 export async function askUntrusted(open: Untrusted, signal: AbortSignal): Promise<boolean> {
   for (const fact of open.facts) tell(fact);
-  const word = await askWord('Type "trust" to trust exactly this', signal);
-  if (word !== "trust") return false;
+  if (await askWord('Type "trust" to trust exactly this', signal) !== "trust") return false;
   await open.accept();
   return true;
 }
 
 /** Shows the calls that wait for a person, and asks about each of them. */
-export async function approve(
-  id: string | undefined,
-  { json = false }: { readonly json?: boolean },
-): Promise<number> {
-  return await visit(async ({ app, signal }) => {
-    const waiting = chosen(await (await app.approvals()).pendingApprovals(), id);
-    if (json) {
-      printJson(waiting.map(({ id, text, asked, expires }) => ({
-        id,
-        text,
-        asked: new Date(asked).toISOString(),
-        expires: new Date(expires).toISOString(),
-      })));
-      return 0;
-    }
-    if (waiting.length === 0) print("Nothing waits for your approval");
-    else if (!await askAll(waiting, { app, signal })) return 1;
-    return 0;
-  });
+export async function approve(at: Visit, { words: [id = ""], json }: Typed): Promise<Shown> {
+  const waiting = (await (await at.app.approvals()).pendingApprovals())
+    .filter((each) => each.id.startsWith(id));
+  if (id !== "" && waiting.length !== 1) {
+    const said = `${waiting.length} calls wait under it`;
+    throw new PmlError("APPROVAL_STALE", `Cannot approve ${quoted(id)}: ${said}`, {
+      hint: "`pml approve --json` lists what waits; what expired has to be called again",
+    });
+  }
+  const value = waiting.map(({ id, text, asked, expires }) => ({
+    id,
+    text,
+    asked: new Date(asked),
+    expires: new Date(expires),
+  }));
+  if (json) return { value };
+  if (waiting.length === 0) return { value, text: "Nothing waits for your approval" };
+  needPerson("Cannot approve a call", "pml approve");
+  let code = 0;
+  for (const each of waiting) {
+    if (await decide(each, at) === "left") code = 1;
+  }
+  return { value, text: "", code };
 }
 
 /** Asks about one call that waits: the word approves, `no` takes it away, all else leaves it. */
 export async function decide(
-  waiting: Pending,
+  { id, text }: Pending,
   { app, signal }: Visit,
 ): Promise<"approved" | "refused" | "left"> {
-  tell(`${waiting.text}\nAsked under ${waiting.id}\n`);
+  if (signal.aborted) return "left";
+  tell(`${text}\nAsked under ${id}\n`);
   const word = await askWord('Type "approve" to let it run once, or "no" to refuse it', signal);
+  const approvals = await app.approvals();
   switch (word) {
     case "approve":
-      await (await app.approvals()).grant(waiting.id);
+      await approvals.grant(id);
+      tell("Approved: exactly this call now passes once");
       return "approved";
     case "no":
-      await (await app.approvals()).refuse(waiting.id);
+      await approvals.refuse(id);
+      tell("Refused: it was taken away");
       return "refused";
     default:
+      tell("Neither: it waits until it expires");
       return "left";
   }
-}
-
-async function askAll(waiting: readonly Pending[], at: Visit): Promise<boolean> {
-  needPerson(
-    "Cannot approve a call",
-    "Run `pml approve` yourself on a terminal; `pml approve --json` only lists what waits",
-  );
-  const decided = [];
-  for (const each of waiting) {
-    const decision = await decide(each, at);
-    tell(SAID[decision]);
-    decided.push(decision);
-    if (at.signal.aborted) break;
-  }
-  return !decided.includes("left");
-}
-
-function chosen(waiting: readonly Pending[], id: string | undefined): readonly Pending[] {
-  if (id === undefined) return waiting;
-  const found = waiting.filter((each) => each.id.startsWith(id));
-  if (found.length === 1) return found;
-  const said = found.length === 0 ? "nothing waits under it" : "several begin like this";
-  throw new PmlError("APPROVAL_STALE", `Cannot approve ${quoted(id)}: ${said}`, {
-    hint: "`pml approve --json` lists what waits; what expired has to be called again",
-  });
 }

@@ -13,11 +13,11 @@ Deno.test("textOf() gives texts as they are, and a line for each other block", (
   assert.deepEqual(textOf({ content }).split("\n"), [
     "a",
     "",
-    "[audio/wav, 3 bytes; --json shows it]",
-    "[link n\\u{1b} file:///x]",
+    '{"type":"audio","mimeType":"audio/wav","data":"AAEC"} (--json shows all)',
+    '{"type":"resource_link","name":"n\\u001b","uri":"file:///x"} (--json shows all)',
     "inside",
-    "[resource file:///z a/b, 1 bytes; --json shows it]",
-    "[hologram; --json shows it]",
+    '{"type":"resource","resource":{"uri":"file:///z","mimeType":"a/b","blob":"AA=="}} (--json shows all)',
+    '{"type":"hologram"} (--json shows all)',
   ]);
 });
 

@@ -40,7 +40,7 @@ export async function stdio(): Promise<number> {
     });
     clearTimeout(watching);
   } catch (error) {
-    return report(error, { json: false });
+    return report(error, []);
   }
   return signals.exitCode ?? 0;
 }

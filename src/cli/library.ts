@@ -34,7 +34,7 @@ export async function callForProgram(app: App, call: LibraryCall): Promise<ToolR
     actor: "local",
     signal,
     callId: crypto.randomUUID(),
-    ...(onProgress === undefined ? {} : { onProgress }),
+    onProgress,
   });
   if (outcome.kind === "result") return outcome.result;
   throw await app.leave(outcome.question);

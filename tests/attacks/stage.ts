@@ -45,11 +45,13 @@ export const SLOW = {
       export async function wait({ path }) {
         for (;;) {
           try {
-            return await Deno.readTextFile(path);
+            const text = await Deno.readTextFile(path);
+            // A file that was only just made may still be empty.
+            if (text !== "") return text;
           } catch (error) {
             if (!(error instanceof Deno.errors.NotFound)) throw error;
-            await new Promise((resolve) => setTimeout(resolve, 5));
           }
+          await new Promise((resolve) => setTimeout(resolve, 5));
         }
       }
       export function spin() {
