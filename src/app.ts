@@ -91,6 +91,9 @@ export class App implements AsyncDisposable {
     policy.onChange(() => {
       this.servers.replace(this.#sources());
       this.#gateway?.then((gateway) => gateway.listChanged());
+      const { problem } = policy.now.config;
+      if (problem === undefined) log.info("The configuration was applied");
+      else log.error(`${problem.code}: ${problem.message}`);
     });
   }
 

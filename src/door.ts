@@ -32,7 +32,7 @@ import { askGate, type AskGateOptions, judgeGate, refuseGate } from "./permissio
 import type { Subject } from "./permissions/subject.ts";
 import { trustGate } from "./permissions/trust_gate.ts";
 import type { Policy } from "./policy/policy.ts";
-import { definitionHash, integrityGate } from "./registry/integrity.ts";
+import { assertIntegrity, definitionHash, integrityGate } from "./registry/integrity.ts";
 import { makeRouter } from "./router/router.ts";
 import { getToolRouting } from "./router/routing.ts";
 
@@ -142,7 +142,7 @@ export class Door implements AsyncDisposable {
       schemaGate(schemas, (call) => this.#definitionOf(call)),
       askGate(asking),
       integrityGate({
-        approved: (server) => policy.now.trust.approved.get(server),
+        approved: (server) => this.#approved(server),
         atHand: (server) => this.#local.identify(server).integrity,
       }),
       deadlineGate(() => {
@@ -186,7 +186,17 @@ export class Door implements AsyncDisposable {
     const { files, builtins, policy, log } = this.#options;
     const own = () => this.#config().servers.filter((server) => server.kind === "deno");
     return new Local({
-      files,
+      // What is hashed here is what runs: a later look at the file could find another.
+      files: {
+        identify: (source, maxBytes) => {
+          const found = files.identify(source, maxBytes);
+          assertIntegrity(source.name, {
+            approved: this.#approved(source.name),
+            atHand: found.integrity,
+          });
+          return found;
+        },
+      },
       home: this.#config().home,
       source: (name) => {
         const server = policy.definitionOf(name);
@@ -203,6 +213,13 @@ export class Door implements AsyncDisposable {
         log[serious ? level : "debug"](text, { server });
       },
     });
+  }
+
+  /** Without a hash only what PML ships may run: an own module may have had no file till now. */
+  #approved(server: string): string | undefined {
+    const { policy } = this.#options;
+    const own = policy.definitionOf(server) !== undefined;
+    return policy.now.trust.approved.get(server) ?? (own ? "no code" : undefined);
   }
 
   #config(): Config {

@@ -75,6 +75,11 @@ Deno.test("pml init --yes trusts no file that it found, and replaces no other se
   assert.equal(ran.code, 0);
   assert.match(ran.stdout, /left as it is, for it has another server "pml": .*evil/);
   assert.match(ran.stdout, /not trusted/);
+  assert.match(
+    ran.stderr,
+    /does not start PML yet: give it the command `pml stdio`, under another/,
+  );
+  assert.doesNotMatch(ran.stderr, /Now start your client/);
   assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), client);
   assert.equal(JSON.parse((await runPml(ws, ["trust", "--json"])).stdout).trusted, false);
 });
@@ -124,6 +129,19 @@ Deno.test("pml doctor finds nothing wrong in a good workspace, and says what is 
   const bad = await runPml(ws, ["doctor"]);
   assert.equal(bad.code, 1);
   assert.match(bad.stdout, /^FAIL configuration: .*\.pml\.json\W+line 3\b.*nonsense/m);
+});
+
+Deno.test("pml doctor tells a PML home that cannot be used, and puts nothing into it", async () => {
+  await using ws = await greeting({ trusted: false });
+  const file = `${ws.root}/a file`;
+  await Deno.writeTextFile(file, "");
+  for (const PML_HOME of [ws.file("inside"), file, `${file}/below`]) {
+    const ran = await runPml(ws, ["doctor"], { env: { PML_HOME } });
+    assert.equal(ran.code, 1, PML_HOME);
+    assert.match(ran.stdout, /^FAIL home: Cannot use /m);
+    assert.doesNotMatch(ran.stdout, /bug in PML/);
+  }
+  await assert.rejects(Deno.stat(ws.file("inside")), Deno.errors.NotFound);
 });
 
 Deno.test("every other command refuses a broken configuration with exit code 2", async () => {

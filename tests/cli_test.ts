@@ -249,5 +249,8 @@ Deno.test("pml search and pml why answer a person and a script", async () => {
     why.stdout,
     /^filesystem:remove_file: denied\n {2}by "filesystem:remove_file" in .*\.pml\.json\n$/,
   );
+  const unknown = await runPml(ws, ["why", "a:b"]);
+  assert.equal(unknown.stdout, "a:b: asks\n  by default: no rule\n");
+  assert.match(unknown.stderr, /^There is no server "a" here$/m);
   assert.equal(JSON.parse((await runPml(ws, ["why", "a:b", "--json"])).stdout).verdict, "asks");
 });

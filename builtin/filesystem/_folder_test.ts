@@ -5,9 +5,8 @@
  */
 
 import assert from "node:assert/strict";
-import * as module from "./filesystem.ts";
+import * as tools from "./filesystem.ts";
 
-const { __meta__: _, ...tools } = module;
 export type Name = keyof typeof tools;
 export interface Result {
   readonly content: readonly { readonly type: string; readonly [key: string]: unknown }[];

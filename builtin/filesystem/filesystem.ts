@@ -23,8 +23,6 @@ import {
 } from "./walking.ts";
 import { alone, replace, target } from "./writing.ts";
 
-export { __meta__ } from "./meta.ts";
-
 /** Reads a text file, or its first or last lines. */
 export async function read_file({ path, head, tail }: Args) {
   const what = cannot("read", path);

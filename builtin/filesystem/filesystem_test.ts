@@ -6,10 +6,9 @@
 
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import * as module from "./filesystem.ts";
+import * as tools from "./filesystem.ts";
+import { __meta__ } from "./meta.ts";
 import { Folder, lines, type Result, swap } from "./_folder_test.ts";
-
-const { __meta__, ...tools } = module;
 
 Deno.test("__meta__ describes every exported tool, closed, with the rights that it needs", () => {
   assert.deepEqual(Object.keys(__meta__.tools).sort(), Object.keys(tools).sort());

@@ -38,7 +38,7 @@ export async function editClientText(text: string, path: string): Promise<Client
   const servers = value[LIST] ?? {};
   if (!isObject(servers)) throw refused(path, `"${LIST}" is no object`);
   const found = Object.hasOwn(servers, NAME) ? servers[NAME] : undefined;
-  if (isDeepStrictEqual(found, ENTRY)) return undefined;
+  if (startsPml(found)) return undefined;
   const after = edited(before, jsonc);
   // A second key of the same name, for one, would be edited here and read there.
   const wanted = { ...value, [LIST]: { ...servers, [NAME]: ENTRY } };
@@ -46,6 +46,13 @@ export async function editClientText(text: string, path: string): Promise<Client
     throw refused(path, "it cannot be edited without another change");
   }
   return { text: mark + after, before: JSON.stringify(found) };
+}
+
+/** Tells whether an entry starts PML, however much of the rest the person wrote. */
+function startsPml(entry: unknown): boolean {
+  if (!isObject(entry)) return false;
+  const { type = ENTRY.type, command, args } = entry;
+  return isDeepStrictEqual([type, command, args], [ENTRY.type, ENTRY.command, ENTRY.args]);
 }
 
 function edited(text: string, { modify, applyEdits, format }: Jsonc): string {
@@ -70,7 +77,8 @@ function read(
   const [first] = errors;
   if (first !== undefined) {
     const line = text.slice(0, first.offset).split("\n").length;
-    throw refused(path, `${jsonc.printParseErrorCode(first.error)} in line ${line}`);
+    const said = jsonc.printParseErrorCode(first.error).replace(/\B[A-Z]/g, " $&").toLowerCase();
+    throw refused(path, `line ${line} is no JSON (${said})`);
   }
   if (!isObject(value)) throw refused(path, "it holds no JSON object");
   return value;

@@ -70,6 +70,26 @@ Deno.test("editClientText() takes its own entry in any order for its own", async
   assert.equal(await editClientText(text, ".mcp.json"), undefined);
 });
 
+Deno.test("editClientText() takes what starts PML for its own, and nothing else", async () => {
+  const edit = (pml: unknown) => editClientText(JSON.stringify({ mcpServers: { pml } }), "x.json");
+  const { args, command } = ENTRY;
+  assert.equal(await edit({ type: "stdio", command, args }), undefined);
+  assert.equal(await edit({ command, args, env: { PML_LOG_LEVEL: "debug" } }), undefined);
+  const others = [
+    { command: "./pml", args },
+    { command, args: ["stdio", "more"] },
+    { command },
+    { type: "http", command, args },
+  ];
+  for (const other of others) assert.ok(await edit(other) !== undefined, JSON.stringify(other));
+});
+
+Deno.test("editClientText() says in words what is wrong, and in which line", async () => {
+  await assert.rejects(editClientText('{\n  "a": }', "x.json"), {
+    message: 'Cannot use "x.json": line 2 is no JSON (value expected)',
+  });
+});
+
 Deno.test("editClientText() refuses what it cannot edit without another change", async () => {
   const texts = [
     "",

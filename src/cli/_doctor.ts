@@ -9,7 +9,7 @@ import type { App } from "../app.ts";
 import { exists } from "../config/workspace.ts";
 import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
-import { visible } from "../core/json.ts";
+import { isObject, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { refused } from "./_files.ts";
 import type { Shown, Visit } from "./_house.ts";
@@ -19,17 +19,16 @@ import { KEY_FILE } from "./_init.ts";
 export async function doctor({ app }: Visit): Promise<Shown> {
   const { home, workspace, problem, warnings } = app.config();
   const { found, file } = app.loaded().workspace;
-  const key = join(home, KEY_FILE);
+  const because = found === "cwd" ? "the current folder" : `because of ${found}`;
   const read = () => problem === undefined ? Promise.resolve() : Promise.reject(problem);
+  const usable = await check("home", home, () => mustBeUsable(home, problem));
   const findings = [
-    { name: "workspace", ok: true, said: `${workspace}, because of ${found}` },
-    await check("home", home, () => mustBePrivate(home, "700")),
+    { name: "workspace", ok: true, said: `${workspace}, ${because}` },
+    usable.ok ? await check("home", home, () => mustBePrivate(home, "700")) : usable,
     await check("configuration", file ?? "no workspace file, so the default rules hold", read),
     ...warnings.map((said) => ({ name: "warning", ok: true, said })),
-    await trust(app),
-    ...await servers(app),
-    ...await app.checks(),
-    await check("key", keySaid(app, key), () => mustBePrivate(key, "600")),
+    // All else is kept in the home, and nothing may be put into one that is refused.
+    ...(usable.ok ? await rest(app) : []),
   ];
   const ok = findings.every((finding) => finding.ok);
   const deno = Deno.version.deno;
@@ -38,6 +37,31 @@ export async function doctor({ app }: Visit): Promise<Shown> {
     text: [`PML ${VERSION} on Deno ${deno}`, ...findings.map(textOf)].join("\n"),
     code: ok ? 0 : 1,
   };
+}
+
+async function rest(app: App): Promise<readonly Check[]> {
+  const key = join(app.config().home, KEY_FILE);
+  return [
+    await trust(app),
+    ...await servers(app),
+    ...await app.checks(),
+    await check("key", keySaid(app, key), () => mustBePrivate(key, "600")),
+  ];
+}
+
+async function mustBeUsable(home: string, problem: PmlError | undefined): Promise<void> {
+  if (refusesHome(problem)) throw problem;
+  try {
+    await Deno.mkdir(home, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw refused(home, error);
+  }
+}
+
+function refusesHome(problem: PmlError | undefined): boolean {
+  const problems = problem?.detail?.problems;
+  return Array.isArray(problems) &&
+    problems.some((each) => isObject(each) && each.file === "PML_HOME");
 }
 
 async function mustBePrivate(path: string, mode: "600" | "700"): Promise<void> {

@@ -10,6 +10,7 @@ import { printJson, tell } from "./out.ts";
 /** What the hints that models get are called for a person. */
 const HINTS: Partial<Record<ErrorCode, string>> = {
   UNKNOWN_TOOL: "Find its name with `pml search` or `pml tools`",
+  APPROVAL_DECLINED: "Nothing was run",
   BAD_ARGUMENTS: "Look at its arguments with `pml tools SERVER:TOOL`",
 };
 

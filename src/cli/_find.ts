@@ -5,6 +5,7 @@
  */
 
 import type { App } from "../app.ts";
+import type { Verdict } from "../core/call.ts";
 import { quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -55,15 +56,23 @@ export async function search(
   };
 }
 
-/** Says what the rules say of a tool, and which rule says it. */
+/** Says what the rules say of a tool, and which rule says it; they judge any name. */
 export function why({ app }: Visit, { words: [name = ""] }: Typed): Promise<Shown> {
   const id = parseId(name);
   const { kind, rule, source } = app.judge(id);
   const verdict = SAYS[kind];
+  const { server } = splitToolId(id);
+  const known = app.servers.states().some((state) => state.name === server);
   return Promise.resolve({
     value: { tool: id, verdict, rule, source },
-    text: `${id}: ${verdict}\n  by ${quoted(rule)} in ${source}`,
+    text: `${id}: ${verdict}\n  by ${ruleSaid({ rule, source })}`,
+    note: known ? "" : `There is no server ${quoted(server)} here`,
   });
+}
+
+/** A rule of the person is a pattern; anything else is in words of PML's own. */
+function ruleSaid({ rule, source }: Pick<Verdict, "rule" | "source">): string {
+  return /[:*]/.test(rule) ? `${quoted(rule)} in ${source}` : `default: ${rule}`;
 }
 
 async function showTool(app: App, id: ToolId): Promise<Shown> {

@@ -21,12 +21,15 @@ import { askReply, askSecret, isTerminal } from "./_terminal.ts";
 export const KEY_FILE = "api_key";
 
 const CLIENT_FILE = ".mcp.json";
+const TODO = "Your client does not start PML yet: give it the command `pml stdio`";
 
 /** What became of a file, and why. */
 interface Step {
   readonly path: string;
   readonly changed: boolean;
   readonly said: string;
+  /** What the person has to do before it works. */
+  readonly todo?: string;
 }
 
 /** The client's file as it is, if it is, and what it needs. */
@@ -57,10 +60,16 @@ export async function init(at: Visit, { yes = false }: Typed): Promise<Shown> {
   return {
     value: { workspace: root, steps },
     text: steps.map(({ path, said }) => `${path}: ${said}`).join("\n"),
-    note: steps.some(({ changed }) => changed)
-      ? `\nNow start your client in ${root}`
-      : "Nothing was changed",
+    note: noteOf(steps, root),
   };
+}
+
+/** Says what comes next; a client that does not know PML yet comes before all else. */
+function noteOf(steps: readonly Step[], root: string): string {
+  const todos = steps.flatMap(({ todo = [] }) => todo);
+  if (todos.length > 0) return `\n${todos.join("\n")}`;
+  const changed = steps.some((step) => step.changed);
+  return changed ? `\nNow start your client in ${root}` : "Nothing was changed";
 }
 
 async function readClient(root: string): Promise<Client> {
@@ -79,10 +88,10 @@ async function writeClient({ path, found, edit }: Client, { ask, signal }: Askin
   // It is somebody's own, whatever it starts, and this is no place to judge it.
   if (before !== undefined) {
     const said = `left as it is, for it has another server "pml": ${visible(before, 2_000)}`;
-    return { path, changed: false, said };
+    return { path, changed: false, said, todo: `${TODO}, under another name` };
   }
   if (ask && await askReply(`Add PML to ${path}?`, { signal }) !== "Yes") {
-    return { path, changed: false, said: "left as it is" };
+    return { path, changed: false, said: "left as it is", todo: TODO };
   }
   const backup = await backUp(found);
   await place(found.path, { text, mode: found.mode, over: found.text });
@@ -126,7 +135,9 @@ async function keepKey({ app, ask, signal }: Asking): Promise<Step> {
       hint: "Nothing was written",
     });
   }
-  if (key === "") return { path, changed: false, said: "no key: local tools only" };
+  if (key === "") {
+    return { path, changed: false, said: "not made, for there is no key: local tools only" };
+  }
   if (!/^[\x21-\x7e]+$/.test(key)) {
     throw usage("Cannot keep the key: it holds blanks or other characters", "Paste only the key");
   }

@@ -71,12 +71,12 @@ export async function decide(
 ): Promise<"approved" | "refused" | "left"> {
   if (signal.aborted) return "left";
   tell(`${text}\nAsked under ${id}\n`);
-  const word = await askWord('Type "approve" to let it run once, or "no" to refuse it', signal);
+  const word = await askWord('Type "approve" to accept exactly this, or "no" to refuse it', signal);
   const approvals = await app.approvals();
   switch (word) {
     case "approve":
       await approvals.grant(id);
-      tell("Approved: exactly this call now passes once");
+      tell("Approved: exactly this call now passes once; trust that it was shown to need stays");
       return "approved";
     case "no":
       await approvals.refuse(id);

@@ -135,7 +135,7 @@ export async function run(args: readonly string[]): Promise<number> {
 /** The commander's own words, as the error that everything here ends in. */
 function asUsage({ message }: CommanderError, args: readonly string[]): PmlError {
   const said = message.replace(/^error: |^\(outputHelp\)$/, "").replaceAll("'", '"')
-    .replace("\n", " ");
+    .replace("\n", " ").replace(/\.$/, "");
   return usage(
     `Cannot run ${quoted(`pml ${args.join(" ")}`)}: ${said || "there is no such command"}`,
     "Look at `pml --help` or `pml COMMAND --help`",

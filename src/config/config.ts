@@ -4,7 +4,7 @@
  * @module
  */
 
-import { join } from "node:path";
+import { join, relative, sep } from "node:path";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
@@ -85,7 +85,9 @@ export async function loadConfig(environment: Environment, cwd: string): Promise
   const { workspace, lost } = find(environment, cwd);
   const from = { cwd: realPathOf(cwd), root: workspace.root };
   const counting = withoutClientFiles(environment, from);
-  return await loadFiles({ environment: counting, cwd, workspace, lost });
+  // Walls compare real paths: a home behind a link would be open under its other name.
+  const real = { ...counting, home: realPathOf(counting.home) };
+  return await loadFiles({ environment: real, cwd, workspace, lost });
 }
 
 /** Reads the files again. The root of a workspace stays what it was at start. */
@@ -183,7 +185,10 @@ function narrowed(
   if (file?.workspace === undefined) return root;
   try {
     const folder = Deno.realPathSync(join(root, file.workspace));
-    if (holds(root, folder) && Deno.statSync(folder).isDirectory) return folder;
+    const inside = holds(root, folder) && Deno.statSync(folder).isDirectory;
+    // What is protected is known by names below the workspace: it must not begin within `.git`.
+    const hidden = relative(root, folder).split(sep).some((name) => name.startsWith("."));
+    if (inside && !hidden) return folder;
   } catch {
     // What cannot be opened is no folder either.
   }
@@ -191,7 +196,7 @@ function narrowed(
     file: file.path,
     key: "workspace",
     found: quoted(file.workspace, 200),
-    wanted: "a folder in the workspace",
+    wanted: "a folder in the workspace, in none whose name begins with a dot",
   });
   return root;
 }
@@ -215,10 +220,14 @@ function nothingRuns({ workspace, person }: LoadedConfig): Rules {
   return { ...NO_RULES, deny: [{ pattern: parsePattern("*"), source }] };
 }
 
-function ignoredOf({ servers, sections }: WorkspaceFile): readonly string[] {
+function ignoredOf({ permissions, servers, sections }: WorkspaceFile): readonly string[] {
   const names = servers.map(({ name }) => name).join(", ");
   const said = Object.entries(sections).filter(([, value]) => value !== undefined);
-  return [...(names === "" ? [] : [`servers: ${names}`]), ...said.map(([name]) => name)];
+  return [
+    ...(permissions?.allow.length ? ["allow (asks)"] : []),
+    ...(names === "" ? [] : [`servers: ${names}`]),
+    ...said.map(([name]) => name),
+  ];
 }
 
 function prefixProblem(gateway: GatewayOptions, file: string): PmlError | undefined {

@@ -68,6 +68,7 @@ Deno.test("settle() believes nothing of an untrusted file but its deny and ask",
   assert.equal(config.intent, undefined);
   assert.equal(config.trusted, false);
   assert.deepEqual(config.ignored, [
+    "allow (asks)",
     "servers: weather, github",
     "registries",
     "cloud",
@@ -214,6 +215,26 @@ Deno.test("loadConfig() narrows the workspace, inside it only", async () => {
     assert.equal((await at(bad)).problem?.code, "CONFIG_INVALID", bad);
     assert.equal((await at(bad)).workspace, scratch.ws);
   }
+});
+
+Deno.test("loadConfig() does not begin the workspace within a folder that names protect", async () => {
+  using scratch = new Scratch();
+  scratch.write("ws/.git/hooks/x", "");
+  scratch.write("ws/sub/.github/workflows/x", "");
+  for (const workspace of [".git", ".git/hooks", "sub/../.git", "sub/.github/workflows"]) {
+    scratch.write("ws/.pml.json", JSON.stringify({ version: 1, workspace }));
+    const loaded = await scratch.load();
+    assert.equal(loaded.folder, scratch.ws, workspace);
+    assert.equal(loaded.problem?.code, "CONFIG_INVALID", workspace);
+  }
+});
+
+Deno.test("loadConfig() gives the real path of a PML home behind a link", async () => {
+  using scratch = new Scratch();
+  const real = join(scratch.root, "dotfiles");
+  Deno.mkdirSync(real);
+  Deno.symlinkSync(real, scratch.home);
+  assert.equal(settle(await scratch.load(), false).home, real);
 });
 
 Deno.test("loadConfig() refuses a PML home inside the workspace", async () => {

@@ -8,7 +8,8 @@ import { quoted, visible } from "../core/json.ts";
 import type { WorkspaceFile } from "./file.ts";
 import type { ServerDefinition } from "./servers.ts";
 
-const LONGEST = 2_000;
+/** Whatever its length: what is cut off would be trusted unseen. */
+const WHOLE = Infinity;
 
 /** Gives a line for everything that counts only once the file is trusted. */
 export function shownLines({ permissions, servers, sections }: WorkspaceFile): readonly string[] {
@@ -16,7 +17,7 @@ export function shownLines({ permissions, servers, sections }: WorkspaceFile): r
   return [
     ...servers.map((server) => `server "${server.name}": ${serverText(server)}`),
     ...(permissions?.allow ?? []).map((rule) => `runs unasked: ${rule.pattern.text}`),
-    ...said.map(([name, value]) => `${name}: ${visible(JSON.stringify(value), LONGEST)}`),
+    ...said.map(([name, value]) => `${name}: ${visible(JSON.stringify(value), WHOLE)}`),
   ];
 }
 
@@ -24,13 +25,13 @@ export function shownLines({ permissions, servers, sections }: WorkspaceFile): r
 export function serverText(server: ServerDefinition): string {
   switch (server.kind) {
     case "deno":
-      return `a module in the sandbox, from the file ${quoted(server.path, LONGEST)}`;
+      return `a module in the sandbox, from the file ${quoted(server.path, WHOLE)}`;
     case "stdio": {
       const command = JSON.stringify([server.command, ...server.args]);
       return `runs the command ${command} with your rights${given("variables", server.env)}`;
     }
     case "http":
-      return `a server at ${quoted(server.url, LONGEST)}${given("headers", server.headers)}`;
+      return `a server at ${quoted(server.url, WHOLE)}${given("headers", server.headers)}`;
   }
 }
 

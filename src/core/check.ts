@@ -5,6 +5,7 @@
  */
 
 import { asPmlError } from "./errors.ts";
+import { defined } from "./json.ts";
 
 /** What was found, and what to do where it is not well. */
 export interface Check {
@@ -25,6 +26,6 @@ export async function check(
     return { name, ok: true, said };
   } catch (error) {
     const { message, hint } = asPmlError(error);
-    return { name, ok: false, said: message, ...(hint === undefined ? {} : { hint }) };
+    return { name, ok: false, said: message, ...defined({ hint }) };
   }
 }

@@ -7,80 +7,48 @@
 /** Who a failure is told to: the client as a JSON-RPC error, the model as a result, the operator on stderr. */
 export type Audience = "client" | "model" | "operator";
 
-/** The closed list of error codes. */
-export type ErrorCode =
-  | "UNKNOWN_TOOL"
-  | "BAD_REQUEST"
-  | "INPUT_TOO_LARGE"
-  | "BUG"
-  | "CONFIG_INVALID"
-  | "USAGE"
-  | "BAD_ARGUMENTS"
-  | "PERMISSION_DENIED"
-  | "APPROVAL_REQUIRED"
-  | "APPROVAL_DECLINED"
-  | "APPROVAL_STALE"
-  | "WORKSPACE_UNTRUSTED"
-  | "PATH_OUTSIDE_WORKSPACE"
-  | "PATH_PROTECTED"
-  | "SANDBOX_DENIED"
-  | "SANDBOX_CRASHED"
-  | "KEY_MISSING"
-  | "CLOUD_KEY_REQUIRED"
-  | "CLOUD_KEY_REJECTED"
-  | "LOGIN_REQUIRED"
-  | "REGISTRY_OFFLINE"
-  | "REGISTRY_BAD_RESPONSE"
-  | "NAME_INVALID"
-  | "NAME_CONFLICT"
-  | "INTEGRITY_MISMATCH"
-  | "UPSTREAM_DOWN"
-  | "UPSTREAM_PROTOCOL"
-  | "OUTPUT_INVALID"
-  | "TIMED_OUT"
-  | "CANCELLED"
-  | "RESULT_TOO_LARGE"
-  | "OVERLOADED"
-  | "AUDIT_UNAVAILABLE";
+/** Every error code: the list is closed. */
+export const ERROR_CODES = [
+  "UNKNOWN_TOOL",
+  "BAD_REQUEST",
+  "INPUT_TOO_LARGE",
+  "BUG",
+  "CONFIG_INVALID",
+  "USAGE",
+  "BAD_ARGUMENTS",
+  "PERMISSION_DENIED",
+  "APPROVAL_REQUIRED",
+  "APPROVAL_DECLINED",
+  "APPROVAL_STALE",
+  "WORKSPACE_UNTRUSTED",
+  "PATH_OUTSIDE_WORKSPACE",
+  "PATH_PROTECTED",
+  "SANDBOX_DENIED",
+  "SANDBOX_CRASHED",
+  "KEY_MISSING",
+  "CLOUD_KEY_REQUIRED",
+  "CLOUD_KEY_REJECTED",
+  "LOGIN_REQUIRED",
+  "REGISTRY_OFFLINE",
+  "REGISTRY_BAD_RESPONSE",
+  "NAME_INVALID",
+  "NAME_CONFLICT",
+  "INTEGRITY_MISMATCH",
+  "UPSTREAM_DOWN",
+  "UPSTREAM_PROTOCOL",
+  "OUTPUT_INVALID",
+  "TIMED_OUT",
+  "CANCELLED",
+  "RESULT_TOO_LARGE",
+  "OVERLOADED",
+  "AUDIT_UNAVAILABLE",
+] as const;
 
-const AUDIENCES: Readonly<Record<ErrorCode, Audience>> = {
-  UNKNOWN_TOOL: "client",
-  BAD_REQUEST: "client",
-  INPUT_TOO_LARGE: "client",
-  BUG: "client",
-  CONFIG_INVALID: "operator",
-  USAGE: "operator",
-  BAD_ARGUMENTS: "model",
-  PERMISSION_DENIED: "model",
-  APPROVAL_REQUIRED: "model",
-  APPROVAL_DECLINED: "model",
-  APPROVAL_STALE: "model",
-  WORKSPACE_UNTRUSTED: "model",
-  PATH_OUTSIDE_WORKSPACE: "model",
-  PATH_PROTECTED: "model",
-  SANDBOX_DENIED: "model",
-  SANDBOX_CRASHED: "model",
-  KEY_MISSING: "model",
-  CLOUD_KEY_REQUIRED: "model",
-  CLOUD_KEY_REJECTED: "model",
-  LOGIN_REQUIRED: "model",
-  REGISTRY_OFFLINE: "model",
-  REGISTRY_BAD_RESPONSE: "model",
-  NAME_INVALID: "model",
-  NAME_CONFLICT: "model",
-  INTEGRITY_MISMATCH: "model",
-  UPSTREAM_DOWN: "model",
-  UPSTREAM_PROTOCOL: "model",
-  OUTPUT_INVALID: "model",
-  TIMED_OUT: "model",
-  CANCELLED: "model",
-  RESULT_TOO_LARGE: "model",
-  OVERLOADED: "model",
-  AUDIT_UNAVAILABLE: "model",
-};
+/** One of the closed list of error codes. */
+export type ErrorCode = typeof ERROR_CODES[number];
 
-/** Every error code, in the order of the table. */
-export const ERROR_CODES: readonly ErrorCode[] = Object.keys(AUDIENCES) as ErrorCode[];
+const FOR_CLIENT: readonly ErrorCode[] = ["UNKNOWN_TOOL", "BAD_REQUEST", "INPUT_TOO_LARGE", "BUG"];
+const FOR_OPERATOR: readonly ErrorCode[] = ["CONFIG_INVALID", "USAGE"];
 
 /** What an error carries beside its code and message. */
 export interface PmlErrorOptions {
@@ -117,7 +85,8 @@ export class PmlError extends Error {
 
 /** Tells who has to act on an error of this code. */
 export function audienceOf(code: ErrorCode): Audience {
-  return AUDIENCES[code];
+  if (FOR_CLIENT.includes(code)) return "client";
+  return FOR_OPERATOR.includes(code) ? "operator" : "model";
 }
 
 /** Gives a PmlError back as it is, and names anything else a bug of ours, with its cause. */

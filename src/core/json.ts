@@ -18,6 +18,17 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Gives an object without the members that are undefined. */
+export function defined<T extends object>(value: T): Defined<T> {
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  return Object.fromEntries(members) as Defined<T>; // of what is left, as it was
+}
+
+/** An object whose members that may be undefined may be missing instead. */
+export type Defined<T> =
+  & { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
+  & { [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined> };
+
 /**
  * Prints a text for a person: control, bidirectional and invisible characters become visible
  * escapes, and what is beyond `max` characters is cut with a mark.

@@ -4,6 +4,8 @@
  * @module
  */
 
+import { Buffer } from "node:buffer";
+
 /** A whole line without its end, or word that one is too long: told at once, then passed over. */
 export type Line =
   | { readonly kind: "line"; readonly bytes: Uint8Array }
@@ -31,7 +33,10 @@ export class LineReader {
       const before = this.#length;
       this.#length += part.length;
       if (this.#length <= this.#max) this.#parts.push(part);
-      else if (before <= this.#max) yield this.#tooLong();
+      else if (before <= this.#max) {
+        this.#parts = [];
+        yield { kind: "too-long", max: this.#max };
+      }
       if (newline < 0) return;
       if (this.#length <= this.#max) yield { kind: "line", bytes: joined(this.#parts) };
       this.#parts = [];
@@ -39,21 +44,9 @@ export class LineReader {
       from = newline + 1;
     }
   }
-
-  #tooLong(): Line {
-    this.#parts = [];
-    return { kind: "too-long", max: this.#max };
-  }
 }
 
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const [only] = parts;
-  if (only !== undefined && parts.length === 1) return only;
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
+/** Joins pieces of bytes; a single one is given as it is. */
+export function joined(parts: readonly Uint8Array[]): Uint8Array {
+  return parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts);
 }

@@ -64,108 +64,91 @@ export interface ModuleTool {
   readonly permissions: Permissions;
 }
 
+/** What may stand at a key; `T` is the type of all that `is` lets pass. */
+interface Kind<T> {
+  readonly wanted: string;
+  readonly is: (value: unknown) => boolean;
+  readonly as?: T;
+}
+
+/** Gives what stands at a key of `__meta__` if it is of a kind, or throws. */
+type Read = <T>(key: string, found: unknown, kind: Kind<T>) => T;
+
+const OBJECT: Kind<Record<string, unknown>> = { wanted: "an object", is: isObject };
+const TOOLS: Kind<Record<string, unknown>> = { wanted: "an object of tools", is: isObject };
+const SCHEMA: Kind<JsonObject | undefined> = {
+  wanted: "a JSON Schema object",
+  is: (value) => value === undefined || isObject(value),
+};
+const TEXT: Kind<string | undefined> = {
+  wanted: "a string",
+  is: (value) => value === undefined || typeof value === "string",
+};
+const TEXTS: Kind<string[]> = {
+  wanted: "an array of strings",
+  is: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"),
+};
+const SERVER_NAME: Kind<string> = {
+  wanted: "a server name (a-z, 0-9, '.', '_', '-')",
+  is: (value) => typeof value === "string" && isServerName(value),
+};
+const TOOL_NAME: Kind<string> = {
+  wanted: "a tool name (A-Z, a-z, 0-9, '_', '.', '-')",
+  is: (value) => typeof value === "string" && isToolName(value),
+};
+const PERMISSION: Kind<keyof Permissions> = {
+  wanted: "one of read, write, net, run, env",
+  is: (value) => Object.hasOwn(NO_PERMISSIONS, String(value)),
+};
+
 /** Reads `__meta__` (JSON from outside), or says what is wrong with it. `source` names the module. */
 export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
-  if (!isObject(value)) throw bad(value, { source, key: "__meta__", wanted: "an object" });
-  const { name, version, description, permissions, tools } = value;
-  if (typeof name !== "string" || !isServerName(name)) {
-    throw bad(name, {
-      source,
-      key: "__meta__.name",
-      wanted: "a server name (a-z, 0-9, '.', '_', '-')",
-    });
-  }
-  if (!isObject(tools)) {
-    throw bad(tools, { source, key: "__meta__.tools", wanted: "an object of tools" });
-  }
-  const asked = parsePermissions(permissions, { source, key: "__meta__.permissions" });
+  const read: Read = (key, found, { wanted, is }) => {
+    if (is(found)) return found as never; // of the kind, as it was looked at
+    const said = quoted(JSON.stringify(found) ?? String(found));
+    throw new PmlError(
+      "CONFIG_INVALID",
+      `Cannot use the module ${quoted(source, 200)}: __meta__${key} is ${said}, wanted ${wanted}`,
+      { hint: "Mend __meta__ in the module, then call again" },
+    );
+  };
+  const { name, version, description, permissions, tools } = read("", value, OBJECT);
+  const asked = parsePermissions(".permissions", permissions, read) ?? NO_PERMISSIONS;
   return {
-    name,
-    version: optionalText(version, { source, key: "__meta__.version" }),
-    description: optionalText(description, { source, key: "__meta__.description" }),
-    tools: Object.entries(tools).map(([tool, said]) => parseTool(tool, { said, asked, source })),
+    name: read(".name", name, SERVER_NAME),
+    version: read(".version", version, TEXT),
+    description: read(".description", description, TEXT),
+    tools: Object.entries(read(".tools", tools, TOOLS))
+      .map(([tool, said]) => parseTool(tool, said, { asked, read })),
   };
 }
 
 function parseTool(
   name: string,
-  from: { readonly said: unknown; readonly asked: Permissions; readonly source: string },
+  said: unknown,
+  { asked, read }: { readonly asked: Permissions; readonly read: Read },
 ): ModuleTool {
-  const { said, asked, source } = from;
-  const key = `__meta__.tools.${name}`;
-  if (!isToolName(name)) {
-    throw bad(name, { source, key, wanted: "a tool name (A-Z, a-z, 0-9, '_', '.', '-')" });
-  }
-  if (!isObject(said)) throw bad(said, { source, key, wanted: "an object" });
-  const { permissions, inputSchema, outputSchema, ...rest } = said;
-  for (const [field, schema] of [["inputSchema", inputSchema], ["outputSchema", outputSchema]]) {
-    if (schema !== undefined && !isObject(schema)) {
-      throw bad(schema, { source, key: `${key}.${field}`, wanted: "a JSON Schema object" });
-    }
-  }
-  optionalText(rest.description, { source, key: `${key}.description` });
+  const key = `.tools.${name}`;
+  read(key, name, TOOL_NAME);
+  const { permissions, inputSchema, outputSchema, ...rest } = read(key, said, OBJECT);
+  read(`${key}.description`, rest.description, TEXT);
+  const output = read(`${key}.outputSchema`, outputSchema, SCHEMA);
   const definition = {
     ...rest,
     name,
     // MCP wants `type: "object"` at the root; a module may leave it out.
-    inputSchema: { type: "object", ...(inputSchema as JsonObject | undefined) },
-    ...(outputSchema === undefined ? {} : { outputSchema }),
-  } as ToolDefinition;
-  return {
-    definition,
-    permissions: permissions === undefined
-      ? asked
-      : parsePermissions(permissions, { source, key: `${key}.permissions` }),
+    inputSchema: { type: "object", ...read(`${key}.inputSchema`, inputSchema, SCHEMA) },
+    ...(output && { outputSchema: output }),
   };
+  const own = parsePermissions(`${key}.permissions`, permissions, read);
+  return { definition, permissions: own ?? asked };
 }
 
-function parsePermissions(
-  value: unknown,
-  where: { readonly source: string; readonly key: string },
-): Permissions {
-  if (value === undefined) return NO_PERMISSIONS;
-  if (!isObject(value)) {
-    throw bad(value, { source: where.source, key: where.key, wanted: "an object" });
-  }
-  for (const [name, list] of Object.entries(value)) {
-    if (!Object.hasOwn(NO_PERMISSIONS, name)) {
-      throw bad(name, {
-        source: where.source,
-        key: `${where.key}.${name}`,
-        wanted: "one of read, write, net, run, env",
-      });
-    }
-    if (!Array.isArray(list) || !list.every((item) => typeof item === "string")) {
-      throw bad(list, {
-        source: where.source,
-        key: `${where.key}.${name}`,
-        wanted: "an array of strings",
-      });
-    }
-  }
-  return { ...NO_PERMISSIONS, ...(value as Partial<Permissions>) };
-}
-
-function optionalText(
-  value: unknown,
-  where: { readonly source: string; readonly key: string },
-): string | undefined {
-  if (value === undefined || typeof value === "string") return value;
-  throw bad(value, { source: where.source, key: where.key, wanted: "a string" });
-}
-
-function bad(
-  found: unknown,
-  { source, key, wanted }: {
-    readonly source: string;
-    readonly key: string;
-    readonly wanted: string;
-  },
-): PmlError {
-  const said = quoted(JSON.stringify(found) ?? String(found));
-  return new PmlError(
-    "CONFIG_INVALID",
-    `Cannot use the module ${quoted(source, 200)}: ${key} is ${said}, wanted ${wanted}`,
-    { hint: "Mend __meta__ in the module, then call again" },
-  );
+function parsePermissions(key: string, value: unknown, read: Read): Permissions | undefined {
+  if (value === undefined) return undefined;
+  const lists = Object.entries(read(key, value, OBJECT)).map(([name, list]) => {
+    const at = `${key}.${name}`;
+    return [read(at, name, PERMISSION), read(at, list, TEXTS)];
+  });
+  return { ...NO_PERMISSIONS, ...Object.fromEntries(lists) };
 }

@@ -27,6 +27,9 @@ import { failed, forOlderClient, toSdk } from "./results.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Servers } from "./servers.ts";
 
+/** How long a client may keep a list: rules change under it. */
+const LIST_TTL_MS = 5_000;
+
 /** What the configuration says of the face. */
 export interface FaceSettings {
   readonly exposure: "meta_only" | "full_proxy";
@@ -81,15 +84,16 @@ export class Gateway {
     const { serverInfo, ...hello } = helloOf(this.#options.servers.states());
     const server = new Server(serverInfo, {
       ...hello,
-      cacheHints: { "tools/list": { ttlMs: 60_000, cacheScope: "private" } },
+      cacheHints: { "tools/list": { ttlMs: LIST_TTL_MS, cacheScope: "private" } },
       debouncedNotificationMethods: ["notifications/tools/list_changed"],
     });
     server.onerror = onError;
     server.onclose = () => void this.#connections.delete(server);
     server.setRequestHandler("tools/list", () => this.#list());
-    server.setRequestHandler("tools/call", (request, context) => {
-      return this.#call(request, { context, server });
-    });
+    server.setRequestHandler(
+      "tools/call",
+      (request, context) => this.#call(request, { context, server }),
+    );
     this.#connections.add(server);
     return server;
   };
@@ -136,7 +140,9 @@ export class Gateway {
         const { question } = outcome;
         const asks = round <= MOST_ROUNDS && this.#asks(question, from);
         if (asks && !isOlder) return ask(question);
-        answer = asks ? await this.#askMeanwhile(question, context) : undefined;
+        // Less than the question lives: what nobody answered can still be left for the terminal.
+        const ms = this.#options.settings().approvalMs - 500;
+        answer = asks ? await askMeanwhile(question, { context, ms }) : undefined;
         if (answer === undefined) throw await this.#options.leave(question);
       }
     } catch (error) {
@@ -174,12 +180,6 @@ export class Gateway {
   ): boolean {
     return this.#options.settings().asksClient && !question.terminalOnly &&
       canAsk(from.context, from.server.getClientCapabilities());
-  }
-
-  #askMeanwhile(question: Question, context: ServerContext): Promise<Answer | undefined> {
-    // Less than the question lives: what nobody answered can still be left for the terminal.
-    const ms = this.#options.settings().approvalMs - 500;
-    return askMeanwhile(question, { context, ms });
   }
 
   #idOf(name: string): ToolId {

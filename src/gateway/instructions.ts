@@ -25,7 +25,7 @@ export function instructions(states: readonly ServerState[]): string {
     "Every tool is reached through this server. Find one with `search`, look at its `schema` if the signature is not enough, run it with `call`, several independent ones with `batch`. A call may ask the user first; a refusal is final.";
   const lines = states.map((one) => {
     const why = one.why === undefined ? "" : ` (${visible(one.why, 160)})`;
-    return `- ${one.name}: ${one.state === "blocked" ? "not usable yet" : one.kind}${why}`;
+    return `- ${one.name}${one.state === "blocked" ? ": not usable yet" : ""}${why}`;
   });
   const text = [usage, "Servers:", ...lines].join("\n");
   if (text.length <= MAX_BYTES) return text;

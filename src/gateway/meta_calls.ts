@@ -7,7 +7,7 @@
 import type { Answer, Call, Outcome, Progress, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
-import { isObject, type Json, type JsonObject } from "../core/json.ts";
+import { defined, type Json, type JsonObject } from "../core/json.ts";
 import { parseToolId, type ToolId } from "../core/tool_id.ts";
 import type { SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
@@ -44,16 +44,10 @@ export class MetaCalls {
     const validate = await this.#options.schemas.validator(definition.inputSchema);
     const wrong = validate(request.arguments);
     if (wrong !== undefined) throw badArguments(name, wrong);
-    switch (name) {
-      case "search":
-        return { kind: "result", result: await this.#search(request.arguments) };
-      case "schema":
-        return { kind: "result", result: await this.#schema(request.arguments) };
-      case "call":
-        return await this.#call(request);
-      case "batch":
-        return await this.#batch(request);
-    }
+    if (name === "call") return await this.#call(request);
+    if (name === "batch") return await this.#batch(request);
+    const answer = name === "search" ? this.#search : this.#schema;
+    return { kind: "result", result: await answer.call(this, request.arguments) };
   }
 
   /** Runs one tool through the one door. */
@@ -71,11 +65,7 @@ export class MetaCalls {
       limit?: number;
     };
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
-    const { hits, mode } = await search(query, {
-      ...(server === undefined ? {} : { server }),
-      limit,
-      allowed,
-    });
+    const { hits, mode } = await search(query, { ...defined({ server }), limit, allowed });
     const blocked = servers.states().filter((one) => one.why !== undefined)
       .map((one) => `${one.name} is ${one.state}: ${one.why}`);
     const lines = hits.map((hit) => this.#line(hit));
@@ -95,8 +85,8 @@ export class MetaCalls {
   async #schema(args: JsonObject): Promise<ToolResult> {
     const { tools } = args as { tools: readonly string[] };
     const shown = await Promise.all(tools.map((name) => this.#show(name)));
-    const isError = shown.every((one) => "error" in one);
-    return { ...textResult(JSON.stringify(shown)), ...(isError ? { isError } : {}) };
+    const isError = shown.every((one) => "error" in one) || undefined;
+    return { ...textResult(JSON.stringify(shown)), ...defined({ isError }) };
   }
 
   async #show(name: string): Promise<JsonObject> {
@@ -170,27 +160,17 @@ interface BatchRequest {
 
 function asCall(id: ToolId, request: MetaCall & { readonly via: string }): Call {
   const { arguments: args, signal, answer, onProgress, via } = request;
-  return {
-    id,
-    arguments: args,
-    signal,
-    via,
-    actor: "local",
-    callId: crypto.randomUUID(),
-    ...(answer === undefined ? {} : { answer }),
-    ...(onProgress === undefined ? {} : { onProgress }),
-  };
+  const callId = crypto.randomUUID();
+  const own = { id, arguments: args, signal, via, actor: "local", callId };
+  return { ...own, ...defined({ answer, onProgress }) };
 }
 
 function batchResult(items: readonly BatchItem[]): ToolResult {
-  const results = items.map(({ id, tool, result, error }) => ({
-    ...(id === undefined ? {} : { id }),
-    tool,
-    ...(error === undefined ? { result } : { error: errorBody(error) }),
-  }));
+  // What is undefined is not written.
+  const results = items.map(({ id, tool, result, error }) => (
+    error === undefined ? { id, tool, result } : { id, tool, error: errorBody(error) }
+  ));
   const failed = items.every(({ result }) => result === undefined || result.isError === true);
-  return {
-    ...textResult(JSON.stringify(results)),
-    ...(failed && isObject(items[0]) ? { isError: true } : {}),
-  };
+  const isError = failed && items.length > 0 || undefined;
+  return { ...textResult(JSON.stringify(results)), ...defined({ isError }) };
 }

@@ -11,7 +11,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { textResult, type ToolResult } from "../core/call.ts";
 import { asPmlError, audienceOf, type PmlError } from "../core/errors.ts";
-import { isObject } from "../core/json.ts";
+import { defined, isObject } from "../core/json.ts";
 
 /** What a failure tells a program, whichever way it leaves. */
 export interface ErrorBody {
@@ -24,12 +24,7 @@ export interface ErrorBody {
 /** Gives the fields of an error that leave the process. */
 export function errorBody(error: PmlError): ErrorBody {
   const { code, message, hint, detail } = error;
-  return {
-    code,
-    message,
-    ...(hint === undefined ? {} : { hint }),
-    ...(detail === undefined ? {} : { detail }),
-  };
+  return defined({ code, message, hint, detail });
 }
 
 /** Makes the result that tells a model of a failure. */

@@ -10,6 +10,7 @@ import type { JsonObject } from "../core/json.ts";
 import { visible } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import { unsafeSchema } from "./_safe_schema.ts";
 
 /** Says what is wrong with a value, or nothing. */
 export type Validate = (value: unknown) => string | undefined;
@@ -84,6 +85,8 @@ async function compile(schema: JsonObject): Promise<Validate> {
   const { CfWorkerJsonSchemaValidator } = await import(
     "@modelcontextprotocol/server/validators/cf-worker"
   );
+  const unsafe = unsafeSchema(schema);
+  if (unsafe !== undefined) throw unusable(unsafe);
   const validate = usable(() => new CfWorkerJsonSchemaValidator().getValidator(schema));
   return (value) => {
     if (!isWritable(value)) return "there is a number too large for JSON to carry on";
@@ -108,12 +111,15 @@ function usable<T>(compiled: () => T): T {
   try {
     return compiled();
   } catch (cause) {
-    const why = cause instanceof Error ? visible(cause.message) : "it is no JSON Schema";
-    throw new PmlError("UPSTREAM_PROTOCOL", `Cannot use a tool's schema: ${why}`, {
-      hint: "The tool's author has to mend its schema",
-      cause,
-    });
+    throw unusable(cause instanceof Error ? visible(cause.message) : "it is no JSON Schema", cause);
   }
+}
+
+function unusable(why: string, cause?: unknown): PmlError {
+  return new PmlError("UPSTREAM_PROTOCOL", `Cannot use a tool's schema: ${why}`, {
+    hint: "The tool's author has to mend its schema",
+    cause,
+  });
 }
 
 /** Says in a person's words what the validator found: `#/a/0: …` is `a.0: …` here. */
@@ -122,6 +128,10 @@ function readable(message: string): string {
     .map((one) => one.replace(/\.$/, "").replace(/^#\/?([^:]*): /, placeOf))
     // What is said of the property that must not be there is said of its object already.
     .filter((one) => !one.endsWith("False boolean schema"))
+    // A place that is named for itself needs no word about its parents.
+    .filter((one, _, all) =>
+      all.length === 1 || !/^Property "[^"]*" does not match schema$/.test(one)
+    )
     .map((one) => one.replace(" does not match additional properties schema", " is unknown"))
     .map((one) => one.replace(/^Instance does not have /, "there is no "));
   return [...new Set(found)].join("; ");

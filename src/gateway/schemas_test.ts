@@ -81,3 +81,11 @@ Deno.test("schemaGate() refuses what is no result of MCP, whatever the tool prom
     (error) => error instanceof PmlError && error.code === "OUTPUT_INVALID",
   );
 });
+
+Deno.test("Schemas refuses a schema that could hold the gateway up, before a value is checked", async () => {
+  const slow = { type: "object", properties: { a: { type: "string", pattern: "^(a|a)*$" } } };
+  await assert.rejects(
+    new Schemas().validator(slow),
+    (error) => error instanceof PmlError && error.code === "UPSTREAM_PROTOCOL",
+  );
+});

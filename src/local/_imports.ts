@@ -4,8 +4,7 @@
  * @module
  */
 
-import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
+import { unloadable } from "./module_files.ts";
 
 /** A static import or re-export: what it names and the line it stands in. */
 export interface ImportFound {
@@ -36,8 +35,7 @@ function readable<T>(
     const at = cause instanceof Error && "idx" in cause ? Number(cause.idx) : 0;
     // Zero is where something began that never ends.
     const where = at > 0 ? `line ${lineAt(text, at)}` : "it";
-    const message = `Cannot load the module ${quoted(path, 300)}: ${where} is no TypeScript`;
-    throw new PmlError("CONFIG_INVALID", message, { cause, hint: "Mend the module's syntax" });
+    throw unloadable(path, `${where} is no TypeScript`, { cause, hint: "Mend its syntax" });
   }
 }
 

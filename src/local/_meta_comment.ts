@@ -4,8 +4,8 @@
  * @module
  */
 
-import { PmlError } from "../core/errors.ts";
-import { isObject, quoted } from "../core/json.ts";
+import { isObject } from "../core/json.ts";
+import { unloadable } from "./module_files.ts";
 
 /** Reads the comment into the form of an exported `__meta__`; undefined if there is none. */
 export function metaComment(text: string, path: string): unknown {
@@ -22,10 +22,7 @@ function parse(said: string, path: string): unknown {
   try {
     return JSON.parse(said);
   } catch (cause) {
-    throw new PmlError(
-      "CONFIG_INVALID",
-      `Cannot use the module ${quoted(path, 300)}: its __meta__ comment is no JSON`,
-      { hint: 'Write `// __meta__: {"name": "x", "tools": ["x:tool"]}` in one line', cause },
-    );
+    const hint = 'Write `// __meta__: {"name": "x", "tools": ["x:tool"]}` in one line';
+    throw unloadable(path, "its __meta__ comment is no JSON", { hint, cause });
   }
 }

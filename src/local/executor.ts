@@ -7,7 +7,7 @@
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { isObject, type Json } from "../core/json.ts";
+import { defined, isObject, type Json } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { NO_PERMISSIONS } from "../core/tool.ts";
 import type { Protection, Sandbox, SandboxLimits, SandboxOptions } from "../sandbox/sandbox.ts";
@@ -19,7 +19,8 @@ import { Pool } from "./pool.ts";
 /** What running modules needs from outside; functions are asked at each call. */
 export interface LocalOptions {
   readonly home: string;
-  readonly files: ModuleFiles;
+  /** Gives the bytes of a module, and only those that were approved. */
+  readonly files: Pick<ModuleFiles, "identify">;
   readonly source: (server: string) => ModuleSource | undefined;
   readonly workspace: () => string;
   readonly grants: (server: string) => Grants | undefined;
@@ -167,10 +168,5 @@ function ownResult({ content, structuredContent, isError, _meta }: ToolResult): 
     const hint = "Ask for less: a part, a page or a narrower question";
     throw new PmlError("RESULT_TOO_LARGE", message, { hint, detail: { size, max: BLOCKS_MAX } });
   }
-  return {
-    content,
-    ...(structuredContent === undefined ? {} : { structuredContent }),
-    ...(isError === undefined ? {} : { isError }),
-    ...(_meta === undefined ? {} : { _meta }),
-  };
+  return { content, ...defined({ structuredContent, isError, _meta }) };
 }

@@ -28,8 +28,11 @@ export function fileAccess(
   where: { readonly workspace: string; readonly grants: Grants | undefined },
 ): FileAccess {
   const { workspace, grants } = where;
+  // What was granted within the workspace is shown as that: a link may not lead it out.
   const paths = (kind: "read" | "write") =>
-    (grants?.[kind] ?? []).map((path) => realPath(resolve(workspace, path)));
+    (grants?.[kind] ?? []).map((path) => resolve(workspace, path))
+      .filter((path) => !isInside(path, workspace) || isInside(realPath(path), workspace))
+      .map(realPath);
   const roots = (kind: "read" | "write") => {
     if (asked[kind].length === 0) return [];
     const inside = asked[kind].map((path) => resolve(workspace, path))

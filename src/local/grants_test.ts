@@ -26,3 +26,18 @@ Deno.test("fileAccess() adds a grant only to tools that read or write at all", (
   });
   assert.deepEqual(fileAccess(NO_PERMISSIONS, { workspace: "/ws", grants }).read, []);
 });
+
+Deno.test("fileAccess() drops a grant within the workspace that a link leads out of it", async () => {
+  const root = await Deno.realPath(await Deno.makeTempDir());
+  const workspace = `${root}/ws`;
+  await Deno.mkdir(`${workspace}/plain`, { recursive: true });
+  await Deno.mkdir(`${root}/outside`);
+  await Deno.symlink(`${root}/outside`, `${workspace}/docs`);
+  const asked = { ...NO_PERMISSIONS, read: ["."] };
+  const grants = { read: ["docs", "plain", "../outside"] };
+  const { granted } = fileAccess(asked, { workspace, grants });
+  assert.deepEqual(granted, [`${root}/outside`, `${workspace}/plain`]);
+  const only = fileAccess(asked, { workspace, grants: { read: ["docs"] } });
+  assert.deepEqual(only.read, [workspace]);
+  await Deno.remove(root, { recursive: true });
+});

@@ -6,12 +6,16 @@
  */
 
 import { dirname, join } from "node:path";
-import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { type ModuleMeta, parseModuleMeta, type ToolDefinition } from "../core/tool.ts";
 import { findImport } from "./_imports.ts";
 import { metaComment } from "./_meta_comment.ts";
-import type { ModuleCode, ModuleFiles, ModuleSource } from "./module_files.ts";
+import {
+  type ModuleCode,
+  type ModuleFiles,
+  type ModuleSource,
+  unloadable,
+} from "./module_files.ts";
 
 /** A module whose metadata was read. */
 export interface Module extends ModuleCode {
@@ -31,7 +35,7 @@ export interface Inspection {
 export interface LoaderOptions {
   /** The PML home, where metadata is kept by hash. */
   readonly home: string;
-  readonly files: ModuleFiles;
+  readonly files: Pick<ModuleFiles, "identify">;
   /** The most bytes a module may have. */
   readonly moduleBytes: () => number;
   /** Runs a module without any grant and tells what it exports. */
@@ -63,14 +67,16 @@ export class Loader {
 
   async #describe(source: ModuleSource, identified: ModuleCode): Promise<Module> {
     const { name } = source;
-    if (source.kind === "builtin") {
-      return described({ ...identified, name }, parseModuleMeta(source.meta, name));
-    }
+    const done = (meta: ModuleMeta): Module => ({
+      ...identified,
+      name,
+      meta,
+      definitions: meta.tools.map(({ definition }) => definition),
+    });
+    if (source.kind === "builtin") return done(parseModuleMeta(source.meta, name));
     const file = join(this.#options.home, "meta", `${identified.integrity.slice(7)}.json`);
     const kept = readKept(file);
-    if (kept !== undefined) {
-      return described({ ...identified, name }, parseModuleMeta(kept, source.path));
-    }
+    if (kept !== undefined) return done(parseModuleMeta(kept, source.path));
     const text = new TextDecoder().decode(identified.code);
     refuseImports(await findImport(text, source.path), source.path);
     const said = await this.#options.inspect(name, identified.code);
@@ -78,23 +84,17 @@ export class Loader {
     const meta = parseModuleMeta(value, source.path);
     refuseMissing(meta, { exports: said.exports, path: source.path });
     keep(file, value);
-    return described({ ...identified, name }, meta);
+    return done(meta);
   }
-}
-
-function described(code: ModuleCode & { readonly name: string }, meta: ModuleMeta): Module {
-  return { ...code, meta, definitions: meta.tools.map(({ definition }) => definition) };
 }
 
 function refuseImports(found: Awaited<ReturnType<typeof findImport>>, path: string): void {
   if (found === undefined) return;
-  throw new PmlError(
-    "SANDBOX_DENIED",
-    `Cannot load the module ${quoted(path, 300)}: line ${found.line} imports ${
-      quoted(found.specifier)
-    }, and a module is one self-contained file`,
-    { hint: "Bundle it into one file; use the Deno file functions and `host` instead of node:" },
-  );
+  const why = `line ${found.line} imports ${quoted(found.specifier)}, and a module is one file`;
+  throw unloadable(path, why, {
+    code: "SANDBOX_DENIED",
+    hint: "Bundle it into one file; use the Deno file functions and `host` instead of node:",
+  });
 }
 
 function refuseMissing(
@@ -104,12 +104,12 @@ function refuseMissing(
   const missing = meta.tools.find((tool) => !from.exports.includes(tool.definition.name));
   if (missing === undefined) return;
   const { name } = missing.definition;
-  throw new PmlError(
-    "CONFIG_INVALID",
-    `Cannot use the module ${
-      quoted(from.path, 300)
-    }: __meta__ names the tool "${name}", and no function of that name is exported`,
-    { hint: `Write \`export function ${name}(args, host)\`, or take it out of __meta__.tools` },
+  throw unloadable(
+    from.path,
+    `__meta__ names the tool "${name}", and no function of that name is exported`,
+    {
+      hint: `Write \`export function ${name}(args, host)\`, or take it out of __meta__.tools`,
+    },
   );
 }
 

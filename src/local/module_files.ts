@@ -4,7 +4,7 @@
  * @module
  */
 
-import { PmlError } from "../core/errors.ts";
+import { type ErrorCode, PmlError, type PmlErrorOptions } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { integrityOf } from "../registry/integrity.ts";
 
@@ -39,7 +39,9 @@ export class ModuleFiles {
     const memo = this.#memos.get(key);
     const stamp = source.kind === "file" ? stampOf(source, maxBytes) : "";
     if (memo?.stamp === stamp) return memo.code;
-    const code = source.kind === "file" ? readModule(source.path) : source.code;
+    const code = source.kind === "file"
+      ? readable(source.path, () => Deno.readFileSync(source.path))
+      : source.code;
     const identified = { code, integrity: integrityOf(code) };
     this.#memos.set(key, { stamp, code: identified });
     return identified;
@@ -61,35 +63,34 @@ export class ModuleFiles {
 }
 
 /** Tells a file apart from a later version of it, and refuses what is no module. */
-function stampOf(source: { readonly path: string }, maxBytes: number): string {
-  const info = statOf(source.path);
-  if (!info.isFile) throw unreadable(source.path, "it is no regular file");
+function stampOf({ path }: { readonly path: string }, maxBytes: number): string {
+  const info = readable(path, () => Deno.statSync(path));
+  if (!info.isFile) throw unreadable(path, "it is no regular file");
   if (info.size > maxBytes) {
-    throw unreadable(source.path, `it has ${info.size} bytes, and at most ${maxBytes} are allowed`);
+    throw unreadable(path, `it has ${info.size} bytes, and at most ${maxBytes} are allowed`);
   }
   return `${info.dev} ${info.ino} ${info.size} ${info.mtime?.getTime()} ${info.ctime?.getTime()}`;
 }
 
-function statOf(path: string): Deno.FileInfo {
+function readable<T>(path: string, look: () => T): T {
   try {
-    return Deno.statSync(path);
+    return look();
   } catch (cause) {
     const why = cause instanceof Deno.errors.NotFound ? "there is no such file" : String(cause);
     throw unreadable(path, why, cause);
   }
 }
 
-function readModule(path: string): Uint8Array {
-  try {
-    return Deno.readFileSync(path);
-  } catch (cause) {
-    throw unreadable(path, "it cannot be read", cause);
-  }
+function unreadable(path: string, why: string, cause?: unknown): PmlError {
+  const hint = "Mend the file, or its path in private_mcps of .pml.json";
+  return unloadable(path, why, { code: "UPSTREAM_DOWN", hint, cause });
 }
 
-function unreadable(path: string, why: string, cause?: unknown): PmlError {
-  return new PmlError("UPSTREAM_DOWN", `Cannot load the module ${quoted(path, 300)}: ${why}`, {
-    hint: "Mend the file, or its path in private_mcps of .pml.json",
-    cause,
-  });
+/** Makes the error of a module that cannot be loaded, by its path. */
+export function unloadable(
+  path: string,
+  why: string,
+  { code = "CONFIG_INVALID", ...more }: PmlErrorOptions & { readonly code?: ErrorCode },
+): PmlError {
+  return new PmlError(code, `Cannot load the module ${quoted(path, 300)}: ${why}`, more);
 }

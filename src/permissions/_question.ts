@@ -54,7 +54,7 @@ function indented(lines: readonly string[]): string {
  * Makes visible what a person cannot see: controls, what Unicode says may be ignored, blanks that
  * are no plain blank, and the rest of a run of blanks that could push text out of sight.
  */
-function unhidden(line: string): string {
+export function unhidden(line: string): string {
   return visible(line, Infinity)
     .replace(/[\p{Default_Ignorable_Code_Point}\u{2800}]|(?! )\p{Zs}/gu, escaped)
     .replace(/(?<=\S {16}) +/g, (run) => escaped(" ").repeat(run.length));

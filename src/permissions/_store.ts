@@ -13,7 +13,12 @@ const WRITING = ".pml-tmp";
 
 /** Opens a folder of the PML home for this person alone, making it where it is missing. */
 export async function privateFolder(folder: string): Promise<void> {
-  await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+  await Deno.mkdir(folder, { recursive: true, mode: 0o700 }).catch((error) => {
+    throw new PmlError("CONFIG_INVALID", `Cannot use the PML home: ${error.message}`, {
+      hint: "Make it a folder that you can write, or set PML_HOME to one",
+      cause: error,
+    });
+  });
   const { isDirectory, mode } = await Deno.lstat(folder);
   if (!isDirectory) throw refused(folder, "it is not a folder");
   if (Deno.build.os !== "windows" && ((mode ?? 0) & 0o077) !== 0) await Deno.chmod(folder, 0o700);

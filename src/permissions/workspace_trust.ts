@@ -6,6 +6,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { unhidden } from "./_question.ts";
 import type { ApprovedCode, TrustStore } from "./trust.ts";
 import type { Unapproved } from "./trust_gate.ts";
 
@@ -82,7 +83,8 @@ export class WorkspaceTrust {
     if (!trusted) {
       return {
         code: "WORKSPACE_UNTRUSTED",
-        facts: factsOf(shown),
+        // A terminal shows them as they are.
+        facts: factsOf(shown).map(unhidden),
         accept: async () => {
           await mustBe(shown, again);
           await this.#store.trust({ ...shown, servers: codeOf(shown.modules) });

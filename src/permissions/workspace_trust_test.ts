@@ -58,6 +58,16 @@ Deno.test("WorkspaceTrust asks once about the whole file, and about nothing once
   assert.equal(await at.trust.unapproved(shown, same(shown)), undefined);
 });
 
+Deno.test("WorkspaceTrust shows what cannot be seen, and no blanks that push text away", async () => {
+  await using at = await place();
+  const line = `server "x": runs the command ["a\u3164\u202e${" ".repeat(99)}; rm"]`;
+  const shown = shownFile(at.file, { lines: [line] });
+  const asked = await at.trust.unapproved(shown, same(shown));
+  const fact = asked?.facts.find((each) => each.startsWith('server "x"')) ?? "";
+  assert.match(fact, /a\\u\{3164\}\\u\{202e\}/);
+  assert.doesNotMatch(fact, / {20}/);
+});
+
 Deno.test("WorkspaceTrust asks nothing about a server that the file does not define", async () => {
   await using at = await place();
   const shown = shownFile(at.file);

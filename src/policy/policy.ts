@@ -90,8 +90,14 @@ export class Policy {
 
   /** Decides what holds, by what was read last and what is trusted now. */
   async settle(): Promise<void> {
-    const trust = await this.#trust.stateOf(this.#shown());
-    this.#now = holdingOf(this.#loaded, { trust, builtins: this.#options.builtins });
+    let loaded: LoadedConfig;
+    let trust: TrustState;
+    do {
+      loaded = this.#loaded;
+      trust = await this.#trust.stateOf(this.#shown());
+      // What was read meanwhile is not what the trust was told of.
+    } while (loaded !== this.#loaded);
+    this.#now = holdingOf(loaded, { trust, builtins: this.#options.builtins });
     for (const listener of this.#listeners) listener();
   }
 

@@ -35,13 +35,20 @@ export function integrityGate(view: IntegrityView): Gate {
   return (next) => async (call) => {
     const { server } = splitToolId(call.id);
     const approved = view.approved(server);
-    if (approved === undefined) return await next(call);
-    const atHand = view.atHand(server);
-    if (atHand === approved) return await next(call);
-    throw new PmlError(
-      "INTEGRITY_MISMATCH",
-      `Cannot run "${call.id}": its code is ${atHand}, and ${approved} was approved`,
-      { hint: "Look at what changed, then run `pml trust`" },
-    );
+    if (approved !== undefined) assertIntegrity(server, { approved, atHand: view.atHand(server) });
+    return await next(call);
   };
+}
+
+/** Refuses code that is not the approved one; without a hash there is nothing to compare. */
+export function assertIntegrity(
+  server: string,
+  { approved, atHand }: { readonly approved: string | undefined; readonly atHand: string },
+): void {
+  if (approved === undefined || atHand === approved) return;
+  throw new PmlError(
+    "INTEGRITY_MISMATCH",
+    `Cannot run "${server}": its code is ${atHand}, and ${approved} was approved`,
+    { hint: "Look at what changed, then run `pml trust`" },
+  );
 }

@@ -7,10 +7,11 @@
 import { randomBytes } from "node:crypto";
 import { dirname, join, relative } from "node:path";
 import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
-import { HOST_CODE, WORKER_CODE } from "./_boot.ts";
+import { defined, quoted } from "../core/json.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import type { SandboxOptions } from "./_options.ts";
+import hostCode from "./boot/host.min.js" with { type: "text" };
+import workerCode from "./boot/worker.min.js" with { type: "text" };
 
 /** A running child; the nonce is known to this side and to its host thread only. */
 export interface Child extends AsyncDisposable {
@@ -32,7 +33,7 @@ export function startChild(
   const folder = openPrivateFolder(options.home, options.workspace);
   try {
     const running = new Deno.Command(Deno.execPath(), {
-      args: [...flags(childFlags(options, folder)), dataUrl(HOST_CODE)],
+      args: [...flags(childFlags(options, folder)), dataUrl(hostCode)],
       cwd: folder.temp,
       clearEnv: true,
       env: environment(options, folder),
@@ -58,27 +59,31 @@ class RunningChild implements Child {
     running: Deno.ChildProcess,
     from: { readonly options: SandboxOptions; readonly folder: PrivateFolder },
   ) {
-    const { name: _, limits, code, ...ground } = from.options;
+    const { limits, code } = from.options;
     this.running = running;
     this.#folder = from.folder;
     this.#stdin = running.stdin.getWriter();
-    this.#write(this.nonce);
+    const { lock, canary } = from.folder;
+    const { workspace, read, write, protection, home } = from.options;
     this.send({
-      workspace: ground.workspace,
-      read: ground.read,
-      write: ground.write,
-      protection: ground.protection,
-      home: ground.home,
+      nonce: this.nonce,
+      workspace,
+      read,
+      write,
+      protection,
+      home,
+      lock,
+      canary,
       resultBytes: limits.resultBytes,
-      lock: from.folder.lock,
-      canary: from.folder.canary,
-      worker: WORKER_CODE,
+      worker: workerCode,
       code: new TextDecoder("utf-8").decode(code),
     });
   }
 
   send(message: unknown): void {
-    this.#write(JSON.stringify(message));
+    const line = new TextEncoder().encode(`${JSON.stringify(message)}\n`);
+    // A child that died with its pipe open is told by its exit, not here.
+    this.#stdin.write(line).catch(() => {});
   }
 
   kill(): void {
@@ -106,11 +111,6 @@ class RunningChild implements Child {
     // Broken by the kill, or closed: either way nothing more is sent.
     await this.#stdin.close().catch(() => {});
     this.#folder[Symbol.dispose]();
-  }
-
-  #write(line: string): void {
-    // A child that died with its pipe open is told by its exit, not here.
-    this.#stdin.write(new TextEncoder().encode(`${line}\n`)).catch(() => {});
   }
 }
 
@@ -154,14 +154,14 @@ function pathList(paths: readonly string[]): string {
 
 function environment(options: SandboxOptions, folder: PrivateFolder): Record<string, string> {
   const { LANG, TZ } = options.environment ?? {};
-  return {
+  return defined({
     DENO_DIR: folder.denoDir,
     DENO_NO_UPDATE_CHECK: "1",
     NO_COLOR: "1",
     TMPDIR: folder.temp,
-    ...(LANG === undefined ? {} : { LANG }),
-    ...(TZ === undefined ? {} : { TZ }),
-  };
+    LANG,
+    TZ,
+  });
 }
 
 function dataUrl(code: string): string {

@@ -4,29 +4,29 @@
  * @module
  */
 
-import { type ErrorCode, PmlError } from "../core/errors.ts";
+import { PmlError, type PmlErrorOptions } from "../core/errors.ts";
 import { isObject, type Json } from "../core/json.ts";
 
 const MESSAGE_MAX = 16_000;
 
 /** The codes that a module's error may carry out of the sandbox, and what to do about each. */
-const HINTS: ReadonlyMap<ErrorCode, string> = new Map<ErrorCode, string>([
-  ["PATH_OUTSIDE_WORKSPACE", "Use a path inside the workspace, or grant the folder to the server"],
-  ["PATH_PROTECTED", "Only the person can open a protected path, with a grant that names it"],
-  ["SANDBOX_DENIED", "The module needs a grant for this, if one can be given"],
-  ["RESULT_TOO_LARGE", "Ask for less: a part, a page or a narrower question"],
-  ["OUTPUT_INVALID", "The module has to return plain JSON"],
-]);
+const HINTS = {
+  PATH_OUTSIDE_WORKSPACE: "Use a path inside the workspace, or grant the folder to the server",
+  PATH_PROTECTED: "Only the person can open a protected path, with a grant that names it",
+  SANDBOX_DENIED: "The module needs a grant for this, if one can be given",
+  RESULT_TOO_LARGE: "Ask for less: a part, a page or a narrower question",
+  OUTPUT_INVALID: "The module has to return plain JSON",
+};
 
 /** What to use instead of what Deno denied, by the kind of access. */
-const DENIALS: ReadonlyMap<string, string> = new Map([
-  ["env", "the environment: this module has no env grant (host.env)"],
-  ["net", "the network: local modules are network-isolated (host.fetch, with a net grant)"],
-  ["run", "other programs: this module has no run grant (host.exec)"],
-  ["read", "files this way: a module reads them with the functions of Deno"],
-  ["write", "files this way: a module writes them with the functions of Deno"],
-  ["import", "this import: a module is one file"],
-]);
+const DENIALS: Readonly<Record<string, string>> = {
+  env: "the environment: this module has no env grant (host.env)",
+  net: "the network: local modules are network-isolated (host.fetch, with a net grant)",
+  run: "other programs: this module has no run grant (host.exec)",
+  read: "files this way: a module reads them with the functions of Deno",
+  write: "files this way: a module writes them with the functions of Deno",
+  import: "this import: a module is one file",
+};
 
 /** What a module threw by itself. */
 export class ModuleFailure extends Error {
@@ -39,24 +39,36 @@ export class ModuleFailure extends Error {
   }
 }
 
+/** Makes an error of one of these codes, with what to do about it. */
+export function failure(
+  code: keyof typeof HINTS,
+  message: string,
+  more: Omit<PmlErrorOptions, "hint"> = {},
+): PmlError {
+  return new PmlError(code, message, { hint: HINTS[code], ...more });
+}
+
 /** Names an error that came out of a child. */
 export function failureFrom(value: Json): PmlError | ModuleFailure {
   const said = isObject(value) ? value : {};
   const name = String(said.name ?? "Error").slice(0, 200);
   const message = String(said.message ?? "").slice(0, MESSAGE_MAX);
-  const code = [...HINTS.keys()].find((one) => one === said.code);
-  if (code !== undefined) return new PmlError(code, message, { hint: HINTS.get(code) ?? "" });
+  if (isCode(said.code)) return failure(said.code, message);
   const denial = denialIn(name, message);
-  if (denial === undefined) return new ModuleFailure(name, message);
-  return new PmlError("SANDBOX_DENIED", denial, { hint: HINTS.get("SANDBOX_DENIED") ?? "" });
+  return denial === undefined
+    ? new ModuleFailure(name, message)
+    : failure("SANDBOX_DENIED", denial);
+}
+
+function isCode(code: unknown): code is keyof typeof HINTS {
+  return typeof code === "string" && Object.hasOwn(HINTS, code);
 }
 
 /** Finds what Deno itself denied (`Deno.env`, `node:fs`, a computed import), and says it our way. */
 function denialIn(name: string, message: string): string | undefined {
-  const kind = /^Requires (\w+) access/.exec(message)?.[1];
-  if (kind !== undefined) {
-    return `Cannot use ${DENIALS.get(kind) ?? `${kind} access: it is denied`}`;
-  }
-  if (/--no-(npm|remote)|--cached-only/.test(message)) return `Cannot use ${DENIALS.get("import")}`;
+  const kind = /--no-(npm|remote)|--cached-only/.test(message)
+    ? "import"
+    : /^Requires (\w+) access/.exec(message)?.[1];
+  if (kind !== undefined) return `Cannot use ${DENIALS[kind] ?? `${kind} access: it is denied`}`;
   return name === "NotCapable" ? message : undefined;
 }

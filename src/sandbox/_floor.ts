@@ -6,19 +6,14 @@
 
 import { PmlError } from "../core/errors.ts";
 
-const FLOOR = [2, 9, 6] as const;
+const FLOOR = "2.9.6";
 
 /** Refuses a Deno whose permissions are known to be passed by. */
 export function assertDenoFloor(version: string = Deno.version.deno): void {
-  const parts = version.split("-")[0]?.split(".").map(Number) ?? [];
-  for (const [at, floor] of FLOOR.entries()) {
-    const part = parts[at] ?? 0;
-    if (part > floor) return;
-    if (part === floor) continue;
-    throw new PmlError(
-      "SANDBOX_DENIED",
-      `Cannot run modules: Deno ${version} is older than ${FLOOR.join(".")}`,
-      { hint: `Install Deno ${FLOOR.join(".")} or newer` },
-    );
-  }
+  const floor = FLOOR.split(".").map(Number);
+  const parts = version.split(/[.-]/).map(Number);
+  const differs = floor.findIndex((part, at) => part !== parts[at]);
+  if (differs < 0 || (parts[differs] ?? 0) > (floor[differs] ?? 0)) return;
+  const message = `Cannot run modules: Deno ${version} is older than ${FLOOR}`;
+  throw new PmlError("SANDBOX_DENIED", message, { hint: `Install Deno ${FLOOR} or newer` });
 }

@@ -4,8 +4,9 @@
  * @module
  */
 
-import { PmlError } from "../core/errors.ts";
+import type { PmlError } from "../core/errors.ts";
 import { type Json, quoted } from "../core/json.ts";
+import { failure } from "./_failure.ts";
 
 const DEPTH_MAX = 200;
 /** So many values cost the gateway about a tenth of a second and 50 MB. */
@@ -31,10 +32,9 @@ function refuseMany(bytes: Uint8Array, what: string): void {
     else if (byte === 0x2c || byte === 0x5b || byte === 0x7b) values++;
   }
   if (values <= VALUES_MAX) return;
-  throw new PmlError(
+  throw failure(
     "RESULT_TOO_LARGE",
     `Cannot use ${what}: it has over ${VALUES_MAX} JSON values in ${bytes.length} bytes`,
-    { hint: "Ask for less at once" },
   );
 }
 
@@ -60,19 +60,13 @@ function check(value: unknown, at: { readonly depth: number; readonly what: stri
   if (typeof value !== "object" || value === null) return;
   if (at.depth >= DEPTH_MAX) throw invalid(at.what, `it is nested deeper than ${DEPTH_MAX}`);
   const next = { ...at, depth: at.depth + 1 };
-  if (Array.isArray(value)) {
-    for (const item of value) check(item, next);
-    return;
-  }
+  const isList = Array.isArray(value);
   for (const [key, item] of Object.entries(value)) {
-    if (PROTOTYPE_KEYS.has(key)) throw invalid(at.what, `it has the key ${quoted(key)}`);
+    if (!isList && PROTOTYPE_KEYS.has(key)) throw invalid(at.what, `it has the key ${quoted(key)}`);
     check(item, next);
   }
 }
 
 function invalid(what: string, why: string, cause?: unknown): PmlError {
-  return new PmlError("OUTPUT_INVALID", `Cannot use ${what}: ${why}`, {
-    cause,
-    hint: "The module has to return plain JSON",
-  });
+  return failure("OUTPUT_INVALID", `Cannot use ${what}: ${why}`, { cause });
 }

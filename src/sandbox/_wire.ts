@@ -4,6 +4,8 @@
  * @module
  */
 
+import { joined } from "../core/lines.ts";
+
 /** The longest line of noise that is kept. */
 const NOISE_MAX = 4_096;
 
@@ -81,16 +83,4 @@ export function frameOf(bytes: Uint8Array): Frame | undefined {
     id: Number(head[2]),
     json: bytes.subarray(head[0].length),
   };
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const [only] = parts;
-  if (only !== undefined && parts.length === 1) return only;
-  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
 }

@@ -6,9 +6,9 @@
 
 import type { Progress } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
+import { defined, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
 import { type Child, startChild } from "./_child.ts";
-import { failureFrom, ModuleFailure } from "./_failure.ts";
+import { failure, failureFrom, ModuleFailure } from "./_failure.ts";
 import { assertDenoFloor } from "./_floor.ts";
 import { levelOf, type LogEntry, type LogLevel, LogTap, Meter } from "./_meter.ts";
 import { SANDBOX_LIMITS, type SandboxLimits, type SandboxOptions } from "./_options.ts";
@@ -154,15 +154,15 @@ export class Sandbox implements AsyncDisposable {
   }
 
   async #boot(): Promise<void> {
-    const { signal, limits } = this.#options;
-    const onAbort = () => this.#booted.reject(reasonOf(signal ?? AbortSignal.abort()));
+    const { limits, signal = new AbortController().signal } = this.#options;
+    const onAbort = () => this.#booted.reject(reasonOf(signal));
     const timer = setTimeout(() => this.#kill("start", "it did not load in time"), limits.startMs);
-    signal?.addEventListener("abort", onAbort, { once: true });
+    signal.addEventListener("abort", onAbort);
     try {
       await this.#booted.promise;
     } finally {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", onAbort);
+      signal.removeEventListener("abort", onAbort);
     }
   }
 
@@ -247,7 +247,11 @@ export class Sandbox implements AsyncDisposable {
     try {
       if (frame.type === "failed") throw failureFrom(plainJson(frame.json, "the error"));
       const { resultBytes } = this.#options.limits;
-      if (frame.json.length > resultBytes) throw tooLarge(frame.json.length, resultBytes);
+      const size = frame.json.length;
+      if (size > resultBytes) {
+        const message = `Cannot return the result: it has ${size} bytes, more than ${resultBytes}`;
+        throw failure("RESULT_TOO_LARGE", message, { detail: { size, max: resultBytes } });
+      }
       call.answer.resolve(plainJson(frame.json, `the result of ${quoted(this.#options.name)}`));
     } catch (error) {
       call.answer.reject(error);
@@ -299,42 +303,30 @@ export class Sandbox implements AsyncDisposable {
   }
 
   #unloaded(frame: Frame): PmlError {
-    const failure = failureFrom(valueOf(frame) as Json); // parsed JSON
-    if (failure instanceof PmlError) return failure;
+    const found = failureFrom(valueOf(frame) as Json); // parsed JSON
+    if (found instanceof PmlError) return found;
     return new PmlError(
       "SANDBOX_CRASHED",
-      `Cannot load the module ${quoted(this.#options.name)}: ${failure.name}: ${failure.message}`,
+      `Cannot load the module ${quoted(this.#options.name)}: ${found.name}: ${found.message}`,
       { hint: "Mend the module, then call again", detail: { reason: "load" } },
     );
   }
 
   #refuse(why: string): void {
-    this.#booted.reject(
-      new PmlError("SANDBOX_DENIED", `Cannot run modules: ${why}`, {
-        hint: "Run PML with an unchanged Deno and report this",
-      }),
-    );
+    this.#booted.reject(unusable(why));
     this.#kill("refused", why);
   }
 
   #kill(reason: string, why: string, detail: Record<string, unknown> = {}): void {
     if (this.#dead) return;
+    const facts = { ...detail, stderr: this.#stderr.trim() };
     if (this.#phase === "testing" && reason !== "closed") {
-      const stderr = this.#stderr.trim();
-      this.#booted.reject(
-        new PmlError("SANDBOX_DENIED", `Cannot run modules: the sandbox did not start: ${why}`, {
-          hint: "Check that this Deno is 2.9.6 or newer and unchanged",
-          detail: { ...detail, stderr },
-        }),
-      );
+      this.#booted.reject(unusable(`the sandbox did not start: ${why}`, facts));
     }
     this.#dead = new PmlError(
       "SANDBOX_CRASHED",
       `Cannot finish the call: the sandbox of ${quoted(this.#options.name)} was stopped: ${why}`,
-      {
-        hint: "Call again: the module is started anew",
-        detail: { ...detail, reason, stderr: this.#stderr.trim() },
-      },
+      { hint: "Call again: the module is started anew", detail: { ...facts, reason } },
     );
     this.#child.kill();
     clearTimeout(this.#watch);
@@ -360,6 +352,13 @@ export class Sandbox implements AsyncDisposable {
   }
 }
 
+function unusable(why: string, detail?: Record<string, unknown>): PmlError {
+  return new PmlError("SANDBOX_DENIED", `Cannot run modules: ${why}`, {
+    hint: "Check that this Deno is 2.9.6 or newer and unchanged",
+    detail,
+  });
+}
+
 function reasonOf(signal: AbortSignal): PmlError {
   if (signal.reason instanceof PmlError) return signal.reason;
   return new PmlError("CANCELLED", "Cannot finish the call: it was cancelled", {
@@ -367,16 +366,14 @@ function reasonOf(signal: AbortSignal): PmlError {
   });
 }
 
-function tooLarge(size: number, max: number): PmlError {
-  const message = `Cannot return the result: it has ${size} bytes, more than ${max}`;
-  return new PmlError("RESULT_TOO_LARGE", message, { hint: "Ask for less", detail: { size, max } });
-}
-
 function progressOf(said: Record<string, unknown>): Progress {
+  const { progress, total, message } = said;
   return {
-    progress: Number(said.progress),
-    ...(typeof said.total === "number" ? { total: said.total } : {}),
-    ...(typeof said.message === "string" ? { message: said.message.slice(0, 4_096) } : {}),
+    progress: Number(progress),
+    ...defined({
+      total: typeof total === "number" ? total : undefined,
+      message: typeof message === "string" ? message.slice(0, 4_096) : undefined,
+    }),
   };
 }
 

@@ -84,10 +84,10 @@ export class Search {
     const named = this.#named(query.trim()).filter(may);
     if (named.length === 0) return relative;
     // A tool that is called by its name comes before all that only resemble it.
+    const others = relative.filter(({ entry }) => !named.includes(entry));
     return [
       ...named.map((entry) => ({ entry, score: 1 })),
-      ...relative.filter(({ entry }) => !named.includes(entry))
-        .map(({ entry, score }) => ({ entry, score: score / 2 })),
+      ...others.map(({ entry, score }) => ({ entry, score: score / 2 })),
     ];
   }
 

@@ -5,14 +5,12 @@
  * @module
  */
 
-import { lookAt, type Place, type Try, Walls } from "./ground.ts";
-import { copied, OpenFiles, plainInfo, writeAll } from "./handles.ts";
+import { lookAt, type Try, Walls } from "./ground.ts";
+import { copied, type Op, OpenFiles, writeAll } from "./handles.ts";
 import type { WorkspaceLock } from "./lock.ts";
 import type { Ground, Reply } from "./message.ts";
-import { isSame } from "./protect.ts";
+import { type Access, isSame } from "./protect.ts";
 import { failureOf, refusal, systemError } from "./refusal.ts";
-
-type Op = (args: readonly unknown[]) => Omit<Reply & { readonly ok: true }, "ok">;
 
 const PIECE = 1 << 20;
 
@@ -22,6 +20,29 @@ export class Broker {
   readonly #files = new OpenFiles();
   readonly #lock: WorkspaceLock;
   readonly #resultBytes: number;
+  readonly #looks: Readonly<Record<string, Op>> = {
+    stat: (path) => this.#walls.follow(tryTo("look at", path, "look")).info,
+    lstat: (path) => found(this.#walls.entry(tryTo("look at", path, "look")).info),
+    realPath: (path) => this.#walls.follow(tryTo("resolve", path, "look")).path,
+    readLink: (path) => Deno.readLinkSync(this.#walls.entry(tryTo("look at", path, "look")).path),
+    readDir: (path) => {
+      const place = this.#walls.follow(tryTo("list", path, "read"));
+      if (!place.info.isDirectory) throw systemError("NotADirectory");
+      return [...Deno.readDirSync(place.path)];
+    },
+    readFile: (path) => this.#readFile(tryTo("read", path, "read")),
+  };
+  readonly #changes: Readonly<Record<string, Op>> = {
+    writeFile: (path, bytes, options) => this.#writeFile(path, copied(bytes), flagsOf(options)),
+    mkdir: (path, options) => this.#mkdir(tryTo("make", path, "write"), flagsOf(options)),
+    remove: (path, options) => this.#remove(tryTo("remove", path, "write"), flagsOf(options)),
+    rename: (from, to) => this.#rename(tryTo("rename", from, "write"), to),
+    copyFile: (from, to) => this.#copyFile(tryTo("copy", from, "read"), to),
+    truncate: (path, length) => {
+      using file = this.#openFile("truncate", path, flagsOf({ write: true }));
+      file.truncateSync(Number(length) || 0);
+    },
+  };
   readonly #ops: ReadonlyMap<string, Op>;
 
   /** Takes the ground that the module may use. */
@@ -29,21 +50,16 @@ export class Broker {
     this.#walls = new Walls(ground);
     this.#lock = lock;
     this.#resultBytes = ground.resultBytes;
+    const locked = (ops: Readonly<Record<string, Op>>, exclusive: boolean) =>
+      Object.entries(ops).map(([name, op]): [string, Op] => [
+        name,
+        (...args) => lock.alone(() => op(...args), exclusive),
+      ]);
     this.#ops = new Map<string, Op>([
-      ["stat", ([path]) => ({ value: plainInfo(this.#look("look at", path).info) })],
-      ["lstat", ([path]) => ({ value: plainInfo(this.#lstat(path)) })],
-      ["realPath", ([path]) => ({ value: this.#look("resolve", path).path })],
-      ["readLink", ([path]) => ({ value: this.#readLink(path) })],
-      ["readDir", ([path]) => ({ value: this.#readDir(path) })],
-      ["readFile", ([path]) => ({ bytes: this.#readFile(path) })],
-      ["writeFile", ([path, bytes, options]) => this.#writeFile(path, bytes, options)],
-      ["open", ([path, options]) => ({ value: this.#open(path, options) })],
-      ["mkdir", ([path, options]) => this.#mkdir(path, options)],
-      ["remove", ([path, options]) => this.#remove(path, options)],
-      ["rename", ([from, to]) => this.#rename(from, to)],
-      ["copyFile", ([from, to]) => this.#copyFile(from, to)],
-      ["truncate", ([path, length]) => this.#truncate(path, length)],
-      ...this.#files.ops(),
+      ...locked(this.#looks, false),
+      ...locked(this.#changes, true),
+      ["open", (path, options) => this.#open(path, flagsOf(options))],
+      ...Object.entries(this.#files.ops),
     ]);
   }
 
@@ -52,53 +68,19 @@ export class Broker {
     try {
       const run = this.#ops.get(op);
       if (run === undefined) throw new TypeError(`unknown file request`);
-      return { ok: true, ...run(args) };
+      // Not spread: the Worker chooses how long the list is.
+      return { ok: true, value: run(args[0], args[1], args[2]) };
     } catch (error) {
       const asked = typeof args[0] === "string" ? args[0] : "";
       return { ok: false, error: failureOf(error, { op, asked }) };
     }
   }
 
-  #look(op: string, path: unknown): Place & { readonly info: Deno.FileInfo } {
-    return this.#lock.shared(() => this.#walls.follow({ op, asked: text(path), access: "look" }));
-  }
-
-  #lstat(path: unknown): Deno.FileInfo {
-    return this.#lock.shared(() =>
-      found(this.#walls.entry({ op: "look at", asked: text(path), access: "look" }).info)
-    );
-  }
-
-  #readLink(path: unknown): string {
-    return this.#lock.shared(() =>
-      Deno.readLinkSync(
-        this.#walls.entry({ op: "look at", asked: text(path), access: "look" }).path,
-      )
-    );
-  }
-
-  #readDir(path: unknown): Deno.DirEntry[] {
-    return this.#lock.shared(() => {
-      const place = this.#walls.follow({ op: "list", asked: text(path), access: "read" });
-      if (!place.info.isDirectory) {
-        throw systemError("NotADirectory");
-      }
-      return [...Deno.readDirSync(place.path)];
-    });
-  }
-
-  #readFile(path: unknown): Uint8Array<ArrayBuffer> {
-    const attempt: Try = { op: "read", asked: text(path), access: "read" };
-    return this.#lock.shared(() => {
-      const place = this.#walls.follow(attempt);
-      this.#refuseLarge(place.info.size, attempt);
-      using file = this.#walls.openFile(place, { attempt, open: { read: true } });
-      return this.#readAll(file, { attempt, size: place.info.size });
-    });
-  }
-
-  #readAll(file: Deno.FsFile, options: { attempt: Try; size: number }): Uint8Array<ArrayBuffer> {
-    let bytes = new Uint8Array(options.size);
+  #readFile(attempt: Try): Uint8Array {
+    const place = this.#walls.follow(attempt);
+    this.#refuseLarge(place.info.size, attempt);
+    using file = this.#walls.openFile(place, { attempt, open: { read: true } });
+    let bytes = new Uint8Array(place.info.size);
     for (let length = 0;;) {
       // A full buffer needs one look further: the file may have grown.
       const rest = length < bytes.length ? bytes.subarray(length) : new Uint8Array(1);
@@ -111,7 +93,7 @@ export class Broker {
         bytes = larger;
       }
       length += read;
-      this.#refuseLarge(length, options.attempt);
+      this.#refuseLarge(length, attempt);
     }
   }
 
@@ -121,157 +103,91 @@ export class Broker {
     throw refusal("RESULT_TOO_LARGE", attempt, why);
   }
 
-  #writeFile(path: unknown, bytes: unknown, options: unknown): Record<never, never> {
-    const content = copied(bytes);
-    const flags = { ...flagsOf(options), write: true, read: false };
+  #writeFile(path: unknown, bytes: Uint8Array, flags: Flags): void {
     const truncate = !flags.append;
-    return this.#lock.alone(() => {
-      using file = this.#openChecked({ op: "write", path, flags: { ...flags, truncate } });
-      writeAll(file, content);
-      return {};
-    });
+    using file = this.#openFile("write", path, { ...flags, write: true, read: false, truncate });
+    writeAll(file, bytes);
   }
 
-  #open(path: unknown, options: unknown): number {
-    const flags = flagsOf(options);
+  #open(path: unknown, flags: Flags): number {
     if (!flags.read && !flags.write && !flags.append) {
       throw new TypeError("OpenOptions requires at least one option to be true");
     }
-    const writes = flags.write || flags.append;
-    const open = () => this.#files.add(this.#openChecked({ op: "open", path, flags }));
-    return writes ? this.#lock.alone(open) : this.#lock.shared(open);
+    const open = () => this.#files.add(this.#openFile("open", path, flags));
+    return this.#lock.alone(open, flags.write || flags.append);
   }
 
-  #openChecked(request: { op: string; path: unknown; flags: Flags }): Deno.FsFile {
-    const { op, flags } = request;
-    const { truncate, create, createNew, mode, read } = flags;
-    const asked = text(request.path);
-    const write = flags.write || flags.append;
-    const attempt: Try = { op, asked, access: write ? "write" : "read" };
-    if (write && read) this.#walls.target({ op, asked, access: "read" });
+  #openFile(op: string, path: unknown, flags: Flags): Deno.FsFile {
+    const { truncate, create, createNew, mode, read, append } = flags;
+    const write = flags.write || append;
+    const attempt = tryTo(op, path, write ? "write" : "read");
+    if (write && read) this.#walls.target({ ...attempt, access: "read" });
     const place = write ? this.#walls.target(attempt) : this.#walls.follow(attempt);
     if (place.info && createNew) throw systemError("AlreadyExists");
     if (!create && !createNew) found(place.info);
-    const append = flags.append;
-    const open = write
-      ? { read, write, append, ...(mode === undefined ? {} : { mode }) }
-      : { read };
-    const file = this.#walls.openFile(place, { attempt, open });
+    const file = this.#walls.openFile(place, { attempt, open: { read, write, append, mode } });
     if (truncate && write && place.info) file.truncateSync(0);
     return file;
   }
 
-  #mkdir(path: unknown, options: unknown): Record<never, never> {
-    const { recursive, mode } = flagsOf(options);
-    const attempt: Try = { op: "make", asked: text(path), access: "write" };
-    const make = (folder: string) => Deno.mkdirSync(folder, mode === undefined ? {} : { mode });
-    return this.#lock.alone(() => {
-      if (!recursive) {
-        make(this.#walls.entry(attempt).path);
-        return {};
-      }
-      const { folders, found: base } = this.#walls.missing(attempt);
-      if (folders.length === 0 && !isFolder(base.path)) {
-        throw systemError("AlreadyExists");
-      }
-      folders.forEach(make);
-      return {};
-    });
+  #mkdir(attempt: Try, { recursive, mode }: Flags): void {
+    const make = (folder: string) => Deno.mkdirSync(folder, { mode });
+    if (!recursive) return make(this.#walls.entry(attempt).path);
+    const { folders, base } = this.#walls.missing(attempt);
+    if (folders.length === 0 && !lookAt(base)?.isDirectory) throw systemError("AlreadyExists");
+    folders.forEach(make);
   }
 
-  #remove(path: unknown, options: unknown): Record<never, never> {
-    const { recursive } = flagsOf(options);
-    const attempt: Try = { op: "remove", asked: text(path), access: "write" };
-    return this.#lock.alone(() => {
-      const place = this.#walls.entry(attempt);
-      this.#walls.requireFree(place, { attempt });
-      Deno.removeSync(place.path, { recursive });
-      return {};
-    });
+  #remove(attempt: Try, { recursive }: Flags): void {
+    const place = this.#walls.entry(attempt);
+    this.#walls.requireFree(place, { attempt });
+    Deno.removeSync(place.path, { recursive });
   }
 
-  #rename(from: unknown, to: unknown): Record<never, never> {
-    const leave: Try = { op: "rename", asked: text(from), access: "write" };
-    const arrive: Try = { op: "rename", asked: text(to), access: "write" };
-    return this.#lock.alone(() => {
-      this.#walls.entry({ ...leave, access: "read" });
-      const source = this.#walls.entry(leave);
-      const target = this.#walls.entry(arrive);
-      found(source.info);
-      this.#walls.requireFree(source, { attempt: leave, movedTo: target.path });
-      this.#walls.requireFree(target, { attempt: arrive });
-      Deno.renameSync(source.path, target.path);
-      return {};
-    });
+  #rename(leave: Try, to: unknown): void {
+    const arrive = tryTo("rename", to, "write");
+    this.#walls.entry({ ...leave, access: "read" });
+    const source = this.#walls.entry(leave);
+    const target = this.#walls.entry(arrive);
+    found(source.info);
+    this.#walls.requireFree(source, { attempt: leave, movedTo: target.path });
+    this.#walls.requireFree(target, { attempt: arrive });
+    Deno.renameSync(source.path, target.path);
   }
 
-  #copyFile(from: unknown, to: unknown): Record<never, never> {
-    const attempt: Try = { op: "copy", asked: text(from), access: "read" };
-    return this.#lock.alone(() => {
-      const place = this.#walls.follow(attempt);
-      using source = this.#walls.openFile(place, { attempt, open: { read: true } });
-      const mode = (place.info.mode ?? 0o644) & 0o777;
-      const flags = { ...flagsOf({}), write: true, create: true, mode };
-      using target = this.#openChecked({ op: "copy", path: to, flags });
-      if (isSame(place.info, target.statSync())) {
-        throw new TypeError("Source and target are the same file");
-      }
-      target.truncateSync(0);
-      const piece = new Uint8Array(PIECE);
-      for (let n = source.readSync(piece); n !== null; n = source.readSync(piece)) {
-        writeAll(target, piece.subarray(0, n));
-      }
-      return {};
-    });
-  }
-
-  #truncate(path: unknown, length: unknown): Record<never, never> {
-    const flags = { ...flagsOf({}), write: true };
-    return this.#lock.alone(() => {
-      using file = this.#openChecked({ op: "truncate", path, flags });
-      file.truncateSync(typeof length === "number" ? length : 0);
-      return {};
-    });
+  #copyFile(attempt: Try, to: unknown): void {
+    const place = this.#walls.follow(attempt);
+    using source = this.#walls.openFile(place, { attempt, open: { read: true } });
+    const flags = flagsOf({ write: true, create: true, mode: place.info.mode ?? 0o644 });
+    using target = this.#openFile("copy", to, flags);
+    if (isSame(place.info, target.statSync())) {
+      throw new TypeError("Source and target are the same file");
+    }
+    target.truncateSync(0);
+    const piece = new Uint8Array(PIECE);
+    for (let n = source.readSync(piece); n !== null; n = source.readSync(piece)) {
+      writeAll(target, piece.subarray(0, n));
+    }
   }
 }
 
-interface Flags {
-  readonly read: boolean;
-  readonly write: boolean;
-  readonly append: boolean;
-  readonly truncate: boolean;
-  readonly create: boolean;
-  readonly createNew: boolean;
-  readonly recursive: boolean;
-  readonly mode: number | undefined;
-}
+const FLAGS = ["read", "write", "append", "truncate", "create", "createNew", "recursive"] as const;
+
+type Flags = Readonly<Record<typeof FLAGS[number], boolean>> & { readonly mode?: number };
 
 function flagsOf(value: unknown): Flags {
-  const given = new Map(Object.entries(typeof value === "object" && value !== null ? value : {}));
-  const flag = (name: string) => given.get(name) === true;
-  const mode = given.get("mode");
-  return {
-    read: flag("read"),
-    write: flag("write"),
-    append: flag("append"),
-    truncate: flag("truncate"),
-    create: flag("create"),
-    createNew: flag("createNew"),
-    recursive: flag("recursive"),
-    mode: typeof mode === "number" ? mode & 0o777 : undefined,
-  };
+  const given = Object(value);
+  const flags = Object.fromEntries(FLAGS.map((name) => [name, given[name] === true]));
+  const mode = typeof given.mode === "number" ? given.mode & 0o777 : undefined;
+  return { ...flags as Record<typeof FLAGS[number], boolean>, mode }; // of all their names
 }
 
-function text(value: unknown): string {
-  if (typeof value === "string") return value;
+function tryTo(op: string, path: unknown, access: Access): Try {
+  if (typeof path === "string") return { op, asked: path, access };
   throw new TypeError("a path must be a string or a URL");
 }
 
 function found(info: Deno.FileInfo | undefined): Deno.FileInfo {
   if (info !== undefined) return info;
   throw systemError("NotFound");
-}
-
-function isFolder(path: string): boolean {
-  return lookAt(path)?.isDirectory ?? false;
 }

@@ -98,7 +98,7 @@ Deno.test("Broker follows a link whose target lies inside", () => {
   Deno.symlinkSync("a.txt", `${yard.ws}/link`);
   const read = yard.do("readFile", "link");
   assert.ok(read.ok);
-  assert.equal(new TextDecoder().decode(read.bytes), "inside");
+  assert.equal(new TextDecoder().decode(read.value as Uint8Array), "inside");
   assert.equal(codeOf(yard.do("writeFile", "link", bytes("new"), { create: true })), "ok");
   assert.equal(Deno.readTextFileSync(`${yard.ws}/a.txt`), "new");
   assert.ok(Deno.lstatSync(`${yard.ws}/link`).isSymlink);
@@ -124,7 +124,7 @@ Deno.test("Broker reads exactly what real path containment allows", () => {
       const asked = absolute ? `${ws}/${relative}` : relative;
       const reply = yard.do("readFile", asked);
       if (!reply.ok) return;
-      const text = new TextDecoder().decode(reply.bytes);
+      const text = new TextDecoder().decode(reply.value as Uint8Array);
       assert.ok(text === "inside" || text === "inside too", `${asked} gave ${text}`);
       const real = yard.do("realPath", asked);
       assert.ok(real.ok && String(real.value).startsWith(`${ws}/`));

@@ -4,127 +4,84 @@
  * @module
  */
 
-import { type Answer, type Asking, denied, infoOf } from "./asking.ts";
-import { BrokeredFile } from "./fs_file.ts";
-
-// deno-lint-ignore no-explicit-any -- the arguments of a module are whatever it passes
-type Given = any[];
-
-interface Brokered {
-  readonly op: string;
-  /** What is sent, from what the module passed. */
-  readonly send: (...given: Given) => unknown[];
-  /** What the module gets, from what came back. */
-  readonly give: (answer: Answer) => unknown;
-}
+import { type Asking, denied } from "./asking.ts";
+import { type Any, brokered, BrokeredFile, infoOf, type Table } from "./fs_file.ts";
 
 /** Gives the brokered functions by their names in `Deno`. */
 export function brokeredFiles(asking: Asking): Record<string, unknown> {
-  const functions: Record<string, unknown> = { FsFile: BrokeredFile };
-  for (const [name, { op, send, give }] of Object.entries(table(asking))) {
-    functions[name] = async (...given: Given) => {
-      stopIfAborted(given);
-      return give(await asking.later(op, send(...given)));
-    };
-    functions[`${name}Sync`] = (...given: Given) => give(asking.now(op, send(...given)));
-  }
-  const list = table(asking).readDir?.send ?? (() => []);
-  functions.readDir = async function* (path: unknown) {
-    yield* (await asking.later("readDir", list(path))).value as Deno.DirEntry[]; // the broker's list
+  const functions = brokered(asking, tableOf(asking));
+  const { readDir, writeFile, writeTextFile, open } = functions;
+  return {
+    ...functions,
+    FsFile: BrokeredFile,
+    readDir: async function* (path: unknown) {
+      yield* await readDir(path);
+    },
+    writeFile: streamed(writeFile, open),
+    writeTextFile: streamed(writeTextFile, open),
   };
-  functions.writeFile = streamed(functions.writeFile, functions.open);
-  functions.writeTextFile = streamed(functions.writeTextFile, functions.open);
-  return { ...functions, ...temporary(functions) };
 }
 
-function table(asking: Asking): Record<string, Brokered> {
-  const file = ({ value }: Answer) => new BrokeredFile(asking, Number(value));
-  const bytes = (answer: Answer) => answer.bytes ?? new Uint8Array();
-  const nothing = () => undefined;
+function tableOf(asking: Asking): Table {
   const one = (path: unknown) => [textOf(path)];
   const two = (from: unknown, to: unknown) => [textOf(from), textOf(to)];
+  const withOptions = (path: unknown, options: unknown) => [textOf(path), plain(options)];
+  const writing = (path: unknown, bytes: unknown, options?: unknown) => [
+    textOf(path),
+    bytes,
+    { create: true, ...plain(options) },
+  ];
+  const file = (number: number) => new BrokeredFile(asking, number);
+  const pathSent = (_: unknown, [path]: Any[]) => path;
   const made = { read: true, write: true, truncate: true, create: true };
   return {
-    stat: { op: "stat", send: one, give: infoOf },
-    lstat: { op: "lstat", send: one, give: infoOf },
-    realPath: { op: "realPath", send: one, give: ({ value }) => value },
-    readLink: { op: "readLink", send: one, give: ({ value }) => value },
-    readDir: {
-      op: "readDir",
-      send: one,
-      give: ({ value }) => (value as Deno.DirEntry[]).values(), // the broker's list
-    },
-    readFile: { op: "readFile", send: one, give: bytes },
-    readTextFile: {
-      op: "readFile",
-      send: one,
-      give: (answer) => new TextDecoder().decode(bytes(answer)),
-    },
-    writeFile: { op: "writeFile", send: (p, data, o) => writing(p, data, o), give: nothing },
+    stat: { send: one, give: infoOf },
+    lstat: { send: one, give: infoOf },
+    realPath: { send: one },
+    readLink: { send: one },
+    readDir: { send: one, give: (entries) => entries.values() },
+    readFile: { send: one },
+    readTextFile: { op: "readFile", send: one, give: (bytes) => new TextDecoder().decode(bytes) },
+    writeFile: { send: writing },
     writeTextFile: {
       op: "writeFile",
-      send: (p, data, o) => writing(p, new TextEncoder().encode(String(data)), o),
-      give: nothing,
+      send: (path, text, options) => writing(path, encoded(text), options),
     },
-    open: { op: "open", send: (p, o) => [textOf(p), plain(o ?? { read: true })], give: file },
-    create: { op: "open", send: (p) => [textOf(p), made], give: file },
-    mkdir: { op: "mkdir", send: (p, o) => [textOf(p), plain(o)], give: nothing },
-    remove: { op: "remove", send: (p, o) => [textOf(p), plain(o)], give: nothing },
-    rename: { op: "rename", send: two, give: nothing },
-    copyFile: { op: "copyFile", send: two, give: nothing },
-    truncate: {
-      op: "truncate",
-      send: (p, length) => [textOf(p), Number(length ?? 0)],
-      give: nothing,
+    open: { send: (path, options = { read: true }) => withOptions(path, options), give: file },
+    create: { op: "open", send: (path) => withOptions(path, made), give: file },
+    mkdir: { send: withOptions },
+    remove: { send: withOptions },
+    rename: { send: two },
+    copyFile: { send: two },
+    truncate: { send: (path, length = 0) => [textOf(path), length] },
+    makeTempFile: {
+      op: "writeFile",
+      send: (options) => [freshName(options), encoded(""), { createNew: true, mode: 0o600 }],
+      give: pathSent,
+    },
+    makeTempDir: {
+      op: "mkdir",
+      send: (options) => [freshName(options), { mode: 0o700 }],
+      give: pathSent,
     },
   };
-}
-
-function writing(path: unknown, data: Uint8Array, options: unknown): unknown[] {
-  return [textOf(path), data, { create: true, ...plain(options) }];
 }
 
 /** Lets a function that writes take a stream too, as Deno's do. */
-function streamed(write: unknown, open: unknown): unknown {
-  const [whole, opened] = [write, open] as ((...given: Given) => Promise<unknown>)[]; // made above
-  return async (path: unknown, data: unknown, options: Record<string, unknown> = {}) => {
-    if (!(data instanceof ReadableStream)) return void await whole?.(path, data, options);
-    const append = options.append === true;
-    const flags = { create: true, ...options, write: true, append, truncate: !append };
-    const file = await opened?.(path, flags) as BrokeredFile; // what open gives
-    const encode = new TransformStream<unknown, Uint8Array>({
-      transform: (chunk, to) =>
-        to.enqueue(chunk instanceof Uint8Array ? chunk : new TextEncoder().encode(String(chunk))),
+function streamed(write: Any, open: Any): unknown {
+  return async (path: unknown, data: unknown, options: Any = {}): Promise<void> => {
+    if (!(data instanceof ReadableStream)) return await write(path, data, options);
+    const truncate = options.append !== true;
+    const file: BrokeredFile = await open(path, {
+      create: true,
+      ...options,
+      write: true,
+      truncate,
     });
-    return void await data.pipeThrough(encode).pipeTo(file.writable);
-  };
-}
-
-function temporary(functions: Record<string, unknown>): Record<string, unknown> {
-  // deno-lint-ignore no-explicit-any -- both are functions of the table above
-  const { open, openSync, mkdir, mkdirSync } = functions as Record<string, any>;
-  const fresh = { write: true, createNew: true, mode: 0o600 };
-  return {
-    makeTempFile: async (options: unknown) => {
-      const path = freshName(options);
-      (await open(path, fresh)).close();
-      return path;
-    },
-    makeTempFileSync: (options: unknown) => {
-      const path = freshName(options);
-      openSync(path, fresh).close();
-      return path;
-    },
-    makeTempDir: async (options: unknown) => {
-      const path = freshName(options);
-      await mkdir(path, { mode: 0o700 });
-      return path;
-    },
-    makeTempDirSync: (options: unknown) => {
-      const path = freshName(options);
-      mkdirSync(path, { mode: 0o700 });
-      return path;
-    },
+    const encode = new TransformStream<unknown, Uint8Array>({
+      transform: (chunk, to) => to.enqueue(chunk instanceof Uint8Array ? chunk : encoded(chunk)),
+    });
+    await data.pipeThrough(encode).pipeTo(file.writable);
   };
 }
 
@@ -137,10 +94,8 @@ function freshName(options: unknown): string {
   return `${textOf(dir)}/${prefix}${random}${suffix}`;
 }
 
-function stopIfAborted(given: Given): void {
-  for (const one of given) {
-    if (typeof one === "object" && one?.signal instanceof AbortSignal) one.signal.throwIfAborted();
-  }
+function encoded(text: unknown): Uint8Array {
+  return new TextEncoder().encode(String(text));
 }
 
 function textOf(path: unknown): string {

@@ -1,95 +1,76 @@
 /**
- * `Deno.FsFile` over the broker.
+ * Functions over the broker, and `Deno.FsFile` made of them.
  *
  * @module
  */
 
-import { type Answer, type Asking, infoOf } from "./asking.ts";
+import type { Asking } from "./asking.ts";
 
 const STREAM_PIECE = 1 << 16;
 
+// deno-lint-ignore no-explicit-any -- a module passes what it likes, and gets what Deno would give
+export type Any = any;
+
+/** Requests by the names of the functions that send them. */
+export type Table = Readonly<Record<string, Brokered>>;
+
+interface Brokered {
+  /** The request, where it is not called like the function. */
+  readonly op?: string;
+  /** What is sent, from what the module passed; the same unless said. */
+  readonly send?: (...given: Any[]) => unknown[];
+  /** What the module gets, from what came back and what was sent; what came back unless said. */
+  readonly give?: (value: Any, sent: Any[], given: Any[]) => unknown;
+}
+
+/** Makes each function of a table, and its twin that waits; `first` is sent before all else. */
+export function brokered(
+  asking: Asking,
+  table: Table,
+  ...first: readonly unknown[]
+): Record<string, Any> {
+  const functions: Record<string, Any> = {};
+  for (const [name, { op = name, send, give = same }] of Object.entries(table)) {
+    const sending = (given: Any[]) => [...first, ...(send?.(...given) ?? given)];
+    functions[name] = async (...given: Any[]) => {
+      for (const one of given) one?.signal instanceof AbortSignal && one.signal.throwIfAborted();
+      const sent = sending(given);
+      return give(await asking.later(op, sent), sent, given);
+    };
+    functions[`${name}Sync`] = (...given: Any[]) => {
+      const sent = sending(given);
+      return give(asking.now(op, sent), sent, given);
+    };
+  }
+  return functions;
+}
+
+function same(value: unknown): unknown {
+  return value;
+}
+
+const STEPS: Table = {
+  read: { op: "file.read", send: (into) => [into.length], give: filled },
+  write: { op: "file.write" },
+  seek: { op: "file.seek" },
+  stat: { op: "file.stat", give: infoOf },
+  truncate: { op: "file.truncate" },
+  sync: { op: "file.sync" },
+  syncData: { op: "file.sync" },
+};
+
 /** An open file whose every step is done by the host thread. */
 export class BrokeredFile {
-  readonly #asking: Asking;
-  readonly #number: number;
+  readonly [step: string]: Any;
+  readonly #close: () => void;
   #readable: ReadableStream<Uint8Array> | undefined;
   #writable: WritableStream<Uint8Array> | undefined;
   #open = true;
 
   /** Wraps the number that the broker gave. */
   constructor(asking: Asking, number: number) {
-    this.#asking = asking;
-    this.#number = number;
-  }
-
-  /** Reads into a buffer; gives how much, or null at the end. */
-  async read(into: Uint8Array): Promise<number | null> {
-    return filled(into, await this.#later("read", into.length));
-  }
-
-  /** Reads as `read` does. */
-  readSync(into: Uint8Array): number | null {
-    return filled(into, this.#now("read", into.length));
-  }
-
-  /** Writes bytes; gives how many. */
-  async write(bytes: Uint8Array): Promise<number> {
-    return Number((await this.#later("write", bytes)).value);
-  }
-
-  /** Writes as `write` does. */
-  writeSync(bytes: Uint8Array): number {
-    return Number(this.#now("write", bytes).value);
-  }
-
-  /** Moves to a place; gives the new one. */
-  async seek(offset: number | bigint, whence: Deno.SeekMode): Promise<number> {
-    return Number((await this.#later("seek", offset, whence)).value);
-  }
-
-  /** Moves as `seek` does. */
-  seekSync(offset: number | bigint, whence: Deno.SeekMode): number {
-    return Number(this.#now("seek", offset, whence).value);
-  }
-
-  /** Tells size, times and kind. */
-  async stat(): Promise<Record<string, unknown>> {
-    return infoOf(await this.#later("stat"));
-  }
-
-  /** Tells as `stat` does. */
-  statSync(): Record<string, unknown> {
-    return infoOf(this.#now("stat"));
-  }
-
-  /** Cuts or stretches the file. */
-  async truncate(length = 0): Promise<void> {
-    await this.#later("truncate", length);
-  }
-
-  /** Cuts as `truncate` does. */
-  truncateSync(length = 0): void {
-    this.#now("truncate", length);
-  }
-
-  /** Waits until what was written is on the disk. */
-  async sync(): Promise<void> {
-    await this.#later("sync");
-  }
-
-  /** Waits as `sync` does. */
-  syncSync(): void {
-    this.#now("sync");
-  }
-
-  /** Waits as `sync` does; times are written too. */
-  syncData(): Promise<void> {
-    return this.sync();
-  }
-
-  /** Waits as `sync` does; times are written too. */
-  syncDataSync(): void {
-    this.syncSync();
+    this.#close = () => asking.now("file.close", [number]);
+    Object.assign(this, brokered(asking, STEPS, number));
   }
 
   /** Tells that this is no terminal. */
@@ -100,7 +81,7 @@ export class BrokeredFile {
   /** Closes the file. */
   close(): void {
     this.#open = false;
-    this.#now("close");
+    this.#close();
   }
 
   /** Closes the file at the end of a block. */
@@ -112,11 +93,11 @@ export class BrokeredFile {
   get readable(): ReadableStream<Uint8Array> {
     return this.#readable ??= new ReadableStream<Uint8Array>({
       pull: async (controller) => {
-        const { value, bytes } = await this.#later("read", STREAM_PIECE);
-        if (value === null) {
-          controller.close();
-          this[Symbol.dispose]();
-        } else controller.enqueue(bytes ?? new Uint8Array());
+        const piece = new Uint8Array(STREAM_PIECE);
+        const length: number | null = await this.read(piece);
+        if (length !== null) return controller.enqueue(piece.subarray(0, length));
+        controller.close();
+        this[Symbol.dispose]();
       },
       cancel: () => this[Symbol.dispose](),
     });
@@ -132,17 +113,19 @@ export class BrokeredFile {
       abort: () => this[Symbol.dispose](),
     });
   }
-
-  #later(step: string, ...args: unknown[]): Promise<Answer> {
-    return this.#asking.later(`file.${step}`, [this.#number, ...args]);
-  }
-
-  #now(step: string, ...args: unknown[]): Answer {
-    return this.#asking.now(`file.${step}`, [this.#number, ...args]);
-  }
 }
 
-function filled(into: Uint8Array, { value, bytes }: Answer): number | null {
+/** Rebuilds what `Deno.stat` gives: its times may have crossed as texts. */
+export function infoOf(value: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [
+      key,
+      typeof one === "string" ? new Date(one) : one,
+    ]),
+  );
+}
+
+function filled(bytes: Uint8Array | null, _: unknown, [into]: Any[]): number | null {
   if (bytes) into.set(bytes.subarray(0, into.length));
-  return value === null ? null : Number(value);
+  return bytes && bytes.length;
 }

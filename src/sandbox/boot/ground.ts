@@ -57,7 +57,7 @@ export class Walls {
   /** Opens a regular file, and makes sure that it is the one that was looked at. */
   openFile(place: Place, options: { attempt: Try; open: Deno.OpenOptions }): Deno.FsFile {
     const { attempt, open } = options;
-    if (place.info) this.requireFile({ ...place, info: place.info }, attempt);
+    if (place.info) this.#requireFile(place.path, place.info, attempt);
     const file = Deno.openSync(place.path, place.info ? open : { ...open, createNew: true });
     const opened = file.statSync();
     const seen = place.info ?? lookAt(place.path);
@@ -68,9 +68,8 @@ export class Walls {
     throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it was replaced while it was being opened");
   }
 
-  /** Refuses what is no regular file, and a second name of a protected one. */
-  requireFile(place: Place & { readonly info: Deno.FileInfo }, attempt: Try): void {
-    const { info, path } = place;
+  // Refuses what is no regular file, and a second name of a protected one.
+  #requireFile(path: string, info: Deno.FileInfo, attempt: Try): void {
     if (info.isDirectory) throw systemError("IsADirectory");
     if (!info.isFile) {
       throw refusal("SANDBOX_DENIED", attempt, "it is neither a regular file nor a folder");
@@ -93,7 +92,7 @@ export class Walls {
   }
 
   /** Gives the folders that are missing on the way to one, the outermost first, and what is there. */
-  missing(attempt: Try): { readonly folders: readonly string[]; readonly found: Place } {
+  missing(attempt: Try): { readonly folders: readonly string[]; readonly base: string } {
     const names: string[] = [];
     let at = this.#lexical(attempt);
     while (lookAt(at) === undefined && !this.#isRoot(at, attempt.access)) {
@@ -104,7 +103,7 @@ export class Walls {
     const base = info === undefined ? at : this.#real(at, attempt, true);
     const folders = names.map((_, count) => names.slice(0, count + 1).reduce(joinPath, base));
     this.#admit(folders.at(-1) ?? base, attempt);
-    return { folders: info ? folders : [base, ...folders], found: { path: base, info } };
+    return { folders: info ? folders : [base, ...folders], base };
   }
 
   #lexical(attempt: Try): string {
@@ -148,11 +147,8 @@ export class Walls {
     const { workspace } = this.#ground;
     if (!rootsOf(this.#ground, attempt.access).some((root) => within(root, path))) {
       if (within(workspace, path)) {
-        throw refusal(
-          "SANDBOX_DENIED",
-          attempt,
-          `the module has no ${attempt.access === "write" ? "write" : "read"} grant for it`,
-        );
+        const kind = attempt.access === "write" ? "write" : "read";
+        throw refusal("SANDBOX_DENIED", attempt, `the module has no ${kind} grant for it`);
       }
       throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it is outside the workspace");
     }
@@ -164,24 +160,17 @@ export class Walls {
 
 function pathOf(attempt: Try): string {
   const { asked } = attempt;
-  if (asked.includes("\0")) {
-    throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it holds a NUL character");
-  }
-  if (asked.startsWith("\\\\")) {
-    throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it begins like a Windows network path");
-  }
   if (asked === "") throw systemError("NotFound");
-  if (!/^file:\/\//i.test(asked)) return asked;
-  const path = pathOfUrl(asked);
-  if (path !== undefined) return path;
-  throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it is not a file URL of this machine");
+  const path = /^file:\/\//i.test(asked) ? pathOfUrl(asked) : asked;
+  // Two backslashes begin a network path on Windows.
+  if (path !== undefined && !path.includes("\0") && !asked.startsWith("\\\\")) return path;
+  throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it is no path on this machine");
 }
 
 function pathOfUrl(text: string): string | undefined {
   try {
     const url = new URL(text);
-    const path = decodeURIComponent(url.pathname);
-    return url.host === "" && !path.includes("\0") ? path : undefined;
+    return url.host === "" ? decodeURIComponent(url.pathname) : undefined;
   } catch {
     return undefined; // neither a URL nor well encoded: told as one refusal
   }

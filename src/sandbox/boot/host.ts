@@ -7,7 +7,7 @@
 
 import { Broker } from "./broker.ts";
 import { afterLife } from "./life.ts";
-import { FrameWriter, StdinLines } from "./lines.ts";
+import { frameWriter, stdinLines, type Write } from "./lines.ts";
 import { WorkspaceLock } from "./lock.ts";
 import type { FromWorker, Reply, Start } from "./message.ts";
 import { fileDoors, openDoors } from "./probe.ts";
@@ -15,76 +15,71 @@ import { fileDoors, openDoors } from "./probe.ts";
 const ANSWER_START = 1 << 16;
 const SPARE = 1 << 20;
 // What only this thread may say is not among them.
-const FROM_WORKER = new Set([
-  "tested",
-  "ready",
-  "unloaded",
-  "result",
-  "failed",
-  "log",
-  "progress",
-]);
+const FROM_WORKER = ["tested", "ready", "unloaded", "result", "failed", "log", "progress"];
 
 /** Starts the Worker and carries messages until stdin ends. */
 export async function boot(): Promise<void> {
-  const lines = new StdinLines();
-  // Both lines are taken before a Worker exists that could read stdin too.
-  const frames = new FrameWriter(await lines.next() ?? "");
-  const start: Start = JSON.parse(await lines.next() ?? "{}");
-  const worker = newWorker(start.worker, frames);
-  const open = [...await openDoors([start.canary]), ...fileDoors()];
-  if (open.length > 0) end(frames, "refused", `its host thread is open: ${open.join(", ")}`);
-  const { port1, port2 } = new MessageChannel();
-  const { turn, answer } = serve(port1, { start, frames });
+  const lines = stdinLines();
+  // The line is taken before a Worker exists that could read stdin too.
+  const { value = "{}" } = await lines.next();
+  const start: Start = JSON.parse(value);
   const { canary, lock, code, workspace, resultBytes } = start;
+  const write = frameWriter(start.nonce);
+  const worker = newWorker(start.worker, write);
+  const open = [...await openDoors([canary]), ...fileDoors()];
+  if (open.length > 0) end(write, "refused", `its host thread is open: ${open.join(", ")}`);
+  const { port1, port2 } = new MessageChannel();
+  const { turn, answer } = serve(port1, start, write);
   // The lock file is open to this thread and must not be to the Worker.
   const closed = [canary, lock];
   worker.postMessage({ port: port2, closed, code, workspace, resultBytes, turn, answer }, [port2]);
-  for (let line = await lines.next(); line !== undefined; line = await lines.next()) {
-    port1.postMessage(JSON.parse(line));
-  }
+  for await (const line of lines) port1.postMessage(JSON.parse(line));
   // The gateway is gone.
   Deno.exit(0);
 }
 
-function end(frames: FrameWriter, type: string, why: string): never {
-  frames.write(type, 0, JSON.stringify(why));
+function end(write: Write, type: string, why: string): never {
+  write(type, 0, JSON.stringify(why));
   Deno.exit(70);
 }
 
-function newWorker(code: string, frames: FrameWriter): Worker {
+function newWorker(code: string, write: Write): Worker {
   const url = URL.createObjectURL(new Blob([code], { type: "application/javascript" }));
   const worker = new Worker(url, { type: "module", deno: { permissions: "none" } });
   worker.addEventListener("error", (event) => {
     event.preventDefault();
-    end(frames, "crashed", event.message);
+    end(write, "crashed", event.message);
   });
   return worker;
 }
 
 /** Answers the Worker; gives the shared memory where it finds answers that it waits for. */
-function serve(
-  port: MessagePort,
-  from: { readonly start: Start; readonly frames: FrameWriter },
-): AnswerSlot {
-  const { start, frames } = from;
+function serve(port: MessagePort, start: Start, write: Write): AnswerSlot {
   const broker = new Broker(start, new WorkspaceLock(start.lock));
   const slot = new AnswerSlot(start.resultBytes + SPARE);
   port.onmessage = ({ data: message }: MessageEvent<FromWorker>) => {
-    if (message.kind === "frame") {
-      if (!FROM_WORKER.has(message.type)) return;
-      if (message.type === "tested") {
-        afterLife(() => end(frames, "crashed", "the module ended its own thread"));
-      }
-      frames.write(message.type, Number(message.id), String(message.json));
-    } else if (message.id === 0) slot.put(broker.answer(message.op, message.args));
-    else {
-      const reply = broker.answer(message.op, message.args);
-      const moved = reply.ok && reply.bytes ? [reply.bytes.buffer] : [];
-      port.postMessage({ kind: "reply", id: message.id, reply }, moved);
+    if (message.kind === "file") {
+      const { id, op, args } = message;
+      const reply = broker.answer(op, args);
+      if (id === 0) return slot.put(reply);
+      const bytes = bytesIn(reply);
+      return port.postMessage({ kind: "reply", id, reply }, bytes ? [bytes.buffer] : []);
     }
+    const { type, id, json } = message;
+    if (!FROM_WORKER.includes(type)) return;
+    if (type === "tested") {
+      afterLife(() => end(write, "crashed", "the module ended its own thread"));
+    }
+    write(type, Number(id), String(json));
   };
   return slot;
+}
+
+function bytesIn(reply: Reply): Uint8Array<ArrayBuffer> | undefined {
+  // The broker makes its own, never in shared memory.
+  return reply.ok && reply.value instanceof Uint8Array
+    ? reply.value as Uint8Array<ArrayBuffer>
+    : undefined;
 }
 
 /** Hands answers to a Worker that waits in the middle of a synchronous call. */
@@ -98,15 +93,12 @@ class AnswerSlot {
   }
 
   put(reply: Reply): void {
-    const { bytes, ...rest } = reply as Reply & { bytes?: Uint8Array }; // either kind of reply
-    const head = new TextEncoder().encode(JSON.stringify(rest));
-    const length = head.length + (bytes?.length ?? 0);
-    if (length > this.answer.byteLength) this.answer.grow(length);
-    const into = new Uint8Array(this.answer);
-    into.set(head);
-    if (bytes) into.set(bytes, head.length);
-    this.#turn[1] = bytes ? bytes.length : -1;
-    Atomics.store(this.#turn, 0, head.length);
+    const plain = bytesIn(reply);
+    const bytes = plain ?? new TextEncoder().encode(JSON.stringify(reply));
+    if (bytes.length > this.answer.byteLength) this.answer.grow(bytes.length);
+    new Uint8Array(this.answer).set(bytes);
+    this.#turn[1] = bytes.length;
+    Atomics.store(this.#turn, 0, plain ? 2 : 1);
     Atomics.notify(this.#turn, 0);
   }
 }

@@ -15,16 +15,12 @@ export class WorkspaceLock {
 
   /** Runs one step beside other readers. */
   shared<T>(step: () => T): T {
-    return this.#held(false, step);
+    return this.alone(step, false);
   }
 
   /** Runs one step alone. */
-  alone<T>(step: () => T): T {
-    return this.#held(true, step);
-  }
-
-  #held<T>(alone: boolean, step: () => T): T {
-    this.#file.lockSync(alone);
+  alone<T>(step: () => T, exclusive = true): T {
+    this.#file.lockSync(exclusive);
     try {
       return step();
     } finally {

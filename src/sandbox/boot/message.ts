@@ -28,8 +28,10 @@ export interface Ground {
   readonly resultBytes: number;
 }
 
-/** The second line of stdin: what the host thread starts with. */
+/** The first line of stdin: what the host thread starts with. */
 export interface Start extends Ground {
+  /** What every frame begins with; the Worker never sees it. */
+  readonly nonce: string;
   readonly lock: string;
   readonly canary: string;
   readonly worker: string;
@@ -45,7 +47,7 @@ export interface Failure {
 
 /** What the host thread answers to a file request. */
 export type Reply =
-  | { readonly ok: true; readonly value?: unknown; readonly bytes?: Uint8Array<ArrayBuffer> }
+  | { readonly ok: true; readonly value?: unknown }
   | { readonly ok: false; readonly error: Failure };
 
 /** What the Worker starts with. */
@@ -56,7 +58,7 @@ export interface WorkerStart {
   readonly code: string;
   readonly workspace: string;
   readonly resultBytes: number;
-  /** Two numbers: whether an answer is there, and its length. */
+  /** Two numbers: what answer is there (0 none, 1 JSON, 2 bytes), and its length. */
   readonly turn: SharedArrayBuffer;
   /** Where the host thread puts answers to synchronous requests; it grows. */
   readonly answer: SharedArrayBuffer;

@@ -90,7 +90,7 @@ class ModuleThread {
   #give(id: number, value: unknown): void {
     const json = this.#plain(value);
     if (json.length <= this.#start.resultBytes) return this.#post("result", id, json);
-    this.#send("failed", id, tooLarge(json.length));
+    this.#send("failed", id, tooLarge(`${json.length} characters`));
   }
 
   #plain(value: unknown): string {
@@ -101,7 +101,9 @@ class ModuleThread {
       return this.#json(value) ?? "null";
     } catch (error) {
       const { message } = failed(error);
-      throw /string length/i.test(message) ? tooLarge() : notJson(message);
+      throw /string length/i.test(message)
+        ? tooLarge("more than a string can hold")
+        : notJson(message);
     }
   }
 
@@ -132,31 +134,24 @@ function replaceIn(target: object, values: Record<string, unknown>): void {
   }
 }
 
-function tooLarge(length?: number): Failure {
-  const size = length === undefined ? "more than a string can hold" : `${length} characters`;
-  return {
-    name: "Error",
-    message: `Cannot return the result: it has ${size}`,
-    code: "RESULT_TOO_LARGE",
-  };
+function tooLarge(size: string): Failure {
+  return noResult("RESULT_TOO_LARGE", `it has ${size}`);
 }
 
 function notJson(why: string): Failure {
-  return {
-    name: "Error",
-    message: `Cannot return the result: it is not JSON: ${why}`,
-    code: "OUTPUT_INVALID",
-  };
+  return noResult("OUTPUT_INVALID", `it is not JSON: ${why}`);
+}
+
+function noResult(code: string, why: string): Failure {
+  return { name: "Error", message: `Cannot return the result: ${why}`, code };
 }
 
 /** Tells an error that may be anything: a module can throw what it likes. */
 function failed(error: unknown): Failure {
   try {
-    if (typeof error !== "object" || error === null) {
-      return { name: "Error", message: String(error) };
-    }
-    const { name, message, code } = error as Partial<Failure>; // read as text below
-    const said = { name: String(name ?? "Error"), message: String(message ?? "") };
+    if (Object(error) !== error) return { name: "Error", message: String(error) };
+    const { name = "Error", message = "", code } = error as Partial<Failure>; // read as text below
+    const said = { name: String(name), message: String(message) };
     return typeof code === "string" ? { ...said, code } : said;
   } catch {
     return { name: "Error", message: "the module threw something that cannot be read" };

@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { Scratch } from "./_scratch_test.ts";
+import { shownLines } from "./shown.ts";
+
+Deno.test("shownLines() cuts nothing off that a yes would cover", async () => {
+  using scratch = new Scratch();
+  const read = [...Array.from({ length: 300 }, (_, at) => `docs/part-${at}`), "/etc"];
+  const path = `${"d/".repeat(1_500)}last.ts`;
+  scratch.write(
+    "ws/.pml.json",
+    JSON.stringify({
+      version: 1,
+      grants: { filesystem: { read } },
+      private_mcps: { mine: { type: "deno", path } },
+    }),
+  );
+  const { file } = await scratch.load();
+  assert.ok(file !== undefined);
+  const lines = shownLines(file).join("\n");
+  assert.ok(lines.includes('"/etc"'));
+  assert.ok(lines.includes("last.ts"));
+});

@@ -1,0 +1,86 @@
+/**
+ * Looks a schema over before it is used: checking a value against it runs in the gateway, where no
+ * deadline ends it.
+ *
+ * @module
+ */
+
+import { isObject, visible } from "../core/json.ts";
+
+const DEEPEST = 64;
+const MOST_SUBSCHEMAS = 2_000;
+const LONGEST_PATTERN = 500;
+/** With so few items, comparing each with each is nothing. */
+const MOST_UNIQUE = 1_000;
+
+/** Says why a schema could hold the gateway up; undefined for a good one. */
+export function unsafeSchema(schema: object): string | undefined {
+  const walk = { root: schema, left: MOST_SUBSCHEMAS };
+  return unsafe(schema, walk, DEEPEST);
+}
+
+interface Walk {
+  readonly root: object;
+  /** How many subschemas may still be looked at, each as often as it is referred to. */
+  left: number;
+}
+
+function unsafe(schema: unknown, walk: Walk, depth: number): string | undefined {
+  if (Array.isArray(schema)) return first(schema, (each) => unsafe(each, walk, depth - 1));
+  if (!isObject(schema)) return undefined;
+  if (depth <= 0) return `it is nested deeper than ${DEEPEST}, or refers to itself`;
+  if (--walk.left < 0) return `it has more than ${MOST_SUBSCHEMAS} subschemas`;
+  return first(Object.entries(schema), ([key, value]) => {
+    if (key === "$ref") return unsafeReference(value, walk, depth);
+    if (key === "$dynamicRef" || key === "$recursiveRef") return `it has a ${key}`;
+    if (key === "pattern") return unsafePattern(value);
+    if (key === "uniqueItems") return unsafeUnique(schema);
+    if (key === "enum" || key === "const" || key === "default" || key === "examples") {
+      return undefined;
+    }
+    const named = key === "patternProperties" && isObject(value) ? Object.keys(value) : [];
+    return first(named, unsafePattern) ?? unsafe(value, walk, depth - 1);
+  });
+}
+
+function unsafeReference(to: unknown, walk: Walk, depth: number): string | undefined {
+  if (typeof to !== "string" || !to.startsWith("#")) return "it refers to another document";
+  const path = to.slice(1).split("/").slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+  let target: unknown = walk.root;
+  for (const part of path) {
+    target = isObject(target) || Array.isArray(target) ? Reflect.get(target, part) : undefined;
+  }
+  return unsafe(target, walk, depth - 1);
+}
+
+/**
+ * Safe is a pattern without unbounded repetition, or with one that is not of a group where the
+ * pattern can begin at one place only; any other can take all the time there is.
+ */
+function unsafePattern(pattern: unknown): string | undefined {
+  if (typeof pattern !== "string") return undefined;
+  const plain = pattern.replace(/\\./g, "x").replace(/\[[^\]]*\]/g, "x");
+  const unbounded = plain.match(/[*+]|\{\d+,\}/g)?.length ?? 0;
+  const ofGroup = /\)[*+{]/.test(plain);
+  const once = unbounded === 0 || (unbounded === 1 && /^\^[^|]*$/.test(plain));
+  const safe = pattern.length <= LONGEST_PATTERN && once && !ofGroup;
+  return safe ? undefined : `the pattern "${visible(pattern, 80)}" may take too long`;
+}
+
+function unsafeUnique(schema: Readonly<Record<string, unknown>>): string | undefined {
+  const { uniqueItems, maxItems } = schema;
+  const bounded = typeof maxItems === "number" && maxItems <= MOST_UNIQUE;
+  return uniqueItems !== true || bounded ? undefined : "uniqueItems without a small maxItems";
+}
+
+function first<T>(
+  items: readonly T[],
+  say: (item: T) => string | undefined,
+): string | undefined {
+  for (const item of items) {
+    const said = say(item);
+    if (said !== undefined) return said;
+  }
+  return undefined;
+}
