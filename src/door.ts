@@ -18,7 +18,7 @@ import { type Call, type CallTool, type Gate, type Question, through } from "./c
 import { type Check, check } from "./core/check.ts";
 import { deadlineGate } from "./core/deadline.ts";
 import { PmlError } from "./core/errors.ts";
-import type { JsonObject } from "./core/json.ts";
+import { type JsonObject, quoted } from "./core/json.ts";
 import { Running } from "./core/running.ts";
 import { splitToolId } from "./core/tool_id.ts";
 import type { ToolDefinition } from "./core/tool.ts";
@@ -88,7 +88,8 @@ export class Door implements AsyncDisposable {
     const code = question.otherwise ?? "APPROVAL_REQUIRED";
     const or = code === "APPROVAL_REQUIRED" ? "" : " (or `pml trust`)";
     const where = JSON.stringify(this.#config().workspace);
-    return new PmlError(code, "Cannot run this without the person's approval", {
+    const what = left?.subjects.map(({ tool }) => tool).join(", ") ?? "this";
+    return new PmlError(code, `Cannot run ${quoted(what, 400)} without the person's approval`, {
       hint: `Nothing was run. Ask the person to run \`pml approve\`${or} on a terminal in ` +
         `${where}, then make exactly this call again`,
       ...(left === undefined ? {} : { detail: { approval: left.id } }),
