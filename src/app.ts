@@ -93,7 +93,7 @@ export class App implements AsyncDisposable {
       this.#gateway?.then((gateway) => gateway.listChanged());
       const { problem } = policy.now.config;
       if (problem === undefined) log.info("The configuration was applied");
-      else log.error(`${problem.code}: ${problem.message}`);
+      else log.error(problem.message);
     });
   }
 

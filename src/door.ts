@@ -56,7 +56,7 @@ export class Door implements AsyncDisposable {
   readonly #options: DoorOptions;
   readonly #local: Local;
   readonly #cloud: CallTool;
-  readonly #running = new Running();
+  readonly #running = new Running(() => this.#config().limits);
   #journal: Journal | undefined;
 
   /** Opens the door; nothing is started before the first call. */

@@ -28,8 +28,8 @@ interface Walk {
 function unsafe(schema: unknown, walk: Walk, depth: number): string | undefined {
   if (Array.isArray(schema)) return first(schema, (each) => unsafe(each, walk, depth - 1));
   if (!isObject(schema)) return undefined;
-  if (depth <= 0) return `it is nested deeper than ${DEEPEST}, or refers to itself`;
-  if (--walk.left < 0) return `it has more than ${MOST_SUBSCHEMAS} subschemas`;
+  if (depth <= 0) return "it is nested too deep";
+  if (--walk.left < 0) return "it has too many subschemas";
   return first(Object.entries(schema), ([key, value]) => {
     if (key === "$ref") return unsafeReference(value, walk, depth);
     if (key === "$dynamicRef" || key === "$recursiveRef") return `it has a ${key}`;
@@ -71,7 +71,7 @@ function unsafePattern(pattern: unknown): string | undefined {
 function unsafeUnique(schema: Readonly<Record<string, unknown>>): string | undefined {
   const { uniqueItems, maxItems } = schema;
   const bounded = typeof maxItems === "number" && maxItems <= MOST_UNIQUE;
-  return uniqueItems !== true || bounded ? undefined : "uniqueItems without a small maxItems";
+  return uniqueItems !== true || bounded ? undefined : "uniqueItems needs a small maxItems";
 }
 
 function first<T>(

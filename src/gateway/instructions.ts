@@ -22,7 +22,7 @@ export function serverLine(states: readonly ServerState[]): string {
 /** Says how to use PML and how each server stands; under 2 KB whatever there is. */
 export function instructions(states: readonly ServerState[]): string {
   const usage =
-    "Every tool is reached through this server. Find one with `search`, look at its `schema` if the signature is not enough, run it with `call`, several independent ones with `batch`. A call may ask the user first; a refusal is final.";
+    "Every tool is reached through this server. Find one with `search`, see its `schema` if need be, run it with `call`, several with `batch`. A call may ask the user first; a refusal is final.";
   const lines = states.map((one) => {
     const why = one.why === undefined ? "" : ` (${visible(one.why, 160)})`;
     return `- ${one.name}${one.state === "blocked" ? ": not usable yet" : ""}${why}`;
