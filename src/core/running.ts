@@ -8,7 +8,7 @@ import type { Call, CallTool, Gate, Outcome } from "./call.ts";
 import { PmlError } from "./errors.ts";
 
 /** How many calls may be under way. */
-export interface Room {
+export interface Capacity {
   /** How many run at once. */
   readonly concurrentCalls: number;
   /** How many wait for their turn beside them. */
@@ -17,19 +17,19 @@ export interface Room {
 
 /** The calls that are under way. */
 export class Running {
-  readonly #room: () => Room;
+  readonly #capacity: () => Capacity;
   readonly #calls = new Set<Promise<unknown>>();
   readonly #queue: (() => void)[] = [];
   #active = 0;
 
   /** Makes an empty set for so many calls. */
-  constructor(room: () => Room) {
-    this.#room = room;
+  constructor(capacity: () => Capacity) {
+    this.#capacity = capacity;
   }
 
   /** Lets a call run or wait for its turn, and refuses what is beyond that at once. */
   readonly gate: Gate = (next) => async (call) => {
-    const { concurrentCalls, queuedCalls } = this.#room();
+    const { concurrentCalls, queuedCalls } = this.#capacity();
     const isFull = this.#active >= concurrentCalls;
     if (isFull && this.#queue.length >= queuedCalls) throw overloaded(call);
     const running = this.#run(call, { next, waits: isFull });

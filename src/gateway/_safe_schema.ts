@@ -35,9 +35,7 @@ function unsafe(schema: unknown, walk: Walk, depth: number): string | undefined 
     if (key === "$dynamicRef" || key === "$recursiveRef") return `it has a ${key}`;
     if (key === "pattern") return unsafePattern(value);
     if (key === "uniqueItems") return unsafeUnique(schema);
-    if (key === "enum" || key === "const" || key === "default" || key === "examples") {
-      return undefined;
-    }
+    if (["enum", "const", "default", "examples"].includes(key)) return undefined;
     const named = key === "patternProperties" && isObject(value) ? Object.keys(value) : [];
     return first(named, unsafePattern) ?? unsafe(value, walk, depth - 1);
   });

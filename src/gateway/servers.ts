@@ -8,7 +8,7 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import type { Catalog, CatalogServer } from "../search/catalog.ts";
+import type { Catalog, CatalogServer, RejectedTool } from "../search/catalog.ts";
 
 /** A server as its definition has it, and the way to its tools. */
 export interface ServerSource extends CatalogServer {
@@ -35,6 +35,8 @@ interface Entry {
   readonly source: ServerSource;
   tools: readonly ToolDefinition[] | undefined;
   failure: PmlError | undefined;
+  /** The tools that the catalog did not take, and why. */
+  rejected: readonly RejectedTool[];
 }
 
 /** Knows the servers and fills the catalog with their tools. */
@@ -53,7 +55,9 @@ export class Servers {
   replace(sources: readonly ServerSource[]): void {
     for (const name of this.#entries.keys()) this.#catalog.remove(name);
     this.#entries = new Map(
-      sources.map((source) => [source.name, { source, tools: undefined, failure: undefined }]),
+      sources.map((
+        source,
+      ) => [source.name, { source, tools: undefined, failure: undefined, rejected: [] }]),
     );
   }
 
@@ -115,7 +119,7 @@ export class Servers {
       entry.failure = undefined;
       if (entry.tools === tools || this.#entries.get(entry.source.name) !== entry) return;
       entry.tools = tools;
-      this.#catalog.set(entry.source, tools);
+      entry.rejected = this.#catalog.set(entry.source, tools);
     } catch (error) {
       entry.failure = asPmlError(error);
       throw entry.failure;
@@ -123,9 +127,10 @@ export class Servers {
   }
 }
 
-function stateOf({ source, tools, failure }: Entry): ServerState {
+function stateOf({ source, tools, failure, rejected }: Entry): ServerState {
   const blocked = source.blocked();
-  const why = blocked ?? failure?.message;
+  const left = rejected.map(({ name, reason }) => `left out ${quoted(name)}: ${reason}`).join("; ");
+  const why = blocked ?? failure?.message ?? (left || undefined);
   const known = tools === undefined ? "unknown" : "ready";
   const trouble = failure === undefined ? known : "failed";
   return {
@@ -134,6 +139,6 @@ function stateOf({ source, tools, failure }: Entry): ServerState {
     origin: source.origin,
     state: blocked === undefined ? trouble : "blocked",
     why,
-    tools: tools?.length ?? 0,
+    tools: (tools?.length ?? 0) - rejected.length,
   };
 }

@@ -70,6 +70,16 @@ Deno.test("Servers forgets the tools of a configuration that was replaced", asyn
   assert.deepEqual(catalog.list().map(({ id }) => id), ["two:t"]);
 });
 
+Deno.test("Servers tells of the tools that the catalog did not take", async () => {
+  const servers = new Servers(new Catalog(), 20);
+  const twice = [...TOOLS, ...TOOLS];
+  servers.replace([source("twin", { load: () => Promise.resolve(twice) })]);
+  await servers.prepare();
+  const [state] = servers.states();
+  assert.equal(state?.tools, 1);
+  assert.match(state?.why ?? "", /^left out "t": /);
+});
+
 Deno.test("instructions() stay under 2 KB and the line short with any number of servers", () => {
   const servers = new Servers(new Catalog(), 20);
   const sources = Array.from({ length: 500 }, (_, at) => source(`server-${at}`));
