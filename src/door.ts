@@ -13,12 +13,13 @@ import type { Redactor } from "./audit/redact.ts";
 import { readKeyFile } from "./cloud/key.ts";
 import { cloudCall } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
+import type { Environment } from "./config/env.ts";
 import { serverText } from "./config/shown.ts";
 import { type Call, type CallTool, type Gate, type Question, through } from "./core/call.ts";
 import { type Check, check } from "./core/check.ts";
 import { deadlineGate } from "./core/deadline.ts";
 import { PmlError } from "./core/errors.ts";
-import { type JsonObject, quoted } from "./core/json.ts";
+import { defined, type JsonObject, quoted } from "./core/json.ts";
 import { Running } from "./core/running.ts";
 import { splitToolId } from "./core/tool_id.ts";
 import type { ToolDefinition } from "./core/tool.ts";
@@ -206,6 +207,8 @@ export class Door implements AsyncDisposable {
       },
       workspace: () => this.#config().workspace,
       grants: (server) => this.#config().grants[server],
+      variable: (name) => this.#secret(name),
+      environment: programEnvironment(policy.now.loaded.environment),
       // What modules run from is not for modules to write.
       protection: () => ({ ...protectedPaths, paths: own().map(({ path }) => path) }),
       limits: () => this.#config().limits,
@@ -214,6 +217,14 @@ export class Door implements AsyncDisposable {
         log[serious ? level : "debug"](text, { server });
       },
     });
+  }
+
+  /** Gives a variable of the environment, which from then on shows in no log. */
+  #secret(name: string): string | undefined {
+    const { policy, redactor } = this.#options;
+    const value = policy.now.loaded.environment.get(name);
+    if (value !== undefined) redactor.register(value);
+    return value;
   }
 
   /** Without a hash only what PML ships may run: an own module may have had no file till now. */
@@ -274,4 +285,10 @@ export class Door implements AsyncDisposable {
       note: (record: JournalRecord) => open().note(record),
     };
   }
+}
+
+/** What the programs of modules find in their environment. */
+function programEnvironment({ get, userHome }: Environment): Readonly<Record<string, string>> {
+  const taken = ["LANG", "TZ", "TERM", "PATH"].map((name) => [name, get(name)]);
+  return { ...defined(Object.fromEntries(taken)), HOME: userHome };
 }

@@ -42,6 +42,10 @@ export const LIMITS: Readonly<Record<LimitName, readonly [number, number, number
   batch: [50, 1, 1000],
   /** How long a sandbox child stays without a call. */
   idleMs: [5 * MINUTE, SECOND, DAY],
+  /** How many sandbox children stay without a call. */
+  idleChildren: [8, 0, 1000],
+  /** How much one sandbox child may write to files. */
+  writeBytes: [4096 * MB, MB, 1024 * 1024 * MB],
   /** How long a server may take to start. */
   startMs: [30 * SECOND, 100, 10 * MINUTE],
   /** How much is kept of what a child writes to its standard error. */
@@ -73,6 +77,8 @@ export type LimitName =
   | "queuedCalls"
   | "batch"
   | "idleMs"
+  | "idleChildren"
+  | "writeBytes"
   | "startMs"
   | "stderrBytes"
   | "catalogTools"

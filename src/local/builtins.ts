@@ -6,12 +6,21 @@
 
 import filesystemCode from "../../builtin/filesystem.min.js" with { type: "text" };
 import { __meta__ as filesystem } from "../../builtin/filesystem/meta.ts";
+import shellCode from "../../builtin/shell.min.js" with { type: "text" };
+import { __meta__ as shell } from "../../builtin/shell/meta.ts";
+import type { Grants } from "./grants.ts";
 import type { ModuleSource } from "./module_files.ts";
+
+const SHIPPED: readonly (readonly [code: string, meta: { readonly name: string }, Grants?])[] = [
+  [filesystemCode, filesystem],
+  [shellCode, shell, { run: ["*"] }],
+];
 
 /** Every built-in module by its server's name. */
 export function builtins(): ReadonlyMap<string, ModuleSource> {
-  const code = new TextEncoder().encode(filesystemCode);
-  return new Map([
-    ["filesystem", { kind: "builtin", name: "filesystem", code, meta: filesystem }],
-  ]);
+  const encoder = new TextEncoder();
+  return new Map(SHIPPED.map(([text, meta, grants = {}]) => {
+    const { name } = meta;
+    return [name, { kind: "builtin", name, code: encoder.encode(text), meta, grants }];
+  }));
 }

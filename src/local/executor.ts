@@ -4,17 +4,26 @@
  * @module
  */
 
+import { join } from "node:path";
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { NO_PERMISSIONS } from "../core/tool.ts";
-import type { Protection, Sandbox, SandboxLimits, SandboxOptions } from "../sandbox/sandbox.ts";
-import { fileAccess, type Grants } from "./grants.ts";
+import { Reaper } from "../sandbox/reaper.ts";
+import type {
+  ChildOptions,
+  LogEntry,
+  Protection,
+  Sandbox,
+  SandboxLimits,
+} from "../sandbox/sandbox.ts";
+import { Blanks } from "./blanks.ts";
+import { type Access, accessOf, type Grants } from "./grants.ts";
 import { type Inspection, Loader, type Module } from "./loader.ts";
 import type { ModuleCode, ModuleFiles, ModuleSource } from "./module_files.ts";
-import { Pool } from "./pool.ts";
+import { Pool, type PoolLimits } from "./pool.ts";
 
 /** What running modules needs from outside; functions are asked at each call. */
 export interface LocalOptions {
@@ -25,29 +34,36 @@ export interface LocalOptions {
   readonly workspace: () => string;
   readonly grants: (server: string) => Grants | undefined;
   readonly protection: () => Omit<Protection, "granted">;
-  readonly limits: () => SandboxLimits & { readonly idleMs: number; readonly moduleBytes: number };
+  /** Gives a variable that was granted. */
+  readonly variable: (name: string) => string | undefined;
+  /** What the programs of a module find in their environment, as far as it is set. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly limits: () => SandboxLimits & PoolLimits & { readonly moduleBytes: number };
   /** Is told what modules log. */
-  readonly onLog: (
-    server: string,
-    entry: { readonly level: string; readonly text: string },
-  ) => void;
+  readonly onLog: (server: string, entry: LogEntry) => void;
 }
 
 /** The SDK looks at each block on the thread that serves everybody: a million took it 9 s. */
 const BLOCKS_MAX = 4_096;
 const SELF_TEST_MS = 10_000;
 
+const NO_ACCESS: Access = { ...NO_PERMISSIONS, granted: [] };
+
 /** Runs modules on this machine. */
 export class Local implements AsyncDisposable {
   readonly #options: LocalOptions;
   readonly #loader: Loader;
   readonly #pool: Pool<Sandbox>;
+  readonly #blanks: Blanks<Sandbox>;
+  readonly #reaper: Reaper;
   readonly #closing = new AbortController();
 
   /** Makes the local side; nothing is started before the first call. */
   constructor(options: LocalOptions) {
     this.#options = options;
-    this.#pool = new Pool(() => options.limits().idleMs);
+    this.#pool = new Pool(() => options.limits());
+    this.#blanks = new Blanks(() => options.limits().idleMs);
+    this.#reaper = new Reaper(join(options.home, "sandbox", `${Deno.pid}-`));
     this.#loader = new Loader({
       home: options.home,
       files: options.files,
@@ -71,26 +87,21 @@ export class Local implements AsyncDisposable {
   async call(call: Call): Promise<Outcome> {
     const { server, tool } = splitToolId(call.id);
     const module = await this.load(server);
-    const asked = module.meta.tools.find((one) => one.definition.name === tool)?.permissions;
-    const workspace = this.#options.workspace();
-    const grants = this.#options.grants(server);
-    const access = fileAccess(asked ?? NO_PERMISSIONS, { workspace, grants });
-    const { read, write, granted } = access;
-    const plain = this.#sandboxOptions(server, module.code);
-    const protection = { ...plain.protection, granted };
-    const options = { ...plain, workspace, read, write, protection };
-    const key = JSON.stringify([server, module.integrity, workspace, access]);
-    const value = await this.#pool.use(key, {
-      start: () => start(options),
+    const child = this.#childOptions(this.#accessOf(module, tool));
+    const blank = JSON.stringify(child);
+    const open = () => this.#open(child);
+    const value = await this.#pool.use(JSON.stringify([server, module.integrity, blank]), {
+      start: async () => this.#load(await this.#blanks.take(blank, open), module),
       use: (sandbox) => answer(sandbox, call, tool),
     });
+    if (!this.#closing.signal.aborted) this.#blanks.keep(blank, open);
     return { kind: "result", result: value };
   }
 
   /** Proves that a module runs here and reaches nothing: the sandbox tests itself at every start. */
   async selfTest(): Promise<void> {
     const code = new TextEncoder().encode("export const probe = () => true;");
-    await using sandbox = await start(this.#sandboxOptions("self-test", code));
+    await using sandbox = await this.#closed("self-test", code);
     const signal = AbortSignal.timeout(SELF_TEST_MS);
     await sandbox.call({ fn: "probe", arguments: {}, signal });
   }
@@ -99,27 +110,54 @@ export class Local implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     // A module that is still loading is not waited for.
     this.#closing.abort(new PmlError("CANCELLED", "Cannot start the module: PML is ending"));
-    await this.#pool[Symbol.asyncDispose]();
+    await Promise.all([this.#pool, this.#blanks].map((kept) => kept[Symbol.asyncDispose]()));
+    await this.#reaper[Symbol.asyncDispose]();
   }
 
   async #inspect(name: string, code: Uint8Array): Promise<Inspection> {
-    await using sandbox = await start(this.#sandboxOptions(name, code));
+    await using sandbox = await this.#closed(name, code);
     return { meta: sandbox.meta(), exports: sandbox.exports() };
   }
 
-  #sandboxOptions(name: string, code: Uint8Array): SandboxOptions {
-    const { home, limits, protection, workspace, onLog } = this.#options;
+  /** Starts a module in a child that is granted nothing. */
+  async #closed(name: string, code: Uint8Array): Promise<Sandbox> {
+    return await this.#load(await this.#open(this.#childOptions(NO_ACCESS)), { name, code });
+  }
+
+  async #open(child: ChildOptions): Promise<Sandbox> {
+    // The sandbox is loaded by the first call: a start that serves none goes without.
+    const { Sandbox } = await import("../sandbox/sandbox.ts");
+    return await Sandbox.open(child, { groups: this.#reaper, signal: this.#closing.signal });
+  }
+
+  #load(
+    sandbox: Sandbox,
+    { name, code }: { readonly name: string; readonly code: Uint8Array },
+  ): Promise<Sandbox> {
+    const { signal } = this.#closing;
+    const onLog = (entry: LogEntry) => this.#options.onLog(name, entry);
+    return sandbox.load({ name, code, onLog, signal });
+  }
+
+  #accessOf(module: Module, tool: string): Access {
+    const asked = module.meta.tools.find((one) => one.definition.name === tool)?.permissions;
+    const source = this.#source(module.name);
+    const shipped = source.kind === "builtin" ? source.grants : undefined;
+    const grants = joined(shipped, this.#options.grants(module.name));
+    return accessOf(asked ?? NO_PERMISSIONS, { workspace: this.#options.workspace(), grants });
+  }
+
+  #childOptions({ granted, env, ...access }: Access): ChildOptions {
+    const { home, limits, protection, workspace, variable, environment } = this.#options;
+    const { heapMb, rssMb, frameBytes, frames, resultBytes, writeBytes, startMs } = limits();
     return {
-      name,
-      code,
+      ...access,
       home,
       workspace: workspace(),
-      read: [],
-      write: [],
-      protection: { ...protection(), granted: [] },
-      limits: limits(),
-      signal: this.#closing.signal,
-      onLog: (entry) => onLog(name, entry),
+      env: Object.fromEntries(env.map((name) => [name, variable(name) ?? null])),
+      environment,
+      protection: { ...protection(), granted },
+      limits: { heapMb, rssMb, frameBytes, frames, resultBytes, writeBytes, startMs },
     };
   }
 
@@ -130,10 +168,12 @@ export class Local implements AsyncDisposable {
   }
 }
 
-/** The sandbox is loaded by the first call: a start that serves none goes without. */
-async function start(options: SandboxOptions): Promise<Sandbox> {
-  const { Sandbox } = await import("../sandbox/sandbox.ts");
-  return await Sandbox.start(options);
+/** What ships with PML and what the person grants are one. */
+function joined(shipped: Grants | undefined, own: Grants | undefined): Grants {
+  const kinds = Object.keys(NO_PERMISSIONS) as (keyof Grants)[]; // all of its names
+  return Object.fromEntries(
+    kinds.map((kind) => [kind, [...shipped?.[kind] ?? [], ...own?.[kind] ?? []]]),
+  );
 }
 
 async function answer(sandbox: Sandbox, call: Call, tool: string): Promise<ToolResult> {

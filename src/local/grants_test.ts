@@ -1,33 +1,38 @@
 import assert from "node:assert/strict";
-import { NO_PERMISSIONS } from "../core/tool.ts";
-import { fileAccess } from "./grants.ts";
+import { NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
+import { accessOf, type Grants } from "./grants.ts";
 
-Deno.test("fileAccess() gives what is asked inside the workspace and nothing outside", () => {
+const NOTHING = { net: [], run: [], env: [] };
+
+Deno.test("accessOf() gives what is asked inside the workspace and nothing outside", () => {
   const asked = { ...NO_PERMISSIONS, read: [".", "/", "..", "../ws-evil", "src"], write: ["out"] };
-  assert.deepEqual(fileAccess(asked, { workspace: "/ws", grants: undefined }), {
+  assert.deepEqual(accessOf(asked, { workspace: "/ws", grants: undefined }), {
     read: ["/ws", "/ws/src"],
     write: ["/ws/out"],
+    ...NOTHING,
     granted: [],
   });
-  assert.deepEqual(fileAccess(NO_PERMISSIONS, { workspace: "/ws", grants: undefined }), {
+  assert.deepEqual(accessOf(NO_PERMISSIONS, { workspace: "/ws", grants: undefined }), {
     read: [],
     write: [],
+    ...NOTHING,
     granted: [],
   });
 });
 
-Deno.test("fileAccess() adds a grant only to tools that read or write at all", () => {
+Deno.test("accessOf() adds a grant only to tools that read or write at all", () => {
   const grants = { read: ["../docs"], write: ["../out"] };
   const reader = { ...NO_PERMISSIONS, read: ["."] };
-  assert.deepEqual(fileAccess(reader, { workspace: "/ws", grants }), {
+  assert.deepEqual(accessOf(reader, { workspace: "/ws", grants }), {
     read: ["/docs", "/ws"],
     write: [],
+    ...NOTHING,
     granted: ["/docs", "/out"],
   });
-  assert.deepEqual(fileAccess(NO_PERMISSIONS, { workspace: "/ws", grants }).read, []);
+  assert.deepEqual(accessOf(NO_PERMISSIONS, { workspace: "/ws", grants }).read, []);
 });
 
-Deno.test("fileAccess() drops a grant within the workspace that a link leads out of it", async () => {
+Deno.test("accessOf() drops a grant within the workspace that a link leads out of it", async () => {
   const root = await Deno.realPath(await Deno.makeTempDir());
   const workspace = `${root}/ws`;
   await Deno.mkdir(`${workspace}/plain`, { recursive: true });
@@ -35,9 +40,48 @@ Deno.test("fileAccess() drops a grant within the workspace that a link leads out
   await Deno.symlink(`${root}/outside`, `${workspace}/docs`);
   const asked = { ...NO_PERMISSIONS, read: ["."] };
   const grants = { read: ["docs", "plain", "../outside"] };
-  const { granted } = fileAccess(asked, { workspace, grants });
+  const { granted } = accessOf(asked, { workspace, grants });
   assert.deepEqual(granted, [`${root}/outside`, `${workspace}/plain`]);
-  const only = fileAccess(asked, { workspace, grants: { read: ["docs"] } });
+  const only = accessOf(asked, { workspace, grants: { read: ["docs"] } });
   assert.deepEqual(only.read, [workspace]);
   await Deno.remove(root, { recursive: true });
+});
+
+Deno.test("accessOf() gives hosts, programs and variables that are both asked for and granted", () => {
+  const access = (asked: Partial<Permissions>, grants: Grants) => {
+    const { net, run, env } = accessOf({ ...NO_PERMISSIONS, ...asked }, {
+      workspace: "/ws",
+      grants,
+    });
+    return { net, run, env };
+  };
+  const asked = { net: ["API.example.com", "b:8080"], run: ["git"], env: ["TOKEN", "PML_API_KEY"] };
+  assert.deepEqual(access(asked, {}), NOTHING);
+  assert.deepEqual(
+    access(asked, { net: ["api.example.com:443"], run: ["ls"], env: ["TOKEN", "PML_API_KEY"] }),
+    { net: ["api.example.com:443"], run: [], env: ["TOKEN"] },
+  );
+  assert.deepEqual(access(asked, { net: ["*"], run: ["*"], env: ["*"] }), {
+    net: ["api.example.com:443", "b:8080"],
+    run: ["git"],
+    env: ["TOKEN"],
+  });
+  const all = { net: ["*"], run: ["*"], env: ["*"] };
+  assert.deepEqual(access(all, { net: ["a"], run: ["git"], env: ["T"] }), {
+    net: ["a:443"],
+    run: ["git"],
+    env: ["T"],
+  });
+  assert.deepEqual(access(all, all), { net: ["*"], run: ["*"], env: [] });
+});
+
+Deno.test("accessOf() grants no address beside a name, which could lead to it", () => {
+  const asked = { ...NO_PERMISSIONS, net: ["127.0.0.1:8080", "api.example.com"] };
+  const grants = { net: ["127.0.0.1:8080", "api.example.com"] };
+  assert.throws(() => accessOf(asked, { workspace: "/ws", grants }), { code: "SANDBOX_DENIED" });
+  const alone = accessOf({ ...asked, net: ["*"] }, {
+    workspace: "/ws",
+    grants: { net: ["[::1]:80"] },
+  });
+  assert.deepEqual(alone.net, ["[::1]:80"]);
 });

@@ -7,6 +7,7 @@
 import { type ErrorCode, PmlError, type PmlErrorOptions } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { integrityOf } from "../registry/integrity.ts";
+import type { Grants } from "./grants.ts";
 
 /** Where a module's code comes from: shipped with PML, or a file that the person named. */
 export type ModuleSource =
@@ -15,6 +16,8 @@ export type ModuleSource =
     readonly name: string;
     readonly code: Uint8Array;
     readonly meta: unknown;
+    /** What it gets without a word of the person's. */
+    readonly grants?: Grants;
   }
   | { readonly kind: "file"; readonly name: string; readonly path: string };
 

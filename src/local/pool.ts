@@ -1,9 +1,11 @@
 /**
- * Keeps one running thing per key: started once, shared, given up when idle, started anew when it
- * died.
+ * Keeps one running thing per key: started once, shared, given up when idle or when others are
+ * used more, started anew when it died, and not too often where it always dies.
  *
  * @module
  */
+
+import { PmlError } from "../core/errors.ts";
 
 /** What the pool keeps: something that can die and must be closed. */
 export interface Living extends AsyncDisposable {
@@ -12,25 +14,46 @@ export interface Living extends AsyncDisposable {
   readonly pending: number;
 }
 
+/** When the pool gives things up. */
+export interface PoolLimits {
+  /** After how many milliseconds without a use. */
+  readonly idleMs: number;
+  /** How many unused things it keeps. */
+  readonly idleChildren: number;
+}
+
 /** How long a thing that is no longer used may take to stop what was given up. */
 const RETIRED_MS = 1_000;
+/** How many may die in a row without one good use before the next start has to wait. */
+const DEATHS = 5;
+const WAIT_MS = 500;
+const WAIT_MAX_MS = 30_000;
 
 interface Slot<T extends Living> {
   readonly starting: Promise<T>;
   users: number;
   timer: ReturnType<typeof setTimeout> | undefined;
   living: T | undefined;
+  good: boolean;
+}
+
+interface Deaths {
+  readonly count: number;
+  readonly at: number;
 }
 
 /** Shares living things by key. */
 export class Pool<T extends Living> implements AsyncDisposable {
   readonly #slots = new Map<string, Slot<T>>();
   readonly #retired = new Set<Slot<T>>();
-  readonly #idleMs: () => number;
+  readonly #deaths = new Map<string, Deaths>();
+  readonly #limits: () => PoolLimits;
+  readonly #now: () => number;
 
-  /** Makes a pool that gives a thing up after it was unused for `idleMs` milliseconds. */
-  constructor(idleMs: () => number) {
-    this.#idleMs = idleMs;
+  /** Makes an empty pool. */
+  constructor(limits: () => PoolLimits, now: () => number = Date.now) {
+    this.#limits = limits;
+    this.#now = now;
   }
 
   /** Runs `use` with the living thing of a key, starting it if there is none. */
@@ -43,7 +66,10 @@ export class Pool<T extends Living> implements AsyncDisposable {
     slot.users++;
     clearTimeout(slot.timer);
     try {
-      return await options.use(await slot.starting);
+      const result = await options.use(await slot.starting);
+      slot.good = true;
+      this.#deaths.delete(key);
+      return result;
     } finally {
       slot.users--;
       if (slot.users === 0) this.#rest(key, slot);
@@ -61,25 +87,60 @@ export class Pool<T extends Living> implements AsyncDisposable {
     const known = this.#slots.get(key);
     if (known !== undefined && isSound(known)) return known;
     if (known !== undefined) this.#retire(key, known);
-    const slot: Slot<T> = { starting: start(), users: 0, timer: undefined, living: undefined };
+    this.#refuseSoon(key);
+    const slot: Slot<T> = {
+      starting: start(),
+      users: 0,
+      timer: undefined,
+      living: undefined,
+      good: false,
+    };
     this.#slots.set(key, slot);
-    slot.starting.then((living) => slot.living = living, () => this.#forget(key, slot));
+    slot.starting.then((living) => slot.living = living, () => {
+      this.#count(key);
+      this.#forget(key, slot);
+    });
     return slot;
   }
 
   #rest(key: string, slot: Slot<T>): void {
     const isRetired = this.#retired.has(slot);
     if (!isRetired && this.#slots.get(key) !== slot) return;
-    const ms = isRetired ? RETIRED_MS : this.#idleMs();
-    slot.timer = setTimeout(() => void this.#close(key, slot), ms);
+    const { idleMs, idleChildren } = this.#limits();
+    slot.timer = setTimeout(() => void this.#close(key, slot), isRetired ? RETIRED_MS : idleMs);
+    if (isRetired) return;
+    // The map is in the order of the last use.
+    this.#slots.delete(key);
+    this.#slots.set(key, slot);
+    const idle = [...this.#slots].filter(([, { users }]) => users === 0);
+    const excess = idle.slice(0, Math.max(idle.length - idleChildren, 0));
+    for (const [other, unused] of excess) void this.#close(other, unused);
   }
 
   /** Takes a slot out of use; what still runs in it may end. */
   #retire(key: string, slot: Slot<T>): void {
     this.#forget(key, slot);
-    if (slot.living?.alive === false) return void this.#close(key, slot);
+    if (slot.living?.alive === false) {
+      if (!slot.good) this.#count(key);
+      return void this.#close(key, slot);
+    }
     this.#retired.add(slot);
     if (slot.users === 0) this.#rest(key, slot);
+  }
+
+  #count(key: string): void {
+    this.#deaths.set(key, { count: (this.#deaths.get(key)?.count ?? 0) + 1, at: this.#now() });
+  }
+
+  #refuseSoon(key: string): void {
+    const { count, at } = this.#deaths.get(key) ?? { count: 0, at: 0 };
+    if (count < DEATHS) return;
+    const wait = at + Math.min(WAIT_MS * 2 ** (count - DEATHS), WAIT_MAX_MS) - this.#now();
+    if (wait <= 0) return;
+    const message = `Cannot start the module: it ended ${count} times in a row before it answered`;
+    const hint = `It is started again in ${Math.ceil(wait / 1_000)} s at the earliest`;
+    const detail = { reason: "backoff", retry_after_ms: wait };
+    throw new PmlError("SANDBOX_CRASHED", message, { hint, detail });
   }
 
   #forget(key: string, slot: Slot<T>): void {

@@ -16,7 +16,7 @@ class Thing implements Living {
 
 Deno.test("Pool starts one thing for many calls at once", async () => {
   const started: Thing[] = [];
-  await using pool = new Pool<Thing>(() => 60_000);
+  await using pool = new Pool<Thing>(() => ({ idleMs: 60_000, idleChildren: 8 }));
   const start = () => {
     started.push(new Thing());
     return Promise.resolve(started[0] as Thing);
@@ -30,7 +30,7 @@ Deno.test("Pool starts one thing for many calls at once", async () => {
 });
 
 Deno.test("Pool starts another after the first died, and after a start that failed", async () => {
-  await using pool = new Pool<Thing>(() => 60_000);
+  await using pool = new Pool<Thing>(() => ({ idleMs: 60_000, idleChildren: 8 }));
   const first = await pool.use("a", {
     start: () => Promise.resolve(new Thing()),
     use: (thing) => Promise.resolve(thing),
@@ -50,7 +50,7 @@ Deno.test("Pool starts another after the first died, and after a start that fail
 Deno.test("Pool never closes a thing while a call uses it, however short the idle time", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(3), { maxLength: 12 }), async (waits) => {
-      await using pool = new Pool<Thing>(() => 0);
+      await using pool = new Pool<Thing>(() => ({ idleMs: 0, idleChildren: 8 }));
       for (const wait of waits) {
         await pool.use("a", {
           start: () => Promise.resolve(new Thing()),
@@ -69,7 +69,7 @@ Deno.test("Pool never closes a thing while a call uses it, however short the idl
 Deno.test("Pool closes everything when it is disposed", async () => {
   const thing = new Thing();
   {
-    await using pool = new Pool<Thing>(() => 60_000);
+    await using pool = new Pool<Thing>(() => ({ idleMs: 60_000, idleChildren: 8 }));
     await pool.use("a", { start: () => Promise.resolve(thing), use: () => Promise.resolve() });
     assert.ok(!thing.closed);
   }
@@ -82,7 +82,7 @@ Deno.test("Pool gives new calls another thing while one that was given up goes o
   const held = Promise.withResolvers<void>();
   let running: Promise<void>;
   {
-    await using pool = new Pool<Thing>(() => 60_000);
+    await using pool = new Pool<Thing>(() => ({ idleMs: 60_000, idleChildren: 8 }));
     const use = (thing: Thing) => held.promise.then(() => assert.ok(!thing.closed));
     running = pool.use("a", { start: () => Promise.resolve(hanging), use });
     await Promise.resolve();

@@ -6,43 +6,54 @@
 
 import { randomBytes } from "node:crypto";
 import { dirname, join, relative } from "node:path";
+import { isLiteral, PRIVATE_IPV4 } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
+import type { ChildOptions, Groups } from "./_options.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
-import type { SandboxOptions } from "./_options.ts";
+import { killGroup, killMarked, type Process, startProcess } from "./_process.ts";
+import { foundPrograms, searchPath } from "./_programs.ts";
+import type { Grants } from "./boot/message.ts";
 import hostCode from "./boot/host.min.js" with { type: "text" };
 import workerCode from "./boot/worker.min.js" with { type: "text" };
 
 /** A running child; the nonce is known to this side and to its host thread only. */
 export interface Child extends AsyncDisposable {
-  readonly running: Deno.ChildProcess;
+  readonly running: Process;
   readonly nonce: string;
   /** Sends one line of JSON. */
   send(message: unknown): void;
-  /** Kills the whole process group. */
+  /** Kills the group of the child, those of its programs, and what fled from them. */
   kill(): void;
+  /** Takes word of a program's group. */
+  group(event: string, pid: number): void;
   /** Gives the resident memory in bytes; 0 where the system does not tell. */
   rss(): number;
 }
 
-/** Starts a child and tells its host thread what to load. `flags` is for tests of the self-test. */
+/** How a child is started beside its options. */
+export interface ChildStart {
+  readonly groups?: Groups | undefined;
+  /** Changes its flags, so that tests can see the self-test fail. */
+  readonly flags?: ((given: readonly string[]) => readonly string[]) | undefined;
+}
+
+/** Starts a child and tells its host thread what it may do. */
 export function startChild(
-  options: SandboxOptions,
-  flags: (given: readonly string[]) => readonly string[] = (given) => given,
+  options: ChildOptions,
+  { groups, flags = (given) => given }: ChildStart = {},
 ): Child {
+  const grants = grantsOf(options);
   const folder = openPrivateFolder(options.home, options.workspace);
   try {
-    const running = new Deno.Command(Deno.execPath(), {
-      args: [...flags(childFlags(options, folder)), dataUrl(hostCode)],
+    const running = startProcess(Deno.execPath(), {
+      args: [...flags(childFlags(options, { folder, grants })), dataUrl(hostCode)],
       cwd: folder.temp,
-      clearEnv: true,
-      env: environment(options, folder),
-      stdin: "piped",
-      stdout: "piped",
-      stderr: "piped",
-      detached: true,
-    }).spawn();
-    return new RunningChild(running, { options, folder });
+      env: { ...environment(options, folder), ...(groups && { PML_RUN: `${groups.mark}.` }) },
+      heard: true,
+    });
+    groups?.add(running.pid);
+    return new RunningChild(running, { options, folder, grants, groups });
   } catch (error) {
     folder[Symbol.dispose]();
     throw error;
@@ -50,33 +61,38 @@ export function startChild(
 }
 
 class RunningChild implements Child {
-  readonly running: Deno.ChildProcess;
+  readonly running: Process;
   readonly nonce = randomBytes(24).toString("base64url");
   readonly #folder: PrivateFolder;
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #groups: Groups | undefined;
+  readonly #programs = new Set<number>();
+  readonly #mark: string;
+  #ranPrograms = false;
 
   constructor(
-    running: Deno.ChildProcess,
-    from: { readonly options: SandboxOptions; readonly folder: PrivateFolder },
+    running: Process,
+    from: {
+      readonly options: ChildOptions;
+      readonly folder: PrivateFolder;
+      readonly grants: Grants;
+      readonly groups: Groups | undefined;
+    },
   ) {
-    const { limits, code } = from.options;
+    const { folder, options: { limits, workspace, read, write, protection, home } } = from;
     this.running = running;
-    this.#folder = from.folder;
+    this.#groups = from.groups;
+    this.#folder = folder;
     this.#stdin = running.stdin.getWriter();
-    const { lock, canary } = from.folder;
-    const { workspace, read, write, protection, home } = from.options;
+    const { lock, canary } = folder;
+    this.#mark = `${this.#groups?.mark ?? "unwatched"}.${running.pid}.`;
+    const marked = { ...from.grants.environment, PML_RUN: this.#mark };
     this.send({
-      nonce: this.nonce,
-      workspace,
-      read,
-      write,
-      protection,
-      home,
-      lock,
-      canary,
+      ...{ nonce: this.nonce, workspace, read, write, protection, home, lock, canary },
+      ...from.grants,
+      environment: marked,
       resultBytes: limits.resultBytes,
       worker: workerCode,
-      code: new TextDecoder("utf-8").decode(code),
     });
   }
 
@@ -87,11 +103,20 @@ class RunningChild implements Child {
   }
 
   kill(): void {
-    try {
-      Deno.kill(-this.running.pid, "SIGKILL");
-    } catch (error) {
-      // Gone already, which its exit status tells.
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    killGroup(this.running.pid);
+    for (const pid of this.#programs) this.group("kill", pid);
+    if (this.#ranPrograms) killMarked(`PML_RUN=${this.#mark}`);
+  }
+
+  group(event: string, pid: number): void {
+    if (event === "group") {
+      this.#ranPrograms = true;
+      this.#programs.add(pid);
+      this.#groups?.add(pid);
+    } else if (this.#programs.has(pid)) {
+      if (event === "kill") return killGroup(pid);
+      this.#programs.delete(pid);
+      this.#groups?.remove(pid);
     }
   }
 
@@ -110,14 +135,21 @@ class RunningChild implements Child {
     await this.running.status;
     // Broken by the kill, or closed: either way nothing more is sent.
     await this.#stdin.close().catch(() => {});
+    for (const pid of [this.running.pid, ...this.#programs]) this.#groups?.remove(pid);
     this.#folder[Symbol.dispose]();
   }
 }
 
-function childFlags(options: SandboxOptions, folder: PrivateFolder): string[] {
+function childFlags(
+  options: ChildOptions,
+  { folder, grants }: { readonly folder: PrivateFolder; readonly grants: Grants },
+): string[] {
   const { read, write, limits } = options;
   // The broker looks at what it is about to write, so its thread reads there too.
-  const readable = [...new Set([...read, ...write, folder.lock])];
+  const readable = new Set([...read, ...write, folder.lock]);
+  // Any program may run: they are looked for by the host thread.
+  if (grants.run === "*") { for (const path of grants.path) readable.add(path); }
+  const programs = grants.run === "*" ? [] : Object.values(grants.run);
   return [
     "run",
     "--quiet",
@@ -129,14 +161,37 @@ function childFlags(options: SandboxOptions, folder: PrivateFolder): string[] {
     "--cached-only",
     "--unstable-worker-options",
     `--v8-flags=--max-old-space-size=${limits.heapMb}`,
-    `--allow-read=${pathList(readable)}`,
+    `--allow-read=${pathList([...readable])}`,
     ...(write.length > 0 ? [`--allow-write=${pathList(write)}`] : []),
+    ...(grants.run === "*" ? ["--allow-run"] : []),
+    ...(programs.length > 0 ? [`--allow-run=${pathList(programs)}`] : []),
+    ...netFlags(options.net),
     ...closedHome(options, folder),
   ];
 }
 
+/** Opens the hosts; the host thread sees to the ports. An address that was granted is itself. */
+function netFlags(net: readonly string[]): string[] {
+  if (net.length === 0) return [];
+  const hosts = net.map((at) => at.replace(/:\d+$/, ""));
+  const allow = hosts.includes("*") ? "--allow-net" : `--allow-net=${hosts.join(",")}`;
+  const closed = [...PRIVATE_IPV4, "[::1]", "[::]"].join(",");
+  return [allow, ...(hosts.some(isLiteral) ? [] : [`--deny-net=${closed}`])];
+}
+
+function grantsOf({ run, net, env, environment, workspace }: ChildOptions): Grants {
+  const path = searchPath(environment.PATH ?? "", workspace);
+  return {
+    run: run.includes("*") ? "*" : foundPrograms(run, { path, workspace }),
+    path,
+    environment: defined({ ...environment, PATH: path.join(":") }),
+    net,
+    env,
+  };
+}
+
 /** Closes the PML home to a child whose folders hold it, all but the lock that the child needs. */
-function closedHome({ read, write, home }: SandboxOptions, folder: PrivateFolder): string[] {
+function closedHome({ read, write, home }: ChildOptions, folder: PrivateFolder): string[] {
   const holdsHome = (root: string) => !relative(root, home).startsWith("..");
   if (![...read, ...write].some(holdsHome)) return [];
   const names = [...Deno.readDirSync(home)].map(({ name }) => join(home, name));
@@ -152,8 +207,8 @@ function pathList(paths: readonly string[]): string {
   });
 }
 
-function environment(options: SandboxOptions, folder: PrivateFolder): Record<string, string> {
-  const { LANG, TZ } = options.environment ?? {};
+function environment(options: ChildOptions, folder: PrivateFolder): Record<string, string> {
+  const { LANG, TZ } = options.environment;
   return defined({
     DENO_DIR: folder.denoDir,
     DENO_NO_UPDATE_CHECK: "1",

@@ -306,7 +306,7 @@ Deno.test("Sandbox refuses to run modules when its child is not closed", async (
   };
   await Promise.all(
     Object.entries(changes).map(async ([what, change]) => {
-      const error = await errorOf(Sandbox.start(yard.options(hostileModule), change));
+      const error = await errorOf(yard.startOpen(change));
       assert.equal(error.code, "SANDBOX_DENIED", what);
       assert.match(error.message, /^Cannot run modules: /, what);
     }),
@@ -325,7 +325,7 @@ Deno.test("Sandbox refuses to run modules when only the Worker is open", async (
     };`,
   );
   const open = (flags: readonly string[]) => [...flags, `--preload=${preload}`];
-  const error = await errorOf(Sandbox.start(yard.options(hostileModule), open));
+  const error = await errorOf(yard.startOpen(open));
   assert.equal(error.code, "SANDBOX_DENIED");
   assert.match(
     error.message,

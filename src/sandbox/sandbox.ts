@@ -6,18 +6,36 @@
 
 import type { Progress } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
-import { type Child, startChild } from "./_child.ts";
+import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
+import { type Child, type ChildStart, startChild } from "./_child.ts";
 import { failure, failureFrom, ModuleFailure } from "./_failure.ts";
 import { assertDenoFloor } from "./_floor.ts";
 import { levelOf, type LogEntry, type LogLevel, LogTap, Meter } from "./_meter.ts";
-import { SANDBOX_LIMITS, type SandboxLimits, type SandboxOptions } from "./_options.ts";
+import {
+  type ChildOptions,
+  type Groups,
+  type ModuleOptions,
+  SANDBOX_LIMITS,
+  type SandboxLimits,
+  type SandboxOptions,
+} from "./_options.ts";
 import { plainJson } from "./_plain.ts";
+import { progressOf, reasonOf, textOf, unusable, valueOf } from "./_said.ts";
 import { type Frame, frameOf, type Line, LineReader } from "./_wire.ts";
 import type { Protection } from "./boot/message.ts";
 
 export { assertDenoFloor, ModuleFailure, SANDBOX_LIMITS };
-export type { LogEntry, LogLevel, Protection, SandboxLimits, SandboxOptions };
+export type {
+  ChildOptions,
+  ChildStart,
+  Groups,
+  LogEntry,
+  LogLevel,
+  ModuleOptions,
+  Protection,
+  SandboxLimits,
+  SandboxOptions,
+};
 
 const GRACE_MS = 250;
 const STDERR_MAX = 4_096;
@@ -45,12 +63,13 @@ interface Pending {
 /** A module in its child process. */
 export class Sandbox implements AsyncDisposable {
   readonly #child: Child;
-  readonly #options: SandboxOptions;
-  readonly #logs: LogTap;
+  readonly #limits: SandboxLimits;
   readonly #calls = new Map<number, Pending>();
-  readonly #booted = Promise.withResolvers<void>();
   readonly #ended: Promise<void>;
-  #phase: "testing" | "loading" | "ready" = "testing";
+  #next = Promise.withResolvers<void>();
+  #phase: "testing" | "blank" | "loading" | "ready" = "testing";
+  #name = "a module";
+  #logs = new LogTap(() => {});
   #exports: readonly string[] = [];
   #meta: unknown;
   #last = 0;
@@ -59,34 +78,40 @@ export class Sandbox implements AsyncDisposable {
   #dead: PmlError | undefined;
   #watch: ReturnType<typeof setTimeout> | undefined;
 
-  private constructor(options: SandboxOptions, child: Child) {
-    this.#options = options;
+  private constructor(limits: SandboxLimits, child: Child) {
+    this.#limits = limits;
     this.#child = child;
-    this.#logs = new LogTap(options.onLog);
-    this.#noise = new Meter(options.limits);
-    this.#booted.promise.catch(() => {}); // told by start(), which may have given up before
+    this.#noise = new Meter(limits);
     this.#ended = this.#follow();
     this.#rearm();
   }
 
-  /**
-   * Starts a child, lets it prove that it is closed, and loads the module. `flags` changes the
-   * child's flags, so that tests can see the proof fail.
-   */
-  static async start(
-    options: SandboxOptions,
-    flags?: (given: readonly string[]) => readonly string[],
+  /** Starts a child that proves that it is closed, and that has no module yet. */
+  static async open(
+    options: ChildOptions,
+    { signal, ...start }: ChildStart & { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<Sandbox> {
     assertDenoFloor();
-    options.signal?.throwIfAborted();
-    const sandbox = new Sandbox(options, startChild(options, flags));
-    try {
-      await sandbox.#boot();
-      return sandbox;
-    } catch (error) {
-      await sandbox[Symbol.asyncDispose]();
-      throw error;
-    }
+    signal?.throwIfAborted();
+    const sandbox = new Sandbox(options.limits, startChild(options, start));
+    return await sandbox.#come("blank", signal);
+  }
+
+  /** Starts a child and loads its module. */
+  static async start({ groups, ...options }: SandboxOptions): Promise<Sandbox> {
+    const { signal, name, code, onLog, ...child } = options;
+    const sandbox = await Sandbox.open(child, { groups, signal });
+    return await sandbox.load({ name, code, onLog, ...(signal && { signal }) });
+  }
+
+  /** Loads the module; a child has one in its life. A child that cannot load it is ended. */
+  load({ name, code, onLog, signal }: ModuleOptions): Promise<Sandbox> {
+    this.#name = name;
+    this.#logs = new LogTap(onLog);
+    this.#phase = "loading";
+    this.#next = Promise.withResolvers<void>();
+    this.#child.send({ kind: "load", code: new TextDecoder("utf-8").decode(code) });
+    return this.#come("ready", signal);
   }
 
   /** The names of the functions that the module exports. */
@@ -133,7 +158,7 @@ export class Sandbox implements AsyncDisposable {
     };
     signal.addEventListener("abort", onAbort, { once: true });
     this.#calls.set(id, {
-      meter: new Meter(this.#options.limits),
+      meter: new Meter(this.#limits),
       onProgress: request.onProgress,
       answer,
       release: () => {
@@ -153,16 +178,25 @@ export class Sandbox implements AsyncDisposable {
     await this.#ended;
   }
 
-  async #boot(): Promise<void> {
-    const { limits, signal = new AbortController().signal } = this.#options;
-    const onAbort = () => this.#booted.reject(reasonOf(signal));
-    const timer = setTimeout(() => this.#kill("start", "it did not load in time"), limits.startMs);
-    signal.addEventListener("abort", onAbort);
+  /** Waits for the next phase, and ends the child where it does not come. */
+  async #come(phase: "blank" | "ready", signal: AbortSignal | undefined): Promise<Sandbox> {
+    const { promise, reject } = this.#next;
+    const onAbort = () => signal && reject(reasonOf(signal));
+    const late = () => this.#kill("start", "it did not load in time");
+    const timer = setTimeout(late, this.#limits.startMs);
+    signal?.addEventListener("abort", onAbort);
     try {
-      await this.#booted.promise;
+      if (this.#dead) throw this.#dead;
+      await promise;
+      this.#phase = phase;
+      this.#rearm();
+      return this;
+    } catch (error) {
+      await this[Symbol.asyncDispose]();
+      throw error;
     } finally {
       clearTimeout(timer);
-      signal.removeEventListener("abort", onAbort);
+      signal?.removeEventListener("abort", onAbort);
     }
   }
 
@@ -175,7 +209,7 @@ export class Sandbox implements AsyncDisposable {
 
   async #follow(): Promise<void> {
     const { running, nonce } = this.#child;
-    const { frameBytes, resultBytes } = this.#options.limits;
+    const { frameBytes, resultBytes } = this.#limits;
     const lineMax = Math.max(frameBytes, resultBytes) + (1 << 20);
     const [status] = await Promise.all([
       running.status,
@@ -230,6 +264,10 @@ export class Sandbox implements AsyncDisposable {
         return this.#report(frame);
       case "crashed":
         return this.#kill("crashed", textOf(frame));
+      case "group":
+      case "kill":
+      case "gone":
+        return this.#child.group(frame.type, Number(valueOf(frame)));
       default:
         if (this.#phase !== "ready") return this.#step(frame);
         return this.#charge(this.#noise, frame.json.length);
@@ -243,16 +281,16 @@ export class Sandbox implements AsyncDisposable {
     const isOldest = this.#calls.keys().next().value === frame.id;
     call.release();
     this.#calls.delete(frame.id);
-    if (isOldest) this.#noise = new Meter(this.#options.limits);
+    if (isOldest) this.#noise = new Meter(this.#limits);
     try {
       if (frame.type === "failed") throw failureFrom(plainJson(frame.json, "the error"));
-      const { resultBytes } = this.#options.limits;
+      const { resultBytes } = this.#limits;
       const size = frame.json.length;
       if (size > resultBytes) {
         const message = `Cannot return the result: it has ${size} bytes, more than ${resultBytes}`;
         throw failure("RESULT_TOO_LARGE", message, { detail: { size, max: resultBytes } });
       }
-      call.answer.resolve(plainJson(frame.json, `the result of ${quoted(this.#options.name)}`));
+      call.answer.resolve(plainJson(frame.json, `the result of ${quoted(this.#name)}`));
     } catch (error) {
       call.answer.reject(error);
     }
@@ -278,27 +316,23 @@ export class Sandbox implements AsyncDisposable {
     const value = valueOf(frame);
     if (frame.type === "refused") return this.#refuse(String(value));
     if (frame.type === "tested" && this.#phase === "testing") {
-      if (!Array.isArray(value) || value.length > 0) {
-        return this.#refuse(`its module thread is open: ${String(value)}`);
-      }
-      this.#phase = "loading";
-      return this.#child.send({ kind: "load" });
+      if (Array.isArray(value) && value.length === 0) return this.#next.resolve();
+      return this.#refuse(`its module thread is open: ${String(value)}`);
     }
     if (this.#phase !== "loading") return;
-    if (frame.type === "unloaded") return this.#booted.reject(this.#unloaded(frame));
+    if (frame.type === "unloaded") return this.#next.reject(this.#unloaded(frame));
     if (frame.type === "ready") this.#ready(frame);
   }
 
   #ready(frame: Frame): void {
     try {
-      const said = plainJson(frame.json, `"__meta__" of ${quoted(this.#options.name)}`);
+      const said = plainJson(frame.json, `"__meta__" of ${quoted(this.#name)}`);
       const { exports, meta } = isObject(said) ? said : {};
       this.#exports = Array.isArray(exports) ? exports.map(String) : [];
       this.#meta = meta;
-      this.#phase = "ready";
-      this.#booted.resolve();
+      this.#next.resolve();
     } catch (error) {
-      this.#booted.reject(error);
+      this.#next.reject(error);
     }
   }
 
@@ -307,13 +341,13 @@ export class Sandbox implements AsyncDisposable {
     if (found instanceof PmlError) return found;
     return new PmlError(
       "SANDBOX_CRASHED",
-      `Cannot load the module ${quoted(this.#options.name)}: ${found.name}: ${found.message}`,
+      `Cannot load the module ${quoted(this.#name)}: ${found.name}: ${found.message}`,
       { hint: "Mend the module, then call again", detail: { reason: "load" } },
     );
   }
 
   #refuse(why: string): void {
-    this.#booted.reject(unusable(why));
+    this.#next.reject(unusable(why));
     this.#kill("refused", why);
   }
 
@@ -321,16 +355,16 @@ export class Sandbox implements AsyncDisposable {
     if (this.#dead) return;
     const facts = { ...detail, stderr: this.#stderr.trim() };
     if (this.#phase === "testing" && reason !== "closed") {
-      this.#booted.reject(unusable(`the sandbox did not start: ${why}`, facts));
+      this.#next.reject(unusable(`the sandbox did not start: ${why}`, facts));
     }
     this.#dead = new PmlError(
       "SANDBOX_CRASHED",
-      `Cannot finish the call: the sandbox of ${quoted(this.#options.name)} was stopped: ${why}`,
+      `Cannot finish the call: the sandbox of ${quoted(this.#name)} was stopped: ${why}`,
       { hint: "Call again: the module is started anew", detail: { ...facts, reason } },
     );
     this.#child.kill();
     clearTimeout(this.#watch);
-    this.#booted.reject(this.#dead);
+    this.#next.reject(this.#dead);
     for (const call of this.#calls.values()) {
       call.release();
       call.answer.reject(this.#dead);
@@ -342,49 +376,12 @@ export class Sandbox implements AsyncDisposable {
     clearTimeout(this.#watch);
     if (this.#dead) return;
     const look = () => {
-      const { rssMb } = this.#options.limits;
+      const { rssMb } = this.#limits;
       if (this.rss() <= rssMb * 1024 * 1024) this.#rearm();
       else this.#kill("memory", `it used more than ${rssMb} MB of memory`);
     };
-    const busy = this.#calls.size > 0 || this.#phase !== "ready";
+    const busy = this.#calls.size > 0 || this.#phase === "testing" || this.#phase === "loading";
     this.#watch = setTimeout(look, busy ? WATCH_BUSY_MS : WATCH_IDLE_MS);
     Deno.unrefTimer(Number(this.#watch));
   }
-}
-
-function unusable(why: string, detail?: Record<string, unknown>): PmlError {
-  return new PmlError("SANDBOX_DENIED", `Cannot run modules: ${why}`, {
-    hint: "Check that this Deno is 2.9.6 or newer and unchanged",
-    detail,
-  });
-}
-
-function reasonOf(signal: AbortSignal): PmlError {
-  if (signal.reason instanceof PmlError) return signal.reason;
-  return new PmlError("CANCELLED", "Cannot finish the call: it was cancelled", {
-    cause: signal.reason,
-  });
-}
-
-function progressOf(said: Record<string, unknown>): Progress {
-  const { progress, total, message } = said;
-  return {
-    progress: Number(progress),
-    ...defined({
-      total: typeof total === "number" ? total : undefined,
-      message: typeof message === "string" ? message.slice(0, 4_096) : undefined,
-    }),
-  };
-}
-
-function valueOf(frame: Frame): unknown {
-  try {
-    return plainJson(frame.json, "a message");
-  } catch {
-    return undefined; // a message that a module forged badly is no message
-  }
-}
-
-function textOf(frame: Frame): string {
-  return String(valueOf(frame) ?? "it broke").slice(0, 2_000);
 }

@@ -29,7 +29,7 @@ const POWERS: readonly Power[] = [
   },
   {
     name: "Starting a process",
-    owners: ["src/local/_process.ts", "src/sandbox/_child.ts"],
+    owners: ["src/local/_process.ts", "src/sandbox/_process.ts", "src/sandbox/boot/programs.ts"],
     spelled: [
       "Deno.Command",
       "Deno.spawn",
@@ -51,7 +51,14 @@ const POWERS: readonly Power[] = [
   },
   {
     name: "The network",
-    owners: ["src/registry/", "src/cloud/", "src/sampling/"],
+    owners: [
+      "src/registry/",
+      "src/cloud/",
+      "src/sampling/",
+      "src/sandbox/boot/network.ts",
+      // It compares addresses and opens nothing.
+      "src/core/address.ts",
+    ],
     spelled: [
       "fetch",
       "WebSocket",

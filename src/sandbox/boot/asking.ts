@@ -1,17 +1,29 @@
 /**
- * Asks the host thread for files, waiting for the answer or not.
+ * Asks the host thread, waiting for the answer or not.
  *
  * @module
  */
 
 import type { Failure, Reply, WorkerStart } from "./message.ts";
 
+/** How an answer is waited for. */
+export interface Waiting {
+  /** Lets go of the request: the answer is the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Takes what is said before the answer. */
+  readonly onSay?: ((value: unknown) => void) | undefined;
+}
+
+interface Asked extends PromiseWithResolvers<unknown> {
+  readonly onSay: Waiting["onSay"];
+}
+
 /** Both ways to ask the host thread. */
 export class Asking {
   readonly #post: (message: unknown) => void;
   readonly #turn: Int32Array;
   readonly #answer: SharedArrayBuffer;
-  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  readonly #waiting = new Map<number, Asked>();
   #last = 0;
 
   /** Takes the shared memory of synchronous answers and the way to send. */
@@ -22,18 +34,34 @@ export class Asking {
   }
 
   /** Asks, and gives the answer when it comes. */
-  later(op: string, args: readonly unknown[]): Promise<unknown> {
+  async later(
+    op: string,
+    args: readonly unknown[],
+    { signal, onSay }: Waiting = {},
+  ): Promise<unknown> {
+    signal?.throwIfAborted();
     const id = ++this.#last;
-    const waiting = Promise.withResolvers<unknown>();
-    this.#waiting.set(id, waiting);
-    this.#post({ kind: "file", id, op, args });
-    return waiting.promise;
+    const asked = { ...Promise.withResolvers<unknown>(), onSay };
+    const drop = () => {
+      this.#post({ kind: "drop", id });
+      this.#waiting.delete(id);
+      asked.reject(signal?.reason);
+    };
+    this.#waiting.set(id, asked);
+    signal?.addEventListener("abort", drop);
+    try {
+      this.#post({ kind: "ask", id, op, args });
+      return await asked.promise;
+    } finally {
+      signal?.removeEventListener("abort", drop);
+      this.#waiting.delete(id);
+    }
   }
 
   /** Asks, and blocks this thread until the answer is there. */
   now(op: string, args: readonly unknown[]): unknown {
     Atomics.store(this.#turn, 0, 0);
-    this.#post({ kind: "file", id: 0, op, args });
+    this.#post({ kind: "ask", id: 0, op, args });
     Atomics.wait(this.#turn, 0, 0);
     const [kind, length] = this.#turn;
     // Copied, because the next answer overwrites this memory.
@@ -44,7 +72,11 @@ export class Asking {
   /** Hands an answer to whoever asked. */
   settle(id: number, reply: Reply): void {
     this.#waiting.get(id)?.resolve(Promise.try(valueOf, reply));
-    this.#waiting.delete(id);
+  }
+
+  /** Hands on what is said before an answer. */
+  hear(id: number, value: unknown): void {
+    this.#waiting.get(id)?.onSay?.(value);
   }
 }
 

@@ -4,6 +4,8 @@
  * @module
  */
 
+import { copied } from "./handles.ts";
+
 /** Reads stdin line by line; what a line took is given up after it. */
 export async function* stdinLines(): AsyncGenerator<string> {
   const decoder = new TextDecoder();
@@ -22,25 +24,29 @@ export async function* stdinLines(): AsyncGenerator<string> {
   }
 }
 
-/** Writes one frame as a whole. */
-export type Write = (type: string, id: number, json: string) => void;
+/** Writes one frame as a whole; its JSON may come as bytes, which the Worker has let go of. */
+export type Write = (type: string, id: number, json: unknown) => void;
 
 /** Gives what writes frames as only this thread can: each begins with the nonce, on a new line. */
 export function frameWriter(nonce: string): Write {
   const encoder = new TextEncoder();
-  const piece = new Uint8Array(1 << 16);
-  // Piece by piece, because a large result would be copied as a whole here once more.
-  const put = (text: string) => {
-    for (let from = 0; from < text.length;) {
-      const { read, written } = encoder.encodeInto(text.slice(from), piece);
-      from += read;
-      for (let at = 0; at < written;) at += Deno.stdout.writeSync(piece.subarray(at, written));
-    }
+  const put = (bytes: Uint8Array) => {
+    for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
   };
   return (type, id, json) => {
-    put(`\n${nonce}${type} ${id} `);
+    const bytes = json instanceof Uint8Array ? copied(json) : encoder.encode(String(json));
     // A line break inside would let the Worker begin a line of its own.
-    put(json.replaceAll("\n", " "));
-    put("\n");
+    for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at)) bytes[at] = 32;
+    const head = encoder.encode(`\n${nonce}${type} ${id} `);
+    if (bytes.length > 1 << 16) {
+      put(head);
+      put(bytes);
+      return put(encoder.encode("\n"));
+    }
+    const frame = new Uint8Array(head.length + bytes.length + 1);
+    frame.set(head);
+    frame.set(bytes, head.length);
+    frame[frame.length - 1] = 10;
+    put(frame);
   };
 }

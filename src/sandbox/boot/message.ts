@@ -28,14 +28,27 @@ export interface Ground {
   readonly resultBytes: number;
 }
 
-/** The first line of stdin: what the host thread starts with. */
-export interface Start extends Ground {
+/** What a module may do beside files; nothing of it without a grant. */
+export interface Grants {
+  /** Programs: the file of each by its name, or `*` for any that lies on `path`. */
+  readonly run: "*" | Readonly<Record<string, string>>;
+  /** Absolute folders outside the workspace where programs are looked for, in order. */
+  readonly path: readonly string[];
+  /** What every program finds in its environment. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Hosts as `name:port`; `*` stands for every public one, at port 443. */
+  readonly net: readonly string[];
+  /** The variables that `host.env` gives; null where one is not set. */
+  readonly env: Readonly<Record<string, string | null>>;
+}
+
+/** The first line of stdin: what the host thread starts with. No module is named yet. */
+export interface Start extends Ground, Grants {
   /** What every frame begins with; the Worker never sees it. */
   readonly nonce: string;
   readonly lock: string;
   readonly canary: string;
   readonly worker: string;
-  readonly code: string;
 }
 
 /** An error that crosses a thread or a pipe. */
@@ -45,7 +58,7 @@ export interface Failure {
   readonly code?: string;
 }
 
-/** What the host thread answers to a file request. */
+/** What the host thread answers to a request. */
 export type Reply =
   | { readonly ok: true; readonly value?: unknown }
   | { readonly ok: false; readonly error: Failure };
@@ -55,7 +68,7 @@ export interface WorkerStart {
   readonly port: MessagePort;
   /** Files that it must not be able to read. */
   readonly closed: readonly string[];
-  readonly code: string;
+  readonly env: Grants["env"];
   readonly workspace: string;
   readonly resultBytes: number;
   /** Two numbers: what answer is there (0 none, 1 JSON, 2 bytes), and its length. */
@@ -68,10 +81,12 @@ export interface WorkerStart {
 export type ToWorker =
   | { readonly kind: "call"; readonly id: number; readonly fn: string; readonly arguments: unknown }
   | { readonly kind: "cancel"; readonly id: number }
-  | { readonly kind: "load" }
+  | { readonly kind: "load"; readonly code: string }
+  | { readonly kind: "said"; readonly id: number; readonly value: unknown }
   | { readonly kind: "reply"; readonly id: number; readonly reply: Reply };
 
 /** What the Worker tells the host thread. It is not trusted: the module can send anything. */
 export type FromWorker =
-  | { readonly kind: "file"; readonly id: number; readonly op: string; readonly args: unknown[] }
-  | { readonly kind: "frame"; readonly type: string; readonly id: number; readonly json: string };
+  | { readonly kind: "ask"; readonly id: number; readonly op: string; readonly args: unknown[] }
+  | { readonly kind: "drop"; readonly id: number }
+  | { readonly kind: "frame"; readonly type: string; readonly id: number; readonly json: unknown };

@@ -4,8 +4,14 @@
  * @module
  */
 
-/** Gives a sentence for each thing that this thread could do and must not; `files` are closed to it. */
-export async function openDoors(files: readonly string[]): Promise<string[]> {
+/**
+ * Gives a sentence for each thing that this thread could do and must not; `files` are closed to it,
+ * and `granted` names what was opened to it as a whole.
+ */
+export async function openDoors(
+  files: readonly string[],
+  granted: readonly string[] = [],
+): Promise<string[]> {
   const open: string[] = [];
   for (const file of files) {
     if (!isRefused(() => Deno.readTextFileSync(file))) open.push("it read a closed file");
@@ -16,7 +22,8 @@ export async function openDoors(files: readonly string[]): Promise<string[]> {
   }
   if (!isRefused(() => Deno.env.toObject())) open.push("it read the environment");
   for (const name of ["net", "run", "ffi", "env", "sys"] as const) {
-    if (Deno.permissions.querySync({ name }).state === "granted") {
+    const { state } = Deno.permissions.querySync({ name });
+    if (state === "granted" && !granted.includes(name)) {
       open.push(`it has ${name} access`);
     }
   }

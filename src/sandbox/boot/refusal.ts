@@ -6,15 +6,16 @@
 
 import type { Failure } from "./message.ts";
 
-/** A refusal of the broker: a `NotCapable` with a code of PML. */
+/** A refusal in words that cross as they are: a `NotCapable` with a code of PML, unless said. */
 export class Refusal extends Error {
-  override readonly name = "NotCapable";
+  override readonly name: string;
   /** `PATH_OUTSIDE_WORKSPACE`, `PATH_PROTECTED`, `SANDBOX_DENIED` or `RESULT_TOO_LARGE`. */
   readonly code: string;
 
   /** Says what was tried and what is so. */
-  constructor(code: string, message: string) {
+  constructor(code: string, message: string, name = "NotCapable") {
     super(message);
+    this.name = name;
     this.code = code;
   }
 }
@@ -54,7 +55,8 @@ export function failureOf(error: unknown, attempt: Attempt): Failure {
   return { name, message: said, ...(typeof code === "string" ? { code } : {}) };
 }
 
-function shown(path: string): string {
+/** Writes a text between quotes, cut, with what cannot be seen made visible. */
+export function shown(path: string): string {
   const cut = path.length > 200 ? `${path.slice(0, 200)}…` : path;
   return `"${
     cut.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)?.toString(16)}}`)

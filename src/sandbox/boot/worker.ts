@@ -8,9 +8,12 @@
 import { Asking } from "./asking.ts";
 import { deniedGlobals, deniedInDeno } from "./denied.ts";
 import { brokeredFiles } from "./files.ts";
+import { hostOf } from "./host_face.ts";
 import { holdLife } from "./life.ts";
 import type { Failure, ToWorker, WorkerStart } from "./message.ts";
 import { openDoors } from "./probe.ts";
+
+const LONG = 1 << 14;
 
 /** Waits for the host thread's first message. */
 export function bootWorker(): void {
@@ -43,7 +46,9 @@ class ModuleThread {
   #take(message: ToWorker): void {
     switch (message.kind) {
       case "load":
-        return void this.#load();
+        return void this.#load(message.code);
+      case "said":
+        return this.#asking.hear(message.id, message.value);
       case "reply":
         return this.#asking.settle(message.id, message.reply);
       case "cancel":
@@ -53,14 +58,13 @@ class ModuleThread {
     }
   }
 
-  async #load(): Promise<void> {
+  async #load(code: string): Promise<void> {
     replaceIn(Deno, {
       ...brokeredFiles(this.#asking),
       ...deniedInDeno(),
       cwd: () => this.#start.workspace,
     });
     replaceIn(globalThis, deniedGlobals());
-    const { code } = this.#start;
     const url = URL.createObjectURL(new Blob([code], { type: "application/typescript" }));
     try {
       this.#module = await import(url);
@@ -107,24 +111,25 @@ class ModuleThread {
     }
   }
 
-  #host(id: number, signal: AbortSignal): Record<string, unknown> {
-    return {
+  #host(id: number, signal: AbortSignal): unknown {
+    const { workspace, env } = this.#start;
+    return hostOf(this.#asking, {
       signal,
-      workspace: this.#start.workspace,
-      log: (...said: unknown[]) => {
-        const level = said.length > 1 ? String(said[0]) : "info";
-        this.#send("log", id, { level, text: String(said.at(-1)) });
-      },
-      progress: (progress: unknown) => this.#send("progress", id, progress),
-    };
+      workspace,
+      env,
+      send: (type, value) => this.#send(type, id, value),
+    });
   }
 
   #send(type: string, id: number, value: unknown): void {
     this.#post(type, id, this.#json(value) ?? "null");
   }
 
-  #post(type: string, id: number, json: string): void {
-    this.#start.port.postMessage({ kind: "frame", type, id, json });
+  #post(type: string, id: number, text: string): void {
+    // As bytes that change hands, because a long text would be copied twice.
+    const json = text.length > LONG ? new TextEncoder().encode(text) : text;
+    const handed = typeof json === "string" ? [] : [json.buffer];
+    this.#start.port.postMessage({ kind: "frame", type, id, json }, handed);
   }
 }
 

@@ -1,0 +1,47 @@
+/**
+ * Which addresses lie on this machine or in a network of its own.
+ *
+ * @module
+ */
+
+/** The IPv4 ranges that are not public. */
+export const PRIVATE_IPV4: readonly string[] = [
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.88.99.0/24",
+  "192.168.0.0/16",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
+];
+/** Of IPv6 only this range is public, and of it not what leads back to IPv4 or to documents. */
+const PUBLIC_IPV6 = "2000::/3";
+const PRIVATE_IPV6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
+
+/** Tells whether a host is written as an address: those of IPv6 stand in brackets; a port may follow. */
+export function isLiteral(host: string): boolean {
+  return /^[\d.]+(:\d+)?$|^\[/.test(host);
+}
+
+/** Tells whether an address is no public one. */
+export async function isPrivate(address: string): Promise<boolean> {
+  const { BlockList, isIPv6 } = await import("node:net");
+  const inside = (ranges: readonly string[], family: "ipv4" | "ipv6") => {
+    const list = new BlockList();
+    for (const range of ranges) {
+      const [net = "", bits] = range.split("/");
+      list.addSubnet(net, Number(bits), family);
+    }
+    return list.check(address, family);
+  };
+  if (!isIPv6(address)) return inside(PRIVATE_IPV4, "ipv4");
+  return !inside([PUBLIC_IPV6], "ipv6") || inside(PRIVATE_IPV6, "ipv6");
+}

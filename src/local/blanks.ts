@@ -1,0 +1,56 @@
+/**
+ * Keeps a child warm that has no module yet, so that the next module finds it started.
+ *
+ * @module
+ */
+
+/** Something that was started ahead, and may have died since. */
+export interface Blank extends AsyncDisposable {
+  readonly alive: boolean;
+}
+
+/** Keeps one blank thing, made like the one that was used last. */
+export class Blanks<T extends Blank> implements AsyncDisposable {
+  readonly #idleMs: () => number;
+  #key = "";
+  #kept: Promise<T | undefined> | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** Takes how long a blank thing stays unused. */
+  constructor(idleMs: () => number) {
+    this.#idleMs = idleMs;
+  }
+
+  /** Gives the blank thing of a key, if there is one, or a new one. */
+  async take(key: string, open: () => Promise<T>): Promise<T> {
+    const kept = key === this.#key ? this.#kept : undefined;
+    if (kept !== undefined) this.#kept = undefined;
+    const blank = await kept;
+    if (blank?.alive) return blank;
+    await blank?.[Symbol.asyncDispose]();
+    return await open();
+  }
+
+  /** Has a blank thing of this key ready, in place of one of another key. */
+  keep(key: string, open: () => Promise<T>): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#drop(), this.#idleMs());
+    if (key === this.#key && this.#kept !== undefined) return;
+    void this.#drop();
+    this.#key = key;
+    // Where it cannot be started, the next call says why.
+    this.#kept = open().catch(() => undefined);
+  }
+
+  /** Closes what is kept. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearTimeout(this.#timer);
+    await this.#drop();
+  }
+
+  async #drop(): Promise<void> {
+    const kept = this.#kept;
+    this.#kept = undefined;
+    await (await kept)?.[Symbol.asyncDispose]();
+  }
+}

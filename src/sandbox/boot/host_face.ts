@@ -1,0 +1,70 @@
+/**
+ * The second argument of a module's functions, in the module's own thread.
+ *
+ * @module
+ */
+
+import type { ExecOptions, ExecOutput, Host } from "../../core/host.ts";
+import { type Asking, denied } from "./asking.ts";
+
+/** What belongs to one call. */
+export interface CallOfHost {
+  readonly signal: AbortSignal;
+  readonly workspace: string;
+  readonly env: Readonly<Record<string, string | null>>;
+  /** Sends a frame of this call. */
+  readonly send: (type: "log" | "progress", value: unknown) => void;
+}
+
+/** Makes the host of one call. */
+export function hostOf(asking: Asking, call: CallOfHost): Omit<Host, "sqlite"> {
+  const { signal, workspace, env, send } = call;
+  return {
+    signal,
+    workspace,
+    log: (...said: readonly unknown[]) => {
+      const level = said.length > 1 ? String(said[0]) : "info";
+      send("log", { level, text: String(said.at(-1)) });
+    },
+    progress: (progress) => send("progress", progress),
+    exec: async (program, args = [], options: ExecOptions = {}) => {
+      const { onOutput, ...plain } = options;
+      const onSay = onOutput && ((output: unknown) => onOutput(output as ExecOutput));
+      const sent = [program, [...args], plain];
+      // The host thread gives exactly this.
+      return await asking.later("exec", sent, { signal, onSay }) as never;
+    },
+    fetch: async (url, init) => await fetched(asking, new Request(url, init), signal),
+    env: (name) => {
+      if (Object.hasOwn(env, name)) return env[name] ?? undefined;
+      throw denied(`Cannot read the variable "${name}": this module has no env grant for it`);
+    },
+  };
+}
+
+/** What the host thread gives of a response. */
+interface Told extends ResponseInit {
+  readonly url: string;
+  readonly redirected: boolean;
+  readonly body: Uint8Array<ArrayBuffer>;
+}
+
+async function fetched(
+  asking: Asking,
+  request: Request,
+  signal: AbortSignal,
+): Promise<Response> {
+  const { url, method, redirect } = request;
+  const body = request.body && new Uint8Array(await request.arrayBuffer());
+  const sent = { url, method, redirect, headers: [...request.headers], ...(body && { body }) };
+  const both = AbortSignal.any([signal, request.signal]);
+  // The host thread gives exactly this.
+  const told = await asking.later("fetch", [sent], { signal: both }) as Told;
+  const isBare = [101, 204, 205, 304].includes(told.status ?? 0);
+  const response = new Response(isBare ? null : told.body, told);
+  const { redirected } = told;
+  return Object.defineProperties(response, {
+    url: { value: told.url },
+    redirected: { value: redirected },
+  });
+}

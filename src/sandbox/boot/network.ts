@@ -1,0 +1,115 @@
+/**
+ * Fetches for a module, from the hosts of its net grants and from no private address.
+ *
+ * @module
+ */
+
+import { isLiteral, isPrivate } from "../../core/address.ts";
+import type { Start } from "./message.ts";
+import type { Power, Talk } from "./power.ts";
+import { Refusal, shown } from "./refusal.ts";
+
+const HOPS_MAX = 10;
+/** What goes to its own origin only. */
+const SECRETS = ["authorization", "cookie", "proxy-authorization"];
+
+interface Asked {
+  readonly url: string;
+  readonly method: string;
+  readonly headers: readonly (readonly [string, string])[];
+  readonly body: Uint8Array<ArrayBuffer> | undefined;
+  readonly redirect: RequestRedirect;
+}
+
+/** The network of a module. */
+export class Network {
+  /** `fetch`, with a request whose body was read. */
+  readonly ops: Readonly<Record<string, Power>> = {
+    fetch: ([request], talk) => this.#fetch(Object(request), talk),
+  };
+  readonly #start: Start;
+
+  /** Takes the grants. */
+  constructor(start: Start) {
+    this.#start = start;
+  }
+
+  async #fetch(asked: Asked, { signal }: Talk): Promise<unknown> {
+    let { url, method, body } = asked;
+    const headers = new Headers([...asked.headers].map(([name, value]) => [name, value]));
+    for (let hops = 0; hops <= HOPS_MAX; hops++) {
+      const target = new URL(url);
+      await this.#admit(target);
+      const init = { method, headers, redirect: "manual", signal, ...(body && { body }) } as const;
+      const response = await fetch(target, init);
+      const next = response.headers.get("location");
+      if (next === null || !isRedirect(response) || asked.redirect === "manual") {
+        return await this.#told(response, { url, redirected: hops > 0 });
+      }
+      await response.body?.cancel();
+      if (asked.redirect === "error") throw new TypeError("the server redirects");
+      const to = new URL(next, target);
+      if (to.origin !== target.origin) { for (const name of SECRETS) headers.delete(name); }
+      if (target.protocol === "https:" && to.protocol !== "https:") {
+        throw denied(to, "it is not https");
+      }
+      if (response.status === 303 || (response.status < 303 && method === "POST")) {
+        method = method === "HEAD" ? method : "GET";
+        body = undefined;
+        headers.delete("content-type");
+      }
+      url = to.href;
+    }
+    throw new TypeError(`the server redirects more than ${HOPS_MAX} times`);
+  }
+
+  async #admit(url: URL): Promise<void> {
+    const { protocol, hostname, port, username, password } = url;
+    const { net } = this.#start;
+    if (protocol !== "https:" && protocol !== "http:") {
+      throw denied(url, "it is neither https nor http");
+    }
+    if (username !== "" || password !== "") throw denied(url, "it carries a password");
+    const at = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
+    const isNamed = net.includes(at);
+    if (isNamed && isLiteral(hostname)) return;
+    if (!isNamed && (!net.includes("*") || !at.endsWith(":443"))) {
+      throw denied(url, `this module has no net grant for ${at}`);
+    }
+    // Deno denies IPv4 ranges when it connects; of IPv6 it can deny single addresses only.
+    const { lookup } = await import("node:dns/promises");
+    const found = await lookup(hostname.replace(/^\[|\]$/g, ""), { all: true }).catch(() => []);
+    for (const { address } of found) {
+      if (await isPrivate(address)) throw denied(url, "its address is not public");
+    }
+  }
+
+  async #told(response: Response, more: object): Promise<unknown> {
+    const { status, statusText } = response;
+    const headers = [...response.headers];
+    return { status, statusText, headers, body: await this.#whole(response), ...more };
+  }
+
+  async #whole(response: Response): Promise<Uint8Array> {
+    const { resultBytes } = this.#start;
+    const pieces: Uint8Array<ArrayBuffer>[] = [];
+    let size = 0;
+    for await (const piece of response.body ?? []) {
+      size += piece.length;
+      pieces.push(piece);
+      if (size > resultBytes) {
+        const why = `its body has more than ${resultBytes} bytes`;
+        throw new Refusal("RESULT_TOO_LARGE", `Cannot fetch ${shown(response.url)}: ${why}`);
+      }
+    }
+    return new Uint8Array(await new Blob(pieces).arrayBuffer());
+  }
+}
+
+function isRedirect({ status }: Response): boolean {
+  return [301, 302, 303, 307, 308].includes(status);
+}
+
+function denied(url: URL, why: string): Refusal {
+  return new Refusal("SANDBOX_DENIED", `Cannot fetch ${shown(url.origin)}: ${why}`);
+}

@@ -1,0 +1,214 @@
+/**
+ * Runs programs for a module: found once, outside the workspace, each in a group of its own that
+ * is killed with everything in it.
+ *
+ * @module
+ */
+
+import { Tail } from "./_tail.ts";
+import type { Walls } from "./ground.ts";
+import { copied } from "./handles.ts";
+import type { Start } from "./message.ts";
+import { resolvePath, within } from "./names.ts";
+import type { Power, Talk } from "./power.ts";
+import { Refusal, refusal, shown } from "./refusal.ts";
+
+const KEPT = 1 << 20;
+const KEPT_MAX = 1 << 24;
+const SAY_MS = 50;
+const TERM_MS = 500;
+const DRAIN_MS = 200;
+/** What no module may set: what programs load by themselves, and what PML sets. */
+const CLOSED_NAME = /^(LD_|DYLD_|PML_)/;
+const OPEN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** Tells the gateway of a group: that it is there, that it is over, or that it is to be killed. */
+export type OnGroup = (event: "group" | "kill" | "gone", pid: number) => void;
+
+interface Run {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Record<string, string>;
+  readonly stdin: Uint8Array<ArrayBuffer>;
+  readonly timeoutMs: number;
+  readonly maxBytes: number;
+}
+
+/** What ended a run before its time. */
+type Cut = "timeout" | "abort" | undefined;
+
+/** Runs the programs that a module was granted. */
+export class Programs {
+  /** `exec`, with the program, its arguments and its options. */
+  readonly ops: Readonly<Record<string, Power>> = {
+    exec: ([program, args, options], talk) => this.#exec(this.#runOf(program, args, options), talk),
+  };
+  readonly #start: Start;
+  readonly #walls: Walls;
+  readonly #onGroup: OnGroup;
+
+  /** Takes the grants, the walls for working folders, and who is told of groups. */
+  constructor(start: Start, walls: Walls, onGroup: OnGroup) {
+    this.#start = start;
+    this.#walls = walls;
+    this.#onGroup = onGroup;
+  }
+
+  async #exec(run: Run, { signal, say }: Talk): Promise<unknown> {
+    signal.throwIfAborted();
+    const { file, args, cwd, env } = run;
+    const piped = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
+    const child = new Deno.Command(file, {
+      ...{ args: [...args], cwd, env, clearEnv: true, detached: true },
+      ...piped,
+    }).spawn();
+    this.#onGroup("group", child.pid);
+    const tails = { stdout: new Tail(run.maxBytes), stderr: new Tail(run.maxBytes) };
+    const ends = [
+      follow(child.stdout, tails.stdout, (text) => say({ stream: "stdout", text })),
+      follow(child.stderr, tails.stderr, (text) => say({ stream: "stderr", text })),
+    ];
+    // A program that does not read to the end breaks the pipe, which is its own affair.
+    void feed(child.stdin, run.stdin).catch(() => {});
+    let cut: Cut;
+    const end = (why: Cut) => {
+      cut ??= why;
+      if (why === "timeout") child.kill("SIGTERM");
+      setTimeout(() => this.#onGroup("kill", child.pid), why === "timeout" ? TERM_MS : 0);
+    };
+    const timer = run.timeoutMs > 0 ? setTimeout(end, run.timeoutMs, "timeout") : undefined;
+    const onAbort = () => end("abort");
+    signal.addEventListener("abort", onAbort);
+    const { code, signal: ended } = await child.status;
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
+    // What it left behind dies with it; what fled from the group is not waited for.
+    this.#onGroup("kill", child.pid);
+    await Promise.race([Promise.all(ends), new Promise((late) => setTimeout(late, DRAIN_MS))]);
+    this.#onGroup("gone", child.pid);
+    signal.throwIfAborted();
+    return {
+      code,
+      signal: ended,
+      stdout: tails.stdout.text(),
+      stderr: tails.stderr.text(),
+      omitted: { stdout: tails.stdout.omitted, stderr: tails.stderr.omitted },
+      timedOut: cut === "timeout",
+    };
+  }
+
+  #runOf(program: unknown, args: unknown, options: unknown): Run {
+    const { cwd = ".", stdin, env, timeoutMs, maxBytes } = Object(options);
+    return {
+      file: this.#find(text(program, "the program")),
+      args: list(args),
+      cwd: this.#folder(text(cwd, "cwd")),
+      env: { ...variables(env), ...this.#start.environment, ...this.#granted() },
+      stdin: bytesOf(stdin),
+      timeoutMs: Math.max(Number(timeoutMs) || 0, 0),
+      maxBytes: Math.min(Math.max(Number(maxBytes ?? KEPT) || 0, 0), KEPT_MAX),
+    };
+  }
+
+  #granted(): Record<string, string> {
+    const set = Object.entries(this.#start.env).filter(([, value]) => value !== null);
+    return Object.fromEntries(set) as Record<string, string>; // no null is left
+  }
+
+  #find(program: string): string {
+    const { run, path, workspace } = this.#start;
+    const attempt = { op: "run", asked: program };
+    if (run !== "*") {
+      const file = Object.hasOwn(run, program) ? run[program] : undefined;
+      if (file !== undefined) return file;
+      throw refusal("SANDBOX_DENIED", attempt, "this module has no run grant for it");
+    }
+    const isPath = program.includes("/");
+    // A path that the person was shown as it is; its links may not be seen from here.
+    const file = isPath
+      ? program.startsWith("/") ? resolvePath("/", program) : `${workspace}/${program}`
+      : path.map((folder) => `${folder}/${program}`).find(isExecutable);
+    if (file === undefined) {
+      const hint = "command is a program on PATH or its absolute path, without its arguments";
+      const message = `Cannot run ${shown(program)}: there is none: ${hint}`;
+      throw new Refusal("ENOENT", message, "NotFound");
+    }
+    const real = isPath ? file : Deno.realPathSync(file);
+    // Run by the name that it was found under: some programs are many by their name.
+    if (!within(workspace, real)) return file;
+    const hint = "give it to the program that reads it, such as sh, node or python";
+    throw refusal("SANDBOX_DENIED", attempt, `it lies in the workspace: ${hint}`);
+  }
+
+  #folder(asked: string): string {
+    const attempt = { op: "run in", asked, access: "read" } as const;
+    const { path, info } = this.#walls.follow(attempt);
+    if (info.isDirectory) return path;
+    throw refusal("SANDBOX_DENIED", attempt, "it is no folder");
+  }
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    const { isFile, mode } = Deno.statSync(file);
+    return isFile && ((mode ?? 0) & 0o111) !== 0;
+  } catch {
+    return false; // not in this folder, or not to be seen
+  }
+}
+
+async function feed(
+  stream: WritableStream<Uint8Array>,
+  bytes: Uint8Array<ArrayBuffer>,
+): Promise<void> {
+  const writer = stream.getWriter();
+  if (bytes.length > 0) await writer.write(bytes);
+  await writer.close();
+}
+
+/** Reads an output to its end; now and then its last lines are told. */
+async function follow(
+  stream: ReadableStream<Uint8Array>,
+  tail: Tail,
+  say: (text: string) => void,
+): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const tell = () => {
+    timer = undefined;
+    say(tail.last());
+  };
+  for await (const chunk of stream) {
+    tail.add(chunk);
+    timer ??= setTimeout(tell, SAY_MS);
+  }
+  clearTimeout(timer);
+}
+
+function text(value: unknown, what: string): string {
+  if (typeof value === "string" && value !== "" && !value.includes("\0")) return value;
+  throw new TypeError(`${what} must be a text without NUL`);
+}
+
+function list(value: unknown = []): readonly string[] {
+  const isText = (one: unknown) => typeof one === "string" && !one.includes("\0");
+  if (Array.isArray(value) && value.every(isText)) return value;
+  throw new TypeError("the arguments must be texts without NUL");
+}
+
+function variables(value: unknown = {}): Record<string, string> {
+  const given = Object.entries(Object(value));
+  for (const [name, content] of given) {
+    if (!OPEN_NAME.test(name) || CLOSED_NAME.test(name)) {
+      throw new Refusal("SANDBOX_DENIED", `Cannot set the variable ${name.slice(0, 80)}`);
+    }
+    text(` ${content}`, `the variable ${name}`);
+  }
+  return Object.fromEntries(given.map(([name, content]) => [name, String(content)]));
+}
+
+function bytesOf(value: unknown): Uint8Array<ArrayBuffer> {
+  if (value === undefined || value === null) return new Uint8Array();
+  if (typeof value === "string") return new TextEncoder().encode(value);
+  return new Uint8Array(copied(value));
+}

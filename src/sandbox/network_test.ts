@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import { call, codeOf, errorOf, Yard } from "../../tests/fixtures/modules/yard.ts";
+import type { JsonObject } from "../core/json.ts";
+import type { Sandbox } from "./sandbox.ts";
+
+const MODULE = `
+  export async function get({ url, init }, host) {
+    const response = await host.fetch(url, init);
+    const { status, statusText, redirected } = response;
+    const headers = Object.fromEntries(response.headers);
+    return { status, statusText, redirected, url: response.url, headers, text: await response.text() };
+  }
+  export const global = () => fetch("https://api.example.com/");
+  export const abort = async ({ url }, host) => {
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(), 50);
+    await host.fetch(url, { signal: controller.signal });
+  };
+`;
+
+/** A server on the loopback that keeps what it was asked, and whose paths say what it does. */
+class Sink implements AsyncDisposable {
+  readonly asked: {
+    readonly method: string;
+    readonly path: string;
+    readonly headers: Headers;
+    readonly body: string;
+  }[] = [];
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+
+  constructor(routes: Readonly<Record<string, () => Response | Promise<Response>>> = {}) {
+    const answer = async (request: Request) => {
+      const { pathname: path } = new URL(request.url);
+      const { method, headers } = request;
+      this.asked.push({ method, path, headers, body: await request.text() });
+      return await (routes[path] ?? (() => new Response("plain")))();
+    };
+    this.#server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, answer);
+  }
+
+  get at(): string {
+    return `127.0.0.1:${this.#server.addr.port}`;
+  }
+
+  get url(): string {
+    return `http://${this.at}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+  }
+}
+
+function get(sandbox: Sandbox, url: string, init: JsonObject = {}): Promise<JsonObject> {
+  return call(sandbox, "get", { url, init }) as Promise<JsonObject>;
+}
+
+Deno.test("host.fetch() sends a request and gives the response of a granted address", async () => {
+  await using yard = new Yard();
+  await using sink = new Sink({
+    "/made": () => new Response("é", { status: 201, headers: { "x-a": "1" } }),
+    "/empty": () => new Response(null, { status: 204 }),
+  });
+  const sandbox = await yard.start(MODULE, { net: [sink.at] });
+  const made = await get(sandbox, `${sink.url}/made?q=1`, {
+    method: "POST",
+    headers: { "x-b": "2", authorization: "Bearer t" },
+    body: "sent",
+  });
+  assert.deepEqual([made.status, made.statusText, made.text], [201, "Created", "é"]);
+  assert.equal(made.url, `${sink.url}/made?q=1`);
+  assert.equal((made.headers as JsonObject)["x-a"], "1");
+  const [asked] = sink.asked;
+  assert.deepEqual([asked?.method, asked?.path, asked?.body], ["POST", "/made", "sent"]);
+  assert.equal(asked?.headers.get("authorization"), "Bearer t");
+  assert.equal((await get(sandbox, `${sink.url}/empty`)).status, 204);
+});
+
+Deno.test("host.fetch() reaches nothing that is not granted, and the sinks stay empty", async () => {
+  await using yard = new Yard();
+  await using granted = new Sink();
+  await using other = new Sink();
+  const port = other.at.split(":")[1];
+  const sandbox = await yard.start(MODULE, { net: [granted.at] });
+  const tried = [
+    other.url, // another port
+    `http://localhost:${port}/`, // a name of the same address
+    `http://[::1]:${port}/`,
+    `http://[::ffff:127.0.0.1]:${port}/`,
+    `http://2130706433:${port}/`,
+    `http://127.1:${port}/`,
+    `http://user:secret@${granted.at}/`,
+    "https://api.example.com/",
+    "file:///etc/passwd",
+    "data:text/plain,x",
+    `ws://${granted.at}/`,
+  ];
+  for (const url of tried) assert.equal(await codeOf(get(sandbox, url)), "SANDBOX_DENIED", url);
+  assert.match(
+    (await errorOf(get(sandbox, other.url))).message,
+    /no net grant for 127\.0\.0\.1:\d+/,
+  );
+  const none = await yard.start(MODULE);
+  assert.equal(await codeOf(get(none, granted.url)), "SANDBOX_DENIED");
+  assert.match((await errorOf(call(none, "global"))).message, /host\.fetch/);
+  assert.deepEqual([granted.asked.length, other.asked.length], [0, 0]);
+});
+
+Deno.test("host.fetch() refuses a granted name that leads to this machine", async () => {
+  await using yard = new Yard();
+  await using sink = new Sink();
+  const [, port] = sink.at.split(":");
+  const sandbox = await yard.start(MODULE, { net: [`localhost:${port}`] });
+  const error = await errorOf(get(sandbox, `http://localhost:${port}/`));
+  assert.equal(error.code, "SANDBOX_DENIED");
+  assert.match(error.message, /not public/);
+  const all = await yard.start(MODULE, { net: ["*"] });
+  assert.equal(await codeOf(get(all, "https://localhost/")), "SANDBOX_DENIED");
+  assert.equal(await codeOf(get(all, `http://${sink.at}/`)), "SANDBOX_DENIED");
+  assert.equal(await codeOf(get(all, "https://127.0.0.1/")), "SANDBOX_DENIED");
+  assert.equal(sink.asked.length, 0);
+});
+
+Deno.test("host.fetch() follows redirects hop by hop, and takes no secret to another origin", async () => {
+  await using yard = new Yard();
+  await using second = new Sink();
+  await using closed = new Sink();
+  await using first: Sink = new Sink({
+    "/other": () => redirect(302, `${second.url}/there`),
+    "/keep": () => redirect(307, `${second.url}/there`),
+    "/closed": () => redirect(302, closed.url),
+    "/loop": () => redirect(302, "/loop"),
+    "/file": () => redirect(302, "file:///etc/passwd"),
+  });
+  const sandbox = await yard.start(MODULE, { net: [first.at, second.at] });
+  const headers = { authorization: "Bearer t", cookie: "c=1", "x-kept": "1" };
+  const post = { method: "POST", body: "sent", headers };
+  const there = await get(sandbox, `${first.url}/other`, post);
+  assert.deepEqual([there.redirected, there.url], [true, `${second.url}/there`]);
+  await get(sandbox, `${first.url}/keep`, post);
+  const seen = second.asked.map(({ method, headers, body }) => [
+    ...[method, body, headers.get("authorization"), headers.get("cookie"), headers.get("x-kept")],
+  ]);
+  assert.deepEqual(seen, [["GET", "", null, null, "1"], ["POST", "sent", null, null, "1"]]);
+  assert.equal(await codeOf(get(sandbox, `${first.url}/closed`)), "SANDBOX_DENIED");
+  assert.equal(await codeOf(get(sandbox, `${first.url}/file`)), "SANDBOX_DENIED");
+  assert.match(await codeOf(get(sandbox, `${first.url}/loop`)), /redirects more than 10 times/);
+  assert.equal((await get(sandbox, `${first.url}/other`, { redirect: "manual" })).status, 302);
+  assert.match(
+    await codeOf(get(sandbox, `${first.url}/other`, { redirect: "error" })),
+    /the server redirects/,
+  );
+  assert.equal(closed.asked.length, 0);
+});
+
+Deno.test("host.fetch() bounds a body, and stops when the module or the call lets go", async () => {
+  await using yard = new Yard();
+  const waiting = Promise.withResolvers<Response>();
+  await using sink = new Sink({
+    "/large": () => new Response(new Uint8Array(3 << 20)),
+    "/slow": () => waiting.promise,
+  });
+  const limits = { ...yard.options("").limits, resultBytes: 2 << 20 };
+  const sandbox = await yard.start(MODULE, { net: [sink.at], limits });
+  const error = await errorOf(get(sandbox, `${sink.url}/large`));
+  assert.equal(error.code, "RESULT_TOO_LARGE");
+  assert.match(await codeOf(call(sandbox, "abort", { url: `${sink.url}/slow` })), /AbortError/);
+  waiting.resolve(new Response("late"));
+});
+
+function redirect(status: number, location: string): Response {
+  return new Response(null, { status, headers: { location } });
+}

@@ -1,0 +1,239 @@
+import assert from "node:assert/strict";
+import { call, codeOf, errorOf, isGone, Yard } from "../../tests/fixtures/modules/yard.ts";
+import type { Json, JsonObject } from "../core/json.ts";
+import { Reaper } from "./reaper.ts";
+import type { SandboxOptions } from "./sandbox.ts";
+
+const MODULE = `
+  export async function exec({ program, args, options = {}, stopAt }, host) {
+    const told = [];
+    const controller = new AbortController();
+    const onOutput = ({ stream, text }) => {
+      told.push([stream, text]);
+      if (stopAt !== undefined && text.includes(stopAt)) controller.abort();
+    };
+    const ran = await host.exec(program, args, { ...options, onOutput });
+    return { ...ran, told };
+  }
+  export async function leave({ program, args }, host) {
+    void host.exec(program, args).catch(() => {});
+    await host.exec("sh", ["-c", "sleep 0.2"]);
+    return "left";
+  }
+  export const variable = ({ name }, host) => host.env(name) ?? "not set";
+`;
+
+const PATH = Deno.env.get("PATH") ?? "";
+
+interface Ran {
+  readonly [key: string]: Json;
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A sandbox whose module may run any program, or those that are named. */
+async function runner(yard: Yard, more: Partial<SandboxOptions> = {}) {
+  const environment = { PATH, HOME: yard.root, LANG: "C.UTF-8" };
+  const sandbox = await yard.start(MODULE, { run: ["*"], environment, ...more });
+  return {
+    sandbox,
+    exec: async (program: string, args: readonly string[] = [], rest: JsonObject = {}) =>
+      await call(sandbox, "exec", { program, args, ...rest }) as unknown as Ran,
+  };
+}
+
+Deno.test("host.exec() gives code, signal and outputs of a program, its arguments as they are", async () => {
+  await using yard = new Yard();
+  const { exec } = await runner(yard);
+  const odd = ["-n", "$(id)", "a b", "*", "; rm -rf /", "é\n", ""];
+  const ran = await exec("printf", ["%s|", ...odd]);
+  assert.equal(ran.stdout, odd.map((one) => `${one}|`).join(""));
+  assert.deepEqual([ran.code, ran.signal, ran.stderr, ran.timedOut], [0, null, "", false]);
+  assert.equal((await exec("sh", ["-c", "echo no >&2; exit 7"])).stderr, "no\n");
+  assert.equal((await exec("sh", ["-c", "exit 7"])).code, 7);
+  const killed = await exec("sh", ["-c", "kill -9 $$"]);
+  assert.deepEqual([killed.code, killed.signal], [137, "SIGKILL"]);
+  assert.equal((await exec("cat", [], { options: { stdin: "in" } })).stdout, "in");
+  assert.equal((await exec("true", [], { options: { stdin: "x".repeat(1 << 20) } })).code, 0);
+});
+
+Deno.test("host.exec() runs in a folder of the workspace, and in no other", async () => {
+  await using yard = new Yard();
+  Deno.mkdirSync(`${yard.ws}/sub`);
+  Deno.symlinkSync(yard.root, `${yard.ws}/out`);
+  const { exec } = await runner(yard);
+  assert.equal((await exec("pwd")).stdout, `${yard.ws}\n`);
+  assert.equal((await exec("pwd", [], { options: { cwd: "sub" } })).stdout, `${yard.ws}/sub\n`);
+  const tried = (cwd: string) => codeOf(exec("pwd", [], { options: { cwd } }));
+  assert.equal(await tried(".."), "PATH_OUTSIDE_WORKSPACE");
+  assert.equal(await tried("out"), "PATH_OUTSIDE_WORKSPACE");
+  assert.equal(await tried("/"), "PATH_OUTSIDE_WORKSPACE");
+  assert.equal(await tried("a.txt"), "SANDBOX_DENIED");
+});
+
+Deno.test("host.exec() gives programs a small environment, and no way to load code into them", async () => {
+  await using yard = new Yard();
+  const env = { TOKEN: "t-1", MISSING: null };
+  const { exec, sandbox } = await runner(yard, { env });
+  const options = { env: { EXTRA: "x", HOME: "/evil", PATH: "/evil" } };
+  const { stdout } = await exec("env", [], { options });
+  const names = stdout.split("\n").map((line) => line.split("=")[0]).filter(Boolean).sort();
+  assert.deepEqual(
+    names,
+    ["EXTRA", "HOME", "LANG", "PATH", "PML_RUN", "PWD", "TOKEN"].filter((name) =>
+      names.includes("PWD") || name !== "PWD"
+    ),
+  );
+  assert.match(stdout, new RegExp(`^HOME=${yard.root}$`, "m"));
+  assert.doesNotMatch(stdout, /evil/);
+  for (const name of ["LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "PML_HOME", "a b", ""]) {
+    const tried = await codeOf(exec("env", [], { options: { env: { [name]: "x" } } }));
+    assert.equal(tried, "SANDBOX_DENIED", name);
+  }
+  assert.equal(await call(sandbox, "variable", { name: "TOKEN" }), "t-1");
+  assert.equal(await call(sandbox, "variable", { name: "MISSING" }), "not set");
+  assert.equal(await codeOf(call(sandbox, "variable", { name: "HOME" })), "SANDBOX_DENIED");
+});
+
+Deno.test("host.exec() runs only programs that are granted, found outside the workspace", async () => {
+  await using yard = new Yard();
+  const script = `${yard.ws}/evil`;
+  Deno.writeTextFileSync(script, "#!/bin/sh\necho planted\n", { mode: 0o755 });
+  Deno.mkdirSync(`${yard.root}/bin`);
+  Deno.symlinkSync(script, `${yard.root}/bin/linked`);
+  Deno.writeTextFileSync(`${yard.ws}/ls`, "#!/bin/sh\necho planted\n", { mode: 0o755 });
+  const environment = { PATH: `${yard.ws}:.::relative:${yard.root}/bin:${PATH}` };
+  const { exec } = await runner(yard, { environment });
+  assert.doesNotMatch((await exec("ls")).stdout, /planted/);
+  assert.equal(await codeOf(exec(script)), "SANDBOX_DENIED");
+  assert.equal(await codeOf(exec("./evil")), "SANDBOX_DENIED");
+  assert.equal(await codeOf(exec(`/tmp/..${script}`)), "SANDBOX_DENIED");
+  assert.equal(await codeOf(exec("linked")), "SANDBOX_DENIED");
+  assert.match(await codeOf(exec("no-such-program")), /^NotFound: Cannot run/);
+  assert.match(await codeOf(exec("ls -la")), /^NotFound: Cannot run/);
+  const named = await runner(yard, { run: ["echo"] });
+  assert.equal((await named.exec("echo", ["a"])).stdout, "a\n");
+  assert.equal(await codeOf(named.exec("ls")), "SANDBOX_DENIED");
+  assert.equal(await codeOf(named.exec("/bin/echo")), "SANDBOX_DENIED");
+  const none = await runner(yard, { run: [] });
+  const error = await errorOf(none.exec("echo"));
+  assert.match(error.message, /no run grant/);
+  assert.equal(
+    await codeOf(runner(yard, { run: ["linked"], environment })),
+    "SANDBOX_DENIED",
+  );
+});
+
+Deno.test("host.exec() keeps the head and the tail of an output, and tells its end meanwhile", async () => {
+  await using yard = new Yard();
+  const { exec } = await runner(yard);
+  const ran = await exec("sh", ["-c", "seq 1 200000"], { options: { maxBytes: 1_000 } });
+  assert.match(ran.stdout, /^1\n2\n[^]*\n\[\d+ bytes left out\]\n[^]*\n200000\n$/);
+  assert.ok(ran.stdout.length < 1_100, `${ran.stdout.length}`);
+  const { omitted } = ran as unknown as { readonly omitted: { readonly stdout: number } };
+  assert.equal(omitted.stdout, 1_288_895 - 1_000);
+  const slow = await exec("sh", ["-c", "echo one; sleep 0.2; echo two >&2; sleep 0.2"]);
+  assert.deepEqual(slow.told, [["stdout", "one\n"], ["stderr", "two\n"]]);
+});
+
+Deno.test("host.exec() kills all that a program started: by its time, by a cancel, at its end", async () => {
+  await using yard = new Yard();
+  await using groups = new Reaper(`${yard.root}/nothing-`);
+  const { exec, sandbox } = await runner(yard, { groups });
+  const left = () => pidsWith(groups.mark).filter((pid) => pid !== sandbox.pid);
+  const timed = await exec("sh", ["-c", "trap '' TERM; sleep 300 & sleep 301"], {
+    options: { timeoutMs: 100 },
+  });
+  assert.deepEqual([timed.timedOut, timed.signal], [true, "SIGKILL"]);
+  await gone(left);
+  // What stays behind in the background ends with the program that started it.
+  assert.equal((await exec("sh", ["-c", "sleep 302 & echo out"])).stdout, "out\n");
+  await gone(left);
+  const controller = new AbortController();
+  const cancelled = sandbox.call({
+    fn: "exec",
+    arguments: { program: "sh", args: ["-c", "sleep 303 & sleep 304"] },
+    signal: controller.signal,
+  });
+  await until(() => left().length >= 3);
+  controller.abort();
+  await assert.rejects(cancelled);
+  await gone(left);
+  assert.equal((await exec("echo", ["alive"])).stdout, "alive\n");
+});
+
+Deno.test("A sandbox that ends takes its programs along, and those that fled their group", async () => {
+  await using yard = new Yard();
+  await using groups = new Reaper(`${yard.root}/nothing-`);
+  const { sandbox } = await runner(yard, { groups });
+  const flee = "setsid sleep 310 >/dev/null 2>&1 & sleep 311";
+  await call(sandbox, "leave", { program: "sh", args: ["-c", flee] });
+  await until(() => pidsWith(groups.mark).length >= 4);
+  await sandbox[Symbol.asyncDispose]();
+  await gone(() => pidsWith(groups.mark));
+});
+
+Deno.test("Reaper kills groups, marked processes and leftovers when PML is killed", async () => {
+  const root = Deno.makeTempDirSync({ prefix: "pml-reaper-" });
+  const program = `
+    const { Reaper } = await import(${JSON.stringify(import.meta.resolve("./reaper.ts"))});
+    const reaper = new Reaper(${JSON.stringify(`${root}/left-`)});
+    const start = (args, env = {}) =>
+      new Deno.Command("sh", { args, env, detached: true, stdout: "null" }).spawn();
+    const group = start(["-c", "sleep 320 & sleep 321"]);
+    const over = start(["-c", "sleep 322"]);
+    const fled = start(["-c", "sleep 323"], { PML_RUN: reaper.mark + ".1." });
+    await reaper.add(group.pid);
+    await reaper.add(over.pid);
+    await reaper.remove(over.pid);
+    Deno.mkdirSync(${JSON.stringify(`${root}/left-1/deep`)}, { recursive: true });
+    console.log(JSON.stringify([group.pid, fled.pid, over.pid]));
+    setInterval(() => {}, 1_000);`;
+  const pml = new Deno.Command(Deno.execPath(), {
+    args: ["eval", "--quiet", program],
+    stdout: "piped",
+  }).spawn();
+  const reader = pml.stdout.getReader();
+  const { value } = await reader.read();
+  const [group, fled, over]: number[] = JSON.parse(new TextDecoder().decode(value));
+  pml.kill("SIGKILL");
+  await reader.cancel();
+  await pml.status;
+  await until(() => [group, fled].every((pid) => isGone(pid ?? 0)));
+  await until(() => !exists(`${root}/left-1`));
+  assert.ok(!isGone(over ?? 0), "a group that was let go of is left alone");
+  Deno.kill(-(over ?? 0), "SIGKILL");
+  Deno.removeSync(root, { recursive: true });
+});
+
+function exists(path: string): boolean {
+  try {
+    return Deno.lstatSync(path) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** Finds living processes by a mark in their environment. */
+function pidsWith(mark: string): number[] {
+  return [...Deno.readDirSync("/proc")].map(({ name }) => Number(name)).filter((pid) => {
+    try {
+      return Deno.readTextFileSync(`/proc/${pid}/environ`).includes(mark) && !isGone(pid);
+    } catch {
+      return false;
+    }
+  });
+}
+
+async function gone(left: () => readonly number[]): Promise<void> {
+  await until(() => left().length === 0);
+}
+
+async function until(is: () => boolean): Promise<void> {
+  const begun = performance.now();
+  while (!is()) {
+    if (performance.now() - begun > 10_000) assert.fail("it did not come about");
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}

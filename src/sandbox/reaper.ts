@@ -1,0 +1,84 @@
+/**
+ * Kills what PML started if PML itself is killed: a small process that holds the groups and waits
+ * for the end of its standard input.
+ *
+ * @module
+ */
+
+import { randomBytes } from "node:crypto";
+import type { Groups } from "./_options.ts";
+import { type Process, startProcess } from "./_process.ts";
+
+/** `+ pid` and `- pid` come in lines; at their end what is left is killed and removed. */
+const SCRIPT = `trap "" HUP INT TERM PIPE
+groups=" "
+while read -r word pid; do
+  case $word in
+    +) groups="$groups$pid ";;
+    -) groups="\${groups%%" $pid "*} \${groups#*" $pid "}";;
+  esac
+done
+for group in $groups; do kill -s KILL -- "-$group"; done
+for file in /proc/[0-9]*/environ; do
+  grep -qs "PML_RUN=$1" "$file" && pid=\${file#/proc/} && kill -s KILL "\${pid%/environ}"
+done
+rm -rf -- "$2"*`;
+
+/** The process groups of this PML, and who ends them when it cannot. */
+export class Reaper implements Groups, AsyncDisposable {
+  readonly mark: string = randomBytes(12).toString("hex");
+  readonly #leftovers: string;
+  readonly #groups = new Set<number>();
+  #process: Process | undefined;
+  #stdin: WritableStreamDefaultWriter<Uint8Array> | undefined;
+
+  /** Takes how the paths begin that are removed with the groups. */
+  constructor(leftovers: string) {
+    this.#leftovers = leftovers;
+  }
+
+  /** Watches a group, from when what it gives resolves; the first one starts the process. */
+  async add(pid: number): Promise<void> {
+    this.#groups.add(pid);
+    if (this.#process === undefined) this.#begin();
+    await this.#tell(`+ ${pid}`);
+  }
+
+  /** Lets go of a group that is over. */
+  async remove(pid: number): Promise<void> {
+    if (this.#groups.delete(pid)) await this.#tell(`- ${pid}`);
+  }
+
+  /** Ends the process; what it still holds ends with it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const running = this.#process;
+    this.#process = undefined;
+    running?.ref();
+    await this.#stdin?.close().catch(() => {}); // it is gone already
+    await running?.status;
+  }
+
+  #begin(): void {
+    // Without a shell, only the end of their standard input tells children that PML is gone.
+    if (Deno.build.os === "windows") return;
+    const running = startProcess("/bin/sh", {
+      args: ["-c", SCRIPT, "pml-reaper", this.mark, this.#leftovers],
+      cwd: "/",
+      env: { PATH: "/usr/bin:/bin" },
+      heard: false,
+    });
+    this.#process = running;
+    this.#stdin = running.stdin.getWriter();
+    for (const pid of this.#groups) void this.#tell(`+ ${pid}`);
+    // Where somebody killed it, the next group starts another.
+    running.status.then(() => {
+      if (this.#process === running) this.#process = undefined;
+    });
+    running.unref();
+  }
+
+  async #tell(line: string): Promise<void> {
+    // A process that somebody killed is told by its end.
+    await this.#stdin?.write(new TextEncoder().encode(`${line}\n`)).catch(() => {});
+  }
+}
