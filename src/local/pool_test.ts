@@ -97,3 +97,74 @@ Deno.test("Pool gives new calls another thing while one that was given up goes o
   }
   assert.ok(hanging.closed);
 });
+
+Deno.test("Pool keeps so many unused things, and gives up the one that was used longest ago", async () => {
+  const limits = { idleMs: 60_000, idleChildren: 2 };
+  await using pool = new Pool<Thing>(() => limits);
+  const things = new Map<string, Thing>();
+  const use = (key: string, work = () => Promise.resolve()) =>
+    pool.use(key, {
+      start: () => {
+        const thing = new Thing();
+        things.set(key, thing);
+        return Promise.resolve(thing);
+      },
+      use: work,
+    });
+  const busy = Promise.withResolvers<void>();
+  const held = use("held", () => busy.promise);
+  for (const key of ["a", "b", "a", "c"]) await use(key);
+  await Promise.resolve();
+  const closed = () => [...things].filter(([, thing]) => thing.closed).map(([key]) => key);
+  assert.deepEqual(closed(), ["b"]);
+  busy.resolve();
+  await held;
+  await new Promise((turn) => setTimeout(turn));
+  assert.deepEqual(closed(), ["a", "b"].sort());
+});
+
+Deno.test("Pool lets a key wait that dies again and again, longer each time, and no other", async () => {
+  let now = 0;
+  await using pool = new Pool<Thing>(() => ({ idleMs: 60_000, idleChildren: 8 }), () => now);
+  let started = 0;
+  const die = (key = "bad") =>
+    pool.use(key, {
+      start: () => {
+        started++;
+        return Promise.resolve(new Thing());
+      },
+      use: (thing) => {
+        thing.alive = false;
+        return Promise.reject(new Error("dead"));
+      },
+    });
+  const code = (error: unknown) => Object(error).code ?? "dead";
+  const tries = async (count: number) => {
+    const said = [];
+    for (let at = 0; at < count; at++) said.push(await die().then(() => "", code));
+    return said;
+  };
+  assert.deepEqual(await tries(7), [
+    ..."dead ".repeat(5).trim().split(" "),
+    ...twice("SANDBOX_CRASHED"),
+  ]);
+  assert.equal(started, 5);
+  assert.equal(await die("other").then(() => "", code), "dead");
+  now = 499;
+  assert.deepEqual(await tries(1), ["SANDBOX_CRASHED"]);
+  now = 500;
+  assert.deepEqual(await tries(2), ["dead", "SANDBOX_CRASHED"]);
+  now = 1_499;
+  assert.deepEqual(await tries(1), ["SANDBOX_CRASHED"]);
+  now = 1_500;
+  const good = await pool.use("bad", {
+    start: () => Promise.resolve(new Thing()),
+    use: () => Promise.resolve("good"),
+  });
+  assert.equal(good, "good");
+  assert.deepEqual(await tries(5), Array(5).fill("dead"), "a good use forgets the deaths");
+});
+
+function twice(word: string): string[] {
+  return [word, word];
+}
