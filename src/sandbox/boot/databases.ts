@@ -47,7 +47,7 @@ export class Databases implements Disposable {
     "sqlite.open": async ([path, write]) => {
       const { DatabaseSync } = await import("node:sqlite");
       const access = write === true ? "write" : "read";
-      const attempt: Try = { op: "open", asked: String(path), access };
+      const attempt: Try = { op: "open", asked: typeof path === "string" ? path : "", access };
       return told(attempt, () => this.#open(attempt, DatabaseSync));
     },
     "sqlite.query": ([number, sql, parameters, limit, offset]) =>
