@@ -32,7 +32,6 @@ export interface Page {
 interface Native extends Omit<DatabaseSync, "prepare"> {
   prepare(sql: string): NativeStatement;
   readonly limits: Record<string, number>;
-  enableDefensive(active: boolean): void;
   setAuthorizer(judge: (action: number, one: string | null, two: string | null) => number): void;
 }
 
@@ -101,7 +100,6 @@ export class Sql implements Disposable {
   constructor(db: DatabaseSync, write: boolean) {
     // The types of `node:sqlite` lag behind Deno.
     this.#db = db as unknown as Native;
-    this.#db.enableDefensive(true);
     Object.assign(this.#db.limits, LIMITS);
     for (const pragma of [...PRAGMAS, `query_only=${write ? 0 : 1}`]) db.exec(`PRAGMA ${pragma}`);
     this.#empty = this.#db.prepare("");
