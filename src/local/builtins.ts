@@ -8,12 +8,15 @@ import filesystemCode from "../../builtin/filesystem.min.js" with { type: "text"
 import { __meta__ as filesystem } from "../../builtin/filesystem/meta.ts";
 import shellCode from "../../builtin/shell.min.js" with { type: "text" };
 import { __meta__ as shell } from "../../builtin/shell/meta.ts";
+import sqliteCode from "../../builtin/sqlite.min.js" with { type: "text" };
+import { __meta__ as sqlite } from "../../builtin/sqlite/meta.ts";
 import type { Grants } from "./grants.ts";
 import type { ModuleSource } from "./module_files.ts";
 
 const SHIPPED: readonly (readonly [code: string, meta: { readonly name: string }, Grants?])[] = [
   [filesystemCode, filesystem],
   [shellCode, shell, { run: ["*"] }],
+  [sqliteCode, sqlite],
 ];
 
 /** Every built-in module by its server's name. */

@@ -57,7 +57,7 @@ export class Walls {
   /** Opens a regular file, and makes sure that it is the one that was looked at. */
   openFile(place: Place, options: { attempt: Try; open: Deno.OpenOptions }): Deno.FsFile {
     const { attempt, open } = options;
-    if (place.info) this.#requireFile(place.path, place.info, attempt);
+    if (place.info) this.requireFile(place.path, place.info, attempt);
     const file = Deno.openSync(place.path, place.info ? open : { ...open, createNew: true });
     const opened = file.statSync();
     const seen = place.info ?? lookAt(place.path);
@@ -68,8 +68,8 @@ export class Walls {
     throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it was replaced while it was being opened");
   }
 
-  // Refuses what is no regular file, and a second name of a protected one.
-  #requireFile(path: string, info: Deno.FileInfo, attempt: Try): void {
+  /** Refuses what is no regular file, and a second name of a protected one. */
+  requireFile(path: string, info: Deno.FileInfo, attempt: Try): void {
     if (info.isDirectory) throw systemError("IsADirectory");
     if (!info.isFile) {
       throw refusal("SANDBOX_DENIED", attempt, "it is neither a regular file nor a folder");

@@ -7,6 +7,7 @@
 
 import { Answers } from "./answers.ts";
 import { Broker } from "./broker.ts";
+import { Databases } from "./databases.ts";
 import { Walls } from "./ground.ts";
 import { afterLife } from "./life.ts";
 import { frameWriter, stdinLines, type Write } from "./lines.ts";
@@ -70,11 +71,16 @@ function newWorker(code: string, write: Write): Worker {
 /** Answers the Worker; gives the shared memory where it finds answers that it waits for. */
 function serve(port: MessagePort, start: Start, write: Write): Answers["slot"] {
   const walls = new Walls(start);
+  const lock = new WorkspaceLock(start.lock);
   const programs = new Programs(start, walls, (event, pid) => write(event, 0, `${pid}`));
   const answers = new Answers(port, {
     resultBytes: start.resultBytes,
-    files: new Broker(start, new WorkspaceLock(start.lock)),
-    powers: { ...programs.ops, ...new Network(start).ops },
+    files: new Broker(start, lock),
+    powers: {
+      ...programs.ops,
+      ...new Network(start).ops,
+      ...new Databases(walls, lock, start).ops,
+    },
   });
   port.onmessage = ({ data: message }: MessageEvent<FromWorker>) => {
     if (message.kind !== "frame") return answers.take(message);

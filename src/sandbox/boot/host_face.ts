@@ -12,16 +12,18 @@ export interface CallOfHost {
   readonly signal: AbortSignal;
   readonly workspace: string;
   readonly env: Readonly<Record<string, string | null>>;
+  readonly sqlite: Host["sqlite"];
   /** Sends a frame of this call. */
   readonly send: (type: "log" | "progress", value: unknown) => void;
 }
 
 /** Makes the host of one call. */
-export function hostOf(asking: Asking, call: CallOfHost): Omit<Host, "sqlite"> {
-  const { signal, workspace, env, send } = call;
+export function hostOf(asking: Asking, call: CallOfHost): Host {
+  const { signal, workspace, env, sqlite, send } = call;
   return {
     signal,
     workspace,
+    sqlite,
     log: (...said: readonly unknown[]) => {
       const level = said.length > 1 ? String(said[0]) : "info";
       send("log", { level, text: String(said.at(-1)) });

@@ -12,6 +12,7 @@ import { hostOf } from "./host_face.ts";
 import { holdLife } from "./life.ts";
 import type { Failure, ToWorker, WorkerStart } from "./message.ts";
 import { openDoors } from "./probe.ts";
+import { brokeredSqlite } from "./sqlite_face.ts";
 
 const LONG = 1 << 14;
 
@@ -77,18 +78,28 @@ class ModuleThread {
   }
 
   async #call(call: ToWorker & { kind: "call" }): Promise<void> {
-    const { id, fn } = call;
+    const { id } = call;
     const controller = new AbortController();
     this.#running.set(id, controller);
     try {
-      const run = this.#module[fn];
-      if (typeof run !== "function") throw new TypeError(`The module exports no function "${fn}"`);
-      const value = await run(call.arguments, this.#host(id, controller.signal));
-      this.#give(id, value);
+      this.#give(id, await this.#run(call, controller.signal));
     } catch (error) {
       this.#send("failed", id, failed(error));
     }
     this.#running.delete(id);
+  }
+
+  async #run(
+    { id, fn, arguments: args }: ToWorker & { kind: "call" },
+    signal: AbortSignal,
+  ): Promise<unknown> {
+    const run = this.#module[fn];
+    if (typeof run !== "function") throw new TypeError(`The module exports no function "${fn}"`);
+    const { workspace, env } = this.#start;
+    // What the call opened is closed before its result is told.
+    await using sqlite = brokeredSqlite((op, sent) => this.#asking.later(op, sent));
+    const send = (type: string, value: unknown) => this.#send(type, id, value);
+    return await run(args, hostOf(this.#asking, { signal, workspace, env, sqlite, send }));
   }
 
   #give(id: number, value: unknown): void {
@@ -109,16 +120,6 @@ class ModuleThread {
         ? tooLarge("more than a string can hold")
         : notJson(message);
     }
-  }
-
-  #host(id: number, signal: AbortSignal): unknown {
-    const { workspace, env } = this.#start;
-    return hostOf(this.#asking, {
-      signal,
-      workspace,
-      env,
-      send: (type, value) => this.#send(type, id, value),
-    });
   }
 
   #send(type: string, id: number, value: unknown): void {

@@ -1,0 +1,78 @@
+/**
+ * The built-in module `sqlite`: queries and changes databases of the workspace, one statement a
+ * call.
+ *
+ * @module
+ */
+
+import type { Host } from "../../src/core/host.ts";
+import { bindings, cell, type Parameters } from "./cells.ts";
+import { opened } from "./opening.ts";
+import { shownTables, tablesOf } from "./tables.ts";
+
+interface Args {
+  readonly path: string;
+  readonly sql: string;
+  readonly parameters?: Parameters;
+  readonly limit?: number;
+  readonly offset?: number;
+  readonly create?: boolean;
+  readonly table?: string;
+}
+
+/** How many characters a model can use in one answer. */
+const MAX_CHARACTERS = 200_000;
+
+/** Runs a statement that reads and gives a page of its rows. */
+export function query({ path, sql, parameters, limit = 100, offset = 0 }: Args, host: Host) {
+  return opened(path, { host }, async (db) => {
+    const found = await db.query(sql, bindings(parameters), { limit, offset });
+    const rows = found.rows.map((row) => row.map(cell));
+    const lines = rows.map((row) => JSON.stringify(row));
+    let fitting = 0;
+    for (let left = MAX_CHARACTERS; fitting < rows.length; fitting++) {
+      left -= lines[fitting]?.length ?? 0;
+      if (left < 0) break;
+    }
+    if (fitting === 0 && rows.length > 0) {
+      const why = `one row has more than ${MAX_CHARACTERS} characters`;
+      throw new Error(`${why}; choose columns, or a part with substr(column, 1, 1000)`);
+    }
+    const more = found.more || fitting < rows.length;
+    const next = `; there are more, from offset ${offset + fitting} on`;
+    const text = [
+      JSON.stringify(found.columns),
+      ...lines.slice(0, fitting),
+      `${fitting} rows${more ? next : ""}`,
+    ].join("\n");
+    return answer(text, { columns: found.columns, rows: rows.slice(0, fitting), more });
+  });
+}
+
+/** Runs a statement that changes the database. */
+export function execute({ path, sql, parameters, create = false }: Args, host: Host) {
+  return opened(path, { host, write: true, create }, async (db) => {
+    if (/^\s*(begin|savepoint)\b/i.test(sql)) {
+      throw new Error("a transaction ends with its call, and nothing of it is kept");
+    }
+    const { changes, lastInsertRowid } = await db.execute(sql, bindings(parameters));
+    const last = cell(lastInsertRowid);
+    const text = `${changes} rows changed${changes > 0 ? `; last row id ${last}` : ""}`;
+    return answer(text, { changes, lastInsertRowid: last });
+  });
+}
+
+/** Shows tables and views with all that belongs to them. */
+export function schema({ path, table }: Args, host: Host) {
+  return opened(path, { host }, async (db) => {
+    const found = await tablesOf(db, table);
+    return answer(shownTables(found), {
+      tables: found.tables.map(({ sql: _, ...one }) => one),
+      more: found.more,
+    });
+  });
+}
+
+function answer(text: string, structuredContent: object) {
+  return { content: [{ type: "text", text }], structuredContent };
+}

@@ -1,0 +1,42 @@
+/**
+ * The Worker's side of `host.sqlite`.
+ *
+ * @module
+ */
+
+import type { Database, Host, SqlChanges, SqlRows } from "../../core/host.ts";
+
+/** Asks the host thread and gives its answer. */
+export type Later = (op: string, args: readonly unknown[]) => Promise<unknown>;
+
+/** Gives `host.sqlite`; to dispose of it closes all that was opened with it. */
+export function brokeredSqlite(later: Later): Host["sqlite"] & AsyncDisposable {
+  const open = new Set<unknown>();
+  const close = async (number: unknown) => {
+    if (open.delete(number)) await later("sqlite.close", [number]);
+  };
+  const sqlite: Host["sqlite"] = async (path, { write = false } = {}) => {
+    const number = await later("sqlite.open", [path, write]);
+    open.add(number);
+    return databaseOf(later, { number, close: () => close(number) });
+  };
+  const closeAll = async () => void await Promise.all([...open].map(close));
+  return Object.assign(sqlite, { [Symbol.asyncDispose]: closeAll });
+}
+
+interface Held {
+  readonly number: unknown;
+  readonly close: () => Promise<void>;
+}
+
+// What the host thread answers is what its types say.
+function databaseOf(later: Later, { number, close }: Held): Database {
+  return {
+    query: (sql, parameters = [], { limit, offset } = {}) =>
+      later("sqlite.query", [number, sql, parameters, limit, offset]) as Promise<SqlRows>,
+    execute: (sql, parameters = []) =>
+      later("sqlite.execute", [number, sql, parameters]) as Promise<SqlChanges>,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
