@@ -62,8 +62,8 @@ export class SeenArguments {
   #look(name: string): Seen {
     let seen = this.#seen.get(name);
     if (seen === undefined) {
-      const value = Object.hasOwn(this.#args, name) ? this.#args[name] : undefined;
-      seen = look(name, textOf(value), this.#workspace);
+      // What an object has by birth is no scalar, and so as good as missing.
+      seen = look(name, textOf(this.#args[name]), this.#workspace);
       this.#seen.set(name, seen);
     }
     return seen;

@@ -125,6 +125,8 @@ Deno.test("a deny or an ask of a path holds if its text or where it leads may li
     "src/in/new",
     "src/in",
     "src/key",
+    // By its text `src/in/key`, as it stands `other/in/key`, and as a tool may take it this.
+    "src/deep/../in/key",
     "into/in/key",
     "into/../secrets/key",
     "SECRETS/key",
