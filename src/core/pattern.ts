@@ -34,9 +34,13 @@ export interface Condition {
   readonly glob: Glob;
 }
 
-interface Named {
+/** What a rule of one tool names. */
+export interface NamedTool {
+  /** What the person wrote. */
   readonly text: string;
+  /** The name of the server. */
   readonly server: string;
+  /** The name of its tool. */
   readonly tool: string;
 }
 
@@ -44,9 +48,9 @@ interface Named {
 export type Pattern =
   | { readonly kind: "any"; readonly text: string }
   | { readonly kind: "server"; readonly text: string; readonly server: string }
-  | Named & { readonly kind: "exact" }
-  | Named & { readonly kind: "conditions"; readonly conditions: readonly Condition[] }
-  | Named & { readonly kind: "arguments"; readonly canonical: string };
+  | NamedTool & { readonly kind: "exact" }
+  | NamedTool & { readonly kind: "conditions"; readonly conditions: readonly Condition[] }
+  | NamedTool & { readonly kind: "arguments"; readonly canonical: string };
 
 /** How narrow a pattern is: a larger number wins over a smaller one. */
 const NARROWNESS = { any: 0, server: 1, exact: 2, conditions: 3, arguments: 3 } as const;
@@ -120,7 +124,7 @@ function read(text: string): Pattern | undefined {
     : undefined;
 }
 
-function withArguments(named: Named, json: string): Pattern | undefined {
+function withArguments(named: NamedTool, json: string): Pattern | undefined {
   try {
     const value: unknown = JSON.parse(json);
     if (!isObject(value)) return undefined;
@@ -130,7 +134,7 @@ function withArguments(named: Named, json: string): Pattern | undefined {
   }
 }
 
-function withConditions(named: Named, text: string): Pattern | undefined {
+function withConditions(named: NamedTool, text: string): Pattern | undefined {
   if (!CONDITIONS.test(text)) return undefined;
   const conditions = Array.from(text.matchAll(EACH), ([, name = "", glob = ""]) => ({
     name,
