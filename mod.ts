@@ -26,7 +26,8 @@ export type { ContentBlock, Progress, ToolResult, Verdict } from "./src/core/cal
 export type { Audience, ErrorCode, PmlErrorOptions } from "./src/core/errors.ts";
 export { audienceOf, ERROR_CODES, PmlError } from "./src/core/errors.ts";
 export type { Json, JsonObject } from "./src/core/json.ts";
-export type { Pattern } from "./src/core/pattern.ts";
+export type { Glob } from "./src/core/glob.ts";
+export type { Condition, NamedTool, Pattern } from "./src/core/pattern.ts";
 export type { Permissions, ToolDefinition } from "./src/core/tool.ts";
 export { parseToolId, type ToolId } from "./src/core/tool_id.ts";
 export type { Config } from "./src/config/config.ts";

@@ -13,6 +13,7 @@ import type { ServerDefinition } from "./config/servers.ts";
 import type { CallTool, Question, Verdict } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import { PmlError } from "./core/errors.ts";
+import type { JsonObject } from "./core/json.ts";
 import type { ToolDefinition } from "./core/tool.ts";
 import type { ToolId } from "./core/tool_id.ts";
 import { VERSION } from "./core/version.ts";
@@ -21,7 +22,7 @@ import type { Gateway } from "./gateway/gateway.ts";
 import { type Hello, helloOf } from "./gateway/hello.ts";
 import { Schemas } from "./gateway/schemas.ts";
 import { Servers, type ServerSource } from "./gateway/servers.ts";
-import { builtins } from "./local/builtins.ts";
+import { builtins, RUNS_CODE } from "./local/builtins.ts";
 import { ModuleFiles } from "./local/module_files.ts";
 import type { Approvals } from "./permissions/approvals.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
@@ -58,6 +59,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const policy = await Policy.open(environment, {
     cwd: options.cwd,
     builtins: new Set(BUILTINS.keys()),
+    exactAlways: (id) => RUNS_CODE.has(id),
     integrityOf: (module, maxBytes) => files.integrityOf(module, maxBytes),
     warn: (message) => log.warn(message),
   });
@@ -110,9 +112,9 @@ export class App implements AsyncDisposable {
     return this.policy.now.config;
   }
 
-  /** Says what the rules say of a tool. */
-  judge(id: ToolId): Verdict {
-    return this.policy.now.judge(id);
+  /** Says what the rules say of a call, or of a tool whatever its arguments are. */
+  judge(id: ToolId, args?: JsonObject): Verdict {
+    return this.policy.now.judge(id, args);
   }
 
   /** Finds tools. */
@@ -185,7 +187,7 @@ export class App implements AsyncDisposable {
       catalog: this.catalog,
       schemas: this.#schemas,
       search: (query, options) => this.search(query, options),
-      judge: (id) => this.judge(id),
+      judge: (id, args) => this.judge(id, args),
       settings: () => {
         const { gateway, limits, channel } = this.config();
         const asksClient = channel === undefined || channel === "client";

@@ -159,8 +159,8 @@ export class Door implements AsyncDisposable {
     return {
       approvals: this.approvals,
       subjectOf: (call) => this.#subjectOf(call),
-      alwaysOffered: ({ id }) => policy.alwaysOffered(id),
-      always: ({ id }) => policy.always(id),
+      alwaysOffered: (call) => policy.alwaysOffered(call),
+      always: (call) => policy.always(call),
       record: ({ event, call, detail }) => {
         // Details are plain JSON: names, hashes and lines of text.
         const about = { tool: call.id, callId: call.callId, ...detail } as JsonObject;

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Call, Gate, Outcome } from "../core/call.ts";
+import type { Call, Gate, Outcome, Verdict } from "../core/call.ts";
 import { asPmlError } from "../core/errors.ts";
 import type { EndRecord, Journal, StartRecord } from "./journal.ts";
 import { shapeOf, sizeOf } from "./shape.ts";
@@ -35,10 +35,15 @@ function startOf(call: Call): StartRecord {
     actor: call.actor,
     via: call.via,
     tool: call.id,
-    ...(verdict && { verdict: verdict.kind, rule: verdict.rule, source: verdict.source }),
+    ...(verdict && { verdict: verdict.kind, rule: ruleOf(verdict), source: verdict.source }),
     ...(call.answer && { answer: call.answer.reply }),
     arguments: shapeOf(call.arguments),
   };
+}
+
+/** A rule with exact arguments holds those of the call. */
+function ruleOf({ rule }: Verdict): string {
+  return rule.replace(/\(\{.*/s, "({...})");
 }
 
 function endOf(call: Call, ended: Ending & { readonly since: number }): EndRecord {

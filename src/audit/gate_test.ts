@@ -45,6 +45,15 @@ Deno.test("auditGate() writes who called what, the rule that decided and the sha
   });
 });
 
+Deno.test("auditGate() keeps the arguments that a rule names out of the journal", async () => {
+  const rule = 'shell:exec({"command":\n"SECRET-COMMAND"})';
+  const verdict = { kind: "allow", rule, source: ".pml.json" } as const;
+  const done: Outcome = { kind: "result", result: textResult("x") };
+  const records = await recordsOf(gives(done), { ...CALL, verdict });
+  assert.match(JSON.stringify(records), /"rule":"shell:exec\(\{\.\.\.\}\)"/);
+  assert.doesNotMatch(JSON.stringify(records), /SECRET/);
+});
+
 Deno.test("auditGate() writes one start and one end, however the call ends", async () => {
   const question = { handle: "h", text: "Run?", always: true, terminalOnly: false };
   const cases: readonly (readonly [CallTool, string, string?])[] = [

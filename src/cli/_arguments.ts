@@ -35,13 +35,13 @@ export function parseArguments(
   return Object.fromEntries(given);
 }
 
-/** Reads the JSON object of `--args`. */
+/** Reads arguments that are typed as one JSON object. */
 export function parseObject(text: string): JsonObject {
   const value = parseJson(text);
   if (isObject(value)) return value as JsonObject; // parsed from JSON
   throw usage(
     `Cannot read the arguments ${quoted(text)}: they are no JSON object`,
-    `Write --args '{"path": "README.md"}'`,
+    `Write them like '{"path": "README.md"}'`,
   );
 }
 

@@ -9,7 +9,7 @@ import type { Verdict } from "../core/call.ts";
 import { quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { parseId } from "./_arguments.ts";
+import { parseId, parseObject } from "./_arguments.ts";
 import { usage } from "./_failure.ts";
 import { prepare, type Shown, type Typed, type Visit } from "./_house.ts";
 
@@ -56,23 +56,28 @@ export async function search(
   };
 }
 
-/** Says what the rules say of a tool, and which rule says it; they judge any name. */
-export function why({ app }: Visit, { words: [name = ""] }: Typed): Promise<Shown> {
+/** Says what the rules say of a tool or a call, and which rule says it; they judge any name. */
+export function why({ app }: Visit, { words: [name = "", given] }: Typed): Promise<Shown> {
   const id = parseId(name);
-  const { kind, rule, source } = app.judge(id);
+  const args = given === undefined ? undefined : parseObject(given);
+  const { kind, rule, source, depends } = app.judge(id, args);
   const verdict = SAYS[kind];
   const { server } = splitToolId(id);
   const known = app.servers.states().some((state) => state.name === server);
   return Promise.resolve({
-    value: { tool: id, verdict, rule, source },
-    text: `${id}: ${verdict}\n  by ${ruleSaid({ rule, source })}`,
+    value: { tool: id, verdict, rule, source, depends },
+    text: [
+      `${id}: ${verdict}`,
+      `by ${ruleSaid({ rule, source })}`,
+      ...(depends ?? []).map((one) => `its arguments decide by ${quoted(one, Infinity)}`),
+    ].join("\n  "),
     note: known ? "" : `There is no server ${quoted(server)} here`,
   });
 }
 
 /** A rule of the person is a pattern; anything else is in words of PML's own. */
 function ruleSaid({ rule, source }: Pick<Verdict, "rule" | "source">): string {
-  return /[:*]/.test(rule) ? `${quoted(rule)} in ${source}` : `default: ${rule}`;
+  return /[:*]/.test(rule) ? `${quoted(rule, Infinity)} in ${source}` : `default: ${rule}`;
 }
 
 async function showTool(app: App, id: ToolId): Promise<Shown> {

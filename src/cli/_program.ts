@@ -64,10 +64,13 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       run: visit(search),
     },
     {
-      usage: "why <server:tool>",
-      does: "say whether a tool runs, asks or is denied, and by which rule",
+      usage: "why <server:tool> [arguments]",
+      does: "say whether a tool, or a call with JSON arguments, runs, asks or is denied, and why",
       options: JSON_OPTION,
-      examples: ["pml why filesystem:write_file"],
+      examples: [
+        "pml why filesystem:write_file",
+        `pml why filesystem:write_file '{"path": "a.txt"}'`,
+      ],
       run: visit(why),
     },
   ],

@@ -6,7 +6,7 @@
 
 import type { z } from "zod";
 import { isObject } from "../core/json.ts";
-import { parsePattern } from "../core/pattern.ts";
+import { GRAMMAR, parsePattern } from "../core/pattern.ts";
 import { isServerName, serverSlug } from "../core/tool_id.ts";
 import { META_TOOLS } from "./gateway_options.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "./limits.ts";
@@ -16,7 +16,7 @@ export type Zod = typeof z;
 
 const THIS_MACHINE = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 const SERVER_NAME = 'a name of 1 to 64 of a-z, 0-9, ".", "_" and "-", none that PML keeps';
-const RULE = 'the rule "*", "server:*" or "server:tool" (without conditions on arguments)';
+const RULE = `the rule ${GRAMMAR}`;
 
 /** What a `.pml.json` may say. */
 export function workspaceSchema(zod: Zod) {

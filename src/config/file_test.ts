@@ -14,7 +14,8 @@ async function problemsOf(content: string | Uint8Array): Promise<readonly Proble
   return problems;
 }
 
-const RULE = 'the rule "*", "server:*" or "server:tool" (without conditions on arguments)';
+const RULE =
+  'the rule "*", "server:*", "server:tool", "server:tool(name=glob, ...)" or "server:tool({JSON})"';
 const JSONC = "JSON with comments";
 
 /** Text, line, column, key, found, wanted. */
@@ -71,11 +72,11 @@ const BAD_TEXTS: readonly (readonly [string, number, number, string, string, str
     RULE,
   ],
   [
-    '{"version": 1, "permissions": {"deny": ["a:b(path=src/**)"]}}',
+    '{"version": 1, "permissions": {"deny": ["a:b(path=src/** )"]}}',
     1,
     41,
     "permissions.deny[0]",
-    '"a:b(path=src/**)" (a string)',
+    '"a:b(path=src/** )" (a string)',
     RULE,
   ],
   [

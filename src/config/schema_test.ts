@@ -13,6 +13,17 @@ const GOOD: readonly object[] = [
   {
     permissions: { allow: ["*", "a:*", "a:b", "a.b-c_d:X/y.z", "a:@resources"], ask: [], deny: [] },
   },
+  {
+    permissions: {
+      allow: [
+        "a:b(x=1)",
+        "a:b(path=src/**, mode=r*,x=)",
+        String.raw`a:b(command=git \* a\, \(b\) \\ \ )`,
+        'a:b({"command":"git","args":["..","a__b:c"]})',
+        "a:b(path=\u00fc__..:)",
+      ],
+    },
+  },
   { private_mcps: { a: { type: "deno", path: "/abs/x.ts" } } },
   { private_mcps: { "My Server": { type: "stdio", install: { command: "x" }, confine: true } } },
   { private_mcps: { a: { type: "http", url: "http://host:1/x", headers: { "X-A": "${B:-c}" } } } },
@@ -69,7 +80,10 @@ const BAD: readonly object[] = [
       "a:@x",
       " *",
     ],
-    ...["fs\u0435:b", "a:b(x=1)", "a:\u200bb", "a:b*"],
+    ...["a:b()", "a:b(x)", "a:b(x=1,)", "a:b(x= 1)", "a:b(x=1 )", "a:b(x=1", "a:b(x=(1))"],
+    ...["a:*(x=1)", "*(x=1)", "a:@roots(x=1)", "a:b(x=1)y", "a:b([1])", "a:b({)", "a:b(x=\n)"],
+    ...[`a:b(x=${"y".repeat(4_096)})`, "a__b:c(x=1)", "pml:b({})", "a:b (x=1)", "a:b(x=\\y)"],
+    ...["fs\u0435:b", "a:\u200bb", "a:b*"],
   ].map((rule) => ({ permissions: { deny: [rule] } })),
   { private_mcps: [] },
   { private_mcps: { a: {} } },

@@ -57,6 +57,8 @@ export interface Verdict {
   readonly rule: string;
   /** Where that rule stands: a file, or "defaults". */
   readonly source: string;
+  /** Where no arguments were told: the first few rules of the tool that look at them. */
+  readonly depends?: readonly string[];
 }
 
 /** A request to run one tool, on its way through the gates. */

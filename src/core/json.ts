@@ -18,6 +18,20 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/**
+ * Writes JSON so that what is equal is written equally; throws for what has no such text. This is
+ * not the package that digests are made with, because that would be loaded at every start.
+ */
+export function canonical(value: Json): string {
+  return JSON.stringify(value, (key, each: unknown) => {
+    const odd = typeof each === "number" && !Number.isFinite(each) ||
+      typeof each === "string" && !each.isWellFormed();
+    if (odd || !key.isWellFormed()) throw new TypeError("it is no JSON that can be sent");
+    if (!isObject(each)) return each;
+    return Object.fromEntries(Object.keys(each).sort().map((name) => [name, each[name]]));
+  });
+}
+
 /** Gives an object without the members that are undefined. */
 export function defined<T extends object>(value: T): Defined<T> {
   const members = Object.entries(value).filter(([, member]) => member !== undefined);

@@ -1,11 +1,13 @@
 /**
- * The grammar of rules: `*`, `server:*`, `server:tool` and `server:@door`. Nothing else parses.
+ * The grammar of rules: what they cover, and what they say of arguments. Nothing else parses.
  *
  * @module
  */
 
+import { posix } from "node:path";
 import { PmlError } from "./errors.ts";
-import { quoted } from "./json.ts";
+import { Glob } from "./glob.ts";
+import { canonical, isObject, type JsonObject, quoted } from "./json.ts";
 import { isServerName, isToolName, splitToolId, type ToolId } from "./tool_id.ts";
 
 /** The parts of MCP beside tools that a rule can name. */
@@ -17,44 +19,131 @@ export const DOORS: readonly string[] = [
   "@roots",
 ];
 
+/** How a rule is written, for messages. */
+export const GRAMMAR =
+  '"*", "server:*", "server:tool", "server:tool(name=glob, ...)" or "server:tool({JSON})"';
+
+/** The most characters of a rule. */
+export const RULE_MAX = 4_096;
+
+/** What one argument has to be. */
+export interface Condition {
+  /** The name of the argument. */
+  readonly name: string;
+  /** What its text must match. */
+  readonly glob: Glob;
+}
+
+/** What a rule of one tool names. */
+export interface NamedTool {
+  /** What the person wrote. */
+  readonly text: string;
+  /** The name of the server. */
+  readonly server: string;
+  /** The name of its tool. */
+  readonly tool: string;
+}
+
 /** A parsed rule pattern. `text` is what the person wrote. */
 export type Pattern =
   | { readonly kind: "any"; readonly text: string }
   | { readonly kind: "server"; readonly text: string; readonly server: string }
-  | {
-    readonly kind: "exact";
-    readonly text: string;
-    readonly server: string;
-    readonly tool: string;
-  };
+  | NamedTool & { readonly kind: "exact" }
+  | NamedTool & { readonly kind: "conditions"; readonly conditions: readonly Condition[] }
+  | NamedTool & { readonly kind: "arguments"; readonly canonical: string };
 
 /** How narrow a pattern is: a larger number wins over a smaller one. */
-const NARROWNESS = { any: 0, server: 1, exact: 2 } as const;
+const NARROWNESS = { any: 0, server: 1, exact: 2, conditions: 3, arguments: 3 } as const;
+
+const CONDITIONS_MAX = 16;
+const PLAIN = String.raw`(?:[^\\,() \p{Cc}]|\\[\\*,() ])`;
+const CONDITION = String.raw`([\w$.\-]{1,64})=((?:${PLAIN}(?: *${PLAIN})*)?)`;
+const CONDITIONS = new RegExp(`^${CONDITION}(?:, ?${CONDITION})*$`, "u");
+const EACH = new RegExp(`${CONDITION}(?:, ?|$)`, "gu");
+const PATH_NAME =
+  /(?:path|file|file_?name|dir|directory|folder|cwd)$|(?:^|[^a-z\d])(?:source|src|destination|dest|target|from|to)$/i;
 
 /** Reads a pattern, or says why it is none. */
 export function parsePattern(text: string): Pattern {
-  if (text === "*") return { kind: "any", text };
-  const colon = text.indexOf(":");
-  const server = text.slice(0, Math.max(colon, 0));
-  const tool = text.slice(colon + 1);
-  if (isServerName(server)) {
-    if (tool === "*") return { kind: "server", text, server };
-    if (isToolName(tool) || DOORS.includes(tool)) return { kind: "exact", text, server, tool };
-  }
+  const pattern = text.length <= RULE_MAX ? read(text) : undefined;
+  if (pattern !== undefined) return pattern;
   throw new PmlError("CONFIG_INVALID", `Cannot read the rule ${quoted(text)}`, {
-    hint: 'Write "*", "server:*" or "server:tool"' +
-      (text.includes("(") ? "; conditions on arguments are not supported yet" : ""),
+    hint: `Write ${GRAMMAR}; README.md has examples`,
   });
 }
 
-/** Tells whether a pattern covers a tool. */
+/** Tells whether a pattern covers a tool, with some arguments at least. */
 export function matches(pattern: Pattern, id: ToolId): boolean {
   if (pattern.kind === "any") return true;
   const { server, tool } = splitToolId(id);
   return pattern.server === server && (pattern.kind === "server" || pattern.tool === tool);
 }
 
-/** Orders patterns by how narrow they are: `*`, then `server:*`, then `server:tool`. */
+/** Orders patterns by how narrow they are: `*`, `server:*`, `server:tool`, and with arguments. */
 export function narrowness(pattern: Pattern): number {
   return NARROWNESS[pattern.kind];
+}
+
+/** Writes the rule that covers a tool with exactly these arguments; undefined where none can. */
+export function argumentsRule(id: ToolId, args: JsonObject): string | undefined {
+  try {
+    const { text } = parsePattern(`${id}(${canonical(args)})`);
+    return text;
+  } catch {
+    return undefined; // too long, or no JSON that can be written: it is asked each time
+  }
+}
+
+/** Tells whether two texts are one rule, however its JSON is laid out. */
+export function isSameRule(one: unknown, rule: string): boolean {
+  if (one === rule || typeof one !== "string") return one === rule;
+  const pattern = one.length <= RULE_MAX ? read(one) : undefined;
+  return pattern?.kind === "arguments" &&
+    `${pattern.server}:${pattern.tool}(${pattern.canonical})` === rule;
+}
+
+/** Tells by its name whether an argument is a path. */
+export function isPathName(name: string): boolean {
+  return PATH_NAME.test(name.replace(/(?<=[a-z\d])(?=[A-Z])/g, "_"));
+}
+
+function read(text: string): Pattern | undefined {
+  if (text === "*") return { kind: "any", text };
+  const [, server = "", tool = "", given] = /^([^:(]*):([^(]*)(\([^]*\))?$/.exec(text) ?? [];
+  if (!isServerName(server)) return undefined;
+  if (given !== undefined) {
+    const within = given.slice(1, -1);
+    if (!isToolName(tool)) return undefined;
+    return /^\{[^]*\}$/.test(within)
+      ? withArguments({ text, server, tool }, within)
+      : withConditions({ text, server, tool }, within);
+  }
+  if (tool === "*") return { kind: "server", text, server };
+  return isToolName(tool) || DOORS.includes(tool)
+    ? { kind: "exact", text, server, tool }
+    : undefined;
+}
+
+function withArguments(named: NamedTool, json: string): Pattern | undefined {
+  try {
+    const value: unknown = JSON.parse(json);
+    if (!isObject(value)) return undefined;
+    return { ...named, kind: "arguments", canonical: canonical(value as JsonObject) };
+  } catch {
+    return undefined; // the caller says that it is no rule
+  }
+}
+
+function withConditions(named: NamedTool, text: string): Pattern | undefined {
+  if (!CONDITIONS.test(text)) return undefined;
+  const conditions = Array.from(text.matchAll(EACH), ([, name = "", glob = ""]) => ({
+    name,
+    glob: new Glob(glob),
+  }));
+  // Paths are compared in their plain form, so that a rule for another form would cover nothing.
+  const plain = conditions.every(({ name, glob }) =>
+    !isPathName(name) || posix.normalize(glob.text) === glob.text
+  );
+  if (!plain || conditions.length > CONDITIONS_MAX) return undefined;
+  return { ...named, kind: "conditions", conditions };
 }

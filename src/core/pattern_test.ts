@@ -1,11 +1,107 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { PmlError } from "./errors.ts";
-import { matches, narrowness, parsePattern } from "./pattern.ts";
+import {
+  argumentsRule,
+  isPathName,
+  isSameRule,
+  matches,
+  narrowness,
+  parsePattern,
+  RULE_MAX,
+} from "./pattern.ts";
 import { toolId } from "./tool_id.ts";
 
+/** Rules that look at arguments. */
+const WITH_ARGUMENTS = [
+  "fs:read(path=src/**)",
+  "fs:read(path=src/**, mode=r*)",
+  "fs:read(path=src/**,mode=r*)",
+  "fs:read(path=**/*.ts, path=src/**)",
+  "fs:read(mode=)",
+  "fs:read(path=.)",
+  "fs:read(path=../shared/**)",
+  "fs:read(path=/etc/**)",
+  "fs:read(a.b-c_d$=x y  z)",
+  String.raw`fs:read(path=a\,b\(c\)\*\\\ )`,
+  "fs:read(path=[a]{b}?!|^$+.@:;\"'=#%&~<>\u00fc)",
+  "fs:read({})",
+  'fs:read({"path":"a","n":[1,{"b":null}]})',
+  'fs:read({ "path" : "a)" })',
+  `fs:read({"x":"${"y".repeat(RULE_MAX - 17)}"})`,
+];
+
+/** What only looks like such a rule. */
+const BAD_ARGUMENTS = [
+  "fs:read(",
+  "fs:read)",
+  "fs:read()",
+  "fs:read( )",
+  "fs:read(path)",
+  "fs:read(=a)",
+  "fs:read(path=a,)",
+  "fs:read(path=a,,mode=b)",
+  "fs:read(path=a,  mode=b)",
+  "fs:read( path=a)",
+  "fs:read(path=a )",
+  "fs:read(path= a)",
+  "fs:read(path =a)",
+  "fs:read(path=a",
+  "fs:read(path=a))",
+  "fs:read(path=a)(mode=b)",
+  "fs:read(path=a) ",
+  "fs:read (path=a)",
+  "fs:read(path=a(b)",
+  "fs:read(path=a\\)",
+  "fs:read(path=\\a)",
+  "fs:read(path=a\nb)",
+  "fs:read(path=a\u0000)",
+  "fs:read(p\u00e4th=a)",
+  "fs:read(path=a,mode)",
+  "fs:read(path=./a)",
+  "fs:read(path=a//b)",
+  "fs:read(path=a/../b)",
+  "fs:read(path=a/./b)",
+  "fs:read(path=)",
+  "*(path=a)",
+  "fs:*(path=a)",
+  "*:read(path=a)",
+  "fs:*({})",
+  "*({})",
+  "fs:@resources(uri=a)",
+  "fs(path=a)",
+  "fs:(path=a)",
+  ":read(path=a)",
+  "pml:read(path=a)",
+  "fs:read({)",
+  "fs:read(})",
+  "fs:read({}",
+  "fs:read({} )",
+  "fs:read( {})",
+  "fs:read({}{})",
+  "fs:read({},path=a)",
+  "fs:read({'a':1})",
+  'fs:read({"a":1,})',
+  'fs:read({"a":1e400})',
+  String.raw`fs:read({"a":"\ud800"})`,
+  String.raw`fs:read({"\ud800":1})`,
+  'fs:read(["a"])',
+  'fs:read("a")',
+  `fs:read({"x":"${"y".repeat(RULE_MAX - 16)}"})`,
+  `fs:read(${Array.from({ length: 17 }, () => "a=b").join(",")})`,
+  `fs:read(${"a".repeat(65)}=b)`,
+];
+
 Deno.test("parsePattern() reads the documented grammar and nothing else", () => {
-  const good = ["*", "fs:*", "fs:read", "fs:@resources", "fs:@sampling", "a.b:c-d"];
+  const good = [
+    "*",
+    "fs:*",
+    "fs:read",
+    "fs:@resources",
+    "fs:@sampling",
+    "a.b:c-d",
+    ...WITH_ARGUMENTS,
+  ];
   for (const text of good) assert.equal(parsePattern(text).text, text);
   const bad = [
     "",
@@ -24,8 +120,8 @@ Deno.test("parsePattern() reads the documented grammar and nothing else", () => 
     "fs:@anything",
     "fs:read\n",
     "Fs:read",
-    "fs:read(path=src/**)",
     " fs:read",
+    ...BAD_ARGUMENTS,
   ];
   for (const text of bad) {
     assert.throws(
@@ -50,4 +146,70 @@ Deno.test("matches() agrees with comparing the two halves", () => {
   fc.assert(fc.property(name, name, name, name, (ps, pt, s, t) => {
     assert.equal(matches(parsePattern(`${ps}:${pt}`), toolId(s, t)), ps === s && pt === t);
   }));
+});
+
+Deno.test("parsePattern() says how a rule is written", () => {
+  assert.throws(() => parsePattern("fs:read(path)"), (error) => {
+    assert.ok(error instanceof PmlError);
+    assert.match(
+      error.hint ?? "",
+      /"server:tool\(name=glob, \.\.\.\)" or "server:tool\(\{JSON\}\)"/,
+    );
+    return true;
+  });
+});
+
+Deno.test("parsePattern() takes the whole text or nothing, in a time that its length bounds", () => {
+  const hostile = `fs:read(${"a=b c ,".repeat(500)}`;
+  assert.throws(() => parsePattern(hostile));
+  assert.throws(() => parsePattern(`fs:read(a=${" ".repeat(4_000)}`));
+  assert.throws(() => parsePattern(`fs:read({${'"a":{'.repeat(900)})`));
+});
+
+Deno.test("a rule with arguments covers its tool, and is the narrowest", () => {
+  for (const text of ["fs:read(path=a)", 'fs:read({"path":"a"})']) {
+    assert.ok(matches(parsePattern(text), toolId("fs", "read")));
+    assert.ok(!matches(parsePattern(text), toolId("fs", "write")));
+    assert.ok(narrowness(parsePattern(text)) > narrowness(parsePattern("fs:read")));
+  }
+});
+
+Deno.test("argumentsRule() writes a rule that reads as the same arguments, or none", () => {
+  const id = toolId("shell", "exec");
+  fc.assert(fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (args) => {
+    const rule = argumentsRule(id, args as never); // generated as JSON
+    const fits = rule !== undefined;
+    if (!fits) return;
+    assert.ok(rule.length <= RULE_MAX);
+    const pattern = parsePattern(rule);
+    assert.equal(pattern.kind, "arguments");
+    assert.ok(isSameRule(rule, rule));
+    assert.ok(isSameRule(`${id}(${JSON.stringify(args, null, 1)})`, rule));
+  }));
+  assert.equal(
+    argumentsRule(id, { a: [1], B: { d: 1, c: "x" } }),
+    'shell:exec({"B":{"c":"x","d":1},"a":[1]})',
+  );
+  assert.equal(argumentsRule(id, { a: "x".repeat(RULE_MAX) }), undefined);
+  assert.equal(argumentsRule(id, { a: "\ud800" }), undefined);
+});
+
+Deno.test("isSameRule() does not care how JSON is laid out, and knows no other likeness", () => {
+  const rule = 'shell:exec({"a":1,"b":2})';
+  assert.ok(isSameRule('shell:exec({ "b": 2.0, "a": 1 })', rule));
+  for (
+    const other of ["shell:exec", 'shell:exec({"a":1})', 'shell:exec({"a":1,"b":"2"})', 3, null]
+  ) {
+    assert.ok(!isSameRule(other, rule));
+  }
+  assert.ok(isSameRule("shell:exec", "shell:exec"));
+});
+
+Deno.test("isPathName() knows the names of paths", () => {
+  const paths = "path file_path filePath oldFile FILENAME file_name cwd dir outputDir folder " +
+    "directory source destination target from to copy_from moveTo PATH src dest";
+  for (const name of paths.split(" ")) assert.ok(isPathName(name), name);
+  for (const name of ["command", "content", "photo", "auto", "mode", "resource", "upfrom"]) {
+    assert.ok(!isPathName(name), name);
+  }
 });

@@ -53,7 +53,7 @@ export interface GatewayOptions {
     query: string | readonly string[],
     options: SearchOptions,
   ) => Promise<SearchAnswer>;
-  readonly judge: (id: ToolId) => Verdict;
+  readonly judge: (id: ToolId, args?: JsonObject) => Verdict;
   readonly settings: () => FaceSettings;
   /** Asks once for several calls, or gives what lets each pass. */
   readonly askForAll: (calls: readonly Call[]) => Promise<Asked>;

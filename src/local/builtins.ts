@@ -19,6 +19,13 @@ const SHIPPED: readonly (readonly [code: string, meta: { readonly name: string }
   [sqliteCode, sqlite],
 ];
 
+/** The tools that run commands, queries or code: "Always" allows exactly the same again. */
+export const RUNS_CODE: ReadonlySet<string> = new Set([
+  "shell:exec",
+  "sqlite:query",
+  "sqlite:execute",
+]);
+
 /** Every built-in module by its server's name. */
 export function builtins(): ReadonlyMap<string, ModuleSource> {
   const encoder = new TextEncoder();

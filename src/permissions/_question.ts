@@ -18,6 +18,11 @@ export function fullText(subjects: readonly Subject[]): string {
   return `PML asks: may these ${subjects.length} calls run?\n${blocks.join("")}`;
 }
 
+/** Says what the rule that "Always" adds would allow. */
+export function alwaysText(rule: string, tool: string | undefined): string {
+  return `Always allows ${rule === tool ? "this tool, with any" : "exactly these"} arguments`;
+}
+
 /** Names what is asked about, where the whole is too long to be asked there. */
 export function shortText(subjects: readonly Subject[], length: number): string {
   const tools = subjects.map((subject) => indented(identity(subject))).join("");

@@ -1,5 +1,5 @@
 /**
- * Allows a tool in the text of a `.pml.json`, and keeps what else a person wrote there.
+ * Adds a rule to the text of a `.pml.json`, and keeps what else a person wrote there.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import type { JSONPath, ParseError } from "jsonc-parser";
 import { PmlError } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
-import type { ToolId } from "../core/tool_id.ts";
+import { isSameRule } from "../core/pattern.ts";
 
 type Jsonc = typeof import("jsonc-parser");
 
@@ -20,19 +20,19 @@ export interface RuleLists {
   readonly deny: readonly string[];
 }
 
-/** Makes the text of a new file that allows a tool. */
-export function newText(tool: ToolId, defaults: RuleLists): string {
-  return `${JSON.stringify({ version: 1, permissions: allowing(tool, defaults) }, null, 2)}\n`;
+/** Makes the text of a new file that allows what a rule covers. */
+export function newText(rule: string, defaults: RuleLists): string {
+  return `${JSON.stringify({ version: 1, permissions: allowing(rule, defaults) }, null, 2)}\n`;
 }
 
 /**
- * Makes the text with the tool in `allow`, and without an exact `ask` of it. Where the file has no
+ * Makes the text with the rule in `allow`, and without the same one in `ask`. Where the file has no
  * `permissions`, the defaults that held until now are written too, so that nothing else becomes
  * looser or tighter.
  */
 export async function allowingText(
   text: string,
-  { tool, defaults }: { readonly tool: ToolId; readonly defaults: RuleLists },
+  { rule, defaults }: { readonly rule: string; readonly defaults: RuleLists },
 ): Promise<string> {
   const jsonc = await import("jsonc-parser");
   const mark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
@@ -40,13 +40,13 @@ export async function allowingText(
   const value = read(now, jsonc);
   const lists = value.permissions ?? defaults;
   if (!isLists(lists)) throw unreadable("a list is none");
-  const permissions = allowing(tool, lists);
+  const permissions = allowing(rule, lists);
   if (value.permissions === undefined) {
     now = inserted(now, { path: ["permissions"], value: permissions, jsonc });
   } else {
-    now = withoutAsk(now, tool, jsonc);
+    now = withoutAsk(now, rule, jsonc);
     if (permissions.allow !== lists.allow) {
-      now = inserted(now, { path: ["permissions", "allow", 0], value: tool, jsonc });
+      now = inserted(now, { path: ["permissions", "allow", 0], value: rule, jsonc });
     }
   }
   // A second key of the same name, for one, would be edited here and read there.
@@ -56,12 +56,12 @@ export async function allowingText(
   return mark + now;
 }
 
-function allowing(tool: ToolId, lists: Partial<RuleLists>): Partial<RuleLists> {
+function allowing(rule: string, lists: Partial<RuleLists>): Partial<RuleLists> {
   const { allow = [], ask } = lists;
   return {
     ...lists,
-    ...(ask && { ask: ask.filter((pattern) => pattern !== tool) }),
-    allow: allow.includes(tool) ? allow : [tool, ...allow],
+    ...(ask && { ask: ask.filter((one) => !isSameRule(one, rule)) }),
+    allow: allow.some((one) => isSameRule(one, rule)) ? allow : [rule, ...allow],
   };
 }
 
@@ -94,11 +94,11 @@ function inserted(
   return jsonc.applyEdits(text, edits);
 }
 
-/** Takes the tool out of `ask`, each time with one comma, and leaves the comments. */
-function withoutAsk(text: string, tool: ToolId, jsonc: Jsonc): string {
+/** Takes the rule out of `ask`, each time with one comma, and leaves the comments. */
+function withoutAsk(text: string, rule: string, jsonc: Jsonc): string {
   const tree = jsonc.parseTree(text);
   const list = tree && jsonc.findNodeAtLocation(tree, ["permissions", "ask"]);
-  const item = list?.children?.find(({ value }) => value === tool);
+  const item = list?.children?.find(({ value }) => isSameRule(value, rule));
   if (item === undefined) return text;
   // As long as the text, so that a comma in a comment is none.
   const bare = text.replace(
@@ -113,7 +113,7 @@ function withoutAsk(text: string, tool: ToolId, jsonc: Jsonc): string {
   const from = text.slice(start, item.offset).trim() === "" ? start : item.offset;
   const cuts = [{ offset: from, length: end - from, content: "" }];
   if (bare[comma] === ",") cuts.push({ offset: comma, length: 1, content: "" });
-  return withoutAsk(jsonc.applyEdits(text, cuts), tool, jsonc);
+  return withoutAsk(jsonc.applyEdits(text, cuts), rule, jsonc);
 }
 
 function unreadable(why: string): PmlError {

@@ -1,13 +1,22 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { argumentsRule, parsePattern } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
-import { allowingText, type RuleLists } from "./_rule_text.ts";
+import { parse } from "jsonc-parser";
+import { allowingText, newText, type RuleLists } from "./_rule_text.ts";
 
 const TOOL = toolId("n", "n");
 const DEFAULTS: RuleLists = { allow: ["d:d"], ask: ["*"], deny: [] };
 
-function edited(text: string): Promise<string> {
-  return allowingText(text, { tool: TOOL, defaults: DEFAULTS });
+/** A rule whose text holds all that could mislead whoever edits JSON with comments. */
+const EXACT = argumentsRule(toolId("shell", "exec"), {
+  args: ["// no", "/* comment */", '"quoted", ["a"]', "back\\slash\\"],
+  command: "a,b;\n]}",
+  "n:n": ",",
+}) ?? "";
+
+function edited(text: string, rule: string = TOOL): Promise<string> {
+  return allowingText(text, { rule, defaults: DEFAULTS });
 }
 
 Deno.test("allowingText() adds the tool in front of the list, one entry a line", async () => {
@@ -49,6 +58,33 @@ Deno.test("allowingText() removes an exact ask with its comma and leaves comment
   }
 });
 
+Deno.test("allowingText() writes a rule with exact arguments so that it is read as it was", async () => {
+  const before =
+    '{ // mine\n  "permissions": {\n    "ask": ["*"], // all\n    "allow": ["a:a"]\n  }\n}';
+  const after = await edited(before, EXACT);
+  assert.deepEqual(after.match(/\/\/ mine|\/\/ all$/gm), ["// mine", "// all"]);
+  const { allow } = parse(after).permissions;
+  assert.deepEqual(allow, [EXACT, "a:a"]);
+  assert.deepEqual(parsePattern(allow[0] ?? ""), parsePattern(EXACT));
+  assert.equal(await edited(after, EXACT), after);
+  assert.deepEqual(JSON.parse(await edited("{}", EXACT)).permissions.allow, [EXACT, "d:d"]);
+  assert.deepEqual(JSON.parse(newText(EXACT, DEFAULTS)).permissions.allow, [EXACT, "d:d"]);
+});
+
+Deno.test("allowingText() removes an ask of the same arguments however it is written, and no other", async () => {
+  const [name = "", json = ""] = EXACT.split(/(?<=exec\()/);
+  const spread = `${name}${JSON.stringify(JSON.parse(json.slice(0, -1)), null, 1)})`;
+  const kept = ["shell:exec", "shell:*", 'shell:exec({"command":"a"})', "shell:exec(command=a)"];
+  const ask = [spread, ...kept, EXACT, spread].map((rule) => JSON.stringify(rule));
+  const list = `[\n  ${ask.join(', // ], "\n  ')}\n]`;
+  const after = await edited(`{"permissions": {"allow": [], "ask": ${list}}}`, EXACT);
+  assert.deepEqual(parse(after).permissions, { allow: [EXACT], ask: kept });
+  assert.equal(after.match(/\/\/ \], "/g)?.length, 6);
+  // One that is written otherwise allows already.
+  const allowed = JSON.stringify({ permissions: { allow: [spread] } });
+  assert.equal(await edited(allowed, EXACT), allowed);
+});
+
 Deno.test("allowingText() keeps a byte order mark, and makes what is missing", async () => {
   const marked = await edited('\uFEFF{"permissions": {"allow": []}}');
   assert.deepEqual([marked[0], JSON.parse(marked.slice(1))], ["\uFEFF", {
@@ -63,23 +99,24 @@ Deno.test("allowingText() keeps a byte order mark, and makes what is missing", a
 
 Deno.test("allowingText() changes the lists as told and nothing else, however the text is laid out", async () => {
   const blank = fc.constantFrom("", " ", "\n", "\r\n  ", " // c, ]\n", "/* , [ */", "\t");
-  const name = fc.constantFrom("a:a", "b:b", "n:n", "c:*");
+  const name = fc.constantFrom("a:a", "b:b", "n:n", "c:*", JSON.stringify(EXACT).slice(1, -1));
+  const rule = fc.constantFrom(TOOL, EXACT);
   const list = fc.array(fc.tuple(blank, name, blank), { maxLength: 4 }).chain((items) =>
     fc.record({ inner: blank, comma: fc.boolean() }).map(({ inner, comma }) => {
       const body = items.map(([before, text, after]) => `${before}"${text}"${after}`).join(",");
       return `[${body}${comma && items.length > 0 ? "," : ""}${inner}]`;
     })
   );
-  const layout = fc.record({ allow: list, ask: list, gap: blank, end: blank });
+  const layout = fc.record({ allow: list, ask: list, gap: blank, end: blank, rule });
   await fc.assert(
-    fc.asyncProperty(layout, async ({ allow, ask, gap, end }) => {
+    fc.asyncProperty(layout, async ({ allow, ask, gap, end, rule }) => {
       const head = `${gap}{"x":[1,2,],${gap}"permissions":${gap}{"allow"${gap}:${allow}${gap},`;
       const text = `${head}"ask":${ask}${gap}}${end},"z":{}}${end}`;
       // It reads its own work again and throws where anything else differs.
-      const after = await edited(text);
+      const after = await edited(text, rule);
       const comments = (said: string) => said.match(/\/\/ c, \]|\/\* , \[ \*\//g)?.length ?? 0;
       assert.equal(comments(after), comments(text));
-      assert.equal(await edited(after), after);
+      assert.equal(await edited(after, rule), after);
     }),
     { numRuns: 500 },
   );

@@ -7,7 +7,6 @@
 import { dirname } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import type { ToolId } from "../core/tool_id.ts";
 import { allowingText, newText, type RuleLists } from "./_rule_text.ts";
 import { type Plain, readPlain, removeLeftovers, writeWhole } from "./_store.ts";
 import { hashOf, type TrustStore } from "./trust.ts";
@@ -16,7 +15,7 @@ export type { RuleLists } from "./_rule_text.ts";
 
 /** What is allowed, and what is needed for it. */
 export interface AllowOptions {
-  readonly tool: ToolId;
+  readonly rule: string;
   readonly trusted: TrustStore;
   /** The rules that hold where a file has no `permissions`. */
   readonly defaults: RuleLists;
@@ -25,7 +24,7 @@ export interface AllowOptions {
 }
 
 /**
- * Allows one tool for good in the file at this real path, and drops an exact `ask` of it. A file
+ * Adds one rule to `allow` in the file at this real path, and drops the same one from `ask`. A file
  * that is not the trusted one is left alone; one that is missing is made, and trusted.
  */
 export async function addAllow(file: string, options: AllowOptions): Promise<void> {
@@ -37,8 +36,8 @@ export async function addAllow(file: string, options: AllowOptions): Promise<voi
   });
 }
 
-async function create(file: string, { tool, trusted, defaults }: AllowOptions): Promise<void> {
-  const bytes = new TextEncoder().encode(newText(tool, defaults));
+async function create(file: string, { rule, trusted, defaults }: AllowOptions): Promise<void> {
+  const bytes = new TextEncoder().encode(newText(rule, defaults));
   // Trusted first: these bytes are PML's own, and a crash in between leaves only the record.
   await trusted.trust({ path: file, hash: hashOf(bytes), servers: {} });
   await writeWhole(file, { bytes, mode: 0o644, over: "nothing" });

@@ -31,7 +31,7 @@ async function fixture(text?: string) {
     now,
     write,
     options: { trusted, defaults: DEFAULTS },
-    allow: (tool = TOOL) => addAllow(file, { tool, trusted, defaults: DEFAULTS }),
+    allow: (rule: string = TOOL) => addAllow(file, { rule, trusted, defaults: DEFAULTS }),
     isTrusted: () => trusted.isTrusted(file, hash()),
     files: () => [...Deno.readDirSync(work)].map((entry) => entry.name),
     [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }),
@@ -101,7 +101,7 @@ Deno.test("addAllow() leaves a file alone that is not the trusted one", async ()
   await assert.rejects(at.allow(), { code: "WORKSPACE_UNTRUSTED" });
   assert.equal(at.now(), planted);
   assert.equal(await at.isTrusted(), false);
-  await addAllow(at.file, { ...at.options, tool: TOOL, listed: true });
+  await addAllow(at.file, { ...at.options, rule: TOOL, listed: true });
   assert.match(at.now(), /fs:write/);
   // That PML_TRUST lists it makes no record: without the variable the trust is gone.
   assert.equal(await at.isTrusted(), false);
@@ -113,12 +113,12 @@ Deno.test("addAllow() writes through no link", async () => {
   await Deno.mkdir(other);
   const link = join(other, ".pml.json");
   await Deno.symlink(at.file, link);
-  await assert.rejects(addAllow(link, { ...at.options, tool: TOOL, listed: true }), {
+  await assert.rejects(addAllow(link, { ...at.options, rule: TOOL, listed: true }), {
     code: "CONFIG_INVALID",
   });
   const inside = join(at.root, "linked", ".pml.json");
   await Deno.symlink(at.work, join(at.root, "linked"));
-  await assert.rejects(addAllow(inside, { ...at.options, tool: TOOL, listed: true }), {
+  await assert.rejects(addAllow(inside, { ...at.options, rule: TOOL, listed: true }), {
     code: "WORKSPACE_UNTRUSTED",
   });
   assert.equal(at.now(), '{"version":1}');
@@ -177,7 +177,7 @@ Deno.test("addAllow() refuses what it cannot read, and what it would read otherw
     assert.equal(at.now(), text);
   }
   await Deno.writeFile(at.file, new Uint8Array([...new TextEncoder().encode("{} // "), 0xff]));
-  const listed = { ...at.options, tool: TOOL, listed: true };
+  const listed = { ...at.options, rule: TOOL, listed: true };
   await assert.rejects(addAllow(at.file, listed), TypeError);
 });
 
@@ -185,7 +185,7 @@ Deno.test("a disk or folder that takes no file is an error, and the file is as i
   const text = '{"version":1}';
   await using at = await fixture(text);
   const missing = join(at.root, "missing", ".pml.json");
-  await assert.rejects(addAllow(missing, { ...at.options, tool: TOOL }), Deno.errors.NotFound);
+  await assert.rejects(addAllow(missing, { ...at.options, rule: TOOL }), Deno.errors.NotFound);
   if (Deno.build.os === "windows") return;
   const { open } = Deno;
   try {

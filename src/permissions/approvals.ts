@@ -8,7 +8,7 @@ import { randomBytes } from "node:crypto";
 import type { Answer, Question, Reply } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type PendingApproval, PendingFiles } from "./_pending.ts";
-import { fullText, LONGEST_QUESTION, shortText } from "./_question.ts";
+import { alwaysText, fullText, LONGEST_QUESTION, shortText } from "./_question.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
 export type { PendingApproval } from "./_pending.ts";
@@ -27,7 +27,8 @@ export interface ApprovalsOptions {
 
 /** How a question is asked. */
 export interface AskOptions {
-  readonly always?: boolean;
+  /** The rule that "Always" would add, where it is offered. */
+  readonly always?: string | undefined;
   /** Set where the client turned out not to ask the person. */
   readonly terminalOnly?: boolean;
 }
@@ -66,12 +67,14 @@ export class Approvals {
   /** Asks about one call, or about several at once, under a handle that nobody can guess. */
   open(subjects: readonly Subject[], options: AskOptions = {}): Question {
     if (subjects.length > MOST_CALLS) throw tooMany(subjects.length);
-    const text = fullText(subjects);
+    const [subject] = subjects;
+    // One word for several tools would allow more than a person reads from it.
+    const always = subjects.length === 1 ? options.always : undefined;
+    const text = fullText(subjects) + (always ? `\n${alwaysText(always, subject?.tool)}\n` : "");
     const tooLong = text.length > LONGEST_QUESTION;
     const question = {
       text: tooLong ? shortText(subjects, text.length) : text,
-      // One word for several tools would allow more than a person reads from it.
-      always: options.always === true && subjects.length === 1,
+      always: always !== undefined,
       terminalOnly: options.terminalOnly === true || tooLong,
     };
     return { handle: this.#keep(subjects, question, text.length), ...question };

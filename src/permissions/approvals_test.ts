@@ -37,7 +37,7 @@ async function fixture() {
     take: async (id: string) => await approvals.said(undefined, id) === "terminal",
     /** Asks, lets a second go by, and answers. */
     answered: (asked: Subject, reply: string, about: Subject = asked) => {
-      const { handle } = approvals.open([asked], { always: true });
+      const { handle } = approvals.open([asked], { always: "fs:write" });
       clock.now += 1_000;
       return approvals.settle({ handle, reply: reply as Reply }, digestOf([about]));
     },
@@ -142,14 +142,23 @@ Deno.test("a refusal within 300 ms counts as no channel", async () => {
 
 Deno.test("Always is no answer where it was not offered", async () => {
   await using at = await fixture();
-  for (const always of [false, undefined]) {
-    const question = at.approvals.open([subject()], always === undefined ? {} : { always });
-    assert.equal(question.always, false);
-    const answer = { handle: question.handle, reply: "Always" } as const;
-    assert.equal(at.approvals.settle(answer, digestOf([subject()])), undefined);
-  }
+  const question = at.approvals.open([subject()]);
+  assert.equal(question.always, false);
+  const answer = { handle: question.handle, reply: "Always" } as const;
+  assert.equal(at.approvals.settle(answer, digestOf([subject()])), undefined);
   const both = [subject(), subject({ path: "b" })];
-  assert.equal(at.approvals.open(both, { always: true }).always, false);
+  const asked = at.approvals.open(both, { always: "fs:write" });
+  assert.equal(asked.always, false);
+  assert.doesNotMatch(asked.text, /Always/);
+});
+
+Deno.test("the question says what Always would allow, where it is offered", async () => {
+  await using at = await fixture();
+  const { tool } = subject();
+  const said = (always?: string) => at.approvals.open([subject()], { always }).text;
+  assert.match(said(tool), /\n\nAlways allows this tool, with any arguments\n$/);
+  assert.match(said(`${tool}({"path":"a"})`), /\n\nAlways allows exactly these arguments\n$/);
+  assert.doesNotMatch(said(), /Always/);
 });
 
 Deno.test("the oldest question goes where there are too many", async () => {
@@ -172,7 +181,7 @@ Deno.test("open questions keep no more than a bounded number of characters alive
 Deno.test("a question too long for a client can only be answered at a terminal", async () => {
   await using at = await fixture();
   const long = subject({ content: "x".repeat(4_000) });
-  const question = at.approvals.open([long], { always: true });
+  const question = at.approvals.open([long], { always: "fs:write" });
   assert.equal(question.terminalOnly, true);
   assert.ok(question.text.length < 4_000);
   assert.match(question.text, /Server: "filesystem"/);

@@ -65,7 +65,7 @@ async function run(word: string, ...args: readonly string[]): Promise<string> {
   const allow = async (text: string) => {
     const tool = parseToolId(text);
     if (tool === undefined) throw new TypeError(`No tool: ${text}`);
-    await addAllow(file, { tool, trusted, defaults: DEFAULTS });
+    await addAllow(file, { rule: tool, trusted, defaults: DEFAULTS });
   };
   switch (word) {
     case "pin":

@@ -29,8 +29,8 @@ export interface AskOptions {
 export interface AskGateOptions extends AskOptions {
   /** What the person is asked about; everything in it is bound to the answer. */
   readonly subjectOf: (call: Call) => Subject | Promise<Subject>;
-  /** Whether "Always" can win for this call, and may be offered. */
-  readonly alwaysOffered: (call: Call) => boolean;
+  /** The rule that "Always" would add, where it can win for this call and may be offered. */
+  readonly alwaysOffered: (call: Call) => string | undefined;
   /** Keeps the rule that "Always" makes. */
   readonly always: (call: Call) => Promise<void>;
 }
@@ -42,7 +42,8 @@ export type Asked =
 
 /** Attaches what the rules of this moment say; what a call brings along says nothing. */
 export function judgeGate(judge: () => Judge): Gate {
-  return (next) => async (call) => await next({ ...call, verdict: judge()(call.id) });
+  return (next) => async (call) =>
+    await next({ ...call, verdict: judge()(call.id, call.arguments) });
 }
 
 /** Refuses what a deny rule matches. */
@@ -61,7 +62,7 @@ export function askGate(options: AskGateOptions): Gate {
       const asked = await askAbout([call], {
         ...options,
         subjects: [await options.subjectOf(call)],
-        always: options.alwaysOffered(call),
+        rule: options.alwaysOffered(call),
       });
       if (asked.kind === "ask") return asked;
       if (asked.kind === "Always") await keepRule(call, options);
@@ -79,9 +80,10 @@ export function askGate(options: AskGateOptions): Gate {
 /** Asks about calls in one question, or tells the yes that was said to it; a no is thrown. */
 export async function askAbout(
   calls: readonly Call[],
-  { subjects, always = false, approvals, record }: AskOptions & {
+  { subjects, rule, approvals, record }: AskOptions & {
     readonly subjects: readonly Subject[];
-    readonly always?: boolean;
+    /** What "Always" would add; not called `always`, as what keeps it is. */
+    readonly rule?: string | undefined;
   },
 ): Promise<Asked> {
   const tell = (event: GateEvent["event"], detail: JsonObject) =>
@@ -95,10 +97,16 @@ export async function askAbout(
     case "No":
     case "cancelled":
       await tell("declined", { reply: said });
-      throw declined(calls);
+      throw declined(
+        calls,
+        said === "No" ? "the person said no" : "the person dismissed the question",
+      );
     case "no-channel":
     case undefined: {
-      const question = approvals.open(subjects, { always, terminalOnly: said !== undefined });
+      const question = approvals.open(subjects, {
+        always: rule,
+        terminalOnly: said !== undefined,
+      });
       await tell("asked", { of: calls.length, terminalOnly: question.terminalOnly });
       return { kind: "ask", question };
     }
@@ -116,9 +124,9 @@ async function keepRule(call: Call, { always, record }: AskGateOptions): Promise
   await record({ event: "always", call });
 }
 
-function declined(calls: readonly Call[]): PmlError {
+function declined(calls: readonly Call[], how: string): PmlError {
   const names = calls.map(({ id }) => quoted(id, 200)).join(", ");
-  return new PmlError("APPROVAL_DECLINED", `Cannot run ${names}: the person said no`, {
+  return new PmlError("APPROVAL_DECLINED", `Cannot run ${names}: ${how}`, {
     hint: "Do not call it again unless they ask for it",
   });
 }

@@ -48,7 +48,7 @@ async function fixture(options: { readonly verdict?: Verdict; readonly offered?:
     askGate({
       approvals,
       subjectOf,
-      alwaysOffered: () => options.offered ?? true,
+      alwaysOffered: ({ id }) => options.offered === false ? undefined : id,
       always: async () => {
         await Promise.resolve();
         if (failing.always) throw new Error("disk full");
@@ -138,7 +138,7 @@ Deno.test("a call that nobody judged is asked about", async () => {
   const gate = askGate({
     approvals: at.approvals,
     subjectOf,
-    alwaysOffered: () => false,
+    alwaysOffered: () => undefined,
     always: never,
     record: () => Promise.resolve(),
   });
@@ -156,6 +156,16 @@ Deno.test("judgeGate() asks for the rules of the moment, and overrides what a ca
   verdict = DENY;
   await gated(newCall({ verdict: ALLOW }));
   assert.deepEqual(seen, [ASK, DENY]);
+});
+
+Deno.test("judgeGate() lets the rules see the arguments", async () => {
+  const seen: unknown[] = [];
+  const judge = (...said: unknown[]) => {
+    seen.push(said);
+    return ASK;
+  };
+  await judgeGate(() => judge)(() => Promise.resolve(RESULT))(newCall());
+  assert.deepEqual(seen, [["fs:write", { path: "a" }]]);
 });
 
 Deno.test("a call without a rule becomes a question, and nothing runs", async () => {
@@ -231,9 +241,13 @@ Deno.test("Always where it cannot win is neither offered nor taken", async () =>
 
 Deno.test("No and cancelled have no side effect", async () => {
   await using at = await fixture();
+  const said = { No: "said no", cancelled: "dismissed the question" };
   for (const reply of ["No", "cancelled"] as const) {
     const answer = await at.answerTo(reply);
-    await assert.rejects(at.callTool(newCall({ answer })), { code: "APPROVAL_DECLINED" });
+    await assert.rejects(at.callTool(newCall({ answer })), {
+      code: "APPROVAL_DECLINED",
+      message: `Cannot run "fs:write": the person ${said[reply]}`,
+    });
     assert.deepEqual(at.order, ["declined"]);
     const again = { handle: answer.handle, reply: "Yes" } as const;
     assert.equal((await at.callTool(newCall({ answer: again }))).kind, "ask");

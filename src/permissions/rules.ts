@@ -1,5 +1,5 @@
 /**
- * The person's allow, ask and deny rules, and what they say of one tool.
+ * The person's allow, ask and deny rules, and what they say of one call.
  *
  * @module
  */
@@ -7,15 +7,16 @@
 import type { Verdict } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { quoted } from "../core/json.ts";
-import type { Pattern } from "../core/pattern.ts";
+import { type JsonObject, quoted } from "../core/json.ts";
+import { isSameRule, parsePattern } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { SeenArguments } from "./_arguments.ts";
+import { type Rule, RuleIndex } from "./_rule_index.ts";
 
-/** A pattern, and the file that it stands in, or "defaults". */
-export interface Rule {
-  readonly pattern: Pattern;
-  readonly source: string;
-}
+export type { Rule } from "./_rule_index.ts";
+
+/** How many of the rules that look at arguments a verdict names. */
+const SHOWN = 5;
 
 /** The three lists. Their order says nothing. */
 export interface RuleSet {
@@ -24,50 +25,76 @@ export interface RuleSet {
   readonly allow: readonly Rule[];
 }
 
-/** Says what the rules say of a tool. */
-export type Judge = (id: ToolId) => Verdict;
+/**
+ * Says what the rules say of a call. Without arguments it says what holds whatever they are: a
+ * deny with conditions is then none, and an allow with conditions asks.
+ */
+export type Judge = (id: ToolId, args?: JsonObject) => Verdict;
 
 /** What a judge knows beside the rules. */
 export interface JudgeOptions {
   /** Whether a server is built in, or was shown and accepted; nothing is known where it is left out. */
   readonly known?: (server: string) => boolean;
+  /** The real path of the folder that paths are relative to; without it no path is clear. */
+  readonly workspace?: string;
+}
+
+/** What "Always" would add, and for which call. */
+export interface Addition {
+  readonly rule: string;
+  readonly id: ToolId;
+  readonly args: JsonObject;
+  /** The file that it is added to. */
+  readonly source: string;
 }
 
 /**
  * Makes the judge of a set of rules: any matching deny wins, then the most specific of allow and
  * ask, ask winning ties. A bare `*` in allow covers neither a first use nor `shell`.
  */
-export function makeJudge(rules: RuleSet, { known }: JudgeOptions = {}): Judge {
-  const deny = byText(rules.deny);
-  const ask = byText(rules.ask);
-  const allow = byText(rules.allow);
-  return (id) => {
+export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
+  const deny = new RuleIndex(rules.deny);
+  const ask = new RuleIndex(rules.ask);
+  const allow = new RuleIndex(rules.allow);
+  const plainly = (id: ToolId): Verdict => {
     const { server } = splitToolId(id);
-    const scopes = [id, `${server}:*`, "*"];
-    for (const scope of scopes) {
-      const rule = deny.get(scope);
-      if (rule) return verdict("deny", rule);
-    }
-    for (const scope of scopes) {
-      const asking = ask.get(scope);
+    for (const scope of scopesOf(id)) {
+      const asking = ask.plain(scope);
       if (asking) return verdict("ask", asking);
-      const allowing = allow.get(scope);
-      if (allowing && (scope !== "*" || server !== "shell" && known?.(server))) {
+      const allowing = allow.plain(scope);
+      if (allowing && (scope !== "*" || server !== "shell" && options.known?.(server))) {
         return verdict("allow", allowing);
       }
     }
-    const rule = !allow.has("*") ? "no rule" : server === "shell" ? "shell asks" : "first use";
+    const rule = !allow.plain("*") ? "no rule" : server === "shell" ? "shell asks" : "first use";
     return { kind: "ask", rule, source: "defaults" };
+  };
+  return (id, args) => {
+    const seen = args && new SeenArguments(args, options.workspace);
+    for (const scope of scopesOf(id)) {
+      const rule = deny.plain(scope);
+      if (rule) return verdict("deny", rule);
+    }
+    if (seen === undefined) return unseen(id, { deny, ask, allow, plain: plainly(id) });
+    const denying = deny.perhaps(id, seen);
+    if (denying) return verdict("deny", denying);
+    const asking = ask.perhaps(id, seen);
+    if (asking) return verdict("ask", asking);
+    const allowing = allow.surely(id, seen);
+    return allowing ? verdict("allow", allowing) : plainly(id);
   };
 }
 
-/** Tells whether an exact allow of this tool, added to the rules of `source`, would let it run. */
+/** Tells whether the rule that "Always" would add lets this call run. */
 export function alwaysWins(
   rules: RuleSet,
-  { id, source }: { readonly id: ToolId; readonly source: string },
+  { rule, id, args, source, ...options }: Addition & JudgeOptions,
 ): boolean {
-  const kept = rules.ask.filter((rule) => rule.source !== source);
-  return makeJudge({ ...rules, allow: [] })(id).kind !== "deny" && !byText(kept).has(id);
+  const ask = rules.ask.filter((each) =>
+    each.source !== source || !isSameRule(each.pattern.text, rule)
+  );
+  const allow = [...rules.allow, { pattern: parsePattern(rule), source }];
+  return makeJudge({ ...rules, ask, allow }, options)(id, args).kind === "allow";
 }
 
 /**
@@ -94,14 +121,28 @@ export function rulesVersion(rules: RuleSet): string {
 /** Makes the refusal of a tool that a deny rule matches. */
 export function denied(id: ToolId, verdict: Verdict): PmlError {
   return new PmlError("PERMISSION_DENIED", `Cannot run ${quoted(id, 200)}: a deny rule matches`, {
-    hint: `The rule ${quoted(verdict.rule)} in ${quoted(verdict.source, 200)} forbids it; ` +
+    hint: `The rule ${quoted(verdict.rule, 200)} in ${quoted(verdict.source, 200)} forbids it; ` +
       "only the person can change it",
   });
 }
 
-/** Rules by what they name, so that a lookup costs the same whatever their number; the first counts. */
-function byText(rules: readonly Rule[]): ReadonlyMap<string, Rule> {
-  return new Map(rules.toReversed().map((rule) => [rule.pattern.text, rule]));
+function scopesOf(id: ToolId): readonly string[] {
+  return [id, `${splitToolId(id).server}:*`, "*"];
+}
+
+/** What holds whatever the arguments are, and the rules that look at them. */
+function unseen(
+  id: ToolId,
+  { deny, ask, allow, plain }: Record<"deny" | "ask" | "allow", RuleIndex> & {
+    readonly plain: Verdict;
+  },
+): Verdict {
+  const [asks, allows] = [ask.narrow(id), allow.narrow(id)];
+  const all = [...deny.narrow(id), ...asks, ...allows];
+  if (all.length === 0) return plain;
+  const [first] = plain.kind === "allow" ? asks : [...asks, ...allows];
+  const said = first === undefined ? plain : verdict("ask", first);
+  return { ...said, depends: all.slice(0, SHOWN).map(({ pattern }) => pattern.text) };
 }
 
 function verdict(kind: Verdict["kind"], { pattern, source }: Rule): Verdict {

@@ -139,13 +139,23 @@ Deno.test("a bare * in allow does not cover a first use, a rule that names the s
 
 Deno.test("shell asks unless shell:* or an exact rule allows it", () => {
   const exec = toolId("shell", "exec");
-  const table = { "*": "ask", "shell:*": "allow", "shell:exec": "allow", "shell:other": "ask" };
+  const table = {
+    "*": "ask",
+    "shell:*": "allow",
+    "shell:exec": "allow",
+    "shell:other": "ask",
+    "shell:exec(command=git *)": "allow",
+    'shell:exec({"command":"git log"})': "allow",
+    'shell:exec({"command":"git"})': "ask",
+  };
   for (const [allow, kind] of Object.entries(table)) {
-    assert.equal(makeJudge(set({ allow: [allow] }), { known })(exec).kind, kind, allow);
+    const judge = makeJudge(set({ allow: [allow] }), { known });
+    assert.equal(judge(exec, { command: "git log" }).kind, kind, allow);
   }
+  assert.equal(makeJudge(set({}), { known })(exec, { command: "git log" }).kind, "ask");
 });
 
-Deno.test("makeJudge() looks at one rule at most, whatever their number and the length of names", () => {
+Deno.test("makeJudge() looks at few rules, whatever their number and the length of names", () => {
   let looks = 0;
   const counted = (text: string): Rule => {
     const pattern = parsePattern(text);
@@ -158,18 +168,39 @@ Deno.test("makeJudge() looks at one rule at most, whatever their number and the 
     };
   };
   const texts = Array.from({ length: 100_000 }, (_, at) => `s${at % 5_000}:t${at}`);
-  const rules = texts.map(counted);
+  const others = texts.slice(1, 50_000).flatMap((text) => [`${text}(a=x*)`, `${text}({"a":1})`]);
+  const rules = [...texts, ...others].map(counted);
   const judge = makeJudge({ deny: list(["x:y"]), ask: rules, allow: rules });
   for (const tool of ["t1", "t99999", "t".repeat(1_000_000)]) {
     looks = 0;
-    judge(toolId("s1", tool));
-    assert.ok(looks <= 1, `${looks} rules looked at`);
+    judge(toolId("s1", tool), { a: "b" });
+    // A tool that has rules with conditions looks at those, in both lists, and at one more.
+    assert.ok(looks <= 3, `${looks} rules looked at`);
   }
 });
 
-Deno.test("alwaysWins() is true only where an exact allow would decide", () => {
+Deno.test("makeJudge() finds one of 100,000 rules with exact arguments at once (PM14)", () => {
+  const texts = Array.from({ length: 100_000 }, (_, at) => `fs:read({"a":${at}})`);
+  const judge = makeJudge({ ...set({}), allow: list(texts) });
+  const since = performance.now();
+  for (let at = 0; at < 1_000; at++) assert.equal(judge(ID, { a: at }).kind, "allow");
+  assert.equal(judge(ID, { a: -1 }).kind, "ask");
+  // A walk through them would take minutes.
+  assert.ok(performance.now() - since < 2_000);
+});
+
+Deno.test("alwaysWins() is true only where the rule would decide", () => {
   const source = "/w/.pml.json";
-  const of = (lists: Partial<RuleSet>) => alwaysWins({ ...set({}), ...lists }, { id: ID, source });
+  const args = { a: 1 };
+  const of = (lists: Partial<RuleSet>, rule: string = ID) =>
+    alwaysWins({ ...set({}), ...lists }, { rule, id: ID, args, source });
+  const exact = 'fs:read({"a":1})';
+  assert.equal(of({ ask: list(["fs:read"]) }, exact), true);
+  assert.equal(of({ ask: list(['fs:read({ "a": 1 })'], source) }, exact), true);
+  assert.equal(of({ ask: list([exact], "/.pml.json") }, exact), false);
+  for (const ask of ["fs:read(a=1)", exact]) assert.equal(of({ ask: list([ask], source) }), false);
+  assert.equal(of({ ask: list(["fs:read(a=2)"], source) }), true);
+  assert.equal(of({ deny: list(["fs:read(a=1)"], source) }), false);
   assert.equal(of({ ask: list(["*", "fs:*"]) }), true);
   assert.equal(of({ ask: list(["fs:read"], source) }), true);
   assert.equal(of({ ask: list(["fs:read"], "/.pml.json") }), false);
@@ -186,6 +217,8 @@ Deno.test("inferCapabilityApprovalMode() is the strictest of what the rules say"
   assert.equal(infer("fs:read", "fs:list"), "auto");
   assert.equal(infer(), "auto");
   assert.equal(infer("fs:read", "fs:write"), "hil");
+  const conditioned = makeJudge(set({ allow: ["fs:read(path=src/**)"] }));
+  assert.equal(inferCapabilityApprovalMode(conditioned, [ID]), "hil");
   assert.equal(infer("fs:read", "unknown:tool"), "hil");
   assert.throws(() => infer("fs:write", "no:way"), (error) => {
     assert.ok(error instanceof PmlError);

@@ -55,7 +55,7 @@ export function trustGate(options: TrustGateOptions): Gate {
     }
     await accept();
     await record({ event: "approved", call, detail: { trusted: facts } });
-    const verdict = judge()(call.id);
+    const verdict = judge()(call.id, call.arguments);
     if (verdict.kind === "deny") throw denied(call.id, verdict);
     const { answer: _, ...rest } = { ...call, verdict };
     if (verdict.kind === "allow") return await next(rest);

@@ -45,7 +45,7 @@ async function house(rules: { readonly allow?: string[]; readonly deny?: string[
   const asking = {
     approvals,
     subjectOf,
-    alwaysOffered: () => false,
+    alwaysOffered: () => undefined,
     always: () => Promise.resolve(),
     record: ({ event }: GateEvent) => Promise.resolve(void events.push(event)),
   };
@@ -103,6 +103,18 @@ Deno.test("trustGate() judges again by the rules that the trusted file brings", 
     (error) => error instanceof PmlError && error.code === "PERMISSION_DENIED",
   );
   assert.deepEqual([at.ran.length, at.state.passed], [0, 0]);
+});
+
+Deno.test("trustGate() judges again with the arguments of the call", async () => {
+  await using at = await house({ deny: ["weather:today(city=O*)"], allow: ["weather:*"] });
+  const answered = async (city: string) => {
+    at.state.trusted = false;
+    const call = callOf({ arguments: { city } });
+    const { handle } = await questionOf(at.callTool(call));
+    return await at.callTool({ ...call, answer: { handle, reply: "Yes" } });
+  };
+  await assert.rejects(answered("Oslo"), { code: "PERMISSION_DENIED" });
+  assert.equal((await answered("Rome")).kind, "result");
 });
 
 Deno.test("trustGate() runs nothing on a no, a forged handle or other arguments", async () => {

@@ -18,7 +18,9 @@ import type { ServerDefinition } from "../config/servers.ts";
 import { shownLines } from "../config/shown.ts";
 import { watchConfig } from "../config/watch.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
-import type { ToolId } from "../core/tool_id.ts";
+import type { Call } from "../core/call.ts";
+import { argumentsRule } from "../core/pattern.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { addAllow } from "../permissions/always.ts";
 import { alwaysWins, type Judge, makeJudge, rulesVersion } from "../permissions/rules.ts";
 import { TrustStore } from "../permissions/trust.ts";
@@ -31,6 +33,7 @@ export interface Holding {
   readonly config: Config;
   readonly trust: TrustState;
   readonly judge: Judge;
+  readonly known: (server: string) => boolean;
   /** A hash of the rules, so that an approval under other rules is none. */
   readonly rules: () => string;
 }
@@ -44,9 +47,13 @@ export interface PolicyOptions {
     module: { readonly name: string; readonly path: string },
     maxBytes: number,
   ) => string | undefined;
+  /** Whether a tool runs commands, queries or code, so that "Always" holds for its arguments only. */
+  readonly exactAlways?: (id: ToolId) => boolean;
   /** Is told of what cannot be read, and that therefore counts for nothing. */
   readonly warn: (message: string) => void;
 }
+
+type Asked = Pick<Call, "id" | "arguments">;
 
 const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
 
@@ -155,18 +162,23 @@ export class Policy {
       : "the workspace file is not trusted; calling it, or `pml trust`, asks the person";
   }
 
-  /** Tells whether a rule that "Always" adds for a tool would count. */
-  alwaysOffered(id: ToolId): boolean {
-    const { loaded, config } = this.#now;
-    const mayWrite = loaded.file === undefined || config.trusted;
-    return mayWrite && alwaysWins(config.rules, { id, source: this.rulesFile });
+  /** Gives the rule that "Always" would add for a call, where it would count. */
+  alwaysOffered({ id, arguments: args }: Asked): string | undefined {
+    const { loaded, config, known } = this.#now;
+    const rule = this.#alwaysRule({ id, arguments: args });
+    if (rule === undefined || loaded.file !== undefined && !config.trusted) return undefined;
+    const wanted = { rule, id, args, source: this.rulesFile };
+    const { workspace, rules } = config;
+    return alwaysWins(rules, { ...wanted, known, workspace }) ? rule : undefined;
   }
 
-  /** Allows a tool for good in the workspace file. */
-  async always(id: ToolId): Promise<void> {
+  /** Allows a tool for good in the workspace file, or exactly this call of one that runs code. */
+  async always(call: Asked): Promise<void> {
     const { deny, ask, allow } = defaultRules();
+    const rule = this.#alwaysRule(call);
+    if (rule === undefined) throw new TypeError("no rule can be written for these arguments");
     await addAllow(this.rulesFile, {
-      tool: id,
+      rule,
       trusted: this.store,
       defaults: { deny: texts(deny), ask: texts(ask), allow: texts(allow) },
       listed: isListed(this.#loaded),
@@ -178,6 +190,12 @@ export class Policy {
   get rulesFile(): string {
     const { file, workspace } = this.#now.loaded;
     return file?.path ?? join(workspace.root, FILE_NAME);
+  }
+
+  #alwaysRule({ id, arguments: args }: Asked): string | undefined {
+    const { run = [] } = this.#now.config.grants[splitToolId(id).server] ?? {};
+    const exact = run.length > 0 || this.#options.exactAlways?.(id);
+    return exact ? argumentsRule(id, args) : id;
   }
 
   #isApproved(server: string): boolean {
@@ -233,7 +251,8 @@ function holdingOf(
     loaded,
     config,
     trust,
-    judge: makeJudge(rules, { known }),
+    known,
+    judge: makeJudge(rules, { known, workspace: config.workspace }),
     rules: () => rulesVersion(rules),
   };
 }

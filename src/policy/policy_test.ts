@@ -1,9 +1,86 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { environmentOf } from "../config/env.ts";
+import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { hashOf } from "../permissions/trust.ts";
 import { Policy } from "./policy.ts";
+
+const EXEC = toolId("shell", "exec");
+const WRITE = toolId("filesystem", "write_file");
+
+/** A trusted workspace with these rules, in which `shell:exec` runs code. */
+async function open(pml: object) {
+  const root = await Deno.realPath(await Deno.makeTempDir());
+  const [ws, home] = [join(root, "ws"), join(root, "home")];
+  await Deno.mkdir(ws);
+  const file = join(ws, ".pml.json");
+  await Deno.writeTextFile(file, JSON.stringify({ version: 1, ...pml }));
+  const variables = { HOME: root, PML_HOME: home, PML_WORKSPACE: ws, PML_TRUST: file };
+  const policy = await Policy.open(environmentOf(variables), {
+    cwd: ws,
+    builtins: new Set(["filesystem", "shell"]),
+    exactAlways: (id) => id === EXEC,
+    integrityOf: () => undefined,
+    warn: () => {},
+  });
+  return {
+    policy,
+    ws,
+    permissions: async () => JSON.parse(await Deno.readTextFile(file)).permissions,
+    [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }),
+  };
+}
+
+Deno.test("always() allows exactly the arguments of what runs code, and any of another tool", async () => {
+  const ask = ['shell:exec({ "command": "ls", "args": [] })', "shell:exec"];
+  await using at = await open({ permissions: { allow: [], ask } });
+  const { policy } = at;
+  const call = { id: EXEC, arguments: { command: "ls", args: [] } };
+  const rule = 'shell:exec({"args":[],"command":"ls"})';
+  assert.equal(policy.alwaysOffered(call), rule);
+  await policy.always(call);
+  assert.deepEqual(await at.permissions(), { allow: [rule], ask: ["shell:exec"] });
+  assert.equal(policy.now.judge(EXEC, call.arguments).kind, "allow");
+  assert.equal(policy.now.judge(EXEC, { command: "ls", args: ["/"] }).kind, "ask");
+  const write = { id: WRITE, arguments: { path: "a" } };
+  assert.equal(policy.alwaysOffered(write), WRITE);
+  await policy.always(write);
+  assert.deepEqual((await at.permissions()).allow, [WRITE, rule]);
+});
+
+Deno.test("always() allows exactly the arguments where a server was granted to run commands", async () => {
+  await using at = await open({ grants: { build: { run: ["make"] }, other: { run: [] } } });
+  const offered = (server: string) =>
+    at.policy.alwaysOffered({ id: toolId(server, "go"), arguments: { a: 1 } });
+  assert.equal(offered("build"), 'build:go({"a":1})');
+  assert.equal(offered("other"), "other:go");
+});
+
+Deno.test("alwaysOffered() offers only a rule that can be written, and that wins", async () => {
+  const ask = ["shell:exec(command=rm)", "filesystem:write_file(path=src/**)"];
+  await using at = await open({ permissions: { ask, deny: ["shell:exec(command=no)"] } });
+  const exec = (args: JsonObject) => at.policy.alwaysOffered({ id: EXEC, arguments: args });
+  assert.ok(exec({ command: "ls" }));
+  assert.equal(exec({ command: "rm" }), undefined);
+  assert.equal(exec({ command: "no" }), undefined);
+  assert.equal(exec({ command: "ls", args: ["x".repeat(4_096)] }), undefined);
+  assert.equal(exec({ command: "ls", args: ["\ud800"] }), undefined);
+  const write = (path: string) => at.policy.alwaysOffered({ id: WRITE, arguments: { path } });
+  // By paths of this workspace: the rules are judged as the call will be.
+  assert.equal(write("src/a"), undefined);
+  assert.equal(write("docs/a"), WRITE);
+  await assert.rejects(at.policy.always({ id: EXEC, arguments: { a: "x".repeat(5_000) } }));
+});
+
+Deno.test("rules judge paths by the workspace", async () => {
+  await using at = await open({ permissions: { allow: ["filesystem:write_file(path=src/**)"] } });
+  const judged = (path: string) => at.policy.now.judge(WRITE, { path }).kind;
+  assert.deepEqual(
+    [judged("src/a"), judged(join(at.ws, "src/a")), judged("src/../a"), judged("/src/a")],
+    ["allow", "allow", "ask", "ask"],
+  );
+});
 
 const GOOD = '{"version": 1}';
 const EVIL = '{"version": 1, "permissions": {"allow": ["filesystem:*"]}}';

@@ -6,6 +6,7 @@
 
 import type { Answer, Call, CallTool, Question, ToolResult, Verdict } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
+import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 
 /** One call of a batch, as it was asked for. */
@@ -34,7 +35,7 @@ export type BatchOutcome =
 /** What a batch needs of the house. */
 export interface BatchOptions {
   readonly callTool: CallTool;
-  readonly judge: (id: ToolId) => Verdict;
+  readonly judge: (id: ToolId, args: JsonObject) => Verdict;
   /** Checks a call without running it; throws what is wrong with it. */
   readonly check: (call: Call) => Promise<void>;
   /** Asks once for all these calls, or gives each what lets it pass, the person having said yes. */
@@ -66,7 +67,7 @@ export async function runBatch(
 /** Tells whether the person has to be asked: not for a call that will be refused anyway. */
 async function wouldAsk(call: Call | PmlError, options: BatchOptions): Promise<boolean> {
   if (call instanceof PmlError) return false;
-  if (options.judge(call.id).kind !== "ask") return false;
+  if (options.judge(call.id, call.arguments).kind !== "ask") return false;
   try {
     await options.check(call);
     return true;

@@ -73,6 +73,19 @@ Deno.test("runBatch() gives results in order, and one failure stops no other", a
   assert.deepEqual(ran.sort(), ["s:a", "s:asks"]);
 });
 
+Deno.test("runBatch() judges each call with its arguments", async () => {
+  const { options } = house({ kind: "ask", question: QUESTION });
+  const seen: unknown[] = [];
+  const judge: BatchOptions["judge"] = (id, args) => {
+    seen.push([id, args]);
+    return options.judge(id, args);
+  };
+  const one = batchCall("a");
+  await runBatch([one], { ...options, judge });
+  assert.ok(!(one.call instanceof PmlError));
+  assert.deepEqual(seen, [[one.call.id, one.call.arguments]]);
+});
+
 Deno.test("runBatch() asks nobody where nothing asks", async () => {
   const { options, askedFor } = house({ kind: "ask", question: QUESTION });
   const outcome = await runBatch([batchCall("a"), batchCall("bad")], options);

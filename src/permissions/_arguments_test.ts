@@ -1,0 +1,183 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { toolId } from "../core/tool_id.ts";
+import { parsePattern } from "../core/pattern.ts";
+import { makeJudge } from "./rules.ts";
+
+const ID = toolId("fs", "read");
+
+/**
+ * A workspace with `src/a.ts`, `secrets/key`, a folder outside, and links: `src/out` (outside),
+ * `src/in` (to secrets), `into` (to src), `src/loop`, `src/nothing` (to a missing secret),
+ * `src/deep` (to `other/deep`, beside which `other/key` lies).
+ */
+async function place() {
+  const root = await Deno.realPath(await Deno.makeTempDir());
+  const workspace = join(root, "ws");
+  for (const folder of ["src", "secrets", "other/deep"]) {
+    await Deno.mkdir(join(workspace, folder), { recursive: true });
+  }
+  await Deno.mkdir(join(root, "outside"));
+  for (const file of ["ws/src/a.ts", "ws/secrets/key", "ws/other/key", "outside/x"]) {
+    await Deno.writeTextFile(join(root, file), file);
+  }
+  const links = {
+    "src/out": join(root, "outside"),
+    "src/in": "../secrets",
+    "src/key": "../secrets/key",
+    "into": "src",
+    "src/loop": "loop",
+    "src/nothing": "../secrets/new",
+    "src/deep": "../other/deep",
+  };
+  for (const [at, to] of Object.entries(links)) await Deno.symlink(to, join(workspace, at));
+  await Deno.symlink(workspace, join(root, "alias"));
+  const list = (texts: readonly string[]) =>
+    texts.map((text) => ({ pattern: parsePattern(text), source: "x" }));
+  /** Whether an allow and a deny of this glob hold for a path. */
+  const holds = (glob: string, path: string, name = "path") => {
+    const rules = list([`fs:read(${name}=${glob})`]);
+    const all = { known: () => true, workspace };
+    const judged = (lists: object) =>
+      makeJudge({ allow: [], ask: [], deny: [], ...lists }, all)(ID, { [name]: path }).kind;
+    return {
+      allows: judged({ allow: rules }) === "allow",
+      denies: judged({ allow: list(["*"]), deny: rules }) === "deny",
+      asks: judged({ allow: list(["*"]), ask: rules }) === "ask",
+    };
+  };
+  return {
+    root,
+    workspace,
+    holds,
+    [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }),
+  };
+}
+
+Deno.test("an allow of a path holds only if its text and where it really leads lie in the pattern", async () => {
+  await using at = await place();
+  const inside = [
+    "src/a.ts",
+    "./src/a.ts",
+    "src//a.ts",
+    "src/./a.ts",
+    "secrets/../src/a.ts",
+    "src/new.ts",
+    "src/new/deeper/x.ts",
+    join(at.workspace, "src/a.ts"),
+    join(at.workspace, "src/new.ts"),
+  ];
+  for (const path of inside) assert.ok(at.holds("src/**", path).allows, path);
+  const beyond = [
+    "src",
+    "",
+    ".",
+    "..",
+    "/",
+    "secrets/key",
+    "src/../secrets/key",
+    "src/../../ws/../outside/x",
+    "../outside/x",
+    "src/in/key",
+    "src/in/new",
+    "src/key",
+    "src/out/x",
+    "src/out/new",
+    "src/out",
+    "src/loop",
+    "src/loop/x",
+    "src/nothing",
+    "src/nothing/x",
+    "src/deep/../key",
+    "src/a.ts/x",
+    "into/a.ts",
+    join(at.root, "outside/x"),
+    join(at.root, "alias/src/a.ts"),
+    "~/src/a.ts",
+    "~root",
+    "file:src/a.ts",
+    pathToFileURL(join(at.workspace, "src/a.ts")).href,
+    "http://src/a.ts",
+    "src/a\0.ts",
+    "src/a\n.ts",
+    `src/${"x".repeat(300)}`,
+    `src/${"x/".repeat(3_000)}`,
+  ];
+  for (const path of beyond) assert.ok(!at.holds("src/**", path).allows, path.slice(0, 80));
+  // Whatever the pattern, what lies outside is never allowed by one.
+  const anywhere = ["../outside/x", "src/out/x", join(at.root, "outside/x"), "~/x", ".."];
+  for (const glob of ["**", "../**", "/**"]) {
+    for (const path of anywhere) assert.ok(!at.holds(glob, path).allows, `${glob}: ${path}`);
+  }
+});
+
+Deno.test("a deny or an ask of a path holds if its text or where it leads may lie in the pattern", async () => {
+  await using at = await place();
+  const covered = [
+    "secrets/key",
+    "secrets/new",
+    "secrets",
+    "secrets/",
+    "./secrets//key",
+    "src/../secrets/key",
+    "src/in/key",
+    "src/in/new",
+    "src/in",
+    "src/key",
+    // By its text `src/in/key`, as it stands `other/in/key`, and as a tool may take it this.
+    "src/deep/../in/key",
+    "into/in/key",
+    "into/../secrets/key",
+    "SECRETS/key",
+    join(at.workspace, "secrets/key"),
+    join(at.root, "alias/secrets/key"),
+    join(at.root, "alias/src/in/key"),
+    // What cannot be told is covered as well.
+    "src/loop",
+    "src/nothing",
+    "src/a.ts/x",
+    "~/x",
+    pathToFileURL(join(at.workspace, "secrets/key")).href,
+    "secrets/key\0",
+    "x".repeat(5_000),
+  ];
+  for (const path of covered) {
+    const { denies, asks } = at.holds("secrets/**", path);
+    assert.ok(denies && asks, path.slice(0, 80));
+  }
+  for (const path of ["src/a.ts", "src/new.ts", "secrets2/key", "other/key", ".", "../outside/x"]) {
+    const { denies, asks } = at.holds("secrets/**", path);
+    assert.ok(!denies && !asks, path);
+  }
+  assert.ok(at.holds("other/key", "src/deep/../key").denies);
+  assert.ok(at.holds("src/key", "src/deep/../key").denies);
+  assert.ok(at.holds("../outside/**", "src/out/x").denies);
+  assert.ok(at.holds(`${at.root}/outside/**`, "src/out/x").denies);
+  assert.ok(at.holds(`${at.workspace}/secrets/**`, "src/in/key").denies);
+});
+
+Deno.test("only an argument that is named as one is a path", async () => {
+  await using at = await place();
+  assert.ok(at.holds("src/**", "src/in/key", "text").allows);
+  assert.ok(at.holds("**", "~/x", "text").allows);
+  assert.ok(!at.holds("secrets/**", "src/in/key", "text").denies);
+  for (const name of ["filePath", "output_dir", "source", "to", "cwd"]) {
+    assert.ok(!at.holds("src/**", "src/in/key", name).allows, name);
+    assert.ok(at.holds("secrets/**", "src/in/key", name).denies, name);
+  }
+});
+
+Deno.test("no path is clear where there is no workspace", () => {
+  const rule = [{ pattern: parsePattern("fs:read(path=**)"), source: "x" }];
+  const none = { allow: [], ask: [], deny: [] };
+  assert.equal(makeJudge({ ...none, allow: rule })(ID, { path: "a" }).kind, "ask");
+  assert.equal(makeJudge({ ...none, deny: rule })(ID, { path: "a" }).kind, "deny");
+});
+
+Deno.test("an argument is read as its own member, whatever its name", () => {
+  const rule = [{ pattern: parsePattern("fs:read(constructor=**)"), source: "x" }];
+  const judge = makeJudge({ allow: rule, ask: [], deny: [] });
+  assert.equal(judge(ID, {}).kind, "ask");
+  assert.equal(judge(ID, { constructor: "x" } as never).kind, "allow"); // as JSON may have it
+});

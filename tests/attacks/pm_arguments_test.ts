@@ -1,0 +1,219 @@
+import assert from "node:assert/strict";
+import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { META_TOOLS } from "../../src/config/gateway_options.ts";
+import { ERAS } from "../kit/json_rpc.ts";
+import { RawStdio } from "../kit/raw_stdio.ts";
+import { runPml, runPmlOnTerminal } from "../kit/run.ts";
+import type { Workspace } from "../kit/workspace.ts";
+import { assertAftermath, codeOf, endWell, textOf } from "./oracles.ts";
+import { answerOf, picked, questionOf } from "./questions.ts";
+import { makeScene, makeScenery, type Scene } from "./stage.ts";
+
+const CAN_ASK = { elicitation: { form: {} } } as const;
+const WRITE = "filesystem:write_file";
+const SECRET = "kept secret";
+
+/** Every way in that runs a tool; the other meta-tools run none. */
+const DOORS: Readonly<
+  Record<string, (scene: Scene, args: Record<string, unknown>) => Promise<string | undefined>>
+> = {
+  "tools/call": async ({ pml }, args) => codeOf(await pml.callTool("filesystem__write_file", args)),
+  "tools/call with a client's prefix": async ({ pml }, args) =>
+    codeOf(await pml.callTool("mcp__pml__filesystem__write_file", args)),
+  call: async ({ pml }, args) =>
+    codeOf(await pml.callTool("call", { tool: WRITE, arguments: args })),
+  "call by the name of tools/list": async ({ pml }, args) =>
+    codeOf(await pml.callTool("call", { tool: "filesystem__write_file", arguments: args })),
+  batch: async ({ pml }, args) => {
+    const calls = [{ tool: WRITE, arguments: args }];
+    const answer = await pml.callTool("batch", { calls });
+    return codeOf(answer) ?? JSON.parse(textOf(answer))[0].error?.code;
+  },
+  cli: async ({ ws }, args) => {
+    const ran = await runPml(ws, ["call", WRITE, "--args", JSON.stringify(args), "--json"]);
+    return ran.code === 0 ? undefined : /[A-Z]+_[A-Z_]+/.exec(ran.stdout + ran.stderr)?.[0];
+  },
+};
+
+/** Ways to name a file in `secrets`, or one of which PML cannot tell. */
+function aliases(ws: Workspace): readonly unknown[] {
+  return [
+    "secrets/a",
+    "./secrets/a",
+    "secrets//a",
+    "secrets/./new",
+    "src/../secrets/a",
+    "src/linked/a",
+    "src/linked/new",
+    "src/key",
+    "Secrets/a",
+    ws.file("secrets/a"),
+    ws.file("src/linked/a"),
+    pathToFileURL(ws.file("secrets/a")).href,
+    "FILE:secrets/a",
+    "~/a",
+    "src/dangling",
+    "secrets",
+    "secrets/a\0",
+  ];
+}
+
+Deno.test("A deny with a condition holds at every way in, however the path is written (PM8)", async () => {
+  // A new way in is not covered before it is listed here.
+  assert.deepEqual([...META_TOOLS], ["search", "schema", "call", "batch"]);
+  const pml = rules({ allow: ["*", "filesystem:*"], deny: [`${WRITE}(path=secrets/**)`] }, true);
+  await using scene = await makeScene({ pml, capabilities: {}, prepare: furnish });
+  const { ws } = scene;
+  for (const [door, use] of Object.entries(DOORS)) {
+    // A command takes as long as thirty calls: it is tried with a few.
+    const all = aliases(ws);
+    const paths = door === "cli" ? [all[0], all[5], all[11]] : all;
+    for (const path of paths) {
+      const said = await use(scene, { path, content: "attacked" });
+      assert.equal(said, "PERMISSION_DENIED", `${door}: ${path}`);
+    }
+    assert.equal(await use(scene, { path: "src/free", content: "free" }), undefined, door);
+  }
+  assert.equal(await readFile(ws.file("secrets/a"), "utf8"), SECRET);
+  assert.deepEqual((await readdir(ws.file("secrets"))).sort(), ["a"]);
+  await endWell(ws, scene.pml);
+});
+
+Deno.test("A batch with one denied call runs the others and not it (PM8)", async () => {
+  const pml = rules({ allow: ["filesystem:*"], deny: [`${WRITE}(path=secrets/**)`] });
+  await using scene = await makeScene({ pml, capabilities: {}, prepare: furnish });
+  const calls = ["src/one", "secrets/a", "src/two"].map((path) => ({
+    tool: WRITE,
+    arguments: { path, content: "x" },
+  }));
+  const items = JSON.parse(textOf(await scene.pml.callTool("batch", { calls })));
+  const codes = items.map(({ error }: { error?: { code: string } }) => error?.code);
+  assert.deepEqual(codes, [undefined, "PERMISSION_DENIED", undefined]);
+  assert.equal(await readFile(scene.ws.file("secrets/a"), "utf8"), SECRET);
+  await endWell(scene.ws, scene.pml);
+});
+
+Deno.test("An allow with a condition runs what it covers and asks about the rest, at every way in", async () => {
+  const pml = rules({ allow: [`${WRITE}(path=src/**)`, "filesystem:read_file"] }, true);
+  await using scene = await makeScene({ pml, capabilities: {}, prepare: furnish });
+  for (const [door, use] of Object.entries(DOORS)) {
+    assert.equal(await use(scene, { path: "src/free", content: door }), undefined, door);
+    assert.equal(await readFile(scene.ws.file("src/free"), "utf8"), door);
+    for (const path of ["secrets/a", "src/../secrets/a", "src/linked/a", "other"]) {
+      const said = await use(scene, { path, content: "attacked" });
+      assert.equal(said, "APPROVAL_REQUIRED", `${door}: ${path}`);
+    }
+  }
+  assert.equal(await readFile(scene.ws.file("secrets/a"), "utf8"), SECRET);
+  await endWell(scene.ws, scene.pml);
+});
+
+Deno.test("Lists name a tool that a condition denies in part, and say that it asks", async () => {
+  const only = { allow: [`${WRITE}(path=src/**)`], deny: ["filesystem:move_file(source=src/**)"] };
+  await using scene = await makeScene({ pml: rules(only, true), capabilities: {} });
+  const { tools } = (await scene.pml.request("tools/list")).result as unknown as {
+    readonly tools: readonly { readonly name: string }[];
+  };
+  const names = tools.map(({ name }) => name);
+  assert.ok(names.includes("filesystem__move_file") && names.includes("filesystem__write_file"));
+  const shown = await scene.pml.callTool("schema", { tools: [WRITE] });
+  assert.equal(JSON.parse(textOf(shown))[0].permission, "asks the user first");
+  assert.equal((await scene.pml.close()).code, 0);
+  await assertAftermath(scene.ws, scene.pml);
+});
+
+/** A module that stands where a shell would: what it is asked to run it gives back. */
+const SHELL = {
+  files: {
+    "shell.js": `
+      export const __meta__ = { name: "shell", version: "1.0.0", tools: { exec: {}, other: {} } };
+      export const exec = (args) => "ran " + JSON.stringify(args);
+      export const other = () => "other";`,
+  },
+  pml: {
+    version: 1,
+    permissions: { allow: ["*", "filesystem:read_file"] },
+    private_mcps: { shell: { type: "deno", path: "shell.js" } },
+  },
+} as const;
+
+for (const era of ERAS) {
+  Deno.test(`Always allows exactly the shown arguments of what runs code, on ${era} (SP14)`, async () => {
+    await using scene = await makeScene({ era, ...SHELL, capabilities: CAN_ASK });
+    const { ws, pml } = scene;
+    const args = { command: "git", args: ["log", '// "x" /* */', "\\"] };
+    const exec = (given: Record<string, unknown>) => ({ name: "shell__exec", arguments: given });
+    const asked = await questionOf(pml, exec(args));
+    assert.deepEqual(asked.replies, ["Yes", "Always", "No"]);
+    assert.match(asked.text, /\n\nAlways allows exactly these arguments\n$/);
+    await asked.answer(picked("Always"));
+    const { permissions } = JSON.parse(await readFile(ws.file(".pml.json"), "utf8"));
+    const rule = `shell:exec(${JSON.stringify({ args: args.args, command: args.command })})`;
+    assert.deepEqual(permissions.allow, [rule, "*", "filesystem:read_file"]);
+    await using other = new RawStdio(ws, { era, capabilities: CAN_ASK });
+    await other.open();
+    for (const each of [pml, other]) {
+      assert.match(textOf(await answerOf(each, exec(args))), /^ran/);
+      const changes = [{ args: [] }, { command: "sh" }, { more: 1 }];
+      for (const change of changes) {
+        const again = await questionOf(each, exec({ ...args, ...change }));
+        await again.answer(picked("Yes"));
+      }
+    }
+    const beside = await questionOf(pml, { name: "shell__other", arguments: {} });
+    assert.match(beside.text, /\n\nAlways allows this tool, with any arguments\n$/);
+    await beside.answer(picked("Yes"));
+    assert.equal((await other.close()).code, 0);
+    await endWell(ws, pml);
+  });
+}
+
+Deno.test("pml why tells which rule decides about a call", async () => {
+  const deny = `${WRITE}(path=secrets/**)`;
+  const allow = `${WRITE}(path=src/**)`;
+  await using ws = await makeScenery({ pml: rules({ allow: [allow], deny: [deny] }) });
+  const why = async (...words: readonly string[]) => await runPml(ws, ["why", WRITE, ...words]);
+  const plain = (await why()).stdout.replaceAll(ws.path, "/WS");
+  assert.equal(
+    plain,
+    `${WRITE}: asks\n  by "${allow}" in /WS/.pml.json\n` +
+      `  its arguments decide by "${deny}"\n  its arguments decide by "${allow}"\n`,
+  );
+  const table = {
+    "src/a": ["runs", allow],
+    "secrets/a": ["denied", deny],
+    "b": ["asks", "no rule"],
+  };
+  for (const [path, [verdict, rule]] of Object.entries(table)) {
+    const said = JSON.parse((await why(JSON.stringify({ path }), "--json")).stdout);
+    assert.deepEqual([said.verdict, said.rule], [verdict, rule]);
+  }
+  assert.equal((await why("[]")).code, 2);
+  assert.equal((await why("{}", "{}")).code, 2);
+});
+
+Deno.test("Always on a terminal allows exactly the arguments", async () => {
+  await using ws = await makeScenery(SHELL);
+  const call = ["call", "shell:exec", "--args", '{"command":"ls"}'];
+  const ran = await runPmlOnTerminal(ws, call, { typed: [[/Always allows exactly/, "always"]] });
+  assert.match(ran.stdout, /ran \{"command":"ls"\}/);
+  assert.match((await runPml(ws, call)).stdout, /^ran/);
+  const other = ["call", "shell:exec", "--args", '{"command":"ls -l"}'];
+  assert.equal((await runPml(ws, other)).code, 1);
+});
+
+function rules(permissions: Record<string, readonly string[]>, all = false) {
+  const gateway = all ? { tools_exposure: "full_proxy" } : {};
+  return { version: 1, permissions, gateway };
+}
+
+/** Makes `secrets/a`, and in `src` links to the folder, to the file and to a missing one. */
+async function furnish(ws: Workspace): Promise<void> {
+  for (const folder of ["src", "secrets"]) await mkdir(ws.file(folder));
+  await writeFile(ws.file("secrets/a"), SECRET);
+  await symlink(join("..", "secrets"), ws.file("src/linked"));
+  await symlink(join("..", "secrets", "a"), ws.file("src/key"));
+  await symlink(join("..", "secrets", "b"), ws.file("src/dangling"));
+}
