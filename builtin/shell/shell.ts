@@ -6,7 +6,6 @@
 
 import type { ExecResult, Host } from "../../src/core/host.ts";
 
-export { __meta__ } from "./meta.ts";
 
 /** What the schema lets pass. */
 interface ExecArgs {
