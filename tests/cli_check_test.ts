@@ -180,6 +180,11 @@ const ODD: typeof BAD = {
     'warn arguments: no arguments were found that "a" accepts: p: String does not match pattern',
     '     Write some into inputSchema, as "examples": [{…}]',
   ],
+  "no_pattern.ts": [
+    module(IN('{ properties: { p: { type: "string", pattern: "(" } }, required: ["p"] }')),
+    'warn arguments: no arguments were found that "a" accepts: SyntaxError: Invalid regular ' +
+    "expression: /(/u: Unterminated group",
+  ],
   "no_type.ts": [
     module('a: { description: "A", outputSchema: { type: "nonsense" } }'),
     'warn schemas: no result was found that outputSchema of "a" accepts: Instance type "string" is ' +
@@ -283,7 +288,8 @@ Deno.test("pml check tells what the compiler finds, in the module's lines, witho
   await using ws = await makeWorkspace({
     files: {
       "wrong.ts": module(A) + `import type { Host } from "@casys/pml";\n` +
-        "const n: number = 'x';\nexport const f = (host: Host) => [n, host.nope];\n",
+        "const n: number = 'x';\nexport const f = (host: Host) => [n, host.nope];\n" +
+        "export const g = (any) => any;\n",
       "far.ts": module(A) + `import type { Far } from "${far}";\nexport const f: Far = "x";\n`,
       "other.ts": `import type { A } from "npm:zod";\nexport const a: number = "x";\n`,
       "deno.json":
@@ -295,10 +301,13 @@ Deno.test("pml check tells what the compiler finds, in the module's lines, witho
   assert.deepEqual(wrong.stdout.split("\n").filter((line) => line.includes("types")), [
     "FAIL types: line 7: Type 'string' is not assignable to type 'number'.",
     "FAIL types: line 8: Property 'nope' does not exist on type 'Host'.",
+    "FAIL types: line 9: Parameter 'any' implicitly has an 'any' type.",
   ]);
   const remote = await runPml(ws, ["check", "far.ts"]);
   assert.match(remote.stdout, /^FAIL types: line 6: .*127\.0\.0\.1/m);
   assert.equal(asked, 0);
+  const left = [...Deno.readDirSync(ws.home)].filter(({ name }) => name.startsWith("check-"));
+  assert.deepEqual(left, []);
 });
 
 Deno.test("pml check is not harmed by what a module does while it loads", async () => {

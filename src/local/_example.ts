@@ -23,6 +23,8 @@ const FORMATS: Readonly<Record<string, string>> = {
 };
 /** What texts with a pattern often look like. */
 const TEXTS = ["x", "1", "X", "ab", "12", "x1", "x/y", "x:y", "x.y", "1.0.0", "#000000"];
+const MOST_ITEMS = 1_000;
+const LONGEST = 100_000;
 const KINDS: readonly Json[] = [null, true, 0.5, "", [], {}];
 
 /** Makes the least value of a schema; the walk of the schema has shown that it ends. */
@@ -39,7 +41,7 @@ export function exampleOf(said: unknown, root: JsonObject): Json {
       );
     case "array":
       return Array.from(
-        { length: numberOf(schema.minItems) ?? 0 },
+        { length: Math.min(numberOf(schema.minItems) ?? 0, MOST_ITEMS) },
         (_, index) =>
           exampleOf(Object(schema.prefixItems)[index] ?? schema.items ?? { const: index }, root),
       );
@@ -138,10 +140,19 @@ function exampleNumber(schema: Schema): number {
 function exampleText(schema: Schema): string {
   const format = FORMATS[String(schema.format)];
   if (format !== undefined) return format;
-  const [least = 0, most = Infinity] = [numberOf(schema.minLength), numberOf(schema.maxLength)];
+  const least = Math.min(numberOf(schema.minLength) ?? 0, LONGEST);
+  const most = numberOf(schema.maxLength) ?? Infinity;
   const sized = (text: string) => text.repeat(Math.max(1, Math.ceil(least / text.length)));
   const texts = [...TEXTS.map(sized), ...TEXTS.map((text) => sized(text).slice(0, least || 1)), ""]
     .filter((text) => text.length >= least && text.length <= most);
-  const pattern = typeof schema.pattern === "string" ? new RegExp(schema.pattern, "u") : /^/;
-  return texts.find((text) => pattern.test(text)) ?? "x";
+  const { pattern } = schema;
+  return texts.find((text) => typeof pattern !== "string" || matches(text, pattern)) ?? "x";
+}
+
+function matches(text: string, pattern: string): boolean {
+  try {
+    return new RegExp(pattern, "u").test(text);
+  } catch {
+    return false; // it is no pattern, which the validator says
+  }
 }

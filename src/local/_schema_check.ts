@@ -56,7 +56,9 @@ async function validator(
   { compile, say }: CompileOptions,
 ): Promise<Compiled["validate"] | undefined> {
   try {
-    return await compile(schema);
+    const validate = await compile(schema);
+    // A pattern that is none is found when it is used.
+    return (value) => tried(() => validate(value));
   } catch (error) {
     const why = asPmlError(error).message.replace("Cannot use a tool's schema: ", "");
     say("failed", `${what} cannot be used: ${visible(why, 300)}`, {
@@ -99,4 +101,12 @@ export function sayArguments(compiled: readonly Compiled[], say: Say): ReadonlyM
   }
   say("ok", `${examples.size} calls that fit are accepted, ${refused} that do not are refused`);
   return examples;
+}
+
+function tried(validate: () => string | undefined): string | undefined {
+  try {
+    return validate();
+  } catch (error) {
+    return visible(String(error), 300);
+  }
 }
