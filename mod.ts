@@ -25,10 +25,22 @@ import type { SearchAnswer, SearchOptions } from "./src/search/search.ts";
 export type { ContentBlock, Progress, ToolResult, Verdict } from "./src/core/call.ts";
 export type { Audience, ErrorCode, PmlErrorOptions } from "./src/core/errors.ts";
 export { audienceOf, ERROR_CODES, PmlError } from "./src/core/errors.ts";
+export type {
+  Database,
+  ExecOptions,
+  ExecOutput,
+  ExecResult,
+  Host,
+  SqlChanges,
+  SqliteOptions,
+  SqlParameters,
+  SqlRows,
+  SqlValue,
+} from "./src/core/host.ts";
 export type { Json, JsonObject } from "./src/core/json.ts";
 export type { Glob } from "./src/core/glob.ts";
 export type { Condition, NamedTool, Pattern } from "./src/core/pattern.ts";
-export type { Permissions, ToolDefinition } from "./src/core/tool.ts";
+export type { Meta, Permissions, ToolDefinition, ToolMeta } from "./src/core/tool.ts";
 export { parseToolId, type ToolId } from "./src/core/tool_id.ts";
 export type { Config } from "./src/config/config.ts";
 export type { Grants, RegistryEntry } from "./src/config/file.ts";

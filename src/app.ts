@@ -23,6 +23,7 @@ import { type Hello, helloOf } from "./gateway/hello.ts";
 import { Schemas } from "./gateway/schemas.ts";
 import { Servers, type ServerSource } from "./gateway/servers.ts";
 import { builtins, RUNS_CODE } from "./local/builtins.ts";
+import type { CheckOptions, ModuleReport } from "./local/check.ts";
 import { ModuleFiles } from "./local/module_files.ts";
 import type { Approvals } from "./permissions/approvals.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
@@ -117,6 +118,11 @@ export class App implements AsyncDisposable {
     return this.policy.now.judge(id, args);
   }
 
+  /** Says in plain sentences what a tool of a module may do. */
+  async permissionsOf(id: ToolId): Promise<readonly string[]> {
+    return await (await this.#opened()).permissionsOf(id);
+  }
+
   /** Finds tools. */
   async search(
     query: string | readonly string[],
@@ -155,6 +161,20 @@ export class App implements AsyncDisposable {
   /** Tries what calls need on this machine. */
   async checks(): Promise<readonly Check[]> {
     return await (await this.#opened()).checks();
+  }
+
+  /** Looks a module over for its author: no approval is needed, and nothing is granted. */
+  async checkModule(
+    path: string,
+    options: Pick<CheckOptions, "types" | "signal">,
+  ): Promise<ModuleReport> {
+    const { checkModule } = await import("./local/check.ts");
+    return await checkModule(path, {
+      ...options,
+      ...this.config(),
+      taken: new Set(BUILTINS.keys()),
+      compile: (schema) => this.#schemas.validator(schema),
+    });
   }
 
   /** Follows changes of the configuration until the house is closed. */

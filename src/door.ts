@@ -21,7 +21,7 @@ import { deadlineGate } from "./core/deadline.ts";
 import { PmlError } from "./core/errors.ts";
 import { defined, type JsonObject, quoted } from "./core/json.ts";
 import { Running } from "./core/running.ts";
-import { splitToolId } from "./core/tool_id.ts";
+import { splitToolId, type ToolId } from "./core/tool_id.ts";
 import type { ToolDefinition } from "./core/tool.ts";
 import { schemaGate, type Schemas } from "./gateway/schemas.ts";
 import type { Servers } from "./gateway/servers.ts";
@@ -76,6 +76,13 @@ export class Door implements AsyncDisposable {
   /** Gives the tools of a module. */
   async toolsOf(server: string): Promise<readonly ToolDefinition[]> {
     return (await this.#local.load(server)).definitions;
+  }
+
+  /** Says in plain sentences what a tool of a module may do; nothing of other tools. */
+  async permissionsOf(id: ToolId): Promise<readonly string[]> {
+    const { server, tool } = splitToolId(id);
+    const { kind } = this.#options.policy.definitionOf(server) ?? { kind: "deno" };
+    return kind === "deno" ? await this.#local.permissionsOf(server, tool) : [];
   }
 
   /** Asks once for several calls, or gives what lets each pass. */
@@ -180,7 +187,10 @@ export class Door implements AsyncDisposable {
       rules: policy.now.rules(),
       actor: call.actor,
       workspace: this.#config().workspace,
-      facts: [own === undefined ? "a module that ships with PML, in the sandbox" : serverText(own)],
+      facts: [
+        own === undefined ? "a module that ships with PML, in the sandbox" : serverText(own),
+        ...(await this.permissionsOf(call.id)).map((line) => `It ${line}`),
+      ],
     };
   }
 

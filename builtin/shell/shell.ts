@@ -6,7 +6,6 @@
 
 import type { ExecResult, Host } from "../../src/core/host.ts";
 
-
 /** What the schema lets pass. */
 interface ExecArgs {
   readonly command: string;

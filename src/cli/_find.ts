@@ -84,7 +84,8 @@ async function showTool(app: App, id: ToolId): Promise<Shown> {
   await prepare(app, splitToolId(id).server);
   const definition = await app.servers.definition(id);
   const { kind, rule, source } = app.judge(id);
-  return { value: { id, verdict: SAYS[kind], rule, source, ...definition } };
+  const permissions = await app.permissionsOf(id);
+  return { value: { id, verdict: SAYS[kind], rule, source, permissions, ...definition } };
 }
 
 interface Found {

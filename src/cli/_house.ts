@@ -18,6 +18,7 @@ export interface Typed {
   readonly args?: string;
   readonly server?: string;
   readonly limit?: string;
+  readonly types?: boolean;
 }
 
 /** What a command has while the house is open. */

@@ -9,6 +9,7 @@ import type { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { call } from "./_call.ts";
+import { check } from "./_check.ts";
 import { doctor } from "./_doctor.ts";
 import { report, usage } from "./_failure.ts";
 import { search, tools, why } from "./_find.ts";
@@ -104,6 +105,17 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       options: JSON_OPTION,
       examples: ["pml doctor"],
       run: visit(doctor, { broken: true }),
+    },
+    {
+      usage: "check <file>",
+      does: "look a module over for its author; nothing of it runs outside the sandbox",
+      options: {
+        ...JSON_OPTION,
+        "--types": "check its types too, as it does unless told",
+        "--no-types": "leave the types out",
+      },
+      examples: ["pml check weather.ts", "pml check --no-types --json weather.ts"],
+      run: visit(check, { broken: true }),
     },
     {
       usage: "stdio",

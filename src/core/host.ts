@@ -57,6 +57,7 @@ export interface ExecOptions {
 
 /** The end of what a program has written so far. */
 export interface ExecOutput {
+  /** Which of the two it is of. */
   readonly stream: "stdout" | "stderr";
   /** At most 4 KiB of text. */
   readonly text: string;
@@ -70,6 +71,7 @@ export interface ExecResult {
   readonly signal: string | null;
   /** What it wrote, as UTF-8 text; where `omitted` is over 0, a line in the middle says so. */
   readonly stdout: string;
+  /** As `stdout`. */
   readonly stderr: string;
   /** How many bytes were left out of the middle. */
   readonly omitted: { readonly stdout: number; readonly stderr: number };
@@ -91,14 +93,19 @@ export type SqlParameters = readonly SqlValue[] | Readonly<Record<string, SqlVal
 
 /** Rows, and whether there were more. */
 export interface SqlRows {
+  /** The names of the columns. */
   readonly columns: readonly string[];
+  /** Each row, in the order of the columns. */
   readonly rows: readonly (readonly SqlValue[])[];
+  /** Whether there are rows behind these. */
   readonly more: boolean;
 }
 
 /** What a statement changed. */
 export interface SqlChanges {
+  /** How many rows it changed. */
   readonly changes: number;
+  /** The row id that was given last. */
   readonly lastInsertRowid: number | bigint;
 }
 

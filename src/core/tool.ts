@@ -64,6 +64,42 @@ export interface ModuleTool {
   readonly permissions: Permissions;
 }
 
+/** What a module's author writes as `__meta__`. */
+export interface Meta {
+  /** The server name that it would like. */
+  readonly name: string;
+  /** Its version. */
+  readonly version?: string;
+  /** What it is, in a sentence. */
+  readonly description?: string;
+  /** What its tools ask for, where they do not say so themselves. */
+  readonly permissions?: Partial<Permissions>;
+  /** Its tools, by the names of the functions that it exports. */
+  readonly tools: Readonly<Record<string, ToolMeta>>;
+}
+
+/** What a module's author writes of a tool. */
+export interface ToolMeta {
+  /** Its name for people. */
+  readonly title?: string;
+  /** What it does, for the model. */
+  readonly description?: string;
+  /** JSON Schema of its arguments, an object's; any object unless said. */
+  readonly inputSchema?: object;
+  /** JSON Schema of its structured result. */
+  readonly outputSchema?: object;
+  /** Hints on what it does to the world, such as `readOnlyHint`. */
+  readonly annotations?: object;
+  /** What it asks for, in place of what the module asks for. */
+  readonly permissions?: Partial<Permissions>;
+  /** Pictures of it. */
+  readonly icons?: readonly object[];
+  /** What MCP says of how it is run. */
+  readonly execution?: object;
+  /** Whatever else clients understand. */
+  readonly _meta?: object;
+}
+
 /** What may stand at a key; `T` is the type of all that `is` lets pass. */
 interface Kind<T> {
   readonly wanted: string;
@@ -76,9 +112,15 @@ type Read = <T>(key: string, found: unknown, kind: Kind<T>) => T;
 
 const OBJECT: Kind<Record<string, unknown>> = { wanted: "an object", is: isObject };
 const TOOLS: Kind<Record<string, unknown>> = { wanted: "an object of tools", is: isObject };
-const SCHEMA: Kind<JsonObject | undefined> = {
-  wanted: "a JSON Schema object",
+const OBJECT_IF_ANY: Kind<JsonObject | undefined> = {
+  wanted: "an object",
   is: (value) => value === undefined || isObject(value),
+};
+const SCHEMA: Kind<JsonObject | undefined> = { ...OBJECT_IF_ANY, wanted: "a JSON Schema object" };
+const ARGUMENTS_SCHEMA: Kind<JsonObject | undefined> = {
+  wanted: 'a JSON Schema object of type "object"',
+  is: (value) =>
+    value === undefined || (isObject(value) && { type: "object", ...value }.type === "object"),
 };
 const TEXT: Kind<string | undefined> = {
   wanted: "a string",
@@ -131,13 +173,14 @@ function parseTool(
   const key = `.tools.${name}`;
   read(key, name, TOOL_NAME);
   const { permissions, inputSchema, outputSchema, ...rest } = read(key, said, OBJECT);
-  read(`${key}.description`, rest.description, TEXT);
+  for (const name of ["title", "description"]) read(`${key}.${name}`, rest[name], TEXT);
+  for (const name of ["annotations", "_meta"]) read(`${key}.${name}`, rest[name], OBJECT_IF_ANY);
   const output = read(`${key}.outputSchema`, outputSchema, SCHEMA);
   const definition = {
     ...rest,
     name,
     // MCP wants `type: "object"` at the root; a module may leave it out.
-    inputSchema: { type: "object", ...read(`${key}.inputSchema`, inputSchema, SCHEMA) },
+    inputSchema: { type: "object", ...read(`${key}.inputSchema`, inputSchema, ARGUMENTS_SCHEMA) },
     ...(output && { outputSchema: output }),
   };
   const own = parsePermissions(`${key}.permissions`, permissions, read);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { findImport } from "./_imports.ts";
+import { findImport, findImports } from "./_imports.ts";
 
 Deno.test("findImport() finds every way of loading another file, with its line", async () => {
   const table: readonly (readonly [string, string])[] = [
@@ -41,4 +41,23 @@ Deno.test("findImport() says where a text cannot be read", async () => {
   for (const [text, message] of unreadable) {
     await assert.rejects(findImport(text, "x.ts"), { code: "CONFIG_INVALID", message });
   }
+});
+
+Deno.test("findImports() tells what loads at once, what loads later, and types", async () => {
+  const text = `import type { A } from "a";
+export type { B } from "b";
+import c from "c";
+const d = import("d"), e: typeof import("e") = await import(name);
+`;
+  assert.deepEqual(await findImports(text, "x.ts"), {
+    loading: [{ specifier: "c", line: 3 }],
+    dynamic: [{ specifier: "d", line: 4 }, { specifier: "?", line: 4 }],
+    types: ["a", "b"],
+  });
+});
+
+Deno.test("findImport() and findImports() end soon in a file full of imports", async () => {
+  const before = performance.now();
+  const { loading } = await findImports('import "x";\n'.repeat(100_000), "x.ts");
+  assert.ok(loading.length > 0 && performance.now() - before < 5_000);
 });

@@ -10,7 +10,7 @@ import { textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
-import { NO_PERMISSIONS } from "../core/tool.ts";
+import { NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
 import { Reaper } from "../sandbox/reaper.ts";
 import type {
   ChildOptions,
@@ -23,6 +23,7 @@ import { Blanks } from "./blanks.ts";
 import { type Access, accessOf, type Grants } from "./grants.ts";
 import { type Inspection, Loader, type Module } from "./loader.ts";
 import type { ModuleCode, ModuleFiles, ModuleSource } from "./module_files.ts";
+import { permissionLines } from "./permission_lines.ts";
 import { Pool, type PoolLimits } from "./pool.ts";
 
 /** What running modules needs from outside; functions are asked at each call. */
@@ -83,6 +84,13 @@ export class Local implements AsyncDisposable {
     return this.#loader.load(this.#source(server));
   }
 
+  /** Says in plain sentences what a tool of a module gets, and what it asks for in vain. */
+  async permissionsOf(server: string, tool: string): Promise<readonly string[]> {
+    const module = await this.load(server);
+    const workspace = this.#options.workspace();
+    return permissionLines(askedBy(module, tool), this.#accessOf(module, tool), workspace);
+  }
+
   /** Runs a call that passed the gates. */
   async call(call: Call): Promise<Outcome> {
     const { server, tool } = splitToolId(call.id);
@@ -140,11 +148,10 @@ export class Local implements AsyncDisposable {
   }
 
   #accessOf(module: Module, tool: string): Access {
-    const asked = module.meta.tools.find((one) => one.definition.name === tool)?.permissions;
     const source = this.#source(module.name);
     const shipped = source.kind === "builtin" ? source.grants : undefined;
     const grants = joined(shipped, this.#options.grants(module.name));
-    return accessOf(asked ?? NO_PERMISSIONS, { workspace: this.#options.workspace(), grants });
+    return accessOf(askedBy(module, tool), { workspace: this.#options.workspace(), grants });
   }
 
   #childOptions({ granted, env, ...access }: Access): ChildOptions {
@@ -166,6 +173,11 @@ export class Local implements AsyncDisposable {
     if (source !== undefined) return source;
     throw new PmlError("UNKNOWN_TOOL", `Cannot find the server "${server}": nothing defines it`);
   }
+}
+
+function askedBy({ meta }: Module, tool: string): Permissions {
+  const said = meta.tools.find(({ definition }) => definition.name === tool);
+  return said?.permissions ?? NO_PERMISSIONS;
 }
 
 /** What ships with PML and what the person grants are one. */

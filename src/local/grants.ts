@@ -59,8 +59,8 @@ function both(asked: readonly string[], granted: readonly string[] = []): readon
   return [...new Set(all.filter((one) => granted.includes("*") || granted.includes(one)))].sort();
 }
 
-/** A host without a port is meant as https has it. */
-function withPort(host: string): string {
+/** Gives a host its port: where none is said, that of https. */
+export function withPort(host: string): string {
   return host === "*" || /:\d+$/.test(host) ? host.toLowerCase() : `${host.toLowerCase()}:443`;
 }
 

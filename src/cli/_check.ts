@@ -1,0 +1,28 @@
+/**
+ * `pml check`: looks a module over for its author.
+ *
+ * @module
+ */
+
+import { resolve } from "node:path";
+import { visible } from "../core/json.ts";
+import type { Shown, Typed, Visit } from "./_house.ts";
+
+const SIGNS = { ok: "ok  ", failed: "FAIL", warning: "warn" };
+
+/** Looks at a module; 1 where something failed. */
+export async function check(
+  { app, signal }: Visit,
+  { words: [file = ""], types = true }: Typed,
+): Promise<Shown> {
+  const report = await app.checkModule(resolve(file), { types, signal });
+  const lines = report.checks.map(({ name, state, message, hint, line }) => {
+    const where = line === undefined ? "" : `line ${line}: `;
+    return `${SIGNS[state]} ${name}: ${where}${message}${hint ? `\n     ${hint}` : ""}`;
+  });
+  const count = (state: keyof typeof SIGNS) =>
+    report.checks.filter((check) => check.state === state).length;
+  const end = `${count("failed")} failed, ${count("warning")} to look at, ${count("ok")} ok`;
+  const code = report.ok ? 0 : 1;
+  return { value: report, text: [visible(file, 300), ...lines, end].join("\n"), code };
+}

@@ -1,0 +1,158 @@
+/**
+ * Makes arguments of a schema, some that fit and some that do not, to see what its validator says.
+ *
+ * @module
+ */
+
+import { isObject, type Json, type JsonObject } from "../core/json.ts";
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/** What the formats of a text look like. */
+const FORMATS: Readonly<Record<string, string>> = {
+  "date": "2026-01-31",
+  "date-time": "2026-01-31T12:00:00Z",
+  "duration": "P1D",
+  "email": "a@example.com",
+  "hostname": "example.com",
+  "ipv4": "192.0.2.1",
+  "ipv6": "2001:db8::1",
+  "time": "12:00:00Z",
+  "uri": "https://example.com/",
+  "uuid": "00000000-0000-4000-8000-000000000000",
+};
+/** What texts with a pattern often look like. */
+const TEXTS = ["x", "1", "X", "ab", "12", "x1", "x/y", "x:y", "x.y", "1.0.0", "#000000"];
+const MOST_ITEMS = 1_000;
+const LONGEST = 100_000;
+const KINDS: readonly Json[] = [null, true, 0.5, "", [], {}];
+
+/** Makes the least value of a schema; the walk of the schema has shown that it ends. */
+export function exampleOf(said: unknown, root: JsonObject): Json {
+  const schema = wholeOf(said, root);
+  const [given] = [schema.examples, schema.enum].flatMap((list) => Array.isArray(list) ? list : []);
+  for (const value of [schema.const, given, schema.default]) {
+    if (value !== undefined) return value as Json; // a schema is JSON
+  }
+  switch (typeOf(schema)) {
+    case "object":
+      return Object.fromEntries(
+        namesOf(schema.required).map((name) => [name, exampleOf(at(schema, name), root)]),
+      );
+    case "array":
+      return Array.from(
+        { length: Math.min(numberOf(schema.minItems) ?? 0, MOST_ITEMS) },
+        (_, index) =>
+          exampleOf(Object(schema.prefixItems)[index] ?? schema.items ?? { const: index }, root),
+      );
+    case "integer":
+    case "number":
+      return exampleNumber(schema);
+    case "boolean":
+      return true;
+    case "null":
+      return null;
+    default:
+      return exampleText(schema);
+  }
+}
+
+/** Makes arguments that do not fit; gives too the properties for which every kind of value fits. */
+export function wrongOf(
+  schema: JsonObject,
+  { example, fits }: { readonly example: Json; readonly fits: (value: unknown) => boolean },
+): { readonly wrong: readonly Json[]; readonly open: readonly string[] } {
+  if (!isObject(example)) return { wrong: [], open: [] };
+  const whole = wholeOf(schema, schema);
+  const plain = example as JsonObject; // made of JSON
+  const { wrong, open }: { wrong: Json[]; open: string[] } = { wrong: [], open: [] };
+  for (const name of namesOf(whole.required)) {
+    const { [name]: _, ...rest } = plain;
+    wrong.push(rest);
+  }
+  for (const name of Object.keys(Object(whole.properties))) {
+    const refused = KINDS.map((value) => ({ ...plain, [name]: value })).find((one) => !fits(one));
+    if (refused === undefined) open.push(name);
+    else wrong.push(refused);
+  }
+  if (whole.additionalProperties === false) wrong.push({ ...plain, "not a property": 1 });
+  return { wrong, open };
+}
+
+/** Follows a reference and puts the first choice and all parts into one schema. */
+function wholeOf(said: unknown, root: JsonObject): Schema {
+  if (!isObject(said)) return {};
+  const { $ref, allOf, anyOf, oneOf, ...own } = said;
+  const [choice] = [anyOf, oneOf].flatMap((list) => Array.isArray(list) ? list.slice(0, 1) : []);
+  const target = typeof $ref === "string" ? pointed($ref, root) : undefined;
+  const parts = [target, ...(Array.isArray(allOf) ? allOf : []), choice];
+  return parts.filter(isObject).map((part) => wholeOf(part, root)).reduce<Schema>(
+    (one, other) => ({
+      ...one,
+      ...other,
+      properties: { ...Object(one.properties), ...Object(other.properties) },
+      required: [...new Set([...namesOf(one.required), ...namesOf(other.required)])],
+    }),
+    own,
+  );
+}
+
+function pointed(ref: string, root: JsonObject): unknown {
+  return ref.split("/").slice(1)
+    .map((part) => decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~"))
+    .reduce<unknown>((from, part) => Object(from)[part], root);
+}
+
+function typeOf(schema: Schema): unknown {
+  if (schema.type !== undefined) return [schema.type].flat()[0];
+  const has = (...keys: readonly string[]) => keys.some((key) => Object.hasOwn(schema, key));
+  if (namesOf(schema.required).length > 0) return "object";
+  if (has("items", "prefixItems", "minItems")) return "array";
+  return has("minimum", "maximum", "multipleOf") ? "number" : "string";
+}
+
+function at(schema: Schema, name: string): unknown {
+  return Object(schema.properties)[name] ?? schema.additionalProperties ?? {};
+}
+
+function namesOf(list: unknown): readonly string[] {
+  return Array.isArray(list) ? list.map(String) : [];
+}
+
+function numberOf(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}
+
+function exampleNumber(schema: Schema): number {
+  const step = numberOf(schema.multipleOf) ?? 1;
+  const { exclusiveMinimum: above, exclusiveMaximum: below } = schema;
+  const least = Math.max(
+    numberOf(schema.minimum) ?? -Infinity,
+    (numberOf(above) ?? -Infinity) + step,
+  );
+  const most = Math.min(numberOf(schema.maximum) ?? Infinity, (numberOf(below) ?? Infinity) - step);
+  const wanted = Math.max(Math.min(0, most), least);
+  // A step that does not fit between the bounds leaves the bound itself.
+  const whole = Math.ceil(wanted / step) * step;
+  return whole <= most || schema.multipleOf !== undefined ? whole : wanted;
+}
+
+function exampleText(schema: Schema): string {
+  const format = FORMATS[String(schema.format)];
+  if (format !== undefined) return format;
+  const least = Math.min(numberOf(schema.minLength) ?? 0, LONGEST);
+  const most = numberOf(schema.maxLength) ?? Infinity;
+  const sized = (text: string) => text.repeat(Math.max(1, Math.ceil(least / text.length)));
+  const texts = [...TEXTS.map(sized), ...TEXTS.map((text) => sized(text).slice(0, least || 1)), ""]
+    .filter((text) => text.length >= least && text.length <= most);
+  const { pattern } = schema;
+  return texts.find((text) => typeof pattern !== "string" || matches(text, pattern)) ?? "x";
+}
+
+function matches(text: string, pattern: string): boolean {
+  try {
+    return new RegExp(pattern, "u").test(text);
+  } catch {
+    return false; // it is no pattern, which the validator says
+  }
+}

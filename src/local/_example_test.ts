@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { Json, JsonObject } from "../core/json.ts";
+import { Schemas } from "../gateway/schemas.ts";
+import { exampleOf, wrongOf } from "./_example.ts";
+
+const schemas = new Schemas();
+
+Deno.test("exampleOf() makes what the gateway's validator accepts", async () => {
+  const table: readonly (readonly [JsonObject, Json])[] = [
+    [{ type: "object", required: ["a"], properties: { a: { type: "string" } } }, { a: "x" }],
+    [{ type: "string", minLength: 5 }, "xxxxx"],
+    [{ type: "string", minLength: 2, maxLength: 3, pattern: "^[0-9]+$" }, "11"],
+    [{ type: "string", maxLength: 0 }, ""],
+    [{ type: "string", pattern: "^[a-z]/[a-z]$" }, "x/y"],
+    [{ type: "string", format: "date-time" }, "2026-01-31T12:00:00Z"],
+    [{ type: "integer", minimum: 3 }, 3],
+    [{ type: "integer", exclusiveMinimum: 3, multipleOf: 4 }, 8],
+    [{ type: "number", exclusiveMaximum: -1 }, -2],
+    [{ type: "number", minimum: 0.2, maximum: 0.4 }, 0.2],
+    [{ type: ["null", "string"] }, null],
+    [{ type: "array", minItems: 2, items: { type: "boolean" } }, [true, true]],
+    [{ type: "array", prefixItems: [{ const: 1 }, { enum: ["b"] }], minItems: 2 }, [1, "b"]],
+    [{ default: 5 }, 5],
+    [{ examples: [{ a: 1 }], type: "object" }, { a: 1 }],
+    [{ anyOf: [{ type: "integer" }, { type: "string" }] }, 0],
+    [{ allOf: [{ required: ["a"] }, { properties: { a: { const: 1 } } }] }, { a: 1 }],
+    [
+      {
+        $ref: "#/$defs/a~1b",
+        $defs: { "a/b": { required: ["c"], properties: { c: { const: 2 } } } },
+      },
+      { c: 2 },
+    ],
+  ];
+  for (const [schema, example] of table) {
+    assert.deepEqual(exampleOf(schema, schema), example);
+    const validate = await schemas.validator(schema);
+    assert.equal(validate(example), undefined, JSON.stringify(schema));
+  }
+});
+
+Deno.test("exampleOf() and wrongOf() agree with the validator on generated schemas", async () => {
+  const leaf: fc.Arbitrary<JsonObject> = fc.oneof(
+    fc.record({ type: fc.constant("string"), minLength: fc.nat(9) }),
+    fc.record({ type: fc.constant("integer"), minimum: fc.integer({ min: -99, max: 99 }) }),
+    fc.record({ type: fc.constantFrom("boolean", "null", "number", "array", "object") }),
+    fc.record({ enum: fc.array(fc.integer(), { minLength: 1, maxLength: 3 }) }),
+  );
+  const properties = fc.dictionary(fc.constantFrom("a", "b", "c"), leaf, { noNullPrototype: true });
+  const made = fc.record({ properties, closed: fc.boolean() });
+  await fc.assert(fc.asyncProperty(made, async ({ properties, closed }) => {
+    const required = Object.keys(properties).slice(0, 2);
+    const schema: JsonObject = {
+      type: "object",
+      properties,
+      required,
+      additionalProperties: !closed,
+    };
+    const validate = await schemas.validator(schema);
+    const example = exampleOf(schema, schema);
+    assert.equal(validate(example), undefined);
+    const fits = (value: unknown) => validate(value) === undefined;
+    const { wrong, open } = wrongOf(schema, { example, fits });
+    for (const value of wrong) assert.ok(!fits(value), JSON.stringify([schema, value]));
+    assert.deepEqual(open, []);
+    const all = required.length + Object.keys(properties).length + (closed ? 1 : 0);
+    assert.equal(wrong.length, all);
+  }));
+});
+
+Deno.test("exampleOf() gives something for whatever a schema may be", () => {
+  fc.assert(fc.property(fc.object(), (value) => {
+    const schema = JSON.parse(JSON.stringify(value));
+    assert.ok(exampleOf(schema, schema) !== undefined);
+    wrongOf(schema, { example: {}, fits: () => true });
+  }));
+  const strange: readonly JsonObject[] = [
+    { pattern: "(" },
+    { minItems: 1e9, type: "array" },
+    { minLength: 1e12 },
+  ];
+  for (const odd of strange) assert.ok(exampleOf(odd, odd) !== undefined);
+});

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { waitUntil } from "../../tests/kit/wait.ts";
+import { killProgram, type Program, runProgram, startProgram } from "./_process.ts";
+
+const OPEN = { signal: new AbortController().signal, maxBytes: 1_000 };
+
+function script(code: string, env: Readonly<Record<string, string>> = {}): Program {
+  return {
+    file: Deno.execPath(),
+    args: ["eval", "--quiet", "--no-config", code],
+    cwd: "/",
+    env: { NO_COLOR: "1", DENO_DIR: `${Deno.env.get("HOME")}/.cache/deno`, ...env },
+  };
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(Deno.readTextFileSync(`/proc/${pid}/status`));
+  } catch {
+    return false;
+  }
+}
+
+Deno.test("runProgram() gives code and outputs, and only the environment that it is given", async () => {
+  Deno.env.set("PML_PROCESS_TEST", "secret");
+  try {
+    // Where Deno came from npm its own start adds names.
+    const code = `const { A, HOME, PML_PROCESS_TEST } = Deno.env.toObject();
+      console.log(A, HOME, PML_PROCESS_TEST, Deno.cwd());
+      console.error(await new Response(Deno.stdin.readable).text() + "!"); Deno.exit(3);`;
+    const ran = await runProgram(script(code, { A: "b" }), OPEN);
+    assert.deepEqual(ran, { code: 3, stdout: "b undefined undefined /\n", stderr: "!\n" });
+  } finally {
+    Deno.env.delete("PML_PROCESS_TEST");
+  }
+});
+
+Deno.test("runProgram() keeps the head of a long output and reads the rest", async () => {
+  const ran = await runProgram(script(`console.log("é".repeat(1_000_000))`), OPEN);
+  assert.deepEqual([ran.code, ran.stdout], [0, "é".repeat(500)]);
+});
+
+Deno.test("runProgram() kills the program and what it started when its signal aborts", async () => {
+  const file = await Deno.makeTempFile();
+  const child = `new Deno.Command(Deno.execPath(), { args: ["eval", "setTimeout(() => {}, 1e8)"] })
+    .spawn()`;
+  const code = `const { pid } = ${child};
+    Deno.writeTextFileSync(${JSON.stringify(file)}, String(pid)); setTimeout(() => {}, 1e8);`;
+  const controller = new AbortController();
+  const running = runProgram(script(code), { ...OPEN, signal: controller.signal });
+  const started = () => Deno.readTextFileSync(file) !== "";
+  assert.ok(await waitUntil(started, 20_000));
+  const pid = Number(Deno.readTextFileSync(file));
+  assert.ok(isAlive(pid));
+  controller.abort(new Error("enough"));
+  await assert.rejects(running, /enough/);
+  assert.ok(await waitUntil(() => !isAlive(pid), 5_000));
+  await assert.rejects(runProgram(script(""), { ...OPEN, signal: controller.signal }), /enough/);
+  await Deno.remove(file);
+});
+
+Deno.test("runProgram() leaves nothing behind that the program left", async () => {
+  const code = `const child = new Deno.Command(Deno.execPath(), {
+      args: ["eval", "setTimeout(() => {}, 1e8)"], stdin: "null", stdout: "null", stderr: "null" })
+    .spawn(); console.log(child.pid); Deno.exit(0);`;
+  const { stdout } = await runProgram(script(code), OPEN);
+  assert.ok(Number(stdout) > 0);
+  assert.ok(await waitUntil(() => !isAlive(Number(stdout)), 5_000));
+});
+
+Deno.test("killProgram() ends a program that was started, and is quiet about one that ended", async () => {
+  const child = startProgram(script("setTimeout(() => {}, 1e8)"));
+  killProgram(child);
+  assert.equal((await child.status).signal, "SIGKILL");
+  killProgram(child);
+  await Promise.all([child.stdin.abort(), child.stdout.cancel(), child.stderr.cancel()]);
+});

@@ -1,0 +1,71 @@
+/**
+ * Checks the types of a module: `deno check` with the types of `host` at hand, without network and
+ * without running anything.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import types from "../../config/module-types.d.ts" with { type: "text" };
+import { visible } from "../core/json.ts";
+import { runProgram } from "./_process.ts";
+
+/** Something that the compiler found. */
+export interface TypeProblem {
+  readonly message: string;
+  readonly line?: number;
+}
+
+const TYPES_MS = 60_000;
+const OUTPUT_MAX = 1_000_000;
+const OURS = /^(?:jsr:\/?)?@casys\/pml(?:@[^/]*)?$/;
+
+/** Gives what the compiler says of a file, by its absolute path, whose type imports name these specifiers. */
+export async function typeProblems(
+  path: string,
+  { home, specifiers, signal }: {
+    readonly home: string;
+    readonly specifiers: readonly string[];
+    readonly signal: AbortSignal;
+  },
+): Promise<readonly TypeProblem[]> {
+  await Deno.mkdir(home, { recursive: true, mode: 0o700 });
+  const folder = await Deno.makeTempDir({ dir: home, prefix: "check-" });
+  try {
+    const ours = specifiers.filter((specifier) => OURS.test(specifier));
+    const imports = Object.fromEntries(ours.map((name) => [name, "./pml.d.ts"]));
+    await Deno.writeTextFile(join(folder, "pml.d.ts"), types);
+    await Deno.writeTextFile(join(folder, "imports.json"), JSON.stringify({ imports }));
+    const { code, stdout, stderr } = await runProgram({
+      file: Deno.execPath(),
+      args: [
+        ...["check", "--quiet", "--no-remote", "--no-npm", "--no-config", "--no-lock"],
+        ...["--import-map", join(folder, "imports.json"), path],
+      ],
+      cwd: folder,
+      env: {
+        DENO_DIR: join(folder, "deno"),
+        DENO_NO_PACKAGE_JSON: "1",
+        DENO_NO_UPDATE_CHECK: "1",
+        NO_COLOR: "1",
+      },
+    }, {
+      signal: AbortSignal.any([signal, AbortSignal.timeout(TYPES_MS)]),
+      maxBytes: OUTPUT_MAX,
+    });
+    return code === 0 ? [] : problemsOf(stdout + stderr);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Cuts what Deno writes into its problems: a message, the code, and the place. */
+function problemsOf(said: string): readonly TypeProblem[] {
+  const found = said.split(/^(?=TS\d+ \[ERROR\]: |error: )/m).flatMap((part) => {
+    const [, message] = /^(?:TS\d+ \[ERROR\]|error): (.+)/.exec(part) ?? [];
+    const line = Number(/^ {4}at .+:(\d+):\d+$/m.exec(part)?.[1]);
+    if (message === undefined || message === "Type checking failed.") return [];
+    return [{ message: visible(message, 300), ...(line > 0 ? { line } : {}) }];
+  });
+  return found.length > 0 ? found : [{ message: visible(said.trim() || "it failed", 300) }];
+}

@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
+import { liesIn, permissionLines } from "./permission_lines.ts";
+
+function lines(asked: Partial<Permissions>, effective: Partial<Permissions>): readonly string[] {
+  const all = (some: Partial<Permissions>) => ({ ...NO_PERMISSIONS, ...some });
+  return permissionLines(all(asked), all(effective), "/ws");
+}
+
+Deno.test("permissionLines() says what is given in plain sentences, absolute paths or not", () => {
+  const given = {
+    read: ["/ws", "/ws/src", "/docs"],
+    write: ["/ws/src", "/ws/out put"],
+    net: ["api.example.com:443"],
+    run: ["git"],
+    env: ["TOKEN"],
+  };
+  const asked = { ...given, read: [".", "src"], write: ["src", "out put"] };
+  assert.deepEqual(lines(asked, given), [
+    "reads the workspace",
+    "reads and writes src in the workspace",
+    "reads /docs, outside the workspace",
+    'writes "out put" in the workspace',
+    "connects to api.example.com:443",
+    "runs git with your rights",
+    "reads the variable TOKEN",
+  ]);
+  assert.deepEqual(lines({ read: ["."], write: ["."] }, { read: ["."], write: ["/ws"] }), [
+    "reads and writes the workspace",
+  ]);
+});
+
+Deno.test("permissionLines() says what is asked for and not given", () => {
+  const asked = { read: ["/", "../x", "src"], net: ["*"], run: ["sh"], env: ["AWS_KEY"] };
+  assert.deepEqual(lines(asked, { read: ["/ws"], net: ["a.b"] }), [
+    "reads the workspace",
+    "connects to a.b",
+    "asks for read /: not granted",
+    "asks for read ../x: not granted",
+    "asks for net *: not granted",
+    "asks for run sh: not granted",
+    "asks for env AWS_KEY: not granted",
+  ]);
+});
+
+Deno.test("permissionLines() says so where there is nothing", () => {
+  const none = ["uses no files, no network, no programs and no variables"];
+  assert.deepEqual(lines({}, {}), none);
+  assert.deepEqual(lines({}, { read: [] }), none);
+});
+
+Deno.test("permissionLines() lets no name of a module go on with the sentence", () => {
+  const evil = ["a: granted\nconnects to b", "\u202egit", "x; reads nothing", ""];
+  const said = lines({ net: evil, read: evil }, {});
+  for (const line of said) assert.match(line, /^asks for (?:net|read) ".*": not granted$/);
+  assert.ok(!said.join().includes("\n") && !said.join().includes("\u202e"));
+  const given = lines({}, { run: evil, read: evil.map((name) => `/ws/${name}x`) });
+  for (const line of given) {
+    assert.match(line, /^(?:runs ".*" with|reads (?:".*"|x) in the workspace)/);
+  }
+});
+
+Deno.test("liesIn() goes by whole names", () => {
+  for (const path of [".", "/ws", "a", "a/../b", "..a"]) assert.ok(liesIn("/ws", path), path);
+  for (const path of ["..", "/", "../ws-evil", "a/../../b", "/ws2"]) {
+    assert.ok(!liesIn("/ws", path), path);
+  }
+});

@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
+import schema from "../config/pml.schema.json" with { type: "json" };
+import { typeProblems } from "../src/local/_type_check.ts";
+import { brokeredFiles } from "../src/sandbox/boot/files.ts";
+import { runPml } from "./kit/run.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+/** A block of code of the page: its language, the file that it is, its text. */
+interface Block {
+  readonly language: string;
+  readonly file: string;
+  readonly text: string;
+}
+
+const PAGE = await Deno.readTextFile(new URL("../docs/modules.md", import.meta.url));
+const BLOCKS: readonly Block[] = [...PAGE.matchAll(/^```(\w+) ?(.*)\n([\s\S]*?)^```$/gm)]
+  .map(([, language = "", file = "", text = ""]) => ({ language, file, text }));
+
+function open(): Promise<Workspace> {
+  const files = BLOCKS.filter(({ file }) => file !== "" && file !== ".pml.json");
+  const pml = BLOCKS.find(({ file }) => file === ".pml.json");
+  return makeWorkspace({
+    files: {
+      ...Object.fromEntries(files.map(({ file, text }) => [file, text])),
+      "docs/a.md": "one two\nthree\n",
+    },
+    pml: pml?.text ?? "",
+  });
+}
+
+/** Runs a line of the page: `deno` is this one, which finds nothing in the network. */
+async function run(ws: Workspace, line: string): Promise<string> {
+  const [program, ...args] = [...line.matchAll(/'([^']*)'|(\S+)/g)]
+    .map(([, quoted, plain]) => quoted ?? plain ?? "");
+  const offline = args[0] === "test" ? ["--no-check", "--no-lock"] : [];
+  const ran = program === "pml"
+    ? await runPml(ws, args)
+    : await runPml(ws, [...args.slice(0, 1), ...offline, ...args.slice(1)], {
+      command: [Deno.execPath()],
+    });
+  assert.equal(ran.code, 0, `${line}\n${ran.stdout}${ran.stderr}`);
+  return ran.stdout;
+}
+
+Deno.test("docs/modules.md: every block of code is of a kind that is looked at", () => {
+  for (const { language, file, text } of BLOCKS) {
+    assert.ok(["ts", "js", "json", "sh", "text"].includes(language), text);
+    assert.equal(file !== "", language === "ts" || language === "js" || file === ".pml.json", text);
+  }
+  assert.ok(BLOCKS.length > 10);
+});
+
+Deno.test("docs/modules.md: every command runs, and shows what the page says", async () => {
+  await using ws = await open();
+  let shown = "";
+  for (const { language, text } of BLOCKS) {
+    if (language === "text") assert.equal(shown, text);
+    if (language !== "sh") continue;
+    for (const line of text.trim().split("\n")) shown = await run(ws, line);
+  }
+  const called = JSON.parse(shown);
+  assert.deepEqual(called.structuredContent, { files: 1, words: 3 });
+  // The short form in a comment, which has no command of its own.
+  await run(ws, "pml check hello.js");
+});
+
+Deno.test("docs/modules.md: every TypeScript has its types in order", async () => {
+  await using ws = await open();
+  const { signal } = new AbortController();
+  const files = BLOCKS.filter(({ language }) => language === "ts");
+  const all = files.map(({ file }) => `import "./${file}";`).join("\n");
+  const specifiers = files
+    .flatMap(({ text }) => [...text.matchAll(/from "(.*)"/g)].map(([, name = ""]) => name));
+  for (const [more, found] of [["", 0], ["\nexport const a: number = '';", 1]] as const) {
+    await Deno.writeTextFile(ws.file("all.ts"), all + more);
+    const problems = await typeProblems(ws.file("all.ts"), { home: ws.home, specifiers, signal });
+    assert.equal(problems.length, found, JSON.stringify(problems));
+  }
+  assert.ok(files.length >= 5);
+});
+
+Deno.test("docs/modules.md: every .pml.json fits its schema", () => {
+  const validate = new AjvJsonSchemaValidator().getValidator(schema);
+  for (const { text } of BLOCKS.filter(({ language }) => language === "json")) {
+    assert.ok(validate(JSON.parse(text)).valid, text);
+  }
+});
+
+Deno.test("docs/modules.md names each file function that a module has, and each member of host", async () => {
+  const [, list = ""] = /<!-- files -->([\s\S]*)<!-- \/files -->/.exec(PAGE) ?? [];
+  const named = [...list.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+  const there = Object.keys(brokeredFiles({} as never)).filter((name) => /^[a-z]/.test(name));
+  assert.deepEqual(named.sort(), there.filter((name) => !name.endsWith("Sync")).sort());
+  for (const name of named) assert.ok(there.includes(`${name}Sync`), name);
+  const host = await Deno.readTextFile(new URL("../src/core/host.ts", import.meta.url));
+  const [, body = ""] = /interface Host \{([\s\S]*?)^\}/m.exec(host) ?? [];
+  for (const [, name] of body.matchAll(/^ {2}(?:readonly )?(\w+)[(:]/gm)) {
+    assert.match(PAGE, new RegExp(`^\\| \`${name}\\b`, "m"), name);
+  }
+});

@@ -1,0 +1,35 @@
+/**
+ * Gathers the types that `pml check` gives to modules: those of `host` and of results, without
+ * their comments, in one file that ships. Run it after a change of one of the sources.
+ *
+ * @module
+ */
+
+const ROOT = new URL("../", import.meta.url);
+
+/** The file that ships. */
+export const SHIPPED: URL = new URL("config/module-types.d.ts", ROOT);
+
+/** Where each type stands; all of a file where none is named. */
+const SOURCES: Readonly<Record<string, readonly string[]>> = {
+  "src/core/host.ts": [],
+  "src/core/call.ts": ["ContentBlock", "ToolResult", "Progress"],
+  "src/core/json.ts": ["Json", "JsonObject"],
+  "src/core/tool.ts": ["Permissions", "Meta", "ToolMeta"],
+};
+
+/** Gives what the file has to hold. */
+export async function moduleTypes(): Promise<string> {
+  const parts = Object.entries(SOURCES).map(async ([source, names]) => {
+    const text = await Deno.readTextFile(new URL(source, ROOT));
+    const plain = text.replace(/\/\*\*[\s\S]*?\*\/\s*/g, "").replace(/\n{2,}/g, "\n");
+    return plain.split(/^(?=[a-z])/m)
+      .filter((part) => /^export (?:interface|type) /.test(part))
+      .filter((part) =>
+        names.length === 0 || names.includes(/^export \w+ (\w+)/.exec(part)?.[1] ?? "")
+      );
+  });
+  return (await Promise.all(parts)).flat().join("");
+}
+
+if (import.meta.main) await Deno.writeTextFile(SHIPPED, await moduleTypes());
