@@ -63,7 +63,7 @@ class RunningChild implements Child {
     this.running = running;
     this.#folder = from.folder;
     this.#stdin = running.stdin.getWriter();
-    const { lock, canary } = from.folder;
+    const { lock, canary, denoDir, temp } = from.folder;
     const { workspace, read, write, protection, home } = from.options;
     this.send({
       nonce: this.nonce,
@@ -74,6 +74,8 @@ class RunningChild implements Child {
       home,
       lock,
       canary,
+      own: [denoDir, temp],
+      landlock: from.options.landlock !== false,
       resultBytes: limits.resultBytes,
       worker: workerCode,
       code: new TextDecoder("utf-8").decode(code),
@@ -129,6 +131,7 @@ function childFlags(options: SandboxOptions, folder: PrivateFolder): string[] {
     "--cached-only",
     "--unstable-worker-options",
     `--v8-flags=--max-old-space-size=${limits.heapMb}`,
+    ...(options.landlock !== false && Deno.build.os === "linux" ? ["--allow-ffi"] : []),
     `--allow-read=${pathList(readable)}`,
     ...(write.length > 0 ? [`--allow-write=${pathList(write)}`] : []),
     ...closedHome(options, folder),

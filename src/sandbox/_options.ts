@@ -45,6 +45,8 @@ export interface SandboxOptions {
   readonly protection: Protection;
   /** The PML home; private folders and lock files live under it, and no module sees it. */
   readonly home: string;
+  /** Whether the child asks the kernel to confine it, where that is Linux; yes unless said. */
+  readonly landlock?: boolean;
   readonly limits: SandboxLimits;
   readonly onLog: (entry: LogEntry) => void;
   /** `LANG` and `TZ`, if the child is to have them; nothing else is taken. */

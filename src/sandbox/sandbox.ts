@@ -57,6 +57,7 @@ export class Sandbox implements AsyncDisposable {
   #noise: Meter;
   #stderr = "";
   #dead: PmlError | undefined;
+  #confined = "no landlock: it was not told";
   #watch: ReturnType<typeof setTimeout> | undefined;
 
   private constructor(options: SandboxOptions, child: Child) {
@@ -102,6 +103,11 @@ export class Sandbox implements AsyncDisposable {
   /** The process id of the child, which is its group's too. */
   get pid(): number {
     return this.#child.running.pid;
+  }
+
+  /** What the system itself keeps from the child: `landlock 7`, or why it is none. */
+  get confined(): string {
+    return this.#confined;
   }
 
   /** Whether it takes calls; one that died never does again. */
@@ -276,6 +282,10 @@ export class Sandbox implements AsyncDisposable {
   /** Goes on with the start: the proof first, then the module. */
   #step(frame: Frame): void {
     const value = valueOf(frame);
+    if (frame.type === "confined" && this.#phase === "testing") {
+      this.#confined = String(value);
+      return;
+    }
     if (frame.type === "refused") return this.#refuse(String(value));
     if (frame.type === "tested" && this.#phase === "testing") {
       if (!Array.isArray(value) || value.length > 0) {

@@ -6,6 +6,7 @@
  */
 
 import { Broker } from "./broker.ts";
+import { confine } from "./landlock.ts";
 import { afterLife } from "./life.ts";
 import { frameWriter, stdinLines, type Write } from "./lines.ts";
 import { WorkspaceLock } from "./lock.ts";
@@ -25,6 +26,7 @@ export async function boot(): Promise<void> {
   const start: Start = JSON.parse(value);
   const { canary, lock, code, workspace, resultBytes } = start;
   const write = frameWriter(start.nonce);
+  write("confined", 0, JSON.stringify(confined(start, write)));
   const worker = newWorker(start.worker, write);
   const open = [...await openDoors([canary]), ...fileDoors()];
   if (open.length > 0) end(write, "refused", `its host thread is open: ${open.join(", ")}`);
@@ -36,6 +38,15 @@ export async function boot(): Promise<void> {
   for await (const line of lines) port1.postMessage(JSON.parse(line));
   // The gateway is gone.
   Deno.exit(0);
+}
+
+function confined(start: Start, write: Write): string {
+  if (!start.landlock) return "no landlock: it is off";
+  try {
+    return confine({ ...start, net: false });
+  } catch (error) {
+    return end(write, "refused", String(error));
+  }
 }
 
 function end(write: Write, type: string, why: string): never {

@@ -34,6 +34,10 @@ export interface Start extends Ground {
   readonly nonce: string;
   readonly lock: string;
   readonly canary: string;
+  /** The private folders of the child: its temporary folder and its `DENO_DIR`. */
+  readonly own: readonly string[];
+  /** Whether the child is to confine itself, where the system can. */
+  readonly landlock: boolean;
   readonly worker: string;
   readonly code: string;
 }
