@@ -10,6 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import type { SandboxOptions } from "./_options.ts";
+import { bubblewrapArgs, residentBytes } from "./_os_layer.ts";
 import hostCode from "./boot/host.min.js" with { type: "text" };
 import workerCode from "./boot/worker.min.js" with { type: "text" };
 
@@ -32,8 +33,9 @@ export function startChild(
 ): Child {
   const folder = openPrivateFolder(options.home, options.workspace);
   try {
-    const running = new Deno.Command(Deno.execPath(), {
-      args: [...flags(childFlags(options, folder)), dataUrl(hostCode)],
+    const [program = "", ...layer] = programOf(options, folder);
+    const running = new Deno.Command(program, {
+      args: [...layer, ...flags(childFlags(options, folder)), dataUrl(hostCode)],
       cwd: folder.temp,
       clearEnv: true,
       env: environment(options, folder),
@@ -47,6 +49,19 @@ export function startChild(
     folder[Symbol.dispose]();
     throw error;
   }
+}
+
+/** Gives what is started, which is Deno or what puts it into a layer of the system. */
+function programOf({ layer, workspace, read, write }: SandboxOptions, folder: PrivateFolder) {
+  const { lock, denoDir, temp } = folder;
+  const sight = { workspace, read, write, lock, own: [denoDir, temp], net: false };
+  const before = layer?.kind === "bwrap" ? [layer.program, ...bubblewrapArgs(sight)] : [];
+  return [...before, Deno.execPath()];
+}
+
+/** Tells whether a child is to confine itself. */
+function isLandlock({ layer }: SandboxOptions): boolean {
+  return Deno.build.os === "linux" && (layer === undefined || layer.kind === "landlock");
 }
 
 class RunningChild implements Child {
@@ -75,7 +90,7 @@ class RunningChild implements Child {
       lock,
       canary,
       own: [denoDir, temp],
-      landlock: from.options.landlock !== false,
+      landlock: isLandlock(from.options),
       resultBytes: limits.resultBytes,
       worker: workerCode,
       code: new TextDecoder("utf-8").decode(code),
@@ -98,13 +113,7 @@ class RunningChild implements Child {
   }
 
   rss(): number {
-    try {
-      const status = Deno.readTextFileSync(`/proc/${this.running.pid}/status`);
-      return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1_024;
-    } catch {
-      // Gone, or a system without /proc: there only the heap flag bounds the memory.
-      return 0;
-    }
+    return residentBytes(this.running.pid);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -131,7 +140,7 @@ function childFlags(options: SandboxOptions, folder: PrivateFolder): string[] {
     "--cached-only",
     "--unstable-worker-options",
     `--v8-flags=--max-old-space-size=${limits.heapMb}`,
-    ...(options.landlock !== false && Deno.build.os === "linux" ? ["--allow-ffi"] : []),
+    ...(isLandlock(options) ? ["--allow-ffi"] : []),
     `--allow-read=${pathList(readable)}`,
     ...(write.length > 0 ? [`--allow-write=${pathList(write)}`] : []),
     ...closedHome(options, folder),

@@ -5,6 +5,7 @@
  */
 
 import type { LogEntry } from "./_meter.ts";
+import type { Layer } from "./_os_layer.ts";
 import type { Protection } from "./boot/message.ts";
 
 /** What one child may use. */
@@ -45,8 +46,8 @@ export interface SandboxOptions {
   readonly protection: Protection;
   /** The PML home; private folders and lock files live under it, and no module sees it. */
   readonly home: string;
-  /** Whether the child asks the kernel to confine it, where that is Linux; yes unless said. */
-  readonly landlock?: boolean;
+  /** What the system holds the child with; Landlock where there is it, unless said. */
+  readonly layer?: Layer;
   readonly limits: SandboxLimits;
   readonly onLog: (entry: LogEntry) => void;
   /** `LANG` and `TZ`, if the child is to have them; nothing else is taken. */

@@ -11,13 +11,14 @@ import { type Child, startChild } from "./_child.ts";
 import { failure, failureFrom, ModuleFailure } from "./_failure.ts";
 import { assertDenoFloor } from "./_floor.ts";
 import { levelOf, type LogEntry, type LogLevel, LogTap, Meter } from "./_meter.ts";
+import { lacking, type OsLayerChoice, OsLayers } from "./_os_layer.ts";
 import { SANDBOX_LIMITS, type SandboxLimits, type SandboxOptions } from "./_options.ts";
 import { plainJson } from "./_plain.ts";
 import { type Frame, frameOf, type Line, LineReader } from "./_wire.ts";
 import type { Protection } from "./boot/message.ts";
 
-export { assertDenoFloor, ModuleFailure, SANDBOX_LIMITS };
-export type { LogEntry, LogLevel, Protection, SandboxLimits, SandboxOptions };
+export { assertDenoFloor, ModuleFailure, OsLayers, SANDBOX_LIMITS };
+export type { LogEntry, LogLevel, OsLayerChoice, Protection, SandboxLimits, SandboxOptions };
 
 const GRACE_MS = 250;
 const STDERR_MAX = 4_096;
@@ -105,7 +106,7 @@ export class Sandbox implements AsyncDisposable {
     return this.#child.running.pid;
   }
 
-  /** What the system itself keeps from the child: `landlock 7`, or why it is none. */
+  /** What the system itself keeps from the child: `landlock 7`, `bubblewrap 0.8.0`, or why nothing. */
   get confined(): string {
     return this.#confined;
   }
@@ -283,8 +284,7 @@ export class Sandbox implements AsyncDisposable {
   #step(frame: Frame): void {
     const value = valueOf(frame);
     if (frame.type === "confined" && this.#phase === "testing") {
-      this.#confined = String(value);
-      return;
+      return this.#confine(String(value));
     }
     if (frame.type === "refused") return this.#refuse(String(value));
     if (frame.type === "tested" && this.#phase === "testing") {
@@ -297,6 +297,15 @@ export class Sandbox implements AsyncDisposable {
     if (this.#phase !== "loading") return;
     if (frame.type === "unloaded") return this.#booted.reject(this.#unloaded(frame));
     if (frame.type === "ready") this.#ready(frame);
+  }
+
+  #confine(told: string): void {
+    const { layer } = this.#options;
+    this.#confined = layer?.kind === "bwrap" ? `bubblewrap ${layer.version}` : told;
+    if (layer?.kind === "none") this.#confined = `none: ${layer.why}`;
+    if (layer?.kind !== "landlock" || told.startsWith("landlock ")) return;
+    this.#booted.reject(lacking(told));
+    this.#kill("refused", told);
   }
 
   #ready(frame: Frame): void {

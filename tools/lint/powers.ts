@@ -29,7 +29,7 @@ const POWERS: readonly Power[] = [
   },
   {
     name: "Starting a process",
-    owners: ["src/local/_process.ts", "src/sandbox/_child.ts"],
+    owners: ["src/local/_process.ts", "src/sandbox/_child.ts", "src/sandbox/_os_layer.ts"],
     spelled: [
       "Deno.Command",
       "Deno.spawn",

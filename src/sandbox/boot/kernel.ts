@@ -35,15 +35,26 @@ const PATH_AT = 64;
 
 /** System calls of this thread; none after it is closed. */
 export class Kernel implements Disposable {
-  readonly #libc = Deno.dlopen("libc.so.6", {
-    syscall: { parameters: ["i64", "i64", "i64", "i64", "i64", "i64"], result: "i64" },
-    __errno_location: { parameters: [], result: "pointer" },
-  });
+  readonly #libc: ReturnType<typeof openLibc>;
   /** What is passed by address: numbers at the start, a path behind them. */
   readonly #memory = new DataView(new ArrayBuffer(1 << 13));
   readonly #address = Number(
     Deno.UnsafePointer.value(Deno.UnsafePointer.of(this.#memory)),
   );
+
+  private constructor(libc: ReturnType<typeof openLibc>) {
+    this.#libc = libc;
+  }
+
+  /** Opens the way to the kernel; nothing where there is no library that leads there. */
+  static open(): Kernel | undefined {
+    try {
+      return new Kernel(openLibc());
+    } catch {
+      // A Linux with another C library.
+      return undefined;
+    }
+  }
 
   /** Gives the version of Landlock, or the name of the error. */
   landlockVersion(): number | string {
@@ -75,7 +86,7 @@ export class Kernel implements Disposable {
   }
 
   /** Opens a path and gives its number; negative where that fails. */
-  open(path: string, flags: number, resolve = 0): number {
+  openPath(path: string, flags: number, resolve = 0): number {
     const bytes = new Uint8Array(this.#memory.buffer, PATH_AT);
     const { written } = new TextEncoder().encodeInto(`${path}\0`, bytes);
     // A path that is too long for the memory is too long for the kernel too.
@@ -124,4 +135,11 @@ export class Kernel implements Disposable {
     if (given >= 0) return given;
     throw new Error(`Landlock broke: call ${number} gave ${this.error()}`);
   }
+}
+
+function openLibc() {
+  return Deno.dlopen("libc.so.6", {
+    syscall: { parameters: ["i64", "i64", "i64", "i64", "i64", "i64"], result: "i64" },
+    __errno_location: { parameters: [], result: "pointer" },
+  });
 }

@@ -5,8 +5,9 @@
  * @module
  */
 
-import { Kernel, PATH_ONLY, STRAIGHT } from "./kernel.ts";
+import { type Handled, Kernel, PATH_ONLY, STRAIGHT } from "./kernel.ts";
 import { folderOf, within } from "./names.ts";
+import { CLOCK, LIBRARIES, NETWORK, RESOLVERS } from "./system_paths.ts";
 
 /** What a child keeps. All paths are absolute and real. */
 export interface Confinement {
@@ -50,18 +51,9 @@ const PROCESSES = 6;
 const WRITING = 1;
 /** What the runtime looks at while it runs. */
 const RUNTIME = [
-  ...["/dev/null", "/dev/urandom", "/etc/localtime", "/usr/share/zoneinfo", "/proc/self"],
-  ...["/proc/meminfo", "/proc/sys/vm/overcommit_memory", "/sys/fs/cgroup"],
-  "/sys/devices/system/cpu",
+  ...["/dev/null", "/dev/urandom", "/proc/self", "/proc/meminfo", "/sys/fs/cgroup"],
+  ...["/proc/sys/vm/overcommit_memory", "/sys/devices/system/cpu", ...CLOCK],
 ];
-/** What names are resolved with, and who is believed. */
-const NETWORK = [
-  ...["nsswitch.conf", "hosts", "host.conf", "resolv.conf", "gai.conf", "services", "protocols"],
-  ...["ssl", "pki", "ca-certificates", "ld.so.cache"],
-].map((name) => `/etc/${name}`);
-const RESOLVERS = ["/run/systemd/resolve", "/run/nscd"];
-/** Where the libraries lie that a resolver loads. */
-const LIBRARIES = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/ca-certificates"];
 /** What programs write beside files. */
 const DEVICES = ["null", "zero", "full", "tty", "ptmx", "pts", "shm"].map((name) => `/dev/${name}`);
 
@@ -75,7 +67,8 @@ export function confine(keep: Confinement): string {
     return "no landlock: not on this system";
   }
   try {
-    using kernel = new Kernel();
+    using kernel = Kernel.open();
+    if (kernel === undefined) return "no landlock: no libc.so.6";
     limit(kernel, keep.programs);
     return lock(kernel, keep);
   } finally {
@@ -107,7 +100,11 @@ function lock(kernel: Kernel, keep: Confinement): string {
   return `landlock ${version}`;
 }
 
-function handledBy(version: number, { net, programs }: Confinement) {
+/** Gives what a version of Landlock can decide about, as far as a child is to be confined in it. */
+export function handledBy(
+  version: number,
+  { net, programs }: Pick<Confinement, "net" | "programs">,
+): Handled {
   const since: readonly (readonly [number, number])[] = [
     [2, (1 << 14) - 1],
     [3, TRUNCATE],
@@ -130,7 +127,7 @@ function rulesOf(kernel: Kernel, keep: Confinement): [number, number][] {
   const granted = (roots: readonly string[], rights: number) =>
     roots.map((root): [number, number] => [rootOf(kernel, root, workspace), rights]);
   const known = (paths: readonly string[], rights: number) =>
-    paths.map((path): [number, number] => [kernel.open(path, PATH_ONLY), rights]);
+    paths.map((path): [number, number] => [kernel.openPath(path, PATH_ONLY), rights]);
   return [
     ...granted(read, READ),
     ...granted(write, change),
@@ -150,11 +147,11 @@ function rulesOf(kernel: Kernel, keep: Confinement): [number, number][] {
 function rootOf(kernel: Kernel, root: string, workspace: string): number {
   let at = root;
   while (at !== workspace && within(workspace, at)) {
-    const folder = kernel.open(`${at}/.`, PATH_ONLY, STRAIGHT);
+    const folder = kernel.openPath(`${at}/.`, PATH_ONLY, STRAIGHT);
     if (folder >= 0 || kernel.error() === "ELOOP") return folder;
     at = folderOf(at);
   }
-  return kernel.open(at, PATH_ONLY, STRAIGHT);
+  return kernel.openPath(at, PATH_ONLY, STRAIGHT);
 }
 
 /** Tries what must fail now. With roots that hold the whole machine there is nothing to try. */
@@ -162,7 +159,7 @@ function prove(kernel: Kernel, { canary, read, write, programs }: Confinement): 
   const [flags, roots] = programs ? [WRITING, write] : [0, [...read, ...write]];
   const tried = programs ? [canary] : [canary, "/"];
   for (const path of tried.filter((one) => !roots.some((root) => within(root, one)))) {
-    const opened = kernel.open(path, flags);
+    const opened = kernel.openPath(path, flags);
     if (opened < 0 && kernel.error() === "EACCES") continue;
     throw new Error("landlock does not hold");
   }

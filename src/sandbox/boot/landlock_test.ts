@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { ConfinedYard } from "../../../tests/fixtures/modules/confined.ts";
+import { handledBy } from "./landlock.ts";
 
 const ignore = Deno.build.os !== "linux";
 const HELD = /^landlock \d+$/;
@@ -178,3 +179,72 @@ function has(path: string): boolean {
     return false;
   }
 }
+
+Deno.test(
+  "confine() refuses where the kernel says that it holds and does not",
+  { ignore },
+  async () => {
+    using yard = new ConfinedYard();
+    const keep = yard.keep({ canary: `${yard.home}/lock` });
+    await assert.rejects(yard.told([], keep), /landlock does not hold/);
+  },
+);
+
+Deno.test("handledBy() asks each version of the kernel for what it knows, and no more", () => {
+  const rights = (version: number) => handledBy(version, { net: false }).files.toString(2).length;
+  assert.deepEqual([2, 3, 4, 5, 6, 7, 8, 9, 10].map(rights), [14, 15, 15, 16, 16, 16, 16, 17, 17]);
+  const rest = (version: number, net: boolean) => {
+    const { network, scopes } = handledBy(version, { net });
+    return [network, scopes];
+  };
+  assert.deepEqual([3, 4, 6].map((version) => rest(version, false)), [[0, 0], [3, 0], [3, 3]]);
+  assert.deepEqual(rest(6, true), [0, 3]);
+});
+
+Deno.test("confine() lets programs write in the write roots alone", { ignore }, async () => {
+  using yard = new ConfinedYard();
+  const { ws, outside } = yard;
+  const sh = (script: string) =>
+    `const { code, stdout } = new Deno.Command("/bin/sh", { args: ["-c", ${
+      JSON.stringify(script)
+    }] }).outputSync();
+     return code + new TextDecoder().decode(stdout).trim()`;
+  const programs = { processes: 100_000, writesOnly: true };
+  const [layer = "", ...told] = await yard.told([
+    sh(`cat ${outside}/secret.txt`),
+    sh(
+      `echo x > ${ws}/a.txt && ln -s a.txt ${ws}/made && mv ${ws}/made ${ws}/d/ && rm ${ws}/d/made`,
+    ),
+    sh(`echo x > /dev/null`),
+    sh(`echo x > ${outside}/new.txt`),
+    sh(`rm ${outside}/secret.txt`),
+    sh(`ulimit -c`),
+  ], yard.keep({ programs }));
+  assert.match(layer, HELD);
+  assert.deepEqual(told.map((one) => one.replace(/^[1-9]$/, "no")), [
+    "0SECRET",
+    "0",
+    "0",
+    "no",
+    "no",
+    "00",
+  ]);
+  const free = yard.keep({ programs: { ...programs, writesOnly: false } });
+  const [none, wrote] = await yard.told([sh(`echo x > ${outside}/new.txt`)], free);
+  assert.deepEqual([none, wrote], ["no landlock: it runs programs", "0"]);
+});
+
+Deno.test(
+  "confine() bounds the processes of programs, but not those of root",
+  { ignore },
+  async () => {
+    using yard = new ConfinedYard();
+    const bomb = `const held = [];
+    try { for (let n = 0; n < 60; n++) held.push(new Deno.Command("/bin/sleep", { args: ["60"] }).spawn()) }
+    catch { return "bounded" } finally { for (const one of held) one.kill("SIGKILL") }
+    return "free"`;
+    const keep = yard.keep({ programs: { processes: 30, writesOnly: false } });
+    const isRoot = Deno.uid() === 0;
+    assert.equal((await yard.told([bomb], keep))[1], isRoot ? "free" : "bounded");
+  },
+);
