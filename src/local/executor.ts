@@ -6,11 +6,19 @@
 
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
+import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { NO_PERMISSIONS } from "../core/tool.ts";
-import type { Protection, Sandbox, SandboxLimits, SandboxOptions } from "../sandbox/sandbox.ts";
+import type {
+  OsLayerChoice,
+  OsLayers,
+  Protection,
+  Sandbox,
+  SandboxLimits,
+  SandboxOptions,
+} from "../sandbox/sandbox.ts";
 import { fileAccess, type Grants } from "./grants.ts";
 import { type Inspection, Loader, type Module } from "./loader.ts";
 import type { ModuleCode, ModuleFiles, ModuleSource } from "./module_files.ts";
@@ -26,6 +34,9 @@ export interface LocalOptions {
   readonly grants: (server: string) => Grants | undefined;
   readonly protection: () => Omit<Protection, "granted">;
   readonly limits: () => SandboxLimits & { readonly idleMs: number; readonly moduleBytes: number };
+  /** What the system is to hold modules with, and the person's `PATH`. */
+  readonly osLayer: () => OsLayerChoice;
+  readonly path: string | undefined;
   /** Is told what modules log. */
   readonly onLog: (
     server: string,
@@ -42,6 +53,7 @@ export class Local implements AsyncDisposable {
   readonly #options: LocalOptions;
   readonly #loader: Loader;
   readonly #pool: Pool<Sandbox>;
+  readonly #layers = new Map<string, OsLayers>();
   readonly #closing = new AbortController();
 
   /** Makes the local side; nothing is started before the first call. */
@@ -79,20 +91,32 @@ export class Local implements AsyncDisposable {
     const plain = this.#sandboxOptions(server, module.code);
     const protection = { ...plain.protection, granted };
     const options = { ...plain, workspace, read, write, protection };
-    const key = JSON.stringify([server, module.integrity, workspace, access]);
+    const layer = this.#options.osLayer();
+    const key = JSON.stringify([server, module.integrity, workspace, access, layer]);
     const value = await this.#pool.use(key, {
-      start: () => start(options),
+      start: () => this.#start(options),
       use: (sandbox) => answer(sandbox, call, tool),
     });
     return { kind: "result", result: value };
   }
 
-  /** Proves that a module runs here and reaches nothing: the sandbox tests itself at every start. */
-  async selfTest(): Promise<void> {
+  /** Proves that a module runs here and reaches nothing, and tells what the system adds to that. */
+  async checks(): Promise<readonly Check[]> {
+    let confined: string | undefined;
+    const sandbox = await check("sandbox", "a module runs and reaches nothing", async () => {
+      confined = await this.#selfTest();
+    });
+    const { osChecks } = await import("../sandbox/sandbox.ts");
+    return [sandbox, ...(confined === undefined ? [] : await osChecks(confined))];
+  }
+
+  /** The sandbox tests itself at every start; gives what the system held it with. */
+  async #selfTest(): Promise<string> {
     const code = new TextEncoder().encode("export const probe = () => true;");
-    await using sandbox = await start(this.#sandboxOptions("self-test", code));
+    await using sandbox = await this.#start(this.#sandboxOptions("self-test", code));
     const signal = AbortSignal.timeout(SELF_TEST_MS);
     await sandbox.call({ fn: "probe", arguments: {}, signal });
+    return sandbox.confined;
   }
 
   /** Ends every child. */
@@ -103,8 +127,20 @@ export class Local implements AsyncDisposable {
   }
 
   async #inspect(name: string, code: Uint8Array): Promise<Inspection> {
-    await using sandbox = await start(this.#sandboxOptions(name, code));
+    await using sandbox = await this.#start(this.#sandboxOptions(name, code));
     return { meta: sandbox.meta(), exports: sandbox.exports() };
+  }
+
+  /** The sandbox is loaded by the first call: a start that serves none goes without. */
+  async #start(options: SandboxOptions): Promise<Sandbox> {
+    const { OsLayers, Sandbox } = await import("../sandbox/sandbox.ts");
+    const wanted = this.#options.osLayer();
+    const { workspace } = options;
+    const key = JSON.stringify([wanted, workspace]);
+    const layers = this.#layers.get(key) ??
+      new OsLayers({ wanted, workspace, path: this.#options.path });
+    this.#layers.set(key, layers);
+    return await layers.start((layer) => Sandbox.start({ ...options, layer }));
   }
 
   #sandboxOptions(name: string, code: Uint8Array): SandboxOptions {
@@ -128,12 +164,6 @@ export class Local implements AsyncDisposable {
     if (source !== undefined) return source;
     throw new PmlError("UNKNOWN_TOOL", `Cannot find the server "${server}": nothing defines it`);
   }
-}
-
-/** The sandbox is loaded by the first call: a start that serves none goes without. */
-async function start(options: SandboxOptions): Promise<Sandbox> {
-  const { Sandbox } = await import("../sandbox/sandbox.ts");
-  return await Sandbox.start(options);
 }
 
 async function answer(sandbox: Sandbox, call: Call, tool: string): Promise<ToolResult> {

@@ -10,7 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import type { SandboxOptions } from "./_options.ts";
-import { bubblewrapArgs, residentBytes } from "./_os_layer.ts";
+import { bubblewrapArgs, residentBytes, systemPaths } from "./_os_layer.ts";
 import hostCode from "./boot/host.min.js" with { type: "text" };
 import workerCode from "./boot/worker.min.js" with { type: "text" };
 
@@ -90,7 +90,7 @@ class RunningChild implements Child {
       lock,
       canary,
       own: [denoDir, temp],
-      landlock: isLandlock(from.options),
+      system: isLandlock(from.options) ? systemPaths(false) : undefined,
       resultBytes: limits.resultBytes,
       worker: workerCode,
       code: new TextDecoder("utf-8").decode(code),

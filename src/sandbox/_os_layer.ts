@@ -5,10 +5,8 @@
  * @module
  */
 
-import { isAbsolute, join } from "node:path";
+import { isAbsolute, join, relative } from "node:path";
 import { PmlError } from "../core/errors.ts";
-import { within } from "./boot/names.ts";
-import { CLOCK, LIBRARIES, NETWORK, RESOLVERS } from "./boot/system_paths.ts";
 
 /** What the person wants: whatever there is, one layer, none, or no child without one. */
 export type OsLayerChoice = "auto" | "landlock" | "bwrap" | "off" | "required";
@@ -29,6 +27,22 @@ export interface OsLayerOptions {
 }
 
 const TRIAL_MS = 5_000;
+/** What Deno is loaded with, and what tells the time of day. */
+const LOADED = [
+  ...["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/nix/store", "/etc/ld.so.cache"],
+  ...["/etc/localtime", "/usr/share/zoneinfo"],
+];
+/** What names are resolved with, and whose certificates are believed. */
+const NETWORK = [
+  ...["nsswitch.conf", "hosts", "host.conf", "resolv.conf", "gai.conf", "services", "protocols"],
+  ...["ssl", "pki", "ca-certificates"],
+].map((name) => `/etc/${name}`);
+const RESOLVERS = ["/usr/share/ca-certificates", "/run/systemd/resolve", "/run/nscd"];
+
+/** Gives what a confined child still reads of the system. */
+export function systemPaths(net: boolean): readonly string[] {
+  return [...LOADED, ...(net ? [...NETWORK, ...RESOLVERS] : [])];
+}
 
 /** Starts children under the best layer that works here. */
 export class OsLayers {
@@ -74,6 +88,16 @@ export class OsLayers {
   }
 }
 
+/** Tells what holds a child that told what it did, or the error where it was to do more. */
+export function heldBy(
+  { layer }: { readonly layer?: Layer },
+  told: string,
+): string | PmlError {
+  if (layer?.kind === "bwrap") return `bubblewrap ${layer.version}`;
+  if (layer?.kind === "none") return `none: ${layer.why}`;
+  return layer === undefined || told.startsWith("landlock ") ? told : lacking(told);
+}
+
 /** Makes the error of a child that was to be under Landlock and has none. */
 export function lacking(told: string): PmlError {
   return new PmlError("SANDBOX_DENIED", `Cannot run modules: ${told}`, { detail: { lack: told } });
@@ -113,7 +137,11 @@ function realFile(path: string): string | undefined {
   }
 }
 
-async function tried(program: string, args: string[]): Promise<{ ok: boolean; text: string }> {
+/** Runs a program to its end, without the environment; gives what it printed, or why it failed. */
+export async function tried(
+  program: string,
+  args: string[],
+): Promise<{ readonly ok: boolean; readonly text: string }> {
   try {
     const { success, stdout, stderr } = await new Deno.Command(program, {
       args,
@@ -144,8 +172,7 @@ export function bubblewrapArgs({ workspace, read, write, lock, own, net }: Sight
   const roots = (given: readonly string[]) =>
     given.map((root) => within(workspace, root) ? workspace : root);
   const writable = [...roots(write), ...own];
-  const system = [...LIBRARIES, ...CLOCK, "/nix/store", Deno.execPath()];
-  const readable = [...roots(read), lock, ...system, ...(net ? [...NETWORK, ...RESOLVERS] : [])]
+  const readable = [...roots(read), lock, ...systemPaths(net), Deno.execPath()]
     .filter((path) => !writable.some((root) => within(root, path)));
   const mounts = [
     ...readable.map((path) => ["--ro-bind-try", path, path]),
@@ -161,6 +188,10 @@ export function bubblewrapArgs({ workspace, read, write, lock, own, net }: Sight
     // What is not mounted is not there, and nothing is made beside it.
     ...["--remount-ro", "/", "--chdir", own.at(-1) ?? "/", "--"],
   ];
+}
+
+function within(folder: string, path: string): boolean {
+  return relative(folder, path).split("/")[0] !== "..";
 }
 
 /** Gives the resident memory of a process and all below it in bytes; 0 where nobody tells. */

@@ -11,13 +11,14 @@ import { type Child, startChild } from "./_child.ts";
 import { failure, failureFrom, ModuleFailure } from "./_failure.ts";
 import { assertDenoFloor } from "./_floor.ts";
 import { levelOf, type LogEntry, type LogLevel, LogTap, Meter } from "./_meter.ts";
-import { lacking, type OsLayerChoice, OsLayers } from "./_os_layer.ts";
+import { osChecks } from "./_os_checks.ts";
+import { heldBy, type OsLayerChoice, OsLayers } from "./_os_layer.ts";
 import { SANDBOX_LIMITS, type SandboxLimits, type SandboxOptions } from "./_options.ts";
 import { plainJson } from "./_plain.ts";
 import { type Frame, frameOf, type Line, LineReader } from "./_wire.ts";
 import type { Protection } from "./boot/message.ts";
 
-export { assertDenoFloor, ModuleFailure, OsLayers, SANDBOX_LIMITS };
+export { assertDenoFloor, ModuleFailure, osChecks, OsLayers, SANDBOX_LIMITS };
 export type { LogEntry, LogLevel, OsLayerChoice, Protection, SandboxLimits, SandboxOptions };
 
 const GRACE_MS = 250;
@@ -58,7 +59,8 @@ export class Sandbox implements AsyncDisposable {
   #noise: Meter;
   #stderr = "";
   #dead: PmlError | undefined;
-  #confined = "no landlock: it was not told";
+  /** What the system holds it with: `landlock 7`, `bubblewrap 0.8.0`, or why nothing. */
+  confined = "";
   #watch: ReturnType<typeof setTimeout> | undefined;
 
   private constructor(options: SandboxOptions, child: Child) {
@@ -106,14 +108,9 @@ export class Sandbox implements AsyncDisposable {
     return this.#child.running.pid;
   }
 
-  /** What the system itself keeps from the child: `landlock 7`, `bubblewrap 0.8.0`, or why nothing. */
-  get confined(): string {
-    return this.#confined;
-  }
-
   /** Whether it takes calls; one that died never does again. */
   get alive(): boolean {
-    return this.#dead === undefined;
+    return !this.#dead;
   }
 
   /** How many calls have not stopped yet. */
@@ -283,9 +280,7 @@ export class Sandbox implements AsyncDisposable {
   /** Goes on with the start: the proof first, then the module. */
   #step(frame: Frame): void {
     const value = valueOf(frame);
-    if (frame.type === "confined" && this.#phase === "testing") {
-      return this.#confine(String(value));
-    }
+    if (frame.type === "confined") return this.#confine(heldBy(this.#options, String(value)));
     if (frame.type === "refused") return this.#refuse(String(value));
     if (frame.type === "tested" && this.#phase === "testing") {
       if (!Array.isArray(value) || value.length > 0) {
@@ -299,13 +294,9 @@ export class Sandbox implements AsyncDisposable {
     if (frame.type === "ready") this.#ready(frame);
   }
 
-  #confine(told: string): void {
-    const { layer } = this.#options;
-    this.#confined = layer?.kind === "bwrap" ? `bubblewrap ${layer.version}` : told;
-    if (layer?.kind === "none") this.#confined = `none: ${layer.why}`;
-    if (layer?.kind !== "landlock" || told.startsWith("landlock ")) return;
-    this.#booted.reject(lacking(told));
-    this.#kill("refused", told);
+  #confine(held: string | PmlError): void {
+    if (typeof held === "string") this.confined = held;
+    else this.#refuse(held.message, held);
   }
 
   #ready(frame: Frame): void {
@@ -331,8 +322,8 @@ export class Sandbox implements AsyncDisposable {
     );
   }
 
-  #refuse(why: string): void {
-    this.#booted.reject(unusable(why));
+  #refuse(why: string, error = unusable(why)): void {
+    this.#booted.reject(error);
     this.#kill("refused", why);
   }
 

@@ -41,9 +41,10 @@ export async function boot(): Promise<void> {
 }
 
 function confined(start: Start, write: Write): string {
-  if (!start.landlock) return "no landlock: it is off";
+  const { system } = start;
+  if (system === undefined) return "no landlock: it is off";
   try {
-    return confine({ ...start, net: false });
+    return confine({ ...start, system, net: false });
   } catch (error) {
     return end(write, "refused", String(error));
   }

@@ -7,7 +7,6 @@
 
 import { type Handled, Kernel, PATH_ONLY, STRAIGHT } from "./kernel.ts";
 import { folderOf, within } from "./names.ts";
-import { CLOCK, LIBRARIES, NETWORK, RESOLVERS } from "./system_paths.ts";
 
 /** What a child keeps. All paths are absolute and real. */
 export interface Confinement {
@@ -17,6 +16,8 @@ export interface Confinement {
   readonly lock: string;
   /** The private folders of the child: its temporary folder and its `DENO_DIR`. */
   readonly own: readonly string[];
+  /** What is read of the system: libraries, time zones and, to resolve names, its settings. */
+  readonly system: readonly string[];
   /** A file outside, which proves that the rules hold. */
   readonly canary: string;
   /** Whether it may connect; else the kernel refuses TCP. */
@@ -52,7 +53,7 @@ const WRITING = 1;
 /** What the runtime looks at while it runs. */
 const RUNTIME = [
   ...["/dev/null", "/dev/urandom", "/proc/self", "/proc/meminfo", "/sys/fs/cgroup"],
-  ...["/proc/sys/vm/overcommit_memory", "/sys/devices/system/cpu", ...CLOCK],
+  ...["/proc/sys/vm/overcommit_memory", "/sys/devices/system/cpu"],
 ];
 /** What programs write beside files. */
 const DEVICES = ["null", "zero", "full", "tty", "ptmx", "pts", "shm"].map((name) => `/dev/${name}`);
@@ -134,8 +135,8 @@ function rulesOf(kernel: Kernel, keep: Confinement): [number, number][] {
     ...known([keep.lock], READ),
     ...known(own, change),
     ...known(RUNTIME, READ),
-    ...(net ? known([...NETWORK, ...LIBRARIES], READ) : []),
-    ...(net ? known(RESOLVERS, READ | RESOLVE_UNIX) : []),
+    // Who resolves names asks those that listen there.
+    ...known(keep.system, READ | (net ? RESOLVE_UNIX : 0)),
     ...(programs ? known(DEVICES, READ | CHANGE) : known(["/dev/null"], WRITE_FILE)),
   ];
 }

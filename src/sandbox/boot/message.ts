@@ -36,8 +36,8 @@ export interface Start extends Ground {
   readonly canary: string;
   /** The private folders of the child: its temporary folder and its `DENO_DIR`. */
   readonly own: readonly string[];
-  /** Whether the child is to confine itself, where the system can. */
-  readonly landlock: boolean;
+  /** What is read of the system, where the child is to confine itself; else it is not to. */
+  readonly system?: readonly string[];
   readonly worker: string;
   readonly code: string;
 }
