@@ -177,10 +177,36 @@ Deno.test(
     );
     assert.ok(sandbox.rss() > residentBytes(inside), "what is inside counts too");
     assert.ok(residentBytes(inside) > 20 << 20);
-    await sandbox[Symbol.asyncDispose]();
-    while (!isGone(inside)) await new Promise((resolve) => setTimeout(resolve, 5));
+    // It listens to nothing, so that only the kill can end it.
+    const own = [yard.home];
+    const sight = { workspace: yard.ws, read: [], write: [], lock: "/dev/null", own, net: false };
+    assert.ok(bubblewrap);
+    const group = new Deno.Command(bubblewrap.program, {
+      args: [...bubblewrapArgs(sight), Deno.execPath(), "eval", "setInterval(() => {}, 1e6)"],
+      clearEnv: true,
+      env: { DENO_DIR: `${yard.home}/deno` },
+      detached: true,
+    }).spawn();
+    const held = await until(() => belowOf(group.pid));
+    await until(() => residentBytes(held) > 20 << 20);
+    Deno.kill(-group.pid, "SIGKILL");
+    await group.status;
+    await until(() => isGone(held));
   },
 );
+
+/** Waits for what is there at last. */
+async function until<T>(look: () => T): Promise<NonNullable<T>> {
+  for (;;) {
+    const seen = look();
+    if (seen) return seen;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+function belowOf(pid: number): number | undefined {
+  return Number(/\d+/.exec(Deno.readTextFileSync(`/proc/${pid}/task/${pid}/children`))?.[0] ?? 0);
+}
 
 Deno.test("Sandbox starts under Landlock, and refuses where a child says that there is none", {
   ignore: !await hasLandlock(),
