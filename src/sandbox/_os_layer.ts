@@ -60,7 +60,13 @@ export class OsLayers {
     const { wanted } = this.#options;
     const off: Layer = { kind: "none", why: "it is off" };
     if (wanted === "off") return await begin(off);
-    if (wanted === "bwrap") return await begin(await this.#instead("no landlock: it is off"));
+    // Nothing is started that would be found wanting.
+    const lack = wanted === "bwrap"
+      ? "it is off"
+      : Deno.build.os === "linux"
+      ? undefined
+      : "not on this system";
+    if (lack !== undefined) return await begin(await this.#instead(`no landlock: ${lack}`));
     try {
       return await begin({ kind: "landlock" });
     } catch (error) {

@@ -115,9 +115,7 @@ function builtinOffence(
   const folder = from.path.slice(0, from.path.lastIndexOf("/") + 1);
   const own = folder !== "builtin/" && path?.startsWith(folder) === true;
   const isHost = edge.kind === "type" && path === HOST;
-  return own || isHost
-    ? undefined
-    : `A built-in imports nothing from outside, not "${edge.specifier}"`;
+  return own || isHost ? undefined : `A built-in imports nothing from outside, not "${edge.specifier}"`;
 }
 
 function roomOffence(from: Place, to: Place, edge: Edge): string | undefined {
