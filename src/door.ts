@@ -107,7 +107,7 @@ export class Door implements AsyncDisposable {
   /** Tries what calls need on this machine: the sandbox and the journal. */
   async checks(): Promise<readonly Check[]> {
     return [
-      await check("sandbox", "a module runs and reaches nothing", () => this.#local.selfTest()),
+      ...await this.#local.checks(),
       await check(
         "journal",
         "a record can be written",
@@ -222,6 +222,7 @@ export class Door implements AsyncDisposable {
       // What modules run from is not for modules to write.
       protection: () => ({ ...protectedPaths, paths: own().map(({ path }) => path) }),
       limits: () => this.#config().limits,
+      osLayer: () => this.#config().osLayer,
       onLog: (server, { level, text }) => {
         const serious = level === "error" || level === "warn";
         log[serious ? level : "debug"](text, { server });

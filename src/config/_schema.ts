@@ -9,6 +9,7 @@ import { isObject } from "../core/json.ts";
 import { GRAMMAR, parsePattern } from "../core/pattern.ts";
 import { isServerName, serverSlug } from "../core/tool_id.ts";
 import { META_TOOLS } from "./gateway_options.ts";
+import { OS_LAYERS } from "./os_layer.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "./limits.ts";
 
 /** The schema library, which is loaded only where there is a file. */
@@ -56,6 +57,7 @@ export function personSchema(zod: Zod) {
     ...shared(zod),
     limits: object({}, Object.fromEntries(limits)),
     approvals: object({}, { channel: zod.enum(["client", "page", "terminal"]) }),
+    sandbox: object({}, { os_layer: zod.enum(OS_LAYERS) }),
     search: later,
     sampling: later,
     telemetry: later,

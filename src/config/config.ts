@@ -20,6 +20,7 @@ import {
 } from "./file.ts";
 import { DEFAULT_GATEWAY, type GatewayOptions } from "./gateway_options.ts";
 import type { Limits } from "./limits.ts";
+import type { OsLayer } from "./os_layer.ts";
 import { type Channel, type PersonConfig, readPerson } from "./person.ts";
 import { defaultRules, NO_RULES, type Rules } from "./rules.ts";
 import type { ServerDefinition } from "./servers.ts";
@@ -65,6 +66,8 @@ export interface Config {
   readonly limits: Limits;
   /** The one channel for questions, where the person wants but one. */
   readonly channel: Channel | undefined;
+  /** What the system is to hold modules with. */
+  readonly osLayer: OsLayer;
   /** What the person works on. */
   readonly intent: string | undefined;
   /** Whether the workspace file is trusted; false where there is none. */
@@ -120,6 +123,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     gateway,
     limits: person.limits,
     channel: person.channel,
+    osLayer: person.osLayer,
     intent,
     trusted: believed !== undefined,
     ignored: file === undefined || trusted ? [] : ignoredOf(file),

@@ -10,6 +10,7 @@ import { personSchema } from "./_schema.ts";
 import { parseYaml } from "./_syntax.ts";
 import { gatewayOf, type GatewayOptions } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
+import type { OsLayer } from "./os_layer.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 
 /** Where questions go. */
@@ -25,13 +26,16 @@ export interface PersonConfig {
   readonly limits: Limits;
   /** The one channel for questions, where the person wants but one. */
   readonly channel: Channel | undefined;
+  /** What the system is to hold modules with. */
+  readonly osLayer: OsLayer;
 }
 
 /** Reads a file. A missing one says nothing, a bad one only to the report. */
 export async function readPerson(path: string, report: Report): Promise<PersonConfig> {
   const read = await readDocument(path, { report, parse: parseYaml, schema: personSchema });
   const warn = (said: string) => read?.warn(said);
-  const { permissions = {}, gateway = {}, limits = {}, approvals, ...later } = read?.said ?? {};
+  const { permissions = {}, gateway = {}, limits = {}, approvals, sandbox, ...later } =
+    read?.said ?? {};
   for (const key of Object.keys(later)) warn(`"${key}" counts for nothing yet`);
   return {
     path,
@@ -40,5 +44,6 @@ export async function readPerson(path: string, report: Report): Promise<PersonCo
     gateway: gatewayOf(gateway, warn),
     limits: limitsOf(limits),
     channel: approvals?.channel,
+    osLayer: sandbox?.os_layer ?? "auto",
   };
 }

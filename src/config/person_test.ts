@@ -33,6 +33,7 @@ const BAD: readonly (readonly [string, number, number, string, string, string])[
   ["limits: [", 1, 10, "", "what is no YAML", "YAML 1.2"],
   ["? [a]\n: 1", 1, 1, "[ a ]", "an unknown key", "one of permissions"],
   ["1: 2", 1, 1, "1", "an unknown key", "one of permissions"],
+  ["sandbox: {os_layer: on}", 1, 21, "sandbox.os_layer", '"on"', "one of auto, landlock"],
   ["approvals: {channel: fax}", 1, 22, "approvals.channel", '"fax"', "one of client"],
 ];
 
@@ -54,7 +55,7 @@ Deno.test("readPerson() reads what a person may want", async () => {
   const { file: person, error } = await read(
     "# mine\npermissions:\n  deny: ['shell:*']\n  allow: [a:b]\n" +
       "limits:\n  call_ms: 1000\n  heap_mb: 64\ngateway: {tools_exposure: full_proxy}\n" +
-      "approvals: {channel: terminal}\n",
+      "approvals: {channel: terminal}\nsandbox: {os_layer: required}\n",
   );
   assert.equal(error, undefined);
   assert.deepEqual(person.limits, { ...limitsOf({}), callMs: 1000, heapMb: 64 });
@@ -62,6 +63,7 @@ Deno.test("readPerson() reads what a person may want", async () => {
   assert.equal(person.permissions.deny[0]?.source, person.path);
   assert.deepEqual(person.gateway, { exposure: "full_proxy" });
   assert.equal(person.channel, "terminal");
+  assert.equal(person.osLayer, "required");
 });
 
 Deno.test("readPerson() takes an empty file for nothing said", async () => {

@@ -7,6 +7,7 @@
 import { join } from "node:path";
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
+import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
@@ -14,7 +15,10 @@ import { NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
 import { Reaper } from "../sandbox/reaper.ts";
 import type {
   ChildOptions,
+  Layer,
   LogEntry,
+  OsLayerChoice,
+  OsLayers,
   Protection,
   Sandbox,
   SandboxLimits,
@@ -40,6 +44,8 @@ export interface LocalOptions {
   /** What the programs of a module find in their environment, as far as it is set. */
   readonly environment: Readonly<Record<string, string>>;
   readonly limits: () => SandboxLimits & PoolLimits & { readonly moduleBytes: number };
+  /** What the system is to hold modules with. */
+  readonly osLayer: () => OsLayerChoice;
   /** Is told what modules log. */
   readonly onLog: (server: string, entry: LogEntry) => void;
 }
@@ -57,6 +63,7 @@ export class Local implements AsyncDisposable {
   readonly #pool: Pool<Sandbox>;
   readonly #blanks: Blanks<Sandbox>;
   readonly #reaper: Reaper;
+  readonly #layers = new Map<string, OsLayers>();
   readonly #closing = new AbortController();
 
   /** Makes the local side; nothing is started before the first call. */
@@ -95,8 +102,11 @@ export class Local implements AsyncDisposable {
   async call(call: Call): Promise<Outcome> {
     const { server, tool } = splitToolId(call.id);
     const module = await this.load(server);
-    const child = this.#childOptions(this.#accessOf(module, tool));
-    const blank = JSON.stringify(child);
+    const access = this.#accessOf(module, tool);
+    // What PML ships needs no more of its programs.
+    const writesOnly = this.#source(server).kind === "builtin" && !access.run.includes("*");
+    const child = { ...this.#childOptions(access), writesOnly };
+    const blank = JSON.stringify([child, this.#options.osLayer()]);
     const open = () => this.#open(child);
     const value = await this.#pool.use(JSON.stringify([server, module.integrity, blank]), {
       start: async () => this.#load(await this.#blanks.take(blank, open), module),
@@ -106,12 +116,23 @@ export class Local implements AsyncDisposable {
     return { kind: "result", result: value };
   }
 
-  /** Proves that a module runs here and reaches nothing: the sandbox tests itself at every start. */
-  async selfTest(): Promise<void> {
+  /** Proves that a module runs here and reaches nothing, and tells what the system adds to that. */
+  async checks(): Promise<readonly Check[]> {
+    let confined: string | undefined;
+    const sandbox = await check("sandbox", "a module runs and reaches nothing", async () => {
+      confined = await this.#selfTest();
+    });
+    const { osChecks } = await import("../sandbox/sandbox.ts");
+    return [sandbox, ...(confined === undefined ? [] : await osChecks(confined))];
+  }
+
+  /** The sandbox tests itself at every start; gives what the system held it with. */
+  async #selfTest(): Promise<string> {
     const code = new TextEncoder().encode("export const probe = () => true;");
     await using sandbox = await this.#closed("self-test", code);
     const signal = AbortSignal.timeout(SELF_TEST_MS);
     await sandbox.call({ fn: "probe", arguments: {}, signal });
+    return sandbox.confined;
   }
 
   /** Ends every child. */
@@ -134,8 +155,17 @@ export class Local implements AsyncDisposable {
 
   async #open(child: ChildOptions): Promise<Sandbox> {
     // The sandbox is loaded by the first call: a start that serves none goes without.
-    const { Sandbox } = await import("../sandbox/sandbox.ts");
-    return await Sandbox.open(child, { groups: this.#reaper, signal: this.#closing.signal });
+    const { OsLayers, Sandbox } = await import("../sandbox/sandbox.ts");
+    const begin = (layer: Layer) =>
+      Sandbox.open(child, { layer, groups: this.#reaper, signal: this.#closing.signal });
+    // Programs run with the person's rights: only limits hold them.
+    if (child.run.length > 0) return await begin({ kind: "none", why: "it runs programs" });
+    const [wanted, { workspace, environment }] = [this.#options.osLayer(), child];
+    const key = JSON.stringify([wanted, workspace]);
+    const layers = this.#layers.get(key) ??
+      new OsLayers({ wanted, workspace, path: environment.PATH });
+    this.#layers.set(key, layers);
+    return await layers.start(begin);
   }
 
   #load(

@@ -11,11 +11,21 @@ import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
+import {
+  bubblewrapArgs,
+  type Layer,
+  processesOf,
+  residentBytes,
+  systemPaths,
+} from "./_os_layer.ts";
 import { killGroup, killMarked, type Process, startProcess } from "./_process.ts";
 import { foundPrograms, searchPath } from "./_programs.ts";
-import type { Grants } from "./boot/message.ts";
+import type { Grants, Start } from "./boot/message.ts";
 import hostCode from "./boot/host.min.js" with { type: "text" };
 import workerCode from "./boot/worker.min.js" with { type: "text" };
+
+/** How many processes and threads a person may have beside those of now, while programs run. */
+const SPARE_PROCESSES = 1_000;
 
 /** A running child; the nonce is known to this side and to its host thread only. */
 export interface Child extends AsyncDisposable {
@@ -34,6 +44,8 @@ export interface Child extends AsyncDisposable {
 /** How a child is started beside its options. */
 export interface ChildStart {
   readonly groups?: Groups | undefined;
+  /** What the system holds it with; Landlock where there is it, unless said. */
+  readonly layer?: Layer | undefined;
   /** Changes its flags, so that tests can see the self-test fail. */
   readonly flags?: ((given: readonly string[]) => readonly string[]) | undefined;
 }
@@ -41,23 +53,57 @@ export interface ChildStart {
 /** Starts a child and tells its host thread what it may do. */
 export function startChild(
   options: ChildOptions,
-  { groups, flags = (given) => given }: ChildStart = {},
+  { groups, layer, flags = (given) => given }: ChildStart = {},
 ): Child {
   const grants = grantsOf(options);
   const folder = openPrivateFolder(options.home, options.workspace);
   try {
-    const running = startProcess(Deno.execPath(), {
-      args: [...flags(childFlags(options, { folder, grants })), dataUrl(hostCode)],
+    const [program = "", ...before] = programOf(options, { folder, layer });
+    const running = startProcess(program, {
+      args: [
+        ...before,
+        ...flags(childFlags(options, { folder, grants, layer })),
+        dataUrl(hostCode),
+      ],
       cwd: folder.temp,
       env: { ...environment(options, folder), ...(groups && { PML_RUN: `${groups.mark}.` }) },
       heard: true,
     });
     groups?.add(running.pid);
-    return new RunningChild(running, { options, folder, grants, groups });
+    return new RunningChild(running, { options, folder, grants, groups, layer });
   } catch (error) {
     folder[Symbol.dispose]();
     throw error;
   }
+}
+
+interface Under {
+  readonly folder: PrivateFolder;
+  readonly layer: Layer | undefined;
+}
+
+/** Gives what is started, which is Deno or what puts it into a layer of the system. */
+function programOf({ workspace, read, write, net }: ChildOptions, { folder, layer }: Under) {
+  const { lock, denoDir, temp } = folder;
+  const sight = { workspace, read, write, lock, own: [denoDir, temp], net: net.length > 0 };
+  const before = layer?.kind === "bwrap" ? [layer.program, ...bubblewrapArgs(sight)] : [];
+  return [...before, Deno.execPath()];
+}
+
+/** Tells whether a child sets limits for itself by the kernel, before it has a module. */
+function isOpenToKernel({ run }: ChildOptions, layer: Layer | undefined): boolean {
+  const isLandlock = layer === undefined || layer.kind === "landlock";
+  return Deno.build.os === "linux" && (isLandlock || run.length > 0);
+}
+
+/** What a child that sets limits for itself keeps. */
+function kernelOf(options: ChildOptions, layer: Layer | undefined): Partial<Start> {
+  if (!isOpenToKernel(options, layer)) return {};
+  const { run, net, writesOnly = false } = options;
+  const system = systemPaths(net.length > 0);
+  if (run.length === 0) return { system };
+  const processes = processesOf(Deno.uid() ?? 0) + SPARE_PROCESSES;
+  return { system, programs: { processes, writesOnly } };
 }
 
 class RunningChild implements Child {
@@ -77,6 +123,7 @@ class RunningChild implements Child {
       readonly folder: PrivateFolder;
       readonly grants: Grants;
       readonly groups: Groups | undefined;
+      readonly layer: Layer | undefined;
     },
   ) {
     const { folder, options: { limits, workspace, read, write, protection, home } } = from;
@@ -84,13 +131,15 @@ class RunningChild implements Child {
     this.#groups = from.groups;
     this.#folder = folder;
     this.#stdin = running.stdin.getWriter();
-    const { lock, canary } = folder;
+    const { lock, canary, denoDir, temp } = folder;
     this.#mark = `${this.#groups?.mark ?? "unwatched"}.${running.pid}.`;
     const marked = { ...from.grants.environment, PML_RUN: this.#mark };
     this.send({
       ...{ nonce: this.nonce, workspace, read, write, protection, home, lock, canary },
       ...from.grants,
       environment: marked,
+      own: [denoDir, temp],
+      ...kernelOf(from.options, from.layer),
       resultBytes: limits.resultBytes,
       worker: workerCode,
     });
@@ -121,13 +170,7 @@ class RunningChild implements Child {
   }
 
   rss(): number {
-    try {
-      const status = Deno.readTextFileSync(`/proc/${this.running.pid}/status`);
-      return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1_024;
-    } catch {
-      // Gone, or a system without /proc: there only the heap flag bounds the memory.
-      return 0;
-    }
+    return residentBytes(this.running.pid);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -142,7 +185,7 @@ class RunningChild implements Child {
 
 function childFlags(
   options: ChildOptions,
-  { folder, grants }: { readonly folder: PrivateFolder; readonly grants: Grants },
+  { folder, grants, layer }: Under & { readonly grants: Grants },
 ): string[] {
   const { read, write, limits } = options;
   // The broker looks at what it is about to write, so its thread reads there too.
@@ -161,6 +204,7 @@ function childFlags(
     "--cached-only",
     "--unstable-worker-options",
     `--v8-flags=--max-old-space-size=${limits.heapMb}`,
+    ...(isOpenToKernel(options, layer) ? ["--allow-ffi"] : []),
     `--allow-read=${pathList([...readable])}`,
     ...(write.length > 0 ? [`--allow-write=${pathList(write)}`] : []),
     ...(grants.run === "*" ? ["--allow-run"] : []),

@@ -5,6 +5,7 @@
  */
 
 import type { LogEntry } from "./_meter.ts";
+import type { Layer } from "./_os_layer.ts";
 import type { Protection } from "./boot/message.ts";
 
 /** What one child may use. */
@@ -45,6 +46,8 @@ export interface ChildOptions {
   readonly net: readonly string[];
   /** Names of programs, or `*` for any. */
   readonly run: readonly string[];
+  /** Whether programs write where the module may write, and nowhere else, if the system can that. */
+  readonly writesOnly?: boolean;
   /** The variables that the module may have; null where one is not set. */
   readonly env: Readonly<Record<string, string | null>>;
   /** What programs find in their environment; `PATH` is also where they are looked for. */
@@ -70,6 +73,8 @@ export interface ModuleOptions {
 export interface SandboxOptions extends ChildOptions, ModuleOptions {
   /** Is told of process groups, so that they end with PML however it ends. */
   readonly groups?: Groups;
+  /** What the system holds the child with; Landlock where there is it, unless said. */
+  readonly layer?: Layer;
 }
 
 /** Keeps the process groups that must not outlive PML. */

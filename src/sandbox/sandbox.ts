@@ -11,6 +11,8 @@ import { type Child, type ChildStart, startChild } from "./_child.ts";
 import { failure, failureFrom, ModuleFailure } from "./_failure.ts";
 import { assertDenoFloor } from "./_floor.ts";
 import { levelOf, type LogEntry, type LogLevel, LogTap, Meter } from "./_meter.ts";
+import { osChecks } from "./_os_checks.ts";
+import { heldBy, type Layer, type OsLayerChoice, OsLayers } from "./_os_layer.ts";
 import {
   type ChildOptions,
   type Groups,
@@ -24,18 +26,9 @@ import { progressOf, reasonOf, textOf, unusable, valueOf } from "./_said.ts";
 import { type Frame, frameOf, type Line, LineReader } from "./_wire.ts";
 import type { Protection } from "./boot/message.ts";
 
-export { assertDenoFloor, ModuleFailure, SANDBOX_LIMITS };
-export type {
-  ChildOptions,
-  ChildStart,
-  Groups,
-  LogEntry,
-  LogLevel,
-  ModuleOptions,
-  Protection,
-  SandboxLimits,
-  SandboxOptions,
-};
+export { assertDenoFloor, ModuleFailure, osChecks, OsLayers, SANDBOX_LIMITS };
+export type { ChildOptions, ChildStart, Groups, LogEntry, LogLevel, ModuleOptions };
+export type { Layer, OsLayerChoice, Protection, SandboxLimits, SandboxOptions };
 
 const GRACE_MS = 250;
 const STDERR_MAX = 4_096;
@@ -64,6 +57,7 @@ interface Pending {
 export class Sandbox implements AsyncDisposable {
   readonly #child: Child;
   readonly #limits: SandboxLimits;
+  readonly #layer: Layer | undefined;
   readonly #calls = new Map<number, Pending>();
   readonly #ended: Promise<void>;
   #next = Promise.withResolvers<void>();
@@ -76,11 +70,14 @@ export class Sandbox implements AsyncDisposable {
   #noise: Meter;
   #stderr = "";
   #dead: PmlError | undefined;
+  /** What the system holds it with: `landlock 7`, `bubblewrap 0.8.0`, or why nothing. */
+  confined = "";
   #watch: ReturnType<typeof setTimeout> | undefined;
 
-  private constructor(limits: SandboxLimits, child: Child) {
+  private constructor(limits: SandboxLimits, child: Child, layer: Layer | undefined) {
     this.#limits = limits;
     this.#child = child;
+    this.#layer = layer;
     this.#noise = new Meter(limits);
     this.#ended = this.#follow();
     this.#rearm();
@@ -93,14 +90,14 @@ export class Sandbox implements AsyncDisposable {
   ): Promise<Sandbox> {
     assertDenoFloor();
     signal?.throwIfAborted();
-    const sandbox = new Sandbox(options.limits, startChild(options, start));
+    const sandbox = new Sandbox(options.limits, startChild(options, start), start.layer);
     return await sandbox.#come("blank", signal);
   }
 
   /** Starts a child and loads its module. */
-  static async start({ groups, ...options }: SandboxOptions): Promise<Sandbox> {
+  static async start({ groups, layer, ...options }: SandboxOptions): Promise<Sandbox> {
     const { signal, name, code, onLog, ...child } = options;
-    const sandbox = await Sandbox.open(child, { groups, signal });
+    const sandbox = await Sandbox.open(child, { groups, layer, signal });
     return await sandbox.load({ name, code, onLog, ...(signal && { signal }) });
   }
 
@@ -131,7 +128,7 @@ export class Sandbox implements AsyncDisposable {
 
   /** Whether it takes calls; one that died never does again. */
   get alive(): boolean {
-    return this.#dead === undefined;
+    return !this.#dead;
   }
 
   /** How many calls have not stopped yet. */
@@ -314,6 +311,7 @@ export class Sandbox implements AsyncDisposable {
   /** Goes on with the start: the proof first, then the module. */
   #step(frame: Frame): void {
     const value = valueOf(frame);
+    if (frame.type === "confined") return this.#confine(heldBy(this.#layer, String(value)));
     if (frame.type === "refused") return this.#refuse(String(value));
     if (frame.type === "tested" && this.#phase === "testing") {
       if (Array.isArray(value) && value.length === 0) return this.#next.resolve();
@@ -322,6 +320,11 @@ export class Sandbox implements AsyncDisposable {
     if (this.#phase !== "loading") return;
     if (frame.type === "unloaded") return this.#next.reject(this.#unloaded(frame));
     if (frame.type === "ready") this.#ready(frame);
+  }
+
+  #confine(held: string | PmlError): void {
+    if (typeof held === "string") this.confined = held;
+    else this.#refuse(held.message, held);
   }
 
   #ready(frame: Frame): void {
@@ -346,8 +349,8 @@ export class Sandbox implements AsyncDisposable {
     );
   }
 
-  #refuse(why: string): void {
-    this.#next.reject(unusable(why));
+  #refuse(why: string, error = unusable(why)): void {
+    this.#next.reject(error);
     this.#kill("refused", why);
   }
 

@@ -29,7 +29,12 @@ const POWERS: readonly Power[] = [
   },
   {
     name: "Starting a process",
-    owners: ["src/local/_process.ts", "src/sandbox/_process.ts", "src/sandbox/boot/programs.ts"],
+    owners: [
+      "src/local/_process.ts",
+      "src/sandbox/_process.ts",
+      "src/sandbox/_os_layer.ts",
+      "src/sandbox/boot/programs.ts",
+    ],
     spelled: [
       "Deno.Command",
       "Deno.spawn",

@@ -9,6 +9,7 @@ import { Answers } from "./answers.ts";
 import { Broker } from "./broker.ts";
 import { Databases } from "./databases.ts";
 import { Walls } from "./ground.ts";
+import { confine } from "./landlock.ts";
 import { afterLife } from "./life.ts";
 import { frameWriter, stdinLines, type Write } from "./lines.ts";
 import { WorkspaceLock } from "./lock.ts";
@@ -28,6 +29,7 @@ export async function boot(): Promise<void> {
   const start: Start = JSON.parse(value);
   const { canary, lock, env, workspace, resultBytes } = start;
   const write = frameWriter(start.nonce);
+  write("confined", 0, JSON.stringify(confined(start, write)));
   const worker = newWorker(start.worker, write);
   const granted = [
     ...(start.net.includes("*") ? ["net"] : []),
@@ -51,6 +53,16 @@ export async function boot(): Promise<void> {
   for await (const line of lines) port1.postMessage(JSON.parse(line));
   // The gateway is gone.
   Deno.exit(0);
+}
+
+function confined(start: Start, write: Write): string {
+  const { system } = start;
+  if (system === undefined) return "no landlock: it is off";
+  try {
+    return confine({ ...start, system, net: start.net.length > 0 });
+  } catch (error) {
+    return end(write, "refused", String(error));
+  }
 }
 
 function end(write: Write, type: string, why: string): never {

@@ -4,6 +4,8 @@
  * @module
  */
 
+import type { Programs } from "./landlock.ts";
+
 /** Names and places that stay closed inside a grant. */
 export interface Protection {
   /** Names (`.git`, `.env*`, `.github/workflows`) that are not written at any depth. */
@@ -48,6 +50,12 @@ export interface Start extends Ground, Grants {
   readonly nonce: string;
   readonly lock: string;
   readonly canary: string;
+  /** The private folders of the child: its temporary folder and its `DENO_DIR`. */
+  readonly own: readonly string[];
+  /** What is read of the system, where the child is to confine itself; else it is not to. */
+  readonly system?: readonly string[];
+  /** What bounds the programs that the module may run. */
+  readonly programs?: Programs;
   readonly worker: string;
 }
 

@@ -1,0 +1,48 @@
+/**
+ * What the doctor says of the system that children run on, after one has run.
+ *
+ * @module
+ */
+
+import { type Check, check } from "../core/check.ts";
+import { PmlError } from "../core/errors.ts";
+import { tried } from "./_os_layer.ts";
+
+/** Tells what held a child (`landlock 7`), what is closed by it, and what ends and bounds programs. */
+export async function osChecks(confined: string): Promise<readonly Check[]> {
+  return [layer(confined), processes(confined), await reaper()];
+}
+
+function layer(confined: string): Check {
+  const swap = "a link swapped between check and open is";
+  if (/^(landlock|bubblewrap) \d/.test(confined)) {
+    return { name: "layer", ok: true, said: `${confined}: ${swap} stopped by the system` };
+  }
+  const said = `${confined}: ${swap} not stopped by the system, only seen where PML looks again`;
+  const hint = "Linux 5.19 or newer with Landlock closes it, or bubblewrap on PATH";
+  return { name: "layer", ok: true, said, hint };
+}
+
+function processes(confined: string): Check {
+  const why = Deno.build.os !== "linux" || /libc/.test(confined)
+    ? "not on this system"
+    : Deno.uid() === 0
+    ? "PML runs as root, which no limit binds"
+    : undefined;
+  const said = why === undefined ? "bounded by number" : `not bounded by number: ${why}`;
+  return { name: "programs of modules", ok: true, said };
+}
+
+async function reaper(): Promise<Check> {
+  return await check(
+    "reaper",
+    "what PML started ends with it, also when it is killed",
+    async () => {
+      const { ok, text } = await tried("/bin/sh", ["-c", "kill -s 0 $$"]);
+      if (ok) return;
+      throw new PmlError("SANDBOX_DENIED", `Cannot run /bin/sh: ${text.trim().slice(0, 200)}`, {
+        hint: "Without it, what PML started may outlive a PML that is killed",
+      });
+    },
+  );
+}

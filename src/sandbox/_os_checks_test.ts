@@ -1,0 +1,17 @@
+import assert from "node:assert/strict";
+import { osChecks } from "./_os_checks.ts";
+
+Deno.test("osChecks() tells what is closed by the layer that held, and what is open without one", async () => {
+  const [held, programs, reaper] = await osChecks("landlock 7");
+  assert.match(held?.said ?? "", /^landlock 7: .* is stopped by the system$/);
+  const bound = Deno.build.os === "linux" && Deno.uid() !== 0;
+  assert.match(programs?.said ?? "", bound ? /^bounded/ : /^not bounded by number: /);
+  assert.deepEqual([reaper?.name, reaper?.ok], ["reaper", Deno.build.os !== "windows"]);
+  const [bubblewrap] = await osChecks("bubblewrap 0.8.0");
+  assert.match(bubblewrap?.said ?? "", /is stopped/);
+  for (const none of ["none: it is off", "no landlock: ENOSYS"]) {
+    const [open] = await osChecks(none);
+    assert.ok(open?.ok && open.hint !== undefined, "a layer is never a requirement");
+    assert.match(open.said, /^no.* is not stopped by the system/);
+  }
+});

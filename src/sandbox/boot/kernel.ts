@@ -1,0 +1,145 @@
+/**
+ * The few calls of Linux that Deno has no function for; their numbers are those of x86-64 and ARM.
+ *
+ * @module
+ */
+
+/** Opens a path as a place only, which reads nothing of it. */
+export const PATH_ONLY = 0o12000000; // O_PATH and O_CLOEXEC
+/** Opens a path only if no part of it is a link. */
+export const STRAIGHT = 4; // RESOLVE_NO_SYMLINKS
+
+/** What a ruleset decides about; what it does not handle stays free. */
+export interface Handled {
+  readonly files: number;
+  readonly network: number;
+  readonly scopes: number;
+}
+
+const CREATE_RULESET = 444;
+const ADD_RULE = 445;
+const RESTRICT_SELF = 446;
+const OPENAT2 = 437;
+const CLOSE_RANGE = 436;
+const [PRCTL, PRLIMIT] = Deno.build.arch === "x86_64" ? [157, 302] : [167, 261];
+const NO_NEW_PRIVS = 38;
+const ALL_THREADS = 8; // LANDLOCK_RESTRICT_SELF_TSYNC
+const ERRORS: Readonly<Record<number, string>> = {
+  1: "EPERM",
+  13: "EACCES",
+  38: "ENOSYS",
+  40: "ELOOP",
+  95: "EOPNOTSUPP",
+};
+const PATH_AT = 64;
+
+/** System calls of this thread; none after it is closed. */
+export class Kernel implements Disposable {
+  readonly #libc: ReturnType<typeof openLibc>;
+  /** What is passed by address: numbers at the start, a path behind them. */
+  readonly #memory = new DataView(new ArrayBuffer(1 << 13));
+  readonly #address = Number(
+    Deno.UnsafePointer.value(Deno.UnsafePointer.of(this.#memory)),
+  );
+
+  private constructor(libc: ReturnType<typeof openLibc>) {
+    this.#libc = libc;
+  }
+
+  /** Opens the way to the kernel; nothing where there is no library that leads there. */
+  static open(): Kernel | undefined {
+    try {
+      return new Kernel(openLibc());
+    } catch {
+      // A Linux with another C library.
+      return undefined;
+    }
+  }
+
+  /** Gives the version of Landlock, or the name of the error. */
+  landlockVersion(): number | string {
+    const version = this.#call(CREATE_RULESET, 0, 0, 1);
+    return version > 0 ? version : this.error();
+  }
+
+  /** Makes a ruleset and gives its number. */
+  newRuleset({ files, network, scopes }: Handled): number {
+    return this.#must(CREATE_RULESET, this.#numbers(files, network, scopes), 24, 0);
+  }
+
+  /** Allows rights on what was opened, and closes it; what is not there allows nothing. */
+  allow(ruleset: number, opened: number, rights: readonly number[]): void {
+    if (opened < 0) return;
+    // A file refuses the rights that only folders have.
+    rights.some((some) => {
+      const rule = this.#numbers(some, opened);
+      return this.#call(ADD_RULE, ruleset, 1, rule) === 0;
+    });
+    this.close(opened);
+  }
+
+  /** Puts a ruleset on this thread and all that it makes; on the whole process where that goes. */
+  restrict(ruleset: number, version: number): void {
+    this.#must(PRCTL, NO_NEW_PRIVS, 1);
+    this.#must(RESTRICT_SELF, ruleset, version < 8 ? 0 : ALL_THREADS);
+    this.close(ruleset);
+  }
+
+  /** Opens a path and gives its number; negative where that fails. */
+  openPath(path: string, flags: number, resolve = 0): number {
+    const bytes = new Uint8Array(this.#memory.buffer, PATH_AT);
+    const { written } = new TextEncoder().encodeInto(`${path}\0`, bytes);
+    // A path that is too long for the memory is too long for the kernel too.
+    if (bytes[written - 1] !== 0) bytes[bytes.length - 1] = 1;
+    const how = this.#numbers(flags, 0, resolve);
+    return this.#call(OPENAT2, -100, this.#address + PATH_AT, how, 24);
+  }
+
+  /** Closes what was opened. */
+  close(opened: number): void {
+    this.#call(CLOSE_RANGE, opened, opened);
+  }
+
+  /** Lowers a limit of the process; one that is lower already stays. */
+  limit(resource: number, most: number): void {
+    this.#must(PRLIMIT, 0, resource, 0, this.#numbers());
+    const [now, ever] = [0, 8].map((at) => Number(this.#memory.getBigUint64(at, true)));
+    const limits = this.#numbers(Math.min(now ?? 0, most), Math.min(ever ?? 0, most));
+    this.#must(PRLIMIT, 0, resource, limits);
+  }
+
+  /** Names the error of the last call. */
+  error(): string {
+    const at = this.#libc.symbols.__errno_location();
+    const code = at === null ? 0 : new Deno.UnsafePointerView(at).getInt32();
+    return ERRORS[code] ?? `error ${code}`;
+  }
+
+  [Symbol.dispose](): void {
+    this.#libc.close();
+  }
+
+  #numbers(...numbers: readonly number[]): number {
+    numbers.forEach((number, index) => this.#memory.setBigUint64(8 * index, BigInt(number), true));
+    return this.#address;
+  }
+
+  #call(number: number, ...rest: readonly number[]): number {
+    // What is not given is 0: the kernel takes what lies in the register else.
+    const [a = 0n, b = 0n, c = 0n, d = 0n, e = 0n] = rest.map(BigInt);
+    return Number(this.#libc.symbols.syscall(BigInt(number), a, b, c, d, e));
+  }
+
+  #must(number: number, ...rest: readonly number[]): number {
+    const given = this.#call(number, ...rest);
+    if (given >= 0) return given;
+    throw new Error(`Landlock broke: call ${number} gave ${this.error()}`);
+  }
+}
+
+function openLibc() {
+  return Deno.dlopen("libc.so.6", {
+    syscall: { parameters: ["i64", "i64", "i64", "i64", "i64", "i64"], result: "i64" },
+    __errno_location: { parameters: [], result: "pointer" },
+  });
+}

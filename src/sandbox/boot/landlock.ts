@@ -1,0 +1,167 @@
+/**
+ * What Linux itself keeps from a child: its host thread gives up all files but those of its grants,
+ * before a Worker exists. A path that is swapped between a check and an open leads nowhere then.
+ *
+ * @module
+ */
+
+import { type Handled, Kernel, PATH_ONLY, STRAIGHT } from "./kernel.ts";
+import { folderOf, within } from "./names.ts";
+
+/** What a child keeps. All paths are absolute and real. */
+export interface Confinement {
+  readonly workspace: string;
+  readonly read: readonly string[];
+  readonly write: readonly string[];
+  readonly lock: string;
+  /** The private folders of the child: its temporary folder and its `DENO_DIR`. */
+  readonly own: readonly string[];
+  /** What is read of the system: libraries, time zones and, to resolve names, its settings. */
+  readonly system: readonly string[];
+  /** A file outside, which proves that the rules hold. */
+  readonly canary: string;
+  /** Whether it may connect; else the kernel refuses TCP. */
+  readonly net: boolean;
+  /** Where it may run programs: they read and run what they need. */
+  readonly programs?: Programs;
+}
+
+/** What bounds a child that may run programs. */
+export interface Programs {
+  /** How many processes and threads the person may have, all together; root is never bound. */
+  readonly processes: number;
+  /** Whether they write in the write roots alone; else they write what the person can. */
+  readonly writesOnly: boolean;
+}
+
+const EXECUTE = 1;
+const WRITE_FILE = 1 << 1;
+const READ_FILE = 1 << 2;
+const READ = READ_FILE | 1 << 3;
+const TRUNCATE = 1 << 14;
+const IOCTL_DEV = 1 << 15;
+const RESOLVE_UNIX = 1 << 16;
+/** Remove files and folders, make files, folders and links, move between folders, truncate. */
+const CHANGE = WRITE_FILE | 3 << 4 | 3 << 7 | 3 << 12 | TRUNCATE;
+/** What can be granted on a file. */
+const OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV | RESOLVE_UNIX;
+
+// Resource numbers of the system.
+const CORE = 4;
+const PROCESSES = 6;
+const WRITING = 1;
+/** What the runtime looks at while it runs. */
+const RUNTIME = [
+  ...["/dev/null", "/dev/urandom", "/proc/self", "/proc/meminfo", "/sys/fs/cgroup"],
+  ...["/proc/sys/vm/overcommit_memory", "/sys/devices/system/cpu"],
+];
+/** What programs write beside files. */
+const DEVICES = ["null", "zero", "full", "tty", "ptmx", "pts", "shm"].map((name) => `/dev/${name}`);
+
+/**
+ * Confines this thread, those that it makes and, where the kernel can, the whole process. Gives
+ * `landlock` and its version, or why there is none; throws where it should hold and does not.
+ */
+export function confine(keep: Confinement): string {
+  const { os, arch } = Deno.build;
+  if (os !== "linux" || !["x86_64", "aarch64"].includes(arch)) {
+    return "no landlock: not on this system";
+  }
+  try {
+    using kernel = Kernel.open();
+    if (kernel === undefined) return "no landlock: no libc.so.6";
+    limit(kernel, keep.programs);
+    return lock(kernel, keep);
+  } finally {
+    // All that follows goes without it.
+    Deno.permissions.revokeSync({ name: "ffi" });
+  }
+}
+
+function limit(kernel: Kernel, programs: Programs | undefined): void {
+  // What a broken process leaves behind would hold what it read.
+  kernel.limit(CORE, 0);
+  if (programs !== undefined) kernel.limit(PROCESSES, programs.processes);
+}
+
+function lock(kernel: Kernel, keep: Confinement): string {
+  if (keep.programs?.writesOnly === false) return "no landlock: it runs programs";
+  const version = kernel.landlockVersion();
+  if (typeof version === "string") return `no landlock: ${version}`;
+  // The first one moves nothing from folder to folder, whatever the rules.
+  if (version < 2) return `no landlock: version ${version} is too old`;
+  const handled = handledBy(version, keep);
+  const ruleset = kernel.newRuleset(handled);
+  for (const [opened, rights] of rulesOf(kernel, keep)) {
+    const known = rights & handled.files;
+    kernel.allow(ruleset, opened, [known, known & OF_FILES]);
+  }
+  kernel.restrict(ruleset, version);
+  prove(kernel, keep);
+  return `landlock ${version}`;
+}
+
+/** Gives what a version of Landlock can decide about, as far as a child is to be confined in it. */
+export function handledBy(
+  version: number,
+  { net, programs }: Pick<Confinement, "net" | "programs">,
+): Handled {
+  const since: readonly (readonly [number, number])[] = [
+    [2, (1 << 14) - 1],
+    [3, TRUNCATE],
+    [5, IOCTL_DEV],
+    [9, RESOLVE_UNIX],
+  ];
+  const known = since.reduce((all, [from, rights]) => version < from ? all : all | rights, 0);
+  const free = programs ? EXECUTE | READ | IOCTL_DEV | RESOLVE_UNIX : 0;
+  return {
+    files: known & ~free,
+    network: version < 4 || net || programs ? 0 : 3,
+    scopes: version < 6 || programs ? 0 : 3,
+  };
+}
+
+function rulesOf(kernel: Kernel, keep: Confinement): [number, number][] {
+  const { workspace, read, write, own, net, programs } = keep;
+  // Who moves a link makes one there, for the kernel; no function of a module makes a new one.
+  const change = READ | CHANGE;
+  const granted = (roots: readonly string[], rights: number) =>
+    roots.map((root): [number, number] => [rootOf(kernel, root, workspace), rights]);
+  const known = (paths: readonly string[], rights: number) =>
+    paths.map((path): [number, number] => [kernel.openPath(path, PATH_ONLY), rights]);
+  return [
+    ...granted(read, READ),
+    ...granted(write, change),
+    ...known([keep.lock], READ),
+    ...known(own, change),
+    ...known(RUNTIME, READ),
+    // Who resolves names asks those that listen there.
+    ...known(keep.system, READ | (net ? RESOLVE_UNIX : 0)),
+    ...(programs ? known(DEVICES, READ | CHANGE) : known(["/dev/null"], WRITE_FILE)),
+  ];
+}
+
+/**
+ * Opens a root as it is named, links not followed. Within the workspace one that is a file, or not
+ * there yet, is kept by its folder: editors put a new file in the place of an old one.
+ */
+function rootOf(kernel: Kernel, root: string, workspace: string): number {
+  let at = root;
+  while (at !== workspace && within(workspace, at)) {
+    const folder = kernel.openPath(`${at}/.`, PATH_ONLY, STRAIGHT);
+    if (folder >= 0 || kernel.error() === "ELOOP") return folder;
+    at = folderOf(at);
+  }
+  return kernel.openPath(at, PATH_ONLY, STRAIGHT);
+}
+
+/** Tries what must fail now. With roots that hold the whole machine there is nothing to try. */
+function prove(kernel: Kernel, { canary, read, write, programs }: Confinement): void {
+  const [flags, roots] = programs ? [WRITING, write] : [0, [...read, ...write]];
+  const tried = programs ? [canary] : [canary, "/"];
+  for (const path of tried.filter((one) => !roots.some((root) => within(root, one)))) {
+    const opened = kernel.openPath(path, flags);
+    if (opened < 0 && kernel.error() === "EACCES") continue;
+    throw new Error("landlock does not hold");
+  }
+}
