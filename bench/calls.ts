@@ -41,6 +41,61 @@ export async function benchCalls(): Promise<readonly Row[]> {
   }];
 }
 
+const ROUNDS = 15;
+const AT_ONCE = 100;
+const SERVERS = 10;
+
+/** Sends a hundred calls at once: to one module, then spread over ten, each in a child of its own. */
+export async function benchAtOnce(): Promise<readonly Row[]> {
+  const folder = await Deno.makeTempDir({ prefix: "pml-bench-" });
+  await Deno.mkdir(`${folder}/ws`);
+  const names = Array.from({ length: SERVERS }, (_, at) => `m${at}`);
+  await Deno.writeTextFile(`${folder}/ws/small.txt`, "hello\n");
+  await Deno.writeTextFile(`${folder}/ws/m.js`, MODULE);
+  const module = { type: "deno", path: "m.js" };
+  const config = {
+    version: 1,
+    permissions: { allow: names.map((name) => `${name}:*`) },
+    private_mcps: Object.fromEntries(names.map((name) => [name, module])),
+  };
+  await Deno.writeTextFile(`${folder}/ws/.pml.json`, JSON.stringify(config));
+  const options = { args: ["stdio"], cwd: `${folder}/ws`, home: `${folder}/home` };
+  const rows: Row[] = [];
+  {
+    await using pml = new Spawned(pathOf("mod.ts"), options);
+    await pml.initialize();
+    const round = async (count: number) => {
+      const calls = Array.from({ length: AT_ONCE }, (_, at) => callOf(`m${at % count}`));
+      const times: number[] = [];
+      for (let run = 0; run <= ROUNDS; run++) {
+        const since = performance.now();
+        await pml.requests("tools/call", calls);
+        if (run > 0) times.push(performance.now() - since);
+      }
+      return median(times);
+    };
+    const one = await round(1);
+    const budget = { unit: "ms", budget: "none yet", ok: true, runs: ROUNDS };
+    rows.push({ what: `${AT_ONCE} calls at once to one module`, value: one, ...budget });
+    const ten = await round(SERVERS);
+    rows.push({ what: `${AT_ONCE} calls at once to ten`, value: ten, baseline: one, ...budget });
+  }
+  await Deno.remove(folder, { recursive: true });
+  return rows;
+}
+
+const MODULE = `export const __meta__ = {
+  name: "m",
+  permissions: { read: ["."] },
+  tools: { read: { inputSchema: { type: "object" } } },
+};
+export const read = ({ path }) => Deno.readTextFile(path);
+`;
+
+function callOf(server: string): unknown {
+  return { name: "call", arguments: { tool: `${server}:read`, arguments: { path: "small.txt" } } };
+}
+
 async function timed(script: string, options: {
   readonly args: readonly string[];
   readonly cwd: string;

@@ -4,6 +4,9 @@
  * @module
  */
 
+/** The first id of requests that are sent at once. */
+const BASE = 1_000_000;
+
 /** One line of the table: a figure, its baseline in the same run, and the budget. */
 export interface Row {
   readonly what: string;
@@ -46,7 +49,7 @@ export class Spawned implements AsyncDisposable {
     this.#child = new Deno.Command(Deno.execPath(), {
       args: ["run", "-A", "--config", pathOf("deno.json"), script, ...options.args],
       cwd: options.cwd,
-      env: { PML_HOME: options.home, PML_LOG_LEVEL: "error" },
+      env: { PML_HOME: options.home, PML_LOG_LEVEL: "error", PML_TRUST: options.cwd },
       stdin: "piped",
       stdout: "piped",
       stderr: "null",
@@ -72,6 +75,15 @@ export class Spawned implements AsyncDisposable {
       const message = JSON.parse(await this.#line());
       if (message.id === id && !("method" in message)) return message.result ?? message.error;
     }
+  }
+
+  /** Sends requests at once, and waits for the answers of all. */
+  async requests(method: string, params: readonly unknown[]): Promise<void> {
+    const waiting = new Set(params.map((_, at) => BASE + at));
+    for (const [at, one] of params.entries()) {
+      await this.send({ jsonrpc: "2.0", id: BASE + at, method, params: one });
+    }
+    while (waiting.size > 0) waiting.delete(JSON.parse(await this.#line()).id);
   }
 
   /** Opens the connection as a client of 2025-11-25 does. */

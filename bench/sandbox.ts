@@ -28,6 +28,7 @@ export interface SandboxFigures {
   readonly warm_sync_ms: number;
   readonly warm_over_direct_ms: number;
   readonly cold_start_and_call_ms: number;
+  readonly blank_load_and_call_ms: number;
   readonly direct_1mb_ms: number;
   readonly warm_1mb_ms: number;
   readonly child_rss_mb: number;
@@ -49,28 +50,29 @@ async function measure(root: string): Promise<SandboxFigures> {
   await Deno.mkdir(`${root}/home`, { mode: 0o700 });
   await Deno.writeTextFile(`${ws}/small.txt`, "a small file\n".repeat(20));
   await Deno.writeTextFile(`${ws}/large.txt`, "x".repeat(1 << 20));
-  const start = () =>
-    Sandbox.start({
-      name: "bench",
-      code: new TextEncoder().encode(MODULE),
-      workspace: ws,
-      read: [ws],
-      write: [],
-      net: [],
-      run: [],
-      env: {},
-      environment: {},
-      protection: { ...protectedPaths, paths: [], granted: [] },
-      home: `${root}/home`,
-      limits: SANDBOX_LIMITS,
-      onLog: () => {},
-    });
+  const child = {
+    ...{ workspace: ws, read: [ws], write: [], net: [], run: [], env: {}, environment: {} },
+    protection: { ...protectedPaths, paths: [], granted: [] },
+    home: `${root}/home`,
+    limits: SANDBOX_LIMITS,
+  };
+  const module = { name: "bench", code: new TextEncoder().encode(MODULE), onLog: () => {} };
+  const start = () => Sandbox.start({ ...child, ...module });
   const signal = new AbortController().signal;
   const cold = await typical(COLD_RUNS, async () => {
     const sandbox = await start();
     await sandbox.call({ fn: "read", arguments: { path: "small.txt" }, signal });
     return () => sandbox[Symbol.asyncDispose]();
   });
+  const blanks = await Promise.all(
+    Array.from({ length: COLD_RUNS + 2 }, () => Sandbox.open(child)),
+  );
+  const blank = await typical(COLD_RUNS, async () => {
+    const sandbox = await blanks.pop()?.load(module) ?? await start();
+    await sandbox.call({ fn: "read", arguments: { path: "small.txt" }, signal });
+    return () => sandbox[Symbol.asyncDispose]();
+  });
+  await Promise.all(blanks.map((unused) => unused[Symbol.asyncDispose]()));
   await using sandbox = await start();
   const call = (fn: string, path: string) => () =>
     sandbox.call({ fn, arguments: { path }, signal }).then(() => undefined);
@@ -83,6 +85,7 @@ async function measure(root: string): Promise<SandboxFigures> {
     warm_ms: warm,
     warm_sync_ms: await typical(WARM_RUNS, call("readSync", "small.txt")),
     warm_over_direct_ms: warm - direct,
+    blank_load_and_call_ms: blank,
     cold_start_and_call_ms: cold,
     direct_1mb_ms: await typical(LARGE_RUNS, read("large.txt")),
     warm_1mb_ms: await typical(LARGE_RUNS, call("read", "large.txt")),
