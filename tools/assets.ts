@@ -11,6 +11,7 @@ const ROOT = new URL("../", import.meta.url);
 /** What is shipped as text, and the source that it is made of. */
 export const ASSETS: Readonly<Record<string, string>> = {
   "builtin/filesystem.min.js": "builtin/filesystem/filesystem.ts",
+  "builtin/git.min.js": "builtin/git/git.ts",
   "src/sandbox/boot/host.min.js": "src/sandbox/boot/host_main.ts",
   "src/sandbox/boot/worker.min.js": "src/sandbox/boot/worker_main.ts",
 };
