@@ -155,9 +155,9 @@ Deno.test("A long patch is cut at a line, names all files, and goes on at the of
   }
   assert.ok(whole.length > 2);
   assert.equal(whole.join(""), yard.git(["diff"]).trimEnd());
-  yard.maxBytes = 1_000;
-  await yard.run("diff");
-  await yard.fails("add", { all: true }, /there is too much of it|Cannot/).catch(() => {});
+  // What is hidden in the part that was left out, such as a filter, would not be closed.
+  yard.maxBytes = 100;
+  await yard.fails("diff", {}, /there is too much of it/);
 });
 
 Deno.test("log() pages, filters and follows", async () => {

@@ -54,7 +54,6 @@ async function placed(
     readonly host: Host;
   },
 ): Promise<Place> {
-  if (info.isSymlink) throw fail(what, "its .git is a link, which is not followed");
   const follow = (file: string, target: string) => led(what, { file, target, host });
   let gitDir = `${root}/.git`;
   if (!info.isDirectory) {
@@ -79,7 +78,9 @@ async function placed(
 
 async function pointer(what: string, file: string): Promise<string> {
   const { isFile, size } = await Deno.lstat(file);
-  if (!isFile || size > POINTER_MAX) throw fail(what, `${quoted(file)} is no file that git wrote`);
+  if (!isFile || size > POINTER_MAX) {
+    throw fail(what, `${quoted(file)} is a link, or no file that git wrote`);
+  }
   return await Deno.readTextFile(file);
 }
 

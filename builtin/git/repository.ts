@@ -63,7 +63,6 @@ const FIXED: readonly Pair[] = [
   ["core.attributesFile", NOWHERE],
   ["diff.orderFile", NOWHERE],
   ["mailmap.file", NOWHERE],
-  ["mailmap.blob", ""],
   ["gc.auto", "0"],
   ["maintenance.auto", "false"],
   ["rerere.enabled", "false"],
