@@ -290,3 +290,30 @@ Deno.test("A broken repository, a lock and a git that fails are told in words", 
   Deno.removeSync(`${yard.ws}/.git/HEAD`);
   await yard.fails("status", {}, /its \.git is broken/);
 });
+
+Deno.test("History is told as its hashes say, whatever would replace it", async () => {
+  using yard = new Yard().repository({ a: "1\n" });
+  yard.git(["commit", "-q", "--allow-empty", "-m", "second"]);
+  yard.git(["commit", "-q", "--allow-empty", "-m", "third"]);
+  yard.git(["replace", "HEAD~1", "HEAD~2"]);
+  assert.ok(!yard.git(["log", "--format=%s"]).includes("second"));
+  assert.equal((await yard.run("log")).structuredContent.commits.length, 3);
+  yard.git(["replace", "-d", yard.git(["rev-parse", "HEAD~1"]).trim()]);
+  yard.put(".git/info/grafts", yard.git(["rev-parse", "HEAD"]));
+  assert.equal(yard.git(["log", "--format=%s"]), "third\n");
+  assert.equal((await yard.run("log")).structuredContent.commits.length, 3);
+});
+
+Deno.test("Programs of the person's own configuration are not started either", async () => {
+  using yard = new Yard().repository({ a: "1\n" });
+  const mark = `${yard.path}/mark`;
+  yard.put("../home/.gitconfig", `[filter "own"]\n\tclean = ": > ${mark}; cat"\n`);
+  yard.put(".gitattributes", "a filter=own\n");
+  yard.put("a", "2\n");
+  assert.match(await yard.text("status"), / M a/);
+  await yard.run("diff");
+  await yard.fails("add", { paths: ["a"] }, /"a" goes through the filter "own"/);
+  assert.throws(() => Deno.statSync(mark));
+  yard.git(["diff"]);
+  assert.ok(Deno.statSync(mark).isFile);
+});
