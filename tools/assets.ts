@@ -13,6 +13,7 @@ export const ASSETS: Readonly<Record<string, string>> = {
   "builtin/filesystem.min.js": "builtin/filesystem/filesystem.ts",
   "builtin/shell.min.js": "builtin/shell/shell.ts",
   "builtin/sqlite.min.js": "builtin/sqlite/sqlite.ts",
+  "builtin/git.min.js": "builtin/git/git.ts",
   "src/sandbox/boot/host.min.js": "src/sandbox/boot/host_main.ts",
   "src/sandbox/boot/worker.min.js": "src/sandbox/boot/worker_main.ts",
 };

@@ -42,7 +42,7 @@ Deno.test("loadConfig() without a file gives the defaults", async () => {
     });
     assert.equal(config.limits.callMs, 60_000);
     assert.equal(config.limits.inputBytes, 8 * 1024 * 1024);
-    assert.equal(config.rules.allow.length, 12);
+    assert.equal(config.rules.allow.length, 18);
     const judged = (tool: string) =>
       config.rules.allow.some(({ pattern }) => matches(pattern, toolId("filesystem", tool)));
     assert.ok(judged("read_file") && judged("list_allowed_directories"));
@@ -56,7 +56,7 @@ Deno.test("settle() believes nothing of an untrusted file but its deny and ask",
   const path = scratch.write("ws/.pml.json", FULL);
   const config = settle(await scratch.load(), false);
   assert.equal(config.problem, undefined);
-  assert.equal(config.rules.allow.length, 12);
+  assert.equal(config.rules.allow.length, 18);
   assert.deepEqual(texts(config.rules.ask), ["c:d", "*", "a:b"]);
   assert.deepEqual(texts(config.rules.deny), ["shell:*"]);
   assert.equal(config.rules.deny[0]?.source, path);
@@ -96,7 +96,7 @@ Deno.test("settle() lets the rules of a trusted file stand instead of the defaul
 Deno.test("settle() keeps the defaults where a trusted file has no permissions", async () => {
   using scratch = new Scratch();
   scratch.write("ws/.pml.json", '{"version": 1}');
-  assert.equal(settle(await scratch.load(), true).rules.allow.length, 12);
+  assert.equal(settle(await scratch.load(), true).rules.allow.length, 18);
   scratch.write("ws/.pml.json", '{"version": 1, "permissions": {}}');
   assert.deepEqual(settle(await scratch.load(), true).rules, { deny: [], ask: [], allow: [] });
 });

@@ -6,6 +6,8 @@
 
 import filesystemCode from "../../builtin/filesystem.min.js" with { type: "text" };
 import { __meta__ as filesystem } from "../../builtin/filesystem/meta.ts";
+import gitCode from "../../builtin/git.min.js" with { type: "text" };
+import { __meta__ as git } from "../../builtin/git/meta.ts";
 import shellCode from "../../builtin/shell.min.js" with { type: "text" };
 import { __meta__ as shell } from "../../builtin/shell/meta.ts";
 import sqliteCode from "../../builtin/sqlite.min.js" with { type: "text" };
@@ -15,6 +17,7 @@ import type { ModuleSource } from "./module_files.ts";
 
 const SHIPPED: readonly (readonly [code: string, meta: { readonly name: string }, Grants?])[] = [
   [filesystemCode, filesystem],
+  [gitCode, git, { run: ["git"] }],
   [shellCode, shell, { run: ["*"] }],
   [sqliteCode, sqlite],
 ];

@@ -1,0 +1,57 @@
+/**
+ * Makes arguments of git from what a caller gave: none can pass for an option, a pattern or a place
+ * outside of the repository.
+ *
+ * @module
+ */
+
+import { fail, quoted } from "./failure.ts";
+import type { Repository } from "./repository.ts";
+
+/** Also what names several commits is one word to git, so it is refused where one is meant. */
+const REVISION = /^(?![-^])[^\p{C}\p{Z}\\?*[:]{1,250}$/u;
+const OCTAL = /^".*\\[0-7]{3}.*"$/s;
+
+/** Checks a revision, or a range of them. */
+export function revision({ what }: Pick<Repository, "what">, text: string, range = false): string {
+  const why = !REVISION.test(text)
+    ? "it is no name, hash or expression such as HEAD~2"
+    : !range && text.includes("..")
+    ? "it is a range, and one revision is wanted"
+    : undefined;
+  if (why === undefined) return text;
+  throw fail(what, `${quoted(text)} cannot be the revision: ${why}`);
+}
+
+/** Checks paths; gives what follows the revisions on a command line. */
+export function pathspec(repository: Repository, paths: readonly string[] = []): string[] {
+  return ["--", ...paths.map((path) => pathIn(repository, path))];
+}
+
+/** Checks a path and makes it relative to the repository. */
+export function pathIn({ what, root }: Repository, path: string): string {
+  const own = path === root
+    ? "."
+    : path.startsWith(`${root}/`)
+    ? path.slice(root.length + 1)
+    : path;
+  const why = whyNoPath(own);
+  if (why === undefined) return own;
+  throw fail(what, `${quoted(path)} cannot be a path: ${why}`);
+}
+
+function whyNoPath(path: string): string | undefined {
+  if (path === "") return "it is empty";
+  if (path.includes("\0")) return "it holds NUL";
+  if (path.startsWith("-")) return `it begins like an option; write "./${path}"`;
+  if (path.startsWith("/") || path.split("/").includes("..")) {
+    return "it leads out of the repository";
+  }
+  return OCTAL.test(path) ? "its name is not UTF-8; give its folder" : undefined;
+}
+
+/** Checks a text that goes into an option. */
+export function value({ what }: Repository, text: string): string {
+  if (text.includes("\0")) throw fail(what, "a text holds NUL");
+  return text;
+}

@@ -1,0 +1,48 @@
+/**
+ * Reads commits and files of the past.
+ *
+ * @module
+ */
+
+import { pathIn } from "./asking.ts";
+import { fail } from "./failure.ts";
+import type { Repository } from "./repository.ts";
+import { answer, part } from "./showing.ts";
+
+/** What is asked of each commit, each field ended by NUL. */
+export const COMMIT = "%H%x00%P%x00%an%x00%ae%x00%aI%x00%D%x00%B%x00";
+export const COMMIT_FIELDS = 7;
+const BODY_MAX = 2_000;
+
+/** Makes a commit of its fields. */
+export function commitOf(fields: readonly string[]) {
+  const [hash = "", parents = "", name = "", email = "", date = "", refs = "", body = ""] = fields;
+  const [subject = "", ...rest] = body.trimEnd().split("\n");
+  const text = rest.join("\n").trim();
+  return {
+    hash: hash.trim(),
+    parents: parents.split(" ").filter((parent) => parent !== ""),
+    author: { name, email },
+    date,
+    refs: refs.split(", ").filter((ref) => ref !== ""),
+    subject,
+    ...(text && { body: text.length > BODY_MAX ? `${text.slice(0, BODY_MAX)}…` : text }),
+  };
+}
+
+/** Shows a file as it was, or what was in a folder. */
+export async function shownFile(
+  repository: Repository,
+  { rev, path, offset }: {
+    readonly rev: string;
+    readonly path: string;
+    readonly offset: number | undefined;
+  },
+) {
+  const { what, git } = repository;
+  const own = pathIn(repository, path).split("/").filter((name) => name !== "." && name !== "");
+  const text = await git(["show", "--no-textconv", "--end-of-options", `${rev}:${own.join("/")}`]);
+  if (text.includes("\0")) throw fail(what, "it is a binary file");
+  const { text: content, cut, note } = part(text, offset);
+  return answer(content + note, { content, ...cut });
+}

@@ -1,0 +1,40 @@
+/**
+ * Failures in words that a model can act on.
+ *
+ * @module
+ */
+
+const REASONS: readonly (readonly [RegExp, string])[] = [
+  [
+    /transport '.*' not allowed|bad object|unable to read|could not fetch/,
+    "a commit or file of it is not here; if it is a partial clone, fetch it with git in a terminal",
+  ],
+  [
+    /unknown revision|bad revision|needed a single|not a valid object|invalid (object|ref)/i,
+    "there is no such revision; branches and log show what there is",
+  ],
+  [/not a git repository/, "its .git is broken: git takes it for no repository"],
+  [/\.lock': File exists/, "another git is at work in it; try again when it is done"],
+];
+
+export function quoted(text: string): string {
+  return JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
+}
+
+export function fail(what: string, why: string, cause?: unknown): Error {
+  return new Error(`${what}: ${why}`, { cause });
+}
+
+/** Makes an error of what git said on its way out. */
+export function refused(what: string, said: string): Error {
+  const known = REASONS.find(([pattern]) => pattern.test(said))?.[1];
+  const lines = said.split("\n").filter((line) => !/^(hint|warning):|^\s*$/.test(line));
+  const own = lines.slice(0, 5).join("\n").replace(/^(fatal|error): /gm, "").slice(0, 1_000);
+  return fail(what, known ?? (own || "git failed without a word"));
+}
+
+export function absent(error: unknown): undefined {
+  const { name, code } = Object(error);
+  if (/^(NotFound|NotADirectory)$/.test(name) || /^(ENOENT|ENOTDIR)$/.test(code)) return;
+  throw error;
+}

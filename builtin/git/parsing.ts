@@ -1,0 +1,144 @@
+/**
+ * Reads what git writes.
+ *
+ * @module
+ */
+
+/** A path that changed. */
+export interface Change {
+  readonly path: string;
+  /** Its name before. */
+  readonly from?: string;
+  readonly status: string;
+  readonly additions?: number;
+  readonly deletions?: number;
+}
+
+/** A path of `status`. */
+export interface Entry {
+  readonly path: string;
+  /** The path as git wrote it and reads it again. */
+  readonly raw: string;
+  readonly from?: string;
+  /** What happened to it in the index and in the work tree. */
+  readonly code: string;
+  readonly staged?: string;
+  readonly unstaged?: string;
+}
+
+/** What `status` says of where the repository stands. */
+export interface Standing {
+  readonly branch: string | null;
+  readonly commit: string | null;
+  readonly upstream?: string;
+  readonly ahead?: number;
+  readonly behind?: number;
+  readonly stashes: number;
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  M: "modified",
+  T: "type changed",
+  A: "added",
+  D: "deleted",
+  R: "renamed",
+  C: "copied",
+  U: "conflict",
+  "?": "untracked",
+  "!": "ignored",
+};
+const SIGNS: Readonly<Record<string, number>> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 };
+
+/** Gives a name as it is; one that is not UTF-8 stays as git quotes it. */
+export function unquoted(name: string): string {
+  if (!name.startsWith('"')) return name;
+  const bytes = [...name.slice(1, -1).matchAll(/\\([0-7]{3})|\\(.)|[^\\]/gs)].map(
+    ([sign, octal, escaped]) =>
+      octal === undefined
+        ? escaped === undefined ? sign.charCodeAt(0) : SIGNS[escaped] ?? escaped.charCodeAt(0)
+        : parseInt(octal, 8),
+  );
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(new Uint8Array(bytes));
+  } catch {
+    return name; // its bytes are no text, and so they can still be told
+  }
+}
+
+/** Keeps a name on one line. */
+export function shown(name: string): string {
+  return /[\p{C}\u2028\u2029]/u.test(name) ? JSON.stringify(name) : name;
+}
+
+/** Reads `status --porcelain=v2`. */
+export function entriesOf(text: string): Entry[] {
+  return text.split("\n").flatMap((line) => {
+    const kind = line[0] ?? "";
+    const fields = "12u".includes(kind || "-") ? { 1: 8, 2: 9, u: 10 }[kind] ?? 0 : 1;
+    if (!/^[12u?!] /.test(line)) return [];
+    const parts = line.split(" ");
+    const [raw = "", from] = parts.slice(fields).join(" ").split("\t");
+    const code = fields === 1 ? kind + kind : parts[1]?.replaceAll(".", " ") ?? "  ";
+    const path = unquoted(raw);
+    const told = { path, raw, code, ...(from !== undefined && { from: unquoted(from) }) };
+    if (kind === "u") return [{ ...told, unstaged: "conflict" }];
+    const [staged, unstaged] = [WORDS[code[0] ?? ""], WORDS[code[1] ?? ""]];
+    if (fields === 1) return [{ ...told, unstaged }];
+    return [{ ...told, ...(staged && { staged }), ...(unstaged && { unstaged }) }];
+  });
+}
+
+/** Reads the lines of `status --porcelain=v2 --branch --show-stash` that begin with a hash sign. */
+export function standingOf(text: string): Standing {
+  const said = (key: string) => new RegExp(`^# ${key} (.*)$`, "m").exec(text)?.[1];
+  const [, ahead, behind] = /^\+(\d+) -(\d+)$/.exec(said("branch.ab") ?? "") ?? [];
+  const [branch = "", oid = ""] = [said("branch.head"), said("branch.oid")];
+  const upstream = said("branch.upstream");
+  return {
+    branch: branch === "(detached)" ? null : branch,
+    commit: oid === "(initial)" ? null : oid,
+    ...(upstream !== undefined && { upstream }),
+    ...(ahead !== undefined && { ahead: Number(ahead), behind: Number(behind) }),
+    stashes: Number(said("stash") ?? 0),
+  };
+}
+
+/** Reads `--raw --numstat --patch`: the paths that changed, and the patch. */
+export function changesOf(
+  text: string,
+): { readonly files: readonly Change[]; readonly patch: string } {
+  const lines = text.split("\n");
+  const first = (test: RegExp, from: number) => {
+    const end = lines.findIndex((line, at) => at >= from && !test.test(line));
+    return end < 0 ? lines.length : end;
+  };
+  const begin = first(/^$/, 0);
+  const rawEnd = first(/^:/, begin);
+  const numEnd = first(/^(\d+|-)\t(\d+|-)\t/, rawEnd);
+  const counts = lines.slice(rawEnd, numEnd).map((line) => line.split("\t"));
+  const raws = lines.slice(begin, rawEnd).map((line) => line.split("\t"));
+  const files = raws.map(([head = "", name = "", to], index): Change => {
+    const letter = /([A-Z])[A-Z]*\d*$/.exec(head)?.[1] ?? "";
+    // A renamed path is written in another way there, so it is found by its place.
+    const count = counts.findLast(([, , path]) => path === name) ??
+      (to !== undefined && counts.length === raws.length ? counts[index] : undefined);
+    const [additions, deletions] = [Number(count?.[0]), Number(count?.[1])];
+    return {
+      path: unquoted(to ?? name),
+      ...(to !== undefined && { from: unquoted(name) }),
+      status: WORDS[letter] ?? letter,
+      ...(count !== undefined && count[0] !== "-" && { additions, deletions }),
+    };
+  });
+  // A path in conflict comes a second time, with what it is compared to.
+  const seen = new Set<string>();
+  const once = files.filter(({ path }) => !seen.has(path) && seen.add(path));
+  return { files: once, patch: lines.slice(numEnd).join("\n").replace(/^\n+/, "").trimEnd() };
+}
+
+/** Cuts a text into records of so many fields, each ended by NUL. */
+export function records(text: string, size: number): string[][] {
+  const fields = text.split("\0");
+  const count = Math.floor(fields.length / size);
+  return Array.from({ length: count }, (_, at) => fields.slice(at * size, (at + 1) * size));
+}

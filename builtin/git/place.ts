@@ -1,0 +1,127 @@
+/**
+ * Finds a repository of the workspace, and refuses one that leads out of it.
+ *
+ * @module
+ */
+
+import type { Host } from "../../src/core/host.ts";
+import { absent, fail, quoted } from "./failure.ts";
+
+/** Where a repository lies; all are real paths. */
+export interface Place {
+  /** Its work tree. */
+  readonly root: string;
+  readonly gitDir: string;
+  /** What is under way in it, such as a merge. */
+  readonly operation: string | undefined;
+}
+
+const POINTER_MAX = 4_096;
+/** What git reads or appends to by a path that it makes up; the rest of a store is too many. */
+const ENTERED = /^(info|sequencer|rebase-\w+|(logs|refs|reftable)(\/.*)?|objects(\/(info|pack))?)$/;
+/** Hooks never run; the other is the socket of a daemon that is never asked. */
+const SPARED = /^(hooks|fsmonitor--daemon\.ipc)$/;
+const OPERATIONS: readonly (readonly [file: string, name: string])[] = [
+  ["rebase-merge", "rebase"],
+  ["rebase-apply", "rebase"],
+  ["MERGE_HEAD", "merge"],
+  ["CHERRY_PICK_HEAD", "cherry-pick"],
+  ["REVERT_HEAD", "revert"],
+  ["BISECT_LOG", "bisect"],
+];
+
+/** Looks for `.git` from a folder up to the workspace and no further. */
+export async function findPlace(what: string, repo: string, host: Host): Promise<Place> {
+  const { workspace } = host;
+  const asked = resolve(workspace, repo);
+  // Two reasons, one word: what lies outside is not to be told from what is not there.
+  const from = await Deno.realPath(asked).catch(() => "");
+  if (!within(workspace, from)) throw fail(what, `no folder of the workspace is ${quoted(repo)}`);
+  for (let root = from;; root = root.slice(0, root.lastIndexOf("/"))) {
+    const info = await Deno.lstat(`${root}/.git`).catch(absent);
+    if (info !== undefined) return await placed(what, { root, info, host });
+    if (root !== workspace) continue;
+    const hint = "give the folder of a repository as repo, or make one with git init in a terminal";
+    throw fail(what, `${quoted(repo)} lies in no git repository of the workspace; ${hint}`);
+  }
+}
+
+async function placed(
+  what: string,
+  { root, info, host }: {
+    readonly root: string;
+    readonly info: Deno.FileInfo;
+    readonly host: Host;
+  },
+): Promise<Place> {
+  const follow = (file: string, target: string) => led(what, { file, target, host });
+  let gitDir = `${root}/.git`;
+  if (!info.isDirectory) {
+    const [, target] = /^gitdir: (.+?)\s*$/.exec(await pointer(what, gitDir)) ?? [];
+    if (target === undefined) throw fail(what, "its .git is a file that names no folder");
+    gitDir = await follow(gitDir, target);
+  }
+  const names = await requirePlain(what, gitDir, host);
+  let store = gitDir;
+  if (names.has("commondir")) {
+    const file = `${gitDir}/commondir`;
+    store = await follow(file, (await pointer(what, file)).trimEnd());
+    await requirePlain(what, store, host);
+  }
+  const alternates = await Deno.readTextFile(`${store}/objects/info/alternates`).catch(absent);
+  if (alternates?.trim()) {
+    const hint = "git repack -ad, then removing objects/info/alternates, makes it whole";
+    throw fail(what, `it borrows objects from another repository; ${hint}`);
+  }
+  return { root, gitDir, operation: OPERATIONS.find(([file]) => names.has(file))?.[1] };
+}
+
+async function pointer(what: string, file: string): Promise<string> {
+  const { isFile, size } = await Deno.lstat(file);
+  if (!isFile || size > POINTER_MAX) {
+    throw fail(what, `${quoted(file)} is a link, or no file that git wrote`);
+  }
+  return await Deno.readTextFile(file);
+}
+
+async function led(
+  what: string,
+  { file, target, host }: {
+    readonly file: string;
+    readonly target: string;
+    readonly host: Host;
+  },
+): Promise<string> {
+  const path = resolve(file.slice(0, file.lastIndexOf("/")), target);
+  const real = await Deno.realPath(path).catch(() => "");
+  const inner = within(host.workspace, real) ? real.slice(host.workspace.length) : "";
+  // Only a folder named .git is kept from the tools that write files.
+  if (`${inner}/`.includes("/.git/")) return real;
+  const hint = "open the folder that holds both as the workspace";
+  throw fail(what, `${quoted(file)} leads to no .git of the workspace; ${hint}`);
+}
+
+/** Refuses links and pipes where git would read or write through them; gives the names on top. */
+async function requirePlain(what: string, top: string, host: Host): Promise<Set<string>> {
+  const names = new Set<string>();
+  const folders = [""];
+  for (const folder of folders) {
+    host.signal.throwIfAborted();
+    for await (const { name, isFile, isDirectory } of Deno.readDir(`${top}/${folder}`)) {
+      const path = folder === "" ? name : `${folder}/${name}`;
+      if (folder === "") names.add(name);
+      if (isDirectory && ENTERED.test(path)) folders.push(path);
+      if (isFile || isDirectory || SPARED.test(path)) continue;
+      throw fail(what, `${quoted(path)} in its .git is a link or no file, which git would follow`);
+    }
+  }
+  return names;
+}
+
+function resolve(folder: string, path: string): string {
+  return path.startsWith("/") ? path : `${folder}/${path}`;
+}
+
+function within(folder: string, path: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`);
+}

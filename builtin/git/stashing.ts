@@ -1,0 +1,74 @@
+/**
+ * Puts changes aside and brings them back.
+ *
+ * @module
+ */
+
+import { value } from "./asking.ts";
+import type { Args } from "./call.ts";
+import { fail } from "./failure.ts";
+import { records, shown } from "./parsing.ts";
+import type { Repository } from "./repository.ts";
+import { answer, more, PLAIN } from "./showing.ts";
+import { author, changed, lines, listed, named, requireUnfiltered } from "./staging.ts";
+
+/** The paths go on command lines of git's own. */
+const MAX_PATHS = 500_000;
+const MAX_LISTED = 100;
+
+/** Puts changes aside. */
+export async function putAside(
+  repository: Repository,
+  { message, paths, untracked = false }: Args,
+) {
+  const { what, git } = repository;
+  const env = await author(repository);
+  const options = [`--untracked-files=${untracked ? "all" : "no"}`];
+  const entries = await changed(repository, { paths, options });
+  // Each is named: without paths, git looks into submodules, with their own configuration.
+  const raws = entries.filter(({ path }) => !path.endsWith("/")).map(({ raw }) => raw);
+  if (raws.length === 0) throw fail(what, "nothing changed that could be put aside");
+  const input = lines(raws);
+  if (input.length > MAX_PATHS) throw fail(what, "too many files changed; give paths");
+  await requireUnfiltered(repository, raws);
+  await git([
+    ...["stash", "push", "--quiet", "--pathspec-from-file=-"],
+    ...(untracked ? ["--include-untracked"] : []),
+    ...(message === undefined ? [] : [`--message=${value(repository, message)}`]),
+  ], { env, stdin: input });
+  const rows = entries.map(({ path }) => path);
+  return answer([`Put aside ${rows.length} files as stash 0`, ...listed(rows)].join("\n"), {
+    done: true,
+    files: rows.slice(0, 1_000),
+  });
+}
+
+/** Lists what was put aside, the latest first. */
+export async function listAside({ git }: Repository) {
+  const text = await git(["stash", "list", "-z", "--format=tformat:%H%x00%cI%x00%gs%x00"]);
+  const stashes = records(text, 4).map(([hash, date, said], stash) => ({
+    stash,
+    hash,
+    date,
+    said,
+  }));
+  const rows = stashes.slice(0, MAX_LISTED)
+    .map(({ stash, date, said = "" }) => `${stash} ${date?.slice(0, 10)} ${shown(said)}`);
+  const none = rows.length === 0 ? ["The stash is empty"] : [];
+  const cut = more(stashes.length, MAX_LISTED, "drop some");
+  return answer([...none, ...rows, ...cut].join("\n"), { stashes: stashes.slice(0, MAX_LISTED) });
+}
+
+/** Applies, pops or drops an entry. */
+export async function bringBack(repository: Repository, name: string, args: Args) {
+  const { action = "", restore_index } = args;
+  if (action !== "drop") {
+    const only = ["stash", "show", "--include-untracked", "--name-only", ...PLAIN];
+    const list = await repository.git([...only, name], { whole: true });
+    await requireUnfiltered(repository, named(list));
+  }
+  const index = restore_index && action !== "drop" ? ["--index"] : [];
+  await repository.git(["stash", action, "--quiet", ...index, name]);
+  const done: Readonly<Record<string, string>> = { apply: "Applied", pop: "Applied and dropped" };
+  return answer(`${done[action] ?? "Dropped"} ${name}`, { done: true });
+}
