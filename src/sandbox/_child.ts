@@ -63,7 +63,7 @@ class RunningChild implements Child {
     this.running = running;
     this.#folder = from.folder;
     this.#stdin = running.stdin.getWriter();
-    const { lock, canary } = from.folder;
+    const { lock, canary, temp } = from.folder;
     const { workspace, read, write, protection, home } = from.options;
     this.send({
       nonce: this.nonce,
@@ -72,6 +72,8 @@ class RunningChild implements Child {
       write,
       protection,
       home,
+      ...(write.length > 0 ? { temp } : {}),
+      writeBytes: limits.writeBytes,
       lock,
       canary,
       resultBytes: limits.resultBytes,
@@ -117,7 +119,7 @@ class RunningChild implements Child {
 function childFlags(options: SandboxOptions, folder: PrivateFolder): string[] {
   const { read, write, limits } = options;
   // The broker looks at what it is about to write, so its thread reads there too.
-  const readable = [...new Set([...read, ...write, folder.lock])];
+  const readable = [...new Set([...read, ...write, folder.lock, folder.temp])];
   return [
     "run",
     "--quiet",
@@ -130,7 +132,7 @@ function childFlags(options: SandboxOptions, folder: PrivateFolder): string[] {
     "--unstable-worker-options",
     `--v8-flags=--max-old-space-size=${limits.heapMb}`,
     `--allow-read=${pathList(readable)}`,
-    ...(write.length > 0 ? [`--allow-write=${pathList(write)}`] : []),
+    ...(write.length > 0 ? [`--allow-write=${pathList([...write, folder.temp])}`] : []),
     ...closedHome(options, folder),
   ];
 }

@@ -16,6 +16,8 @@ export interface SandboxLimits {
   /** The most messages that one call may log, print and report. */
   readonly frames: number;
   readonly resultBytes: number;
+  /** The most bytes that one child may write to files. */
+  readonly writeBytes: number;
   /** How long a module may take to load. */
   readonly startMs: number;
 }
@@ -27,6 +29,7 @@ export const SANDBOX_LIMITS: SandboxLimits = {
   frameBytes: 64 * 1024 * 1024,
   frames: 10_000,
   resultBytes: 32 * 1024 * 1024,
+  writeBytes: 4 * 1024 ** 3,
   startMs: 30_000,
 };
 

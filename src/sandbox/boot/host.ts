@@ -10,6 +10,8 @@ import { afterLife } from "./life.ts";
 import { frameWriter, stdinLines, type Write } from "./lines.ts";
 import { WorkspaceLock } from "./lock.ts";
 import type { FromWorker, Reply, Start } from "./message.ts";
+import type { Power } from "./power.ts";
+import { failureOf } from "./refusal.ts";
 import { fileDoors, openDoors } from "./probe.ts";
 
 const ANSWER_START = 1 << 16;
@@ -60,6 +62,12 @@ function serve(port: MessagePort, start: Start, write: Write): AnswerSlot {
   port.onmessage = ({ data: message }: MessageEvent<FromWorker>) => {
     if (message.kind === "file") {
       const { id, op, args } = message;
+      const power = id === 0 ? undefined : broker.powers[op];
+      if (power) {
+        return void take(power, args).then((reply) =>
+          port.postMessage({ kind: "reply", id, reply })
+        );
+      }
       const reply = broker.answer(op, args);
       if (id === 0) return slot.put(reply);
       const bytes = bytesIn(reply);
@@ -73,6 +81,15 @@ function serve(port: MessagePort, start: Start, write: Write): AnswerSlot {
     write(type, Number(id), String(json));
   };
   return slot;
+}
+
+async function take(power: Power, args: unknown[]): Promise<Reply> {
+  const { signal } = new AbortController();
+  try {
+    return { ok: true, value: await power(args, { signal, say() {} }) };
+  } catch (error) {
+    return { ok: false, error: failureOf(error, { op: "", asked: "" }) };
+  }
 }
 
 function bytesIn(reply: Reply): Uint8Array<ArrayBuffer> | undefined {

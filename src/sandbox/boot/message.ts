@@ -24,8 +24,12 @@ export interface Ground {
   readonly protection: Protection;
   /** The PML home: closed to every module. */
   readonly home: string;
+  /** A folder of this child alone for temporary files, in the home all the same. */
+  readonly temp?: string | undefined;
   /** The largest file that is read in one piece. */
   readonly resultBytes: number;
+  /** The most bytes that the child may write to files. */
+  readonly writeBytes: number;
 }
 
 /** The first line of stdin: what the host thread starts with. */
