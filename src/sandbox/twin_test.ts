@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
+import fc from "fast-check";
 import { call, Yard } from "../../tests/fixtures/modules/yard.ts";
 import twinModule from "../../tests/fixtures/modules/twin.ts" with { type: "text" };
+import { play, type Step } from "../../tests/fixtures/modules/twin.ts";
 import { TABLE } from "../../tests/fixtures/modules/twin_table.ts";
+import type { Json } from "../core/json.ts";
 
 /** Where a sandbox is meant to differ from Deno itself, and why. */
 const MEANT: Readonly<Record<string, string>> = {
@@ -53,4 +56,55 @@ async function directly(codes: string[], cwd: string): Promise<unknown[]> {
     stderr: "inherit",
   }).output();
   return JSON.parse(new TextDecoder().decode(stdout));
+}
+
+Deno.test("Sandbox leaves the same files as Deno after any steps", async () => {
+  await using yard = new Yard();
+  const sandbox = await yard.start(twinModule);
+  let round = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(step(), { minLength: 10, maxLength: 40 }), async (steps) => {
+      round++;
+      const boxed = await call(sandbox, "play", { root: `r${round}`, steps: plainOf(steps) });
+      const direct = await play({ root: `${yard.root}/direct-${round}`, steps });
+      const [outcomes, tree] = boxed as [Json[], Json];
+      outcomes.forEach((outcome, at) => {
+        const why = `${round}: ${JSON.stringify(steps.slice(0, at + 1))}`;
+        assert.deepEqual(outcome, plainOf(direct[0][at]), why);
+      });
+      assert.deepEqual(tree, plainOf(direct[1]));
+    }),
+    { numRuns: 100, seed: 7, endOnFailure: true },
+  );
+});
+
+function step(): fc.Arbitrary<Step> {
+  const name = fc.constantFrom("a", "b", "c", "ü", "a b", "\n", "%2e%2e", "é", "\\", "…");
+  const near = fc.constantFrom("a", "b", "a/c", "b/c");
+  const far = fc.array(name, { minLength: 1, maxLength: 3 }).map((names) => names.join("/"));
+  const path = fc.oneof({ arbitrary: near, weight: 2 }, far);
+  const files = "write mode read mkdir mkdir remove rename copy truncate chmod stat list open open";
+  const handles = "h.write h.write h.read h.seek h.truncate h.stat h.close";
+  return fc.record({
+    op: fc.constantFrom(...`${files} ${handles}`.split(" ")),
+    path,
+    to: path,
+    text: fc.string({ unit: "grapheme", maxLength: 30 }),
+    n: fc.nat(600),
+    h: fc.nat(5),
+    flag: fc.boolean(),
+    flags: fc.record({
+      read: fc.boolean(),
+      write: fc.boolean(),
+      append: fc.boolean(),
+      create: fc.boolean(),
+      createNew: fc.boolean(),
+      truncate: fc.boolean(),
+    }),
+    wait: fc.boolean(),
+  });
+}
+
+function plainOf(value: unknown): Json {
+  return JSON.parse(JSON.stringify(value));
 }

@@ -153,8 +153,8 @@ export class Broker {
     });
     using _ = file;
     this.#budget.take(bytes.length, { op: "write", asked });
-    // Deno changes the mode of a file that is there already.
-    if (mode !== undefined && place.info) Deno.chmodSync(place.path, mode);
+    // As Deno does, also where the file was there, or the umask has taken some of the mode.
+    if (mode !== undefined) Deno.chmodSync(place.path, mode);
     if (!append) file.truncateSync(0);
     writeAll(file, bytes);
   }
@@ -169,7 +169,9 @@ export class Broker {
       ? "'create' or 'createNew' options require 'write' or 'append' to be true"
       : undefined;
     if (why !== undefined) throw new Error(why);
-    if ((truncate && append) || !(read || write || append)) throw systemError("Invalid");
+    if ((truncate && append && !createNew) || !(read || write || append)) {
+      throw systemError("Invalid");
+    }
     const open = () => this.#files.add(this.#openFile("open", path, flags));
     return this.#lock.alone(open, write || append);
   }

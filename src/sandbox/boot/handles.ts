@@ -80,10 +80,12 @@ export class OpenFiles {
     return opened;
   }
 
-  #write({ file, asked, append }: Opened, bytes: Uint8Array): number {
-    // What a step past the end leaves empty counts too.
-    const gap = append ? 0 : file.seekSync(0, Deno.SeekMode.Current) - file.statSync().size;
-    this.#budget.take(bytes.length + Math.max(gap, 0), { op: "write", asked });
+  #write({ file, asked, write, append }: Opened, bytes: Uint8Array): number {
+    if (write) {
+      // What a step past the end leaves empty counts too.
+      const gap = append ? 0 : file.seekSync(0, Deno.SeekMode.Current) - file.statSync().size;
+      this.#budget.take(bytes.length + Math.max(gap, 0), { op: "write", asked });
+    }
     return file.writeSync(bytes);
   }
 }
