@@ -69,12 +69,15 @@ export class Walls {
     return place;
   }
 
-  /** Tells whether a path may be seen, also one that is gone: then what is left of its way counts. */
-  shows(path: string): boolean {
+  /**
+   * Tells whether a path may be seen. Of one that is gone with its folder, what is left of its way
+   * counts; else its folder must be there, because one that was moved away is still watched.
+   */
+  shows(path: string, gone: boolean): boolean {
     const attempt: Try = { op: "watch", asked: path, access: "look" };
     try {
       let folder = folderOf(this.lexical(attempt));
-      while (lookAt(folder) === undefined) folder = folderOf(folder);
+      while (gone && lookAt(folder) === undefined) folder = folderOf(folder);
       this.#real(folder, attempt, true);
       return true;
     } catch {

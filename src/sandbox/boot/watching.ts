@@ -6,15 +6,13 @@
 
 import { lookAt, type Try, type Walls } from "./ground.ts";
 import type { Op } from "./handles.ts";
-import { joinPath, within } from "./names.ts";
+import { folderOf, joinPath, within } from "./names.ts";
 import type { Power } from "./power.ts";
 import { refusal } from "./refusal.ts";
 
 const WATCH_MAX = 16;
 const EVENT_MAX = 1_000;
 const FOLDER_MAX = 10_000;
-/** How many of the system's watchers one watch has before it makes one of them. */
-const PART_MAX = 8;
 
 /** The watches of one Worker. */
 export class Watching {
@@ -30,8 +28,8 @@ export class Watching {
       }
       const roots = listOf(paths).map((path) => this.#rootAt(path));
       const ignored = listOf(ignore).map((path) => this.#rootAt(path).real);
-      const shows = (path: string) =>
-        !ignored.some((one) => within(one, path)) && this.#walls.shows(path);
+      const shows = (path: string, gone = false) =>
+        !ignored.some((one) => within(one, path)) && this.#walls.shows(path, gone);
       this.#watches.set(++this.#last, new Watch(roots, { recursive: recursive === true, shows }));
       return this.#last;
     },
@@ -69,9 +67,12 @@ interface Event {
   readonly flag: Deno.FsEventFlag | null;
 }
 
+/** Says that events were lost. */
+const RESCAN: Event = { kind: "other", paths: [], flag: "rescan" };
+
 interface WatchOptions {
   readonly recursive: boolean;
-  readonly shows: (path: string) => boolean;
+  readonly shows: (path: string, gone?: boolean) => boolean;
 }
 
 /**
@@ -81,16 +82,16 @@ interface WatchOptions {
 class Watch {
   readonly #roots: readonly Root[];
   readonly #options: WatchOptions;
-  readonly #folders = new Set<string>();
+  /** Who watches what: an event is taken from one watcher only, though several may tell of it. */
+  readonly #watchers = new Map<string, Deno.FsWatcher>();
   readonly #queue: Event[] = [];
   readonly #waiting: ((event: Event | null) => void)[] = [];
-  #parts: { readonly watcher: Deno.FsWatcher; readonly paths: readonly string[] }[] = [];
   #closed = false;
 
   constructor(roots: readonly Root[], options: WatchOptions) {
     this.#roots = roots;
     this.#options = options;
-    this.#add(roots.flatMap(({ real }) => this.#below(real)));
+    this.#add(roots.map(({ real }) => real));
   }
 
   /** Gives the next event; null when the watch is closed or nobody waits any more. */
@@ -109,74 +110,83 @@ class Watch {
   close(): void {
     this.#closed = true;
     this.#queue.length = 0;
-    for (const { watcher } of this.#parts) watcher.close();
+    for (const watcher of new Set(this.#watchers.values())) watcher.close();
     for (const resolve of this.#waiting.splice(0)) resolve(null);
   }
 
-  #add(paths: readonly string[]): void {
-    if (paths.length === 0) return;
-    const merged = this.#parts.length < PART_MAX ? [] : this.#parts.splice(1);
-    const kept = merged.flatMap((part) => part.paths).filter((path) => lookAt(path)?.isDirectory);
-    const all = [...kept, ...paths];
-    const watcher = Deno.watchFs(all, { recursive: false });
-    this.#parts.push({ watcher, paths: all });
-    for (const part of merged) part.watcher.close();
+  /** Watches paths, and what is in them, links not followed. */
+  #add(tops: readonly string[]): void {
+    const fresh = new Set(tops.filter((path) => !this.#watchers.has(path)));
+    for (const folder of this.#options.recursive ? fresh : []) {
+      if (!lookAt(folder)?.isDirectory) continue;
+      for (const { name, isDirectory } of Deno.readDirSync(folder)) {
+        const path = joinPath(folder, name);
+        // What is added here is come to later.
+        if (isDirectory && !this.#watchers.has(path) && this.#options.shows(path)) fresh.add(path);
+      }
+      if (this.#watchers.size + fresh.size <= FOLDER_MAX) continue;
+      const why = `it has more than ${FOLDER_MAX} folders`;
+      throw refusal("SANDBOX_DENIED", { op: "watch", asked: tops[0] ?? "" }, why);
+    }
+    if (fresh.size === 0) return;
+    const watcher = Deno.watchFs([...fresh], { recursive: false });
+    for (const path of fresh) this.#watchers.set(path, watcher);
     void this.#follow(watcher);
   }
 
   async #follow(watcher: Deno.FsWatcher): Promise<void> {
     try {
-      for await (const event of watcher) this.#take(event);
+      for await (const event of watcher) {
+        const path = event.paths.at(-1) ?? "";
+        const owner = this.#watchers.get(folderOf(path)) ?? this.#watchers.get(path) ?? watcher;
+        if (owner === watcher) this.#take(event);
+      }
     } catch {
-      this.#push({ kind: "other", paths: [], flag: "rescan" }); // it broke: who watches looks anew
+      this.#push(RESCAN); // it broke: who watches has to look anew
     }
   }
 
   #take({ kind, paths, flag }: Deno.FsEvent): void {
-    const seen = paths.filter((path) => this.#options.shows(path));
+    const { recursive, shows } = this.#options;
+    const seen = paths.filter((path) => this.#isWatched(path) && shows(path, kind === "remove"));
     if (seen.length > 0 || paths.length === 0) {
       this.#push({ kind, paths: seen.map((path) => this.#shown(path)), flag: flag ?? null });
     }
-    if (kind === "remove") seen.forEach((path) => this.#folders.delete(path));
-    if (!this.#options.recursive || (kind !== "create" && kind !== "rename")) return;
+    if (kind === "remove") seen.forEach((path) => this.#forget(path));
+    if (!recursive || (kind !== "create" && kind !== "rename")) return;
     try {
-      this.#add(seen.filter((path) => lookAt(path)?.isDirectory).flatMap((p) => this.#below(p)));
+      this.#add(seen.filter((path) => lookAt(path)?.isDirectory));
     } catch {
-      // Gone again, or too many: what the system does not watch is told by nobody.
-      this.#push({ kind: "other", paths: [], flag: "rescan" });
+      this.#push(RESCAN); // gone again, or too many: nobody tells of what is in it
     }
+  }
+
+  /** The system may tell of more, which another watch has asked for. */
+  #isWatched(path: string): boolean {
+    return this.#watchers.has(folderOf(path)) || this.#watchers.has(path);
+  }
+
+  /** Lets go of a folder that is gone from here, and of those in it. */
+  #forget(folder: string): void {
+    if (!this.#watchers.has(folder)) return;
+    const left = new Set<Deno.FsWatcher>();
+    for (const [path, watcher] of this.#watchers) {
+      if (within(folder, path) && this.#watchers.delete(path)) left.add(watcher);
+    }
+    for (const watcher of this.#watchers.values()) left.delete(watcher);
+    for (const watcher of left) watcher.close();
   }
 
   #push(event: Event): void {
     const resolve = this.#waiting.shift();
     if (resolve) return resolve(event);
     if (this.#queue.length < EVENT_MAX) return void this.#queue.push(event);
-    this.#queue.splice(0, EVENT_MAX, { kind: "other", paths: [], flag: "rescan" });
+    this.#queue.splice(0, EVENT_MAX, RESCAN);
   }
 
   #shown(path: string): string {
     const root = this.#roots.find(({ real }) => within(real, path));
     return root ? root.shown + path.slice(root.real.length) : path;
-  }
-
-  /** Gives a folder and those in it, links not followed, that are not watched yet. */
-  #below(top: string): string[] {
-    const fresh = [top].filter((path) => !this.#folders.has(path));
-    if (!lookAt(top)?.isDirectory) return fresh;
-    for (let at = 0; at < fresh.length; at++) {
-      const folder = fresh[at] ?? "";
-      this.#folders.add(folder);
-      if (this.#folders.size > FOLDER_MAX) {
-        const why = `more than ${FOLDER_MAX} folders`;
-        throw refusal("SANDBOX_DENIED", { op: "watch", asked: top }, why);
-      }
-      if (!this.#options.recursive) break;
-      for (const { name, isDirectory } of Deno.readDirSync(folder)) {
-        const path = joinPath(folder, name);
-        if (isDirectory && !this.#folders.has(path) && this.#options.shows(path)) fresh.push(path);
-      }
-    }
-    return fresh;
   }
 }
 
