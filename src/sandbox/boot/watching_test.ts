@@ -164,14 +164,16 @@ Deno.test("Watching keeps few watches and few events, and lets go of those who w
   assert.equal(await next(broker, "nonsense"), null);
   assert.equal(await next(broker, first, AbortSignal.timeout(1)), null);
   using seen = new Seen(broker, ["."]);
-  for (let n = 0; n < 2_000; n++) Deno.writeTextFileSync(`${ws}/f${n}`, "");
-  Deno.writeTextFileSync(`${ws}/last`, "1");
-  await seen.until(`create ${ws}/last`);
+  for (let n = 0; n < 600; n++) {
+    Deno.writeTextFileSync(`${ws}/f${n}`, "");
+    // The system's own queue is short: what it loses is not tested here.
+    if (n % 10 === 9) await seen.until(`access ${ws}/f${n}`);
+  }
   let told = 0;
   const flags = new Set<unknown>();
   for (let event = await next(broker, first); event; event = await next(broker, first)) {
     flags.add(event.flag);
-    if (++told > 1_000 || event.paths.includes(`${ws}/last`)) break;
+    if (++told > 1_000 || `${event.kind} ${event.paths}` === `access ${ws}/f599`) break;
   }
   assert.ok(told <= 1_000, `${told}`);
   assert.ok(flags.has("rescan"));
