@@ -79,6 +79,11 @@ Deno.test("Broker gives one folder of the home for temporary files, and nothing 
       assert.match(codeOf(broker.answer(op, args)), /^PATH_(OUT|PROT)/, `${op} ${path}`);
     }
   }
+  const wide = yard.with({ temp, read: [yard.root], write: [yard.root] });
+  assert.equal(codeOf(wide.answer("readDir", [temp])), "ok");
+  for (const path of [yard.home, `${temp}-other`, `${temp}/up/lock`]) {
+    assert.equal(codeOf(wide.answer("stat", [path])), "PATH_PROTECTED", path);
+  }
   assert.equal(codeOf(broker.answer("remove", [temp, { recursive: true }])), "PATH_PROTECTED");
   assert.equal(codeOf(broker.answer("rename", [temp, "moved"])), "PATH_PROTECTED");
   Deno.mkdirSync(`${temp}/x/.git`, { recursive: true });

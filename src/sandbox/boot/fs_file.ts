@@ -92,10 +92,7 @@ export function fileClass(asking: Asking): { FsFile: Any; opened: (number: numbe
 
     constructor(number: number, by?: symbol) {
       this.#number = number;
-      if (by === key) return;
-      throw new TypeError(
-        "'Deno.FsFile' cannot be constructed, use 'Deno.open()' or 'Deno.openSync()' instead",
-      );
+      if (by !== key) throw notConstructed();
     }
 
     isTerminal(): boolean {
@@ -107,18 +104,12 @@ export function fileClass(asking: Asking): { FsFile: Any; opened: (number: numbe
       throw new Deno.errors.BadResource("ENOTTY: Not a typewriter");
     }
 
-    // Not in the host thread: it has others to answer while this one waits.
-    async lock(exclusive = false): Promise<void> {
-      for (let ms = 1; !await this.tryLock(exclusive); ms = Math.min(2 * ms, LOCK_WAIT_MS)) {
-        await new Promise((done) => setTimeout(done, ms));
-      }
+    lock(exclusive = false): Promise<void> {
+      return untilLocked(() => this.tryLock(exclusive));
     }
 
     lockSync(exclusive = false): void {
-      const never = new Int32Array(new SharedArrayBuffer(4));
-      for (let ms = 1; !this.tryLockSync(exclusive); ms = Math.min(2 * ms, LOCK_WAIT_MS)) {
-        Atomics.wait(never, 0, 0, ms);
-      }
+      blockUntil(() => this.tryLockSync(exclusive));
     }
 
     close(): void {
@@ -126,42 +117,74 @@ export function fileClass(asking: Asking): { FsFile: Any; opened: (number: numbe
     }
 
     [Symbol.dispose](): void {
-      try {
-        this.close();
-      } catch {
-        // Closed already, which is no fault here.
-      }
+      quietly(() => this.close());
     }
 
     get readable(): ReadableStream<Uint8Array> {
-      return this.#readable ??= new ReadableStream({
-        type: "bytes",
-        autoAllocateChunkSize: STREAM_PIECE,
-        pull: async (controller) => {
-          const request = controller.byobRequest;
-          const view = request?.view as Uint8Array; // there is one, because of the chunk size
-          const length: number | null = await this.read(view);
-          if (length === null) {
-            controller.close();
-            this[Symbol.dispose]();
-          }
-          request?.respond(length ?? 0);
-        },
-        cancel: () => this[Symbol.dispose](),
-      });
+      return this.#readable ??= readableOf(this);
     }
 
     get writable(): WritableStream<Uint8Array> {
-      return this.#writable ??= new WritableStream<Uint8Array>({
-        write: async (chunk) => {
-          for (let at = 0; at < chunk.length;) at += await this.write(chunk.subarray(at));
-        },
-        close: () => this[Symbol.dispose](),
-        abort: () => this[Symbol.dispose](),
-      });
+      return this.#writable ??= writableOf(this);
     }
   }
   return { FsFile, opened: (number) => new FsFile(number, key) };
+}
+
+function notConstructed(): TypeError {
+  const use = "use 'Deno.open()' or 'Deno.openSync()' instead";
+  return new TypeError(`'Deno.FsFile' cannot be constructed, ${use}`);
+}
+
+// Not in the host thread: it has others to answer while this one waits.
+async function untilLocked(tries: () => Promise<boolean>): Promise<void> {
+  for (let ms = 1; !await tries(); ms = later(ms)) {
+    await new Promise((done) => setTimeout(done, ms));
+  }
+}
+
+function blockUntil(tries: () => boolean): void {
+  const never = new Int32Array(new SharedArrayBuffer(4));
+  for (let ms = 1; !tries(); ms = later(ms)) Atomics.wait(never, 0, 0, ms);
+}
+
+function later(ms: number): number {
+  return Math.min(2 * ms, LOCK_WAIT_MS);
+}
+
+function quietly(close: () => void): void {
+  try {
+    close();
+  } catch {
+    // Closed already, which is no fault here.
+  }
+}
+
+function readableOf(file: Any): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    type: "bytes",
+    autoAllocateChunkSize: STREAM_PIECE,
+    pull: async (controller) => {
+      const request = controller.byobRequest; // there is one, because of the chunk size
+      const length: number | null = await file.read(request?.view);
+      if (length === null) {
+        controller.close();
+        file[Symbol.dispose]();
+      }
+      request?.respond(length ?? 0);
+    },
+    cancel: () => file[Symbol.dispose](),
+  });
+}
+
+function writableOf(file: Any): WritableStream<Uint8Array> {
+  return new WritableStream<Uint8Array>({
+    write: async (chunk) => {
+      for (let at = 0; at < chunk.length;) at += await file.write(chunk.subarray(at));
+    },
+    close: () => file[Symbol.dispose](),
+    abort: () => file[Symbol.dispose](),
+  });
 }
 
 /** Gives bytes that cross alone: a view of a part would take the whole with it. */

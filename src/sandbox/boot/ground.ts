@@ -35,6 +35,21 @@ export class Walls {
     this.#protected = new Protected(ground);
   }
 
+  /** Gives the absolute path that is meant, links not followed. */
+  lexical(attempt: Try): string {
+    const { workspace } = this.#ground;
+    const asked = pathOf(attempt);
+    const at = resolvePath(workspace, asked);
+    this.#admit(at, attempt);
+    const roots = [workspace, ...rootsOf(this.#ground, attempt.access)].filter((root) =>
+      within(root, at)
+    );
+    const base = Math.max(...roots.map((root) => namesOf(root).length));
+    const trick = namesOf(at).slice(base).find(isWindowsTrick);
+    if (trick === undefined) return at;
+    throw refusal("PATH_PROTECTED", attempt, "its name means another file on Windows");
+  }
+
   /** Finds what a path leads to, links followed; it must exist. */
   follow(attempt: Try): Place & { readonly info: Deno.FileInfo } {
     const path = this.#real(this.lexical(attempt), attempt);
@@ -138,21 +153,6 @@ export class Walls {
     const folders = names.map((name) => folder = joinPath(folder, name));
     this.#admit(folders.at(-1) ?? base, attempt);
     return { folders: info ? folders : [base, ...folders], base };
-  }
-
-  /** Gives the absolute path that is meant, links not followed. */
-  lexical(attempt: Try): string {
-    const { workspace } = this.#ground;
-    const asked = pathOf(attempt);
-    const at = resolvePath(workspace, asked);
-    this.#admit(at, attempt);
-    const roots = [workspace, ...rootsOf(this.#ground, attempt.access)].filter((root) =>
-      within(root, at)
-    );
-    const base = Math.max(...roots.map((root) => namesOf(root).length));
-    const trick = namesOf(at).slice(base).find(isWindowsTrick);
-    if (trick === undefined) return at;
-    throw refusal("PATH_PROTECTED", attempt, "its name means another file on Windows");
   }
 
   #real(at: string, attempt: Try, folder = false): string {

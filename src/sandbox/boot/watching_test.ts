@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { BrokerYard, codeOf } from "../../../tests/fixtures/modules/broker_yard.ts";
 import type { Broker } from "./broker.ts";
+import { Walls } from "./ground.ts";
 
 /** A watch of a broker, read as a module would. */
 class Seen implements Disposable {
@@ -12,7 +13,7 @@ class Seen implements Disposable {
   readonly ended: Promise<void>;
   #more = Promise.withResolvers<void>();
 
-  constructor(broker: Broker, paths: string[], recursive = true, ignore: string[] = []) {
+  constructor(broker: Broker, paths: string[], { recursive = true, ignore = [] as string[] } = {}) {
     const opened = broker.answer("watch.open", [paths, recursive, ignore]);
     assert.ok(opened.ok, JSON.stringify(opened));
     this.#broker = broker;
@@ -67,6 +68,8 @@ Deno.test("Watching tells of files in folders that are there, and in those that 
     Deno.writeTextFileSync(`${ws}/new-${n}/deep/f`, "1");
     await seen.until(`create ${ws}/new-${n}/deep/f`);
   }
+  const twice = seen.paths.filter((path, at) => seen.paths.indexOf(path) !== at);
+  assert.deepEqual(twice.filter((path) => path.startsWith("create")), []);
   Deno.renameSync(`${ws}/new-3`, `${ws}/moved`);
   await seen.until(`rename ${ws}/moved`);
   Deno.writeTextFileSync(`${ws}/moved/deep/g`, "1");
@@ -99,7 +102,19 @@ Deno.test("Watching follows no link out of the workspace, neither before nor aft
 Deno.test("Watching tells of no file in a folder that was moved out, or that a link took the place of", async () => {
   using yard = new BrokerYard();
   const { ws, broker, outside } = yard;
-  for (const name of ["gone", "swapped"]) Deno.mkdirSync(`${ws}/${name}`);
+  for (const name of ["gone", "swapped", "top"]) Deno.mkdirSync(`${ws}/${name}`);
+  using top = new Seen(broker, ["top", "a.txt"]);
+  using other = new Seen(broker, ["top", "a.txt"]);
+  Deno.renameSync(`${ws}/top`, `${outside}/top`);
+  Deno.writeTextFileSync(`${outside}/top/secret-c`, "1");
+  Deno.writeTextFileSync(`${ws}/a.txt`, "1");
+  await top.until(`modify ${ws}/a.txt`);
+  await other.until(`modify ${ws}/a.txt`);
+  Deno.symlinkSync(`${outside}/top`, `${ws}/top`);
+  Deno.writeTextFileSync(`${outside}/top/secret-d`, "1");
+  Deno.writeTextFileSync(`${ws}/a.txt`, "2");
+  await top.until(`access ${ws}/a.txt`);
+  assert.deepEqual(top.paths.filter((path) => path.includes("secret")), []);
   using seen = new Seen(broker, ["."]);
   Deno.renameSync(`${ws}/gone`, `${outside}/gone`);
   Deno.writeTextFileSync(`${outside}/gone/secret-a`, "1");
@@ -137,14 +152,17 @@ Deno.test("Watching names files as they were asked for, and leaves out what is i
   Deno.mkdirSync(`${ws}/d/skip`, { recursive: true });
   Deno.mkdirSync(`${ws}/d/flat`);
   Deno.symlinkSync("d", `${ws}/link`);
-  using seen = new Seen(broker, ["link"], true, ["d/skip"]);
-  using flat = new Seen(broker, ["d", "a.txt"], false);
+  Deno.writeTextFileSync(`${ws}/d/hidden`, "1");
+  using seen = new Seen(broker, ["link"], { ignore: ["d/skip", "d/hidden"] });
+  using flat = new Seen(broker, ["d", "a.txt"], { recursive: false });
   Deno.writeTextFileSync(`${ws}/d/skip/x`, "1");
+  Deno.writeTextFileSync(`${ws}/d/hidden`, "2");
   Deno.writeTextFileSync(`${ws}/d/flat/x`, "1");
   Deno.writeTextFileSync(`${ws}/d/last`, "1");
   await seen.until(`create ${ws}/link/last`);
   await flat.until(`create ${ws}/d/last`);
   assert.ok(seen.paths.includes(`create ${ws}/link/flat/x`));
+  assert.deepEqual(seen.paths.filter((path) => path.includes("hidden")), []);
   assert.deepEqual([...seen.paths, ...flat.paths].filter((path) => path.includes("skip/")), []);
   assert.deepEqual(flat.paths.filter((path) => path.includes("flat/")), []);
   Deno.writeTextFileSync(`${ws}/a.txt`, "2");
@@ -180,4 +198,20 @@ Deno.test("Watching keeps few watches and few events, and lets go of those who w
   const waiting = next(broker, first);
   broker.answer("watch.close", [first]);
   assert.equal(await waiting, null);
+});
+
+Deno.test("Walls.shows() looks at what is there now, whatever the system tells", () => {
+  using yard = new BrokerYard();
+  const { ws, outside, home } = yard;
+  Deno.symlinkSync(outside, `${ws}/out`);
+  const walls = new Walls(yard.ground({ read: [ws, home] }));
+  const shown = (path: string) => [walls.shows(path, false), walls.shows(path, true)];
+  assert.deepEqual(shown(`${ws}/a.txt`), [true, true]);
+  assert.deepEqual(shown(`${ws}/new`), [true, true]);
+  assert.deepEqual(shown(`${ws}/gone/with/it`), [false, true]);
+  // A link itself is in the workspace, what lies behind it is not.
+  assert.deepEqual(shown(`${ws}/out`), [true, true]);
+  for (const path of [`${ws}/out/secret.txt`, `${ws}/out/gone/x`, `${outside}/x`, `${home}/x`]) {
+    assert.deepEqual(shown(path), [false, false], path);
+  }
 });
