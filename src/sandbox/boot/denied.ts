@@ -20,8 +20,6 @@ const IN_DENO: Readonly<Record<string, string>> = {
   "a module cannot change owners or what new files may be (pass a mode, or chmod)":
     "chown chownSync umask",
   "a call that has to stop says so (host.signal)": "addSignalListener removeSignalListener",
-  "a module sees nothing of the machine":
-    "hostname networkInterfaces osRelease osUptime loadavg systemMemoryInfo uid gid execPath",
 };
 const GLOBALS: Readonly<Record<string, string>> = {
   [NET]: "fetch WebSocket WebSocketStream EventSource WebTransport",
@@ -29,8 +27,8 @@ const GLOBALS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Gives what stands in `Deno` for the functions that a module cannot use. `Deno.env` stays: built-in
- * modules of node look into it as they load, and without a permission it gives nothing.
+ * Gives what stands in `Deno` for the functions that a module cannot use. `Deno.env` and what tells
+ * of the machine stay: built-in modules of node look there, and without a permission they give nothing.
  */
 export function deniedInDeno(): Record<string, unknown> {
   return refusals("Deno.", IN_DENO);

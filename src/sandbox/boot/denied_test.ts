@@ -9,7 +9,8 @@ const HARMLESS =
   "SeekMode stdin stdout stderr permissions Permissions PermissionStatus upgradeWebSocket " +
   "refTimer unrefTimer consoleSize ChildProcess HttpClient telemetry pid ppid noColor args";
 /** What Deno itself refuses without a permission, or what ends the module's own thread only. */
-const CLOSED = "env mainModule exit";
+const CLOSED = "env mainModule exit execPath hostname networkInterfaces osRelease osUptime " +
+  "loadavg systemMemoryInfo uid gid";
 /** What the Worker puts in place by itself. */
 const OWN = "cwd";
 
@@ -33,7 +34,6 @@ Deno.test("What is refused says why, and what to use instead", () => {
     umask: /pass a mode/,
     chown: /owners/,
     addSignalListener: /host\.signal/,
-    hostname: /nothing of the machine/,
     UnsafePointer: /native code/,
   };
   const refused = deniedInDeno();
