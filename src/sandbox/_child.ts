@@ -9,7 +9,7 @@ import { dirname, join, relative } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
-import type { SandboxOptions } from "./_options.ts";
+import { type SandboxOptions, WRITE_BYTES } from "./_options.ts";
 import hostCode from "./boot/host.min.js" with { type: "text" };
 import workerCode from "./boot/worker.min.js" with { type: "text" };
 
@@ -73,7 +73,7 @@ class RunningChild implements Child {
       protection,
       home,
       ...(write.length > 0 ? { temp } : {}),
-      writeBytes: limits.writeBytes,
+      writeBytes: limits.writeBytes ?? WRITE_BYTES,
       lock,
       canary,
       resultBytes: limits.resultBytes,

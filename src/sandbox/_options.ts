@@ -16,11 +16,14 @@ export interface SandboxLimits {
   /** The most messages that one call may log, print and report. */
   readonly frames: number;
   readonly resultBytes: number;
-  /** The most bytes that one child may write to files. */
-  readonly writeBytes: number;
+  /** The most bytes that one child may write to files; `WRITE_BYTES` unless said. */
+  readonly writeBytes?: number;
   /** How long a module may take to load. */
   readonly startMs: number;
 }
+
+/** What a child may write to files where nothing else is said. */
+export const WRITE_BYTES: number = 4 * 1024 ** 3;
 
 /** The limits of a child where nothing else is said. */
 export const SANDBOX_LIMITS: SandboxLimits = {
@@ -29,7 +32,6 @@ export const SANDBOX_LIMITS: SandboxLimits = {
   frameBytes: 64 * 1024 * 1024,
   frames: 10_000,
   resultBytes: 32 * 1024 * 1024,
-  writeBytes: 4 * 1024 ** 3,
   startMs: 30_000,
 };
 
