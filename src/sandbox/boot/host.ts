@@ -62,7 +62,7 @@ function serve(port: MessagePort, start: Start, write: Write): AnswerSlot {
   port.onmessage = ({ data: message }: MessageEvent<FromWorker>) => {
     if (message.kind === "file") {
       const { id, op, args } = message;
-      const power = id === 0 ? undefined : broker.powers[op];
+      const power = id !== 0 && Object.hasOwn(broker.powers, op) && broker.powers[op];
       if (power) {
         return void take(power, args).then((reply) =>
           port.postMessage({ kind: "reply", id, reply })
