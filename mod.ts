@@ -46,6 +46,7 @@ export type { Config } from "./src/config/config.ts";
 export type { Grants, RegistryEntry } from "./src/config/file.ts";
 export type { Exposure, GatewayOptions, MetaTool } from "./src/config/gateway_options.ts";
 export type { LimitName, Limits } from "./src/config/limits.ts";
+export type { OsLayer } from "./src/config/os_layer.ts";
 export type { Channel } from "./src/config/person.ts";
 export type { RuleLine, Rules } from "./src/config/rules.ts";
 export type {

@@ -104,7 +104,7 @@ Deno.test("powers leaves each power to its owner", () => {
     ["config/config.ts", "config/env.ts", `Deno.env.get("A");`, /environment/],
     ["local/pool.ts", "sandbox/sandbox.ts", `new Worker("a");`, /Worker/],
     ["local/pool.ts", "local/_process.ts", `new Deno.Command("a");`, /process/],
-    ["sandbox/sandbox.ts", "sandbox/_child.ts", `new Deno.Command("a");`, /process/],
+    ["sandbox/_child.ts", "sandbox/_process.ts", `new Deno.Command("a");`, /process/],
     ["gateway/gateway.ts", "serve/stdio.ts", `Deno.stdout.write(b);`, /output/],
     ["cli/cli.ts", "cli/out.ts", `Deno.stdout.writable;`, /output/],
     ["core/a.ts", "audit/log.ts", `console.error("a");`, /console/],

@@ -15,20 +15,23 @@ export interface DeniedName {
 
 /** What is denied, and what there is instead. */
 const DENIED: readonly (readonly [instead: string, pattern: string])[] = [
-  ["Use host.exec, which needs a run grant", String.raw`Deno\.(?:Command|kill)`],
+  [
+    "Use host.exec, which needs a run grant",
+    String.raw`Deno\.(?:Command|Process|run|spawn(?:AndWait(?:Sync)?)?|kill)`,
+  ],
   ["Use host.env, which needs an env grant", String.raw`(?:Deno|process)\.env`],
   [
     "Use host.fetch, which needs a net grant",
     // A method or a tool may bear the name: only what is surely a call is one.
     String.raw`fetch(?=\s*\()(?<=(?:\bawait|\breturn|=|=>|[([:?])\s*fetch)|` +
     String.raw`(?:WebSocket(?:Stream)?|EventSource|WebTransport)(?<=\bnew\s+\w+)|` +
-    String.raw`Deno\.(?:connect(?:Tls|Quic)?|listen(?:Tls|Datagram)?|resolveDns|startTls|serve|` +
-    "createHttpClient|QuicEndpoint|upgradeWebTransport)",
+    String.raw`Deno\.(?:connect(?:Tls|Quic)?|listen(?:Tls|Datagram)?|resolveDns|startTls|` +
+    "serve(?:Http)?|createHttpClient|QuicEndpoint|upgradeWebTransport)",
   ],
   [
     "There is nothing instead: do without",
     String.raw`Worker(?<=\bnew\s+\w+)|Deno\.(?:(?:sym)?link(?:Sync)?|dlopen|openKv|chdir|umask|` +
-    "watchFs|ch(?:mod|own)(?:Sync)?|utime(?:Sync)?)",
+    "Unsafe(?:Callback|FnPointer|Pointer(?:View)?)|chown(?:Sync)?|(?:add|remove)SignalListener)",
   ],
 ];
 const CLOSED = DENIED.map(([, pattern]) => `(${pattern})`).join("|");

@@ -136,10 +136,12 @@ class RunningChild implements Child {
     const marked = { ...from.grants.environment, PML_RUN: this.#mark };
     this.send({
       ...{ nonce: this.nonce, workspace, read, write, protection, home, lock, canary },
+      ...(write.length > 0 && { temp }),
       ...from.grants,
       environment: marked,
       own: [denoDir, temp],
       ...kernelOf(from.options, from.layer),
+      writeBytes: limits.writeBytes,
       resultBytes: limits.resultBytes,
       worker: workerCode,
     });
@@ -189,7 +191,7 @@ function childFlags(
 ): string[] {
   const { read, write, limits } = options;
   // The broker looks at what it is about to write, so its thread reads there too.
-  const readable = new Set([...read, ...write, folder.lock]);
+  const readable = new Set([...read, ...write, folder.lock, folder.temp]);
   // Any program may run: they are looked for by the host thread.
   if (grants.run === "*") { for (const path of grants.path) readable.add(path); }
   const programs = grants.run === "*" ? [] : Object.values(grants.run);
@@ -206,7 +208,7 @@ function childFlags(
     `--v8-flags=--max-old-space-size=${limits.heapMb}`,
     ...(isOpenToKernel(options, layer) ? ["--allow-ffi"] : []),
     `--allow-read=${pathList([...readable])}`,
-    ...(write.length > 0 ? [`--allow-write=${pathList(write)}`] : []),
+    ...(write.length > 0 ? [`--allow-write=${pathList([...write, folder.temp])}`] : []),
     ...(grants.run === "*" ? ["--allow-run"] : []),
     ...(programs.length > 0 ? [`--allow-run=${pathList(programs)}`] : []),
     ...netFlags(options.net),

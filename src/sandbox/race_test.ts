@@ -45,7 +45,10 @@ Deno.test("Sandbox lets no second child move a committed link under a check", as
   await using yard = new Yard();
   const outside = `${yard.root}/outside`;
   Deno.mkdirSync(outside);
+  Deno.writeTextFileSync(`${outside}/f`, "outside", { mode: 0o600 });
+  Deno.utimeSync(`${outside}/f`, 1, 1);
   Deno.mkdirSync(`${yard.ws}/real`);
+  Deno.writeTextFileSync(`${yard.ws}/real/f`, "inside");
   Deno.symlinkSync(outside, `${yard.ws}/link`);
   const [mover, maker] = await Promise.all([yard.start(), yard.start()]);
   const move = `const end = Date.now() + ${MS}; let flips = 0;
@@ -59,13 +62,21 @@ Deno.test("Sandbox lets no second child move a committed link under a check", as
     for (let n = 0; Date.now() < end; n++) {
       try { Deno.writeTextFileSync("d/" + n, "x"); made++ } catch { refused++ }
       try { Deno.mkdirSync("d/f" + n) } catch { refused++ }
+      try { Deno.chmodSync("d/f", 0o777); Deno.utimeSync("d/f", 9, 9) } catch { refused++ }
+      try { Deno.copyFileSync("a.txt", "d/f"); Deno.makeTempFileSync({ dir: "d" }) } catch { refused++ }
     }
     return [made, refused]`;
   const [flips, made] = await Promise.all([
     call(mover, "run", { code: move }),
     call(maker, "run", { code: make }),
   ]);
-  assert.deepEqual([...Deno.readDirSync(outside)], []);
+  assert.deepEqual([...Deno.readDirSync(outside)].map(({ name }) => name), ["f"]);
+  const { mode, mtime } = Deno.statSync(`${outside}/f`);
+  assert.deepEqual([mode, mtime, Deno.readTextFileSync(`${outside}/f`)], [
+    0o100600,
+    new Date(1_000),
+    "outside",
+  ]);
   assert.ok(Number(flips) > 10, `only ${flips} flips`);
   assert.ok(Array.isArray(made) && Number(made[0]) > 0, JSON.stringify(made));
 });

@@ -33,7 +33,6 @@ const POWERS: readonly Power[] = [
       "src/local/_process.ts",
       "src/sandbox/_process.ts",
       "src/sandbox/_os_layer.ts",
-      "src/sandbox/boot/programs.ts",
     ],
     spelled: [
       "Deno.Command",
@@ -60,7 +59,6 @@ const POWERS: readonly Power[] = [
       "src/registry/",
       "src/cloud/",
       "src/sampling/",
-      "src/sandbox/boot/network.ts",
       // It compares addresses and opens nothing.
       "src/core/address.ts",
     ],

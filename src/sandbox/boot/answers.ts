@@ -44,7 +44,8 @@ export class Answers {
     const { id } = message;
     if (message.kind === "drop") return this.#open.get(id)?.abort();
     const { op, args } = message;
-    const power = this.#powers.get(op);
+    // A Worker that waits in the middle of a synchronous call is answered at once.
+    const power = id === 0 ? undefined : this.#powers.get(op);
     if (power !== undefined) return void this.#answer(power, { id, op, args });
     const reply = this.#options.files.answer(op, args);
     if (id === 0) return this.slot.put(reply);

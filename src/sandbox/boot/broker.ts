@@ -5,31 +5,34 @@
  * @module
  */
 
-import { lookAt, type Try, Walls } from "./ground.ts";
-import { copied, type Op, OpenFiles, writeAll } from "./handles.ts";
+import { lookAt, type Place, type Try, Walls } from "./ground.ts";
+import { copied, type Op, type Opened, OpenFiles, resize, writeAll } from "./handles.ts";
 import type { WorkspaceLock } from "./lock.ts";
 import type { Ground, Reply } from "./message.ts";
 import { type Access, isSame } from "./protect.ts";
-import { failureOf, refusal, systemError } from "./refusal.ts";
+import { joinPath } from "./names.ts";
+import type { Power } from "./power.ts";
+import { Budget, failureOf, refusal, systemError } from "./refusal.ts";
+import { Watching } from "./watching.ts";
 
 const PIECE = 1 << 20;
+const ENTRY_BYTES = 80;
 
 /** Answers the file requests of one Worker. */
 export class Broker {
+  /** The requests that take time. */
+  readonly powers: Readonly<Record<string, Power>>;
   readonly #walls: Walls;
-  readonly #files = new OpenFiles();
+  readonly #files: OpenFiles;
+  readonly #budget: Budget;
   readonly #lock: WorkspaceLock;
-  readonly #resultBytes: number;
+  readonly #ground: Ground;
   readonly #looks: Readonly<Record<string, Op>> = {
     stat: (path) => this.#walls.follow(tryTo("look at", path, "look")).info,
     lstat: (path) => found(this.#walls.entry(tryTo("look at", path, "look")).info),
     realPath: (path) => this.#walls.follow(tryTo("resolve", path, "look")).path,
     readLink: (path) => Deno.readLinkSync(this.#walls.entry(tryTo("look at", path, "look")).path),
-    readDir: (path) => {
-      const place = this.#walls.follow(tryTo("list", path, "read"));
-      if (!place.info.isDirectory) throw systemError("NotADirectory");
-      return [...Deno.readDirSync(place.path)];
-    },
+    readDir: (path) => this.#readDir(tryTo("list", path, "read")),
     readFile: (path) => this.#readFile(tryTo("read", path, "read")),
   };
   readonly #changes: Readonly<Record<string, Op>> = {
@@ -39,8 +42,29 @@ export class Broker {
     rename: (from, to) => this.#rename(tryTo("rename", from, "write"), to),
     copyFile: (from, to) => this.#copyFile(tryTo("copy", from, "read"), to),
     truncate: (path, length) => {
-      using file = this.#openFile("truncate", path, flagsOf({ write: true }));
-      file.truncateSync(Number(length) || 0);
+      using file = this.#openFile("truncate", path, flagsOf({ write: true })).file;
+      resize(file, { length, asked: path, budget: this.#budget });
+    },
+    chmod: (path, mode) => {
+      const attempt = tryTo("change the mode of", path, "write");
+      const place = this.#walls.owned(attempt);
+      this.#walls.requireFree(place, { attempt });
+      Deno.chmodSync(place.path, typeof mode === "number" ? mode & 0o777 : mode);
+    },
+    utime: (path, access, change) => {
+      const place = this.#walls.owned(tryTo("change the times of", path, "write"));
+      Deno.utimeSync(place.path, access, change);
+    },
+    makeTempFile: (options) => {
+      const path = this.#freshPath(options);
+      this.#openFile("make", path, flagsOf({ write: true, createNew: true, mode: 0o600 }))
+        .file.close();
+      return path;
+    },
+    makeTempDir: (options) => {
+      const path = this.#freshPath(options);
+      this.#mkdir(tryTo("make", path, "write"), flagsOf({ mode: 0o700 }));
+      return path;
     },
   };
   readonly #ops: ReadonlyMap<string, Op>;
@@ -49,7 +73,11 @@ export class Broker {
   constructor(ground: Ground, lock: WorkspaceLock) {
     this.#walls = new Walls(ground);
     this.#lock = lock;
-    this.#resultBytes = ground.resultBytes;
+    this.#ground = ground;
+    this.#budget = new Budget(ground.writeBytes);
+    this.#files = new OpenFiles(this.#budget);
+    const watching = new Watching(this.#walls);
+    this.powers = watching.ops;
     const locked = (ops: Readonly<Record<string, Op>>, exclusive: boolean) =>
       Object.entries(ops).map(([name, op]): [string, Op] => [
         name,
@@ -60,6 +88,7 @@ export class Broker {
       ...locked(this.#changes, true),
       ["open", (path, options) => this.#open(path, flagsOf(options))],
       ...Object.entries(this.#files.ops),
+      ...Object.entries(watching.steps),
     ]);
   }
 
@@ -74,6 +103,16 @@ export class Broker {
       const asked = typeof args[0] === "string" ? args[0] : "";
       return { ok: false, error: failureOf(error, { op, asked }) };
     }
+  }
+
+  #readDir(attempt: Try): Deno.DirEntry[] {
+    const place = this.#walls.follow(attempt);
+    if (!place.info.isDirectory) throw systemError("NotADirectory");
+    const entries = Deno.readDirSync(place.path).toArray();
+    // As they cross: each name with its three flags.
+    const size = entries.reduce((sum, { name }) => sum + 2 * name.length + ENTRY_BYTES, 0);
+    this.#refuseLarge(size, attempt);
+    return entries;
   }
 
   #readFile(attempt: Try): Uint8Array {
@@ -98,26 +137,46 @@ export class Broker {
   }
 
   #refuseLarge(size: number, attempt: Try): void {
-    if (size <= this.#resultBytes) return;
-    const why = `it has ${size} bytes, more than the ${this.#resultBytes} of one result`;
+    const { resultBytes } = this.#ground;
+    if (size <= resultBytes) return;
+    const why = `it has ${size} bytes, more than the ${resultBytes} of one result`;
     throw refusal("RESULT_TOO_LARGE", attempt, why);
   }
 
   #writeFile(path: unknown, bytes: Uint8Array, flags: Flags): void {
-    const truncate = !flags.append;
-    using file = this.#openFile("write", path, { ...flags, write: true, read: false, truncate });
+    const { mode, append } = flags;
+    const { file, asked, place } = this.#openFile("write", path, {
+      ...flags,
+      write: true,
+      read: false,
+      truncate: false,
+    });
+    using _ = file;
+    this.#budget.take(bytes.length, { op: "write", asked });
+    // As Deno does, also where the file was there, or the umask has taken some of the mode.
+    if (mode !== undefined) Deno.chmodSync(place.path, mode);
+    if (!append) file.truncateSync(0);
     writeAll(file, bytes);
   }
 
   #open(path: unknown, flags: Flags): number {
-    if (!flags.read && !flags.write && !flags.append) {
-      throw new TypeError("OpenOptions requires at least one option to be true");
+    const { read, write, append, truncate, create, createNew } = flags;
+    const why = !Object.values(flags).includes(true)
+      ? "'options' requires at least one option to be true"
+      : truncate && !write
+      ? "'truncate' option requires 'write' to be true"
+      : (create || createNew) && !write && !append
+      ? "'create' or 'createNew' options require 'write' or 'append' to be true"
+      : undefined;
+    if (why !== undefined) throw new Error(why);
+    if ((truncate && append && !createNew) || !(read || write || append)) {
+      throw systemError("Invalid");
     }
     const open = () => this.#files.add(this.#openFile("open", path, flags));
-    return this.#lock.alone(open, flags.write || flags.append);
+    return this.#lock.alone(open, write || append);
   }
 
-  #openFile(op: string, path: unknown, flags: Flags): Deno.FsFile {
+  #openFile(op: string, path: unknown, flags: Flags): Opened & { readonly place: Place } {
     const { truncate, create, createNew, mode, read, append } = flags;
     const write = flags.write || append;
     const attempt = tryTo(op, path, write ? "write" : "read");
@@ -127,7 +186,21 @@ export class Broker {
     if (!create && !createNew) found(place.info);
     const file = this.#walls.openFile(place, { attempt, open: { read, write, append, mode } });
     if (truncate && write && place.info) file.truncateSync(0);
-    return file;
+    return { file, asked: attempt.asked, write, append, place };
+  }
+
+  #freshPath(options: unknown): string {
+    const { dir = this.#ground.temp, prefix, suffix } = Object(options);
+    if (typeof dir !== "string") {
+      const attempt = { op: "make a temporary file in", asked: "TMPDIR" };
+      throw refusal("SANDBOX_DENIED", attempt, 'the module has no write grant (pass "dir")');
+    }
+    const [before, after] = [prefix, suffix].map((part) => typeof part === "string" ? part : "");
+    const [bad] = /[/\\:*?"<>|\p{Cc}]/u.exec(`${before}${after}`) ?? [];
+    if (bad !== undefined) throw new Error(`Invalid character in prefix or suffix: ${bad}`);
+    const random = crypto.randomUUID().replaceAll("-", "").slice(0, 16);
+    const name = `${before}${random}${after}`;
+    return dir === "" ? name : joinPath(dir.replace(/(?<=.)\/$/, ""), name);
   }
 
   #mkdir(attempt: Try, { recursive, mode }: Flags): void {
@@ -157,12 +230,15 @@ export class Broker {
 
   #copyFile(attempt: Try, to: unknown): void {
     const place = this.#walls.follow(attempt);
+    if (place.info.isDirectory) throw systemError("Invalid");
     using source = this.#walls.openFile(place, { attempt, open: { read: true } });
-    const flags = flagsOf({ write: true, create: true, mode: place.info.mode ?? 0o644 });
-    using target = this.#openFile("copy", to, flags);
-    if (isSame(place.info, target.statSync())) {
-      throw new TypeError("Source and target are the same file");
-    }
+    const mode = (place.info.mode ?? 0o644) & 0o777;
+    const opened = this.#openFile("copy", to, flagsOf({ write: true, create: true, mode }));
+    using target = opened.file;
+    if (isSame(place.info, target.statSync())) throw systemError("Invalid");
+    this.#budget.take(place.info.size, { op: "copy", asked: opened.asked });
+    // Also where the file was there, or the umask has taken some of it.
+    Deno.chmodSync(opened.place.path, mode);
     target.truncateSync(0);
     const piece = new Uint8Array(PIECE);
     for (let n = source.readSync(piece); n !== null; n = source.readSync(piece)) {
@@ -178,7 +254,9 @@ type Flags = Readonly<Record<typeof FLAGS[number], boolean>> & { readonly mode?:
 function flagsOf(value: unknown): Flags {
   const given = Object(value);
   const flags = Object.fromEntries(FLAGS.map((name) => [name, given[name] === true]));
-  const mode = typeof given.mode === "number" ? given.mode & 0o777 : undefined;
+  const { mode: asked } = given;
+  if (asked != null && typeof asked !== "number") throw new TypeError("the mode must be a number");
+  const mode = asked == null ? undefined : asked & 0o777;
   return { ...flags as Record<typeof FLAGS[number], boolean>, mode }; // of all their names
 }
 

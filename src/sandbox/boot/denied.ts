@@ -6,18 +6,19 @@
 
 import { denied } from "./asking.ts";
 
-const NET = "local modules are network-isolated, and this module has no net grant (host.fetch)";
+const NET = "local modules are network-isolated: use host.fetch, with a net grant";
 const IN_DENO: Readonly<Record<string, string>> = {
   [NET]: "connect connectTls connectQuic listen listenTls listenDatagram resolveDns startTls " +
-    "serve createHttpClient QuicEndpoint upgradeWebTransport",
-  "this module has no run grant (host.exec)": "Command kill",
+    "serve serveHttp createHttpClient QuicEndpoint upgradeWebTransport",
+  "use host.exec, with a run grant": "Command Process run spawn spawnAndWait spawnAndWaitSync kill",
   "a module cannot make links": "link linkSync symlink symlinkSync",
-  "a module cannot load native code": "dlopen",
-  "there is no shared store between modules": "openKv",
+  "a module cannot load native code":
+    "dlopen UnsafeCallback UnsafeFnPointer UnsafePointer UnsafePointerView",
+  "a module keeps its data in files of the workspace (host.sqlite)": "openKv",
   "paths are relative to the workspace, always": "chdir",
-  "a module cannot change owners, modes or times":
-    "chmod chmodSync chown chownSync umask utime utimeSync",
-  "a module cannot watch files": "watchFs",
+  "a module cannot change owners or what new files may be (pass a mode, or chmod)":
+    "chown chownSync umask",
+  "a call that has to stop says so (host.signal)": "addSignalListener removeSignalListener",
 };
 const GLOBALS: Readonly<Record<string, string>> = {
   [NET]: "fetch WebSocket WebSocketStream EventSource WebTransport",
@@ -25,8 +26,8 @@ const GLOBALS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Gives what stands in `Deno` for the functions that a module cannot use. `Deno.env` stays: built-in
- * modules of node look into it as they load, and without a permission it gives nothing.
+ * Gives what stands in `Deno` for the functions that a module cannot use. `Deno.env` and what tells
+ * of the machine stay: built-in modules of node look there, and without a permission they give nothing.
  */
 export function deniedInDeno(): Record<string, unknown> {
   return refusals("Deno.", IN_DENO);

@@ -4,35 +4,53 @@
  * @module
  */
 
-import { type Asking, denied } from "./asking.ts";
-import { type Any, brokered, BrokeredFile, infoOf, type Table } from "./fs_file.ts";
+import type { Asking } from "./asking.ts";
+import { type Any, brokered, compact, fileClass, infoOf, type Table } from "./fs_file.ts";
+import { BrokeredWatcher } from "./fs_watcher.ts";
 
 /** Gives the brokered functions by their names in `Deno`. */
 export function brokeredFiles(asking: Asking): Record<string, unknown> {
-  const functions = brokered(asking, tableOf(asking));
-  const { readDir, writeFile, writeTextFile, open } = functions;
+  const { FsFile, opened } = fileClass(asking);
+  const functions = brokered(asking, tableOf(opened));
+  const { readDir, open } = functions;
+  const writeFile = streamed(functions.writeFile, open);
   return {
     ...functions,
-    FsFile: BrokeredFile,
-    readDir: async function* (path: unknown) {
-      yield* await readDir(path);
+    FsFile,
+    readDir: (path: unknown) => {
+      const asked = textOf(path);
+      return {
+        async *[Symbol.asyncIterator]() {
+          yield* await readDir(asked);
+        },
+      };
     },
-    writeFile: streamed(writeFile, open),
-    writeTextFile: streamed(writeTextFile, open),
+    writeFile,
+    writeTextFile: (path: unknown, data: unknown, options?: unknown) =>
+      data instanceof ReadableStream
+        ? writeFile(path, data.pipeThrough(new TextEncoderStream()), options)
+        : functions.writeTextFile(path, data, options),
+    watchFs: (paths: unknown, { recursive = true, ignore = [] }: Any = {}) =>
+      new BrokeredWatcher(asking, [textsOf(paths), recursive, textsOf(ignore)]),
   };
 }
 
-function tableOf(asking: Asking): Table {
-  const one = (path: unknown) => [textOf(path)];
+function tableOf(opened: (number: number) => unknown): Table {
+  const one = (path: unknown, ...rest: unknown[]) => [textOf(path), ...rest];
   const two = (from: unknown, to: unknown) => [textOf(from), textOf(to)];
-  const withOptions = (path: unknown, options: unknown) => [textOf(path), plain(options)];
-  const writing = (path: unknown, bytes: unknown, options?: unknown) => [
+  const withOptions = (path: unknown, options?: unknown) => [textOf(path), plain(options)];
+  const writing = (path: unknown, bytes: unknown, options: Any = {}) => [
     textOf(path),
-    bytes,
-    { create: true, ...plain(options) },
+    compact(bytes),
+    { ...plain(options), create: options.create ?? true },
   ];
-  const file = (number: number) => new BrokeredFile(asking, number);
-  const pathSent = (_: unknown, [path]: Any[]) => path;
+  const temporary = (options: Any = {}) => {
+    const { dir, prefix, suffix } = options;
+    return [{ dir: dir === undefined ? dir : textOf(dir), prefix, suffix }];
+  };
+  // A mark of the byte order at the begin stays, as Deno keeps it.
+  const text = new TextDecoder("utf-8", { ignoreBOM: true });
+  const encoder = new TextEncoder();
   const made = { read: true, write: true, truncate: true, create: true };
   return {
     stat: { send: one, give: infoOf },
@@ -40,66 +58,50 @@ function tableOf(asking: Asking): Table {
     realPath: { send: one },
     readLink: { send: one },
     readDir: { send: one, give: (entries) => entries.values() },
-    readFile: { send: one },
-    readTextFile: { op: "readFile", send: one, give: (bytes) => new TextDecoder().decode(bytes) },
+    readFile: { send: (path) => [textOf(path)] },
+    readTextFile: {
+      op: "readFile",
+      send: (path) => [textOf(path)],
+      give: (bytes) => text.decode(bytes),
+    },
     writeFile: { send: writing },
     writeTextFile: {
       op: "writeFile",
-      send: (path, text, options) => writing(path, encoded(text), options),
+      send: (path, data, options) => writing(path, encoder.encode(data), options),
     },
-    open: { send: (path, options = { read: true }) => withOptions(path, options), give: file },
-    create: { op: "open", send: (path) => withOptions(path, made), give: file },
+    open: { send: (path, options) => withOptions(path, options ?? { read: true }), give: opened },
+    create: { op: "open", send: (path) => withOptions(path, made), give: opened },
     mkdir: { send: withOptions },
-    remove: { send: withOptions },
+    remove: { send: (path, { recursive } = {}) => [textOf(path), { recursive: !!recursive }] },
     rename: { send: two },
     copyFile: { send: two },
-    truncate: { send: (path, length = 0) => [textOf(path), length] },
-    makeTempFile: {
-      op: "writeFile",
-      send: (options) => [freshName(options), encoded(""), { createNew: true, mode: 0o600 }],
-      give: pathSent,
-    },
-    makeTempDir: {
-      op: "mkdir",
-      send: (options) => [freshName(options), { mode: 0o700 }],
-      give: pathSent,
-    },
+    truncate: { send: one },
+    chmod: { send: one },
+    utime: { send: one },
+    makeTempFile: { send: temporary },
+    makeTempDir: { send: temporary },
   };
 }
 
 /** Lets a function that writes take a stream too, as Deno's do. */
-function streamed(write: Any, open: Any): unknown {
+function streamed(write: Any, open: Any) {
   return async (path: unknown, data: unknown, options: Any = {}): Promise<void> => {
     if (!(data instanceof ReadableStream)) return await write(path, data, options);
-    const truncate = options.append !== true;
-    const file: BrokeredFile = await open(path, {
-      create: true,
-      ...options,
-      write: true,
-      truncate,
-    });
-    const encode = new TransformStream<unknown, Uint8Array>({
-      transform: (chunk, to) => to.enqueue(chunk instanceof Uint8Array ? chunk : encoded(chunk)),
-    });
-    await data.pipeThrough(encode).pipeTo(file.writable);
+    const { mode, append = false, create = true, createNew = false, signal } = options;
+    signal?.throwIfAborted();
+    const flags = { mode, append, create, createNew, truncate: !append, write: true };
+    await data.pipeTo((await open(path, flags)).writable, { signal });
   };
 }
 
-function freshName(options: unknown): string {
-  const { dir, prefix = "", suffix = "" } = plain(options);
-  if (dir === undefined) {
-    throw denied('Cannot make a temporary file: pass "dir", a folder that the module may write');
-  }
-  const random = crypto.randomUUID().replaceAll("-", "").slice(0, 16);
-  return `${textOf(dir)}/${prefix}${random}${suffix}`;
-}
-
-function encoded(text: unknown): Uint8Array {
-  return new TextEncoder().encode(String(text));
+function textsOf(paths: unknown): string[] {
+  return (Array.isArray(paths) ? paths : [paths]).map(textOf);
 }
 
 function textOf(path: unknown): string {
-  return path instanceof URL ? path.href : String(path);
+  if (!(path instanceof URL)) return `${path as string}`; // anything: a symbol throws, as in Deno
+  if (path.protocol === "file:") return path.href;
+  throw new TypeError("Must be a file URL");
 }
 
 /** Keeps what can cross: flags, numbers and texts. */

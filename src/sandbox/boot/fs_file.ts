@@ -7,6 +7,7 @@
 import type { Asking } from "./asking.ts";
 
 const STREAM_PIECE = 1 << 16;
+const LOCK_WAIT_MS = 50;
 
 // deno-lint-ignore no-explicit-any -- a module passes what it likes, and gets what Deno would give
 export type Any = any;
@@ -19,28 +20,24 @@ interface Brokered {
   readonly op?: string;
   /** What is sent, from what the module passed; the same unless said. */
   readonly send?: (...given: Any[]) => unknown[];
-  /** What the module gets, from what came back and what was sent; what came back unless said. */
-  readonly give?: (value: Any, sent: Any[], given: Any[]) => unknown;
+  /** What the module gets, from what came back and what it passed; what came back unless said. */
+  readonly give?: (value: Any, given: Any[]) => unknown;
 }
 
-/** Makes each function of a table, and its twin that waits; `first` is sent before all else. */
-export function brokered(
-  asking: Asking,
-  table: Table,
-  ...first: readonly unknown[]
-): Record<string, Any> {
+/** Makes each function of a table, and its twin that waits. */
+export function brokered(asking: Asking, table: Table): Record<string, Any> {
   const functions: Record<string, Any> = {};
   for (const [name, { op = name, send, give = same }] of Object.entries(table)) {
-    const sending = (given: Any[]) => [...first, ...(send?.(...given) ?? given)];
+    const sending = (given: Any[]) => {
+      for (const one of given) one?.signal?.throwIfAborted();
+      return send?.(...given) ?? given;
+    };
     functions[name] = async (...given: Any[]) => {
-      for (const one of given) one?.signal instanceof AbortSignal && one.signal.throwIfAborted();
-      const sent = sending(given);
-      return give(await asking.later(op, sent), sent, given);
+      const value = await asking.later(op, sending(given));
+      for (const one of given) one?.signal?.throwIfAborted();
+      return give(value, given);
     };
-    functions[`${name}Sync`] = (...given: Any[]) => {
-      const sent = sending(given);
-      return give(asking.now(op, sent), sent, given);
-    };
+    functions[`${name}Sync`] = (...given: Any[]) => give(asking.now(op, sending(given)), given);
   }
   return functions;
 }
@@ -50,69 +47,150 @@ function same(value: unknown): unknown {
 }
 
 const STEPS: Table = {
-  read: { op: "file.read", send: (into) => [into.length], give: filled },
-  write: { op: "file.write" },
+  read: {
+    op: "file.read",
+    send: (number, into) => {
+      if (into instanceof Uint8Array) return [number, into.length];
+      throw new TypeError("expected a Uint8Array to read into");
+    },
+    give: (bytes, [, into]) => {
+      if (bytes) into.set(bytes);
+      return bytes && bytes.length;
+    },
+  },
+  write: { op: "file.write", send: (number, bytes) => [number, compact(bytes)] },
   seek: { op: "file.seek" },
   stat: { op: "file.stat", give: infoOf },
   truncate: { op: "file.truncate" },
   sync: { op: "file.sync" },
-  syncData: { op: "file.sync" },
+  syncData: { op: "file.syncData" },
+  utime: { op: "file.utime" },
+  tryLock: { op: "file.tryLock" },
+  unlock: { op: "file.unlock" },
 };
 
-/** An open file whose every step is done by the host thread. */
-export class BrokeredFile {
-  readonly [step: string]: Any;
-  readonly #close: () => void;
-  #readable: ReadableStream<Uint8Array> | undefined;
-  #writable: WritableStream<Uint8Array> | undefined;
-  #open = true;
+/** Gives `Deno.FsFile`, and what makes one of the number that the broker gave. */
+export function fileClass(asking: Asking): { FsFile: Any; opened: (number: number) => Any } {
+  const key = Symbol();
+  const steps = brokered(asking, STEPS);
 
-  /** Wraps the number that the broker gave. */
-  constructor(asking: Asking, number: number) {
-    this.#close = () => asking.now("file.close", [number]);
-    Object.assign(this, brokered(asking, STEPS, number));
+  class FsFile {
+    static readonly name = "FsFile";
+    readonly [step: string]: Any;
+    readonly #number: number;
+    #readable: ReadableStream<Uint8Array> | undefined;
+    #writable: WritableStream<Uint8Array> | undefined;
+
+    static {
+      for (const [name, step] of Object.entries(steps)) {
+        const value = function (this: FsFile, ...given: Any[]) {
+          return step(this.#number, ...given);
+        };
+        Object.defineProperty(this.prototype, name, { value, writable: true, configurable: true });
+      }
+    }
+
+    constructor(number: number, by?: symbol) {
+      this.#number = number;
+      if (by !== key) throw notConstructed();
+    }
+
+    isTerminal(): boolean {
+      return false;
+    }
+
+    setRaw(): never {
+      this.statSync(); // which tells of one that is closed
+      throw new Deno.errors.BadResource("ENOTTY: Not a typewriter");
+    }
+
+    lock(exclusive = false): Promise<void> {
+      return untilLocked(() => this.tryLock(exclusive));
+    }
+
+    lockSync(exclusive = false): void {
+      blockUntil(() => this.tryLockSync(exclusive));
+    }
+
+    close(): void {
+      asking.now("file.close", [this.#number]);
+    }
+
+    [Symbol.dispose](): void {
+      quietly(() => this.close());
+    }
+
+    get readable(): ReadableStream<Uint8Array> {
+      return this.#readable ??= readableOf(this);
+    }
+
+    get writable(): WritableStream<Uint8Array> {
+      return this.#writable ??= writableOf(this);
+    }
   }
+  return { FsFile, opened: (number) => new FsFile(number, key) };
+}
 
-  /** Tells that this is no terminal. */
-  isTerminal(): boolean {
-    return false;
+function notConstructed(): TypeError {
+  const use = "use 'Deno.open()' or 'Deno.openSync()' instead";
+  return new TypeError(`'Deno.FsFile' cannot be constructed, ${use}`);
+}
+
+// Not in the host thread: it has others to answer while this one waits.
+async function untilLocked(tries: () => Promise<boolean>): Promise<void> {
+  for (let ms = 1; !await tries(); ms = later(ms)) {
+    await new Promise((done) => setTimeout(done, ms));
   }
+}
 
-  /** Closes the file. */
-  close(): void {
-    this.#open = false;
-    this.#close();
+function blockUntil(tries: () => boolean): void {
+  const never = new Int32Array(new SharedArrayBuffer(4));
+  for (let ms = 1; !tries(); ms = later(ms)) Atomics.wait(never, 0, 0, ms);
+}
+
+function later(ms: number): number {
+  return Math.min(2 * ms, LOCK_WAIT_MS);
+}
+
+function quietly(close: () => void): void {
+  try {
+    close();
+  } catch {
+    // Closed already, which is no fault here.
   }
+}
 
-  /** Closes the file at the end of a block. */
-  [Symbol.dispose](): void {
-    if (this.#open) this.close();
-  }
-
-  /** The content as a stream, which closes the file at its end. */
-  get readable(): ReadableStream<Uint8Array> {
-    return this.#readable ??= new ReadableStream<Uint8Array>({
-      pull: async (controller) => {
-        const piece = new Uint8Array(STREAM_PIECE);
-        const length: number | null = await this.read(piece);
-        if (length !== null) return controller.enqueue(piece.subarray(0, length));
+function readableOf(file: Any): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    type: "bytes",
+    autoAllocateChunkSize: STREAM_PIECE,
+    pull: async (controller) => {
+      const request = controller.byobRequest; // there is one, because of the chunk size
+      const length: number | null = await file.read(request?.view);
+      if (length === null) {
         controller.close();
-        this[Symbol.dispose]();
-      },
-      cancel: () => this[Symbol.dispose](),
-    });
-  }
+        file[Symbol.dispose]();
+      }
+      request?.respond(length ?? 0);
+    },
+    cancel: () => file[Symbol.dispose](),
+  });
+}
 
-  /** The file as a place to write a stream to, which closes the file at its end. */
-  get writable(): WritableStream<Uint8Array> {
-    return this.#writable ??= new WritableStream<Uint8Array>({
-      write: async (chunk) => {
-        for (let at = 0; at < chunk.length;) at += await this.write(chunk.subarray(at));
-      },
-      close: () => this[Symbol.dispose](),
-      abort: () => this[Symbol.dispose](),
-    });
-  }
+function writableOf(file: Any): WritableStream<Uint8Array> {
+  return new WritableStream<Uint8Array>({
+    write: async (chunk) => {
+      for (let at = 0; at < chunk.length;) at += await file.write(chunk.subarray(at));
+    },
+    close: () => file[Symbol.dispose](),
+    abort: () => file[Symbol.dispose](),
+  });
+}
+
+/** Gives bytes that cross alone: a view of a part would take the whole with it. */
+export function compact(bytes: unknown): Uint8Array {
+  if (!(bytes instanceof Uint8Array)) throw new TypeError("expected a Uint8Array to write");
+  return bytes.length < bytes.buffer.byteLength ? bytes.slice() : bytes;
 }
 
 /** Rebuilds what `Deno.stat` gives: its times may have crossed as texts. */
@@ -123,9 +201,4 @@ export function infoOf(value: Record<string, unknown>): Record<string, unknown> 
       typeof one === "string" ? new Date(one) : one,
     ]),
   );
-}
-
-function filled(bytes: Uint8Array | null, _: unknown, [into]: Any[]): number | null {
-  if (bytes) into.set(bytes.subarray(0, into.length));
-  return bytes && bytes.length;
 }

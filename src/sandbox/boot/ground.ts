@@ -10,6 +10,9 @@ import { folderOf, isWindowsTrick, joinPath, namesOf, resolvePath, within } from
 import { type Access, isSame, Protected, rootsOf } from "./protect.ts";
 import { type Attempt, refusal, systemError } from "./refusal.ts";
 
+/** The longest path that Linux takes, in bytes. */
+const PATH_MAX = 4_096;
+
 /** A path that has passed, and what lies there. */
 export interface Place {
   readonly path: string;
@@ -32,36 +35,82 @@ export class Walls {
     this.#protected = new Protected(ground);
   }
 
+  /** Gives the absolute path that is meant, links not followed. */
+  lexical(attempt: Try): string {
+    const { workspace } = this.#ground;
+    const asked = pathOf(attempt);
+    const at = resolvePath(workspace, asked);
+    this.#admit(at, attempt);
+    const roots = [workspace, ...rootsOf(this.#ground, attempt.access)].filter((root) =>
+      within(root, at)
+    );
+    const base = Math.max(...roots.map((root) => namesOf(root).length));
+    const trick = namesOf(at).slice(base).find(isWindowsTrick);
+    if (trick === undefined) return at;
+    throw refusal("PATH_PROTECTED", attempt, "its name means another file on Windows");
+  }
+
   /** Finds what a path leads to, links followed; it must exist. */
   follow(attempt: Try): Place & { readonly info: Deno.FileInfo } {
-    const path = this.#real(this.#lexical(attempt), attempt);
-    return { path, info: Deno.lstatSync(path) };
+    const path = this.#real(this.lexical(attempt), attempt);
+    const info = Deno.lstatSync(path);
+    requireFolder(info, attempt);
+    return { path, info };
   }
 
   /** Finds the entry itself, links not followed; there may be nothing. */
   entry(attempt: Try): Place {
-    const at = this.#lexical(attempt);
+    const at = this.lexical(attempt);
     const path = this.#isRoot(at, attempt.access)
       ? at
       : joinPath(this.#real(folderOf(at), attempt, true), namesOf(at).at(-1) ?? "");
     this.#admit(path, attempt);
-    return { path, info: lookAt(path) };
+    const info = lookAt(path);
+    requireFolder(info, attempt);
+    return { path, info };
   }
 
   /** Finds a file to open, or the free place where it can be made. */
   target(attempt: Try): Place {
     const place = this.entry(attempt);
+    if (!place.info && attempt.asked.endsWith("/")) throw systemError("IsADirectory");
     return place.info ? this.follow(attempt) : place;
+  }
+
+  /** Finds a file or folder whose mode or times are to change. */
+  owned(attempt: Try): Place {
+    const place = this.follow(attempt);
+    if (!place.info.isDirectory) this.requireFile(place.path, place.info, attempt);
+    return place;
+  }
+
+  /**
+   * Tells whether a path may be seen. Of one that is gone with its folder, what is left of its way
+   * counts; else its folder must be there, because one that was moved away is still watched.
+   */
+  shows(path: string, gone: boolean): boolean {
+    const attempt: Try = { op: "watch", asked: path, access: "look" };
+    try {
+      let folder = folderOf(this.lexical(attempt));
+      while (gone && lookAt(folder) === undefined) folder = folderOf(folder);
+      this.#real(folder, attempt, true);
+      return true;
+    } catch {
+      return false; // refused, or gone under the look: either way nothing to tell of
+    }
   }
 
   /** Opens a regular file, and makes sure that it is the one that was looked at. */
   openFile(place: Place, options: { attempt: Try; open: Deno.OpenOptions }): Deno.FsFile {
     const { attempt, open } = options;
-    if (place.info) this.requireFile(place.path, place.info, attempt);
-    const file = Deno.openSync(place.path, place.info ? open : { ...open, createNew: true });
+    const { info } = place;
+    if (info?.isDirectory && (open.write || open.append)) throw systemError("IsADirectory");
+    if (info && !info.isDirectory) this.requireFile(place.path, info, attempt);
+    const file = Deno.openSync(place.path, info ? open : { ...open, createNew: true });
     const opened = file.statSync();
-    const seen = place.info ?? lookAt(place.path);
-    if (opened.isFile && isSame(seen, opened) && Deno.realPathSync(place.path) === place.path) {
+    if (
+      isSame(info ?? lookAt(place.path), opened) && Deno.realPathSync(place.path) === place.path
+    ) {
       return file;
     }
     file.close();
@@ -94,30 +143,17 @@ export class Walls {
   /** Gives the folders that are missing on the way to one, the outermost first, and what is there. */
   missing(attempt: Try): { readonly folders: readonly string[]; readonly base: string } {
     const names: string[] = [];
-    let at = this.#lexical(attempt);
+    let at = this.lexical(attempt);
     while (lookAt(at) === undefined && !this.#isRoot(at, attempt.access)) {
       names.unshift(namesOf(at).at(-1) ?? "");
       at = folderOf(at);
     }
     const info = lookAt(at);
     const base = info === undefined ? at : this.#real(at, attempt, true);
-    const folders = names.map((_, count) => names.slice(0, count + 1).reduce(joinPath, base));
+    let folder = base;
+    const folders = names.map((name) => folder = joinPath(folder, name));
     this.#admit(folders.at(-1) ?? base, attempt);
     return { folders: info ? folders : [base, ...folders], base };
-  }
-
-  #lexical(attempt: Try): string {
-    const { workspace } = this.#ground;
-    const asked = pathOf(attempt);
-    const at = resolvePath(workspace, asked);
-    this.#admit(at, attempt);
-    const roots = [workspace, ...rootsOf(this.#ground, attempt.access)].filter((root) =>
-      within(root, at)
-    );
-    const base = Math.max(...roots.map((root) => namesOf(root).length));
-    const trick = namesOf(at).slice(base).find(isWindowsTrick);
-    if (trick === undefined) return at;
-    throw refusal("PATH_PROTECTED", attempt, "its name means another file on Windows");
   }
 
   #real(at: string, attempt: Try, folder = false): string {
@@ -158,8 +194,15 @@ export class Walls {
   }
 }
 
+// A slash at the end says that a folder is meant.
+function requireFolder(info: Deno.FileInfo | undefined, { asked }: Try): void {
+  if (info && !info.isDirectory && asked.endsWith("/")) throw systemError("NotADirectory");
+}
+
 function pathOf(attempt: Try): string {
   const { asked } = attempt;
+  // Before it is looked at name by name, which takes its time while other children wait.
+  if (asked.length > PATH_MAX) throw systemError("NameTooLong");
   if (asked === "") throw systemError("NotFound");
   const path = /^file:\/\//i.test(asked) ? pathOfUrl(asked) : asked;
   // Two backslashes begin a network path on Windows.

@@ -4,54 +4,89 @@
  * @module
  */
 
+import { type Budget, refusal } from "./refusal.ts";
+
 /** Does one request, on what the Worker sent for it. */
 // deno-lint-ignore no-explicit-any -- a Worker sends what it likes: each step looks at what it uses
 export type Op = (...args: any[]) => unknown;
+
+/** A file, and how it was opened. */
+export interface Opened {
+  readonly file: Deno.FsFile;
+  /** The path as it was asked for. */
+  readonly asked: string;
+  readonly write: boolean;
+  readonly append: boolean;
+}
 
 const OPEN_MAX = 256;
 const READ_MAX = 1 << 22;
 
 /** The open files of one Worker. */
 export class OpenFiles {
-  readonly #files = new Map<number, Deno.FsFile>();
+  readonly #budget: Budget;
+  readonly #files = new Map<number, Opened>();
   #last = 0;
 
   /** The requests on open files; each begins with the file's number. */
   readonly ops: Readonly<Record<string, Op>> = {
     "file.read": (file, length) => {
       const bytes = new Uint8Array(Math.min(Math.max(Number(length) || 0, 0), READ_MAX));
-      const read = this.#get(file).readSync(bytes);
+      const read = this.#get(file).file.readSync(bytes);
       return read === null ? null : bytes.subarray(0, read);
     },
-    "file.write": (file, bytes) => this.#get(file).writeSync(copied(bytes)),
-    "file.seek": (file, offset, whence) =>
-      this.#get(file).seekSync(
-        typeof offset === "bigint" ? offset : Number(offset),
-        Number(whence),
-      ),
-    "file.stat": (file) => this.#get(file).statSync(),
-    "file.truncate": (file, length) => this.#get(file).truncateSync(Number(length) || 0),
-    "file.sync": (file) => this.#get(file).syncSync(),
+    "file.write": (file, bytes) => this.#write(this.#get(file), copied(bytes)),
+    "file.seek": (file, offset, whence) => this.#get(file).file.seekSync(offset, whence),
+    "file.stat": (file) => this.#get(file).file.statSync(),
+    "file.truncate": (file, length) => {
+      const { file: open, asked } = this.#get(file);
+      resize(open, { length, asked, budget: this.#budget });
+    },
+    "file.sync": (file) => this.#get(file).file.syncSync(),
+    "file.syncData": (file) => this.#get(file).file.syncDataSync(),
+    "file.utime": (file, access, change) => {
+      const { file: open, asked, write } = this.#get(file);
+      // The system asks only who owns the file, so a grant to read would be one to change.
+      const why = "it was opened to be read only";
+      if (!write) throw refusal("SANDBOX_DENIED", { op: "change the times of", asked }, why);
+      open.utimeSync(access, change);
+    },
+    "file.tryLock": (file, exclusive) => this.#get(file).file.tryLockSync(exclusive === true),
+    "file.unlock": (file) => this.#get(file).file.unlockSync(),
     "file.close": (file) => {
-      this.#get(file).close();
+      this.#get(file).file.close();
       this.#files.delete(file);
     },
   };
 
+  /** Takes what counts the bytes that are written. */
+  constructor(budget: Budget) {
+    this.#budget = budget;
+  }
+
   /** Keeps a file and gives its number. */
-  add(file: Deno.FsFile): number {
+  add(opened: Opened): number {
     if (this.#files.size >= OPEN_MAX) {
-      file.close();
+      opened.file.close();
       throw new Error(`Too many open files: a module can hold ${OPEN_MAX}`);
     }
-    this.#files.set(++this.#last, file);
+    this.#files.set(++this.#last, opened);
     return this.#last;
   }
 
-  #get(number: number): Deno.FsFile {
-    const file = this.#files.get(number);
-    if (file === undefined) throw new Deno.errors.BadResource("Bad resource ID");
-    return file;
+  #get(number: number): Opened {
+    const opened = this.#files.get(number);
+    if (opened === undefined) throw new Deno.errors.BadResource("Bad resource ID");
+    return opened;
+  }
+
+  #write({ file, asked, write, append }: Opened, bytes: Uint8Array): number {
+    if (write) {
+      // What a step past the end leaves empty counts too.
+      const gap = append ? 0 : file.seekSync(0, Deno.SeekMode.Current) - file.statSync().size;
+      this.#budget.take(bytes.length + Math.max(gap, 0), { op: "write", asked });
+    }
+    return file.writeSync(bytes);
   }
 }
 
@@ -64,4 +99,15 @@ export function copied(value: unknown): Uint8Array {
 /** Writes all bytes, however many steps it takes. */
 export function writeAll(file: Deno.FsFile, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
+}
+
+/** Cuts a file, or lets it grow, which counts as written. */
+export function resize(
+  file: Deno.FsFile,
+  to: { readonly length: unknown; readonly asked: string; readonly budget: Budget },
+): void {
+  const growth = Number(to.length ?? 0) - file.statSync().size;
+  // Said in this way round, because no number is neither more nor less.
+  if (growth > 0) to.budget.take(growth, { op: "truncate", asked: to.asked });
+  file.truncateSync(to.length as number); // whatever it is, Deno looks at it itself
 }

@@ -85,10 +85,12 @@ function serve(port: MessagePort, start: Start, write: Write): Answers["slot"] {
   const walls = new Walls(start);
   const lock = new WorkspaceLock(start.lock);
   const programs = new Programs(start, walls, (event, pid) => write(event, 0, `${pid}`));
+  const files = new Broker(start, lock);
   const answers = new Answers(port, {
     resultBytes: start.resultBytes,
-    files: new Broker(start, lock),
+    files,
     powers: {
+      ...files.powers,
       ...programs.ops,
       ...new Network(start).ops,
       ...new Databases(walls, lock, start).ops,

@@ -26,8 +26,12 @@ export interface Ground {
   readonly protection: Protection;
   /** The PML home: closed to every module. */
   readonly home: string;
+  /** A folder of this child alone for temporary files, in the home all the same. */
+  readonly temp?: string | undefined;
   /** The largest file that is read in one piece. */
   readonly resultBytes: number;
+  /** The most bytes that the child may write to files. */
+  readonly writeBytes: number;
 }
 
 /** What a module may do beside files; nothing of it without a grant. */

@@ -35,6 +35,8 @@ export class Protected {
 
   /** Tells whether a path is closed to an access by its name or its place. */
   covers(path: string, access: Access): boolean {
+    const { temp } = this.#ground;
+    if (temp !== undefined && within(temp, path)) return false;
     const folded = foldPath(path);
     if (this.#places[access].some((place) => within(place, folded))) return true;
     // The folders above the workspace are the person's own choice.
@@ -94,7 +96,8 @@ export class Protected {
 
 /** Gives the roots that an access may go to. */
 export function rootsOf(ground: Ground, access: Access): readonly string[] {
-  return access === "write" ? ground.write : ground.read;
+  const roots = access === "write" ? ground.write : ground.read;
+  return ground.temp === undefined ? roots : [...roots, ground.temp];
 }
 
 /** Tells whether two looks at a file saw the same one. */

@@ -35,6 +35,11 @@ Deno.test("Broker writes no protected name, at any depth, in any spelling", () =
       ["rename", "a.txt", path],
       ["copyFile", "a.txt", path],
       ["remove", path, { recursive: true }],
+      ["truncate", path, 0],
+      ["chmod", path, 0o777],
+      ["utime", path, 1, 2],
+      ["makeTempFile", { dir: path }],
+      ["makeTempDir", { dir: path }],
     ];
     for (const [op, ...args] of tries) {
       assert.equal(codeOf(yard.do(op, ...args)), "PATH_PROTECTED", `${op} ${path}`);
@@ -52,6 +57,9 @@ Deno.test("Broker neither removes nor moves a folder that holds a protected file
   assert.equal(codeOf(yard.do("rename", "deep", "gone")), "PATH_PROTECTED");
   assert.equal(codeOf(yard.do("rename", "plain", ".github")), "PATH_PROTECTED");
   assert.equal(codeOf(yard.do("remove", ".", { recursive: true })), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("chmod", "deep", 0)), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("chmod", ".", 0)), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("chmod", "plain", 0o700)), "ok");
   assert.equal(codeOf(yard.do("remove", "plain", { recursive: true })), "ok");
   assert.equal(Deno.readTextFileSync(`${yard.ws}/deep/er/.env`), "KEY=1");
 });
@@ -68,6 +76,10 @@ Deno.test("Broker sees through a link to a protected folder", () => {
     ["mkdir", "g/new", {}],
     ["mkdir", "g/new/deep", { recursive: true }],
     ["writeFile", "g/hooks/pre-commit", bytes("x"), { create: true }],
+    ["chmod", "g/HEAD", 0o777],
+    ["utime", "g", 1, 2],
+    ["makeTempFile", { dir: "g" }],
+    ["copyFile", "a.txt", "g/HEAD"],
   ];
   for (const [op, ...args] of tries) {
     assert.equal(codeOf(yard.do(op, ...args)), "PATH_PROTECTED", `${op} ${args}`);
@@ -115,6 +127,10 @@ Deno.test("Broker knows a protected file by its inode when it has another name",
   Deno.linkSync(`${yard.ws}/.env`, `${yard.ws}/x/plain`);
   Deno.linkSync(`${yard.ws}/a.txt`, `${yard.ws}/x/a2.txt`);
   assert.equal(codeOf(yard.do("writeFile", "x/y/hook", bytes("evil"))), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("chmod", "x/y/hook", 0o777)), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("utime", "x/y/hook", 1, 2)), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("truncate", "x/y/hook", 0)), "PATH_PROTECTED");
+  assert.equal(codeOf(yard.do("copyFile", "x/plain", "c.txt")), "PATH_PROTECTED");
   assert.equal(codeOf(yard.do("readFile", "x/y/hook")), "ok");
   assert.equal(codeOf(yard.do("readFile", "x/plain")), "PATH_PROTECTED");
   assert.equal(codeOf(yard.do("writeFile", "x/a2.txt", bytes("fine"))), "ok");
@@ -130,7 +146,7 @@ Deno.test("Broker keeps private module files unwritten and the PML home unseen",
   assert.equal(codeOf(broker.answer("readFile", [file])), "ok");
   assert.equal(codeOf(broker.answer("writeFile", [file, bytes("x")])), "PATH_PROTECTED");
   assert.equal(codeOf(broker.answer("remove", [file, {}])), "PATH_PROTECTED");
-  for (const op of ["stat", "lstat", "readDir", "readFile"]) {
+  for (const op of ["stat", "lstat", "readDir", "readFile", "chmod", "utime", "truncate"]) {
     assert.equal(codeOf(broker.answer(op, [yard.home])), "PATH_PROTECTED", op);
     assert.equal(codeOf(broker.answer(op, [`${yard.home}/lock`])), "PATH_PROTECTED", op);
   }

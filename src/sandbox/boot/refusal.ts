@@ -26,6 +26,26 @@ export interface Attempt {
   readonly asked: string;
 }
 
+/** Counts what a child writes to files, up to its limit. */
+export class Budget {
+  readonly #bytes: number;
+  #left: number;
+
+  /** Takes the limit. */
+  constructor(bytes: number) {
+    this.#bytes = this.#left = bytes;
+  }
+
+  /** Takes what a step may add to files at most, before it is done. */
+  take(bytes: number, attempt: Attempt): void {
+    if (bytes > this.#left) {
+      const why = `a module writes at most ${this.#bytes} bytes to files until it is started anew`;
+      throw refusal("SANDBOX_DENIED", attempt, why);
+    }
+    this.#left -= Math.max(bytes, 0);
+  }
+}
+
 /** Refuses an attempt on a path. */
 export function refusal(code: string, attempt: Attempt, why: string): Refusal {
   return new Refusal(code, `Cannot ${attempt.op} ${shown(attempt.asked)}: ${why}`);
@@ -36,12 +56,16 @@ const SYSTEM = {
   AlreadyExists: ["EEXIST", "File exists (os error 17)"],
   NotADirectory: ["ENOTDIR", "Not a directory (os error 20)"],
   IsADirectory: ["EISDIR", "Is a directory (os error 21)"],
+  NameTooLong: ["ENAMETOOLONG", "File name too long (os error 36)"],
+  Invalid: ["EINVAL", "Invalid argument (os error 22)"],
 } as const;
 
 /** Builds the error that the system gives in such a case. */
 export function systemError(name: keyof typeof SYSTEM): Error {
   const [code, message] = SYSTEM[name];
-  return Object.assign(new Deno.errors[name](message), { code });
+  // Deno has no class of its own for these two.
+  const classes = { ...Deno.errors, NameTooLong: Error, Invalid: TypeError };
+  return Object.assign(new classes[name](message), { code });
 }
 
 /** Turns an error into what crosses; the system's own words name the path as it was asked for. */
@@ -49,7 +73,7 @@ export function failureOf(error: unknown, attempt: Attempt): Failure {
   if (!(error instanceof Error)) return { name: "Error", message: String(error) };
   const { name, message } = error;
   const code = (error as { code?: unknown }).code;
-  const said = error instanceof Refusal
+  const said = error instanceof Refusal || attempt.asked === ""
     ? message
     : `${message.replace(/: \w+ '[^]*$/, "")}: ${attempt.op} ${shown(attempt.asked)}`;
   return { name, message: said, ...(typeof code === "string" ? { code } : {}) };

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import type { Asking } from "./asking.ts";
+import { deniedInDeno } from "./denied.ts";
+import { brokeredFiles } from "./files.ts";
+
+/** What a module may have as it is: it does nothing outside its thread. */
+const HARMLESS =
+  "internal test bench lint isatty cpuUsage memoryUsage version build errors inspect " +
+  "SeekMode stdin stdout stderr permissions Permissions PermissionStatus upgradeWebSocket " +
+  "refTimer unrefTimer consoleSize ChildProcess HttpClient telemetry pid ppid noColor args";
+/** What Deno itself refuses without a permission, or what ends the module's own thread only. */
+const CLOSED = "env mainModule exit execPath hostname networkInterfaces osRelease osUptime " +
+  "loadavg systemMemoryInfo uid gid";
+/** What the Worker puts in place by itself. */
+const OWN = "cwd";
+
+Deno.test("Every name of Deno is brokered, refused, or harmless", () => {
+  const brokered = Object.keys(brokeredFiles({} as Asking));
+  const refused = Object.keys(deniedInDeno());
+  const known = new Set([brokered, refused, `${HARMLESS} ${CLOSED} ${OWN}`.split(" ")].flat());
+  assert.deepEqual(Object.keys(Deno).filter((name) => !known.has(name)), []);
+  assert.deepEqual(brokered.filter((name) => !(name in Deno)), []);
+  assert.deepEqual(brokered.filter((name) => refused.includes(name)), []);
+});
+
+Deno.test("What is refused says why, and what to use instead", () => {
+  const said: Record<string, RegExp> = {
+    Command: /host\.exec/,
+    spawn: /host\.exec/,
+    connect: /host\.fetch/,
+    serve: /network-isolated/,
+    openKv: /host\.sqlite/,
+    symlink: /cannot make links/,
+    umask: /pass a mode/,
+    chown: /owners/,
+    addSignalListener: /host\.signal/,
+    UnsafePointer: /native code/,
+  };
+  const refused = deniedInDeno();
+  for (const [name, value] of Object.entries(refused)) {
+    const why = said[name] ?? /^Cannot use Deno\./;
+    const isRefusal = (error: unknown) =>
+      error instanceof Deno.errors.NotCapable && "code" in error &&
+      error.code === "SANDBOX_DENIED" && why.test(error.message);
+    assert.ok(typeof value === "function");
+    assert.throws(() => value(), isRefusal, name);
+    assert.throws(() => Reflect.construct(value, []), isRefusal, name);
+  }
+  assert.deepEqual(Object.keys(said).filter((name) => !(name in refused)), []);
+});

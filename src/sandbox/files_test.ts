@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { codeOf, run, Yard } from "../../tests/fixtures/modules/yard.ts";
+import { SANDBOX_LIMITS } from "./sandbox.ts";
+
+Deno.test("Sandbox waits for a lock that another has without holding anything else up", async () => {
+  await using yard = new Yard();
+  const sandbox = await yard.start();
+  using other = Deno.openSync(`${yard.ws}/a.txt`);
+  other.lockSync(true);
+  const waiting = run(
+    sandbox,
+    `using f = await Deno.open("a.txt"); await f.lock(true); return "locked"`,
+  );
+  const beside = `using f = Deno.openSync("a.txt"); return [f.tryLockSync(),
+    await Deno.readTextFile("a.txt"), Deno.readTextFileSync("a.txt")]`;
+  assert.deepEqual(await run(sandbox, beside), [false, "inside", "inside"]);
+  other.unlockSync();
+  assert.equal(await waiting, "locked");
+  const late = run(await yard.start(), `using f = Deno.openSync("a.txt"); f.lockSync(); return 1`);
+  assert.equal(await late, 1);
+});
+
+Deno.test("Sandbox gives each child a folder for temporary files that goes with it", async () => {
+  await using yard = new Yard();
+  const [one, two] = await Promise.all([yard.start(), yard.start()]);
+  const made = `const p = await Deno.makeTempFile(); await Deno.writeTextFile(p, "mine");
+    return [p, await Deno.readTextFile(p), Deno.statSync(Deno.makeTempDirSync()).isDirectory]`;
+  const [path, ...rest] = await run(one, made) as [string, ...unknown[]];
+  assert.deepEqual(rest, ["mine", true]);
+  assert.ok(path.startsWith(`${yard.home}/sandbox/`));
+  const peek = `return Deno.readTextFileSync(${JSON.stringify(path)})`;
+  assert.match(await codeOf(run(two, peek)), /^PATH_/);
+  await one[Symbol.asyncDispose]();
+  assert.throws(() => Deno.statSync(path), Deno.errors.NotFound);
+  const reader = await yard.start(undefined, { write: [] });
+  assert.equal(await codeOf(run(reader, "return Deno.makeTempFileSync()")), "SANDBOX_DENIED");
+});
+
+Deno.test("Sandbox bounds what a child writes to files, and tells the limit", async () => {
+  await using yard = new Yard();
+  const limits = { ...SANDBOX_LIMITS, writeBytes: 1_000 };
+  const sandbox = await yard.start(undefined, { limits });
+  const flood = `using f = await Deno.create("b");
+    try { for (;;) await f.write(new Uint8Array(100)) } catch (e) {
+      return [e instanceof Deno.errors.NotCapable, e.code, e.message, f.statSync().size] }`;
+  assert.deepEqual(await run(sandbox, flood), [
+    true,
+    "SANDBOX_DENIED",
+    'Cannot write "b": a module writes at most 1000 bytes to files until it is started anew',
+    1_000,
+  ]);
+});
+
+Deno.test("Sandbox lets a module watch its files, over calls and until it is closed", async () => {
+  await using yard = new Yard();
+  Deno.symlinkSync(yard.home, `${yard.ws}/out`);
+  const sandbox = await yard.start();
+  const watch = `const w = globalThis.w = Deno.watchFs("."); const seen = [];
+    globalThis.told = (async () => { for await (const e of w) { seen.push(...e.paths); if (/last/.test(e.paths)) break }
+      return seen })(); return typeof w.close`;
+  assert.equal(await run(sandbox, watch), "function");
+  Deno.writeTextFileSync(`${yard.home}/secret`, "1");
+  Deno.writeTextFileSync(`${yard.ws}/last`, "1");
+  assert.deepEqual(await run(sandbox, "return await told"), [`${yard.ws}/last`]);
+  assert.deepEqual(await run(sandbox, "return [await w.next()]"), [{ done: true }]);
+  assert.equal(await codeOf(run(sandbox, `Deno.watchFs("out")`)), "PATH_OUTSIDE_WORKSPACE");
+});
