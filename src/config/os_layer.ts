@@ -4,8 +4,8 @@
  * @module
  */
 
-/** Each choice: what there is, one of the two, none, or no module without one. */
-export const OS_LAYERS = ["auto", "landlock", "bwrap", "off", "required"] as const;
+/** What there is, one of the two, none, or no module without one. */
+export type OsLayer = "auto" | "landlock" | "bwrap" | "off" | "required";
 
-/** One choice. */
-export type OsLayer = typeof OS_LAYERS[number];
+/** Each choice. */
+export const OS_LAYERS: readonly OsLayer[] = ["auto", "landlock", "bwrap", "off", "required"];

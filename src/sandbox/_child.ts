@@ -114,6 +114,7 @@ class RunningChild implements Child {
   readonly #groups: Groups | undefined;
   readonly #programs = new Set<number>();
   readonly #mark: string;
+  readonly #isWrapped: boolean;
   #ranPrograms = false;
 
   constructor(
@@ -129,6 +130,7 @@ class RunningChild implements Child {
     const { folder, options: { limits, workspace, read, write, protection, home } } = from;
     this.running = running;
     this.#groups = from.groups;
+    this.#isWrapped = from.layer?.kind === "bwrap";
     this.#folder = folder;
     this.#stdin = running.stdin.getWriter();
     const { lock, canary, denoDir, temp } = folder;
@@ -172,7 +174,8 @@ class RunningChild implements Child {
   }
 
   rss(): number {
-    return residentBytes(this.running.pid);
+    // Bubblewrap is not the child; of another child, what is below are programs of the person's.
+    return residentBytes(this.running.pid, { below: this.#isWrapped });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -197,13 +197,14 @@ function within(folder: string, path: string): boolean {
   return relative(folder, path).split("/")[0] !== "..";
 }
 
-/** Gives the resident memory of a process and all below it in bytes; 0 where nobody tells. */
-export function residentBytes(pid: number): number {
+/** Gives the resident memory of a process in bytes, and of all below it; 0 where nobody tells. */
+export function residentBytes(pid: number, { below = true } = {}): number {
   try {
     const status = Deno.readTextFileSync(`/proc/${pid}/status`);
     const own = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1_024;
-    const below = Deno.readTextFileSync(`/proc/${pid}/task/${pid}/children`).match(/\d+/g) ?? [];
-    return below.reduce((sum, child) => sum + residentBytes(Number(child)), own);
+    if (!below) return own;
+    const started = Deno.readTextFileSync(`/proc/${pid}/task/${pid}/children`).match(/\d+/g) ?? [];
+    return started.reduce((sum, child) => sum + residentBytes(Number(child)), own);
   } catch {
     // Gone, or a system without /proc: there only the heap flag bounds the memory.
     return 0;

@@ -71,6 +71,7 @@ Deno.test("A question is the text that it was (PM17)", async () => {
       '    Tool: "go"',
       '    Workspace: "/WS"',
       "    WHAT",
+      "    It uses no files, no network, no programs and no variables",
       "    Arguments:",
       '      "path": "a\\n\\u001b[1m**b**\\u{202e}"',
       '      "new\\nline": [" \\u{200b}",{"\\u0007":null}]',
@@ -202,8 +203,9 @@ function assertOwn(
     `    Tool: "${tool}"`,
     `    Workspace: "${workspace}"`,
   ]);
-  assert.equal(rest[4], "    Arguments:", name);
-  const shown = rest.slice(5);
+  assert.match(rest[4] ?? "", /^ {4}It (uses|reads)/, name);
+  assert.equal(rest[5], "    Arguments:", name);
+  const shown = rest.slice(6);
   assert.equal(shown.length, lines, `${name}: ${text}`);
   for (const line of shown) assert.match(line, /^ {6}"/, name);
   const odd = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}/u;

@@ -22,7 +22,7 @@ const GROUPS: readonly Group[] = [
     group: "powers",
     least: 29,
     like:
-      /Requires \w+ access|run grant|native code|no shared store|it is denied|not there|not a function|attached databases|preopen/,
+      /Requires \w+ access|run grant|native code|host\.sqlite|it is denied|not there|not a function|attached databases|preopen/,
   },
   {
     group: "files",

@@ -42,8 +42,16 @@ export function die({ how }: { readonly how: string }): unknown {
 /** Tells which process this is, having closed its ears to signals as far as it can. */
 export function pid({ deaf = false }: { readonly deaf?: boolean }): string {
   for (const signal of deaf ? ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1"] as const : []) {
-    Deno.addSignalListener(signal, () => {});
-    process.on(signal, () => {});
+    try {
+      Deno.addSignalListener(signal, () => {});
+    } catch {
+      // It is refused; node's way may be another door to the same.
+    }
+    try {
+      process.on(signal, () => {});
+    } catch {
+      // It is not.
+    }
   }
   return String(Deno.pid);
 }
