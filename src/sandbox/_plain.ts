@@ -15,42 +15,43 @@ const PROTOTYPE_KEYS = new Set(["__proto__", "constructor", "prototype"]);
 
 /** Parses a text; refuses what is no JSON, too deep, or has a key that reaches a prototype. */
 export function plainJson(bytes: Uint8Array, what: string): Json {
-  refuseMany(bytes, what);
-  const value = parsed(bytes, what);
+  const text = new TextDecoder().decode(bytes);
+  refuseMany(text, what);
+  const value = parsed(text, what);
   check(value, { depth: 0, what });
   return value;
 }
 
 /** Counts values before they are made: each is behind a comma or a bracket outside of strings. */
-function refuseMany(bytes: Uint8Array, what: string): void {
-  // Two bytes a value at the least.
-  if (bytes.length < 2 * VALUES_MAX) return;
+function refuseMany(text: string, what: string): void {
+  // Two characters a value at the least.
+  if (text.length < 2 * VALUES_MAX) return;
   let values = 0;
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at];
-    if (byte === 0x22) at = endOfString(bytes, at + 1);
-    else if (byte === 0x2c || byte === 0x5b || byte === 0x7b) values++;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) at = endOfString(text, at + 1);
+    else if (code === 0x2c || code === 0x5b || code === 0x7b) values++;
   }
   if (values <= VALUES_MAX) return;
   throw failure(
     "RESULT_TOO_LARGE",
-    `Cannot use ${what}: it has over ${VALUES_MAX} JSON values in ${bytes.length} bytes`,
+    `Cannot use ${what}: it has over ${VALUES_MAX} JSON values in ${text.length} characters`,
   );
 }
 
 /** Finds the quote that ends a string: one behind an even number of backslashes. */
-function endOfString(bytes: Uint8Array, from: number): number {
-  for (let end = bytes.indexOf(0x22, from); end >= 0; end = bytes.indexOf(0x22, end + 1)) {
+function endOfString(text: string, from: number): number {
+  for (let end = text.indexOf('"', from); end >= 0; end = text.indexOf('"', end + 1)) {
     let start = end;
-    while (bytes[start - 1] === 0x5c) start--;
+    while (text.charCodeAt(start - 1) === 0x5c) start--;
     if ((end - start) % 2 === 0) return end;
   }
-  return bytes.length;
+  return text.length;
 }
 
-function parsed(bytes: Uint8Array, what: string): Json {
+function parsed(text: string, what: string): Json {
   try {
-    return JSON.parse(new TextDecoder().decode(bytes));
+    return JSON.parse(text);
   } catch (cause) {
     throw invalid(what, "it is not JSON", cause);
   }

@@ -21,6 +21,27 @@ export interface Frame {
   readonly json: Uint8Array;
 }
 
+const PIECE = 1 << 18;
+const HEAD_MAX = 128;
+
+/** Reads a stream piece by piece into the same memory. */
+export async function eachPiece(
+  stream: ReadableStream<Uint8Array>,
+  take: (piece: Uint8Array) => void,
+): Promise<void> {
+  // The pipes of a process are byte streams, whatever their type says.
+  const reader = stream.getReader({ mode: "byob" });
+  for (let memory = new ArrayBuffer(PIECE);;) {
+    const { done, value } = await reader.read(new Uint8Array(memory));
+    if (done || value === undefined) return;
+    take(value);
+    memory = value.buffer;
+  }
+}
+
+/** A frame of this type says how many bytes of plain text follow its line, and a line break. */
+const TEXT = /^(text \d+ )(\d+)$/;
+
 /** Assembles lines in time linear to their length, and keeps no more than it must. */
 export class LineReader {
   readonly #nonce: Uint8Array;
@@ -28,6 +49,9 @@ export class LineReader {
   #parts: Uint8Array[] = [];
   #size = 0;
   #kind: Line["kind"] | undefined;
+  /** How many bytes of a text are still to come. */
+  #rest = 0;
+  #isText = false;
 
   /** Takes the nonce (none where no frames come) and the most bytes of a line. */
   constructor(nonce: string, lineMax: number) {
@@ -38,12 +62,14 @@ export class LineReader {
   /** Gives the lines that a piece completes; throws a RangeError when one is too long. */
   *push(chunk: Uint8Array): Generator<Line> {
     let from = 0;
-    for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
+    for (let at = this.#find(chunk, 0); at !== -1; at = this.#find(chunk, from)) {
       this.#add(chunk.subarray(from, at));
-      yield this.end();
       from = at + 1;
+      if (!this.#isTextToCome()) yield this.end();
     }
-    this.#add(chunk.subarray(from));
+    this.#rest = Math.max(this.#rest - (chunk.length - from), 0);
+    // Copied, because the next piece is read into the same memory.
+    this.#add(chunk.slice(from));
   }
 
   /** Ends the line that is there, whether it is complete or not. */
@@ -54,8 +80,30 @@ export class LineReader {
     this.#parts = [];
     this.#size = 0;
     this.#kind = undefined;
+    this.#isText = false;
     if (isFrame) return { kind: "frame", bytes: bytes.subarray(this.#nonce.length) };
     return { kind: "noise", text: new TextDecoder().decode(bytes.subarray(0, NOISE_MAX)), size };
+  }
+
+  /** Finds where a line ends: a text ends where it said, whatever is in it. */
+  #find(chunk: Uint8Array, from: number): number {
+    if (this.#rest === 0) return chunk.indexOf(10, from);
+    if (chunk.length - from < this.#rest) return -1;
+    const end = from + this.#rest - 1;
+    this.#rest = 0;
+    return end;
+  }
+
+  /** Looks whether the line that has ended announces a text, which is then part of it. */
+  #isTextToCome(): boolean {
+    if (this.#isText || this.#kind !== "frame" || this.#size > HEAD_MAX) return false;
+    const said = new TextDecoder().decode(joined(this.#parts).subarray(this.#nonce.length));
+    const [, head, length] = TEXT.exec(said) ?? [];
+    this.#isText = head !== undefined;
+    if (head === undefined) return false;
+    this.#parts = [this.#nonce, new TextEncoder().encode(head)];
+    this.#rest = Number(length) + 1;
+    return true;
   }
 
   #add(part: Uint8Array): void {

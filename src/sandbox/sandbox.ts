@@ -23,7 +23,7 @@ import {
 } from "./_options.ts";
 import { plainJson } from "./_plain.ts";
 import { progressOf, reasonOf, textOf, unusable, valueOf } from "./_said.ts";
-import { type Frame, frameOf, type Line, LineReader } from "./_wire.ts";
+import { eachPiece, type Frame, frameOf, type Line, LineReader } from "./_wire.ts";
 import type { Protection } from "./boot/message.ts";
 
 export { assertDenoFloor, ModuleFailure, osChecks, OsLayers, SANDBOX_LIMITS };
@@ -229,9 +229,9 @@ export class Sandbox implements AsyncDisposable {
     isStderr = false,
   ): Promise<void> {
     try {
-      for await (const chunk of stream) {
-        for (const line of reader.push(chunk)) this.#take(line, isStderr);
-      }
+      await eachPiece(stream, (piece) => {
+        for (const line of reader.push(piece)) this.#take(line, isStderr);
+      });
       this.#take(reader.end(), isStderr);
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
@@ -254,6 +254,7 @@ export class Sandbox implements AsyncDisposable {
   #frame(frame: Frame): void {
     switch (frame.type) {
       case "result":
+      case "text":
       case "failed":
         return this.#settle(frame);
       case "progress":
@@ -287,7 +288,10 @@ export class Sandbox implements AsyncDisposable {
         const message = `Cannot return the result: it has ${size} bytes, more than ${resultBytes}`;
         throw failure("RESULT_TOO_LARGE", message, { detail: { size, max: resultBytes } });
       }
-      call.answer.resolve(plainJson(frame.json, `the result of ${quoted(this.#name)}`));
+      const what = `the result of ${quoted(this.#name)}`;
+      call.answer.resolve(
+        frame.type === "text" ? new TextDecoder().decode(frame.json) : plainJson(frame.json, what),
+      );
     } catch (error) {
       call.answer.reject(error);
     }

@@ -19,7 +19,7 @@ import { fileDoors, openDoors } from "./probe.ts";
 import { Programs } from "./programs.ts";
 
 // What only this thread may say is not among them.
-const FROM_WORKER = ["tested", "ready", "unloaded", "result", "failed", "log", "progress"];
+const FROM_WORKER = ["tested", "ready", "unloaded", "result", "text", "failed", "log", "progress"];
 
 /** Starts the Worker and carries messages until stdin ends. */
 export async function boot(): Promise<void> {

@@ -21,7 +21,9 @@ const ADD_RULE = 445;
 const RESTRICT_SELF = 446;
 const OPENAT2 = 437;
 const CLOSE_RANGE = 436;
-const [PRCTL, PRLIMIT] = Deno.build.arch === "x86_64" ? [157, 302] : [167, 261];
+const [PRCTL, PRLIMIT, FCNTL] = Deno.build.arch === "x86_64" ? [157, 302, 72] : [167, 261, 25];
+const SET_PIPE_SIZE = 1031; // F_SETPIPE_SZ
+const WIDE = 1 << 20;
 const NO_NEW_PRIVS = 38;
 const ALL_THREADS = 8; // LANDLOCK_RESTRICT_SELF_TSYNC
 const ERRORS: Readonly<Record<number, string>> = {
@@ -98,6 +100,11 @@ export class Kernel implements Disposable {
   /** Closes what was opened. */
   close(opened: number): void {
     this.#call(CLOSE_RANGE, opened, opened);
+  }
+
+  /** Lets standard output take a large frame at once; where that is not granted it stays narrow. */
+  widenOutput(): void {
+    this.#call(FCNTL, 1, SET_PIPE_SIZE, WIDE);
   }
 
   /** Lowers a limit of the process; one that is lower already stays. */

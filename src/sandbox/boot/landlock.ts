@@ -70,6 +70,7 @@ export function confine(keep: Confinement): string {
   try {
     using kernel = Kernel.open();
     if (kernel === undefined) return "no landlock: no libc.so.6";
+    kernel.widenOutput();
     limit(kernel, keep.programs);
     return lock(kernel, keep);
   } finally {

@@ -6,6 +6,8 @@
 
 import { copied } from "./handles.ts";
 
+const LARGE = 1 << 16;
+
 /** Reads stdin line by line; what a line took is given up after it. */
 export async function* stdinLines(): AsyncGenerator<string> {
   const decoder = new TextDecoder();
@@ -24,21 +26,23 @@ export async function* stdinLines(): AsyncGenerator<string> {
   }
 }
 
-/** Writes one frame as a whole; its JSON may come as bytes, which the Worker has let go of. */
-export type Write = (type: string, id: number, json: unknown) => void;
+/**
+ * Writes one frame as a whole. JSON may come as a text or as bytes that the Worker has let go of;
+ * what comes as bytes under the type `text` is no JSON and is told by its length.
+ */
+export type Write = (type: string, id: number, said: unknown) => void;
 
 /** Gives what writes frames as only this thread can: each begins with the nonce, on a new line. */
 export function frameWriter(nonce: string): Write {
   const encoder = new TextEncoder();
-  const put = (bytes: Uint8Array) => {
-    for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
-  };
-  return (type, id, json) => {
-    const bytes = json instanceof Uint8Array ? copied(json) : encoder.encode(String(json));
-    // A line break inside would let the Worker begin a line of its own.
-    for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at)) bytes[at] = 32;
-    const head = encoder.encode(`\n${nonce}${type} ${id} `);
-    if (bytes.length > 1 << 16) {
+  return (type, id, said) => {
+    const bytes = said instanceof Uint8Array ? copied(said) : encoder.encode(String(said));
+    // A line break inside JSON would let the Worker begin a line of its own.
+    if (type !== "text") withoutBreaks(bytes);
+    const head = encoder.encode(
+      `\n${nonce}${type} ${id} ${type === "text" ? bytes.length + "\n" : ""}`,
+    );
+    if (bytes.length > LARGE) {
       put(head);
       put(bytes);
       return put(encoder.encode("\n"));
@@ -49,4 +53,12 @@ export function frameWriter(nonce: string): Write {
     frame[frame.length - 1] = 10;
     put(frame);
   };
+}
+
+function withoutBreaks(bytes: Uint8Array): void {
+  for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at)) bytes[at] = 32;
+}
+
+function put(bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
 }

@@ -103,9 +103,19 @@ class ModuleThread {
   }
 
   #give(id: number, value: unknown): void {
+    if (typeof value === "string" && value.length > LONG) return this.#giveText(id, value);
     const json = this.#plain(value);
     if (json.length <= this.#start.resultBytes) return this.#post("result", id, json);
     this.#send("failed", id, tooLarge(`${json.length} characters`));
+  }
+
+  /** Gives a long text as it is: as JSON it would be looked through twice more on each side. */
+  #giveText(id: number, text: string): void {
+    const bytes = text.length > this.#start.resultBytes
+      ? undefined
+      : new TextEncoder().encode(text);
+    if (bytes !== undefined) return this.#hand("text", id, bytes);
+    this.#send("failed", id, tooLarge(`${text.length} characters`));
   }
 
   #plain(value: unknown): string {
@@ -126,11 +136,14 @@ class ModuleThread {
     this.#post(type, id, this.#json(value) ?? "null");
   }
 
-  #post(type: string, id: number, text: string): void {
-    // As bytes that change hands, because a long text would be copied twice.
-    const json = text.length > LONG ? new TextEncoder().encode(text) : text;
-    const handed = typeof json === "string" ? [] : [json.buffer];
-    this.#start.port.postMessage({ kind: "frame", type, id, json }, handed);
+  #post(type: string, id: number, json: string): void {
+    if (json.length > LONG) return this.#hand(type, id, new TextEncoder().encode(json));
+    this.#start.port.postMessage({ kind: "frame", type, id, json });
+  }
+
+  // Bytes change hands, where a long text would be copied.
+  #hand(type: string, id: number, json: Uint8Array<ArrayBuffer>): void {
+    this.#start.port.postMessage({ kind: "frame", type, id, json }, [json.buffer]);
   }
 }
 
