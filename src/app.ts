@@ -194,7 +194,13 @@ export class App implements AsyncDisposable {
   #opened(): Promise<Door> {
     const { servers } = this;
     this.#door ??= import("./door.ts").then(({ Door }) =>
-      new Door({ ...this.#parts, servers, schemas: this.#schemas, builtins: BUILTINS })
+      new Door({
+        ...this.#parts,
+        servers,
+        schemas: this.#schemas,
+        builtins: BUILTINS,
+        toolsChanged: (server) => void this.#relist(server),
+      })
     );
     return this.#door;
   }
@@ -244,8 +250,14 @@ export class App implements AsyncDisposable {
       origin: "private",
       kind,
       blocked: () => this.policy.blocked(name),
-      load: () => kind === "deno" ? this.#toolsOf(name) : unsupported(server),
+      load: () => kind === "http" ? unsupported(server) : this.#toolsOf(name),
     };
+  }
+
+  /** Asks a server for its tools again, and tells the clients. */
+  async #relist(server: string): Promise<void> {
+    await this.servers.prepare(server, { again: true });
+    (await this.#gateway)?.listChanged();
   }
 
   async #toolsOf(server: string): Promise<readonly ToolDefinition[]> {

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { join } from "node:path";
 import protectedPaths from "../config/protected-paths.json" with { type: "json" };
 import { auditGate } from "./audit/gate.ts";
 import { Journal, type JournalRecord } from "./audit/journal.ts";
@@ -14,18 +15,20 @@ import { readKeyFile } from "./cloud/key.ts";
 import { cloudCall } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
 import type { Environment } from "./config/env.ts";
+import { expanded } from "./config/expand.ts";
 import { serverText } from "./config/shown.ts";
 import { type Call, type CallTool, type Gate, type Question, through } from "./core/call.ts";
 import { type Check, check } from "./core/check.ts";
 import { deadlineGate } from "./core/deadline.ts";
 import { PmlError } from "./core/errors.ts";
-import { defined, type JsonObject, quoted } from "./core/json.ts";
+import { type JsonObject, quoted } from "./core/json.ts";
 import { Running } from "./core/running.ts";
 import { splitToolId, type ToolId } from "./core/tool_id.ts";
 import type { ToolDefinition } from "./core/tool.ts";
 import { schemaGate, type Schemas } from "./gateway/schemas.ts";
 import type { Servers } from "./gateway/servers.ts";
 import { Local } from "./local/executor.ts";
+import { Upstreams } from "./local/upstreams.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
 import { Approvals } from "./permissions/approvals.ts";
 import { type AskedAll, askForAll } from "./permissions/ask_all.ts";
@@ -36,6 +39,7 @@ import type { Policy } from "./policy/policy.ts";
 import { assertIntegrity, definitionHash, integrityGate } from "./registry/integrity.ts";
 import { makeRouter } from "./router/router.ts";
 import { getToolRouting } from "./router/routing.ts";
+import { Reaper } from "./sandbox/reaper.ts";
 
 /** What the door stands in. */
 export interface DoorOptions {
@@ -46,6 +50,8 @@ export interface DoorOptions {
   readonly builtins: ReadonlyMap<string, ModuleSource>;
   readonly log: Log;
   readonly redactor: Redactor;
+  /** Told when a server says that its tools have changed. */
+  readonly toolsChanged: (server: string) => void;
 }
 
 /** The way of every call, and what it needs: questions, modules, the journal. */
@@ -56,6 +62,8 @@ export class Door implements AsyncDisposable {
   readonly approvals: Approvals;
   readonly #options: DoorOptions;
   readonly #local: Local;
+  readonly #upstreams: Upstreams;
+  readonly #reaper: Reaper;
   readonly #cloud: CallTool;
   readonly #running = new Running(() => this.#config().limits);
   #journal: Journal | undefined;
@@ -69,12 +77,16 @@ export class Door implements AsyncDisposable {
       ttl: policy.now.config.limits.approvalMs,
     });
     this.#cloud = cloudCall(() => this.#key());
+    const { home } = policy.now.loaded.environment;
+    this.#reaper = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
     this.#local = this.#openLocal();
+    this.#upstreams = this.#openUpstreams();
     this.callTool = this.#gated();
   }
 
-  /** Gives the tools of a module. */
+  /** Gives the tools of a server. */
   async toolsOf(server: string): Promise<readonly ToolDefinition[]> {
+    if (this.#isStdio(server)) return await this.#upstreams.toolsOf(server);
     return (await this.#local.load(server)).definitions;
   }
 
@@ -116,9 +128,10 @@ export class Door implements AsyncDisposable {
     ];
   }
 
-  /** Ends every child, then the journal. */
+  /** Ends every child and server, then the journal. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#local[Symbol.asyncDispose]();
+    await Promise.all([this.#local, this.#upstreams].map((open) => open[Symbol.asyncDispose]()));
+    await this.#reaper[Symbol.asyncDispose]();
     // Each call has an end, and the journal tells it.
     await this.#running.over();
     this.#journal?.[Symbol.dispose]();
@@ -131,7 +144,10 @@ export class Door implements AsyncDisposable {
     const judge = () => policy.now.judge;
     const router = makeRouter({
       routingOf: (server) => this.#routingOf(server),
-      local: (call) => this.#local.call(call),
+      local: (call) => {
+        const isStdio = this.#isStdio(splitToolId(call.id).server);
+        return isStdio ? this.#upstreams.call(call) : this.#local.call(call);
+      },
       cloud: this.#cloud,
     });
     return through([
@@ -151,7 +167,8 @@ export class Door implements AsyncDisposable {
       schemaGate(schemas, (call) => this.#definitionOf(call)),
       askGate(asking),
       integrityGate({
-        approved: (server) => this.#approved(server),
+        // A command was approved as it was shown, with the file that names it.
+        approved: (server) => this.#isStdio(server) ? undefined : this.#approved(server),
         atHand: (server) => this.#local.identify(server).integrity,
       }),
       deadlineGate(() => {
@@ -223,11 +240,38 @@ export class Door implements AsyncDisposable {
       protection: () => ({ ...protectedPaths, paths: own().map(({ path }) => path) }),
       limits: () => this.#config().limits,
       osLayer: () => this.#config().osLayer,
+      groups: this.#reaper,
       onLog: (server, { level, text }) => {
         const serious = level === "error" || level === "warn";
         log[serious ? level : "debug"](text, { server });
       },
     });
+  }
+
+  #openUpstreams(): Upstreams {
+    const { policy, log, redactor, toolsChanged } = this.#options;
+    const { environment } = policy.now.loaded;
+    const { get } = environment;
+    return new Upstreams({
+      server: (name) => {
+        const own = policy.definitionOf(name);
+        if (own?.kind !== "stdio") throw this.#options.servers.unknown(name);
+        const { values, secrets } = expanded(own.env, { get, server: name, what: "env" });
+        for (const secret of secrets) redactor.register(secret);
+        const { command, args, tools, cwd = this.#config().workspace } = own;
+        return { name, command, args, env: values, cwd, tools };
+      },
+      workspace: () => this.#config().workspace,
+      environment: serverEnvironment(environment),
+      limits: () => this.#config().limits,
+      groups: this.#reaper,
+      onLog: (server, level, text) => log[level](text, { server }),
+      onToolsChanged: toolsChanged,
+    });
+  }
+
+  #isStdio(server: string): boolean {
+    return this.#options.policy.definitionOf(server)?.kind === "stdio";
   }
 
   /** Gives a variable of the environment, which from then on shows in no log. */
@@ -300,6 +344,19 @@ export class Door implements AsyncDisposable {
 
 /** What the programs of modules find in their environment. */
 function programEnvironment({ get, userHome }: Environment): Readonly<Record<string, string>> {
-  const taken = ["LANG", "TZ", "TERM", "PATH"].map((name) => [name, get(name)]);
-  return { ...defined(Object.fromEntries(taken)), HOME: userHome };
+  return { ...taken(["LANG", "TZ", "TERM", "PATH"], get), HOME: userHome };
+}
+
+/** What every server of the person's finds in its environment. */
+function serverEnvironment({ get, userHome }: Environment): Readonly<Record<string, string>> {
+  const names = ["LANG", "LC_ALL", "TZ", "TERM", "PATH", "USER", "LOGNAME", "SHELL", "TMPDIR"];
+  return { ...taken(names, get), HOME: userHome };
+}
+
+function taken(
+  names: readonly string[],
+  get: Environment["get"],
+): Readonly<Record<string, string>> {
+  const found = names.map((name) => [name, get(name)] as const);
+  return Object.fromEntries(found.filter((one): one is [string, string] => one[1] !== undefined));
 }

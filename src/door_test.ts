@@ -46,6 +46,7 @@ async function openDoor(
   const redactor = new Redactor();
   const servers = new Servers(new Catalog(), 1_000);
   const door = new Door({
+    toolsChanged: () => {},
     policy,
     servers,
     schemas: new Schemas(),

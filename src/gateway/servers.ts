@@ -61,10 +61,13 @@ export class Servers {
     );
   }
 
-  /** Asks the servers whose tools are unknown, side by side; one that hangs delays no other. */
-  async prepare(only?: string): Promise<void> {
+  /**
+   * Asks the servers whose tools are unknown, or all `again`, side by side; one that hangs delays no
+   * other.
+   */
+  async prepare(only?: string, { again = false } = {}): Promise<void> {
     const unknown = [...this.#entries.values()].filter((entry) =>
-      entry.tools === undefined && (only === undefined || entry.source.name === only) &&
+      (again || entry.tools === undefined) && (only === undefined || entry.source.name === only) &&
       entry.source.blocked() === undefined
     );
     if (unknown.length === 0) return;

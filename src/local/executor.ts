@@ -4,7 +4,6 @@
  * @module
  */
 
-import { join } from "node:path";
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { type Check, check } from "../core/check.ts";
@@ -12,9 +11,9 @@ import { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
-import { Reaper } from "../sandbox/reaper.ts";
 import type {
   ChildOptions,
+  Groups,
   Layer,
   LogEntry,
   OsLayerChoice,
@@ -44,6 +43,8 @@ export interface LocalOptions {
   /** What the programs of a module find in their environment, as far as it is set. */
   readonly environment: Readonly<Record<string, string>>;
   readonly limits: () => SandboxLimits & PoolLimits & { readonly moduleBytes: number };
+  /** Keeps what is started, so that it ends with PML however it ends. */
+  readonly groups: Groups;
   /** What the system is to hold modules with. */
   readonly osLayer: () => OsLayerChoice;
   /** Is told what modules log. */
@@ -62,7 +63,6 @@ export class Local implements AsyncDisposable {
   readonly #loader: Loader;
   readonly #pool: Pool<Sandbox>;
   readonly #blanks: Blanks<Sandbox>;
-  readonly #reaper: Reaper;
   readonly #layers = new Map<string, OsLayers>();
   readonly #closing = new AbortController();
 
@@ -71,7 +71,6 @@ export class Local implements AsyncDisposable {
     this.#options = options;
     this.#pool = new Pool(() => options.limits());
     this.#blanks = new Blanks(() => options.limits().idleMs);
-    this.#reaper = new Reaper(join(options.home, "sandbox", `${Deno.pid}-`));
     this.#loader = new Loader({
       home: options.home,
       files: options.files,
@@ -140,7 +139,6 @@ export class Local implements AsyncDisposable {
     // A module that is still loading is not waited for.
     this.#closing.abort(new PmlError("CANCELLED", "Cannot start the module: PML is ending"));
     await Promise.all([this.#pool, this.#blanks].map((kept) => kept[Symbol.asyncDispose]()));
-    await this.#reaper[Symbol.asyncDispose]();
   }
 
   async #inspect(name: string, code: Uint8Array): Promise<Inspection> {
@@ -157,7 +155,7 @@ export class Local implements AsyncDisposable {
     // The sandbox is loaded by the first call: a start that serves none goes without.
     const { OsLayers, Sandbox } = await import("../sandbox/sandbox.ts");
     const begin = (layer: Layer) =>
-      Sandbox.open(child, { layer, groups: this.#reaper, signal: this.#closing.signal });
+      Sandbox.open(child, { layer, groups: this.#options.groups, signal: this.#closing.signal });
     // Programs run with the person's rights: only limits hold them.
     if (child.run.length > 0) return await begin({ kind: "none", why: "it runs programs" });
     const [wanted, { workspace, environment }] = [this.#options.osLayer(), child];

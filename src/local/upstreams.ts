@@ -1,0 +1,177 @@
+/**
+ * The stdio servers that a person defined: started by the first call, shared, ended when idle.
+ *
+ * @module
+ */
+
+import { delimiter, isAbsolute, join, relative, resolve } from "node:path";
+import type { Call, Outcome, ToolResult } from "../core/call.ts";
+import { textResult } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { isObject, type JsonObject, quoted } from "../core/json.ts";
+import { splitToolId } from "../core/tool_id.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import type { Program } from "./_process.ts";
+import { Pool, type PoolLimits } from "./pool.ts";
+import { Answered, Upstream, type UpstreamOptions } from "./upstream.ts";
+
+/** A server as it is started; values are filled in. */
+export interface StdioServer {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+  /** The only tools of it that count, where they are named. */
+  readonly tools: readonly string[] | undefined;
+}
+
+/** What starting servers needs from outside; functions are asked at each call. */
+export interface UpstreamsOptions {
+  /** Gives a server with its values filled in; throws what is missing. */
+  readonly server: (name: string) => StdioServer;
+  readonly workspace: () => string;
+  /** What every server finds in its environment, PATH among it. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly limits: () => UpstreamOptions["limits"] & PoolLimits;
+  readonly groups: UpstreamOptions["groups"] & { readonly mark: string };
+  readonly onLog: (server: string, level: "debug" | "warn", text: string) => void;
+  readonly onToolsChanged: (server: string) => void;
+}
+
+/** What installs before it runs: never in the workspace, which could say what is installed. */
+const INSTALLERS = ["npx", "bunx", "uvx", "pnpx", "pipx"];
+
+/** The stdio servers of this PML. */
+export class Upstreams implements AsyncDisposable {
+  readonly #options: UpstreamsOptions;
+  readonly #pool: Pool<Upstream>;
+  readonly #tools = new Map<string, readonly ToolDefinition[]>();
+
+  /** Takes the definitions; nothing is started before the first request. */
+  constructor(options: UpstreamsOptions) {
+    this.#options = options;
+    this.#pool = new Pool(() => options.limits());
+  }
+
+  /** Gives the tools of a server: the same array as long as it says nothing of a change. */
+  async toolsOf(name: string): Promise<readonly ToolDefinition[]> {
+    const server = this.#options.server(name);
+    const key = keyOf(server);
+    const known = this.#tools.get(key);
+    if (known !== undefined) return known;
+    const signal = AbortSignal.timeout(this.#options.limits().startMs);
+    const all = await this.#use(server, (upstream) => upstream.tools(signal));
+    const tools = all.filter((tool) => server.tools?.includes(tool.name) ?? true);
+    this.#tools.set(key, tools);
+    return tools;
+  }
+
+  /** Runs a call that passed the gates. */
+  async call(call: Call): Promise<Outcome> {
+    const { server: name, tool } = splitToolId(call.id);
+    const { signal, onProgress, arguments: args } = call;
+    const server = this.#options.server(name);
+    const params = { name: tool, arguments: args };
+    const result = await this.#use(server, async (upstream) => {
+      try {
+        return await upstream.request("tools/call", params, { signal, onProgress });
+      } catch (error) {
+        if (!(error instanceof Answered)) throw error;
+        const text = `${quoted(name)} answered with the error ${error.code}: ${error.message}`;
+        return { ...textResult(text), isError: true } as unknown as JsonObject; // plain JSON
+      }
+    });
+    return { kind: "result", result: resultOf(result, name) };
+  }
+
+  /** Ends every server. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#pool[Symbol.asyncDispose]();
+  }
+
+  async #use<T>(server: StdioServer, use: (upstream: Upstream) => Promise<T>): Promise<T> {
+    const key = keyOf(server);
+    return await this.#pool.use(key, { start: () => this.#start(server), use });
+  }
+
+  async #start(server: StdioServer): Promise<Upstream> {
+    const { groups, limits, onLog, onToolsChanged, workspace } = this.#options;
+    const { name } = server;
+    return await Upstream.start({
+      name,
+      program: this.#programOf(server),
+      workspace: workspace(),
+      limits: limits(),
+      groups,
+      onLog: (level, text) => onLog(name, level, text),
+      onToolsChanged: () => {
+        this.#tools.delete(keyOf(server));
+        onToolsChanged(name);
+      },
+    });
+  }
+
+  #programOf({ name, command, args, env, cwd }: StdioServer): Program {
+    const { environment, groups } = this.#options;
+    if (INSTALLERS.includes(command)) {
+      const why = `${quoted(command)} would install it in the workspace`;
+      throw new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(name)}: ${why}`, {
+        hint: "Install the package elsewhere, and give the absolute path of its program",
+      });
+    }
+    const path = pathOf(environment.PATH ?? "", this.#options.workspace());
+    const file = found(command, { path, cwd });
+    if (file === undefined) {
+      const why = `command ${quoted(command, 300)} is not on PATH`;
+      throw new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(name)}: ${why}`, {
+        hint: "Install it, or give its absolute path in .pml.json",
+      });
+    }
+    const own = { ...environment, PATH: path.join(delimiter), PML_RUN: `${groups.mark}.` };
+    return { file, args, cwd, env: { ...own, ...env } };
+  }
+}
+
+/** Takes what a server may say; with any other field it could pass for a question of PML. */
+function resultOf(result: unknown, name: string): ToolResult {
+  if (isObject(result) && Array.isArray(result.content ?? [])) {
+    const { resultType: _, inputRequests: _i, requestState: _s, content = [], ...rest } = result;
+    return { ...rest, content: content as ToolResult["content"] }; // looked at just now
+  }
+  throw new PmlError(
+    "UPSTREAM_PROTOCOL",
+    `Cannot use what ${quoted(name)} answered: it is no result`,
+    {
+      hint: "It does not speak MCP as PML knows it",
+    },
+  );
+}
+
+function keyOf(server: StdioServer): string {
+  return JSON.stringify(server);
+}
+
+/** Gives the folders of a PATH: none that is relative or in the workspace. */
+function pathOf(path: string, workspace: string): readonly string[] {
+  return path.split(delimiter).filter((folder) =>
+    isAbsolute(folder) && relative(workspace, real(folder) ?? folder).startsWith("..")
+  );
+}
+
+/** Finds a command: on PATH by its name, else as the path that it is. */
+function found(
+  command: string,
+  { path, cwd }: { readonly path: readonly string[]; readonly cwd: string },
+): string | undefined {
+  if (/[\\/]/.test(command)) return resolve(cwd, command);
+  return path.map((folder) => join(folder, command)).find((file) => real(file) !== undefined);
+}
+
+function real(path: string): string | undefined {
+  try {
+    return Deno.realPathSync(path);
+  } catch {
+    return undefined; // there is nothing
+  }
+}
