@@ -82,24 +82,14 @@ export class Upstream implements Living {
   /** Starts a server and shakes hands: as the older revisions do, and as the newest if it asks for that. */
   static async start(options: UpstreamOptions): Promise<Upstream> {
     const { name, limits: { startMs } } = options;
-    const late = new PmlError(
-      "TIMED_OUT",
-      `Cannot start ${quoted(name)}: no answer in ${startMs} ms`,
-      {
-        hint: "Try its command by hand, or raise limits.start_ms in config.yaml",
-      },
-    );
-    const timeout = new AbortController();
-    const timer = setTimeout(() => timeout.abort(late), startMs);
+    using late = new StartTimer(name, startMs);
     const upstream = launched(options);
     try {
-      await upstream.#greet(timeout.signal);
+      await upstream.#greet(late.signal);
       return upstream;
     } catch (error) {
       await upstream[Symbol.asyncDispose]();
       throw error;
-    } finally {
-      clearTimeout(timer);
     }
 
     function launched(what: UpstreamOptions): Upstream {
@@ -343,6 +333,30 @@ export class Upstream implements Living {
     for (const { answer } of this.#pending.values()) answer.reject(error);
     this.#pending.clear();
     if (error.code === "UPSTREAM_PROTOCOL") killProgram(this.#process);
+  }
+}
+
+/** Bounds how long a server may take until it answers for the first time. */
+export class StartTimer implements Disposable {
+  readonly #abort = new AbortController();
+  readonly #timer: ReturnType<typeof setTimeout>;
+
+  /** Starts to count. */
+  constructor(name: string, ms: number) {
+    const late = new PmlError("TIMED_OUT", `Cannot start ${quoted(name)}: no answer in ${ms} ms`, {
+      hint: "Try its command by hand, or raise limits.start_ms in config.yaml",
+    });
+    this.#timer = setTimeout(() => this.#abort.abort(late), ms);
+  }
+
+  /** Aborts with the error that says so. */
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  /** Stops counting. */
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
   }
 }
 

@@ -13,7 +13,7 @@ import { splitToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Program } from "./_process.ts";
 import { Pool, type PoolLimits } from "./pool.ts";
-import { Answered, Upstream, type UpstreamOptions } from "./upstream.ts";
+import { Answered, StartTimer, Upstream, type UpstreamOptions } from "./upstream.ts";
 
 /** A server as it is started; values are filled in. */
 export interface StdioServer {
@@ -60,8 +60,10 @@ export class Upstreams implements AsyncDisposable {
     const key = keyOf(server);
     const known = this.#tools.get(key);
     if (known !== undefined) return known;
-    const signal = AbortSignal.timeout(this.#options.limits().startMs);
-    const all = await this.#use(server, (upstream) => upstream.tools(signal));
+    const all = await this.#use(server, async (upstream) => {
+      using late = new StartTimer(name, this.#options.limits().startMs);
+      return await upstream.tools(late.signal);
+    });
     const tools = all.filter((tool) => server.tools?.includes(tool.name) ?? true);
     this.#tools.set(key, tools);
     return tools;

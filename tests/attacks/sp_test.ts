@@ -1,0 +1,224 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import process from "node:process";
+import { ERAS } from "../kit/json_rpc.ts";
+import { repoFile } from "../kit/pml_command.ts";
+import type { RawStdio } from "../kit/raw_stdio.ts";
+import { waitUntil } from "../kit/wait.ts";
+import type { Workspace } from "../kit/workspace.ts";
+import { assertServes, codeOf, endWell, textOf } from "./oracles.ts";
+import { makeScene, type Scene, type SceneOptions } from "./stage.ts";
+
+/** The definition of an evil server; its ledger lies beside the workspace file. */
+function evil(mode: string): Record<string, unknown> {
+  const script = repoFile("tests/kit/evil_server.ts");
+  const args = ["run", "-A", "--no-config", "--quiet", script, mode, `./${mode}.ledger`];
+  return { command: process.execPath, args };
+}
+
+function sceneOf(modes: readonly string[], options: SceneOptions = {}): Promise<Scene> {
+  const servers = modes.map((mode) => [mode, evil(mode)]);
+  const allow = ["filesystem:*", ...modes.map((mode) => `${mode}:*`)];
+  const pml = { version: 1, permissions: { allow }, mcpServers: Object.fromEntries(servers) };
+  return makeScene({ pml, ...options });
+}
+
+async function ledgerOf(ws: Workspace, mode: string): Promise<readonly string[]> {
+  const text = await readFile(ws.file(`${mode}.ledger`), "utf8").catch(() => "");
+  return text.split("\n").filter((line) => line !== "");
+}
+
+async function countOf(ws: Workspace, mode: string, what: string): Promise<number> {
+  return (await ledgerOf(ws, mode)).filter((line) => line.startsWith(what)).length;
+}
+
+function call(pml: RawStdio, id: string, args: Record<string, unknown> = {}) {
+  return pml.callTool("call", { tool: id, arguments: args });
+}
+
+/** The codes of errors that are told to the model stand in their text. */
+function toldCode(answer: Awaited<ReturnType<typeof call>>): string | undefined {
+  return codeOf(answer) ?? /^[A-Z_]+(?=:)/.exec(textOf(answer))?.[0];
+}
+
+for (const era of ERAS) {
+  Deno.test(`A stdio server's results come through whole, on ${era}`, async () => {
+    await using scene = await sceneOf(["good", "modern", "pages"], { era });
+    const { ws, pml } = scene;
+    for (const mode of ["good", "modern"]) {
+      const { result } = await call(pml, `${mode}:echo`, { a: [1, { b: "é" }] });
+      assert.deepEqual(result?.structuredContent, { a: [1, { b: "é" }] });
+      assert.equal(result?._meta?.["x/kept"], 1);
+      const question = await call(pml, `${mode}:ask`);
+      assert.equal(question.result?.inputRequests, undefined, "it cannot ask as PML does");
+    }
+    const { result } = await pml.callTool("schema", { tools: ["pages:echo", "pages:ask"] });
+    assert.match(textOf({ result }), /"odd"/);
+    assert.equal(await countOf(ws, "good", "start"), 1);
+    await endWell(ws, pml);
+  });
+}
+
+Deno.test("A stdio server that starts badly says why, and delays no other (SP1, SP2)", async () => {
+  const modes = ["exit", "hang-init", "hang-list", "bad-list", "refuse"];
+  const missing = { command: "no-such-command-here", args: [] };
+  const npx = { command: "npx", args: ["-y", "some-package"] };
+  const servers = Object.fromEntries(modes.map((mode) => [mode, evil(mode)]));
+  const allow = ["filesystem:*", ...modes.map((mode) => `${mode}:*`), "missing:*", "npx:*"];
+  const pml = { version: 1, permissions: { allow }, mcpServers: { ...servers, missing, npx } };
+  await using scene = await makeScene({ pml, limits: { start_ms: 1_500 } });
+  const wanted: Record<string, RegExp> = {
+    exit: /^UPSTREAM_DOWN: .*exit code 1/,
+    missing: /^UPSTREAM_DOWN: .*is not on PATH/,
+    npx: /^UPSTREAM_DOWN: .*would install/,
+    "hang-init": /^TIMED_OUT: /,
+    "hang-list": /^TIMED_OUT: /,
+    "bad-list": /^UPSTREAM_PROTOCOL: /,
+    refuse: /^UPSTREAM_PROTOCOL: .*refused the handshake/,
+  };
+  const asked = Object.entries(wanted).map(async ([server, like]) => {
+    const answer = await call(scene.pml, `${server}:echo`);
+    assert.match(textOf(answer), like, server);
+    assert.doesNotMatch(JSON.stringify(answer), /\\u001b/);
+  });
+  const since = performance.now();
+  await assertServes(scene.pml);
+  assert.ok(performance.now() - since < 1_400, "another server waited");
+  await Promise.all(asked);
+  await endWell(scene.ws, scene.pml);
+});
+
+Deno.test("A stdio server that dies in a call is told, not asked again, and started anew (SP3)", async () => {
+  await using scene = await sceneOf(["good"]);
+  const { ws, pml } = scene;
+  for (const half of [false, true]) {
+    const waiting = call(pml, "good:slow", { ms: 50 });
+    assert.ok(await waitUntil(async () => await countOf(ws, "good", "call slow") > 0));
+    const died = await call(pml, "good:die", { half });
+    for (const answer of [died, await waiting]) {
+      assert.equal(toldCode(answer), "UPSTREAM_DOWN");
+      assert.equal(JSON.stringify(answer.result).includes('"may_have_run":true'), true);
+    }
+    const since = performance.now();
+    assert.equal((await call(pml, "good:echo", { half })).result?.isError, undefined);
+    assert.ok(performance.now() - since < 1_000, "the next call started it within a second");
+  }
+  assert.equal(await countOf(ws, "good", "call die"), 2, "nothing was sent twice");
+  assert.equal(await countOf(ws, "good", "start"), 3);
+  await endWell(ws, pml);
+});
+
+Deno.test("A stdio server that stays is gone after the end, with what it started (SP4, SP5)", async () => {
+  for (const how of ["close", "kill"] as const) {
+    await using scene = await sceneOf(["stays"]);
+    const { ws, pml } = scene;
+    assert.equal((await call(pml, "stays:echo")).result?.isError, undefined);
+    if (how === "close") {
+      await endWell(ws, pml);
+      continue;
+    }
+    await pml.kill("SIGKILL");
+    await pml.watch.assertNothingLeft();
+  }
+});
+
+Deno.test("Whatever a stdio server writes, only its answers count (SP8, SP9, SP12)", async () => {
+  const modes = ["noise", "split", "twice", "wrong-ids", "requests", "stderr", "null"];
+  await using scene = await sceneOf(modes);
+  const { ws, pml } = scene;
+  for (const mode of modes) {
+    const { result } = await call(pml, `${mode}:echo`, { mode });
+    if (mode === "null") assert.match(textOf({ result }), /^UPSTREAM_PROTOCOL/);
+    else if (mode === "twice") assert.equal(textOf({ result }), "first");
+    else assert.deepEqual(result?.structuredContent, { mode }, mode);
+  }
+  const answers = (await ledgerOf(ws, "requests")).filter((line) => line.startsWith("answer"));
+  assert.equal(answers.length, 4);
+  assert.match(answers[1] ?? "", /"uri":"file:\/\/.*"name":"workspace"/);
+  assert.match(answers[2] ?? "", /PML has no sampling\/createMessage/);
+  await endWell(ws, pml);
+});
+
+Deno.test("A hundred first calls start one server, and each gets its own answer (SP10)", async () => {
+  await using scene = await sceneOf(["good"]);
+  const { ws, pml } = scene;
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, (_, at) => call(pml, "good:echo", { at })),
+  );
+  answers.forEach(({ result }, at) => assert.deepEqual(result?.structuredContent, { at }));
+  assert.equal(await countOf(ws, "good", "start"), 1);
+  await endWell(ws, pml);
+});
+
+Deno.test("A cancelled call is told to the server, and progress extends one that goes on (SP11)", async () => {
+  await using scene = await sceneOf(["good"], { limits: { call_ms: 500 } });
+  const { ws, pml } = scene;
+  const { id, answer } = pml.begin("tools/call", {
+    name: "call",
+    arguments: { tool: "good:slow", arguments: {} },
+  });
+  answer.catch(() => {}); // a cancelled call is never answered
+  assert.ok(await waitUntil(async () => await countOf(ws, "good", "call slow") === 1));
+  await pml.notify("notifications/cancelled", { requestId: id });
+  assert.ok(await waitUntil(async () => await countOf(ws, "good", "cancelled") === 1));
+  const { result } = await call(pml, "good:slow", { steps: 10, ms: 100 });
+  assert.equal(
+    textOf({ result }),
+    "slow done",
+    "a second of progress passes a deadline of half one",
+  );
+  const late = await call(pml, "good:slow", { steps: 1, ms: 5_000 });
+  assert.equal(toldCode(late), "TIMED_OUT");
+  await assertServes(pml);
+  await scene.pml.close();
+});
+
+Deno.test("A stdio server finds nothing of PML's environment but what it is given (SX4)", async () => {
+  const definition = { ...evil("good"), env: { GIVEN: "x-${FROM_OUTSIDE}", PLAIN: "p" } };
+  const pml = {
+    version: 1,
+    permissions: { allow: ["filesystem:*", "good:*"] },
+    mcpServers: { good: definition },
+  };
+  const env = { FROM_OUTSIDE: "outside-value-1", PML_API_KEY: "key-123456", OTHER_SECRET: "s-1" };
+  await using scene = await makeScene({ pml, env });
+  const { result } = await call(scene.pml, "good:env");
+  const seen = JSON.parse(textOf({ result }));
+  assert.equal(seen.GIVEN, "x-outside-value-1");
+  assert.equal(seen.PLAIN, "p");
+  const base = [
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LOGNAME",
+    "PATH",
+    "PML_RUN",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+  ];
+  const others = Object.keys(seen).filter((name) => !base.includes(name));
+  assert.deepEqual(others.sort(), ["GIVEN", "PLAIN"]);
+  await endWell(scene.ws, scene.pml);
+});
+
+Deno.test("A server whose tools change is asked again once, and the client is told", async () => {
+  await using scene = await sceneOf(["changes"]);
+  const { ws, pml } = scene;
+  await call(pml, "changes:echo");
+  const later = async () => (await call(pml, "changes:later")).error === undefined;
+  assert.ok(await waitUntil(later), "the new tool can be called");
+  await endWell(ws, pml);
+});
+
+Deno.test("A result of 20 MB comes through, and one beyond the limit is refused", async () => {
+  await using scene = await sceneOf(["big"], { limits: { line_bytes: 30_000_000 } });
+  const { ws, pml } = scene;
+  const { result } = await call(pml, "big:echo", { size: 20_000_000 });
+  assert.equal(textOf({ result }).length, 20_000_000);
+  const told = toldCode(await call(pml, "big:echo", { size: 31_000_000 }));
+  assert.equal(told, "UPSTREAM_PROTOCOL");
+  await endWell(ws, pml);
+});
