@@ -263,6 +263,8 @@ export class Door implements AsyncDisposable {
       },
       workspace: () => this.#config().workspace,
       environment: serverEnvironment(environment),
+      installEnvironment: taken(INSTALLING, get),
+      home: environment.home,
       limits: () => this.#config().limits,
       groups: this.#reaper,
       onLog: (server, level, text) => log[level](text, { server }),
@@ -346,6 +348,12 @@ export class Door implements AsyncDisposable {
 function programEnvironment({ get, userHome }: Environment): Readonly<Record<string, string>> {
   return { ...taken(["LANG", "TZ", "TERM", "PATH"], get), HOME: userHome };
 }
+
+/** How npm is told to reach its registry. */
+const INSTALLING = [
+  ...["NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG", "NPM_CONFIG_CACHE"],
+  ...["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"],
+];
 
 /** What every server of the person's finds in its environment. */
 function serverEnvironment({ get, userHome }: Environment): Readonly<Record<string, string>> {

@@ -12,6 +12,7 @@ import { isObject, type JsonObject, quoted } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Program } from "./_process.ts";
+import { Installs, packageCommand } from "./installs.ts";
 import { Pool, type PoolLimits } from "./pool.ts";
 import { Answered, StartTimer, Upstream, type UpstreamOptions } from "./upstream.ts";
 
@@ -33,25 +34,36 @@ export interface UpstreamsOptions {
   readonly workspace: () => string;
   /** What every server finds in its environment, PATH among it. */
   readonly environment: Readonly<Record<string, string>>;
+  /** What installers find there beside that: how the registry of the person is reached. */
+  readonly installEnvironment: Readonly<Record<string, string>>;
+  /** The PML home, where packages are installed. */
+  readonly home: string;
   readonly limits: () => UpstreamOptions["limits"] & PoolLimits;
   readonly groups: UpstreamOptions["groups"] & { readonly mark: string };
-  readonly onLog: (server: string, level: "debug" | "warn", text: string) => void;
+  readonly onLog: (server: string, level: "debug" | "info" | "warn", text: string) => void;
   readonly onToolsChanged: (server: string) => void;
 }
 
 /** What installs before it runs: never in the workspace, which could say what is installed. */
-const INSTALLERS = ["npx", "bunx", "uvx", "pnpx", "pipx"];
+const INSTALLERS = ["npx", "bunx", "uvx"];
 
 /** The stdio servers of this PML. */
 export class Upstreams implements AsyncDisposable {
   readonly #options: UpstreamsOptions;
   readonly #pool: Pool<Upstream>;
+  readonly #installs: Installs;
   readonly #tools = new Map<string, readonly ToolDefinition[]>();
 
   /** Takes the definitions; nothing is started before the first request. */
   constructor(options: UpstreamsOptions) {
     this.#options = options;
     this.#pool = new Pool(() => options.limits());
+    this.#installs = new Installs({
+      home: options.home,
+      environment: () => ({ ...options.environment, ...options.installEnvironment }),
+      find: (program) => this.#found(program, { name: program, cwd: "/" }),
+      onLog: (text) => options.onLog("npm", "info", text),
+    });
   }
 
   /** Gives the tools of a server: the same array as long as it says nothing of a change. */
@@ -102,7 +114,7 @@ export class Upstreams implements AsyncDisposable {
     const { name } = server;
     return await Upstream.start({
       name,
-      program: this.#programOf(server),
+      program: await this.#programOf(server),
       workspace: workspace(),
       limits: limits(),
       groups,
@@ -114,24 +126,44 @@ export class Upstreams implements AsyncDisposable {
     });
   }
 
-  #programOf({ name, command, args, env, cwd }: StdioServer): Program {
+  async #programOf({ name, command, args, env, cwd }: StdioServer): Promise<Program> {
     const { environment, groups } = this.#options;
-    if (INSTALLERS.includes(command)) {
-      const why = `${quoted(command)} would install it in the workspace`;
-      throw new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(name)}: ${why}`, {
-        hint: "Install the package elsewhere, and give the absolute path of its program",
+    const path = this.#path().join(delimiter);
+    const own = { ...environment, PATH: path, PML_RUN: `${groups.mark}.`, ...env };
+    if (!INSTALLERS.includes(command)) {
+      return { file: this.#found(command, { name, cwd }), args, cwd, env: own };
+    }
+    const wanted = command.startsWith("uv") ? undefined : packageCommand(args);
+    if (wanted === undefined) {
+      const message = `Cannot start ${quoted(name)}: ${quoted(command)} names no package of npm`;
+      throw new PmlError("UPSTREAM_DOWN", message, {
+        hint: "Write `npx -y NAME@VERSION`, or install it and give the path of its program",
       });
     }
-    const path = pathOf(environment.PATH ?? "", this.#options.workspace());
-    const file = found(command, { path, cwd });
-    if (file === undefined) {
-      const why = `command ${quoted(command, 300)} is not on PATH`;
-      throw new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(name)}: ${why}`, {
-        hint: "Install it, or give its absolute path in .pml.json",
-      });
-    }
-    const own = { ...environment, PATH: path.join(delimiter), PML_RUN: `${groups.mark}.` };
-    return { file, args, cwd, env: { ...own, ...env } };
+    const file = await this.#installs.fileOf(wanted);
+    // What runs it was asked for by its name, too: npm's packages are written for node.
+    const node = this.#found(command === "bunx" ? "bun" : "node", { name, cwd });
+    return { file: node, args: [file, ...wanted.args], cwd, env: own };
+  }
+
+  #found(command: string, { name, cwd }: { readonly name: string; readonly cwd: string }): string {
+    // A path is the person's own word, which was shown.
+    if (/[\\/]/.test(command)) return resolve(cwd, command);
+    const files = this.#path().map((folder) => join(folder, command));
+    const file = files.find((one) => real(one) !== undefined);
+    if (file !== undefined) return file;
+    const why = `command ${quoted(command, 300)} is not on PATH`;
+    throw new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(name)}: ${why}`, {
+      hint: "Install it, or give its absolute path in .pml.json",
+    });
+  }
+
+  /** The folders of PATH: none that is relative or in the workspace. */
+  #path(): readonly string[] {
+    const { environment, workspace } = this.#options;
+    return (environment.PATH ?? "").split(delimiter).filter((folder) =>
+      isAbsolute(folder) && relative(workspace(), real(folder) ?? folder).startsWith("..")
+    );
   }
 }
 
@@ -152,22 +184,6 @@ function resultOf(result: unknown, name: string): ToolResult {
 
 function keyOf(server: StdioServer): string {
   return JSON.stringify(server);
-}
-
-/** Gives the folders of a PATH: none that is relative or in the workspace. */
-function pathOf(path: string, workspace: string): readonly string[] {
-  return path.split(delimiter).filter((folder) =>
-    isAbsolute(folder) && relative(workspace, real(folder) ?? folder).startsWith("..")
-  );
-}
-
-/** Finds a command: on PATH by its name, else as the path that it is. */
-function found(
-  command: string,
-  { path, cwd }: { readonly path: readonly string[]; readonly cwd: string },
-): string | undefined {
-  if (/[\\/]/.test(command)) return resolve(cwd, command);
-  return path.map((folder) => join(folder, command)).find((file) => real(file) !== undefined);
 }
 
 function real(path: string): string | undefined {

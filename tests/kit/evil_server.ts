@@ -171,7 +171,7 @@ if (import.meta.main) {
     rest += decoder.decode(chunk, { stream: true });
     const lines = rest.split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) if (line !== "") heard(JSON.parse(line));
+    for (const line of lines.filter((one) => one !== "")) heard(JSON.parse(line));
   }
   note("eof");
   if (mode === "stays") await new Promise(() => {});
