@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { appendFile, mkdir, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { FakeNpm } from "../kit/fake_npm.ts";
+import type { RawStdio } from "../kit/raw_stdio.ts";
+import type { Workspace } from "../kit/workspace.ts";
+import { endWell, textOf } from "./oracles.ts";
+import { makeScene, type Scene } from "./stage.ts";
+
+/** A server in plain JavaScript whose tool tells its version and where it runs. */
+function serverOf(version: string): Readonly<Record<string, string>> {
+  const scripts = {
+    preinstall: "touch PLANTED",
+    install: "touch PLANTED",
+    postinstall: "touch PLANTED",
+  };
+  return {
+    "package.json": JSON.stringify({ bin: { tiny: "main.js" }, scripts }),
+    "main.js": `#!/usr/bin/env node
+let rest = "";
+process.stdin.on("data", (chunk) => {
+  rest += chunk;
+  const lines = rest.split("\\n");
+  rest = lines.pop();
+  for (const { id, method, params } of lines.map((line) => JSON.parse(line))) {
+    if (id === undefined) continue;
+    const said = [${JSON.stringify(version)}, process.cwd(), ...process.argv.slice(2)];
+    const result = method === "initialize"
+      ? { protocolVersion: params.protocolVersion, capabilities: {}, serverInfo: { name: "t", version: "1" } }
+      : method === "tools/list"
+      ? { tools: [{ name: "tell", inputSchema: { type: "object" } }] }
+      : { content: [{ type: "text", text: JSON.stringify(said) }] };
+    process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result }) + "\\n");
+  }
+});
+process.stdin.on("end", () => process.exit(0));
+`,
+  };
+}
+
+const PLANTED = { "main.js": "require('node:fs').writeFileSync('PLANTED', '');" };
+
+async function scene(
+  npm: FakeNpm,
+  args: readonly string[],
+  prepare?: (ws: Workspace) => Promise<void>,
+): Promise<Scene> {
+  // Named in a file of npm alone: Deno, which starts PML here, obeys the variable of that name.
+  const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
+  await writeFile(settings, `registry=${npm.url}\n`);
+  return await makeScene({
+    pml: {
+      version: 1,
+      permissions: { allow: ["filesystem:*", "tiny:*"] },
+      mcpServers: { tiny: { command: "npx", args } },
+    },
+    env: { NPM_CONFIG_USERCONFIG: settings },
+    limits: { start_ms: 60_000, call_ms: 60_000 },
+    ...(prepare && { prepare }),
+  });
+}
+
+async function tell(pml: RawStdio): Promise<string> {
+  return textOf(await pml.callTool("call", { tool: "tiny:tell", arguments: {} }, { ms: 60_000 }));
+}
+
+Deno.test("An npm server is installed apart, without its scripts, pinned, and runs offline (RP7)", async () => {
+  const npm = new FakeNpm({ tiny: { "1.0.0": serverOf("1.0.0") } });
+  await using hosted = await scene(npm, ["-y", "tiny", "--flag"], async (ws) => {
+    // What a clone may bring: a package of that name, and settings of its own.
+    const planted = join(ws.path, "node_modules", "tiny");
+    await mkdir(planted, { recursive: true });
+    await writeFile(
+      join(planted, "package.json"),
+      '{"name":"tiny","version":"9.9.9","bin":"main.js"}',
+    );
+    await writeFile(join(planted, "main.js"), PLANTED["main.js"]);
+    await writeFile(
+      join(ws.path, ".npmrc"),
+      "registry=http://127.0.0.1:1/\nignore-scripts=false\n",
+    );
+  });
+  const { ws, pml } = hosted;
+  const real = await Deno.realPath(ws.path);
+  assert.deepEqual(JSON.parse(await tell(pml)), ["1.0.0", real, "--flag"]);
+  const asked = npm.asked.length;
+  assert.ok(asked > 0);
+  npm.publish({ tiny: { "1.0.0": serverOf("1.0.0"), "2.0.0": serverOf("2.0.0") } });
+  await pml.callTool("call", { tool: "tiny:tell", arguments: {} });
+  assert.equal(npm.asked.length, asked, "what is installed asks nobody");
+  await npm[Symbol.asyncDispose]();
+  await endWell(ws, pml);
+  await using again = await reopened(hosted);
+  assert.deepEqual(
+    JSON.parse(await tell(again.pml)),
+    ["1.0.0", real, "--flag"],
+    "offline, and pinned",
+  );
+  const left = await readdir(ws.path);
+  assert.ok(!left.includes("PLANTED"), left.join());
+  const [folder = ""] = await readdir(join(ws.home, "servers"));
+  assert.ok(!(await readdir(join(ws.home, "servers", folder))).includes("PLANTED"));
+});
+
+Deno.test("An npm server whose files were changed does not run", async () => {
+  await using npm = new FakeNpm({ tiny: { "1.0.0": serverOf("1.0.0") } });
+  await using hosted = await scene(npm, ["-y", "tiny@1.0.0"]);
+  const { ws, pml } = hosted;
+  assert.match(await tell(pml), /1\.0\.0/);
+  await endWell(ws, pml);
+  const [folder = ""] = await readdir(join(ws.home, "servers"));
+  await appendFile(join(ws.home, "servers", folder, "node_modules/tiny/main.js"), "\n// changed\n");
+  await using again = await reopened(hosted);
+  assert.match(await tell(again.pml), /^INTEGRITY_MISMATCH: /);
+});
+
+Deno.test("What npx is not told plainly, or is not there, does not run", async () => {
+  await using npm = new FakeNpm({ tiny: { "1.0.0": { "main.js": "" } } });
+  const wanted: readonly (readonly [args: readonly string[], like: RegExp])[] = [
+    [["-y", "no-such-package"], /^UPSTREAM_DOWN: Cannot install "no-such-package"/],
+    [["-y", "tiny"], /^UPSTREAM_DOWN: .*no program/],
+    [["github:evil/package"], /^UPSTREAM_DOWN: .*names no package/],
+    [["-c", "touch PLANTED"], /^UPSTREAM_DOWN: .*names no package/],
+    [["-y", "../tiny"], /^UPSTREAM_DOWN: .*names no package/],
+    [["-y", "file:/etc"], /^UPSTREAM_DOWN: .*names no package/],
+    [["-y"], /^UPSTREAM_DOWN: .*names no package/],
+  ];
+  for (const [args, like] of wanted) {
+    await using hosted = await scene(npm, args);
+    assert.match(await tell(hosted.pml), like, args.join(" "));
+    assert.deepEqual((await readdir(hosted.ws.path)).filter((name) => name === "PLANTED"), []);
+  }
+});
+
+/** Another PML on the same workspace and home. */
+async function reopened({ ws }: Scene): Promise<{ readonly pml: RawStdio } & AsyncDisposable> {
+  const { RawStdio } = await import("../kit/raw_stdio.ts");
+  const pml = new RawStdio(ws);
+  await pml.open();
+  return { pml, [Symbol.asyncDispose]: () => pml[Symbol.asyncDispose]() };
+}

@@ -1,0 +1,104 @@
+/**
+ * A registry of npm on the loopback with packages made of texts, and a log of what it was asked.
+ *
+ * @module
+ */
+
+import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
+
+/** The files of each version of each package, without `package.json`'s name and version. */
+export type Packages = Readonly<
+  Record<string, Readonly<Record<string, Readonly<Record<string, string>>>>>
+>;
+
+/** A running registry. */
+export class FakeNpm implements AsyncDisposable {
+  /** The paths that were asked for. */
+  readonly asked: string[] = [];
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  #packages: Packages;
+
+  /** Serves the packages. */
+  constructor(packages: Packages) {
+    this.#packages = packages;
+    this.#server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
+      const path = decodeURIComponent(new URL(request.url).pathname);
+      this.asked.push(path);
+      return this.#answer(path);
+    });
+  }
+
+  /** Its address. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.addr.port}/`;
+  }
+
+  /** Serves other packages from now on. */
+  publish(packages: Packages): void {
+    this.#packages = packages;
+  }
+
+  /** Stops it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+  }
+
+  #answer(path: string): Response {
+    const [, name = "", version] = /^\/(.+?)(?:\/-\/(.+)\.tgz)?$/.exec(path) ?? [];
+    const versions = this.#packages[name];
+    if (versions === undefined) return Response.json({ error: "not found" }, { status: 404 });
+    if (version !== undefined) {
+      return new Response(tarball(name, version, versions[version] ?? {}));
+    }
+    const all = Object.entries(versions).map(([each, files]) => {
+      const integrity = createHash("sha512").update(tarball(name, each, files)).digest("base64");
+      const tarballUrl = `${this.url}${name}/-/${each}.tgz`;
+      const dist = { tarball: tarballUrl, integrity: `sha512-${integrity}` };
+      return [each, { ...packageJson(name, each, files), dist }];
+    });
+    const latest = Object.keys(versions).at(-1);
+    return Response.json({ name, "dist-tags": { latest }, versions: Object.fromEntries(all) });
+  }
+}
+
+type Files = Readonly<Record<string, string>>;
+
+function packageJson(name: string, version: string, files: Files): Record<string, unknown> {
+  return { name, version, ...JSON.parse(files["package.json"] ?? "{}") };
+}
+
+function tarball(name: string, version: string, files: Files): Uint8Array<ArrayBuffer> {
+  const whole = { ...files, "package.json": JSON.stringify(packageJson(name, version, files)) };
+  const blocks = Object.entries(whole).flatMap(([path, text]) => entry(`package/${path}`, text));
+  // Without a time, so that it is the same each time it is made.
+  return new Uint8Array(gzipSync(concat([...blocks, new Uint8Array(1_024)])));
+}
+
+function entry(path: string, text: string): Uint8Array[] {
+  const content = new TextEncoder().encode(text);
+  const head = new Uint8Array(512);
+  const put = (at: number, value: string) => head.set(new TextEncoder().encode(value), at);
+  put(0, path);
+  put(100, "0000755\0");
+  put(124, `${content.length.toString(8).padStart(11, "0")}\0`);
+  put(136, "00000000000\0");
+  put(148, "        ");
+  put(156, "0");
+  put(257, "ustar\x0000");
+  const sum = head.reduce((all, byte) => all + byte, 0);
+  put(148, `${sum.toString(8).padStart(6, "0")}\0 `);
+  const padded = new Uint8Array(Math.ceil(content.length / 512) * 512);
+  padded.set(content);
+  return [head, padded];
+}
+
+function concat(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
