@@ -258,10 +258,12 @@ export class Door implements AsyncDisposable {
         if (own?.kind !== "stdio") throw this.#options.servers.unknown(name);
         const { values, secrets } = expanded(own.env, { get, server: name, what: "env" });
         for (const secret of secrets) redactor.register(secret);
-        const { command, args, tools, cwd = this.#config().workspace } = own;
-        return { name, command, args, env: values, cwd, tools };
+        const { command, args, tools, cwd = this.#config().workspace, confine = false } = own;
+        return { name, command, args, env: values, cwd, tools, confine };
       },
       workspace: () => this.#config().workspace,
+      grants: (server) => this.#config().grants[server],
+      protection: protectedPaths,
       environment: serverEnvironment(environment),
       installEnvironment: taken(INSTALLING, get),
       home: environment.home,

@@ -28,7 +28,8 @@ export function serverText(server: ServerDefinition): string {
       return `a module in the sandbox, from the file ${quoted(server.path, WHOLE)}`;
     case "stdio": {
       const command = JSON.stringify([server.command, ...server.args]);
-      return `runs the command ${command} with your rights${given("variables", server.env)}`;
+      const how = server.confine ? "confined to the workspace and its grants" : "with your rights";
+      return `runs the command ${command} ${how}${given("variables", server.env)}`;
     }
     case "http":
       return `a server at ${quoted(server.url, WHOLE)}${given("headers", server.headers)}`;

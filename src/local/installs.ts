@@ -33,6 +33,12 @@ export interface InstallsOptions {
   readonly onLog: (text: string) => void;
 }
 
+/** A package that is there. */
+export interface Present {
+  readonly folder: string;
+  readonly file: string;
+}
+
 /** What was installed, as it stands beside it. */
 interface Installed {
   readonly spec: string;
@@ -77,15 +83,15 @@ export function packageCommand(args: readonly string[]): PackageCommand | undefi
 /** The packages in the PML home. */
 export class Installs {
   readonly #options: InstallsOptions;
-  readonly #under = new Map<string, Promise<string>>();
+  readonly #under = new Map<string, Promise<Present>>();
 
   /** Takes where and how; nothing is installed before it is asked for. */
   constructor(options: InstallsOptions) {
     this.#options = options;
   }
 
-  /** Gives the file of a package's program, installing the package where it is not there yet. */
-  async fileOf(wanted: PackageCommand): Promise<string> {
+  /** Gives a package's folder and the file of its program, installing the package where it is not there yet. */
+  async fileOf(wanted: PackageCommand): Promise<Present> {
     const { spec, bin = "" } = wanted;
     const folder = join(
       this.#options.home,
@@ -101,13 +107,13 @@ export class Installs {
     }
   }
 
-  async #present(wanted: PackageCommand, folder: string): Promise<string> {
+  async #present(wanted: PackageCommand, folder: string): Promise<Present> {
     const known = recordOf(folder);
     if (known === undefined) await this.#install(wanted, folder);
     else if (treeStamp(folder) !== known.stamp) await this.#assertSame(known, folder);
     const { file, version } = recordOf(folder) ?? { file: "", version: "" };
     this.#options.onLog(`${wanted.spec} is version ${version} in ${folder}`);
-    return join(folder, file);
+    return { folder, file: join(folder, file) };
   }
 
   async #install(wanted: PackageCommand, folder: string): Promise<void> {

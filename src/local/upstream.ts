@@ -13,6 +13,7 @@ import { LineReader } from "../core/lines.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { VERSION } from "../core/version.ts";
 import { killProgram, type Program, startProgram } from "./_process.ts";
+import { deniedIn } from "./_confined.ts";
 import type { Living } from "./pool.ts";
 
 /** What a server is started with, and who is told of what. */
@@ -320,8 +321,12 @@ export class Upstream implements Living {
 
   #down(why: string, mayHaveRun: boolean): PmlError {
     const stderr = visible(this.#stderr.trim().slice(-TAIL), TAIL);
-    return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(this.#options.name)}: ${why}`, {
-      hint: "Nothing was sent twice; the next call starts it again",
+    const denied = deniedIn(this.#stderr);
+    const message = `Cannot reach ${quoted(this.#options.name)}: ${denied ?? why}`;
+    return new PmlError("UPSTREAM_DOWN", message, {
+      hint: denied === undefined
+        ? "Nothing was sent twice; the next call starts it again"
+        : 'Grant it under "grants" in .pml.json, or take "confine" out',
       detail: { may_have_run: mayHaveRun, stderr },
     });
   }

@@ -12,6 +12,8 @@ import { isObject, type JsonObject, quoted } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Program } from "./_process.ts";
+import { confinedArgs, type Confinement } from "./_confined.ts";
+import type { Grants } from "./grants.ts";
 import { Installs, packageCommand } from "./installs.ts";
 import { Pool, type PoolLimits } from "./pool.ts";
 import { Answered, StartTimer, Upstream, type UpstreamOptions } from "./upstream.ts";
@@ -23,6 +25,8 @@ export interface StdioServer {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
+  /** Whether it runs under Deno with permissions. */
+  readonly confine: boolean;
   /** The only tools of it that count, where they are named. */
   readonly tools: readonly string[] | undefined;
 }
@@ -32,6 +36,8 @@ export interface UpstreamsOptions {
   /** Gives a server with its values filled in; throws what is missing. */
   readonly server: (name: string) => StdioServer;
   readonly workspace: () => string;
+  readonly grants: (server: string) => Grants | undefined;
+  readonly protection: Confinement["protection"];
   /** What every server finds in its environment, PATH among it. */
   readonly environment: Readonly<Record<string, string>>;
   /** What installers find there beside that: how the registry of the person is reached. */
@@ -126,11 +132,13 @@ export class Upstreams implements AsyncDisposable {
     });
   }
 
-  async #programOf({ name, command, args, env, cwd }: StdioServer): Promise<Program> {
+  async #programOf(server: StdioServer): Promise<Program> {
+    const { name, command, args, env, cwd, confine } = server;
     const { environment, groups } = this.#options;
     const path = this.#path().join(delimiter);
     const own = { ...environment, PATH: path, PML_RUN: `${groups.mark}.`, ...env };
     if (!INSTALLERS.includes(command)) {
+      if (confine) throw unconfinable(name, command);
       return { file: this.#found(command, { name, cwd }), args, cwd, env: own };
     }
     const wanted = command.startsWith("uv") ? undefined : packageCommand(args);
@@ -140,7 +148,14 @@ export class Upstreams implements AsyncDisposable {
         hint: "Write `npx -y NAME@VERSION`, or install it and give the path of its program",
       });
     }
-    const file = await this.#installs.fileOf(wanted);
+    const { folder, file } = await this.#installs.fileOf(wanted);
+    if (confine) {
+      const { workspace, grants, protection, home } = this.#options;
+      const where = { name, folder, workspace: workspace(), grants: grants(name), protection };
+      const given = [...confinedArgs(where), file, ...wanted.args];
+      const cache = { DENO_DIR: join(home, "servers", "deno"), DENO_NO_UPDATE_CHECK: "1" };
+      return { file: Deno.execPath(), args: given, cwd, env: { ...own, ...cache } };
+    }
     // What runs it was asked for by its name, too: npm's packages are written for node.
     const node = this.#found(command === "bunx" ? "bun" : "node", { name, cwd });
     return { file: node, args: [file, ...wanted.args], cwd, env: own };
@@ -165,6 +180,12 @@ export class Upstreams implements AsyncDisposable {
       isAbsolute(folder) && relative(workspace(), real(folder) ?? folder).startsWith("..")
     );
   }
+}
+
+function unconfinable(name: string, command: string): PmlError {
+  const message = `Cannot confine ${quoted(name)}: ${quoted(command, 300)} is no npm package`;
+  const hint = "Start it with npx, or take `confine` out: then it runs with your rights";
+  return new PmlError("UPSTREAM_DOWN", message, { hint });
 }
 
 /** Takes what a server may say; with any other field it could pass for a question of PML. */

@@ -6,7 +6,6 @@
 
 import { randomBytes } from "node:crypto";
 import { dirname, join, relative } from "node:path";
-import { isLiteral, PRIVATE_IPV4 } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
@@ -20,6 +19,7 @@ import {
 } from "./_os_layer.ts";
 import { killGroup, killMarked, type Process, startProcess } from "./_process.ts";
 import { foundPrograms, searchPath } from "./_programs.ts";
+import { netFlags } from "./net_flags.ts";
 import type { Grants, Start } from "./boot/message.ts";
 import hostCode from "./boot/host.min.js" with { type: "text" };
 import workerCode from "./boot/worker.min.js" with { type: "text" };
@@ -214,18 +214,10 @@ function childFlags(
     ...(write.length > 0 ? [`--allow-write=${pathList([...write, folder.temp])}`] : []),
     ...(grants.run === "*" ? ["--allow-run"] : []),
     ...(programs.length > 0 ? [`--allow-run=${pathList(programs)}`] : []),
-    ...netFlags(options.net),
+    // The host thread sees to the ports.
+    ...netFlags(options.net.map((at) => at.replace(/:\d+$/, ""))),
     ...closedHome(options, folder),
   ];
-}
-
-/** Opens the hosts; the host thread sees to the ports. An address that was granted is itself. */
-function netFlags(net: readonly string[]): string[] {
-  if (net.length === 0) return [];
-  const hosts = net.map((at) => at.replace(/:\d+$/, ""));
-  const allow = hosts.includes("*") ? "--allow-net" : `--allow-net=${hosts.join(",")}`;
-  const closed = [...PRIVATE_IPV4, "[::1]", "[::]"].join(",");
-  return [allow, ...(hosts.some(isLiteral) ? [] : [`--deny-net=${closed}`])];
 }
 
 function grantsOf({ run, net, env, environment, workspace }: ChildOptions): Grants {

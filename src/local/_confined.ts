@@ -1,0 +1,64 @@
+/**
+ * Runs an npm server under Deno with permissions, in place of node with the person's rights.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { netFlags } from "../sandbox/net_flags.ts";
+import { accessOf, type Grants } from "./grants.ts";
+
+/** What a confined server may touch. */
+export interface Confinement {
+  readonly name: string;
+  /** The folder of its package, which it may read. */
+  readonly folder: string;
+  readonly workspace: string;
+  readonly grants: Grants | undefined;
+  /** Names that it may not write, and not read, in the workspace. */
+  readonly protection: {
+    readonly writeProtected: readonly string[];
+    readonly readProtected: readonly string[];
+  };
+}
+
+/** A server asks for nothing: it gets the workspace and what the person granted. */
+const ALL = { read: ["."], write: ["."], net: ["*"], run: ["*"], env: [] };
+
+/** Gives the arguments of Deno before the file of the server. */
+export function confinedArgs(confinement: Confinement): readonly string[] {
+  const { name, folder, workspace, grants, protection } = confinement;
+  const { read, write, net, run } = accessOf(ALL, { workspace, grants });
+  const inside = (names: readonly string[]) =>
+    names.filter((one) => !one.includes("*")).map((one) => join(workspace, one));
+  const { readProtected, writeProtected } = protection;
+  const list = (flag: string, paths: readonly string[]) => {
+    const comma = paths.find((path) => path.includes(","));
+    if (comma === undefined) return paths.length > 0 ? [`--${flag}=${paths.join(",")}`] : [];
+    throw new PmlError("SANDBOX_DENIED", `Cannot confine ${quoted(name)}: ${quoted(comma, 300)}`, {
+      hint: "Deno cannot grant a path with a comma in it: rename the folder",
+    });
+  };
+  return [
+    ...["run", "--quiet", "--no-prompt", "--no-lock", "--no-remote", "--cached-only"],
+    ...["--node-modules-dir=manual", "--allow-env", "--allow-sys"],
+    ...list("allow-read", [folder, ...read]),
+    ...list("allow-write", write),
+    ...list("deny-read", inside(readProtected)),
+    ...list("deny-write", inside([...readProtected, ...writeProtected])),
+    ...list("allow-run", run),
+    ...netFlags(net),
+  ];
+}
+
+/** Finds what a server was denied in what it wrote, in the words of a grant. */
+export function deniedIn(stderr: string): string | undefined {
+  const found = /Requires (read|write|net|run|env|sys|ffi) access(?: to "([^"]{1,300})")?/.exec(
+    stderr,
+  );
+  if (found === null) return undefined;
+  const [, kind, what = "all"] = found;
+  return `it was denied ${kind} access to ${quoted(what, 300)}`;
+}
