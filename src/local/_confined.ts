@@ -32,7 +32,8 @@ export function confinedArgs(confinement: Confinement): readonly string[] {
   const { name, folder, workspace, grants, protection } = confinement;
   const { read, write, net, run } = accessOf(ALL, { workspace, grants });
   const inside = (names: readonly string[]) =>
-    names.filter((one) => !one.includes("*")).map((one) => join(workspace, one));
+    names.flatMap((one) => [one.replaceAll("*", ""), ...matching(one, workspace)])
+      .filter((one) => one !== "").map((one) => join(workspace, one));
   const { readProtected, writeProtected } = protection;
   const list = (flag: string, paths: readonly string[]) => {
     const comma = paths.find((path) => path.includes(","));
@@ -51,6 +52,15 @@ export function confinedArgs(confinement: Confinement): readonly string[] {
     ...list("allow-run", run),
     ...netFlags(net),
   ];
+}
+
+/** Gives what of the workspace a name with a star stands for now; deeper folders are not looked at. */
+function matching(name: string, workspace: string): readonly string[] {
+  if (!name.includes("*")) return [];
+  const like = new RegExp(`^${name.split("*").map(RegExp.escape).join(".*")}$`, "i");
+  return [...Deno.readDirSync(workspace)].map((entry) => entry.name).filter((one) =>
+    like.test(one)
+  );
 }
 
 /** Finds what a server was denied in what it wrote, in the words of a grant. */

@@ -70,6 +70,8 @@ export class Upstream implements Living {
   #stray = 0;
   #stderr = "";
   #isModern = false;
+  readonly #unsent: string[] = [];
+  #isWriting = false;
   #dead: PmlError | undefined;
 
   private constructor(options: UpstreamOptions) {
@@ -228,9 +230,19 @@ export class Upstream implements Living {
   }
 
   #send(message: JsonObject): void {
-    const line = new TextEncoder().encode(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
-    // A pipe that broke is told by the end of the process.
-    this.#stdin.write(line).catch(() => {});
+    this.#unsent.push(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+    if (this.#unsent.length === 1 && !this.#isWriting) queueMicrotask(() => void this.#flush());
+  }
+
+  /** Writes what waits, in one piece: while one is written, others come. */
+  async #flush(): Promise<void> {
+    this.#isWriting = true;
+    while (this.#unsent.length > 0) {
+      const bytes = new TextEncoder().encode(this.#unsent.splice(0).join(""));
+      // A pipe that broke is told by the end of the process.
+      await this.#stdin.write(bytes).catch(() => {});
+    }
+    this.#isWriting = false;
   }
 
   async #follow(): Promise<void> {

@@ -8,7 +8,7 @@
  */
 
 import type { JSONRPCMessage, McpServerFactory, Transport } from "@modelcontextprotocol/server";
-import { type Line, LineReader } from "../core/lines.ts";
+import { joined, type Line, LineReader } from "../core/lines.ts";
 import { greet, type Greeting } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
 
@@ -66,6 +66,7 @@ class StdioTransport implements Transport {
   #greeted: string | undefined;
   #writing: Promise<void> = Promise.resolve();
   #queued = 0;
+  readonly #unsent: Uint8Array[] = [];
   #open = true;
 
   constructor(options: StdioOptions) {
@@ -171,11 +172,14 @@ class StdioTransport implements Transport {
       this.#options.onError(new Error("The client does not read its answers: connection dropped"));
       return this.close();
     }
-    this.#writing = this.#writing.then(() => this.#writeNow(bytes));
+    this.#unsent.push(bytes);
+    this.#writing = this.#writing.then(() => this.#flush());
     return this.#writing;
   }
 
-  async #writeNow(bytes: Uint8Array): Promise<void> {
+  /** Writes what waits, in one piece: while one is written, others come. */
+  async #flush(): Promise<void> {
+    const bytes = joined(this.#unsent.splice(0));
     try {
       for (let at = 0; at < bytes.length;) at += await Deno.stdout.write(bytes.subarray(at));
     } catch (error) {

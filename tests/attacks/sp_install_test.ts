@@ -139,3 +139,49 @@ async function reopened({ ws }: Scene): Promise<{ readonly pml: RawStdio } & Asy
   await pml.open();
   return { pml, [Symbol.asyncDispose]: () => pml[Symbol.asyncDispose]() };
 }
+
+Deno.test("A confined npm server has the workspace, what was granted, and nothing else", async () => {
+  const probing = serverOf("1.0.0");
+  const main = probing["main.js"]?.replace(
+    "const said = [",
+    `const { readFileSync, writeFileSync } = require("node:fs");
+    const tried = (act) => {
+      try {
+        return String(act() ?? "done").slice(0, 20);
+      } catch (error) {
+        return error.code ?? error.name;
+      }
+    };
+    const [outside, port] = process.argv.slice(2);
+    const said = [
+      tried(() => readFileSync("good.txt", "utf8")),
+      tried(() => writeFileSync("made.txt", "x")),
+      tried(() => readFileSync(outside, "utf8")),
+      tried(() => writeFileSync(outside + ".new", "x")),
+      tried(() => writeFileSync(".pml.json", "{}")),
+      tried(() => readFileSync(".env", "utf8")),
+      tried(() => require("node:child_process").execFileSync("true")),
+      Object.keys(process.env).filter((name) => name.includes("SECRET")).length,
+    `,
+  );
+  await using npm = new FakeNpm({ tiny: { "1.0.0": { ...probing, "main.js": main ?? "" } } });
+  const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
+  await writeFile(settings, `registry=${npm.url}\n`);
+  const outside = await Deno.makeTempFile();
+  await using hosted = await makeScene({
+    pml: {
+      version: 1,
+      permissions: { allow: ["filesystem:*", "tiny:*"] },
+      mcpServers: { tiny: { command: "npx", args: ["-y", "tiny", outside], confine: true } },
+    },
+    files: { ".env": "TOKEN=1" },
+    env: { NPM_CONFIG_USERCONFIG: settings, MY_SECRET: "s" },
+    limits: { start_ms: 60_000, call_ms: 60_000 },
+  });
+  const { ws, pml } = hosted;
+  const told = JSON.parse(await tell(pml));
+  const denied = told.slice(2, 7);
+  assert.deepEqual([told[0], told[1], told[7]], ["good\n", "done", 0]);
+  assert.deepEqual(denied, Array(5).fill("NotCapable"), JSON.stringify(told));
+  await endWell(ws, pml);
+});

@@ -62,15 +62,15 @@ for (const era of ERAS) {
 Deno.test("A stdio server that starts badly says why, and delays no other (SP1, SP2)", async () => {
   const modes = ["exit", "hang-init", "hang-list", "bad-list", "refuse"];
   const missing = { command: "no-such-command-here", args: [] };
-  const npx = { command: "npx", args: ["-y", "some-package"] };
+  const uvx = { command: "uvx", args: ["some-package"] };
   const servers = Object.fromEntries(modes.map((mode) => [mode, evil(mode)]));
-  const allow = ["filesystem:*", ...modes.map((mode) => `${mode}:*`), "missing:*", "npx:*"];
-  const pml = { version: 1, permissions: { allow }, mcpServers: { ...servers, missing, npx } };
+  const allow = ["filesystem:*", ...modes.map((mode) => `${mode}:*`), "missing:*", "uvx:*"];
+  const pml = { version: 1, permissions: { allow }, mcpServers: { ...servers, missing, uvx } };
   await using scene = await makeScene({ pml, limits: { start_ms: 1_500 } });
   const wanted: Record<string, RegExp> = {
     exit: /^UPSTREAM_DOWN: .*exit code 1/,
     missing: /^UPSTREAM_DOWN: .*is not on PATH/,
-    npx: /^UPSTREAM_DOWN: .*would install/,
+    uvx: /^UPSTREAM_DOWN: .*names no package/,
     "hang-init": /^TIMED_OUT: /,
     "hang-list": /^TIMED_OUT: /,
     "bad-list": /^UPSTREAM_PROTOCOL: /,
