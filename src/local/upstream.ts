@@ -14,6 +14,7 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { VERSION } from "../core/version.ts";
 import { killProgram, type Program, startProgram } from "./_process.ts";
 import { deniedIn } from "./_confined.ts";
+import { Outbox } from "./_outbox.ts";
 import type { Living } from "./pool.ts";
 
 /** What a server is started with, and who is told of what. */
@@ -62,7 +63,7 @@ const TERM_MS = 700;
 export class Upstream implements Living {
   readonly #options: UpstreamOptions;
   readonly #process: Deno.ChildProcess;
-  readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #outbox: Outbox;
   readonly #pending = new Map<string, Pending>();
   readonly #prefix = randomBytes(9).toString("base64url");
   readonly #ended: Promise<void>;
@@ -70,15 +71,13 @@ export class Upstream implements Living {
   #stray = 0;
   #stderr = "";
   #isModern = false;
-  readonly #unsent: string[] = [];
-  #isWriting = false;
   #dead: PmlError | undefined;
 
   private constructor(options: UpstreamOptions) {
     this.#options = options;
     this.#process = startProgram(options.program);
     options.groups.add(this.#process.pid);
-    this.#stdin = this.#process.stdin.getWriter();
+    this.#outbox = new Outbox(this.#process.stdin);
     this.#ended = this.#follow();
   }
 
@@ -135,13 +134,13 @@ export class Upstream implements Living {
     const cancel = () => {
       this.#pending.delete(id);
       answer.reject(signal.reason);
-      this.#send({ method: "notifications/cancelled", params: { requestId: id } });
+      this.#outbox.send({ method: "notifications/cancelled", params: { requestId: id } });
     };
     this.#pending.set(id, { answer, onProgress });
     signal.addEventListener("abort", cancel, { once: true });
     try {
       const token = onProgress && { progressToken: id };
-      this.#send({ id, method, params: this.#withMeta(params, token) });
+      this.#outbox.send({ id, method, params: this.#withMeta(params, token) });
       return await answer.promise;
     } finally {
       signal.removeEventListener("abort", cancel);
@@ -175,7 +174,7 @@ export class Upstream implements Living {
   /** Ends the server: by the end of its input, by SIGTERM, by SIGKILL of its group. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#fail(this.#down("it was closed", false));
-    await this.#stdin.close().catch(() => {}); // its end is gone already
+    await this.#outbox.close();
     const soon = async (ms: number) => {
       const timer = Promise.withResolvers<false>();
       const late = setTimeout(timer.resolve, ms, false);
@@ -199,7 +198,7 @@ export class Upstream implements Living {
         capabilities: { roots: {} },
         clientInfo: CLIENT,
       }, { signal });
-      this.#send({ method: "notifications/initialized" });
+      this.#outbox.send({ method: "notifications/initialized" });
     } catch (error) {
       if (!(error instanceof Answered) || error.code !== UNSUPPORTED_VERSION) {
         throw this.#refused(error);
@@ -227,22 +226,6 @@ export class Upstream implements Living {
     if (token === undefined && envelope === undefined) return params;
     const own = isObject(params._meta) ? params._meta as JsonObject : {};
     return { ...params, _meta: { ...own, ...envelope, ...token } };
-  }
-
-  #send(message: JsonObject): void {
-    this.#unsent.push(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
-    if (this.#unsent.length === 1 && !this.#isWriting) queueMicrotask(() => void this.#flush());
-  }
-
-  /** Writes what waits, in one piece: while one is written, others come. */
-  async #flush(): Promise<void> {
-    this.#isWriting = true;
-    while (this.#unsent.length > 0) {
-      const bytes = new TextEncoder().encode(this.#unsent.splice(0).join(""));
-      // A pipe that broke is told by the end of the process.
-      await this.#stdin.write(bytes).catch(() => {});
-    }
-    this.#isWriting = false;
   }
 
   async #follow(): Promise<void> {
@@ -309,12 +292,12 @@ export class Upstream implements Living {
 
   /** Answers what a server may ask: whether we are there, and for its roots. */
   #asked(id: Json, method: string): void {
-    if (method === "ping") return this.#send({ id, result: {} });
+    if (method === "ping") return this.#outbox.send({ id, result: {} });
     if (method === "roots/list") {
       const uri = new URL(`file://${this.#options.workspace}`).href;
-      return this.#send({ id, result: { roots: [{ uri, name: "workspace" }] } });
+      return this.#outbox.send({ id, result: { roots: [{ uri, name: "workspace" }] } });
     }
-    this.#send({
+    this.#outbox.send({
       id,
       error: { code: NO_SUCH_METHOD, message: `PML has no ${visible(method, 100)}` },
     });
