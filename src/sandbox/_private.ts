@@ -20,11 +20,12 @@ export interface PrivateFolder extends Disposable {
 }
 
 /** Makes the private folder of a child, and takes away those of processes that are gone. */
-export function openPrivateFolder(home: string, workspace: string): PrivateFolder {
+export function openPrivateFolder(home: string, workspace: string, mark = ""): PrivateFolder {
   const all = join(home, "sandbox");
   Deno.mkdirSync(all, { recursive: true, mode: 0o700 });
   sweep(all);
-  const own = join(all, `${process.pid}-${randomBytes(8).toString("hex")}`);
+  // By the number alone, the PML of another container that has the same would remove it.
+  const own = join(all, `${process.pid}-${mark}${randomBytes(8).toString("hex")}`);
   const [denoDir, temp] = [join(own, "deno"), join(own, "temp")];
   for (const folder of [own, denoDir, temp]) Deno.mkdirSync(folder, { mode: 0o700 });
   const canary = join(own, "canary.mjs");
