@@ -68,8 +68,24 @@ function isAlive(pid: number): boolean {
 function removeFolder(path: string): void {
   try {
     Deno.removeSync(path, { recursive: true });
-  } catch (error) {
-    // Another process swept it at the same time.
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  } catch {
+    // A module may have closed folders that it made.
+    removeClosed(path);
+  }
+}
+
+function removeClosed(path: string): void {
+  try {
+    openUp(path);
+    Deno.removeSync(path, { recursive: true });
+  } catch {
+    // Another process swept it at the same time, or what is left stays: it must not stop a start.
+  }
+}
+
+function openUp(folder: string): void {
+  Deno.chmodSync(folder, 0o700);
+  for (const { name, isDirectory } of Deno.readDirSync(folder)) {
+    if (isDirectory) openUp(join(folder, name));
   }
 }
