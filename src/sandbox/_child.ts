@@ -72,7 +72,7 @@ export function startChild(
     groups?.add(running.pid);
     return new RunningChild(running, { options, folder, grants, groups, layer });
   } catch (error) {
-    folder[Symbol.dispose]();
+    void folder[Symbol.asyncDispose]();
     throw error;
   }
 }
@@ -191,7 +191,7 @@ class RunningChild implements Child {
     await this.#ended;
     // Broken by the kill, or closed: either way nothing more is sent.
     await this.#stdin.close().catch(() => {});
-    this.#folder[Symbol.dispose]();
+    await this.#folder[Symbol.asyncDispose]();
   }
 }
 

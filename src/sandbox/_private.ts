@@ -10,7 +10,7 @@ import { join } from "node:path";
 import process from "node:process";
 
 /** The private places of one child. */
-export interface PrivateFolder extends Disposable {
+export interface PrivateFolder extends AsyncDisposable {
   readonly denoDir: string;
   readonly temp: string;
   /** A file that nothing in the child may read. */
@@ -36,7 +36,7 @@ export function openPrivateFolder(home: string, workspace: string, mark = ""): P
     temp,
     canary,
     lock: lockFile(home, workspace),
-    [Symbol.dispose]: () => removeFolder(own),
+    [Symbol.asyncDispose]: () => removeFolder(own),
   };
 }
 
@@ -52,7 +52,7 @@ function lockFile(home: string, workspace: string): string {
 function sweep(all: string): void {
   for (const { name } of Deno.readDirSync(all)) {
     const pid = Number(/^(\d+)-/.exec(name)?.[1]);
-    if (pid > 0 && !isAlive(pid)) removeFolder(join(all, name));
+    if (pid > 0 && !isAlive(pid)) void removeFolder(join(all, name));
   }
 }
 
@@ -65,27 +65,18 @@ function isAlive(pid: number): boolean {
   }
 }
 
-function removeFolder(path: string): void {
-  try {
-    Deno.removeSync(path, { recursive: true });
-  } catch {
-    // A module may have closed folders that it made.
-    removeClosed(path);
-  }
-}
-
-function removeClosed(path: string): void {
-  try {
-    openUp(path);
-    Deno.removeSync(path, { recursive: true });
-  } catch {
+/** Never throws, and blocks nobody: a module may have made many thousand files. */
+async function removeFolder(path: string): Promise<void> {
+  const remove = () => Deno.remove(path, { recursive: true });
+  // A module may have closed folders that it made.
+  await remove().catch(() => openUp(path).then(remove)).catch(() => {
     // Another process swept it at the same time, or what is left stays: it must not stop a start.
-  }
+  });
 }
 
-function openUp(folder: string): void {
-  Deno.chmodSync(folder, 0o700);
-  for (const { name, isDirectory } of Deno.readDirSync(folder)) {
-    if (isDirectory) openUp(join(folder, name));
+async function openUp(folder: string): Promise<void> {
+  await Deno.chmod(folder, 0o700);
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
+    if (isDirectory) await openUp(join(folder, name));
   }
 }

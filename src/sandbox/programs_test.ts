@@ -113,6 +113,8 @@ Deno.test("host.exec() runs only programs that are granted, found outside the wo
   assert.equal(await codeOf(exec(script)), "SANDBOX_DENIED");
   assert.equal(await codeOf(exec("./evil")), "SANDBOX_DENIED");
   assert.equal(await codeOf(exec(`/tmp/..${script}`)), "SANDBOX_DENIED");
+  assert.equal(await codeOf(exec("/proc/self/cwd/evil")), "SANDBOX_DENIED");
+  assert.equal(await codeOf(exec(`/proc/self/root${script}`)), "SANDBOX_DENIED");
   assert.equal(await codeOf(exec("linked")), "SANDBOX_DENIED");
   assert.match(await codeOf(exec("no-such-program")), /^NotFound: Cannot run/);
   assert.match(await codeOf(exec("ls -la")), /^NotFound: Cannot run/);

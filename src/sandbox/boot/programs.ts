@@ -137,8 +137,9 @@ export class Programs {
       throw new Refusal("ENOENT", message, "NotFound");
     }
     const real = isPath ? file : Deno.realPathSync(file);
-    // Run by the name that it was found under: some programs are many by their name.
-    if (!within(workspace, real)) return file;
+    // Run by the name that it was found under: some programs are many by their name. What lies
+    // in /proc leads anywhere: to the working folder too.
+    if (![workspace, "/proc"].some((folder) => within(folder, real))) return file;
     const hint = "give it to the program that reads it, such as sh, node or python";
     throw refusal("SANDBOX_DENIED", attempt, `it lies in the workspace: ${hint}`);
   }
