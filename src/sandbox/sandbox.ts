@@ -293,7 +293,9 @@ export class Sandbox implements AsyncDisposable {
       }
       const what = `the result of ${quoted(this.#name)}`;
       call.answer.resolve(
-        frame.type === "text" ? new TextDecoder().decode(frame.json) : plainJson(frame.json, what),
+        frame.type === "text"
+          ? new TextDecoder("utf-8", { ignoreBOM: true }).decode(frame.json)
+          : plainJson(frame.json, what),
       );
     } catch (error) {
       call.answer.reject(error);

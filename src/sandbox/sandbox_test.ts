@@ -243,3 +243,11 @@ Deno.test("A frame that breaks its reader ends the child that sent it, and nothi
     assert.equal(error.detail?.reason, "frames");
   }
 });
+
+Deno.test("Sandbox gives a long text with the mark that it begins with, as it gives a short one", async () => {
+  await using yard = new Yard();
+  const sandbox = await yard.start(`export const text = ({ n }) => "\\uFEFF" + "x".repeat(n)`);
+  for (const n of [1, 1 << 15]) {
+    assert.equal(await call(sandbox, "text", { n }), `\uFEFF${"x".repeat(n)}`);
+  }
+});
