@@ -5,7 +5,7 @@
  */
 
 import { randomBytes } from "node:crypto";
-import { dirname, join, relative } from "node:path";
+import { dirname, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
@@ -18,7 +18,7 @@ import {
   systemPaths,
 } from "./_os_layer.ts";
 import { killGroup, killMarked, type Process, startProcess } from "./_process.ts";
-import { foundPrograms, searchPath } from "./_programs.ts";
+import { foundPrograms, isInside, searchPath } from "./_programs.ts";
 import { netFlags } from "./net_flags.ts";
 import type { Grants, Start } from "./boot/message.ts";
 import hostCode from "./boot/host.min.js" with { type: "text" };
@@ -56,7 +56,7 @@ export function startChild(
   { groups, layer, flags = (given) => given }: ChildStart = {},
 ): Child {
   const grants = grantsOf(options);
-  const folder = openPrivateFolder(options.home, options.workspace);
+  const folder = openPrivateFolder(options.home, options.workspace, groups?.mark);
   try {
     const [program = "", ...before] = programOf(options, { folder, layer });
     const running = startProcess(program, {
@@ -72,7 +72,7 @@ export function startChild(
     groups?.add(running.pid);
     return new RunningChild(running, { options, folder, grants, groups, layer });
   } catch (error) {
-    folder[Symbol.dispose]();
+    void folder[Symbol.asyncDispose]();
     throw error;
   }
 }
@@ -115,7 +115,8 @@ class RunningChild implements Child {
   readonly #programs = new Set<number>();
   readonly #mark: string;
   readonly #isWrapped: boolean;
-  #ranPrograms = false;
+  readonly #ended: Promise<void>;
+  #isKilled = false;
 
   constructor(
     running: Process,
@@ -127,7 +128,7 @@ class RunningChild implements Child {
       readonly layer: Layer | undefined;
     },
   ) {
-    const { folder, options: { limits, workspace, read, write, protection, home } } = from;
+    const { folder, options: { limits, workspace, read, write, protection, home, run } } = from;
     this.running = running;
     this.#groups = from.groups;
     this.#isWrapped = from.layer?.kind === "bwrap";
@@ -135,6 +136,12 @@ class RunningChild implements Child {
     this.#stdin = running.stdin.getWriter();
     const { lock, canary, denoDir, temp } = folder;
     this.#mark = `${this.#groups?.mark ?? "unwatched"}.${running.pid}.`;
+    this.#ended = running.status.then(() => {
+      this.kill();
+      // What it started in its last moment was told to nobody, and what left its group neither.
+      if (run.length > 0) killMarked(`PML_RUN=${this.#mark}`);
+      for (const pid of [running.pid, ...this.#programs]) this.#groups?.remove(pid);
+    });
     const marked = { ...from.grants.environment, PML_RUN: this.#mark };
     this.send({
       ...{ nonce: this.nonce, workspace, read, write, protection, home, lock, canary },
@@ -156,14 +163,15 @@ class RunningChild implements Child {
   }
 
   kill(): void {
-    killGroup(this.running.pid);
-    for (const pid of this.#programs) this.group("kill", pid);
-    if (this.#ranPrograms) killMarked(`PML_RUN=${this.#mark}`);
+    // Once: later the numbers may be those of other people's groups.
+    if (this.#isKilled) return;
+    this.#isKilled = true;
+    for (const pid of [this.running.pid, ...this.#programs]) killGroup(pid);
   }
 
   group(event: string, pid: number): void {
     if (event === "group") {
-      this.#ranPrograms = true;
+      if (this.#isKilled) return killGroup(pid);
       this.#programs.add(pid);
       this.#groups?.add(pid);
     } else if (this.#programs.has(pid)) {
@@ -180,11 +188,10 @@ class RunningChild implements Child {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.kill();
-    await this.running.status;
+    await this.#ended;
     // Broken by the kill, or closed: either way nothing more is sent.
     await this.#stdin.close().catch(() => {});
-    for (const pid of [this.running.pid, ...this.#programs]) this.#groups?.remove(pid);
-    this.#folder[Symbol.dispose]();
+    await this.#folder[Symbol.asyncDispose]();
   }
 }
 
@@ -225,7 +232,8 @@ function grantsOf({ run, net, env, environment, workspace }: ChildOptions): Gran
   return {
     run: run.includes("*") ? "*" : foundPrograms(run, { path, workspace }),
     path,
-    environment: defined({ ...environment, PATH: path.join(":") }),
+    // To programs, an empty one would mean the folder that they run in.
+    environment: { ...environment, PATH: path.join(":") || "/dev/null" },
     net,
     env,
   };
@@ -233,8 +241,7 @@ function grantsOf({ run, net, env, environment, workspace }: ChildOptions): Gran
 
 /** Closes the PML home to a child whose folders hold it, all but the lock that the child needs. */
 function closedHome({ read, write, home }: ChildOptions, folder: PrivateFolder): string[] {
-  const holdsHome = (root: string) => !relative(root, home).startsWith("..");
-  if (![...read, ...write].some(holdsHome)) return [];
+  if (![...read, ...write].some((root) => isInside(root, home))) return [];
   const names = [...Deno.readDirSync(home)].map(({ name }) => join(home, name));
   const closed = pathList(names.filter((path) => path !== dirname(folder.lock)));
   return [`--deny-read=${closed}`, `--deny-write=${closed}`];

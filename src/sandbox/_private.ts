@@ -10,7 +10,7 @@ import { join } from "node:path";
 import process from "node:process";
 
 /** The private places of one child. */
-export interface PrivateFolder extends Disposable {
+export interface PrivateFolder extends AsyncDisposable {
   readonly denoDir: string;
   readonly temp: string;
   /** A file that nothing in the child may read. */
@@ -20,11 +20,12 @@ export interface PrivateFolder extends Disposable {
 }
 
 /** Makes the private folder of a child, and takes away those of processes that are gone. */
-export function openPrivateFolder(home: string, workspace: string): PrivateFolder {
+export function openPrivateFolder(home: string, workspace: string, mark = ""): PrivateFolder {
   const all = join(home, "sandbox");
   Deno.mkdirSync(all, { recursive: true, mode: 0o700 });
   sweep(all);
-  const own = join(all, `${process.pid}-${randomBytes(8).toString("hex")}`);
+  // By the number alone, the PML of another container that has the same would remove it.
+  const own = join(all, `${process.pid}-${mark}${randomBytes(8).toString("hex")}`);
   const [denoDir, temp] = [join(own, "deno"), join(own, "temp")];
   for (const folder of [own, denoDir, temp]) Deno.mkdirSync(folder, { mode: 0o700 });
   const canary = join(own, "canary.mjs");
@@ -35,7 +36,7 @@ export function openPrivateFolder(home: string, workspace: string): PrivateFolde
     temp,
     canary,
     lock: lockFile(home, workspace),
-    [Symbol.dispose]: () => removeFolder(own),
+    [Symbol.asyncDispose]: () => removeFolder(own),
   };
 }
 
@@ -51,7 +52,7 @@ function lockFile(home: string, workspace: string): string {
 function sweep(all: string): void {
   for (const { name } of Deno.readDirSync(all)) {
     const pid = Number(/^(\d+)-/.exec(name)?.[1]);
-    if (pid > 0 && !isAlive(pid)) removeFolder(join(all, name));
+    if (pid > 0 && !isAlive(pid)) void removeFolder(join(all, name));
   }
 }
 
@@ -64,11 +65,18 @@ function isAlive(pid: number): boolean {
   }
 }
 
-function removeFolder(path: string): void {
-  try {
-    Deno.removeSync(path, { recursive: true });
-  } catch (error) {
-    // Another process swept it at the same time.
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
+/** Never throws, and blocks nobody: a module may have made many thousand files. */
+async function removeFolder(path: string): Promise<void> {
+  const remove = () => Deno.remove(path, { recursive: true });
+  // A module may have closed folders that it made.
+  await remove().catch(() => openUp(path).then(remove)).catch(() => {
+    // Another process swept it at the same time, or what is left stays: it must not stop a start.
+  });
+}
+
+async function openUp(folder: string): Promise<void> {
+  await Deno.chmod(folder, 0o700);
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
+    if (isDirectory) await openUp(join(folder, name));
   }
 }

@@ -39,8 +39,16 @@ export function killGroup(pid: number): void {
 
 /** Kills what has a mark in its environment, also what left its group; for systems with /proc. */
 export function killMarked(mark: string): void {
-  for (const { name } of Deno.build.os === "linux" ? Deno.readDirSync("/proc") : []) {
-    if (/^\d+$/.test(name) && environmentOf(name).includes(mark)) kill(Number(name));
+  for (const name of processes()) if (environmentOf(name).includes(mark)) kill(Number(name));
+}
+
+function processes(): readonly string[] {
+  try {
+    return [...Deno.readDirSync("/proc")].map(({ name }) => name).filter((name) =>
+      /^\d+$/.test(name)
+    );
+  } catch {
+    return []; // another system, or no file can be opened now: the groups are all that is known
   }
 }
 
@@ -55,8 +63,7 @@ function environmentOf(pid: string): string {
 function kill(pid: number): void {
   try {
     Deno.kill(pid, "SIGKILL");
-  } catch (error) {
-    // Gone already, which is what was wanted.
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  } catch {
+    // Gone already, which is what was wanted; or it became another person's, as by sudo.
   }
 }

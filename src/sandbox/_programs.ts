@@ -12,7 +12,7 @@ import { quoted } from "../core/json.ts";
 export function searchPath(path: string, workspace: string): readonly string[] {
   const folders = path.split(":").filter(isAbsolute).map((folder) => real(folder));
   const outside = folders.filter((folder) =>
-    folder !== undefined && !folder.includes(",") && relative(workspace, folder).startsWith("..")
+    folder !== undefined && !/[,:]/.test(folder) && !isInside(workspace, folder)
   );
   return [...new Set(outside as string[])]; // none is undefined
 }
@@ -26,11 +26,16 @@ export function foundPrograms(
     const files = path.map((folder) => join(folder, name));
     const file = name.includes("/") ? undefined : files.find((one) => real(one) && isProgram(one));
     // Run by the name that it was found under: some programs are many by their name.
-    if (file && relative(workspace, real(file) ?? "").startsWith("..")) return [name, file];
+    if (file && !isInside(workspace, real(file) ?? workspace)) return [name, file];
     throw new PmlError("SANDBOX_DENIED", `Cannot find the program ${quoted(name)} on PATH`, {
       hint: "Install it outside the workspace, in a folder that PATH names",
     });
   }));
+}
+
+/** Tells whether a path lies in a folder; a name may begin with two dots. */
+export function isInside(folder: string, path: string): boolean {
+  return relative(folder, path).split("/")[0] !== "..";
 }
 
 function isProgram(file: string): boolean {

@@ -171,3 +171,11 @@ Deno.test("host.fetch() bounds a body, and stops when the module or the call let
 function redirect(status: number, location: string): Response {
   return new Response(null, { status, headers: { location } });
 }
+
+Deno.test("host.fetch() asks no host of which it cannot find out where it lies", async () => {
+  await using yard = new Yard();
+  const sandbox = await yard.start(MODULE, { net: ["*"] });
+  // No server is asked for a name with so long a part.
+  const said = await codeOf(get(sandbox, `https://${"a".repeat(70)}.example/`));
+  assert.match(said, /getaddrinfo/);
+});

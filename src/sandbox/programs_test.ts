@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { call, codeOf, errorOf, isGone, Yard } from "../../tests/fixtures/modules/yard.ts";
 import type { Json, JsonObject } from "../core/json.ts";
+import type { Walls } from "./boot/ground.ts";
+import type { Start } from "./boot/message.ts";
+import { Programs } from "./boot/programs.ts";
+import { killGroup } from "./_process.ts";
 import { Reaper } from "./reaper.ts";
-import type { SandboxOptions } from "./sandbox.ts";
+import { SANDBOX_LIMITS, type SandboxOptions } from "./sandbox.ts";
 
 const MODULE = `
   export async function exec({ program, args, options = {}, stopAt }, host) {
@@ -109,6 +113,8 @@ Deno.test("host.exec() runs only programs that are granted, found outside the wo
   assert.equal(await codeOf(exec(script)), "SANDBOX_DENIED");
   assert.equal(await codeOf(exec("./evil")), "SANDBOX_DENIED");
   assert.equal(await codeOf(exec(`/tmp/..${script}`)), "SANDBOX_DENIED");
+  assert.equal(await codeOf(exec("/proc/self/cwd/evil")), "SANDBOX_DENIED");
+  assert.equal(await codeOf(exec(`/proc/self/root${script}`)), "SANDBOX_DENIED");
   assert.equal(await codeOf(exec("linked")), "SANDBOX_DENIED");
   assert.match(await codeOf(exec("no-such-program")), /^NotFound: Cannot run/);
   assert.match(await codeOf(exec("ls -la")), /^NotFound: Cannot run/);
@@ -187,7 +193,10 @@ Deno.test("Reaper kills groups, marked processes and leftovers when PML is kille
     await reaper.add(group.pid);
     await reaper.add(over.pid);
     await reaper.remove(over.pid);
-    Deno.mkdirSync(${JSON.stringify(`${root}/left-1/deep`)}, { recursive: true });
+    Deno.mkdirSync(${
+    JSON.stringify(`${root}/left-`)
+  } + reaper.mark + "1/deep", { recursive: true });
+    Deno.mkdirSync(${JSON.stringify(`${root}/left-other`)});
     console.log(JSON.stringify([group.pid, fled.pid, over.pid]));
     setInterval(() => {}, 1_000);`;
   const pml = new Deno.Command(Deno.execPath(), {
@@ -201,17 +210,142 @@ Deno.test("Reaper kills groups, marked processes and leftovers when PML is kille
   await reader.cancel();
   await pml.status;
   await until(() => [group, fled].every((pid) => isGone(pid ?? 0)));
-  await until(() => !exists(`${root}/left-1`));
+  // That of another machine that shares the home, and had the same number, stays.
+  await until(() => [...Deno.readDirSync(root)].map(({ name }) => name).join() === "left-other");
   assert.ok(!isGone(over ?? 0), "a group that was let go of is left alone");
   Deno.kill(-(over ?? 0), "SIGKILL");
   Deno.removeSync(root, { recursive: true });
 });
 
-function exists(path: string): boolean {
+Deno.test("Reaper lets go of the first group too when it is over", async () => {
+  const over = new Deno.Command("sleep", { args: ["330"], detached: true }).spawn();
+  const reaper = new Reaper("/nowhere/none-");
+  await reaper.add(over.pid);
+  await reaper.remove(over.pid);
+  await reaper[Symbol.asyncDispose]();
+  over.kill("SIGTERM");
+  assert.equal((await over.status).signal, "SIGTERM");
+});
+
+Deno.test("Reaper that has no shell to start leaves PML alone", async () => {
+  const fail = () => {
+    throw new Deno.errors.NotFound("Failed to spawn '/bin/sh'");
+  };
+  const reaper = new Reaper("/nowhere/none-");
+  await withCommand(fail, () => reaper.add(1 << 29));
+  await reaper.remove(1 << 29);
+  await reaper[Symbol.asyncDispose]();
+});
+
+Deno.test("host.exec() waits as long as it is told, however long that is", async () => {
+  await using yard = new Yard();
+  const { exec } = await runner(yard);
+  for (const timeoutMs of [2 ** 31, 1e300]) {
+    assert.equal((await exec("sleep", ["0.1"], { options: { timeoutMs } })).timedOut, false);
+  }
+});
+
+Deno.test("host.exec() survives a program that ends just when its time is over", async () => {
+  const ended = Promise.withResolvers<{ readonly code: number; readonly signal: null }>();
+  const kill = () => {
+    ended.resolve({ code: 0, signal: null });
+    throw new TypeError("Child process has already terminated");
+  };
+  const [stdout, stderr, stdin] = [new Blob().stream(), new Blob().stream(), new WritableStream()];
+  const child = { pid: 1 << 29, status: ended.promise, kill, stdout, stderr, stdin };
+  const ops = withCommand(() => ({ spawn: () => child }), () => {
+    const start = { run: { it: "/it" }, env: {}, environment: {} } as unknown as Start;
+    const walls = {
+      follow: () => ({ path: "/", info: { isDirectory: true } }),
+    } as unknown as Walls;
+    const { exec } = new Programs(start, walls, () => {}).ops;
+    return exec?.(["it", [], { timeoutMs: 1 }], { signal: new AbortController().signal, say() {} });
+  });
+  assert.equal((await ops as Ran).code, 0);
+});
+
+Deno.test("host.exec() leads no program into the workspace by a PATH that names no folder", async () => {
+  await using yard = new Yard();
+  Deno.writeTextFileSync(`${yard.ws}/planted`, "#!/bin/sh\necho planted\n", { mode: 0o755 });
+  for (const path of ["", ".", ":", yard.ws, `${yard.ws}/..x`]) {
+    Deno.mkdirSync(`${yard.ws}/..x`, { recursive: true });
+    const { exec } = await runner(yard, { environment: { PATH: path } });
+    const ran = await exec("/bin/sh", ["-c", "planted"]);
+    assert.deepEqual([ran.code, ran.stdout], [127, ""], path);
+  }
+});
+
+Deno.test("A module cannot have more requests open by giving them one number", async () => {
+  await using yard = new Yard();
+  const sandbox = await yard.start(
+    `const post = MessagePort.prototype.postMessage;
+    let port;
+    MessagePort.prototype.postMessage = function (...all) {
+      port = this;
+      return post.apply(this, all);
+    };
+    export async function flood({ times }, host) {
+      host.log("begin");
+      const ask = { kind: "ask", id: 7, op: "exec", args: ["sleep", ["0.1"]] };
+      const told = [];
+      port.addEventListener("message", ({ data }) => data.id === 7 && told.push(data.reply));
+      for (let n = 0; n < times; n++) post.call(port, ask);
+      while (told.length < times) await new Promise((resolve) => setTimeout(resolve, 10));
+      return told.map(({ ok, error }) => ok ? "ran" : error.message);
+    }`,
+    { run: ["*"], environment: { PATH } },
+  );
+  const refused = "Too many open requests: 1024";
+  assert.deepEqual(await call(sandbox, "flood", { times: 3 }), [refused, refused, "ran"]);
+});
+
+Deno.test("A program that a child starts in its last moment ends with it", async () => {
+  await using yard = new Yard();
+  await using groups = new Reaper(`${yard.root}/nothing-`);
+  const limits = { ...SANDBOX_LIMITS, frames: 10 };
+  const sandbox = await yard.start(
+    `export const go = async (_, host) => {
+      await new Promise((later) => setTimeout(later, 200));
+      for (let n = 0; n < 20; n++) host.log("flood");
+      void host.exec("sleep", ["340"]);
+      await new Promise(() => {});
+    }`,
+    { run: ["*"], environment: { PATH }, groups, limits },
+  );
+  const called = call(sandbox, "go");
+  await new Promise((later) => setTimeout(later, 50));
+  // A gateway that is busy finds all that at once: first why the child has to end.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700);
+  assert.equal((await errorOf(called)).code, "SANDBOX_CRASHED");
+  // Not yet disposed of: a child that is dead may wait long for that.
+  await gone(() => pidsWith(groups.mark));
+});
+
+Deno.test("killGroup() leaves alone what became another person's, and so does what calls it", () => {
+  const { kill } = Deno;
+  const put = (value: typeof kill) => Object.defineProperty(Deno, "kill", { value });
+  put(() => {
+    throw new Deno.errors.PermissionDenied("EPERM: Operation not permitted");
+  });
   try {
-    return Deno.lstatSync(path) !== undefined;
-  } catch {
-    return false;
+    killGroup(1 << 29);
+  } finally {
+    put(kill);
+  }
+});
+
+/** Runs a step in which programs are started another way. */
+function withCommand<T>(start: () => unknown, step: () => T): T {
+  const { Command } = Deno;
+  const put = (value: unknown) =>
+    Object.defineProperty(Deno, "Command", { configurable: true, writable: true, value });
+  put(function () {
+    return start();
+  });
+  try {
+    return step();
+  } finally {
+    put(Command);
   }
 }
 

@@ -22,7 +22,7 @@ for group in $groups; do kill -s KILL -- "-$group"; done
 for file in /proc/[0-9]*/environ; do
   grep -qs "PML_RUN=$1" "$file" && pid=\${file#/proc/} && kill -s KILL "\${pid%/environ}"
 done
-rm -rf -- "$2"*`;
+rm -rf -- "$2$1"*`;
 
 /** The process groups of this PML, and who ends them when it cannot. */
 export class Reaper implements Groups, AsyncDisposable {
@@ -32,7 +32,7 @@ export class Reaper implements Groups, AsyncDisposable {
   #process: Process | undefined;
   #stdin: WritableStreamDefaultWriter<Uint8Array> | undefined;
 
-  /** Takes how the paths begin that are removed with the groups. */
+  /** Takes how the paths begin, before the mark, that are removed with the groups. */
   constructor(leftovers: string) {
     this.#leftovers = leftovers;
   }
@@ -40,8 +40,8 @@ export class Reaper implements Groups, AsyncDisposable {
   /** Watches a group, from when what it gives resolves; the first one starts the process. */
   async add(pid: number): Promise<void> {
     this.#groups.add(pid);
-    if (this.#process === undefined) this.#begin();
-    await this.#tell(`+ ${pid}`);
+    // Told once: a second word would keep the number when the group is long over.
+    await (this.#process === undefined ? this.#begin() : this.#tell(`+ ${pid}`));
   }
 
   /** Lets go of a group that is over. */
@@ -58,23 +58,31 @@ export class Reaper implements Groups, AsyncDisposable {
     await running?.status;
   }
 
-  #begin(): void {
-    // Without a shell, only the end of their standard input tells children that PML is gone.
-    if (Deno.build.os === "windows") return;
-    const running = startProcess("/bin/sh", {
-      args: ["-c", SCRIPT, "pml-reaper", this.mark, this.#leftovers],
-      cwd: "/",
-      env: { PATH: "/usr/bin:/bin" },
-      heard: false,
-    });
+  async #begin(): Promise<void> {
+    const running = this.#start();
+    if (running === undefined) return;
     this.#process = running;
     this.#stdin = running.stdin.getWriter();
-    for (const pid of this.#groups) void this.#tell(`+ ${pid}`);
     // Where somebody killed it, the next group starts another.
     running.status.then(() => {
       if (this.#process === running) this.#process = undefined;
     });
     running.unref();
+    await Promise.all([...this.#groups].map((pid) => this.#tell(`+ ${pid}`)));
+  }
+
+  #start(): Process | undefined {
+    try {
+      return startProcess("/bin/sh", {
+        args: ["-c", SCRIPT, "pml-reaper", this.mark, this.#leftovers],
+        cwd: "/",
+        env: { PATH: "/usr/bin:/bin" },
+        heard: false,
+      });
+    } catch {
+      // Without a shell, as the doctor tells, only the end of their standard input ends children.
+      return undefined;
+    }
   }
 
   async #tell(line: string): Promise<void> {

@@ -234,17 +234,20 @@ export class Sandbox implements AsyncDisposable {
       });
       this.#take(reader.end(), isStderr);
     } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      this.#kill("frames", error.message);
+      // Whatever a module found that breaks its reader ends its child, and nothing else.
+      this.#kill(
+        "frames",
+        error instanceof RangeError ? error.message : `reading it broke: ${error}`,
+      );
     }
   }
 
   #take(line: Line, isStderr: boolean): void {
-    if (this.#dead && !isStderr) return;
-    if (line.kind === "frame") {
-      const frame = frameOf(line.bytes);
-      return frame ? this.#frame(frame) : this.#charge(this.#noise, line.bytes.length);
-    }
+    const frame = line.kind === "frame" ? frameOf(line.bytes) : undefined;
+    // What a dead child started in its last moment must end too; the rest is nobody's.
+    if (this.#dead && !isStderr && frame?.type !== "group") return;
+    if (frame) return this.#frame(frame);
+    if (line.kind === "frame") return this.#charge(this.#noise, line.bytes.length);
     if (line.size === 0) return;
     if (isStderr) this.#stderr = `${this.#stderr}${line.text}\n`.slice(-STDERR_MAX);
     this.#logs.say(isStderr ? "warn" : "info", line.text);
@@ -290,7 +293,9 @@ export class Sandbox implements AsyncDisposable {
       }
       const what = `the result of ${quoted(this.#name)}`;
       call.answer.resolve(
-        frame.type === "text" ? new TextDecoder().decode(frame.json) : plainJson(frame.json, what),
+        frame.type === "text"
+          ? new TextDecoder("utf-8", { ignoreBOM: true }).decode(frame.json)
+          : plainJson(frame.json, what),
       );
     } catch (error) {
       call.answer.reject(error);

@@ -222,3 +222,32 @@ Deno.test("Sandbox children end when the process that started them is killed", a
     Deno.removeSync(`${yard.home}/sandbox/${name}`, { recursive: true });
   }
 });
+
+const BROKEN = '{"toString":1,"valueOf":1}';
+
+Deno.test("A frame that breaks its reader ends the child that sent it, and nothing else", async () => {
+  await using yard = new Yard();
+  const frames = {
+    log: `{"level":"info","text":${BROKEN}}`,
+    unloaded: `{"name":${BROKEN},"message":"m"}`,
+  };
+  for (const [type, json] of Object.entries(frames)) {
+    const frame = JSON.stringify({ kind: "frame", type, id: 1, json });
+    const started = yard.start(`
+      const post = MessagePort.prototype.postMessage;
+      MessagePort.prototype.postMessage = function () { return post.call(this, ${frame}); };
+      export const go = () => 1;
+    `);
+    const error = await errorOf(started.then((sandbox) => call(sandbox, "go")));
+    assert.equal(error.code, "SANDBOX_CRASHED");
+    assert.equal(error.detail?.reason, "frames");
+  }
+});
+
+Deno.test("Sandbox gives a long text with the mark that it begins with, as it gives a short one", async () => {
+  await using yard = new Yard();
+  const sandbox = await yard.start(`export const text = ({ n }) => "\\uFEFF" + "x".repeat(n)`);
+  for (const n of [1, 1 << 15]) {
+    assert.equal(await call(sandbox, "text", { n }), `\uFEFF${"x".repeat(n)}`);
+  }
+});

@@ -13,6 +13,7 @@ const ANSWER_START = 1 << 16;
 const SPARE = 1 << 20;
 /** How many requests that take time one Worker may have open. */
 const OPEN_MAX = 1_024;
+const TOO_MANY = { name: "Error", message: `Too many open requests: ${OPEN_MAX}` };
 
 /** Who answers. */
 export interface AnswersOptions {
@@ -59,7 +60,10 @@ export class Answers {
     const controller = new AbortController();
     const say = (value: unknown) => this.#port.postMessage({ kind: "said", id, value });
     try {
-      if (this.#open.size >= OPEN_MAX) throw new Error(`Too many open requests: ${OPEN_MAX}`);
+      // One more under the number of another would be counted by nobody.
+      if (this.#open.size >= OPEN_MAX || this.#open.has(id)) {
+        return this.#reply(id, { ok: false, error: TOO_MANY });
+      }
       this.#open.set(id, controller);
       const value = await power(args, { signal: controller.signal, say });
       this.#reply(id, { ok: true, value });

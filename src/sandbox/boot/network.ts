@@ -78,7 +78,7 @@ export class Network {
     }
     // Deno denies IPv4 ranges when it connects; of IPv6 it can deny single addresses only.
     const { lookup } = await import("node:dns/promises");
-    const found = await lookup(hostname.replace(/^\[|\]$/g, ""), { all: true }).catch(() => []);
+    const found = await lookup(hostname.replace(/^\[|\]$/g, ""), { all: true });
     for (const { address } of found) {
       if (await isPrivate(address)) throw denied(url, "its address is not public");
     }

@@ -18,6 +18,8 @@ const KEPT_MAX = 1 << 24;
 const SAY_MS = 50;
 const TERM_MS = 500;
 const DRAIN_MS = 200;
+/** What is longer, a timer takes for nothing at all. */
+const TIMER_MAX = 2 ** 31 - 1;
 /** What no module may set: what programs load by themselves, and what PML sets. */
 const CLOSED_NAME = /^(LD_|DYLD_|PML_)/;
 const OPEN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -74,7 +76,7 @@ export class Programs {
     let cut: Cut;
     const end = (why: Cut) => {
       cut ??= why;
-      if (why === "timeout") child.kill("SIGTERM");
+      if (why === "timeout") terminate(child);
       setTimeout(() => this.#onGroup("kill", child.pid), why === "timeout" ? TERM_MS : 0);
     };
     const timer = run.timeoutMs > 0 ? setTimeout(end, run.timeoutMs, "timeout") : undefined;
@@ -106,7 +108,7 @@ export class Programs {
       cwd: this.#folder(text(cwd, "cwd")),
       env: { ...variables(env), ...this.#start.environment, ...this.#granted() },
       stdin: bytesOf(stdin),
-      timeoutMs: Math.max(Number(timeoutMs) || 0, 0),
+      timeoutMs: Math.min(Math.max(Number(timeoutMs) || 0, 0), TIMER_MAX),
       maxBytes: Math.min(Math.max(Number(maxBytes ?? KEPT) || 0, 0), KEPT_MAX),
     };
   }
@@ -135,8 +137,9 @@ export class Programs {
       throw new Refusal("ENOENT", message, "NotFound");
     }
     const real = isPath ? file : Deno.realPathSync(file);
-    // Run by the name that it was found under: some programs are many by their name.
-    if (!within(workspace, real)) return file;
+    // Run by the name that it was found under: some programs are many by their name. What lies
+    // in /proc leads anywhere: to the working folder too.
+    if (![workspace, "/proc"].some((folder) => within(folder, real))) return file;
     const hint = "give it to the program that reads it, such as sh, node or python";
     throw refusal("SANDBOX_DENIED", attempt, `it lies in the workspace: ${hint}`);
   }
@@ -155,6 +158,14 @@ function isExecutable(file: string): boolean {
     return isFile && ((mode ?? 0) & 0o111) !== 0;
   } catch {
     return false; // not in this folder, or not to be seen
+  }
+}
+
+function terminate(child: Deno.ChildProcess): void {
+  try {
+    child.kill();
+  } catch {
+    // It has just ended, or became another person's.
   }
 }
 
