@@ -95,7 +95,7 @@ Deno.test("Every argument of every built-in is known to name a place, or none", 
     }
   }
   const tools = new Set(WAYS.map(({ tool }) => tool));
-  assert.ok(tools.size >= 30, `${tools.size} tools`);
+  assert.ok(tools.size >= 29, `${tools.size} tools`);
 });
 
 Deno.test("No built-in leaves the workspace by any argument (PE1 to PE4, PE11)", async () => {
@@ -172,7 +172,7 @@ const PML = {
 } as const;
 
 /** What is protected, with something in it that may show nowhere. */
-const KEPT = { ".env": SECRET, ".npmrc": SECRET, "deep/.git/config": SECRET } as const;
+const KEPT = { ".env": SECRET, "inner/.env.local": SECRET, "inner/.git/config": SECRET } as const;
 
 const THROUGH = [...Object.keys(LINKS), "to-folder/canary.txt", "to-root/etc/passwd"];
 
@@ -235,8 +235,16 @@ function isFine({ tool, argument }: Way, path: string): boolean {
   const isLink = path in LINKS || /^(fifo|socket|zero|sparse|folder)$/.test(path);
   const actsOnName = /remove_|get_file_info/.test(tool) || argument === "source";
   if (isLink && actsOnName) return true;
+  // These are names like others, which may be made.
+  const isName = /^(%2e%2e\/|\.\.\\|file:|-rf$|~$)/.test(path);
+  if (isName && /write_file|create_directory|move_file|sqlite:execute/.test(tool)) return true;
+  // A file is replaced whatever its size.
+  if (path === "sparse" && tool.endsWith("write_file")) return true;
   // Not all of these are kept from those who look.
   if (path in KEPT && /list|tree|search|get_file_info/.test(tool)) return true;
+  // For git a file stands for the folder that it lies in, and is not opened.
+  const isOwnFile = /^(fifo|socket|sparse)$/.test(path) || path in KEPT;
+  if (argument === "repo" && isOwnFile) return true;
   if (path === "folder") return /list|tree|search|create|shell:|git:/.test(tool);
   return false;
 }
