@@ -25,6 +25,22 @@ const SECRET = "secret-9a61c0e27f5b4d38";
 const UNDONE =
   /filter "evil", and none is run|it is a partial clone|nothing (is staged|changed)|CONFLICT \(content\)|submodule|in its \.git is a link|lies in no git repository/;
 
+/** One trap of each kind; the tests beside the module know more. */
+const BITING = [
+  "fsmonitor",
+  "clean",
+  "process",
+  "hooks",
+  "textconv",
+  "external diff",
+  "merge driver",
+  "signing",
+  "editor",
+  "a submodule's own configuration",
+  "ssh",
+  "a bare repository in a folder",
+];
+
 type Arguments = Readonly<Record<string, unknown>>;
 
 /** Every tool, with arguments that reach as far into a repository as they can. */
@@ -52,8 +68,10 @@ for (const era of ERAS) {
     await using scene = await makeScene({ era, pml: ALLOWED, prepare: person });
     const { ws, pml } = scene;
     // The traps are many and the eras few: each has one half of them, so that both stay quick.
-    const half = Object.entries(TRAPS).filter((_, at) => (at % 2 === 0) === (era === ERAS[0]));
-    for (const [at, [name, trap]] of half.entries()) {
+    const half = BITING.filter((_, at) => (at % 2 === 0) === (era === ERAS[0]));
+    for (const [at, name] of half.entries()) {
+      const trap = TRAPS[name];
+      assert.ok(trap, name);
       await t.step(name, () => tryTrap(pml, { ws, base, trap, repo: `repo-${at}` }));
     }
     await endWell(ws, pml);
@@ -141,8 +159,8 @@ Deno.test("git goes to no repository that lies or leads outside (PE1, PE3, PE10)
     "%2e%2e",
   ];
   for (const [at, repo] of repos.entries()) {
-    // The tools have one way in, so each repository meets a third of them.
-    for (const [tool, args] of Object.entries(CALLS).filter((_, n) => n % 3 === at % 3)) {
+    // The tools have one way in, so each repository meets two of them.
+    for (const [tool, args] of Object.entries(CALLS).filter((_, n) => n % 5 === at % 5)) {
       const answer = await git(pml, tool, { ...args, repo });
       const said = JSON.stringify(answer);
       const ownTree = repo === "worktree";
@@ -196,7 +214,7 @@ Deno.test("No value passes for an option or a path outside (PE1)", async () => {
     ["stash", (value) => ({ action: "push", paths: [value] })],
   ];
   for (const [at, [tool, args]] of asked.entries()) {
-    for (const value of values.filter((_, n) => n % 2 === at % 2)) {
+    for (const value of values.filter((_, n) => n % 3 === at % 3)) {
       const answer = await git(pml, tool, { repo: "r", ...args(value) });
       assert.ok(!JSON.stringify(answer).includes(SECRET), `${tool} ${value}`);
     }

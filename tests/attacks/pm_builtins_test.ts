@@ -50,8 +50,8 @@ const DOORS: Readonly<Record<string, Door>> = {
     codeOf(await pml.callTool("call", { tool, arguments: args })),
   "call by the name of tools/list": async ({ pml }, tool, args) =>
     codeOf(await pml.callTool("call", { tool: tool.replace(":", "__"), arguments: args })),
-  batch: async ({ pml }, tool, args) => inBatch(pml, [{ tool, arguments: args }]),
-  "a batch with an allowed call before it": async ({ pml }, tool, args) =>
+  batch: ({ pml }, tool, args) => inBatch(pml, [{ tool, arguments: args }]),
+  "a batch with an allowed call before it": ({ pml }, tool, args) =>
     inBatch(pml, [
       { tool: "filesystem:read_file", arguments: { path: "good.txt" } },
       { tool, arguments: args },
