@@ -14,6 +14,8 @@ import { ground, markers, outside, plant, type Trap, TRAPS } from "../../builtin
 import { __meta__ } from "../../builtin/git/meta.ts";
 import { ERAS, type Message } from "../kit/json_rpc.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
+import { TcpSink } from "../kit/sinks.ts";
+import { waitUntil } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { codeOf, endWell, textOf } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
@@ -236,6 +238,8 @@ async function tryTrap(
 ): Promise<void> {
   using yard = new (base.constructor as typeof Yard)(base);
   plant(yard, [trap]);
+  await using knocked = new TcpSink();
+  await addKnock(yard, knocked.port);
   execFileSync("cp", ["-a", yard.ws, ws.file(repo)]);
   const before = outside(yard);
   for (const [tool, args] of trap.calls) {
@@ -243,12 +247,25 @@ async function tryTrap(
     const answer = await git(pml, tool, { ...args, repo: join(repo, inner) });
     const said = `${tool} ${JSON.stringify(args)}: ${textOf(answer)}`;
     assert.deepEqual(markers(yard), [], said);
+    knocked.assertSilent();
     assert.equal(codeOf(answer), undefined, said);
     if (isError(answer)) assert.match(textOf(answer), UNDONE, said);
   }
   assert.equal(outside(yard), before);
   yard.git(trap.plain, ".", { fails: true });
   assert.ok(markers(yard).includes(trap.marker), "the trap does not bite");
+  assert.ok(await waitUntil(() => knocked.received.length > 0), "the trap does not knock");
+}
+
+/** Has what is planted knock: where the system lets a program write nothing, it leaves no mark. */
+async function addKnock(yard: Yard, port: number): Promise<void> {
+  const knock = `bash -c 'echo knock > /dev/tcp/127.0.0.1/${port}'`;
+  const isProgram = /\/run-\w+$|\/ws\/(\.git\/hooks|planted)\/[\w-]+$/;
+  for (const name of await readdir(yard.path, { recursive: true })) {
+    const path = join(yard.path, name);
+    if (!isProgram.test(path)) continue;
+    await writeFile(path, (await readFile(path, "utf8")).replace("\n", `\n${knock}\n`));
+  }
 }
 
 async function git(pml: RawStdio, tool: string, args: Arguments): Promise<Message> {
