@@ -144,9 +144,10 @@ export class Door implements AsyncDisposable {
     const judge = () => policy.now.judge;
     const router = makeRouter({
       routingOf: (server) => this.#routingOf(server),
-      local: (call) => {
+      local: async (call) => {
         const isStdio = this.#isStdio(splitToolId(call.id).server);
-        return isStdio ? this.#upstreams.call(call) : this.#local.call(call);
+        const run = isStdio ? this.#upstreams.call(call) : this.#local.call(call);
+        return await run.catch((error) => this.#withoutSecrets(error));
       },
       cloud: this.#cloud,
     });
@@ -176,6 +177,18 @@ export class Door implements AsyncDisposable {
         return { callMs, capMs: callMaxMs };
       }),
     ], router.call);
+  }
+
+  /** Errors repeat what a module said, and it may have said a key that it was given. */
+  #withoutSecrets(error: unknown): never {
+    if (!(error instanceof PmlError)) throw error;
+    const { code, message, hint, detail } = error;
+    const { redactor } = this.#options;
+    const facts = Object.entries(detail ?? {}).map(([name, fact]) =>
+      [name, typeof fact === "string" ? redactor.redact(fact) : fact] as const
+    );
+    const told = defined({ hint, detail: detail && Object.fromEntries(facts) });
+    throw new PmlError(code, redactor.redact(message), { ...told, cause: error });
   }
 
   #asking(): AskGateOptions {

@@ -61,7 +61,7 @@ const CONDITION = String.raw`([\w$.\-]{1,64})=((?:${PLAIN}(?: *${PLAIN})*)?)`;
 const CONDITIONS = new RegExp(`^${CONDITION}(?:, ?${CONDITION})*$`, "u");
 const EACH = new RegExp(`${CONDITION}(?:, ?|$)`, "gu");
 const PATH_NAME =
-  /(?:path|file|file_?name|dir|directory|folder|cwd)$|(?:^|[^a-z\d])(?:source|src|destination|dest|target|from|to)$/i;
+  /(?:path|file|file_?name|dir|directory|folder|cwd)$|(?:^|[^a-z\d])(?:source|src|destination|dest|target|from|to|repo)$/i;
 
 /** Reads a pattern, or says why it is none. */
 export function parsePattern(text: string): Pattern {

@@ -207,7 +207,7 @@ Deno.test("isSameRule() does not care how JSON is laid out, and knows no other l
 
 Deno.test("isPathName() knows the names of paths", () => {
   const paths = "path file_path filePath oldFile FILENAME file_name cwd dir outputDir folder " +
-    "directory source destination target from to copy_from moveTo PATH src dest";
+    "directory source destination target from to copy_from moveTo PATH src dest repo";
   for (const name of paths.split(" ")) assert.ok(isPathName(name), name);
   for (const name of ["command", "content", "photo", "auto", "mode", "resource", "upfrom"]) {
     assert.ok(!isPathName(name), name);

@@ -46,7 +46,7 @@ Deno.test("Sandbox bounds what a child writes to files, and tells the limit", as
   assert.deepEqual(await run(sandbox, flood), [
     true,
     "SANDBOX_DENIED",
-    'Cannot write "b": a module writes at most 1000 bytes to files until it is started anew',
+    'Cannot write "b": a module writes at most 1000 bytes (limits.write_bytes) to files until it is started anew',
     1_000,
   ]);
 });

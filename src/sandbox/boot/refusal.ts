@@ -39,7 +39,9 @@ export class Budget {
   /** Takes what a step may add to files at most, before it is done. */
   take(bytes: number, attempt: Attempt): void {
     if (bytes > this.#left) {
-      const why = `a module writes at most ${this.#bytes} bytes to files until it is started anew`;
+      const why =
+        `a module writes at most ${this.#bytes} bytes (limits.write_bytes) to files until it ` +
+        "is started anew";
       throw refusal("SANDBOX_DENIED", attempt, why);
     }
     this.#left -= Math.max(bytes, 0);

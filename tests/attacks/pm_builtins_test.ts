@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { META_TOOLS } from "../../src/config/gateway_options.ts";
+import type { RawStdio } from "../kit/raw_stdio.ts";
+import { runPml } from "../kit/run.ts";
+import type { Workspace } from "../kit/workspace.ts";
+import { codeOf, endWell, textOf } from "./oracles.ts";
+import { makeScene, type Scene } from "./stage.ts";
+
+type Arguments = Readonly<Record<string, unknown>>;
+
+/** What must not happen, the rules that deny it, and one call that they do not cover. */
+interface Denied {
+  readonly arguments: Arguments;
+  /** A deny that looks at the arguments. */
+  readonly condition: string;
+  readonly beside: Arguments;
+}
+
+const DENIED: Readonly<Record<string, Denied>> = {
+  "shell:exec": {
+    arguments: { command: "touch", args: ["made"] },
+    condition: "shell:exec(command=touch)",
+    beside: { command: "true" },
+  },
+  "git:commit": {
+    arguments: { repo: "r", message: "made", allow_empty: true },
+    condition: "git:commit(repo=r/**)",
+    beside: { repo: "other", message: "beside", allow_empty: true },
+  },
+  "sqlite:execute": {
+    arguments: { path: "a.db", sql: "CREATE TABLE made(a)" },
+    condition: "sqlite:execute(path=a.db)",
+    beside: { path: "b.db", sql: "CREATE TABLE IF NOT EXISTS beside(a)", create: true },
+  },
+};
+
+type Door = (scene: Scene, tool: string, args: Arguments) => Promise<string | undefined>;
+
+/** Every way in that runs a tool; the other meta-tools run none. */
+const DOORS: Readonly<Record<string, Door>> = {
+  "tools/call": async ({ pml }, tool, args) =>
+    codeOf(await pml.callTool(tool.replace(":", "__"), { ...args })),
+  "tools/call with a client's prefix": async ({ pml }, tool, args) =>
+    codeOf(await pml.callTool(`mcp__pml__${tool.replace(":", "__")}`, { ...args })),
+  call: async ({ pml }, tool, args) =>
+    codeOf(await pml.callTool("call", { tool, arguments: args })),
+  "call by the name of tools/list": async ({ pml }, tool, args) =>
+    codeOf(await pml.callTool("call", { tool: tool.replace(":", "__"), arguments: args })),
+  batch: ({ pml }, tool, args) => inBatch(pml, [{ tool, arguments: args }]),
+  "a batch with an allowed call before it": ({ pml }, tool, args) =>
+    inBatch(pml, [
+      { tool: "filesystem:read_file", arguments: { path: "good.txt" } },
+      { tool, arguments: args },
+    ]),
+  cli: async ({ ws }, tool, args) => {
+    const ran = await runPml(ws, ["call", tool, "--args", JSON.stringify(args), "--json"]);
+    return ran.code === 0 ? undefined : /[A-Z]+_[A-Z_]+/.exec(ran.stdout + ran.stderr)?.[0];
+  },
+};
+
+for (const how of ["whole", "by a condition"] as const) {
+  Deno.test(`A denied tool of a built-in runs by no way in, denied ${how} (PM8)`, async () => {
+    // A new way in is not covered before it is listed here.
+    assert.deepEqual([...META_TOOLS], ["search", "schema", "call", "batch"]);
+    const deny = Object.entries(DENIED).map(([tool, { condition }]) =>
+      how === "whole" ? tool : condition
+    );
+    const allow = ["*", "filesystem:*", "shell:*", "git:*", "sqlite:*", ...Object.keys(DENIED)];
+    await using scene = await makeScene({
+      pml: { version: 1, permissions: { allow, deny }, gateway: { tools_exposure: "full_proxy" } },
+      capabilities: {},
+      prepare: furnish,
+    });
+    const { ws, pml } = scene;
+    for (const [tool, denied] of Object.entries(DENIED)) {
+      for (const [door, use] of Object.entries(DOORS)) {
+        const said = await use(scene, tool, denied.arguments);
+        assert.equal(said, "PERMISSION_DENIED", `${door}: ${tool}`);
+        // A command takes as long as thirty calls.
+        if (door === "cli" || how === "whole") continue;
+        assert.equal(await use(scene, tool, denied.beside), undefined, `${door}: ${tool} beside`);
+      }
+    }
+    const nested = [{ tool: "batch", arguments: { calls: [{ tool: "shell:exec" }] } }];
+    assert.notEqual(await inBatch(pml, nested), undefined, "a batch in a batch");
+    await assertNothingMade(ws);
+    await endWell(ws, pml);
+  });
+}
+
+Deno.test("A condition on a built-in's path holds however the path is written (PM8)", async () => {
+  const allow = ["filesystem:*", "shell:exec", "git:commit", "sqlite:execute"];
+  const deny = ["git:commit(repo=r/**)", "git:commit(repo=r)", "sqlite:execute(path=a.db)"];
+  const pml = { version: 1, permissions: { allow, deny: [...deny, "shell:exec(cwd=r/**)"] } };
+  await using scene = await makeScene({ pml, capabilities: {}, prepare: furnish });
+  const { ws } = scene;
+  const tried: readonly (readonly [tool: string, name: string, values: readonly string[]])[] = [
+    ["git:commit", "repo", ["r", "./r", "r/", "other/../r", "link", ws.file("r"), "R/../r"]],
+    ["sqlite:execute", "path", ["a.db", "./a.db", "r/../a.db", "a-link.db", ws.file("a.db")]],
+    ["shell:exec", "cwd", ["r/d", "./r//d", "link/d", ws.file("r/d"), "other/../r/d"]],
+  ];
+  for (const [tool, name, values] of tried) {
+    for (const value of values) {
+      const args = { ...DENIED[tool]?.arguments, [name]: value };
+      const said = codeOf(await scene.pml.callTool("call", { tool, arguments: args }));
+      assert.equal(said, "PERMISSION_DENIED", `${tool} ${value}`);
+    }
+  }
+  await assertNothingMade(ws);
+  await endWell(ws, scene.pml);
+});
+
+async function inBatch(pml: RawStdio, calls: readonly unknown[]): Promise<string | undefined> {
+  const answer = await pml.callTool("batch", { calls });
+  return codeOf(answer) ?? JSON.parse(textOf(answer)).at(-1).error?.code;
+}
+
+async function furnish(ws: Workspace): Promise<void> {
+  await writeFile(
+    join(dirname(ws.home), ".gitconfig"),
+    "[user]\n\tname = Ada\n\temail = ada@example.com\n",
+  );
+  for (const name of ["r", "other"]) execFileSync("git", ["init", "-q", ws.file(name)]);
+  await Deno.mkdir(ws.file("r/d"));
+  using _db = new DatabaseSync(ws.file("a.db"));
+  _db.exec("CREATE TABLE t(a)");
+  await Deno.symlink("r", ws.file("link"));
+  await Deno.symlink("a.db", ws.file("a-link.db"));
+}
+
+async function assertNothingMade(ws: Workspace): Promise<void> {
+  const names = await readdir(ws.path, { recursive: true });
+  assert.ok(!names.some((name) => name.endsWith("made")));
+  assert.ok(!names.includes("r/.git/logs"), "nothing was committed");
+  using db = new DatabaseSync(ws.file("a.db"), { readOnly: true });
+  assert.equal(db.prepare("SELECT count(*) AS n FROM sqlite_schema").get()?.n, 1);
+}

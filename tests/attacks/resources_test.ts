@@ -1,0 +1,158 @@
+/**
+ * What many modules and long lives cost: children, file descriptors, memory and folders of the
+ * gateway, bytes that one child writes, and modules that always crash.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { openFiles, rssOf, treeOf } from "../kit/procwatch.ts";
+import type { RawStdio } from "../kit/raw_stdio.ts";
+import { waitUntil } from "../kit/wait.ts";
+import { assertRefused, attack } from "./evilmod/house.ts";
+
+const MB = 1024 * 1024;
+
+const SMALL = (name: string) =>
+  `export const __meta__ = { name: "${name}", tools: { pid: {} } };
+export const pid = () => String(Deno.pid);\n`;
+
+/** A module that may write, and wants all the memory, all the disk, or to die. */
+const WRITER = `
+export const __meta__ = {
+  name: "writer", permissions: { read: ["."], write: ["."] },
+  tools: { eat: {}, fill: {}, append: {}, temp: {}, ping: {} },
+};
+export const ping = () => "pong";
+export function eat() {
+  const kept = [];
+  for (;;) kept.push(new Uint8Array(16 * 1024 * 1024).fill(1));
+}
+export function fill({ path, mb }) {
+  const bytes = new Uint8Array(256 * 1024).fill(120);
+  using file = Deno.openSync(path, { write: true, create: true });
+  for (let at = 0; at < mb * 4; at++) file.writeSync(bytes);
+  return "filled";
+}
+export async function append({ path, mb }) {
+  const text = "x".repeat(256 * 1024);
+  for (let at = 0; at < mb * 4; at++) await Deno.writeTextFile(path, text, { append: true });
+  return "filled";
+}
+export async function temp() {
+  const path = await Deno.makeTempFile();
+  await Deno.writeTextFile(path, "left behind");
+  return path;
+}
+`;
+
+const CRASH = `
+export const __meta__ = { name: "crash", tools: { go: {} } };
+export const go = () => { setTimeout(() => { throw new Error("crashed"); }); return new Promise(() => {}); };
+`;
+
+Deno.test("A module that may write is held to its memory and to what it may write (RX2, RX9)", async () => {
+  const limits = { rss_mb: 400, write_bytes: 2 * MB, call_ms: 20_000 };
+  await attack({ modules: { writer: WRITER, small: SMALL("small") }, limits }, async (house) => {
+    const { call, ws, pml } = house;
+    await call("small:pid");
+    const before = await rssOf(pml.pid);
+    const eaten = assertRefused(await call("writer:eat"), {
+      code: "SANDBOX_CRASHED",
+      like: /memory/,
+    });
+    assert.equal(eaten.detail?.reason as unknown, "memory");
+    assert.ok(await rssOf(pml.pid) - before < 50 * MB);
+    for (const tool of ["fill", "append"]) {
+      const args = { path: `${tool}.txt`, mb: 6 };
+      assertRefused(await call(`writer:${tool}`, args), {
+        code: "SANDBOX_DENIED",
+        like: /write_bytes/,
+      });
+      assert.ok((await stat(ws.file(args.path))).size <= 2 * MB, tool);
+      // What was written counts for as long as the child lives.
+      assertRefused(await call(`writer:${tool}`, { ...args, path: "more.txt", mb: 3 }), {
+        code: "SANDBOX_DENIED",
+      });
+    }
+    const temp = await call("writer:temp");
+    const own = join(ws.home, "sandbox");
+    assert.ok(temp.code !== undefined || temp.text.startsWith(own), temp.text);
+    assert.match((await call("small:pid")).text, /^\d+$/);
+  });
+});
+
+Deno.test("A module that always crashes has to wait, and no other does", async () => {
+  const modules = { crash: CRASH, small: SMALL("small") };
+  await attack({ modules }, async ({ call }) => {
+    await call("small:pid");
+    for (let turn = 0; turn < 5; turn++) {
+      const { detail } = assertRefused(await call("crash:go"), { code: "SANDBOX_CRASHED" });
+      assert.notEqual(detail?.reason as unknown, "backoff", `after ${turn}`);
+    }
+    const since = performance.now();
+    const { detail } = assertRefused(await call("crash:go"), { code: "SANDBOX_CRASHED" });
+    assert.equal(detail?.reason as unknown, "backoff");
+    assert.ok(Number(detail?.retry_after_ms) > 0);
+    assert.ok(performance.now() - since < 100, "a refusal starts nothing");
+    assert.match((await call("small:pid")).text, /^\d+$/);
+  });
+});
+
+Deno.test("Two hundred children of fifty modules leave nothing behind, and few live at once (RX11)", async () => {
+  const names = Array.from({ length: 50 }, (_, at) => `m${at}`);
+  const modules = Object.fromEntries(names.map((name) => [name, SMALL(name)]));
+  const idle = 1;
+  await attack({ modules, limits: { idle_children: idle } }, async ({ call, pml, ws }) => {
+    const seen = new Set<string>();
+    let [most, memory] = [0, 0];
+    const use = async (name: string) => void seen.add((await call(`${name}:pid`)).text);
+    const watched = async () => {
+      for (const name of names) {
+        await use(name);
+        const children = await childrenOf(pml);
+        most = Math.max(most, children.length);
+        const each = await Promise.all(children.map(({ pid }) => rssOf(pid)));
+        memory = Math.max(memory, each.reduce((sum, one) => sum + one, 0));
+      }
+    };
+    const hurried = async () => {
+      for (let at = 0; at < names.length; at += 4) {
+        await Promise.all(names.slice(at, at + 4).map(use));
+      }
+    };
+    // The first round also reads each module in a child of its own.
+    await watched();
+    await settled(pml);
+    const before = await gatewayOf(pml);
+    await hurried();
+    await hurried();
+    await settled(pml);
+    const after = await gatewayOf(pml);
+    const told = JSON.stringify({ before, after, most, memory });
+    assert.ok(seen.size >= 145, `${seen.size} children answered`);
+    // Beside the idle ones: the one that works, one that is read, the blank one, one that ends.
+    assert.ok(most <= idle + 4, told);
+    assert.ok(memory < 600 * MB, told);
+    assert.ok(Math.abs(after.files - before.files) <= before.files * 0.1, told);
+    assert.ok(after.rss < before.rss * 1.1, told);
+    const folders = await readdir(join(ws.home, "sandbox"));
+    assert.ok(folders.length <= idle + 2, folders.join(" "));
+  });
+});
+
+async function childrenOf(pml: RawStdio) {
+  const tree = await treeOf(pml.pid);
+  return tree.filter(({ command }) => command.includes("--unstable-worker-options"));
+}
+
+/** Waits until no more children live than are kept. */
+async function settled(pml: RawStdio): Promise<void> {
+  assert.ok(await waitUntil(async () => (await childrenOf(pml)).length <= 2, 5_000));
+}
+
+async function gatewayOf({ pid }: RawStdio) {
+  return { files: (await openFiles(pid)).length, rss: await rssOf(pid) };
+}
