@@ -21,7 +21,7 @@ import { type Call, type CallTool, type Gate, type Question, through } from "./c
 import { type Check, check } from "./core/check.ts";
 import { deadlineGate } from "./core/deadline.ts";
 import { PmlError } from "./core/errors.ts";
-import { type JsonObject, quoted } from "./core/json.ts";
+import { defined, type JsonObject, quoted } from "./core/json.ts";
 import { Running } from "./core/running.ts";
 import { splitToolId, type ToolId } from "./core/tool_id.ts";
 import type { ToolDefinition } from "./core/tool.ts";
