@@ -12,6 +12,7 @@ import { COMMIT, COMMIT_FIELDS, commitOf, shownFile } from "./commits.ts";
 import { fail, quoted } from "./failure.ts";
 import { changesOf, entriesOf, records, shown, standingOf, unquoted } from "./parsing.ts";
 import { openRepository } from "./repository.ts";
+import { requireOpen } from "./secret.ts";
 import { answer, more, PATCH, patched, PLAIN } from "./showing.ts";
 import {
   author,
@@ -116,6 +117,7 @@ export async function show(args: Args, host: Host) {
   const what = `Cannot show ${quoted(path === undefined ? asked : `${asked}:${path}`)}`;
   const repository = await openRepository(what, repo, host);
   const rev = revision(repository, asked);
+  requireOpen(what, path ?? "");
   if (path !== undefined) return await shownFile(repository, { rev, path, offset });
   const text = await repository.git([
     ...["show", ...PATCH, `--unified=${context}`, "--no-notes"],
@@ -137,7 +139,9 @@ export async function show(args: Args, host: Host) {
 /** Tells who last changed each line of a file, and in which commit. */
 export async function blame(args: Args, host: Host) {
   const { repo, path = "", revision: asked, start = 1, limit = 200 } = args;
-  const repository = await openRepository(`Cannot blame ${quoted(path)}`, repo, host);
+  const what = `Cannot blame ${quoted(path)}`;
+  requireOpen(what, path);
+  const repository = await openRepository(what, repo, host);
   const text = await repository.git([
     ...["blame", "--line-porcelain", "--no-textconv", "--no-ext-diff", "--no-ignore-revs-file"],
     `-L${start},+${limit + 1}`,

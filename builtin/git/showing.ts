@@ -5,6 +5,7 @@
  */
 
 import { type Change, shown } from "./parsing.ts";
+import { withoutSecrets } from "./secret.ts";
 
 /** What keeps a patch from being made by a program, or a submodule from being entered for it. */
 export const PLAIN = [
@@ -43,7 +44,7 @@ export function patched(
     readonly told?: object;
   },
 ) {
-  const { text, cut, note } = part(patch, offset);
+  const { text, cut, note } = part(withoutSecrets(patch), offset);
   const sum = (key: "additions" | "deletions") =>
     files.reduce((total, file) => total + (file[key] ?? 0), 0);
   const [additions, deletions] = [sum("additions"), sum("deletions")];

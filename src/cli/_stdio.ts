@@ -5,6 +5,7 @@
  */
 
 import type { App } from "../app.ts";
+import { asPmlError } from "../core/errors.ts";
 import { report } from "./_failure.ts";
 import { Signals } from "./_signals.ts";
 
@@ -23,6 +24,7 @@ export async function stdio(): Promise<number> {
   using signals = new Signals();
   try {
     await using app = await openApp({ cwd: Deno.cwd() });
+    using _ = caught((error) => logError(app, error));
     const face = async () => {
       const { factory } = await app.gateway();
       logStart(app);
@@ -43,6 +45,18 @@ export async function stdio(): Promise<number> {
     return report(error, []);
   }
   return signals.exitCode ?? 0;
+}
+
+/** Has a failure that nobody waited for told, where it would end the process and all its calls. */
+function caught(tell: (error: Error) => void): Disposable {
+  const onLost = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    tell(asPmlError(event.reason));
+  };
+  globalThis.addEventListener("unhandledrejection", onLost);
+  return {
+    [Symbol.dispose]: () => globalThis.removeEventListener("unhandledrejection", onLost),
+  };
 }
 
 function logStart(app: App): void {
