@@ -30,6 +30,8 @@ export interface InstallsOptions {
   readonly environment: () => Readonly<Record<string, string>>;
   /** Finds a program by its name, or throws. */
   readonly find: (program: string) => string;
+  /** Gives up what is being installed. */
+  readonly closing: AbortSignal;
   readonly onLog: (text: string) => void;
 }
 
@@ -138,7 +140,7 @@ export class Installs {
   }
 
   async #run(cwd: string, spec: string): Promise<void> {
-    const { find, environment } = this.#options;
+    const { find, environment, closing } = this.#options;
     const safe = [
       "--ignore-scripts",
       "--no-audit",
@@ -148,7 +150,10 @@ export class Installs {
     ];
     const { code, stderr } = await runProgram(
       { file: find("npm"), args: ["install", ...safe, "--", spec], cwd, env: environment() },
-      { signal: AbortSignal.timeout(INSTALL_MS), maxBytes: SAID_MAX },
+      {
+        signal: AbortSignal.any([AbortSignal.timeout(INSTALL_MS), closing]),
+        maxBytes: SAID_MAX,
+      },
     );
     if (code === 0) return;
     throw new PmlError("UPSTREAM_DOWN", `Cannot install ${quoted(spec)}: npm ended with ${code}`, {

@@ -29,6 +29,8 @@ export interface UpstreamOptions {
     readonly stderrBytes: number;
     readonly catalogTools: number;
   };
+  /** Gives up the start. */
+  readonly closing: AbortSignal;
   readonly onLog: (level: "debug" | "warn", text: string) => void;
   /** Told when the server says that its tools have changed. */
   readonly onToolsChanged: () => void;
@@ -83,8 +85,8 @@ export class Upstream implements Living {
 
   /** Starts a server and shakes hands: as the older revisions do, and as the newest if it asks for that. */
   static async start(options: UpstreamOptions): Promise<Upstream> {
-    const { name, limits: { startMs } } = options;
-    using late = new StartTimer(name, startMs);
+    const { name, limits: { startMs }, closing } = options;
+    using late = new StartTimer(name, startMs, closing);
     const upstream = launched(options);
     try {
       await upstream.#greet(late.signal);
@@ -338,20 +340,18 @@ export class Upstream implements Living {
 
 /** Bounds how long a server may take until it answers for the first time. */
 export class StartTimer implements Disposable {
+  /** Aborts with the error that says so, or with the reason of what closes all. */
+  readonly signal: AbortSignal;
   readonly #abort = new AbortController();
   readonly #timer: ReturnType<typeof setTimeout>;
 
   /** Starts to count. */
-  constructor(name: string, ms: number) {
+  constructor(name: string, ms: number, closing: AbortSignal) {
+    this.signal = AbortSignal.any([this.#abort.signal, closing]);
     const late = new PmlError("TIMED_OUT", `Cannot start ${quoted(name)}: no answer in ${ms} ms`, {
       hint: "Try its command by hand, or raise limits.start_ms in config.yaml",
     });
     this.#timer = setTimeout(() => this.#abort.abort(late), ms);
-  }
-
-  /** Aborts with the error that says so. */
-  get signal(): AbortSignal {
-    return this.#abort.signal;
   }
 
   /** Stops counting. */

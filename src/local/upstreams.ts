@@ -58,6 +58,7 @@ export class Upstreams implements AsyncDisposable {
   readonly #options: UpstreamsOptions;
   readonly #pool: Pool<Upstream>;
   readonly #installs: Installs;
+  readonly #closing = new AbortController();
   readonly #tools = new Map<string, readonly ToolDefinition[]>();
 
   /** Takes the definitions; nothing is started before the first request. */
@@ -68,6 +69,7 @@ export class Upstreams implements AsyncDisposable {
       home: options.home,
       environment: () => ({ ...options.environment, ...options.installEnvironment }),
       find: (program) => this.#found(program, { name: program, cwd: "/" }),
+      closing: this.#closing.signal,
       onLog: (text) => options.onLog("npm", "info", text),
     });
   }
@@ -79,7 +81,7 @@ export class Upstreams implements AsyncDisposable {
     const known = this.#tools.get(key);
     if (known !== undefined) return known;
     const all = await this.#use(server, async (upstream) => {
-      using late = new StartTimer(name, this.#options.limits().startMs);
+      using late = new StartTimer(name, this.#options.limits().startMs, this.#closing.signal);
       return await upstream.tools(late.signal);
     });
     const tools = all.filter((tool) => server.tools?.includes(tool.name) ?? true);
@@ -107,6 +109,8 @@ export class Upstreams implements AsyncDisposable {
 
   /** Ends every server. */
   async [Symbol.asyncDispose](): Promise<void> {
+    // A server that does not answer yet is not waited for.
+    this.#closing.abort(new PmlError("CANCELLED", "Cannot start the server: PML is ending"));
     await this.#pool[Symbol.asyncDispose]();
   }
 
@@ -124,6 +128,7 @@ export class Upstreams implements AsyncDisposable {
       workspace: workspace(),
       limits: limits(),
       groups,
+      closing: this.#closing.signal,
       onLog: (level, text) => onLog(name, level, text),
       onToolsChanged: () => {
         this.#tools.delete(keyOf(server));

@@ -49,7 +49,7 @@ const ODD: Readonly<Record<string, Wanted>> = {
   // A module asks nobody anything: what looks like a question of PML is no part of its result.
   asks: { text: "" },
   large: ["RESULT_TOO_LARGE", /4194\d{4}/],
-  blocks: ["RESULT_TOO_LARGE", /over 500000 JSON values in \d+ bytes/],
+  blocks: ["RESULT_TOO_LARGE", /over 500000 JSON values in \d+ characters/],
   huge: ["SANDBOX_CRASHED", /memory/],
 };
 

@@ -97,7 +97,8 @@ for (const era of ERAS) {
     await assertNothingRan(ws);
     const again = await questionOf(pml, RUN);
     assert.equal(textOf(await again.answer(picked("Yes"))), "ran");
-    assert.deepEqual(ran(await readdir(ws.path)), ["ran-mine"]);
+    // The yes was for the commands, too: a list may have begun to ask their servers.
+    assert.ok(ran(await readdir(ws.path)).includes("ran-mine"));
     assert.equal(textOf(await answerOf(pml, RUN)), "ran");
     // Trust is kept in the home, for the file as it is.
     assert.ok((await eventsOf(ws)).includes("approved"));
