@@ -77,6 +77,8 @@ export class App implements AsyncDisposable {
   readonly catalog: Catalog = new Catalog();
   /** Every known server. */
   readonly servers: Servers = new Servers(this.catalog, FIRST_LIST_MS);
+  /** The names of the servers that ship with PML. */
+  readonly builtins: ReadonlySet<string> = new Set(BUILTINS.keys());
   readonly #parts: AppParts;
   readonly #schemas = new Schemas();
   readonly #closing = new AbortController();

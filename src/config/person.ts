@@ -37,8 +37,15 @@ export interface PersonConfig {
 export async function readPerson(path: string, report: Report): Promise<PersonConfig> {
   const read = await readDocument(path, { report, parse: parseYaml, schema: personSchema });
   const warn = (said: string) => read?.warn(said);
-  const { permissions = {}, gateway = {}, limits = {}, approvals, sandbox, mcpServers: _, ...later } =
-    read?.said ?? {};
+  const {
+    permissions = {},
+    gateway = {},
+    limits = {},
+    approvals,
+    sandbox,
+    mcpServers: _,
+    ...later
+  } = read?.said ?? {};
   const servers = read === undefined ? [] : serversOf(read);
   for (const key of Object.keys(later)) warn(`"${key}" counts for nothing yet`);
   return {
