@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import { assertError } from "./cli_greeter.ts";
 import { claudeCode, HOME_FILES, KEYS } from "./client_files.ts";
+import { repoFile } from "./kit/pml_command.ts";
 import { type Ran, runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace, type Workspace, writeFiles } from "./kit/workspace.ts";
 
@@ -306,4 +307,21 @@ Deno.test("pml import --undo refuses a file, or a copy of it, that was changed s
   assert.equal(await Deno.readTextFile(path), after);
   const never = await runPml(ws, ["import", "--undo"]);
   assertError(never, { code: "USAGE", exit: 2 });
+});
+
+Deno.test("a server that was taken is started with the variables that its arguments name", async () => {
+  const script = repoFile("tests/kit/evil_server.ts");
+  const args = ["run", "-A", "--no-config", "--quiet", script, "good", "${env:LEDGER}"];
+  const servers = { mcpServers: { good: { command: Deno.execPath(), args } } };
+  await using ws = await makeWorkspace({ files: { "some.json": JSON.stringify(servers) } });
+  await Deno.writeTextFile(join(ws.home, "config.yaml"), "permissions: {allow: ['good:*']}\n");
+  const taken = await take(ws, "some.json");
+  assert.equal(taken.code, 0, taken.stdout);
+  const unset = await runPml(ws, ["call", "good:echo"]);
+  assertError(unset, { code: "KEY_MISSING", exit: 1 });
+  assert.match(unset.stderr, /it requires LEDGER/);
+  const LEDGER = ws.file("by-variable.ledger");
+  const called = await runPml(ws, ["call", "good:echo", "a:=1"], { env: { LEDGER } });
+  assert.equal(called.code, 0, called.stderr);
+  assert.match(await Deno.readTextFile(LEDGER), /start/);
 });
