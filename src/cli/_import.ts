@@ -38,7 +38,7 @@ export async function importServers(at: Visit, typed: Typed): Promise<Shown> {
   const target = await findTarget(at.app, workspace);
   if (typed.undo) return await undo(at, target);
   const plan = await planOf(at, { from, target });
-  const value = valueOf(plan, target);
+  const value = valueOf(plan, { into: target.path, app: at.app });
   const text = textOf(plan, at);
   const code = plan.problems.length > 0 ? 1 : 0;
   if (typed.json) return { value, code };
@@ -152,10 +152,13 @@ function noteOf({ taken }: Plan): string {
   return `\n${set}The client still has them, too: take them out there. \`pml import --undo\` undoes this`;
 }
 
-function valueOf({ files, problems, taken, skipped }: Plan, { path }: Target): unknown {
-  const from = ({ client, path, name }: ClientEntry) => ({ name, client, path });
+function valueOf(
+  { files, problems, taken, skipped }: Plan,
+  { into, app }: { readonly into: string; readonly app: Visit["app"] },
+): unknown {
+  const from = ({ client, path, name }: ClientEntry) => ({ name: app.redact(name), client, path });
   return {
-    into: path,
+    into,
     files: files.map(({ client, path }) => ({ client, path })),
     problems: problems.map(({ message }) => message),
     take: taken.map(({ entry, name, definition, left, variables }) => ({

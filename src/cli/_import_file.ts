@@ -61,14 +61,18 @@ export async function addServers(app: App, target: Target, servers: Servers): Pr
     const trusted = before !== undefined && await store.isTrusted(path, before);
     const backup = found && await backUp(found);
     const done = { backup: backup ?? null, before: before ?? null, after, trusted };
-    await keepDone(app, path, [...await readDone(app, path), done]);
-    if (found === undefined) {
-      // Trusted first, as every file that PML makes.
-      if (isTrustable(path)) await store.trust({ path, hash: after, servers: {} });
-      await place(path, { text, mode: isTrustable(path) ? 0o644 : 0o600 });
-      return "created";
+    const earlier = await readDone(app, path);
+    await keepDone(app, path, [...earlier, done]);
+    try {
+      if (found !== undefined) await replace(app, { path, found, text, trusted });
+      else await make(app, { path, text });
+    } catch (error) {
+      // Nothing was done, so there is nothing to undo.
+      await keepDone(app, path, earlier);
+      if (backup !== undefined) await Deno.remove(backup);
+      throw error;
     }
-    await replace(app, { path, found, text, trusted });
+    if (found === undefined) return "created";
     const but = trusted || !isTrustable(path) || app.config().trusted ? "" : "; it is not trusted";
     return `changed; the file before is ${backup}${but}`;
   });
@@ -122,6 +126,15 @@ async function putBack(app: App, { path, found, copy, last }: {
   if (again?.text !== found.text) throw refused(path, "it was changed meanwhile");
   await app.policy.store.move(path, { from: last.after, to: [] });
   await Deno.remove(path);
+}
+
+async function make(
+  app: App,
+  { path, text }: { readonly path: string; readonly text: string },
+): Promise<void> {
+  // Trusted first, as every file that PML makes.
+  if (isTrustable(path)) await app.policy.store.trust({ path, hash: sha256(text), servers: {} });
+  await place(path, { text, mode: isTrustable(path) ? 0o644 : 0o600 });
 }
 
 async function replace(app: App, { path, found, text, trusted }: {

@@ -116,3 +116,20 @@ Deno.test("a server of the person's counts everywhere, and no untrusted file tak
     return Promise.resolve();
   });
 });
+
+Deno.test("addServers() leaves nothing behind where the file was changed meanwhile, or is a link", async () => {
+  using scratch = new Scratch();
+  const environment = scratch.environment({ PML_WORKSPACE: scratch.ws });
+  const path = scratch.write("user/.pml/config.yaml", "limits: {}\n");
+  await within(await openApp({ cwd: scratch.ws, environment }), async (app) => {
+    const target = await findTarget(app, false);
+    await Deno.writeTextFile(path, "# mine\n");
+    await assert.rejects(addServers(app, target, SERVERS), /changed meanwhile/);
+    assert.equal(await Deno.readTextFile(path), "# mine\n");
+    await assert.rejects(Deno.stat(`${path}.backup`), Deno.errors.NotFound);
+    await assert.rejects(findUndo(app, await findTarget(app, false)), /no import wrote/);
+    await Deno.rename(path, `${path}.real`);
+    await Deno.symlink(`${path}.real`, path);
+    await assert.rejects(findTarget(app, false), /it is a link/);
+  });
+});
