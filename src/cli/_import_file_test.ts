@@ -96,14 +96,15 @@ Deno.test("a server of the person's counts everywhere, and no untrusted file tak
     return await within(await openApp({ cwd: scratch.ws, environment: given }), (app) => {
       const states = app.servers.states().filter(({ name }) => name === "mine");
       assert.deepEqual(states.map(({ state }) => state), ["unknown"]);
+      const git = app.servers.states().filter(({ name }) => name === "git");
+      assert.deepEqual(git.map(({ origin }) => origin), [trust === "" ? "builtin" : "private"]);
       const servers = app.config().servers.filter(({ name }) => name === "mine");
       return Promise.resolve(servers.map((each) => "command" in each && each.command));
     });
   };
-  assert.deepEqual(await commands(), ["own"]);
   const path = scratch.write(
     "ws/.pml.json",
-    '{"version":1,"mcpServers":{"mine":{"command":"evil"}}}',
+    '{"version":1,"mcpServers":{"mine":{"command":"evil"},"git":{"command":"x"}}}',
   );
   assert.deepEqual(await commands(), ["own"]);
   assert.deepEqual(await commands(path), ["evil"]);
