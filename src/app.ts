@@ -77,6 +77,8 @@ export class App implements AsyncDisposable {
   readonly catalog: Catalog = new Catalog();
   /** Every known server. */
   readonly servers: Servers = new Servers(this.catalog, FIRST_LIST_MS);
+  /** The names of the servers that ship with PML. */
+  readonly builtins: ReadonlySet<string> = new Set(BUILTINS.keys());
   readonly #parts: AppParts;
   readonly #schemas = new Schemas();
   readonly #closing = new AbortController();
@@ -111,6 +113,11 @@ export class App implements AsyncDisposable {
   /** Gives the configuration that holds. */
   config(): Config {
     return this.policy.now.config;
+  }
+
+  /** Takes out of a text what looks like a key. */
+  redact(text: string): string {
+    return this.#parts.redactor.redact(text);
   }
 
   /** Says what the rules say of a call, or of a tool whatever its arguments are. */
@@ -227,7 +234,8 @@ export class App implements AsyncDisposable {
   }
 
   #sources(): readonly ServerSource[] {
-    const taken = new Set(this.config().servers.map(({ name }) => name));
+    const { servers } = this.config();
+    const taken = new Set(servers.map(({ name }) => name));
     const shipped = [...BUILTINS.keys()].filter((name) => !taken.has(name))
       .map((name): ServerSource => ({
         name,
@@ -236,10 +244,10 @@ export class App implements AsyncDisposable {
         blocked: () => undefined,
         load: () => this.#toolsOf(name),
       }));
-    const names = new Set(shipped.map(({ name }) => name));
-    const own = (this.loaded().file?.servers ?? []).filter(({ name }) => !names.has(name));
-    // An untrusted file cannot hide a built-in behind its name.
-    return [...shipped, ...own.map((server) => this.#ownSource(server))];
+    for (const { name } of shipped) taken.add(name);
+    const waiting = (this.loaded().file?.servers ?? []).filter(({ name }) => !taken.has(name));
+    // An untrusted file cannot hide a built-in, or a server of the person's, behind its name.
+    return [...shipped, ...[...servers, ...waiting].map((server) => this.#ownSource(server))];
   }
 
   #ownSource(server: ServerDefinition): ServerSource {

@@ -269,10 +269,13 @@ export class Door implements AsyncDisposable {
       server: (name) => {
         const own = policy.definitionOf(name);
         if (own?.kind !== "stdio") throw this.#options.servers.unknown(name);
-        const { values, secrets } = expanded(own.env, { get, server: name, what: "env" });
-        for (const secret of secrets) redactor.register(secret);
-        const { command, args, tools, cwd = this.#config().workspace, confine = false } = own;
-        return { name, command, args, env: values, cwd, tools, confine };
+        const from = { get, server: name };
+        const env = expanded(own.env, { ...from, what: "env" });
+        const args = expanded(Object.fromEntries(own.args.entries()), { ...from, what: "args" });
+        for (const secret of [...env.secrets, ...args.secrets]) redactor.register(secret);
+        const { command, tools, cwd = this.#config().workspace, confine = false } = own;
+        const given = { args: Object.values(args.values), env: env.values };
+        return { name, command, ...given, cwd, tools, confine };
       },
       workspace: () => this.#config().workspace,
       grants: (server) => this.#config().grants[server],

@@ -1,5 +1,5 @@
 /**
- * Puts PML into the text of a client's `.mcp.json` and leaves everything else in it alone.
+ * Puts servers into the text of a JSON file and leaves everything else in it alone.
  *
  * @module
  */
@@ -30,22 +30,44 @@ export interface ClientEdit {
 
 /** Gives what a text needs, if anything, or says why not; `path` is for the error. */
 export async function editClientText(text: string, path: string): Promise<ClientEdit | undefined> {
+  const servers = await serversIn(text, path);
+  const found = Object.hasOwn(servers, NAME) ? servers[NAME] : undefined;
+  if (startsPml(found)) return undefined;
+  const after = await withServers(text, { path, servers: { [NAME]: ENTRY } });
+  return { text: after, before: JSON.stringify(found) };
+}
+
+/** Gives the text with these under `mcpServers`, or says why not. */
+export async function withServers(
+  text: string,
+  { path, servers }: { readonly path: string; readonly servers: Readonly<Record<string, unknown>> },
+): Promise<string> {
   const jsonc = await import("jsonc-parser");
   const mark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
   const from = { jsonc, path };
   const before = text.slice(mark.length);
   const value = read(before, from);
-  const servers = value[LIST] ?? {};
-  if (!isObject(servers)) throw refused(path, `"${LIST}" is no object`);
-  const found = Object.hasOwn(servers, NAME) ? servers[NAME] : undefined;
-  if (startsPml(found)) return undefined;
-  const after = edited(before, jsonc);
+  const after = Object.entries(servers).reduce(
+    (so, [name, entry]) => edited(so, { name, entry, jsonc }),
+    before,
+  );
   // A second key of the same name, for one, would be edited here and read there.
-  const wanted = { ...value, [LIST]: { ...servers, [NAME]: ENTRY } };
+  const wanted = { ...value, [LIST]: { ...listed(value, path), ...servers } };
   if (!isDeepStrictEqual(read(after, from), wanted)) {
     throw refused(path, "it cannot be edited without another change");
   }
-  return { text: mark + after, before: JSON.stringify(found) };
+  return mark + after;
+}
+
+async function serversIn(text: string, path: string): Promise<Record<string, unknown>> {
+  const jsonc = await import("jsonc-parser");
+  return listed(read(text.replace(/^\uFEFF/, ""), { jsonc, path }), path);
+}
+
+function listed(value: Record<string, unknown>, path: string): Record<string, unknown> {
+  const servers = value[LIST] ?? {};
+  if (!isObject(servers)) throw refused(path, `"${LIST}" is no object`);
+  return servers;
 }
 
 /** Tells whether an entry starts PML, however much of the rest the person wrote. */
@@ -55,8 +77,15 @@ function startsPml(entry: unknown): boolean {
   return isDeepStrictEqual([type, command, args], [ENTRY.type, ENTRY.command, ENTRY.args]);
 }
 
-function edited(text: string, { modify, applyEdits, format }: Jsonc): string {
-  const edits = modify(text, [LIST, NAME], ENTRY, {});
+function edited(
+  text: string,
+  { name, entry, jsonc: { modify, applyEdits, format } }: {
+    readonly name: string;
+    readonly entry: unknown;
+    readonly jsonc: Jsonc;
+  },
+): string {
+  const edits = modify(text, [LIST, name], entry, {});
   const after = applyEdits(text, edits);
   const indent = /^( +|\t)"/m.exec(text)?.[1] ?? "  ";
   const options = { tabSize: indent.length, insertSpaces: indent !== "\t" };

@@ -19,6 +19,9 @@ export interface Typed {
   readonly server?: string;
   readonly limit?: string;
   readonly types?: boolean;
+  readonly workspace?: boolean;
+  readonly dryRun?: boolean;
+  readonly undo?: boolean;
 }
 
 /** What a command has while the house is open. */

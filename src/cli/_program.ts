@@ -14,6 +14,7 @@ import { doctor } from "./_doctor.ts";
 import { report, usage } from "./_failure.ts";
 import { search, tools, why } from "./_find.ts";
 import { type Typed, visit } from "./_house.ts";
+import { importServers } from "./_import.ts";
 import { init } from "./_init.ts";
 import { approve, trust } from "./_persons_word.ts";
 import { stdio } from "./_stdio.ts";
@@ -98,6 +99,18 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       options: { ...JSON_OPTION, "--yes": "take the defaults and ask nothing" },
       examples: ["pml init", "pml init --yes"],
       run: visit(init),
+    },
+    {
+      usage: "import [client-or-file]",
+      does: "list the MCP servers that clients have, or take those of one into PML",
+      options: {
+        "--json": "only show it, as JSON",
+        "--dry-run": "only show it",
+        "--workspace": "into .pml.json of the workspace, not into your own config.yaml",
+        "--undo": "put the file back as it was before the last import",
+      },
+      examples: ["pml import", "pml import cursor", "pml import --workspace .mcp.json"],
+      run: visit(importServers),
     },
     {
       usage: "doctor",

@@ -107,7 +107,7 @@ function noteIn(text: string, from: { readonly file: string; readonly problems: 
 }
 
 /** Says what a schema wanted where it does not say so itself. */
-function wantedBy(issue: z.core.$ZodRawIssue): string | undefined {
+export function wantedBy(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === "invalid_key") return issue.issues[0]?.message;
   const choice = issue.code === "invalid_value" ? issue.values : issue.options;
   return Array.isArray(choice) ? `one of ${choice.join(", ")}` : "an object";

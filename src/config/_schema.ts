@@ -58,6 +58,7 @@ export function personSchema(zod: Zod) {
     limits: object({}, Object.fromEntries(limits)),
     approvals: object({}, { channel: zod.enum(["client", "page", "terminal"]) }),
     sandbox: object({}, { os_layer: zod.enum(OS_LAYERS) }),
+    mcpServers: clientServersSchema(zod),
     search: later,
     sampling: later,
     telemetry: later,
@@ -80,6 +81,11 @@ function shared(zod: Zod) {
       hybrid: zod.unknown(),
     }),
   };
+}
+
+/** What `mcpServers` of both files may say. */
+export function clientServersSchema(zod: Zod) {
+  return serverSections(zod).mcpServers;
 }
 
 /** The servers of both sections, told apart by their type. */

@@ -25,11 +25,16 @@ export type Note = (
 /** More complaints of a parser than these tell nothing new. */
 const MOST = 20;
 
-/** Reads JSON with comments and trailing commas, or notes why not. */
-export async function parseJsonc(text: string, note: Note): Promise<Syntax | undefined> {
+/** Reads JSON with comments and trailing commas, unless it has to be strict, or notes why not. */
+export async function parseJsonc(
+  text: string,
+  note: Note,
+  { strict = false }: { readonly strict?: boolean } = {},
+): Promise<Syntax | undefined> {
   const jsonc = await import("jsonc-parser");
   const errors: ParseError[] = [];
-  const root = jsonc.parseTree(text, errors, { allowTrailingComma: true });
+  const options = { allowTrailingComma: !strict, disallowComments: strict };
+  const root = jsonc.parseTree(text, errors, options);
   for (const { error, offset } of errors.slice(0, MOST)) {
     const { path } = jsonc.getLocation(text, offset);
     const why = jsonc.printParseErrorCode(error).replace(/\B[A-Z]/g, " $&").toLowerCase();

@@ -52,7 +52,7 @@ export interface Config {
   readonly workspace: string;
   /** The rules that hold. */
   readonly rules: Rules;
-  /** The person's own servers. */
+  /** The servers of the workspace file, if it is trusted, and of the person's configuration. */
   readonly servers: readonly ServerDefinition[];
   /** Where servers are looked up, where the person named that. */
   readonly registries: readonly RegistryEntry[] | undefined;
@@ -116,7 +116,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     home: environment.home,
     workspace: folder,
     rules: problem === undefined ? rulesThatHold(loaded, trusted) : nothingRuns(loaded),
-    servers: believed?.servers ?? [],
+    servers: nearest(believed?.servers ?? [], person.servers),
     registries,
     cloud,
     grants,
@@ -217,6 +217,14 @@ function rulesThatHold(loaded: LoadedConfig, trusted: boolean): Rules {
     ask: [...all.flatMap(({ ask }) => ask), ...(trusted ? [] : own.allow)],
     allow: [...base.allow, ...(trusted ? own.allow : []), ...person.permissions.allow],
   };
+}
+
+/** Of two servers with one name the workspace's counts. */
+function nearest(
+  own: readonly ServerDefinition[],
+  everywhere: readonly ServerDefinition[],
+): readonly ServerDefinition[] {
+  return [...own, ...everywhere.filter(({ name }) => own.every((each) => each.name !== name))];
 }
 
 function nothingRuns({ workspace, person }: LoadedConfig): Rules {

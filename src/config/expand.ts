@@ -18,7 +18,7 @@ export function expanded(
   { get, server, what }: {
     readonly get: (name: string) => string | undefined;
     readonly server: string;
-    readonly what: "env" | "headers";
+    readonly what: "args" | "env" | "headers" | "url";
   },
 ): { readonly values: Readonly<Record<string, string>>; readonly secrets: readonly string[] } {
   const missing = new Map<string, string>();

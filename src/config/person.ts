@@ -12,6 +12,7 @@ import { gatewayOf, type GatewayOptions } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { type Rules, rulesOf } from "./rules.ts";
+import { type ServerDefinition, serversOf } from "./servers.ts";
 
 /** Where questions go. */
 export type Channel = "client" | "page" | "terminal";
@@ -28,14 +29,24 @@ export interface PersonConfig {
   readonly channel: Channel | undefined;
   /** What the system is to hold modules with. */
   readonly osLayer: OsLayer;
+  /** The person's own servers, in every workspace. */
+  readonly servers: readonly ServerDefinition[];
 }
 
 /** Reads a file. A missing one says nothing, a bad one only to the report. */
 export async function readPerson(path: string, report: Report): Promise<PersonConfig> {
   const read = await readDocument(path, { report, parse: parseYaml, schema: personSchema });
   const warn = (said: string) => read?.warn(said);
-  const { permissions = {}, gateway = {}, limits = {}, approvals, sandbox, ...later } =
-    read?.said ?? {};
+  const {
+    permissions = {},
+    gateway = {},
+    limits = {},
+    approvals,
+    sandbox,
+    mcpServers: _,
+    ...later
+  } = read?.said ?? {};
+  const servers = read === undefined ? [] : serversOf(read);
   for (const key of Object.keys(later)) warn(`"${key}" counts for nothing yet`);
   return {
     path,
@@ -45,5 +56,6 @@ export async function readPerson(path: string, report: Report): Promise<PersonCo
     limits: limitsOf(limits),
     channel: approvals?.channel,
     osLayer: sandbox?.os_layer ?? "auto",
+    servers,
   };
 }

@@ -67,7 +67,8 @@ export interface HttpDefinition {
   readonly tools?: readonly string[];
 }
 
-type Said = z.infer<ReturnType<typeof workspaceSchema>>;
+type Workspace = z.infer<ReturnType<typeof workspaceSchema>>;
+type Said = Partial<Pick<Workspace, "private_mcps" | "mcpServers">>;
 type Entry = (NonNullable<Said["private_mcps"]> | NonNullable<Said["mcpServers"]>)[string];
 
 /** Gives the servers of both sections, by the names that they have here. */

@@ -202,8 +202,8 @@ export class Policy {
     const { loaded, trust } = this.#now;
     const own = loaded.file?.servers.find(({ name }) => name === server);
     if (own === undefined) return true;
-    // The name of a built-in stands for it until the file is trusted.
-    if (!trust.trusted) return this.#options.builtins.has(server);
+    // The name of a built-in, or of the person's own, stands for that until the file is trusted.
+    if (!trust.trusted) return this.#now.known(server);
     if (own.kind !== "deno") return true;
     const integrity = this.#integrityOf(own);
     // Code that cannot be read cannot run either: loading it says why.

@@ -1,0 +1,173 @@
+/**
+ * `pml import`: takes MCP servers from the clients' own files, without the keys in them.
+ *
+ * @module
+ */
+
+import { resolve } from "node:path";
+import { type Picked, pickServers, shownDefinition, type Taken } from "../config/client_servers.ts";
+import {
+  type Client,
+  type ClientEntry,
+  type ClientFile,
+  clientFiles,
+  type ClientPlace,
+  CLIENTS,
+  isThere,
+  readClientFile,
+} from "../config/clients.ts";
+import { serverText } from "../config/shown.ts";
+import { asPmlError, type PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { usage } from "./_failure.ts";
+import type { Shown, Typed, Visit } from "./_house.ts";
+import { addServers, findTarget, findUndo, presentServers, type Target } from "./_import_file.ts";
+import { askReply, needPerson } from "./_terminal.ts";
+import { tell } from "./out.ts";
+
+/** What was found, and what would be done with it. */
+interface Plan extends Picked {
+  readonly files: readonly ClientFile[];
+  /** Why a file could not be read. */
+  readonly problems: readonly PmlError[];
+}
+
+/** Shows what clients have, and takes what the person says yes to. */
+export async function importServers(at: Visit, typed: Typed): Promise<Shown> {
+  const { words: [from], workspace = false } = typed;
+  const target = await findTarget(at.app, workspace);
+  if (typed.undo) return await undo(at, target);
+  const plan = await planOf(at, { from, target });
+  const value = valueOf(plan, { into: target.path, app: at.app });
+  const text = textOf(plan, at);
+  const code = plan.problems.length > 0 ? 1 : 0;
+  if (typed.json) return { value, code };
+  if (from === undefined) {
+    const note = "\nTake servers with `pml import CLIENT` or `pml import FILE`";
+    return { value, text: text || "No client has a file here", note, code };
+  }
+  const { taken } = plan;
+  if (typed.dryRun || taken.length === 0) {
+    return { value, text, note: "Nothing was changed", code };
+  }
+  needPerson("Cannot take servers", "pml import");
+  tell(text);
+  const count = taken.length === 1 ? "this server" : `these ${taken.length} servers`;
+  if (await askReply(`\nTake ${count} into ${target.path}?`, at) !== "Yes") {
+    return { value, text: "Nothing was changed", code: 1 };
+  }
+  const servers = taken.map(({ entry, definition }) => [entry.name, definition]);
+  const said = await addServers(at.app, target, Object.fromEntries(servers));
+  return { value, text: `${target.path}: ${said}`, note: noteOf(plan), code };
+}
+
+async function undo(at: Visit, target: Target): Promise<Shown> {
+  const { said, run } = await findUndo(at.app, target);
+  needPerson("Cannot undo the import", "pml import");
+  if (await askReply(`${said}. Go on?`, at) !== "Yes") {
+    return { value: {}, text: "Nothing was changed", code: 1 };
+  }
+  return { value: {}, text: await run() };
+}
+
+async function planOf(
+  { app }: Visit,
+  { from, target }: { readonly from: string | undefined; readonly target: Target },
+): Promise<Plan> {
+  const { environment, workspace: { root } } = app.loaded();
+  const place: ClientPlace = { environment, root };
+  const files = filesOf(from, place);
+  const problems: PmlError[] = [];
+  const entries: ClientEntry[] = [];
+  for (const file of files) {
+    try {
+      entries.push(...await readClientFile(file, place));
+    } catch (error) {
+      // One broken file is no reason to leave the others.
+      problems.push(asPmlError(error));
+    }
+  }
+  const picked = await pickServers(entries, {
+    ...place,
+    redact: (text) => app.redact(text),
+    present: await presentServers(target),
+    builtins: app.builtins,
+  });
+  return { files, problems, ...picked };
+}
+
+function filesOf(from: string | undefined, place: ClientPlace): readonly ClientFile[] {
+  const client = CLIENTS.find((each) => each === from);
+  const known = (from === undefined ? CLIENTS : client === undefined ? [] : [client])
+    .flatMap((each: Client) => clientFiles(each, place));
+  if (from === undefined) return known.filter(isThere);
+  const files = client === undefined ? [{ client, path: resolve(from) }] : known.filter(isThere);
+  if (files.some(isThere)) return files;
+  const looked = client === undefined ? [from] : known.map(({ path }) => path);
+  throw usage(
+    `Cannot import: there is no ${looked.join(", no ")}`,
+    `Name a file, or one of ${CLIENTS.join(", ")}`,
+  );
+}
+
+function textOf({ files, problems, taken, skipped }: Plan, { app }: Visit): string {
+  const name = (entry: ClientEntry) => app.redact(quoted(entry.name));
+  const of = (path: string) => [
+    ...taken.filter(({ entry }) => entry.path === path).flatMap((each) => [
+      `  take ${name(each.entry)}${each.name === each.entry.name ? "" : ` as "${each.name}"`}: ` +
+      serverText(shownDefinition(each)),
+      ...detailsOf(each),
+    ]),
+    ...skipped.filter(({ entry }) => entry.path === path)
+      .map(({ entry, why }) => `  skip ${name(entry)}: ${why}`),
+  ];
+  return [
+    ...files.flatMap(({ client, path }) => {
+      const lines = of(path);
+      return lines.length === 0 ? [] : [`${client ?? "file"}, ${path}`, ...lines];
+    }),
+    ...problems.map(({ message }) => `FAIL ${message}`),
+  ].join("\n");
+}
+
+function detailsOf({ definition: { cwd }, left, variables }: Taken): readonly string[] {
+  return [
+    ...(cwd === undefined ? [] : [`    it runs in ${quoted(cwd, Infinity)}`]),
+    ...variables.flatMap(({ name, where, isSet }) => {
+      const now = where === undefined ? "" : `; its value stands in ${where}`;
+      return [`    it needs ${name}, which is ${isSet ? "" : "not "}set${now}`];
+    }),
+    ...(left.length === 0 ? [] : [`    left out: ${left.map((key) => quoted(key)).join(", ")}`]),
+  ];
+}
+
+function noteOf({ taken }: Plan): string {
+  const open = taken.flatMap(({ variables }) => variables).filter(({ isSet }) => !isSet);
+  const names = [...new Set(open.map(({ name }) => name))];
+  const set = names.length === 0
+    ? ""
+    : `Set these where PML is started, then take the values out of the client: ${
+      names.join(", ")
+    }\n`;
+  return `\n${set}The client still has them, too: take them out there. \`pml import --undo\` undoes this`;
+}
+
+function valueOf(
+  { files, problems, taken, skipped }: Plan,
+  { into, app }: { readonly into: string; readonly app: Visit["app"] },
+): unknown {
+  const from = ({ client, path, name }: ClientEntry) => ({ name: app.redact(name), client, path });
+  return {
+    into,
+    files: files.map(({ client, path }) => ({ client, path })),
+    problems: problems.map(({ message }) => message),
+    take: taken.map(({ entry, name, definition, left, variables }) => ({
+      ...from(entry),
+      as: name,
+      definition,
+      left,
+      variables,
+    })),
+    skip: skipped.map(({ entry, why }) => ({ ...from(entry), why })),
+  };
+}

@@ -1,0 +1,149 @@
+/**
+ * Writes what a client says of a server as PML writes it: one form of variables, the same keys.
+ *
+ * @module
+ */
+
+import { basename, resolve } from "node:path";
+import { isObject } from "../core/json.ts";
+import type { ClientEntry, ClientPlace } from "./clients.ts";
+
+/** A server as `mcpServers` of PML has it, before anybody checked it. */
+export interface ClientDefinition {
+  readonly command?: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  readonly type?: string;
+  readonly url?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly tools?: readonly string[];
+}
+
+/** What became of an entry: a definition and what it leaves out, or why there is none. */
+export type Converted =
+  | { readonly definition: ClientDefinition; readonly left: readonly string[] }
+  | { readonly why: string };
+
+const KINDS = ["stdio", "http", "sse", "streamable-http", "streamableHttp"];
+const KNOWN =
+  "type command args env cwd url serverUrl httpUrl headers http_headers env_http_headers env_vars \
+bearer_token_env_var tools enabled_tools includeTools disabled enabled description timeout".split(
+    " ",
+  );
+/** What PML itself fills in. */
+const OURS = /^\$\{\w+(:-[^}]*)?\}$/;
+const FOLDERS = /^(workspaceFolder|workspaceRoot|workspaceFolderBasename|userHome|pathSeparator)$/;
+
+/** Converts an entry, or says why PML cannot serve it. */
+export function converted(entry: ClientEntry, place: ClientPlace): Converted {
+  const { said } = entry;
+  const kind = String(said.type ?? "");
+  if (kind !== "" && !KINDS.includes(kind)) return { why: "PML serves no servers of this kind" };
+  const url = said.url ?? said.serverUrl ?? said.httpUrl;
+  const raw = url === undefined ? stdioOf(said) : httpOf(said, url);
+  const unknown = new Set<string>();
+  const fill = (text: string) => filled(text, { entry, place, unknown });
+  const definition = strings(raw, fill) as ClientDefinition; // checked by the schema afterwards
+  if (unknown.size > 0) {
+    return { why: `it uses ${[...unknown].join(", ")}, which only the client fills in` };
+  }
+  const left = Object.keys(said).filter((key) => !KNOWN.includes(key));
+  const cwd = definition.cwd === undefined ? undefined : resolve(place.root, definition.cwd);
+  // Without a folder of its own a server runs in the workspace.
+  const { cwd: _, ...rest } = definition;
+  return { definition: cwd === undefined || cwd === place.root ? rest : { ...rest, cwd }, left };
+}
+
+function stdioOf(said: ClientEntry["said"]): object {
+  const { command, args, env, cwd, env_vars } = said;
+  // Codex lists variables that only pass through.
+  const passed = texts(env_vars).map((name) => [name, `\${${name}}`]);
+  const all = { ...(isObject(env) ? env : {}), ...Object.fromEntries(passed) };
+  return without({
+    command,
+    args,
+    env: isObject(env ?? {}) ? orNothing(all) : env,
+    cwd,
+    tools: toolsOf(said),
+  });
+}
+
+function httpOf(said: ClientEntry["said"], url: unknown): object {
+  const { type, headers, http_headers, env_http_headers, bearer_token_env_var: bearer } = said;
+  const named = Object.entries(isObject(env_http_headers) ? env_http_headers : {});
+  const all = {
+    ...(isObject(headers) ? headers : {}),
+    ...(isObject(http_headers) ? http_headers : {}),
+    ...Object.fromEntries(named.map(([header, name]) => [header, `\${${name}}`])),
+    ...(typeof bearer === "string" ? { Authorization: `Bearer \${${bearer}}` } : {}),
+  };
+  return without({
+    type: type === "sse" ? "sse" : undefined,
+    url,
+    headers: isObject(headers ?? {}) ? orNothing(all) : headers,
+    tools: toolsOf(said),
+  });
+}
+
+function toolsOf({ tools, enabled_tools, includeTools }: ClientEntry["said"]): unknown {
+  const named = enabled_tools ?? includeTools ?? tools;
+  // Some write "*" for all of them.
+  return Array.isArray(named) && !named.includes("*") ? named : undefined;
+}
+
+function texts(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
+}
+
+function orNothing(value: object): object | undefined {
+  return Object.keys(value).length === 0 ? undefined : value;
+}
+
+function without(value: object): object {
+  return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined));
+}
+
+/** Runs every text of a value through a function. */
+function strings(value: unknown, fill: (text: string) => string): unknown {
+  if (typeof value === "string") return fill(value);
+  if (Array.isArray(value)) return value.map((each) => strings(each, fill));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, strings(each, fill)]));
+}
+
+function filled(
+  text: string,
+  { entry, place, unknown }: {
+    readonly entry: ClientEntry;
+    readonly place: ClientPlace;
+    readonly unknown: Set<string>;
+  },
+): string {
+  // Gemini has variables without braces, too.
+  const braced = entry.client === "gemini" ? text.replace(/\$([A-Za-z_]\w*)/g, "${$1}") : text;
+  return braced.replace(/\$\{(?:(input|env):)?([^}]*)\}/g, (all, from, name: string) => {
+    if (from !== undefined) return `\${${variableName(name)}}`;
+    if (OURS.test(all) && !FOLDERS.test(name)) return all;
+    switch (name) {
+      case "workspaceFolder":
+      case "workspaceRoot":
+        return "."; // in which it runs
+      case "workspaceFolderBasename":
+        return basename(place.root);
+      case "userHome":
+        return place.environment.userHome;
+      case "/":
+      case "pathSeparator":
+        return "/";
+    }
+    unknown.add(/^\w{1,30}/.exec(name)?.[0] ?? "a variable");
+    return all;
+  });
+}
+
+/** Makes the name of a variable of any text. */
+export function variableName(text: string): string {
+  const words = text.replace(/([a-z\d])([A-Z])/g, "$1_$2").toUpperCase();
+  return words.replace(/[^A-Z0-9]+/g, "_").replace(/^(?=\d)|^$/, "_");
+}

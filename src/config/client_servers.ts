@@ -1,0 +1,167 @@
+/**
+ * Decides which servers of clients PML can take, how they are written then, and why the others not.
+ *
+ * @module
+ */
+
+import { basename } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { isObject } from "../core/json.ts";
+import { serverSlug } from "../core/tool_id.ts";
+import { type ClientDefinition, converted } from "./_client_entry.ts";
+import { type Known, Variables, type Wanted } from "./_client_secrets.ts";
+import { wantedBy } from "./_document.ts";
+import { clientServersSchema } from "./_schema.ts";
+import type { ClientEntry, ClientPlace } from "./clients.ts";
+import type { ServerDefinition } from "./servers.ts";
+
+export type { ClientDefinition } from "./_client_entry.ts";
+export type { Wanted } from "./_client_secrets.ts";
+
+/** A server that can be taken. */
+export interface Taken {
+  readonly entry: ClientEntry;
+  /** Its name in PML. */
+  readonly name: string;
+  readonly definition: ClientDefinition;
+  /** What the client says and PML leaves out. */
+  readonly left: readonly string[];
+  readonly variables: readonly Wanted[];
+}
+
+/** A server that stays where it is. */
+export interface Skipped {
+  readonly entry: ClientEntry;
+  readonly why: string;
+}
+
+/** What became of all of them. */
+export interface Picked {
+  readonly taken: readonly Taken[];
+  readonly skipped: readonly Skipped[];
+}
+
+/** What picking needs from outside. */
+export interface PickOptions extends ClientPlace {
+  readonly redact: Known["redact"];
+  /** What stands under the sections of servers in the file that is written to. */
+  readonly present: Readonly<Record<string, unknown>>;
+  /** The names of the servers that ship with PML. */
+  readonly builtins: ReadonlySet<string>;
+}
+
+interface Candidate {
+  readonly entry: ClientEntry;
+  readonly name: string;
+  readonly definition: ClientDefinition;
+  readonly left: readonly string[];
+}
+
+/** Looks at every server; of several with one name the client's nearest is looked at first. */
+export async function pickServers(
+  entries: readonly ClientEntry[],
+  options: PickOptions,
+): Promise<Picked> {
+  const skipped: Skipped[] = [];
+  const candidates = [...entries].sort((one, other) => one.near - other.near)
+    .flatMap((entry): Candidate[] => {
+      const found = candidateOf(entry, options);
+      if (!("why" in found)) return [found];
+      skipped.push({ entry, why: found.why });
+      return [];
+    });
+  const { redact, environment } = options;
+  const variables = new Variables({ redact, get: (name) => environment.get(name) });
+  for (const { definition } of candidates) variables.reserve(definition);
+  const taken: Taken[] = [];
+  const present = new Map(
+    Object.entries(options.present).map(([name, said]) => [slug(name), said]),
+  );
+  for (const candidate of candidates) {
+    const done = await settled(candidate, { variables, present });
+    if ("why" in done) skipped.push({ entry: candidate.entry, why: done.why });
+    else {
+      taken.push(done);
+      present.set(done.name, done.definition);
+    }
+  }
+  return { taken, skipped };
+}
+
+/** Gives a definition as questions show it. */
+export function shownDefinition({ name, definition }: Taken): ServerDefinition {
+  const { command, args = [], env = {}, cwd, url = "", headers = {} } = definition;
+  if (command === undefined) return { kind: "http", name, url, headers };
+  return { kind: "stdio", name, command, args, env, ...(cwd === undefined ? {} : { cwd }) };
+}
+
+function candidateOf(
+  entry: ClientEntry,
+  options: PickOptions,
+): Candidate | { readonly why: string } {
+  if (isPml(entry)) return { why: "it is PML itself" };
+  if (entry.disabled) return { why: "it is disabled" };
+  const name = slug(entry.name);
+  if (name === undefined) return { why: "PML can give no server such a name" };
+  if (options.builtins.has(name)) {
+    return { why: `PML has a server "${name}" built in; under another name it can be taken` };
+  }
+  const found = converted(entry, options);
+  return "why" in found ? found : { entry, name, ...found };
+}
+
+async function settled(
+  candidate: Candidate,
+  { variables, present }: {
+    readonly variables: Variables;
+    readonly present: ReadonlyMap<string | undefined, unknown>;
+  },
+): Promise<Taken | { readonly why: string }> {
+  const { entry, name, definition: raw } = candidate;
+  const wrong = await problemOf(entry.name, raw);
+  if (wrong !== undefined) return { why: wrong };
+  const at = `${entry.path}, ${entry.key.join(".")}`;
+  const definition = variables.withoutSecrets(raw, { name, at });
+  const there = present.get(name);
+  if (there !== undefined) {
+    const same = isDeepStrictEqual(nameless(there), nameless(definition));
+    return {
+      why: `there is a server "${name}" already, with ${same ? "the same" : "another"} definition`,
+    };
+  }
+  if (variables.holdsSecret(JSON.stringify([entry.name, definition]))) {
+    return { why: "it has what looks like a key where PML fills in no variable" };
+  }
+  return { ...candidate, definition, variables: variables.of(definition) };
+}
+
+/** Says what the schema of PML does not take, by key and never by value. */
+async function problemOf(title: string, definition: ClientDefinition): Promise<string | undefined> {
+  const { z } = await import("zod");
+  const { error } = clientServersSchema(z).safeParse({ [title]: definition }, { error: wantedBy });
+  const [issue] = error?.issues ?? [];
+  if (issue === undefined) return undefined;
+  const key = issue.path.slice(1, 2).join("");
+  return `PML wants ${key === "" ? "" : `as ${key} `}${issue.message}`;
+}
+
+function isPml({ name, said: { command, args } }: ClientEntry): boolean {
+  const words = [command, ...(Array.isArray(args) ? args : [])].map(String);
+  return name.toLowerCase() === "pml" || words.some((word) => word.includes("@casys/pml")) ||
+    /^pml(\.exe|\.cmd)?$/i.test(basename(words[0]?.replaceAll("\\", "/") ?? ""));
+}
+
+function slug(name: string): string | undefined {
+  try {
+    return serverSlug(name);
+  } catch {
+    return undefined; // which the caller tells
+  }
+}
+
+/** Two definitions are the same, however their variables are called. */
+function nameless(definition: unknown): unknown {
+  if (!isObject(definition)) return definition;
+  const { disabled: _, ...rest } = definition;
+  return JSON.parse(JSON.stringify(rest).replace(/\$\{\w+/g, "${"));
+}

@@ -1,0 +1,170 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import fc from "fast-check";
+import { Redactor } from "../audit/redact.ts";
+import { Scratch } from "./_scratch_test.ts";
+import { type Picked, pickServers } from "./client_servers.ts";
+import { clientFiles, CLIENTS, readClientFile } from "./clients.ts";
+import { environmentOf } from "./env.ts";
+
+const redactor = new Redactor();
+
+async function pick(
+  servers: Readonly<Record<string, unknown>>,
+  set: Readonly<Record<string, string>> = {},
+): Promise<Picked> {
+  const entries = Object.entries(servers).map(([name, said]) => ({
+    client: "cursor" as const,
+    path: "/f.json",
+    key: ["mcpServers", name],
+    name,
+    said: said as Record<string, unknown>,
+    near: 2,
+    disabled: false,
+  }));
+  return await pickServers(entries, {
+    environment: environmentOf({ HOME: "/home/me", ...set }),
+    root: "/work",
+    redact: (text) => redactor.redact(text),
+    present: {},
+    builtins: new Set(["git"]),
+  });
+}
+
+const alphabet = (characters: string, length: number) =>
+  fc.array(fc.constantFrom(...characters), { minLength: length, maxLength: length + 20 })
+    .map((each) => each.join(""));
+const LETTERS = "abcdefghijklmnopqrstuvwxyz";
+const key = fc.oneof(
+  alphabet(LETTERS + LETTERS.toUpperCase() + "0123456789", 24),
+  alphabet("0123456789abcdef", 40),
+  fc.uuid(),
+  alphabet(LETTERS, 30).map((text) => `sk-${text}`),
+);
+const put = fc.constantFrom<(key: string) => unknown>(
+  (key) => ({ command: "x", env: { API_TOKEN: key } }),
+  (key) => ({ command: "x", env: { dbPassword: key } }),
+  (key) => ({ command: "x", env: { A: key } }),
+  (key) => ({ command: "x", env: { A: `\${TOKEN:-${key}}` } }),
+  (key) => ({ command: "x", args: ["--api-key", key] }),
+  (key) => ({ command: "x", args: [`--token=${key}`] }),
+  (key) => ({ command: "x", args: ["-e", `SOME_KEY=${key}`] }),
+  (key) => ({ command: "x", args: ["--header", `Authorization: Bearer ${key}`] }),
+  (key) => ({ command: "x", args: [`postgres://me:${key}@h/db`] }),
+  (key) => ({ command: "x", args: ["plain", key] }),
+  (key) => ({ url: "https://x.y/", headers: { Authorization: `Bearer ${key}` } }),
+  (key) => ({ url: "https://x.y/", headers: { Authorization: `Basic ${key}` } }),
+  (key) => ({ url: "https://x.y/", headers: { "X-Api-Key": key } }),
+  (key) => ({ url: "https://x.y/", headers: { Cookie: `a=${key}` } }),
+  (key) => ({ url: `https://x.y/?api_key=${key}&b=c` }),
+  (key) => ({ url: `https://x.y/${key}/mcp` }),
+  (key) => ({ command: `/opt/sk-${key}` }),
+);
+
+Deno.test("pickServers() gives nothing with a key in it, wherever the key stood", async () => {
+  await fc.assert(
+    fc.asyncProperty(key, put, async (secret, make) => {
+      const { taken, skipped } = await pick({ a: make(secret) });
+      const said = [
+        ...taken.map(({ entry: _, ...rest }) => rest),
+        ...skipped.map(({ why }) => why),
+      ];
+      assert.ok(!JSON.stringify(said).includes(secret), JSON.stringify(said));
+    }),
+    // A random text of few turns can pass for a word where nothing else tells it.
+    { numRuns: 400, seed: 7 },
+  );
+});
+
+Deno.test("pickServers() leaves what is no key as it is", async () => {
+  const args = [
+    "-y",
+    "@modelcontextprotocol/server-filesystem@2025.8.21",
+    "--model=claude-3-5-sonnet-20241022",
+    "/home/me/Projects/My-Second-Project-2/source",
+    "--editor",
+    "vim",
+    "npm:thing",
+    "https://api.example.com:8443/v1/resources",
+    "--log-file=/var/log/server.log",
+  ];
+  const env = { LANG: "C.UTF-8", AUTH_ENABLED: "true", MAX_TOKENS: "100", REGION: "eu-central-1" };
+  const { taken: [one] } = await pick({ a: { command: "npx", args, env } });
+  assert.deepEqual(one?.definition, { command: "npx", args, env });
+});
+
+Deno.test("pickServers() gives equal values one variable, and others none that is taken", async () => {
+  const of = (TOKEN: string) => ({ command: "x", env: { TOKEN } });
+  const values = async (set: Record<string, string>) =>
+    (await pick({ a: of("one-value"), b: of("one-value"), c: of("other"), d: of("${TOKEN}") }, set))
+      .taken.map(({ definition }) => definition.env?.TOKEN);
+  const [a, b, c, d] = ["${A_TOKEN}", "${B_TOKEN}", "${C_TOKEN}", "${TOKEN}"];
+  assert.deepEqual(await values({}), [a, b, c, d]);
+  assert.deepEqual(await values({ TOKEN: "one-value" }), [d, d, c, d]);
+  const { taken } = await pick({ a: of("one-value"), b: of("one-value") });
+  assert.deepEqual(taken.map(({ definition }) => definition.env?.TOKEN), [d, d]);
+});
+
+Deno.test("pickServers() says which key PML cannot take, and never its value", async () => {
+  const wrong: Record<string, [unknown, RegExp]> = {
+    a: [{ command: 7 }, /wants as command/],
+    b: [{ command: "x", args: "hunter2" }, /wants as args an array/],
+    c: [{ url: "https://me:hunter2@x.y/" }, /wants as url .*without a user name/],
+    d: [{ command: "x", env: ["hunter2"] }, /wants as env/],
+    e: [{}, /wants as command/],
+    f: ["hunter2", /wants as command/],
+    git: [{ command: "x" }, /built in/],
+  };
+  const said = Object.entries(wrong).map(([name, [entry]]) => [name, entry]);
+  const { taken, skipped } = await pick(Object.fromEntries(said));
+  assert.deepEqual(taken, []);
+  for (const { entry, why } of skipped) {
+    assert.match(why, wrong[entry.name]?.[1] ?? /^$/, entry.name);
+    assert.doesNotMatch(why, /hunter2/);
+  }
+  assert.equal(skipped.length, Object.keys(wrong).length);
+});
+
+Deno.test("clientFiles() knows where each system keeps them", () => {
+  const variables = { HOME: "/home/me", APPDATA: "/roaming", CODEX_HOME: "/codex" };
+  const environment = environmentOf(variables);
+  const paths = (os: typeof Deno.build.os) =>
+    CLIENTS.flatMap((client) => clientFiles(client, { environment, root: "/work", os }))
+      .map(({ path }) => path);
+  const apple = "/home/me/Library/Application Support";
+  const wanted = [
+    ["linux", "/home/me/.config/Claude/claude_desktop_config.json"],
+    ["darwin", `${apple}/Claude/claude_desktop_config.json`],
+    ["windows", "/roaming/Claude/claude_desktop_config.json"],
+    ["linux", "/home/me/.config/Code/User/mcp.json"],
+    ["darwin", `${apple}/Code/User/mcp.json`],
+    ["linux", "/codex/config.toml"],
+    ["linux", "/home/me/.claude.json"],
+    ["linux", "/work/.mcp.json"],
+    ["linux", "/work/.vscode/mcp.json"],
+    ["linux", "/home/me/.codeium/windsurf/mcp_config.json"],
+  ] as const;
+  for (const [os, path] of wanted) assert.ok(paths(os).includes(path), path);
+});
+
+Deno.test("readClientFile() takes no key twice, and no strange shape", async () => {
+  using scratch = new Scratch();
+  const place = { environment: scratch.environment(), root: scratch.ws };
+  const texts = [
+    '{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}',
+    '{"mcpServers": {"__proto__": {"command": "x"}}}',
+    '{"mcpServers": []}',
+    "[]",
+    "",
+    '{"mcpServers": {},}',
+  ];
+  for (const text of texts) {
+    const path = scratch.write("ws/.mcp.json", text);
+    const reading = readClientFile({ client: "claude-code", path }, place);
+    await assert.rejects(reading, { code: "CONFIG_INVALID" }, text);
+  }
+  const path = scratch.write("any.toml", '[mcp_servers."my server"]\ncommand = "x"\n');
+  const [entry] = await readClientFile({ client: undefined, path }, place);
+  assert.deepEqual([entry?.name, entry?.key], ["my server", ["mcp_servers", "my server"]]);
+  await assert.rejects(readClientFile({ client: undefined, path: join(scratch.ws, "no") }, place));
+});

@@ -1,0 +1,327 @@
+import assert from "node:assert/strict";
+import { dirname, join } from "node:path";
+import { assertError } from "./cli_greeter.ts";
+import { claudeCode, HOME_FILES, KEYS } from "./client_files.ts";
+import { repoFile } from "./kit/pml_command.ts";
+import { type Ran, runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { makeWorkspace, type Workspace, writeFiles } from "./kit/workspace.ts";
+
+async function house(
+  options: Parameters<typeof makeWorkspace>[0] = { files: { "package.json": "{}" } },
+): Promise<Workspace> {
+  const ws = await makeWorkspace(options);
+  await writeFiles(dirname(ws.home), { ...HOME_FILES, ".claude.json": claudeCode(ws) });
+  return ws;
+}
+
+async function plan(ws: Workspace, ...args: string[]) {
+  const ran = await runPml(ws, ["import", "--json", ...args]);
+  assertNoKey(ran);
+  assert.equal(ran.code, 0, ran.stderr);
+  const { take, skip, into } = JSON.parse(ran.stdout);
+  type Each = { name: string; definition: unknown; why: string };
+  return {
+    into,
+    take: Object.fromEntries(take.map((each: Each) => [each.name, each.definition])),
+    skip: Object.fromEntries(skip.map((each: Each) => [each.name, each.why])),
+    json: JSON.parse(ran.stdout),
+  };
+}
+
+function assertNoKey({ stdout, stderr }: Ran): void {
+  assertClean(stdout + stderr, "what was said");
+}
+
+function assertClean(text: string, what: string): void {
+  for (const [name, key] of Object.entries(KEYS)) {
+    assert.ok(!text.includes(key), `${what} holds the key ${name}`);
+  }
+}
+
+/** Asserts that no file that PML may have written holds a key. */
+async function assertNoFileHoldsKey(ws: Workspace, folders: readonly string[]): Promise<void> {
+  for (const folder of folders) {
+    for await (const { name, isFile, isDirectory } of Deno.readDir(folder)) {
+      const path = join(folder, name);
+      if (isDirectory) await assertNoFileHoldsKey(ws, [path]);
+      if (isFile) assertClean(new TextDecoder("latin1").decode(await Deno.readFile(path)), path);
+    }
+  }
+}
+
+function take(ws: Workspace, ...args: string[]): Promise<Ran> {
+  return runPmlOnTerminal(ws, ["import", ...args], { typed: [[/Take .*\?.*Yes/s, "yes"]] });
+}
+
+Deno.test("pml import reads Claude's two formats, nearest first", async () => {
+  await using ws = await house();
+  const code = await plan(ws, "claude-code");
+  assert.deepEqual(code.take, {
+    everywhere: { command: "npx", args: ["-y", "everywhere"] },
+    twice: { command: "of-project" },
+  });
+  assert.match(code.skip.twice, /already, with another definition/);
+  assert.equal(code.into, join(ws.home, "config.yaml"));
+
+  const desktop = await plan(ws, "claude-desktop");
+  assert.deepEqual(desktop.take, {
+    GitHub: {
+      command: "docker",
+      args: ["run", "-e", "GITHUB_TOKEN=${GITHUB_TOKEN}", "image"],
+      env: { GITHUB_TOKEN: "${GITHUB_TOKEN}", LANG: "C" },
+    },
+    "Second GitHub": {
+      command: "x",
+      env: { GITHUB_TOKEN: "${SECOND_GITHUB_GITHUB_TOKEN}" },
+    },
+  });
+  const reasons = Object.entries<string>(desktop.skip).map(([name, why]) => `${name}: ${why}`);
+  assert.deepEqual(reasons.sort(), [
+    "***: PML can give no server such a name",
+    'filesystem: PML has a server "filesystem" built in; under another name it can be taken',
+    'github: there is a server "github" already, with another definition',
+    "mine: it is PML itself",
+    "pml: it is PML itself",
+    "socket: PML serves no servers of this kind",
+  ]);
+});
+
+Deno.test("pml import reads Cursor's file, with comments and keys of every kind", async () => {
+  await using ws = await house();
+  const cursor = await plan(ws, "cursor");
+  assert.deepEqual(cursor.take, {
+    db: {
+      command: "npx",
+      args: [
+        "-y",
+        "pg",
+        "postgresql://me:${DB_SECRET}@db.example/x",
+        "--password",
+        "${DB_PASSWORD}",
+      ],
+      env: { A: "${SOME_VAR}", TRACE: "true", NOTE: "${NOTE}" },
+    },
+    remote: {
+      url: "https://mcp.example.com/sse?api_key=${REMOTE_KEY}",
+      headers: { Authorization: "Bearer ${REMOTE_TOKEN}", "X-API-Key": "${REMOTE_API_KEY}" },
+    },
+  });
+});
+
+Deno.test("pml import reads VS Code's inputs and variables", async () => {
+  await using ws = await house();
+  const vscode = await plan(ws, "vscode");
+  assert.deepEqual(vscode.take, {
+    perplexity: {
+      command: "npx",
+      args: ["-y", "ppx", "--root=./src"],
+      env: { PERPLEXITY_API_KEY: "${PERPLEXITY_KEY}" },
+    },
+  });
+  assert.deepEqual(vscode.json.take[0].left, ["envFile"]);
+  assert.match(vscode.skip.strange, /it uses command, which only the client fills in/);
+});
+
+Deno.test("pml import reads Codex' TOML", async () => {
+  await using ws = await house();
+  const codex = await plan(ws, "codex");
+  assert.deepEqual(codex.take, {
+    linear: {
+      url: "https://mcp.linear.example/mcp",
+      headers: { "X-Session": "${LINEAR_SESSION}", Authorization: "Bearer ${LINEAR_TOKEN}" },
+    },
+    ctx: {
+      command: "npx",
+      args: ["-y", "ctx"],
+      env: { CTX_REGION: "${CTX_REGION}" },
+      tools: ["resolve"],
+    },
+  });
+  assert.deepEqual(codex.skip, { off: "it is disabled" });
+});
+
+Deno.test("pml import reads Windsurf's file", async () => {
+  await using ws = await house();
+  const windsurf = await plan(ws, "windsurf");
+  assert.deepEqual(windsurf.take, {
+    surf: { url: "https://surf.example/mcp", headers: { A: "b" } },
+  });
+  assert.deepEqual(windsurf.skip, { gone: "it is disabled" });
+});
+
+Deno.test("pml import reads Gemini's settings", async () => {
+  await using ws = await house();
+  const gemini = await plan(ws, "gemini");
+  assert.deepEqual(gemini.take, {
+    gem: { url: "https://gem.example/mcp", headers: { "X-Token": "${GEM_TOKEN}" } },
+    loose: { command: "x", env: { KEY: "${LOOSE_KEY}" } },
+  });
+  assert.deepEqual(gemini.skip, { quiet: "it is disabled" });
+});
+
+Deno.test("pml import without arguments lists what clients have, and takes nothing", async () => {
+  await using ws = await house({
+    files: { ".mcp.json": '{"mcpServers":{"here":{"command":"x"}}}' },
+  });
+  const ran = await runPml(ws, ["import"]);
+  assertNoKey(ran);
+  assert.equal(ran.code, 0, ran.stderr);
+  for (const name of ["everywhere", "here", "GitHub", "perplexity", "linear", "surf", "gem"]) {
+    assert.match(ran.stdout, new RegExp(`^  take "${name}"`, "m"));
+  }
+  assert.doesNotMatch(ran.stdout, /foreign/);
+  assert.match(ran.stdout, /take "GitHub" as "github": runs the command \["docker"/);
+  assert.match(
+    ran.stdout,
+    /needs GITHUB_TOKEN, which is not set; its value stands in .*claude_desktop_config\.json, mcpServers\.GitHub\.args\[2\]/,
+  );
+  await assert.rejects(Deno.stat(join(ws.home, "config.yaml")), Deno.errors.NotFound);
+});
+
+Deno.test("pml import takes the servers into the person's configuration once, and PML serves them", async () => {
+  await using ws = await house();
+  const path = join(ws.home, "config.yaml");
+  const before = "# mine\nlimits:\n    call_ms: 1000   # short\n";
+  await Deno.writeTextFile(path, before);
+  for (const client of ["claude-desktop", "cursor", "codex", "vscode", "gemini", "windsurf"]) {
+    const ran = await take(ws, client);
+    assert.equal(ran.code, 0, ran.stdout);
+    assertNoKey(ran);
+  }
+  const after = await Deno.readTextFile(path);
+  assert.match(after, /^# mine\nlimits:\n +call_ms: 1000 # short\n/);
+  for (const client of ["claude-desktop", "cursor", "codex", "vscode", "gemini", "windsurf"]) {
+    const again = await runPml(ws, ["import", client]);
+    assert.match(again.stderr, /Nothing was changed/);
+    assert.match(again.stdout, /already, with the same definition/);
+    assert.equal(again.code, 0);
+  }
+  assert.equal(await Deno.readTextFile(path), after);
+  const tools = JSON.parse((await runPml(ws, ["tools", "--json"])).stdout);
+  assert.ok(JSON.stringify(tools).includes('"second-github"'), JSON.stringify(tools));
+  // The clients' own files beside them hold keys, as before.
+  await assertNoFileHoldsKey(ws, [ws.home, ws.path]);
+  const mode = (await Deno.stat(`${path}.backup`)).mode ?? 0;
+  assert.equal(mode & 0o777, 0o600);
+  assert.equal(await Deno.readTextFile(`${path}.backup`), before);
+});
+
+Deno.test("pml import knows keys whose variable is set, and gives no other value that name", async () => {
+  await using ws = await house();
+  const ran = await runPml(ws, ["import", "--json", "claude-desktop"], {
+    env: { GITHUB_TOKEN: KEYS.other },
+  });
+  assertNoKey(ran);
+  const [first, second] = JSON.parse(ran.stdout).take;
+  assert.deepEqual(first.variables.map(({ name }: { name: string }) => name), [
+    "GITHUB_GITHUB_TOKEN",
+  ]);
+  const [{ name, isSet }] = second.variables;
+  assert.deepEqual([name, isSet], ["GITHUB_TOKEN", true]);
+});
+
+Deno.test("pml import writes nothing without a terminal, after a no, or with --dry-run", async () => {
+  await using ws = await house();
+  assertError(await runPml(ws, ["import", "cursor"]), { code: "APPROVAL_REQUIRED", exit: 1 });
+  const dry = await runPml(ws, ["import", "--dry-run", "cursor"]);
+  assert.equal(dry.code, 0, dry.stderr);
+  assert.match(dry.stdout, /take "db"/);
+  const no = await runPmlOnTerminal(ws, ["import", "cursor"], { typed: [["Take", "no"]] });
+  assert.equal(no.code, 1);
+  await assert.rejects(Deno.stat(join(ws.home, "config.yaml")), Deno.errors.NotFound);
+});
+
+Deno.test("pml import tells a broken file by its line, and takes what the others have", async () => {
+  await using ws = await house({
+    files: {
+      ".mcp.json": `{\n  // no comments here\n  "mcpServers": {"k": "${KEYS.github}"}\n}`,
+      ".codex/config.toml": `a = 1\nkey = ${KEYS.github}\n`,
+      "linked.json": "{}",
+    },
+  });
+  const code = await runPml(ws, ["import", "--dry-run", "claude-code"]);
+  assertNoKey(code);
+  assert.equal(code.code, 1);
+  assert.match(code.stdout, /FAIL Cannot read ".*\.mcp\.json": line 2: /);
+  assert.match(code.stdout, /take "everywhere"/);
+  const codex = await runPml(ws, ["import", "--dry-run", "codex"]);
+  assertNoKey(codex);
+  assert.match(codex.stdout, /FAIL Cannot read ".*config\.toml": line 2 is no TOML/);
+  assert.match(codex.stdout, /take "linear"/);
+});
+
+Deno.test("pml import reads no client file that is a link, or lies outside through one", async () => {
+  const servers = '{"mcpServers": {"linked": {"command": "x"}}}';
+  await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  await writeFiles(ws.root, { "away/mcp.json": servers });
+  await Deno.symlink(join(ws.root, "away", "mcp.json"), ws.file(".mcp.json"));
+  await Deno.symlink(join(ws.root, "away"), ws.file(".cursor"));
+  for (
+    const [client, why] of [["claude-code", /it is a link/], [
+      "cursor",
+      /it lies elsewhere/,
+    ]] as const
+  ) {
+    const ran = await runPml(ws, ["import", "--dry-run", client]);
+    assert.equal(ran.code, 1);
+    assert.match(ran.stdout, why);
+    assert.doesNotMatch(ran.stdout, /take/);
+  }
+});
+
+Deno.test("pml import --workspace keeps the trust that the file had, and gives none to another", async () => {
+  await using ws = await house();
+  const path = ws.file(".pml.json");
+  const isTrusted = async () => JSON.parse((await runPml(ws, ["trust", "--json"])).stdout).trusted;
+  const made = await take(ws, "--workspace", "windsurf");
+  assert.equal(made.code, 0, made.stdout);
+  assert.equal(await isTrusted(), true);
+  const second = await take(ws, "--workspace", "codex");
+  assert.equal(second.code, 0, second.stdout);
+  assert.equal(await isTrusted(), true);
+  const undo = (screen: RegExp) =>
+    runPmlOnTerminal(ws, ["import", "--undo", "--workspace"], { typed: [[screen, "yes"]] });
+  assert.equal((await undo(/becomes what it was/)).code, 0);
+  assert.equal(await isTrusted(), true);
+  assert.deepEqual(Object.keys(JSON.parse(await Deno.readTextFile(path)).mcpServers), ["surf"]);
+  assert.equal((await undo(/is removed/)).code, 0);
+  const left = (await Array.fromAsync(Deno.readDir(ws.path))).map(({ name }) => name);
+  assert.deepEqual(left, ["package.json"]);
+  await Deno.writeTextFile(path, '{"version": 1}');
+  const into = await take(ws, "--workspace", "windsurf");
+  assert.match(into.stdout, /it is not trusted/);
+  assert.equal(await isTrusted(), false);
+});
+
+Deno.test("pml import --undo refuses a file, or a copy of it, that was changed since", async () => {
+  await using ws = await house({ files: {}, pml: '{"version": 1}' });
+  const path = ws.file(".pml.json");
+  assert.equal((await take(ws, "--workspace", "windsurf")).code, 0);
+  const after = await Deno.readTextFile(path);
+  const undo = () => runPmlOnTerminal(ws, ["import", "--undo", "--workspace"]);
+  await Deno.writeTextFile(path, `${after} `);
+  assert.match((await undo()).stdout, /it was changed since the import/);
+  await Deno.writeTextFile(path, after);
+  await Deno.writeTextFile(`${path}.backup`, '{"version": 1, "permissions": {"allow": ["*"]}}');
+  assert.match((await undo()).stdout, /not what the file was before/);
+  assert.equal(await Deno.readTextFile(path), after);
+  const never = await runPml(ws, ["import", "--undo"]);
+  assertError(never, { code: "USAGE", exit: 2 });
+});
+
+Deno.test("a server that was taken is started with the variables that its arguments name", async () => {
+  const script = repoFile("tests/kit/evil_server.ts");
+  const args = ["run", "-A", "--no-config", "--quiet", script, "good", "${env:LEDGER}"];
+  const servers = { mcpServers: { good: { command: Deno.execPath(), args } } };
+  await using ws = await makeWorkspace({ files: { "some.json": JSON.stringify(servers) } });
+  await Deno.writeTextFile(join(ws.home, "config.yaml"), "permissions: {allow: ['good:*']}\n");
+  const taken = await take(ws, "some.json");
+  assert.equal(taken.code, 0, taken.stdout);
+  const unset = await runPml(ws, ["call", "good:echo"]);
+  assertError(unset, { code: "KEY_MISSING", exit: 1 });
+  assert.match(unset.stderr, /it requires LEDGER/);
+  const LEDGER = ws.file("by-variable.ledger");
+  const called = await runPml(ws, ["call", "good:echo", "a:=1"], { env: { LEDGER } });
+  assert.equal(called.code, 0, called.stderr);
+  assert.match(await Deno.readTextFile(LEDGER), /start/);
+});
