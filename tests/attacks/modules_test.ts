@@ -77,7 +77,7 @@ for (const era of ERAS) {
 
   Deno.test(`progress reaches the client, on ${era}`, async () => {
     const modules = { good: "good.ts" };
-    await attack({ modules, era, limits: { call_ms: 400 } }, async ({ pml }) => {
+    await attack({ modules, era, limits: { call_ms: 1_000 } }, async ({ pml }) => {
       const params = { name: "call", _meta: { progressToken: "tok" } };
       const counted = (to: number) => ({
         ...params,
@@ -88,7 +88,7 @@ for (const era of ERAS) {
       assert.deepEqual(told.map(({ progress }) => progress), [1, 2, 3, 4, 5]);
       assert.deepEqual(told[4], { progressToken: "tok", progress: 5, total: 5, message: "step 5" });
       // Progress also keeps a call alive beyond its deadline.
-      assert.equal(textOf(await pml.request("tools/call", counted(60))), "counted to 60");
+      assert.equal(textOf(await pml.request("tools/call", counted(150))), "counted to 150");
       const quiet = { name: "call", arguments: { tool: "good:count", arguments: { to: 3 } } };
       const before = pml.messages.length;
       await pml.request("tools/call", quiet);

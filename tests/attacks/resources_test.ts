@@ -101,7 +101,7 @@ Deno.test("A module that always crashes has to wait, and no other does", async (
   });
 });
 
-Deno.test("Two hundred children of fifty modules leave nothing behind, and few live at once (RX11)", async () => {
+Deno.test("A hundred children of fifty modules leave nothing behind, and few live at once (RX11)", async () => {
   const names = Array.from({ length: 50 }, (_, at) => `m${at}`);
   const modules = Object.fromEntries(names.map((name) => [name, SMALL(name)]));
   const idle = 1;
@@ -128,11 +128,10 @@ Deno.test("Two hundred children of fifty modules leave nothing behind, and few l
     await settled(pml);
     const before = await gatewayOf(pml);
     await hurried();
-    await hurried();
     await settled(pml);
     const after = await gatewayOf(pml);
     const told = JSON.stringify({ before, after, most, memory });
-    assert.ok(seen.size >= 145, `${seen.size} children answered`);
+    assert.ok(seen.size >= 95, `${seen.size} children answered`);
     // Beside the idle ones: the one that works, one that is read, the blank one, one that ends.
     assert.ok(most <= idle + 4, told);
     assert.ok(memory < 600 * MB, told);
