@@ -34,12 +34,15 @@ const HINT =
 
 /** Takes registered values and known kinds of keys out of texts. */
 export class Redactor {
+  readonly #values = new Set<string>();
   readonly #forms = new Set<string>();
   #registered: RegExp | undefined;
 
   /** Has a secret taken out of every text from now on; tells whether it is long enough for that. */
   register(value: string): boolean {
     if (value.length < SHORTEST_VALUE) return false;
+    if (this.#values.has(value)) return true;
+    this.#values.add(value);
     for (const form of [value, ...linesOf(value)].flatMap(formsOf)) this.#forms.add(form);
     // The longest first: where one secret begins with another, the whole of it goes.
     const forms = [...this.#forms].sort((a, b) => b.length - a.length);

@@ -20,8 +20,9 @@ export interface Host {
   /**
    * Runs a program with the person's rights: an absolute file outside the workspace, found once by
    * its name, its arguments as they are, never a shell. Needs a run grant that names the program.
-   * Rejects with `NotCapable` where the program is not granted or not there, and where `cwd` is no
-   * folder of the workspace; a program that fails resolves with its code.
+   * Rejects with `NotCapable` where the program is not granted or lies in the workspace, and where
+   * `cwd` is no folder of it; with `NotFound` where there is no such program. A program that fails
+   * resolves with its code.
    */
   exec(
     program: string,

@@ -107,11 +107,16 @@ export class Local implements AsyncDisposable {
     const child = { ...this.#childOptions(access), writesOnly };
     const blank = JSON.stringify([child, this.#options.osLayer()]);
     const open = () => this.#open(child);
+    let started = false;
     const value = await this.#pool.use(JSON.stringify([server, module.integrity, blank]), {
-      start: async () => this.#load(await this.#blanks.take(blank, open), module),
+      start: async () => {
+        started = true;
+        return this.#load(await this.#blanks.take(blank, open), module);
+      },
       use: (sandbox) => answer(sandbox, call, tool),
     });
-    if (!this.#closing.signal.aborted) this.#blanks.keep(blank, open);
+    // Only where one was used up: tools of other permissions in turn would each start one.
+    if (started && !this.#closing.signal.aborted) this.#blanks.keep(blank, open);
     return { kind: "result", result: value };
   }
 

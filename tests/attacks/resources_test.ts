@@ -12,6 +12,8 @@ import { openFiles, rssOf, treeOf } from "../kit/procwatch.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
 import { waitUntil } from "../kit/wait.ts";
 import { assertRefused, attack } from "./evilmod/house.ts";
+import { endWell } from "./oracles.ts";
+import { makeScene } from "./stage.ts";
 
 const MB = 1024 * 1024;
 
@@ -155,3 +157,17 @@ async function settled(pml: RawStdio): Promise<void> {
 async function gatewayOf({ pid }: RawStdio) {
   return { files: (await openFiles(pid)).length, rss: await rssOf(pid) };
 }
+
+Deno.test("Tools of other permissions in turn start no child beyond their own and a blank one", async () => {
+  await using scene = await makeScene();
+  const { ws, pml } = scene;
+  const seen = new Set<number>();
+  for (let at = 0; at < 12; at++) {
+    await pml.callTool("filesystem__read_file", { path: "good.txt" });
+    await pml.callTool("filesystem__write_file", { path: "made.txt", content: `${at}` });
+    for (const { pid } of await childrenOf(pml)) seen.add(pid);
+  }
+  // One that reads, one that writes, and a blank one after each of them was started.
+  assert.ok(seen.size <= 4, `${seen.size} children`);
+  await endWell(ws, pml);
+});

@@ -132,7 +132,7 @@ export class Programs {
       ? program.startsWith("/") ? resolvePath("/", program) : `${workspace}/${program}`
       : path.map((folder) => `${folder}/${program}`).find(isExecutable);
     if (file === undefined) {
-      const hint = "command is a program on PATH or its absolute path, without its arguments";
+      const hint = "give a program on PATH or its absolute path, without its arguments";
       const message = `Cannot run ${shown(program)}: there is none: ${hint}`;
       throw new Refusal("ENOENT", message, "NotFound");
     }
