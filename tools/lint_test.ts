@@ -103,8 +103,8 @@ Deno.test("powers leaves each power to its owner", () => {
   const cases: [string, string, string, RegExp][] = [
     ["config/config.ts", "config/env.ts", `Deno.env.get("A");`, /environment/],
     ["local/pool.ts", "sandbox/sandbox.ts", `new Worker("a");`, /Worker/],
-    ["local/pool.ts", "local/_process.ts", `new Deno.Command("a");`, /process/],
-    ["sandbox/_child.ts", "sandbox/_process.ts", `new Deno.Command("a");`, /process/],
+    ["local/pool.ts", "sandbox/process.ts", `new Deno.Command("a");`, /process/],
+    ["sandbox/_child.ts", "sandbox/process.ts", `new Deno.Command("a");`, /process/],
     ["gateway/gateway.ts", "serve/stdio.ts", `Deno.stdout.write(b);`, /output/],
     ["cli/cli.ts", "cli/out.ts", `Deno.stdout.writable;`, /output/],
     ["core/a.ts", "audit/log.ts", `console.error("a");`, /console/],

@@ -8,7 +8,7 @@
 import { join } from "node:path";
 import types from "../../config/module-types.d.ts" with { type: "text" };
 import { visible } from "../core/json.ts";
-import { runProgram } from "./_process.ts";
+import { runProgram } from "../sandbox/process.ts";
 
 /** Something that the compiler found. */
 export interface TypeProblem {

@@ -5,8 +5,10 @@
  * @module
  */
 
+import { resolve } from "node:path";
 import { asPmlError } from "../core/errors.ts";
 import { defined, type Json, quoted, visible } from "../core/json.ts";
+import { isInside } from "../core/place.ts";
 import type { Permissions } from "../core/tool.ts";
 import { findDenied } from "./_denied.ts";
 import type { Finding, Say } from "./_finding.ts";
@@ -17,7 +19,7 @@ import { compileAll, type CompileSchema, sayArguments } from "./_schema_check.ts
 import type { Inspection } from "./loader.ts";
 import { ModuleFiles } from "./module_files.ts";
 import { accessOf } from "./grants.ts";
-import { liesIn, permissionLines } from "./permission_lines.ts";
+import { permissionLines } from "./permission_lines.ts";
 
 export type { CompileSchema, Finding };
 
@@ -169,7 +171,8 @@ class Look {
     const { workspace } = this.#options;
     const asked = togetherOf(this.tools);
     const given = accessOf(asked, { workspace, grants: undefined });
-    const outside = (paths: readonly string[]) => paths.filter((path) => !liesIn(workspace, path));
+    const outside = (paths: readonly string[]) =>
+      paths.filter((path) => !isInside(workspace, resolve(workspace, path)));
     const beyond = defined({
       read: unlessEmpty(outside(asked.read)),
       write: unlessEmpty(outside(asked.write)),

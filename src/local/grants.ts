@@ -5,9 +5,10 @@
  * @module
  */
 
-import { isAbsolute, relative, resolve } from "node:path";
+import { resolve } from "node:path";
 import { isLiteral } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
+import { isInside, realPathIfAny } from "../core/place.ts";
 import type { Permissions } from "../core/tool.ts";
 
 /** What a sandbox child may use: absolute folders and files, hosts with ports, names. */
@@ -36,12 +37,12 @@ export function accessOf(
   // What was granted within the workspace is shown as that: a link may not lead it out.
   const paths = (kind: "read" | "write") =>
     (grants?.[kind] ?? []).map((path) => resolve(workspace, path))
-      .filter((path) => !isInside(path, workspace) || isInside(realPath(path), workspace))
+      .filter((path) => !isInside(workspace, path) || isInside(workspace, realPath(path)))
       .map(realPath);
   const roots = (kind: "read" | "write") => {
     if (asked[kind].length === 0) return [];
     const inside = asked[kind].map((path) => resolve(workspace, path))
-      .filter((path) => isInside(path, workspace));
+      .filter((path) => isInside(workspace, path));
     return [...new Set([...inside, ...paths(kind)])].sort();
   };
   return {
@@ -74,16 +75,7 @@ function hosts(net: readonly string[]): readonly string[] {
   throw new PmlError("SANDBOX_DENIED", message, { hint });
 }
 
-function isInside(path: string, folder: string): boolean {
-  const way = relative(folder, path);
-  return way === "" || (way.split(/[\\/]/)[0] !== ".." && !isAbsolute(way));
-}
-
 function realPath(path: string): string {
-  try {
-    return Deno.realPathSync(path);
-  } catch {
-    // A granted path that does not exist yet is granted as it is written.
-    return path;
-  }
+  // A granted path that does not exist yet is granted as it is written.
+  return realPathIfAny(path) ?? path;
 }

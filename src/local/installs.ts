@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
-import { runProgram } from "./_process.ts";
+import { type RunOptions, runProgram } from "../sandbox/process.ts";
 import { treeHash, treeStamp } from "./_tree.ts";
 
 /** What a command such as `npx -y some-package --flag` names. */
@@ -32,6 +32,7 @@ export interface InstallsOptions {
   readonly find: (program: string) => string;
   /** Gives up what is being installed. */
   readonly closing: AbortSignal;
+  readonly groups: RunOptions["groups"];
   readonly onLog: (text: string) => void;
 }
 
@@ -140,7 +141,7 @@ export class Installs {
   }
 
   async #run(cwd: string, spec: string): Promise<void> {
-    const { find, environment, closing } = this.#options;
+    const { find, environment, closing, groups } = this.#options;
     const safe = [
       "--ignore-scripts",
       "--no-audit",
@@ -153,6 +154,7 @@ export class Installs {
       {
         signal: AbortSignal.any([AbortSignal.timeout(INSTALL_MS), closing]),
         maxBytes: SAID_MAX,
+        groups,
       },
     );
     if (code === 0) return;

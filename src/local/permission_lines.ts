@@ -4,8 +4,9 @@
  * @module
  */
 
-import { isAbsolute, relative, resolve } from "node:path";
+import { relative, resolve } from "node:path";
 import { visible } from "../core/json.ts";
+import { isInside } from "../core/place.ts";
 import type { Permissions } from "../core/tool.ts";
 import { withPort } from "./grants.ts";
 
@@ -41,12 +42,6 @@ export function permissionLines(
     : ["uses no files, no network, no programs and no variables"];
 }
 
-/** Tells whether a path, relative to a folder or absolute, lies in that folder by its text. */
-export function liesIn(folder: string, path: string): boolean {
-  const way = relative(folder, resolve(folder, path));
-  return way === "" || (way.split(/[\\/]/)[0] !== ".." && !isAbsolute(way));
-}
-
 /** Gives what is asked for and not given. */
 function refusedOf(
   asked: Permissions,
@@ -55,7 +50,7 @@ function refusedOf(
   const at = (path: string) => resolve(workspace, path);
   const isGiven = (kind: keyof Permissions, item: string) =>
     kind === "read" || kind === "write"
-      ? effective[kind].some((path) => liesIn(at(path), at(item)))
+      ? effective[kind].some((path) => isInside(at(path), at(item)))
       : effective[kind].includes(kind === "net" ? withPort(item) : item);
   return (["read", "write", "net", "run", "env"] as const).flatMap((kind) =>
     asked[kind].filter((item) => !isGiven(kind, item))
@@ -66,7 +61,7 @@ function refusedOf(
 function placeOf(path: string, workspace: string): string {
   const way = relative(workspace, resolve(workspace, path));
   if (way === "") return "the workspace";
-  return liesIn(workspace, path)
+  return isInside(workspace, resolve(workspace, path))
     ? `${plain(way)} in the workspace`
     : `${plain(resolve(workspace, path))}, outside the workspace`;
 }

@@ -12,7 +12,7 @@ import { isObject, type Json, type JsonObject, quoted, visible } from "../core/j
 import { LineReader } from "../core/lines.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { VERSION } from "../core/version.ts";
-import { killProgram, type Program, startProgram } from "./_process.ts";
+import { killGroup, type Process, type Program, startProcess } from "../sandbox/process.ts";
 import { deniedIn } from "./_confined.ts";
 import { Outbox } from "./_outbox.ts";
 import type { Living } from "./pool.ts";
@@ -64,7 +64,7 @@ const TERM_MS = 700;
 /** A server that answered the handshake. */
 export class Upstream implements Living {
   readonly #options: UpstreamOptions;
-  readonly #process: Deno.ChildProcess;
+  readonly #process: Process;
   readonly #outbox: Outbox;
   readonly #pending = new Map<string, Pending>();
   readonly #prefix = randomBytes(9).toString("base64url");
@@ -77,7 +77,7 @@ export class Upstream implements Living {
 
   private constructor(options: UpstreamOptions) {
     this.#options = options;
-    this.#process = startProgram(options.program);
+    this.#process = startProcess(options.program);
     options.groups.add(this.#process.pid);
     this.#outbox = new Outbox(this.#process.stdin);
     this.#ended = this.#follow();
@@ -185,10 +185,10 @@ export class Upstream implements Living {
       return isOver;
     };
     if (!await soon(EOF_MS)) {
-      terminate(this.#process.pid);
+      killGroup(this.#process.pid, "SIGTERM");
       await soon(TERM_MS);
     }
-    killProgram(this.#process);
+    killGroup(this.#process.pid);
     await this.#ended;
     this.#options.groups.remove(this.#process.pid);
   }
@@ -237,7 +237,7 @@ export class Upstream implements Living {
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
     this.#fail(this.#down(`its process ended with ${how}`, true));
     // What it started and left behind goes with it.
-    killProgram(this.#process);
+    killGroup(this.#process.pid);
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -334,7 +334,7 @@ export class Upstream implements Living {
     this.#dead = error;
     for (const { answer } of this.#pending.values()) answer.reject(error);
     this.#pending.clear();
-    if (error.code === "UPSTREAM_PROTOCOL") killProgram(this.#process);
+    if (error.code === "UPSTREAM_PROTOCOL") killGroup(this.#process.pid);
   }
 }
 
@@ -382,13 +382,5 @@ function parsed(text: string): unknown {
     return JSON.parse(text);
   } catch {
     return undefined; // a log line, or half of a message
-  }
-}
-
-function terminate(pid: number): void {
-  try {
-    Deno.kill(Deno.build.os === "windows" ? pid : -pid, "SIGTERM");
-  } catch {
-    // It has ended meanwhile.
   }
 }

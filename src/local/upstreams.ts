@@ -4,14 +4,15 @@
  * @module
  */
 
-import { delimiter, isAbsolute, join, relative, resolve } from "node:path";
+import { delimiter, join, resolve } from "node:path";
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, quoted } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
+import type { Program } from "../sandbox/process.ts";
+import { findProgram, searchPath } from "../sandbox/search_path.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import type { Program } from "./_process.ts";
 import { confinedArgs, type Confinement } from "./_confined.ts";
 import type { Grants } from "./grants.ts";
 import { Installs, packageCommand } from "./installs.ts";
@@ -67,7 +68,12 @@ export class Upstreams implements AsyncDisposable {
     this.#pool = new Pool(() => options.limits());
     this.#installs = new Installs({
       home: options.home,
-      environment: () => ({ ...options.environment, ...options.installEnvironment }),
+      environment: () => ({
+        ...options.environment,
+        ...options.installEnvironment,
+        PML_RUN: `${options.groups.mark}.`,
+      }),
+      groups: options.groups,
       find: (program) => this.#found(program, { name: program, cwd: "/" }),
       closing: this.#closing.signal,
       onLog: (text) => options.onLog("npm", "info", text),
@@ -169,8 +175,8 @@ export class Upstreams implements AsyncDisposable {
   #found(command: string, { name, cwd }: { readonly name: string; readonly cwd: string }): string {
     // A path is the person's own word, which was shown.
     if (/[\\/]/.test(command)) return resolve(cwd, command);
-    const files = this.#path().map((folder) => join(folder, command));
-    const file = files.find((one) => real(one) !== undefined);
+    const where = { path: this.#path(), workspace: this.#options.workspace() };
+    const file = findProgram(command, where);
     if (file !== undefined) return file;
     const why = `command ${quoted(command, 300)} is not on PATH`;
     throw new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(name)}: ${why}`, {
@@ -178,12 +184,9 @@ export class Upstreams implements AsyncDisposable {
     });
   }
 
-  /** The folders of PATH: none that is relative or in the workspace. */
   #path(): readonly string[] {
     const { environment, workspace } = this.#options;
-    return (environment.PATH ?? "").split(delimiter).filter((folder) =>
-      isAbsolute(folder) && relative(workspace(), real(folder) ?? folder).startsWith("..")
-    );
+    return searchPath(environment.PATH, workspace());
   }
 }
 
@@ -210,12 +213,4 @@ function resultOf(result: unknown, name: string): ToolResult {
 
 function keyOf(server: StdioServer): string {
   return JSON.stringify(server);
-}
-
-function real(path: string): string | undefined {
-  try {
-    return Deno.realPathSync(path);
-  } catch {
-    return undefined; // there is nothing
-  }
 }

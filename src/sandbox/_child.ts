@@ -8,6 +8,7 @@ import { randomBytes } from "node:crypto";
 import { dirname, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
+import { isInside } from "../core/place.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import {
@@ -17,8 +18,8 @@ import {
   residentBytes,
   systemPaths,
 } from "./_os_layer.ts";
-import { killGroup, killMarked, type Process, startProcess } from "./_process.ts";
-import { foundPrograms, isInside, searchPath } from "./_programs.ts";
+import { killGroup, killMarked, type Process, startProcess } from "./process.ts";
+import { foundPrograms, searchPath } from "./search_path.ts";
 import { netFlags } from "./net_flags.ts";
 import type { Grants, Start } from "./boot/message.ts";
 import hostCode from "./boot/host.min.js" with { type: "text" };
@@ -59,7 +60,8 @@ export function startChild(
   const folder = openPrivateFolder(options.home, options.workspace, groups?.mark);
   try {
     const [program = "", ...before] = programOf(options, { folder, layer });
-    const running = startProcess(program, {
+    const running = startProcess({
+      file: program,
       args: [
         ...before,
         ...flags(childFlags(options, { folder, grants, layer })),
@@ -67,7 +69,6 @@ export function startChild(
       ],
       cwd: folder.temp,
       env: { ...environment(options, folder), ...(groups && { PML_RUN: `${groups.mark}.` }) },
-      heard: true,
     });
     groups?.add(running.pid);
     return new RunningChild(running, { options, folder, grants, groups, layer });
@@ -228,7 +229,7 @@ function childFlags(
 }
 
 function grantsOf({ run, net, env, environment, workspace }: ChildOptions): Grants {
-  const path = searchPath(environment.PATH ?? "", workspace);
+  const path = searchPath(environment.PATH, workspace);
   return {
     run: run.includes("*") ? "*" : foundPrograms(run, { path, workspace }),
     path,

@@ -5,8 +5,10 @@
  * @module
  */
 
-import { isAbsolute, join, relative } from "node:path";
 import { PmlError } from "../core/errors.ts";
+import { isInside } from "../core/place.ts";
+import { runProgram } from "./process.ts";
+import { findProgram, searchPath } from "./search_path.ts";
 
 /** What the person wants: whatever there is, one layer, none, or no child without one. */
 export type OsLayerChoice = "auto" | "landlock" | "bwrap" | "off" | "required";
@@ -27,6 +29,7 @@ export interface OsLayerOptions {
 }
 
 const TRIAL_MS = 5_000;
+const TRIAL_BYTES = 4_000;
 /** What Deno is loaded with, and what tells the time of day. */
 const LOADED = [
   ...["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/nix/store", "/etc/ld.so.cache"],
@@ -113,46 +116,31 @@ function lackOf(error: unknown): string | undefined {
 
 /** Finds a bubblewrap that works, or says why there is none. */
 export async function findBubblewrap(
-  { path = "", workspace }: Pick<OsLayerOptions, "path" | "workspace">,
+  { path, workspace }: Pick<OsLayerOptions, "path" | "workspace">,
 ): Promise<Layer & { kind: "bwrap" } | string> {
   if (Deno.build.os !== "linux") return "not on this system";
-  for (const folder of path.split(":").filter(isAbsolute)) {
-    const program = realFile(join(folder, "bwrap"));
-    if (program === undefined || within(workspace, program)) continue;
-    const said = await tried(program, ["--version"]);
-    const version = /^bubblewrap (\S+)/.exec(said.text)?.[1];
-    if (version === undefined) return `${program} gives no version`;
-    const layer = { kind: "bwrap", program, version } as const;
-    const nothing = { workspace, read: [], write: [], lock: "/dev/null", own: [], net: false };
-    const deno = [...bubblewrapArgs({ ...nothing }), Deno.execPath(), "--version"];
-    const trial = await tried(program, deno);
-    return trial.ok ? layer : `it does not work here: ${trial.text.trim().slice(0, 200)}`;
-  }
-  return "not on PATH";
-}
-
-function realFile(path: string): string | undefined {
-  try {
-    const real = Deno.realPathSync(path);
-    return Deno.statSync(real).isFile ? real : undefined;
-  } catch {
-    return undefined; // nothing there, or nothing that can be reached
-  }
+  const program = findProgram("bwrap", { path: searchPath(path, workspace), workspace });
+  if (program === undefined) return "not on PATH";
+  const said = await tried(program, ["--version"]);
+  const version = /^bubblewrap (\S+)/.exec(said.text)?.[1];
+  if (version === undefined) return `${program} gives no version`;
+  const nothing = { workspace, read: [], write: [], lock: "/dev/null", own: [], net: false };
+  const trial = await tried(program, [...bubblewrapArgs(nothing), Deno.execPath(), "--version"]);
+  if (!trial.ok) return `it does not work here: ${trial.text.trim().slice(0, 200)}`;
+  return { kind: "bwrap", program, version };
 }
 
 /** Runs a program to its end, without the environment; gives what it printed, or why it failed. */
 export async function tried(
-  program: string,
-  args: string[],
+  file: string,
+  args: readonly string[],
 ): Promise<{ readonly ok: boolean; readonly text: string }> {
   try {
-    const { success, stdout, stderr } = await new Deno.Command(program, {
-      args,
-      clearEnv: true,
+    const { code, stdout, stderr } = await runProgram({ file, args, cwd: "/", env: {} }, {
       signal: AbortSignal.timeout(TRIAL_MS),
-    }).output();
-    const text = new TextDecoder().decode(success ? stdout : stderr);
-    return { ok: success, text };
+      maxBytes: TRIAL_BYTES,
+    });
+    return { ok: code === 0, text: code === 0 ? stdout : stderr };
   } catch (error) {
     return { ok: false, text: String(error) };
   }
@@ -173,10 +161,10 @@ export interface Sight {
 export function bubblewrapArgs({ workspace, read, write, lock, own, net }: Sight): string[] {
   // Mounted by a part of the workspace, a link that is swapped in would count as the folder itself.
   const roots = (given: readonly string[]) =>
-    given.map((root) => within(workspace, root) ? workspace : root);
+    given.map((root) => isInside(workspace, root) ? workspace : root);
   const writable = [...roots(write), ...own];
   const readable = [...roots(read), lock, ...systemPaths(net), Deno.execPath()]
-    .filter((path) => !writable.some((root) => within(root, path)));
+    .filter((path) => !writable.some((root) => isInside(root, path)));
   const mounts = [
     ...readable.map((path) => ["--ro-bind-try", path, path]),
     ...writable.map((path) => ["--bind-try", path, path]),
@@ -191,10 +179,6 @@ export function bubblewrapArgs({ workspace, read, write, lock, own, net }: Sight
     // What is not mounted is not there, and nothing is made beside it.
     ...["--remount-ro", "/", "--chdir", own.at(-1) ?? "/", "--"],
   ];
-}
-
-function within(folder: string, path: string): boolean {
-  return relative(folder, path).split("/")[0] !== "..";
 }
 
 /** Gives the resident memory of a process in bytes, and of all below it; 0 where nobody tells. */

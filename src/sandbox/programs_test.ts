@@ -4,7 +4,7 @@ import type { Json, JsonObject } from "../core/json.ts";
 import type { Walls } from "./boot/ground.ts";
 import type { Start } from "./boot/message.ts";
 import { Programs } from "./boot/programs.ts";
-import { killGroup } from "./_process.ts";
+import { killGroup } from "./process.ts";
 import { Reaper } from "./reaper.ts";
 import { SANDBOX_LIMITS, type SandboxOptions } from "./sandbox.ts";
 

@@ -7,7 +7,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { Groups } from "./_options.ts";
-import { type Process, startProcess } from "./_process.ts";
+import { type Process, startProcess } from "./process.ts";
 
 /** `+ pid` and `- pid` come in lines; at their end what is left is killed and removed. */
 const SCRIPT = `trap "" HUP INT TERM PIPE
@@ -73,12 +73,12 @@ export class Reaper implements Groups, AsyncDisposable {
 
   #start(): Process | undefined {
     try {
-      return startProcess("/bin/sh", {
+      return startProcess({
+        file: "/bin/sh",
         args: ["-c", SCRIPT, "pml-reaper", this.mark, this.#leftovers],
         cwd: "/",
         env: { PATH: "/usr/bin:/bin" },
-        heard: false,
-      });
+      }, { heard: false });
     } catch {
       // Without a shell, as the doctor tells, only the end of their standard input ends children.
       return undefined;

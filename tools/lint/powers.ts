@@ -30,9 +30,7 @@ const POWERS: readonly Power[] = [
   {
     name: "Starting a process",
     owners: [
-      "src/local/_process.ts",
-      "src/sandbox/_process.ts",
-      "src/sandbox/_os_layer.ts",
+      "src/sandbox/process.ts",
     ],
     spelled: [
       "Deno.Command",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { waitUntil } from "../../tests/kit/wait.ts";
-import { killProgram, type Program, runProgram, startProgram } from "./_process.ts";
+import { killGroup, type Program, runProgram, startProcess } from "./process.ts";
 
 const OPEN = { signal: new AbortController().signal, maxBytes: 1_000 };
 
@@ -68,10 +68,10 @@ Deno.test("runProgram() leaves nothing behind that the program left", async () =
   assert.ok(await waitUntil(() => !isAlive(Number(stdout)), 5_000));
 });
 
-Deno.test("killProgram() ends a program that was started, and is quiet about one that ended", async () => {
-  const child = startProgram(script("setTimeout(() => {}, 1e8)"));
-  killProgram(child);
+Deno.test("killGroup() ends a program that was started, and is quiet about one that ended", async () => {
+  const child = startProcess(script("setTimeout(() => {}, 1e8)"));
+  killGroup(child.pid);
   assert.equal((await child.status).signal, "SIGKILL");
-  killProgram(child);
+  killGroup(child.pid);
   await Promise.all([child.stdin.abort(), child.stdout.cancel(), child.stderr.cancel()]);
 });
