@@ -62,7 +62,8 @@ export class Asking {
   now(op: string, args: readonly unknown[]): unknown {
     Atomics.store(this.#turn, 0, 0);
     this.#post({ kind: "ask", id: 0, op, args });
-    Atomics.wait(this.#turn, 0, 0);
+    // The host thread wakes after it has answered: the wake of the last answer may come only now.
+    while (Atomics.load(this.#turn, 0) === 0) Atomics.wait(this.#turn, 0, 0);
     const [kind, length] = this.#turn;
     // Copied, because the next answer overwrites this memory.
     const bytes = new Uint8Array(this.#answer, 0, length).slice();
