@@ -52,10 +52,10 @@ export interface ChildStart {
 }
 
 /** Starts a child and tells its host thread what it may do. */
-export function startChild(
+export async function startChild(
   options: ChildOptions,
   { groups, layer, flags = (given) => given }: ChildStart = {},
-): Child {
+): Promise<Child> {
   const grants = grantsOf(options);
   const folder = openPrivateFolder(options.home, options.workspace, groups?.mark);
   try {
@@ -73,7 +73,7 @@ export function startChild(
     groups?.add(running.pid);
     return new RunningChild(running, { options, folder, grants, groups, layer });
   } catch (error) {
-    void folder[Symbol.asyncDispose]();
+    await folder[Symbol.asyncDispose]();
     throw error;
   }
 }

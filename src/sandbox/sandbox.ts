@@ -90,7 +90,7 @@ export class Sandbox implements AsyncDisposable {
   ): Promise<Sandbox> {
     assertDenoFloor();
     signal?.throwIfAborted();
-    const sandbox = new Sandbox(options.limits, startChild(options, start), start.layer);
+    const sandbox = new Sandbox(options.limits, await startChild(options, start), start.layer);
     return await sandbox.#come("blank", signal);
   }
 
@@ -182,8 +182,9 @@ export class Sandbox implements AsyncDisposable {
     const late = () => this.#kill("start", "it did not load in time");
     const timer = setTimeout(late, this.#limits.startMs);
     signal?.addEventListener("abort", onAbort);
+    if (signal?.aborted) onAbort();
+    if (this.#dead) reject(this.#dead);
     try {
-      if (this.#dead) throw this.#dead;
       await promise;
       this.#phase = phase;
       this.#rearm();
