@@ -114,7 +114,7 @@ export async function openGateway(options: OpenOptions = {}): Promise<OpenedGate
     callTool: async (name, args = {}, more = {}) =>
       await callForProgram(app, { ...more, name, args }),
     search: async (query, more = {}) => {
-      await app.servers.prepare(more.server);
+      await app.servers.prepare("tools", more.server);
       return await app.search(query, { allowed, ...more });
     },
     listTools: async () => {

@@ -14,7 +14,7 @@ import type { CallTool, Question, Verdict } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import { PmlError } from "./core/errors.ts";
 import type { JsonObject } from "./core/json.ts";
-import type { ToolDefinition } from "./core/tool.ts";
+import { LIST_NAMES, type ListItem, type ListName } from "./core/lists.ts";
 import type { ToolId } from "./core/tool_id.ts";
 import { VERSION } from "./core/version.ts";
 import type { Door } from "./door.ts";
@@ -76,7 +76,11 @@ export class App implements AsyncDisposable {
   /** Every known tool. */
   readonly catalog: Catalog = new Catalog();
   /** Every known server. */
-  readonly servers: Servers = new Servers(this.catalog, FIRST_LIST_MS);
+  readonly servers: Servers = new Servers({
+    catalog: this.catalog,
+    waitMs: FIRST_LIST_MS,
+    onChange: (list) => this.#told((gateway) => gateway.listChanged(list)),
+  });
   /** The names of the servers that ship with PML. */
   readonly builtins: ReadonlySet<string> = new Set(BUILTINS.keys());
   readonly #parts: AppParts;
@@ -84,6 +88,8 @@ export class App implements AsyncDisposable {
   readonly #closing = new AbortController();
   #door: Promise<Door> | undefined;
   #gateway: Promise<Gateway> | undefined;
+  #face: Gateway | undefined;
+  #level: string | undefined;
   #search: Promise<Search> | undefined;
 
   /** Makes the house of its parts. */
@@ -95,7 +101,7 @@ export class App implements AsyncDisposable {
     this.servers.replace(this.#sources());
     policy.onChange(() => {
       this.servers.replace(this.#sources());
-      this.#gateway?.then((gateway) => gateway.listChanged());
+      this.#told((gateway) => LIST_NAMES.forEach((list) => gateway.listChanged(list)));
       const { problem } = policy.now.config;
       if (problem === undefined) log.info("The configuration was applied");
       else log.error(problem.message);
@@ -141,7 +147,7 @@ export class App implements AsyncDisposable {
 
   /** The MCP face, which is loaded with the SDK when it is first needed. */
   gateway(): Promise<Gateway> {
-    this.#gateway ??= this.#face();
+    this.#gateway ??= this.#openFace();
     return this.#gateway;
   }
 
@@ -194,6 +200,8 @@ export class App implements AsyncDisposable {
   /** Ends everything that a call started. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
+    this.servers[Symbol.dispose]();
+    this.#face?.[Symbol.dispose]();
     const door = await this.#door;
     await door?.[Symbol.asyncDispose]();
   }
@@ -206,15 +214,23 @@ export class App implements AsyncDisposable {
         servers,
         schemas: this.#schemas,
         builtins: BUILTINS,
-        toolsChanged: (server) => void this.#relist(server),
+        between: {
+          told: {
+            changed: (server, list) => servers.changed(server, list),
+            updated: (server, uri) => this.#told((gateway) => gateway.updated(server, uri)),
+            logged: (message) => this.#told((gateway) => gateway.logged(message)),
+          },
+          capabilities: () => this.#face?.capabilities() ?? {},
+          level: () => this.#level,
+        },
       })
     );
     return this.#door;
   }
 
-  async #face(): Promise<Gateway> {
+  async #openFace(): Promise<Gateway> {
     const { Gateway } = await import("./gateway/gateway.ts");
-    return new Gateway({
+    this.#face = new Gateway({
       callTool: this.callTool,
       servers: this.servers,
       catalog: this.catalog,
@@ -229,8 +245,10 @@ export class App implements AsyncDisposable {
       askForAll: async (calls) => await (await this.#opened()).askForAll(calls),
       leave: (question) => this.leave(question),
       problem: () => this.config().problem,
+      setLevel: (level) => this.#setLevel(level),
       onError: (error) => this.log.debug(error.message),
     });
+    return this.#face;
   }
 
   #sources(): readonly ServerSource[] {
@@ -242,7 +260,7 @@ export class App implements AsyncDisposable {
         origin: "builtin",
         kind: "deno",
         blocked: () => undefined,
-        load: () => this.#toolsOf(name),
+        load: (list) => this.#listOf(name, list),
       }));
     for (const { name } of shipped) taken.add(name);
     const waiting = (this.loaded().file?.servers ?? []).filter(({ name }) => !taken.has(name));
@@ -258,18 +276,23 @@ export class App implements AsyncDisposable {
       origin: "private",
       kind,
       blocked: () => this.policy.blocked(name),
-      load: () => kind === "http" ? unsupported(server) : this.#toolsOf(name),
+      load: (list) => kind === "http" ? unsupported(server) : this.#listOf(name, list),
     };
   }
 
-  /** Asks a server for its tools again, and tells the clients. */
-  async #relist(server: string): Promise<void> {
-    await this.servers.prepare(server, { again: true });
-    (await this.#gateway)?.listChanged();
+  async #listOf(server: string, list: ListName): Promise<readonly ListItem[]> {
+    return await (await this.#opened()).listOf(server, list);
   }
 
-  async #toolsOf(server: string): Promise<readonly ToolDefinition[]> {
-    return await (await this.#opened()).toolsOf(server);
+  #setLevel(level: string): void {
+    this.#level = level;
+    // Servers that start later are told then.
+    this.#door?.then((door) => door.setLevel(level), () => {});
+  }
+
+  /** Tells the face, if there is one; before there is no client either. */
+  #told(tell: (gateway: Gateway) => void): void {
+    if (this.#face !== undefined) tell(this.#face);
   }
 }
 

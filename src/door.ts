@@ -14,21 +14,29 @@ import type { Redactor } from "./audit/redact.ts";
 import { readKeyFile } from "./cloud/key.ts";
 import { cloudCall } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
-import type { Environment } from "./config/env.ts";
+import { installEnvironment, programEnvironment, serverEnvironment } from "./config/child_env.ts";
 import { expanded } from "./config/expand.ts";
 import { serverText } from "./config/shown.ts";
-import { type Call, type CallTool, type Gate, type Question, through } from "./core/call.ts";
+import {
+  type Call,
+  type CallTool,
+  type Gate,
+  type Outcome,
+  type Question,
+  through,
+} from "./core/call.ts";
 import { type Check, check } from "./core/check.ts";
 import { deadlineGate } from "./core/deadline.ts";
 import { PmlError } from "./core/errors.ts";
 import { defined, type JsonObject, quoted } from "./core/json.ts";
+import type { ListItem, ListName } from "./core/lists.ts";
 import { Running } from "./core/running.ts";
-import { splitToolId, type ToolId } from "./core/tool_id.ts";
+import { splitToolId, type ToolId, toolId } from "./core/tool_id.ts";
 import type { ToolDefinition } from "./core/tool.ts";
 import { schemaGate, type Schemas } from "./gateway/schemas.ts";
 import type { Servers } from "./gateway/servers.ts";
 import { Local } from "./local/executor.ts";
-import { Upstreams } from "./local/upstreams.ts";
+import { Upstreams, type UpstreamsOptions } from "./local/upstreams.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
 import { Approvals } from "./permissions/approvals.ts";
 import { type AskedAll, askForAll } from "./permissions/ask_all.ts";
@@ -50,8 +58,8 @@ export interface DoorOptions {
   readonly builtins: ReadonlyMap<string, ModuleSource>;
   readonly log: Log;
   readonly redactor: Redactor;
-  /** Told when a server says that its tools have changed. */
-  readonly toolsChanged: (server: string) => void;
+  /** What stdio servers and clients say to each other. */
+  readonly between: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
 }
 
 /** The way of every call, and what it needs: questions, modules, the journal. */
@@ -84,10 +92,16 @@ export class Door implements AsyncDisposable {
     this.callTool = this.#gated();
   }
 
-  /** Gives the tools of a server. */
-  async toolsOf(server: string): Promise<readonly ToolDefinition[]> {
-    if (this.#isStdio(server)) return await this.#upstreams.toolsOf(server);
+  /** Gives a list of a server; modules have tools only. */
+  async listOf(server: string, list: ListName): Promise<readonly ListItem[]> {
+    if (this.#isStdio(server)) return await this.#upstreams.listOf(server, list);
+    if (list !== "tools") return NO_ITEMS;
     return (await this.#local.load(server)).definitions;
+  }
+
+  /** Tells the running servers which log messages clients want. */
+  setLevel(level: string): void {
+    this.#upstreams.setLevel(level);
   }
 
   /** Says in plain sentences what a tool of a module may do; nothing of other tools. */
@@ -144,11 +158,8 @@ export class Door implements AsyncDisposable {
     const judge = () => policy.now.judge;
     const router = makeRouter({
       routingOf: (server) => this.#routingOf(server),
-      local: async (call) => {
-        const isStdio = this.#isStdio(splitToolId(call.id).server);
-        const run = isStdio ? this.#upstreams.call(call) : this.#local.call(call);
-        return await run.catch((error) => this.#withoutSecrets(error));
-      },
+      local: async (call) =>
+        await this.#runHere(call).catch((error) => this.#withoutSecrets(error)),
       cloud: this.#cloud,
     });
     return through([
@@ -177,6 +188,15 @@ export class Door implements AsyncDisposable {
         return { callMs, capMs: callMaxMs };
       }),
     ], router.call);
+  }
+
+  async #runHere(call: Call): Promise<Outcome> {
+    const { server } = splitToolId(call.id);
+    if (this.#isStdio(server)) return await this.#upstreams.call(call);
+    if (call.method === undefined) return await this.#local.call(call);
+    throw new PmlError("BAD_REQUEST", `Cannot ask ${quoted(server)}: it has tools only`, {
+      hint: "See `pml://servers` for what each server has",
+    });
   }
 
   /** Errors repeat what a module said, and it may have said a key that it was given. */
@@ -210,6 +230,7 @@ export class Door implements AsyncDisposable {
     const { policy } = this.#options;
     const definition = await this.#definitionOf(call);
     const own = policy.definitionOf(splitToolId(call.id).server);
+    const gives = call.method === SAMPLING ? GIVES : [];
     return {
       tool: call.id,
       arguments: call.arguments,
@@ -220,6 +241,7 @@ export class Door implements AsyncDisposable {
       facts: [
         own === undefined ? "a module that ships with PML, in the sandbox" : serverText(own),
         ...(await this.permissionsOf(call.id)).map((line) => `It ${line}`),
+        ...gives,
       ],
     };
   }
@@ -262,7 +284,7 @@ export class Door implements AsyncDisposable {
   }
 
   #openUpstreams(): Upstreams {
-    const { policy, log, redactor, toolsChanged } = this.#options;
+    const { policy, log, redactor, between } = this.#options;
     const { environment } = policy.now.loaded;
     const { get } = environment;
     return new Upstreams({
@@ -275,18 +297,19 @@ export class Door implements AsyncDisposable {
         for (const secret of [...env.secrets, ...args.secrets]) redactor.register(secret);
         const { command, tools, cwd = this.#config().workspace, confine = false } = own;
         const given = { args: Object.values(args.values), env: env.values };
-        return { name, command, ...given, cwd, tools, confine };
+        return { name, command, ...given, cwd, tools, confine, definition: own };
       },
       workspace: () => this.#config().workspace,
+      seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
+      ...between,
       grants: (server) => this.#config().grants[server],
       protection: protectedPaths,
       environment: serverEnvironment(environment),
-      installEnvironment: taken(INSTALLING, get),
+      installEnvironment: installEnvironment(environment),
       home: environment.home,
       limits: () => this.#config().limits,
       groups: this.#reaper,
       onLog: (server, level, text) => log[level](text, { server }),
-      onToolsChanged: toolsChanged,
     });
   }
 
@@ -323,6 +346,7 @@ export class Door implements AsyncDisposable {
     const { server } = splitToolId(call.id);
     // What cannot be reached is said before anybody is asked about it.
     if (this.#routingOf(server) === "cloud") await this.#cloud(call);
+    if (call.method !== undefined) return { name: call.method, inputSchema: {} };
     return await this.#options.servers.definition(call.id);
   }
 
@@ -362,27 +386,11 @@ export class Door implements AsyncDisposable {
   }
 }
 
-/** What the programs of modules find in their environment. */
-function programEnvironment({ get, userHome }: Environment): Readonly<Record<string, string>> {
-  return { ...taken(["LANG", "TZ", "TERM", "PATH"], get), HOME: userHome };
-}
+const SAMPLING = "sampling/createMessage";
+const NO_ITEMS: readonly ListItem[] = [];
 
-/** How npm is told to reach its registry. */
-const INSTALLING = [
-  ...["NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG", "NPM_CONFIG_CACHE"],
-  ...["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"],
+/** What the person has to know before a server's text goes to a model. */
+const GIVES = [
+  "It gives this text to the model of your client, and gets the answer",
+  "The client may count it, or charge for it, as a request of yours",
 ];
-
-/** What every server of the person's finds in its environment. */
-function serverEnvironment({ get, userHome }: Environment): Readonly<Record<string, string>> {
-  const names = ["LANG", "LC_ALL", "TZ", "TERM", "PATH", "USER", "LOGNAME", "SHELL", "TMPDIR"];
-  return { ...taken(names, get), HOME: userHome };
-}
-
-function taken(
-  names: readonly string[],
-  get: Environment["get"],
-): Readonly<Record<string, string>> {
-  const found = names.map((name) => [name, get(name)] as const);
-  return Object.fromEntries(found.filter((one): one is [string, string] => one[1] !== undefined));
-}

@@ -44,9 +44,13 @@ async function openDoor(
     warn: () => {},
   });
   const redactor = new Redactor();
-  const servers = new Servers(new Catalog(), 1_000);
+  const servers = new Servers({ catalog: new Catalog(), waitMs: 1_000, onChange: () => {} });
   const door = new Door({
-    toolsChanged: () => {},
+    between: {
+      told: { changed: () => {}, updated: () => {}, logged: () => {} },
+      capabilities: () => ({}),
+      level: () => undefined,
+    },
     policy,
     servers,
     schemas: new Schemas(),
@@ -55,7 +59,7 @@ async function openDoor(
     log: new Log({ redactor, level: "error" }),
     redactor,
   });
-  const load = () => door.toolsOf("late");
+  const load = () => door.listOf("late", "tools");
   const blocked = () => undefined;
   servers.replace([{ name: "late", origin: "private", kind: "deno", blocked, load }]);
   const call = {

@@ -79,7 +79,7 @@ export async function prepare(app: App, server: string | undefined): Promise<voi
       "See all with `pml tools`",
     );
   }
-  await app.servers.prepare(server);
+  await app.servers.prepare("tools", server);
 }
 
 function show({ value, text, note = "" }: Shown, { json }: Typed): void {

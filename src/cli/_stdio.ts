@@ -37,6 +37,10 @@ export async function stdio(): Promise<number> {
       greeting: () => app.hello(),
       inputBytes,
       queuedBytes: lineBytes,
+      onListen: (uris) => {
+        // It is there once a client listens.
+        app.gateway().then((gateway) => gateway.follow(uris), (error) => logError(app, error));
+      },
       signal: signals.signal,
       onError: (error) => logError(app, error),
     });

@@ -61,11 +61,39 @@ export interface Verdict {
   readonly depends?: readonly string[];
 }
 
-/** A request to run one tool, on its way through the gates. */
-export interface Call {
+/** What a server asks of the client while it works on a call. */
+export interface ServerRequest {
+  /** The name of the server. */
+  readonly server: string;
+  readonly method: "elicitation/create" | "sampling/createMessage";
+  readonly params: JsonObject;
+  /** Aborts when the server takes it back, or what it belongs to is over. */
+  readonly signal: AbortSignal;
+}
+
+/** What is told and asked of who made a request, while its server works on it. */
+export interface Meanwhile {
+  readonly onProgress?: ((progress: Progress) => void) | undefined;
+  /** Takes what the server logs about it: the params of `notifications/message`. */
+  readonly onMessage?: ((message: JsonObject) => void) | undefined;
+  /** Puts what the server asks to the client, and gives the result; throws where it cannot. */
+  readonly onAsk?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
+}
+
+/** A request to run one tool, or another one to a server, on its way through the gates. */
+export interface Call extends Meanwhile {
+  /** The tool, or the door of another request: `server:@resources`, `server:@prompts` and others. */
   readonly id: ToolId;
+  /** The arguments of the tool, or the params of another request. */
   readonly arguments: JsonObject;
-  /** The way it came: `tools/call`, `call`, `batch`, `cli`, `library`. */
+  /** The method of MCP where it calls no tool, such as `resources/read`. */
+  readonly method?: string;
+  /** What the client said of the request to whoever serves it. */
+  readonly meta?: JsonObject;
+  /**
+   * The way it came: `tools/call`, `call`, `batch`, `cli`, `library`, another method of MCP, or
+   * `server` for what a server asks of the client within a call.
+   */
   readonly via: string;
   /** Whose call it is; `local` where there is one person. */
   readonly actor: string;
@@ -74,7 +102,6 @@ export interface Call {
   readonly callId: string;
   readonly answer?: Answer;
   readonly verdict?: Verdict;
-  readonly onProgress?: (progress: Progress) => void;
 }
 
 /** A question to the person: PML's own text, and the handle that its answer must carry. */

@@ -23,22 +23,75 @@ export function deadlineGate(limits: () => Deadline): Gate {
     const cancel = () => abort.abort(call.signal.reason);
     if (call.signal.aborted) cancel();
     call.signal.addEventListener("abort", cancel, { once: true });
-    const expire = (ms: number) => abort.abort(timedOut(call, ms));
-    let timer = setTimeout(expire, callMs, callMs);
-    const cap = setTimeout(expire, capMs, capMs);
-    const extend: Call["onProgress"] = (progress) => {
-      clearTimeout(timer);
-      timer = setTimeout(expire, callMs, callMs);
+    const clock = new Clock({ callMs, capMs }, (ms) => abort.abort(timedOut(call, ms)));
+    const onProgress: Call["onProgress"] = (progress) => {
+      clock.start();
       call.onProgress?.(progress);
     };
+    const { onAsk: ask } = call;
+    // A person takes the time that they take.
+    const onAsk: Call["onAsk"] = ask && ((asked) => clock.paused(() => ask(asked)));
     try {
-      return await settled(next, { ...call, signal: abort.signal, onProgress: extend });
+      return await settled(next, { ...call, signal: abort.signal, onProgress, onAsk });
     } finally {
-      clearTimeout(timer);
-      clearTimeout(cap);
+      clock.stop();
       call.signal.removeEventListener("abort", cancel);
     }
   };
+}
+
+/** The two times that a call has: without progress, and at the most. */
+class Clock {
+  readonly #deadline: Deadline;
+  readonly #expire: (ms: number) => void;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #cap: ReturnType<typeof setTimeout>;
+  #capLeft: number;
+  #since = performance.now();
+  #pauses = 0;
+
+  constructor(deadline: Deadline, expire: (ms: number) => void) {
+    this.#deadline = deadline;
+    this.#expire = expire;
+    this.#capLeft = deadline.capMs;
+    this.#cap = this.#startCap();
+    this.start();
+  }
+
+  /** Starts the time without progress, again where it ran. */
+  start(): void {
+    if (this.#pauses > 0) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#expire, this.#deadline.callMs, this.#deadline.callMs);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#cap);
+    this.#pauses = Infinity;
+  }
+
+  /** Counts nothing while something else is waited for. */
+  async paused<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#pauses++ === 0) {
+      this.#capLeft -= performance.now() - this.#since;
+      clearTimeout(this.#timer);
+      clearTimeout(this.#cap);
+    }
+    try {
+      return await work();
+    } finally {
+      if (--this.#pauses === 0) {
+        this.#cap = this.#startCap();
+        this.start();
+      }
+    }
+  }
+
+  #startCap(): ReturnType<typeof setTimeout> {
+    this.#since = performance.now();
+    return setTimeout(this.#expire, Math.max(this.#capLeft, 0), this.#deadline.capMs);
+  }
 }
 
 /** Waits for the call or the abort, so that a callee which ignores its signal cannot hold us. */

@@ -69,3 +69,26 @@ Deno.test("deadlineGate() gives the result back", async () => {
   const call = gate(() => Promise.resolve({ kind: "result", result: textResult("x") }));
   assert.deepEqual(await call(callWith(never)), { kind: "result", result: textResult("x") });
 });
+
+Deno.test("deadlineGate() counts no time in which a person is asked", async () => {
+  const gate = deadlineGate(() => ({ callMs: 40, capMs: 60 }));
+  const answered = Promise.withResolvers<{ readonly said: string }>();
+  const params = { method: "elicitation/create", params: {}, server: "s", signal: never } as const;
+  let aborted = false;
+  const call = gate(async ({ onAsk, signal }) => {
+    signal.addEventListener("abort", () => aborted = true);
+    const said = await Promise.all([onAsk?.(params), onAsk?.(params)]);
+    assert.deepEqual(said, [{ said: "yes" }, { said: "yes" }]);
+    assert.equal(aborted, false);
+    // From here on the time counts again.
+    return await new Promise(() => {});
+  });
+  setTimeout(() => answered.resolve({ said: "yes" }), 150);
+  const since = performance.now();
+  await assert.rejects(
+    call({ ...callWith(never), onAsk: () => answered.promise }),
+    isCode("TIMED_OUT"),
+  );
+  assert.ok(performance.now() - since >= 180);
+  assert.equal(aborted, true);
+});

@@ -18,6 +18,11 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Gives a value if it is an object, and an empty one for anything else; the value is parsed JSON. */
+export function objectOf(value: unknown): JsonObject {
+  return isObject(value) ? value as JsonObject : {};
+}
+
 /**
  * Writes JSON so that what is equal is written equally; throws for what has no such text. This is
  * not the package that digests are made with, because that would be loaded at every start.

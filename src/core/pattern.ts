@@ -11,13 +11,10 @@ import { canonical, isObject, type JsonObject, quoted } from "./json.ts";
 import { isServerName, isToolName, splitToolId, type ToolId } from "./tool_id.ts";
 
 /** The parts of MCP beside tools that a rule can name. */
-export const DOORS: readonly string[] = [
-  "@resources",
-  "@prompts",
-  "@sampling",
-  "@elicitation",
-  "@roots",
-];
+export const DOORS = ["@resources", "@prompts", "@sampling", "@elicitation", "@roots"] as const;
+
+/** A part of MCP beside tools. */
+export type DoorName = typeof DOORS[number];
 
 /** How a rule is written, for messages. */
 export const GRAMMAR =
@@ -119,7 +116,7 @@ function read(text: string): Pattern | undefined {
       : withConditions({ text, server, tool }, within);
   }
   if (tool === "*") return { kind: "server", text, server };
-  return isToolName(tool) || DOORS.includes(tool)
+  return isToolName(tool) || (DOORS as readonly string[]).includes(tool)
     ? { kind: "exact", text, server, tool }
     : undefined;
 }

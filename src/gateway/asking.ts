@@ -1,45 +1,57 @@
 /**
- * Questions to the person through the client: one way of asking for both protocol eras.
+ * Questions to the person through the client: PML's own, and those of servers.
  *
  * @module
  */
 
-import {
-  type CallToolResult,
-  inputRequired,
-  type InputRequiredResult,
-  inputResponse,
-  type ServerContext,
-} from "@modelcontextprotocol/server";
-import type { Answer, Question, Reply } from "../core/call.ts";
-import { isObject } from "../core/json.ts";
+import type { ServerContext } from "@modelcontextprotocol/server";
+import type { Answer, CallTool, Question, Reply, ServerRequest } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { isObject, type JsonObject, objectOf, quoted, visible } from "../core/json.ts";
+import { toolId } from "../core/tool_id.ts";
+import type { AskClient, Pause } from "./_runs.ts";
 
 const KEY = "approval";
+const ROUNDS = 3;
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
-
-/** What a `tools/call` request is answered with. */
-export type Reaction = CallToolResult | InputRequiredResult;
+const SECRET =
+  /pass(?:word|phrase|code)|secret|token|credential|private.?key|api.?key|\bpin\b|one.?time/i;
+const MESSAGE_MAX = 4_000;
+/** Takes any result: it is handed on as it is. */
+const ANY = {
+  "~standard": {
+    version: 1 as const,
+    vendor: "pml",
+    validate: (value: unknown) => ({ value }),
+  },
+};
 
 /** Puts a question to the person; the handle travels as the state that the answer must carry. */
-export function ask(question: Question): InputRequiredResult {
-  const approval = inputRequired.elicit(formOf(question));
-  return inputRequired({ inputRequests: { [KEY]: approval }, requestState: question.handle });
+export function ask(question: Question): Pause {
+  const approval = { method: "elicitation/create", params: formOf(question) };
+  return {
+    resultType: "input_required",
+    inputRequests: { [KEY]: approval },
+    requestState: question.handle,
+  };
 }
 
-/**
- * Puts a question to the person through a client of the older protocol, whose call waits
- * meanwhile; gives nothing where the client fails to ask, or nobody answers in `ms`.
- */
+/** Asks a client of the older protocol, whose request waits meanwhile. */
+export function askNow({ mcpReq }: ServerContext, ms: () => number): AskClient {
+  return ({ method, params, signal }) =>
+    mcpReq.send({ method, params }, ANY, { signal, timeout: ms() }) as Promise<JsonObject>;
+}
+
+/** Asks the person while a request waits; gives nothing where the client fails to ask. */
 export async function askMeanwhile(
   question: Question,
-  from: { readonly context: ServerContext; readonly ms: number },
+  from: { readonly askClient: AskClient; readonly signal: AbortSignal },
 ): Promise<Answer | undefined> {
-  const { signal, send } = from.context.mcpReq;
-  const params = { mode: "form" as const, ...formOf(question) };
+  const { signal, askClient } = from;
   try {
-    const said = await send({ method: "elicitation/create", params }, { signal, timeout: from.ms });
-    const { action, content } = said;
-    return { handle: question.handle, reply: replyOf(action, content?.answer) };
+    const params = formOf(question);
+    const said = await askClient({ method: "elicitation/create", params, signal });
+    return { handle: question.handle, reply: replyOf(said) };
   } catch (error) {
     if (signal.aborted) throw error;
     return undefined;
@@ -47,34 +59,108 @@ export async function askMeanwhile(
 }
 
 /** Reads the answer that a request carries; undefined for a first request. */
-export function answerOf(context: ServerContext): Answer | undefined {
-  const handle = context.mcpReq.requestState<unknown>();
+export function answerOf({ mcpReq }: ServerContext): Answer | undefined {
+  const handle = mcpReq.requestState<unknown>();
   if (typeof handle !== "string") return undefined;
-  const view = inputResponse(context.mcpReq.inputResponses, KEY);
-  if (view.kind !== "elicit") return { handle, reply: "cancelled" };
-  return { handle, reply: replyOf(view.action, view.content?.answer) };
+  const said: unknown = mcpReq.inputResponses?.[KEY];
+  return { handle, reply: isObject(said) ? replyOf(objectOf(said)) : "cancelled" };
 }
 
-/** Tells whether the client that sent a request can put a form to its person. */
-export function canAsk(context: ServerContext, declared: unknown): boolean {
+/** Gives what the client that sent a request can do. */
+export function capabilitiesOf(context: ServerContext, declared: unknown): JsonObject {
   const envelope: Readonly<Record<string, unknown>> | undefined = context.mcpReq.envelope;
-  const capabilities = envelope?.[CAPABILITIES] ?? declared;
-  if (!isObject(capabilities) || !isObject(capabilities.elicitation)) return false;
-  const modes = Object.keys(capabilities.elicitation);
+  return objectOf(envelope?.[CAPABILITIES] ?? declared);
+}
+
+/** Tells whether a client can put a form to its person. */
+export function canAsk({ elicitation }: JsonObject): boolean {
+  if (!isObject(elicitation)) return false;
+  const modes = Object.keys(elicitation);
   // An empty object is how clients said "forms" before there were modes.
   return modes.length === 0 || modes.includes("form");
 }
 
-function formOf(question: Question) {
-  const replies = question.always ? ["Yes", "Always", "No"] : ["Yes", "No"];
-  const answer = { type: "string" as const, title: "Your answer", enum: replies };
-  return {
-    message: question.text,
-    requestedSchema: { type: "object" as const, properties: { answer }, required: ["answer"] },
+/** What puts a server's request to the client needs. */
+export interface RelayOptions {
+  readonly callTool: CallTool;
+  readonly askClient: AskClient;
+  readonly capabilities: JsonObject;
+  /** Whether PML's own questions may go to the client. */
+  readonly asksClient: () => boolean;
+  /** Leaves a question for the terminal, and gives the error that says so. */
+  readonly leave: (question: Question) => Promise<PmlError>;
+}
+
+/** Has what a server asks judged as any call is, and puts it to the client. */
+export function relay(options: RelayOptions): (asked: ServerRequest) => Promise<JsonObject> {
+  const { callTool, capabilities, asksClient, leave } = options;
+  const onAsk = (asked: ServerRequest) => options.askClient({ ...asked, params: worded(asked) });
+  return async (asked) => {
+    const { server, method, params, signal } = asked;
+    refuseUnable(asked, capabilities);
+    const id = toolId(server, method === "elicitation/create" ? "@elicitation" : "@sampling");
+    const call = { id, method, arguments: params, signal, onAsk };
+    const own = { ...call, via: "server", actor: "local", callId: crypto.randomUUID() };
+    let answer: Answer | undefined;
+    for (let round = 0; round < ROUNDS; round++) {
+      const outcome = await callTool(answer === undefined ? own : { ...own, answer });
+      // What the client said, as it is.
+      if (outcome.kind === "result") return outcome.result as unknown as JsonObject;
+      const { question } = outcome;
+      const asks = asksClient() && canAsk(capabilities) && !question.terminalOnly;
+      answer = asks ? await askMeanwhile(question, { ...options, signal }) : undefined;
+      if (answer === undefined) throw await leave(question);
+    }
+    throw new PmlError("APPROVAL_REQUIRED", `Cannot ask the client for ${quoted(server)}`);
   };
 }
 
-function replyOf(action: "accept" | "decline" | "cancel", answer: unknown): Reply {
+function refuseUnable({ server, method, params }: ServerRequest, can: JsonObject): void {
+  const isForm = params.mode !== "url";
+  const able = method === "sampling/createMessage"
+    ? isObject(can.sampling)
+    : isForm
+    ? canAsk(can)
+    : isObject(can.elicitation) && "url" in can.elicitation;
+  if (able) return;
+  const what = method === "sampling/createMessage"
+    ? "have its model asked"
+    : isForm
+    ? "ask its person"
+    : "open a page";
+  throw new PmlError(
+    "BAD_REQUEST",
+    `Cannot do what ${quoted(server)} asks: the client cannot ${what}`,
+    {
+      hint: "Use a client that can, or another tool",
+    },
+  );
+}
+
+/** A server's question says whose it is, and can be taken for none of PML's. */
+function worded({ server, method, params }: ServerRequest): JsonObject {
+  if (method !== "elicitation/create") return params;
+  const { message, requestedSchema } = params;
+  const text = `${String(message)} ${JSON.stringify(requestedSchema) ?? ""}`;
+  const warning = SECRET.test(text)
+    ? "\n(PML notes: this seems to ask for a secret. The server gets what you type.)"
+    : "";
+  const said = visible(String(message).replaceAll("\n", " "), MESSAGE_MAX);
+  return { ...params, message: `Server ${server} asks: ${said}${warning}` };
+}
+
+function formOf(question: Question): JsonObject {
+  const replies = question.always ? ["Yes", "Always", "No"] : ["Yes", "No"];
+  const answer = { type: "string", title: "Your answer", enum: replies };
+  return {
+    mode: "form",
+    message: question.text,
+    requestedSchema: { type: "object", properties: { answer }, required: ["answer"] },
+  };
+}
+
+function replyOf({ action, content }: JsonObject): Reply {
   if (action === "cancel") return "cancelled";
+  const { answer } = objectOf(content);
   return action === "accept" && (answer === "Yes" || answer === "Always") ? answer : "No";
 }

@@ -5,30 +5,35 @@
  */
 
 import {
-  type CallToolRequest,
-  type ListToolsResult,
   type McpServerFactory,
+  ProtocolError,
+  ProtocolErrorCode,
   Server,
-  type ServerContext,
 } from "@modelcontextprotocol/server";
-import type { Answer, Call, CallTool, Outcome, Progress, Question, Verdict } from "../core/call.ts";
-import type { PmlError } from "../core/errors.ts";
-import { isObject, type JsonObject } from "../core/json.ts";
-import { parseToolId, type ToolId, wireName } from "../core/tool_id.ts";
+import type { Call, CallTool, Outcome, Question, Verdict } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { defined, isObject, type JsonObject, objectOf } from "../core/json.ts";
+import type { ListName } from "../core/lists.ts";
+import type { DoorName } from "../core/pattern.ts";
+import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
 import type { Asked } from "../workflow/batch.ts";
-import { answerOf, ask, askMeanwhile, canAsk, type Reaction } from "./asking.ts";
+import { type Client, Clients } from "./_clients.ts";
+import { type ClientRequest, Exchange, type Working } from "./_exchange.ts";
+import { Offers, SERVERS_URI } from "./_offers.ts";
+import { capabilitiesOf } from "./asking.ts";
 import { helloOf } from "./hello.ts";
 import { serverLine } from "./instructions.ts";
-import type { MetaCall, MetaCalls } from "./meta_calls.ts";
+import { LEVELS } from "./levels.ts";
+import type { MetaCalls } from "./meta_calls.ts";
 import { isMetaTool, type MetaTool, metaTools } from "./meta_tools.ts";
-import { failed, forOlderClient, toSdk } from "./results.ts";
+import { failed, forOlderClient, refusal } from "./results.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Servers } from "./servers.ts";
 
 /** How long a client may keep a list: rules change under it. */
-const LIST_TTL_MS = 5_000;
+const FRESH = { ttlMs: 5_000, cacheScope: "private" };
 
 /** What the configuration says of the face. */
 export interface FaceSettings {
@@ -55,6 +60,8 @@ export interface GatewayOptions {
   ) => Promise<SearchAnswer>;
   readonly judge: (id: ToolId, args?: JsonObject) => Verdict;
   readonly settings: () => FaceSettings;
+  /** Tells the servers from which level on log messages are wanted. */
+  readonly setLevel: (level: string) => void;
   /** Asks once for several calls, or gives what lets each pass. */
   readonly askForAll: (calls: readonly Call[]) => Promise<Asked>;
   /** Leaves a question for the terminal, for a client that cannot ask; gives the error to tell. */
@@ -64,45 +71,93 @@ export interface GatewayOptions {
   readonly onError: (error: Error) => void;
 }
 
-/** One call has one question, or two where its server has to be trusted first. */
-const MOST_ROUNDS = 4;
+/** What is asked of a server beside calls of its tools. */
+interface Wanted {
+  readonly door: DoorName;
+  readonly server: string;
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+/** For what no request waits for. */
+const NOBODY: Working = { signal: new AbortController().signal, answer: undefined };
 
 /** Serves MCP requests; every connection gets its own SDK server from the factory. */
-export class Gateway {
+export class Gateway implements Disposable {
   readonly #options: GatewayOptions;
+  readonly #offers: Offers;
+  readonly #exchange: Exchange;
+  readonly #clients: Clients;
   #meta: Promise<MetaCalls> | undefined;
-  readonly #connections = new Set<Server>();
 
   /** Makes the face; nothing is asked of any server yet. */
   constructor(options: GatewayOptions) {
-    this.#options = options;
+    const { servers, judge, settings, leave, onError } = options;
+    const callTool: CallTool = async (call) => this.#linked(call, await options.callTool(call));
+    this.#options = { ...options, callTool };
+    this.#offers = new Offers({ servers, judge, prefix: () => settings().prefix });
+    this.#clients = new Clients(onError);
+    this.#exchange = new Exchange({
+      callTool,
+      leave,
+      asksClient: () => settings().asksClient,
+      approvalMs: () => settings().approvalMs,
+    });
   }
 
   /** Makes the server of one connection, for either era. */
-  readonly factory: McpServerFactory = () => {
-    const { onError } = this.#options;
-    const { serverInfo, ...hello } = helloOf(this.#options.servers.states());
+  readonly factory: McpServerFactory = ({ era }) => {
+    const { onError, servers } = this.#options;
+    const { serverInfo, ...hello } = helloOf(servers.states());
     const server = new Server(serverInfo, {
       ...hello,
-      cacheHints: { "tools/list": { ttlMs: LIST_TTL_MS, cacheScope: "private" } },
-      debouncedNotificationMethods: ["notifications/tools/list_changed"],
+      debouncedNotificationMethods: ["tools", "resources", "prompts"]
+        .map((list) => `notifications/${list}/list_changed`),
     });
+    const client = this.#clients.add(server, era === "modern");
     server.onerror = onError;
-    server.onclose = () => void this.#connections.delete(server);
-    server.setRequestHandler("tools/list", () => this.#list());
-    server.setRequestHandler(
-      "tools/call",
-      (request, context) => this.#call(request, { context, server }),
-    );
-    this.#connections.add(server);
+    server.onclose = () => this.#leave(client);
+    server.removeRequestHandler("logging/setLevel");
+    // What is registered by its method loses the fields that the SDK does not know.
+    server.fallbackRequestHandler = (request, context) =>
+      this.#serve({ client, context, params: objectOf(request.params) });
     return server;
   };
 
-  /** Tells every client that the list of tools is another one. */
-  listChanged(): void {
-    for (const server of this.#connections) {
-      // A connection that is just closing needs no word.
-      server.sendToolListChanged().catch(this.#options.onError);
+  /** Tells every client that a list is another one. */
+  listChanged(list: ListName): void {
+    this.#clients.listChanged(list);
+  }
+
+  /** Tells who follows it that a resource of a server has changed. */
+  updated(server: string, uri: string): void {
+    this.#clients.updated({ server, name: uri });
+  }
+
+  /** Tells the clients what a server logs. */
+  logged(message: JsonObject): void {
+    this.#clients.logged(message);
+  }
+
+  /** What the clients can do for a server. */
+  capabilities(): JsonObject {
+    return this.#clients.capabilities();
+  }
+
+  /** Has these resources followed, and no others, for a client that listens without a session. */
+  follow(uris: readonly string[]): void {
+    const ask = async (wanted: Wanted) => {
+      const outcome = await this.#pass(wanted, NOBODY);
+      if (outcome.kind === "ask") throw await this.#options.leave(outcome.question);
+    };
+    for (const client of this.#clients.modern) {
+      const gone = [...client.followed.keys()].filter((uri) => !uris.includes(uri));
+      const come = uris.filter((uri) => !client.followed.has(uri));
+      const all = [
+        ...gone.map((uri) => this.#unfollow(client, uri)),
+        ...come.map((uri) => this.#follow({ client, uri }, ask)),
+      ];
+      for (const one of all) one.catch(this.#options.onError);
     }
   }
 
@@ -119,67 +174,184 @@ export class Gateway {
       .map(({ id, tool }) => ({ ...tool, name: prefix ? wireName(id) : tool.name } as JsonObject));
   }
 
-  async #list(): Promise<ListToolsResult> {
-    // Definitions go out as they are; the SDK's type names only the fields that it knows.
-    return { tools: await this.list() } as unknown as ListToolsResult;
+  /** Gives up what waits for clients. */
+  [Symbol.dispose](): void {
+    this.#exchange[Symbol.dispose]();
   }
 
-  async #call(
-    request: CallToolRequest,
-    from: { readonly context: ServerContext; readonly server: Server },
-  ): Promise<Reaction> {
-    const { context } = from;
-    const isOlder = context.mcpReq.envelope === undefined;
+  async #serve(request: ClientRequest): Promise<JsonObject> {
+    const { client, context } = request;
+    client.capabilities = capabilitiesOf(context, client.server.getClientCapabilities());
     try {
-      let answer = answerOf(context);
-      for (let round = 1;; round++) {
-        const outcome = await this.#run(request, { context, answer });
-        if (outcome.kind === "result") {
-          return toSdk(isOlder ? forOlderClient(outcome.result) : outcome.result);
-        }
-        const { question } = outcome;
-        const asks = round <= MOST_ROUNDS && this.#asks(question, from);
-        if (asks && !isOlder) return ask(question);
-        // Less than the question lives: what nobody answered can still be left for the terminal.
-        const ms = this.#options.settings().approvalMs - 500;
-        answer = asks ? await askMeanwhile(question, { context, ms }) : undefined;
-        if (answer === undefined) throw await this.#options.leave(question);
-      }
+      return await this.#answer(request);
+    } catch (error) {
+      throw refusal(error);
+    }
+  }
+
+  async #answer(request: ClientRequest): Promise<JsonObject> {
+    const { client, context: { mcpReq: { method } }, params } = request;
+    const fresh = client.isModern ? FRESH : {};
+    switch (method) {
+      case "tools/list":
+        return { tools: await this.list(), ...fresh };
+      case "resources/list":
+        return { resources: await this.#listed("resources"), ...fresh };
+      case "resources/templates/list":
+        return { resourceTemplates: await this.#listed("resourceTemplates"), ...fresh };
+      case "prompts/list":
+        return { prompts: await this.#listed("prompts"), ...fresh };
+      case "tools/call":
+        return await this.#call(request);
+      case "resources/read":
+        if (params.uri === SERVERS_URI) return this.#states();
+        return await this.#ask(request, await this.#resource(text(params, "uri"), request));
+      case "prompts/get":
+        return await this.#ask(request, await this.#prompt(text(params, "name"), request));
+      case "completion/complete":
+        return await this.#ask(request, await this.#completed(request));
+      case "resources/subscribe":
+        await this.#follow(
+          { client, uri: text(params, "uri") },
+          (wanted) => this.#ask(request, wanted),
+        );
+        return {};
+      case "resources/unsubscribe":
+        await this.#unfollow(client, text(params, "uri"));
+        return {};
+      case "logging/setLevel":
+        return this.#setLevel(client, text(params, "level"));
+      default:
+        throw new ProtocolError(ProtocolErrorCode.MethodNotFound, "Method not found");
+    }
+  }
+
+  async #listed(list: Exclude<ListName, "tools">): Promise<readonly JsonObject[]> {
+    return this.#options.problem() === undefined ? await this.#offers.list(list) : [];
+  }
+
+  async #call(request: ClientRequest): Promise<JsonObject> {
+    const { params: { arguments: args = {}, _meta, ...params }, client } = request;
+    try {
+      const name = text(params, "name");
+      if (!isObject(args)) throw invalid("arguments is no object");
+      const asked = { arguments: args as JsonObject, ...passedOn(_meta) };
+      const result = await this.#exchange.serve(request, async (working) => {
+        const call = { ...asked, ...working };
+        const meta = await this.#metaCalls();
+        if (isMetaTool(name)) return await meta.call(name, call);
+        return await meta.callTool(this.#idOf(name), { ...call, via: "tools/call" });
+      });
+      return client.isModern ? result : forOlderClient(result);
     } catch (error) {
       return failed(error);
     }
   }
 
-  async #run(
-    request: CallToolRequest,
-    from: { readonly context: ServerContext; readonly answer: Answer | undefined },
-  ): Promise<Outcome> {
-    const { name, arguments: args = {} } = request.params;
-    const { context, answer } = from;
-    const call: MetaCall = {
-      // The SDK parsed it from JSON.
-      arguments: args as JsonObject,
-      signal: context.mcpReq.signal,
-      answer,
-      onProgress: progressTo(context),
-    };
-    const meta = await this.#metaCalls();
-    if (isMetaTool(name)) return await meta.call(name, call);
-    return await meta.callTool(this.#idOf(name), { ...call, via: "tools/call" });
+  async #ask(request: ClientRequest, wanted: Wanted): Promise<JsonObject> {
+    return await this.#exchange.serve(request, (working) => this.#pass(wanted, working));
+  }
+
+  /** Passes a request on to a server, through the one door. */
+  async #pass({ door, server, method, params }: Wanted, working: Working): Promise<Outcome> {
+    const { _meta, ...rest } = params;
+    const problem = this.#options.problem();
+    if (problem !== undefined) throw problem;
+    const { answer, ...meanwhile } = working;
+    return await this.#options.callTool({
+      id: toolId(server, door),
+      method,
+      arguments: rest,
+      via: method,
+      actor: "local",
+      callId: crypto.randomUUID(),
+      ...meanwhile,
+      ...passedOn(_meta),
+      ...defined({ answer }),
+    });
+  }
+
+  async #resource(uri: string, { context, params }: ClientRequest): Promise<Wanted> {
+    const { server, name } = await this.#offers.resource(uri);
+    const { method } = context.mcpReq;
+    return { door: "@resources", server, method, params: { ...params, uri: name } };
+  }
+
+  async #prompt(wire: string, { context, params }: ClientRequest): Promise<Wanted> {
+    const { server, name } = await this.#offers.prompt(wire);
+    const { method } = context.mcpReq;
+    return { door: "@prompts", server, method, params: { ...params, name } };
+  }
+
+  async #completed(request: ClientRequest): Promise<Wanted> {
+    const ref = objectOf(request.params.ref);
+    const isPrompt = ref.type === "ref/prompt";
+    const wanted = isPrompt
+      ? await this.#prompt(text(ref, "name"), request)
+      : await this.#resource(text(ref, "uri"), request);
+    const { name, uri, ...params } = wanted.params;
+    const own = isPrompt ? { ...ref, name } : { ...ref, uri };
+    return { ...wanted, params: { ...params, ref: own } as JsonObject };
+  }
+
+  async #follow(
+    { client, uri }: { readonly client: Client; readonly uri: string },
+    ask: (wanted: Wanted) => Promise<unknown>,
+  ): Promise<void> {
+    if (uri === SERVERS_URI || client.followed.has(uri)) return;
+    const place = await this.#offers.resource(uri);
+    client.followed.set(uri, place);
+    const params = { uri: place.name };
+    const wanted = { door: "@resources", method: "resources/subscribe", params } as const;
+    try {
+      await ask({ ...wanted, server: place.server });
+    } catch (error) {
+      client.followed.delete(uri);
+      throw error;
+    }
+  }
+
+  async #unfollow(client: Client, uri: string): Promise<void> {
+    const place = client.followed.get(uri);
+    if (place === undefined) return;
+    client.followed.delete(uri);
+    const { server, name } = place;
+    const method = "resources/unsubscribe";
+    await this.#pass({ door: "@resources", server, method, params: { uri: name } }, NOBODY);
+  }
+
+  #leave(client: Client): void {
+    this.#clients.remove(client);
+    for (const uri of client.followed.keys()) {
+      this.#unfollow(client, uri).catch(this.#options.onError);
+    }
+  }
+
+  #setLevel(client: Client, level: string): JsonObject {
+    if (!LEVELS.includes(level)) throw invalid(`level is none of ${LEVELS.join(", ")}`);
+    client.level = level;
+    this.#options.setLevel(this.#clients.level());
+    return {};
+  }
+
+  #states(): JsonObject {
+    const states = this.#options.servers.states().map((state) => defined(state));
+    const json = { mimeType: "application/json", text: JSON.stringify(states, null, 2) };
+    return { contents: [{ uri: SERVERS_URI, ...json }] };
+  }
+
+  /** Remembers what a result links, which may then be read. */
+  #linked(call: Call, outcome: Outcome): Outcome {
+    if (outcome.kind === "result" && call.method === undefined) {
+      this.#offers.link(splitToolId(call.id).server, outcome.result.content);
+    }
+    return outcome;
   }
 
   /** What only calls need is loaded by the first of them. */
   #metaCalls(): Promise<MetaCalls> {
     this.#meta ??= import("./meta_calls.ts").then(({ MetaCalls }) => new MetaCalls(this.#options));
     return this.#meta;
-  }
-
-  #asks(
-    question: Question,
-    from: { readonly context: ServerContext; readonly server: Server },
-  ): boolean {
-    return this.#options.settings().asksClient && !question.terminalOnly &&
-      canAsk(from.context, from.server.getClientCapabilities());
   }
 
   #idOf(name: string): ToolId {
@@ -193,13 +365,18 @@ export class Gateway {
   }
 }
 
-function progressTo(context: ServerContext): ((progress: Progress) => void) | undefined {
-  const meta: unknown = context.mcpReq._meta;
-  const progressToken = isObject(meta) ? meta.progressToken : undefined;
-  if (typeof progressToken !== "string" && typeof progressToken !== "number") return undefined;
-  return (progress) => {
-    const params = { ...progress, progressToken };
-    // A client that is gone misses nothing.
-    context.mcpReq.notify({ method: "notifications/progress", params }).catch(() => {});
-  };
+/** What a client says of a request to whoever serves it; the rest is between it and PML. */
+function passedOn(meta: unknown): { readonly meta?: JsonObject } {
+  const { progressToken: _, ...rest } = objectOf(meta);
+  return Object.keys(rest).length === 0 ? {} : { meta: rest };
+}
+
+function text(params: JsonObject, key: string): string {
+  const value = params[key];
+  if (typeof value === "string") return value;
+  throw invalid(`${key} is no text`);
+}
+
+function invalid(why: string): PmlError {
+  return new PmlError("BAD_REQUEST", `Cannot read the request: ${why}`);
 }

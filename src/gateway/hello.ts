@@ -8,9 +8,18 @@ import { VERSION } from "../core/version.ts";
 import { instructions } from "./instructions.ts";
 import type { ServerState } from "./servers.ts";
 
+/** All that MCP has: which servers have what is not known before they are started. */
+const CAPABILITIES = {
+  tools: { listChanged: true },
+  resources: { subscribe: true, listChanged: true },
+  prompts: { listChanged: true },
+  completions: {},
+  logging: {},
+} as const;
+
 /** What an `initialize` result holds beside the revision. */
 export interface Hello {
-  readonly capabilities: { readonly tools: { readonly listChanged: true } };
+  readonly capabilities: typeof CAPABILITIES;
   readonly serverInfo: {
     readonly name: string;
     readonly title: string;
@@ -22,7 +31,7 @@ export interface Hello {
 /** Says hello, with how each server stands. */
 export function helloOf(states: readonly ServerState[]): Hello {
   return {
-    capabilities: { tools: { listChanged: true } },
+    capabilities: CAPABILITIES,
     serverInfo: { name: "pml", title: "PML", version: VERSION },
     instructions: instructions(states),
   };

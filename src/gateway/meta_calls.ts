@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Answer, Call, Outcome, Progress, ToolResult } from "../core/call.ts";
+import type { Answer, Call, Meanwhile, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { defined, type Json, type JsonObject } from "../core/json.ts";
@@ -18,11 +18,12 @@ import { errorBody, errorResult } from "./results.ts";
 import { badArguments } from "./schemas.ts";
 
 /** What a request carries beside the name of its tool. */
-export interface MetaCall {
+export interface MetaCall extends Meanwhile {
   readonly arguments: JsonObject;
   readonly signal: AbortSignal;
   readonly answer: Answer | undefined;
-  readonly onProgress: ((progress: Progress) => void) | undefined;
+  /** What the client said of the request to whoever serves it. */
+  readonly meta?: JsonObject;
 }
 
 const DESCRIPTION_MAX = 160;
@@ -159,10 +160,8 @@ interface BatchRequest {
 }
 
 function asCall(id: ToolId, request: MetaCall & { readonly via: string }): Call {
-  const { arguments: args, signal, answer, onProgress, via } = request;
-  const callId = crypto.randomUUID();
-  const own = { id, arguments: args, signal, via, actor: "local", callId };
-  return { ...own, ...defined({ answer, onProgress }) };
+  const { answer, ...rest } = request;
+  return { ...rest, id, actor: "local", callId: crypto.randomUUID(), ...defined({ answer }) };
 }
 
 function batchResult(items: readonly BatchItem[]): ToolResult {

@@ -4,14 +4,10 @@
  * @module
  */
 
-import {
-  type CallToolResult,
-  ProtocolError,
-  ProtocolErrorCode,
-} from "@modelcontextprotocol/server";
-import { textResult, type ToolResult } from "../core/call.ts";
+import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
+import type { ToolResult } from "../core/call.ts";
 import { asPmlError, audienceOf, type PmlError } from "../core/errors.ts";
-import { defined, isObject } from "../core/json.ts";
+import { defined, isObject, type JsonObject, objectOf } from "../core/json.ts";
 
 /** What a failure tells a program, whichever way it leaves. */
 export interface ErrorBody {
@@ -38,27 +34,34 @@ export function errorResult(error: unknown): ToolResult {
   };
 }
 
-/** Gives a failure the way out that its code names. */
-export function failed(error: unknown): CallToolResult {
+/** Gives a failed call the way out that its code names: to the model as a result, or thrown. */
+export function failed(error: unknown): JsonObject {
+  if (error instanceof ProtocolError) throw error;
   const known = asPmlError(error);
-  if (audienceOf(known.code) !== "client") return toSdk(errorResult(known));
+  if (audienceOf(known.code) === "client") throw refusal(known);
+  return errorResult(known) as unknown as JsonObject; // plain JSON
+}
+
+/** Makes the JSON-RPC error of a failure; an error that a server answered is handed on. */
+export function refusal(error: unknown): ProtocolError {
+  if (error instanceof ProtocolError) return error;
+  const known = asPmlError(error);
+  const answered = objectOf(known.detail?.answered);
+  if (typeof answered.code === "number") {
+    return new ProtocolError(answered.code, String(answered.message), answered.data);
+  }
   const code = known.code === "BUG"
     ? ProtocolErrorCode.InternalError
     : ProtocolErrorCode.InvalidParams;
   const hint = known.hint === undefined ? "" : `. ${known.hint}`;
-  throw new ProtocolError(code, `${known.message}${hint}`, errorBody(known));
-}
-
-/** Hands a result to the SDK, whose types name only the blocks that it knows. */
-export function toSdk(result: ToolResult): CallToolResult {
-  return result as unknown as CallToolResult;
+  return new ProtocolError(code, `${known.message}${hint}`, errorBody(known));
 }
 
 /** Gives structured content that is no object as text alone: older clients take no other. */
-export function forOlderClient(result: ToolResult): ToolResult {
+export function forOlderClient(result: JsonObject): JsonObject {
   const { structuredContent, ...rest } = result;
   if (structuredContent === undefined || isObject(structuredContent)) return result;
-  return rest.content.length > 0
-    ? rest
-    : { ...rest, ...textResult(JSON.stringify(structuredContent)) };
+  const { content } = rest;
+  if (Array.isArray(content) && content.length > 0) return rest;
+  return { ...rest, content: [{ type: "text", text: JSON.stringify(structuredContent) }] };
 }

@@ -7,17 +7,24 @@
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import type { ListItem, ListName } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Catalog, CatalogServer, RejectedTool } from "../search/catalog.ts";
 
-/** A server as its definition has it, and the way to its tools. */
+/** A server as its definition has it, and the way to its lists. */
 export interface ServerSource extends CatalogServer {
   /** How it runs: `deno`, `stdio`, `http` or `cloud`. */
   readonly kind: string;
-  /** Why its tools may not be asked for now; undefined when they may. */
+  /** Why its lists may not be asked for now; undefined when they may. */
   readonly blocked: () => string | undefined;
-  /** Gives its tools; the same array as long as they are unchanged. */
-  readonly load: () => Promise<readonly ToolDefinition[]>;
+  /** Gives a list of its; the same array as long as it is unchanged. */
+  readonly load: (list: ListName) => Promise<readonly ListItem[]>;
+}
+
+/** A list of one server. */
+export interface Listed {
+  readonly server: string;
+  readonly items: readonly ListItem[];
 }
 
 /** How a server stands, for people and models. */
@@ -33,50 +40,89 @@ export interface ServerState {
 
 interface Entry {
   readonly source: ServerSource;
-  tools: readonly ToolDefinition[] | undefined;
-  failure: PmlError | undefined;
+  readonly lists: Map<ListName, readonly ListItem[]>;
+  readonly failures: Map<ListName, PmlError>;
   /** The tools that the catalog did not take, and why. */
   rejected: readonly RejectedTool[];
 }
 
-/** Knows the servers and fills the catalog with their tools. */
-export class Servers {
-  readonly #catalog: Catalog;
-  readonly #waitMs: number;
+/** When a list that is said to have changed is asked for again. */
+interface Changing {
+  wait: number;
+  timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+/** What the servers need from outside. */
+export interface ServersOptions {
+  readonly catalog: Catalog;
+  /** How long a list waits for servers that were never asked, in milliseconds. */
+  readonly waitMs: number;
+  /** Told when a list has really changed. */
+  readonly onChange: (list: ListName) => void;
+}
+
+/** Changes that come together are looked at together; one that says so in vain waits longer. */
+const CHANGE_MS = 100;
+const CHANGE_MAX_MS = 30_000;
+
+/** Knows the servers and their lists, and fills the catalog with their tools. */
+export class Servers implements Disposable {
+  readonly #options: ServersOptions;
+  readonly #changing = new Map<string, Changing>();
   #entries = new Map<string, Entry>();
 
-  /** Makes an empty set; a list waits at most `waitMs` for servers that were never asked. */
-  constructor(catalog: Catalog, waitMs: number) {
-    this.#catalog = catalog;
-    this.#waitMs = waitMs;
+  /** Makes an empty set. */
+  constructor(options: ServersOptions) {
+    this.#options = options;
   }
 
   /** Takes the servers of a new configuration; what is known of the old ones is asked again. */
   replace(sources: readonly ServerSource[]): void {
-    for (const name of this.#entries.keys()) this.#catalog.remove(name);
-    this.#entries = new Map(
-      sources.map((
-        source,
-      ) => [source.name, { source, tools: undefined, failure: undefined, rejected: [] }]),
-    );
+    for (const name of this.#entries.keys()) this.#options.catalog.remove(name);
+    const empty = () => ({ lists: new Map(), failures: new Map(), rejected: [] });
+    this.#entries = new Map(sources.map((source) => [source.name, { source, ...empty() }]));
   }
 
-  /**
-   * Asks the servers whose tools are unknown, or all `again`, side by side; one that hangs delays no
-   * other.
-   */
-  async prepare(only?: string, { again = false } = {}): Promise<void> {
-    const unknown = [...this.#entries.values()].filter((entry) =>
-      (again || entry.tools === undefined) && (only === undefined || entry.source.name === only) &&
-      entry.source.blocked() === undefined
+  /** Asks the servers whose list is unknown, side by side; one that hangs delays no other. */
+  async prepare(list: ListName = "tools", only?: string): Promise<void> {
+    const unknown = [...this.#entries.values()].filter(({ source, lists }) =>
+      !lists.has(list) && (only === undefined || source.name === only) &&
+      source.blocked() === undefined
     );
     if (unknown.length === 0) return;
     // A failure is kept in the entry and told by `states`.
-    const asked = Promise.allSettled(unknown.map((entry) => this.#load(entry)));
+    const asked = Promise.allSettled(unknown.map((entry) => this.#load(entry, list)));
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, this.#waitMs);
+    const timer = setTimeout(resolve, this.#options.waitMs);
     await Promise.race([asked, promise]);
     clearTimeout(timer);
+  }
+
+  /** Gives what is known of a list, by server; nothing of those that may not be asked. */
+  listed(list: ListName): readonly Listed[] {
+    return [...this.#entries.values()].flatMap(({ source, lists }) => {
+      const items = lists.get(list);
+      return items && source.blocked() === undefined ? [{ server: source.name, items }] : [];
+    }).sort((one, other) => one.server < other.server ? -1 : 1);
+  }
+
+  /** Takes note that a server says its list has changed: it is asked again, soon. */
+  changed(server: string, list: ListName): void {
+    const key = `${server} ${list}`;
+    const changing = this.#changing.get(key) ?? { wait: CHANGE_MS, timer: undefined };
+    this.#changing.set(key, changing);
+    changing.timer ??= setTimeout(async () => {
+      changing.timer = undefined;
+      const isReal = await this.#reload(server, list);
+      changing.wait = isReal ? CHANGE_MS : Math.min(changing.wait * 2, CHANGE_MAX_MS);
+      if (isReal) this.#options.onChange(list);
+    }, changing.wait);
+    Deno.unrefTimer(changing.timer);
+  }
+
+  /** Tells whether there is a server of this name. */
+  has(server: string): boolean {
+    return this.#entries.has(server);
   }
 
   /** Gives a tool's definition, loading its server first; throws UNKNOWN_TOOL or why it failed. */
@@ -84,7 +130,7 @@ export class Servers {
     const { server } = splitToolId(id);
     const entry = this.#entries.get(server);
     if (entry !== undefined) await this.#loadApproved(entry);
-    const known = this.#catalog.get(id);
+    const known = this.#options.catalog.get(id);
     if (known !== undefined) return known.tool;
     throw this.unknown(id);
   }
@@ -92,7 +138,7 @@ export class Servers {
   /** Makes the error for a name that is no tool; it says what the server does have. */
   unknown(name: string): PmlError {
     const server = name.split(/:|__/, 1)[0] ?? "";
-    const tools = this.#entries.get(server)?.tools?.map((tool) => tool.name) ?? [];
+    const tools = this.#entries.get(server)?.lists.get("tools")?.map((tool) => tool.name) ?? [];
     const has = tools.length === 0 ? "" : `; "${server}" has ${tools.slice(0, 20).join(", ")}`;
     return new PmlError("UNKNOWN_TOOL", `Cannot find the tool ${quoted(name)}${has}`, {
       hint: "Find its name with `search`",
@@ -108,7 +154,7 @@ export class Servers {
   // To read what a server says of itself is to run it.
   async #loadApproved(entry: Entry): Promise<void> {
     const why = entry.source.blocked();
-    if (why === undefined) return await this.#load(entry);
+    if (why === undefined) return void await this.#load(entry, "tools");
     throw new PmlError(
       "APPROVAL_REQUIRED",
       `Cannot read the tools of ${quoted(entry.source.name)}: ${why}`,
@@ -116,24 +162,51 @@ export class Servers {
     );
   }
 
-  async #load(entry: Entry): Promise<void> {
+  /** Asks for a list again; true if it is another one. */
+  async #reload(server: string, list: ListName): Promise<boolean> {
+    const entry = this.#entries.get(server);
+    if (entry === undefined || entry.source.blocked() !== undefined) return false;
+    // A failure is kept in the entry.
+    return await this.#load(entry, list).catch(() => false);
+  }
+
+  /** Loads a list; true if it is another one than was known. */
+  async #load(entry: Entry, list: ListName): Promise<boolean> {
+    const { source, lists, failures } = entry;
     try {
-      const tools = await entry.source.load();
-      entry.failure = undefined;
-      if (entry.tools === tools || this.#entries.get(entry.source.name) !== entry) return;
-      entry.tools = tools;
-      entry.rejected = this.#catalog.set(entry.source, tools);
+      const items = await source.load(list);
+      failures.delete(list);
+      const before = lists.get(list);
+      if (before === items || this.#entries.get(source.name) !== entry) return false;
+      lists.set(list, items);
+      if (before !== undefined && JSON.stringify(before) === JSON.stringify(items)) return false;
+      // What loads tools looked at them.
+      const tools = items as readonly ToolDefinition[];
+      if (list === "tools") entry.rejected = this.#options.catalog.set(source, tools);
+      return true;
     } catch (error) {
-      entry.failure = asPmlError(error);
-      throw entry.failure;
+      const failure = asPmlError(error);
+      failures.set(list, failure);
+      throw failure;
     }
+  }
+
+  /** Looks at no change any more. */
+  [Symbol.dispose](): void {
+    for (const { timer } of this.#changing.values()) clearTimeout(timer);
+    this.#changing.clear();
   }
 }
 
-function stateOf({ source, tools, failure, rejected }: Entry): ServerState {
+function stateOf({ source, lists, failures, rejected }: Entry): ServerState {
   const blocked = source.blocked();
   const left = rejected.map(({ name, reason }) => `left out ${quoted(name)}: ${reason}`).join("; ");
-  const why = blocked ?? failure?.message ?? (left || undefined);
+  const failure = failures.get("tools");
+  const others = [...failures].filter(([list]) => list !== "tools")
+    .map(([list, { message }]) => `no ${list}: ${message}`).join("; ");
+  const why = blocked ?? failure?.message ??
+    ([others, left].filter(Boolean).join("; ") || undefined);
+  const tools = lists.get("tools");
   const known = tools === undefined ? "unknown" : "ready";
   const trouble = failure === undefined ? known : "failed";
   return {

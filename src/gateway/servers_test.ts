@@ -21,7 +21,7 @@ function source(name: string, change: Partial<ServerSource> = {}): ServerSource 
 
 Deno.test("Servers lists the good ones although another fails or hangs", async () => {
   const catalog = new Catalog();
-  const servers = new Servers(catalog, 20);
+  const servers = new Servers({ catalog: catalog, waitMs: 20, onChange: () => {} });
   servers.replace([
     source("good"),
     source("bad", { load: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "Cannot load")) }),
@@ -39,7 +39,7 @@ Deno.test("Servers lists the good ones although another fails or hangs", async (
 });
 
 Deno.test("Servers gives a definition, or why its server failed, or that it is unknown", async () => {
-  const servers = new Servers(new Catalog(), 20);
+  const servers = new Servers({ catalog: new Catalog(), waitMs: 20, onChange: () => {} });
   servers.replace([
     source("good"),
     source("bad", { load: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "Cannot load")) }),
@@ -62,7 +62,7 @@ Deno.test("Servers gives a definition, or why its server failed, or that it is u
 
 Deno.test("Servers forgets the tools of a configuration that was replaced", async () => {
   const catalog = new Catalog();
-  const servers = new Servers(catalog, 20);
+  const servers = new Servers({ catalog: catalog, waitMs: 20, onChange: () => {} });
   servers.replace([source("one")]);
   await servers.prepare();
   servers.replace([source("two")]);
@@ -71,7 +71,7 @@ Deno.test("Servers forgets the tools of a configuration that was replaced", asyn
 });
 
 Deno.test("Servers tells of the tools that the catalog did not take", async () => {
-  const servers = new Servers(new Catalog(), 20);
+  const servers = new Servers({ catalog: new Catalog(), waitMs: 20, onChange: () => {} });
   const twice = [...TOOLS, ...TOOLS];
   servers.replace([source("twin", { load: () => Promise.resolve(twice) })]);
   await servers.prepare();
@@ -81,10 +81,39 @@ Deno.test("Servers tells of the tools that the catalog did not take", async () =
 });
 
 Deno.test("instructions() stay under 2 KB and the line short with any number of servers", () => {
-  const servers = new Servers(new Catalog(), 20);
+  const servers = new Servers({ catalog: new Catalog(), waitMs: 20, onChange: () => {} });
   const sources = Array.from({ length: 500 }, (_, at) => source(`server-${at}`));
   servers.replace(sources);
   assert.ok(new TextEncoder().encode(instructions(servers.states())).length < 2_048);
   assert.ok(serverLine(servers.states()).length < 160);
   assert.match(serverLine(servers.states()), /and \d+ more$/);
+});
+
+Deno.test("Servers asks less and less a server that says in vain that its list has changed", async () => {
+  let told = 0;
+  const servers = new Servers({
+    catalog: new Catalog(),
+    waitMs: 20,
+    onChange: () => told++,
+  });
+  using _ = servers;
+  const asked: number[] = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const load = () => {
+    asked.push(performance.now());
+    // Whatever is answered comes with the next word of a change.
+    for (let at = 0; at < 50; at++) queueMicrotask(() => servers.changed("liar", "tools"));
+    if (asked.length === 5) resolve();
+    return Promise.resolve([...TOOLS]);
+  };
+  servers.replace([source("liar", { load })]);
+  await servers.prepare();
+  const alive = setInterval(() => {}, 100);
+  await promise;
+  clearInterval(alive);
+  const waits = asked.slice(1).map((at, index) => at - (asked[index] ?? 0));
+  for (const [index, wait] of waits.entries()) {
+    assert.ok(wait >= 95 * 2 ** Math.max(index - 1, 0), `waited ${waits.join(", ")}`);
+  }
+  assert.equal(told, 0);
 });

@@ -5,10 +5,11 @@
  * @module
  */
 
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { quoted } from "../core/json.ts";
 import { type ModuleMeta, parseModuleMeta, type ToolDefinition } from "../core/tool.ts";
 import { findImport } from "./_imports.ts";
+import { keep, readKept } from "./_kept.ts";
 import { metaComment } from "./_meta_comment.ts";
 import {
   type ModuleCode,
@@ -111,20 +112,4 @@ function refuseMissing(
       hint: `Write \`export function ${name}(args, host)\`, or take it out of __meta__.tools`,
     },
   );
-}
-
-function readKept(file: string): unknown {
-  try {
-    return JSON.parse(Deno.readTextFileSync(file));
-  } catch {
-    // Nothing kept, or a file that a crash cut short: it is read from the module again.
-    return undefined;
-  }
-}
-
-function keep(file: string, value: unknown): void {
-  Deno.mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  const temporary = `${file}.${crypto.randomUUID()}`;
-  Deno.writeTextFileSync(temporary, JSON.stringify(value), { mode: 0o600, createNew: true });
-  Deno.renameSync(temporary, file);
 }

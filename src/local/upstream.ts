@@ -1,28 +1,33 @@
 /**
- * One running MCP server on stdio, and the requests to it. What it sends is believed in nothing:
- * lines that are no messages are passed over, answers count only under ids that were given out.
+ * One running MCP server on stdio: its process, its handshake, and what it asks and tells. Lines
+ * that are no messages are passed over.
  *
  * @module
  */
 
-import { randomBytes } from "node:crypto";
-import type { Progress } from "../core/call.ts";
+import type { ServerRequest } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { isObject, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, objectOf, quoted, visible } from "../core/json.ts";
 import { LineReader } from "../core/lines.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { VERSION } from "../core/version.ts";
 import { killGroup, type Process, type Program, startProcess } from "../sandbox/process.ts";
 import { deniedIn } from "./_confined.ts";
 import { Outbox } from "./_outbox.ts";
+import { Answered, type Asked, Peer, type RequestOptions } from "./_peer.ts";
+import { isListItem } from "./_server_lists.ts";
+import { StartTimer } from "./_start_timer.ts";
+import type { Following } from "./_subscriptions.ts";
 import type { Living } from "./pool.ts";
 
 /** What a server is started with, and who is told of what. */
 export interface UpstreamOptions {
   readonly name: string;
   readonly program: Program;
-  /** An absolute path: what the server may take for its root. */
-  readonly workspace: string;
+  /** The roots that the server may know. */
+  readonly roots: () => readonly JsonObject[];
+  /** What the client can do for a server. */
+  readonly capabilities: () => JsonObject;
   readonly limits: {
     readonly startMs: number;
     readonly lineBytes: number;
@@ -32,31 +37,25 @@ export interface UpstreamOptions {
   /** Gives up the start. */
   readonly closing: AbortSignal;
   readonly onLog: (level: "debug" | "warn", text: string) => void;
-  /** Told when the server says that its tools have changed. */
-  readonly onToolsChanged: () => void;
+  /** Told of what belongs to no request: changes, and log messages. */
+  readonly onNotification: (method: string, params: JsonObject) => void;
+  /** Told when it has ended, however. */
+  readonly onEnd: (upstream: Upstream) => void;
   /** Keeps the process group, so that it ends with PML however it ends. */
   readonly groups: { add(pid: number): void; remove(pid: number): void };
 }
 
-/** How a request is waited for. */
-export interface RequestOptions {
-  readonly signal: AbortSignal;
-  readonly onProgress?: ((progress: Progress) => void) | undefined;
-}
-
-interface Pending {
-  readonly answer: PromiseWithResolvers<Json>;
-  readonly onProgress: RequestOptions["onProgress"];
-}
-
 const LEGACY = "2025-11-25";
 const MODERN = "2026-07-28";
+const META = "io.modelcontextprotocol/";
 const CLIENT = { name: "pml", version: VERSION };
 const UNSUPPORTED_VERSION = -32022;
 const NO_SUCH_METHOD = -32601;
 /** How many lines that mean nothing a server may write before it counts as broken. */
 const STRAY_MAX = 10_000;
 const PAGES_MAX = 1_000;
+/** How often a server of the newest revision may ask before it answers. */
+const ROUNDS_MAX = 20;
 const TAIL = 4_000;
 const EOF_MS = 300;
 const TERM_MS = 700;
@@ -66,13 +65,13 @@ export class Upstream implements Living {
   readonly #options: UpstreamOptions;
   readonly #process: Process;
   readonly #outbox: Outbox;
-  readonly #pending = new Map<string, Pending>();
-  readonly #prefix = randomBytes(9).toString("base64url");
+  readonly #peer: Peer;
   readonly #ended: Promise<void>;
-  #last = 0;
+  readonly #over = new AbortController();
   #stray = 0;
   #stderr = "";
   #isModern = false;
+  #capabilities: JsonObject = {};
   #dead: PmlError | undefined;
 
   private constructor(options: UpstreamOptions) {
@@ -80,6 +79,11 @@ export class Upstream implements Living {
     this.#process = startProcess(options.program);
     options.groups.add(this.#process.pid);
     this.#outbox = new Outbox(this.#process.stdin);
+    this.#peer = new Peer({
+      send: (message) => this.#outbox.send(message),
+      onRequest: (asked) => this.#asked(asked),
+      onNotification: (method, params) => this.#notified(method, params),
+    });
     this.#ended = this.#follow();
   }
 
@@ -87,7 +91,7 @@ export class Upstream implements Living {
   static async start(options: UpstreamOptions): Promise<Upstream> {
     const { name, limits: { startMs }, closing } = options;
     using late = new StartTimer(name, startMs, closing);
-    const upstream = launched(options);
+    const upstream = Upstream.#launched(options);
     try {
       await upstream.#greet(late.signal);
       return upstream;
@@ -95,21 +99,15 @@ export class Upstream implements Living {
       await upstream[Symbol.asyncDispose]();
       throw error;
     }
+  }
 
-    function launched(what: UpstreamOptions): Upstream {
-      try {
-        return new Upstream(what);
-      } catch (cause) {
-        const { file } = what.program;
-        throw new PmlError(
-          "UPSTREAM_DOWN",
-          `Cannot start ${quoted(name)}: ${quoted(file, 300)} does not run`,
-          {
-            hint: "Check its command in .pml.json",
-            cause,
-          },
-        );
-      }
+  static #launched(options: UpstreamOptions): Upstream {
+    try {
+      return new Upstream(options);
+    } catch (cause) {
+      const { name, program: { file } } = options;
+      const message = `Cannot start ${quoted(name)}: ${quoted(file, 300)} does not run`;
+      throw new PmlError("UPSTREAM_DOWN", message, { hint: "Check its command", cause });
     }
   }
 
@@ -120,60 +118,80 @@ export class Upstream implements Living {
 
   /** How many requests are not answered yet. */
   get pending(): number {
-    return this.#pending.size;
+    return this.#peer.pending;
   }
 
-  /** Sends a request and gives its result as it is; an error that the server answers is thrown. */
-  async request(
-    method: string,
-    params: JsonObject,
-    { signal, onProgress }: RequestOptions,
-  ): Promise<Json> {
-    if (this.#dead) throw this.#dead;
-    signal.throwIfAborted();
-    const id = `${this.#prefix}${++this.#last}`;
-    const answer = Promise.withResolvers<Json>();
-    const cancel = () => {
-      this.#pending.delete(id);
-      answer.reject(signal.reason);
-      this.#outbox.send({ method: "notifications/cancelled", params: { requestId: id } });
-    };
-    this.#pending.set(id, { answer, onProgress });
-    signal.addEventListener("abort", cancel, { once: true });
-    try {
-      const token = onProgress && { progressToken: id };
-      this.#outbox.send({ id, method, params: this.#withMeta(params, token) });
-      return await answer.promise;
-    } finally {
-      signal.removeEventListener("abort", cancel);
-      this.#pending.delete(id);
+  /** Whether it said that it can do something, such as `resources`. */
+  can(capability: string): boolean {
+    return isObject(this.#capabilities[capability]);
+  }
+
+  /**
+   * Sends a request and gives its result as it is; an error that the server answers is thrown as
+   * `Answered`. What the server wants to know first is asked meanwhile.
+   */
+  async request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
+    let answers: JsonObject = {};
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      const said = this.#withMeta({ ...params, ...answers }, options);
+      const result = await this.#peer.request(method, said, options);
+      if (!this.#isModern || !isObject(result) || result.resultType !== "input_required") {
+        return result;
+      }
+      answers = await this.#answers(result as JsonObject, options);
     }
+    throw this.#broken(`it asked ${ROUNDS_MAX} times before it answered`);
   }
 
-  /** Reads all pages of the list of tools. */
-  async tools(signal: AbortSignal): Promise<readonly ToolDefinition[]> {
-    const tools: ToolDefinition[] = [];
+  /** Reads all pages of a list; one that the server does not have is empty. */
+  async list(name: ListName, signal: AbortSignal): Promise<readonly ListItem[]> {
+    const { method, capability } = LISTS[name];
+    // Tools are what servers are for: one that forgot to say so may still have some.
+    if (name !== "tools" && !this.can(capability)) return [];
+    const items: ListItem[] = [];
     const seen = new Set<unknown>();
     let cursor: Json | undefined;
     for (let page = 0; page < PAGES_MAX; page++) {
-      const result = await this.request("tools/list", cursor === undefined ? {} : { cursor }, {
-        signal,
+      const asked: JsonObject = cursor === undefined ? {} : { cursor };
+      const result = await this.request(method, asked, { signal }).catch((error) => {
+        if (error instanceof Answered && error.code === NO_SUCH_METHOD) return { [name]: [] };
+        throw error;
       });
-      const { tools: some, nextCursor } = isObject(result) ? result : {};
-      if (!Array.isArray(some)) throw this.#broken("its list of tools is none");
-      tools.push(...some.filter(isTool));
-      if (tools.length > this.#options.limits.catalogTools) {
-        throw this.#broken("it has too many tools");
+      const { [name]: some, nextCursor } = isObject(result) ? result : {};
+      if (!Array.isArray(some)) throw this.#broken(`its list of ${name} is none`);
+      // One that is none is left out; the others count.
+      items.push(...some.filter((one) => isListItem(name, one)));
+      if (items.length > this.#options.limits.catalogTools) {
+        throw this.#broken(`it has over ${this.#options.limits.catalogTools} ${name}`);
       }
-      // An empty or repeated cursor ends a list that would have no end.
-      if (typeof nextCursor !== "string" || nextCursor === "" || seen.has(nextCursor)) return tools;
-      seen.add(nextCursor);
-      cursor = nextCursor;
+      // A cursor that comes again would be asked for ever.
+      if (typeof nextCursor !== "string" || nextCursor === "" || seen.has(nextCursor)) break;
+      seen.add(cursor = nextCursor);
     }
-    throw this.#broken("its list of tools has no end");
+    return items;
   }
 
-  /** Ends the server: by the end of its input, by SIGTERM, by SIGKILL of its group. */
+  /** Has the server tell of a resource, until the signal aborts or the server ends. */
+  async follow({ uri, signal, onAgreed }: Omit<Following, "server">): Promise<void> {
+    const options = { signal: AbortSignal.any([signal, this.#over.signal]) };
+    if (this.#isModern) {
+      onAgreed();
+      return await this.#listen({ resourceSubscriptions: [uri] }, options);
+    }
+    await this.#peer.request("resources/subscribe", { uri }, options);
+    onAgreed();
+    await aborted(options.signal);
+    if (this.alive) this.#peer.request("resources/unsubscribe", { uri }, ASIDE).catch(() => {});
+  }
+
+  /** Says which log messages are wanted, where the server can be told. */
+  setLevel(level: string): void {
+    if (this.#isModern || !this.can("logging")) return;
+    // What it answers changes nothing.
+    this.#peer.request("logging/setLevel", { level }, ASIDE).catch(() => {});
+  }
+
+  /** Ends it: the end of its input, then a word, then by force, with all that it started. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#fail(this.#down("it was closed", false));
     await this.#outbox.close();
@@ -195,21 +213,35 @@ export class Upstream implements Living {
 
   async #greet(signal: AbortSignal): Promise<void> {
     try {
-      await this.request("initialize", {
+      const said = await this.#peer.request("initialize", {
         protocolVersion: LEGACY,
-        capabilities: { roots: {} },
+        capabilities: { roots: {}, ...this.#options.capabilities() },
         clientInfo: CLIENT,
       }, { signal });
+      this.#capabilities = objectOf(objectOf(said).capabilities);
       this.#outbox.send({ method: "notifications/initialized" });
     } catch (error) {
       if (!(error instanceof Answered) || error.code !== UNSUPPORTED_VERSION) {
         throw this.#refused(error);
       }
-      this.#isModern = true;
-      await this.request("server/discover", {}, { signal }).catch((cause) => {
-        throw this.#refused(cause);
-      });
+      await this.#discover(signal);
     }
+  }
+
+  async #discover(signal: AbortSignal): Promise<void> {
+    this.#isModern = true;
+    const said = await this.request("server/discover", {}, { signal }).catch((cause) => {
+      throw this.#refused(cause);
+    });
+    this.#capabilities = objectOf(objectOf(said).capabilities);
+    const tells = Object.values(this.#capabilities).some((one) => isObject(one) && one.listChanged);
+    // It ends with the server, which then tells nothing any more.
+    if (tells) this.#listen(ALL_CHANGES, ASIDE).catch(() => {});
+  }
+
+  async #listen(notifications: JsonObject, options: RequestOptions): Promise<void> {
+    const said = this.#withMeta({ notifications }, options);
+    await this.#peer.request("subscriptions/listen", said, { ...options, lasts: true });
   }
 
   #refused(error: unknown): unknown {
@@ -217,22 +249,37 @@ export class Upstream implements Living {
     return this.#broken(`it refused the handshake: ${error.message}`);
   }
 
-  #withMeta(params: JsonObject, token: JsonObject | undefined): JsonObject {
-    const envelope = this.#isModern
-      ? {
-        "io.modelcontextprotocol/protocolVersion": MODERN,
-        "io.modelcontextprotocol/clientInfo": CLIENT,
-        "io.modelcontextprotocol/clientCapabilities": {},
-      }
-      : undefined;
-    if (token === undefined && envelope === undefined) return params;
-    const own = isObject(params._meta) ? params._meta as JsonObject : {};
-    return { ...params, _meta: { ...own, ...envelope, ...token } };
+  #withMeta(params: JsonObject, { onAsk, onMessage }: Partial<RequestOptions>): JsonObject {
+    if (!this.#isModern) return params;
+    const able = onAsk === undefined ? {} : this.#options.capabilities();
+    return {
+      ...params,
+      _meta: {
+        ...objectOf(params._meta),
+        [`${META}protocolVersion`]: MODERN,
+        [`${META}clientInfo`]: CLIENT,
+        [`${META}clientCapabilities`]: { roots: {}, ...able },
+        ...(onMessage && { [`${META}logLevel`]: "debug" }),
+      },
+    };
+  }
+
+  /** Has everything answered that a result of the newest revision asks for. */
+  async #answers(result: JsonObject, options: RequestOptions): Promise<JsonObject> {
+    const { inputRequests, requestState } = result;
+    const asked = Object.entries(objectOf(inputRequests)).map(async ([key, one]) => {
+      const { method, params } = objectOf(one);
+      const { signal } = options;
+      const request = { method: String(method), params: objectOf(params), signal, during: options };
+      return [key, await this.#asked(request)] as const;
+    });
+    const inputResponses = Object.fromEntries(await Promise.all(asked));
+    return { inputResponses, ...(typeof requestState === "string" && { requestState }) };
   }
 
   async #follow(): Promise<void> {
     const { stdout, stderr, status } = this.#process;
-    await Promise.all([this.#read(stdout), this.#listen(stderr)]);
+    await Promise.all([this.#read(stdout), this.#hear(stderr)]);
     const { code, signal } = await status;
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
     this.#fail(this.#down(`its process ended with ${how}`, true));
@@ -247,12 +294,12 @@ export class Upstream implements Living {
       for (const line of reader.push(chunk)) {
         if (line.kind === "too-long") {
           this.#fail(this.#broken(`it wrote a line over ${line.max} bytes`));
-        } else this.#take(parsed(decoder.decode(line.bytes)));
+        } else if (!this.#peer.receive(parsed(decoder.decode(line.bytes)))) this.#strayed();
       }
     }
   }
 
-  async #listen(stream: ReadableStream<Uint8Array>): Promise<void> {
+  async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
     const decoder = new TextDecoder();
     const { stderrBytes } = this.#options.limits;
     for await (const chunk of stream) {
@@ -262,47 +309,37 @@ export class Upstream implements Living {
     }
   }
 
-  #take(message: unknown): void {
-    if (!isObject(message)) return this.#strayed();
-    const { id, method, params, result, error } = message;
-    if (typeof method === "string") {
-      if (id === undefined) return this.#notified(method, params);
-      return this.#asked(id as Json, method);
-    }
-    const pending = typeof id === "string" ? this.#pending.get(id) : undefined;
-    if (pending === undefined) return this.#strayed();
-    this.#pending.delete(String(id));
-    if (error === undefined) return pending.answer.resolve(result as Json); // parsed JSON
-    const { code, message: said } = isObject(error) ? error : {};
-    pending.answer.reject(new Answered(Number(code), String(said)));
+  #notified(method: string, params: JsonObject): void {
+    if (method !== "notifications/message") return this.#options.onNotification(method, params);
+    this.#options.onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
+    const { name } = this.#options;
+    const logger = typeof params.logger === "string" ? `${name}/${params.logger}` : name;
+    const message = { ...params, logger };
+    this.#peer.latest("onMessage")?.onMessage?.(message);
+    this.#options.onNotification(method, message);
   }
 
-  #notified(method: string, params: unknown): void {
-    const said = isObject(params) ? params : {};
+  /** Answers what a server may ask: whether we are there, for its roots, and for the client. */
+  async #asked({ method, params, signal, during }: Asked): Promise<JsonObject> {
     switch (method) {
-      case "notifications/progress": {
-        const pending = this.#pending.get(String(said.progressToken));
-        if (typeof said.progress === "number") pending?.onProgress?.(said as unknown as Progress);
-        return;
-      }
-      case "notifications/message":
-        return this.#options.onLog("debug", visible(JSON.stringify(said.data) ?? "", TAIL));
-      case "notifications/tools/list_changed":
-        return this.#options.onToolsChanged();
+      case "ping":
+        return {};
+      case "roots/list":
+        return { roots: this.#options.roots() };
+      case "elicitation/create":
+      case "sampling/createMessage":
+        return await this.#ask({ server: this.#options.name, method, params, signal }, during);
+      default:
+        throw new Answered(NO_SUCH_METHOD, `PML has no ${visible(method, 100)}`);
     }
   }
 
-  /** Answers what a server may ask: whether we are there, and for its roots. */
-  #asked(id: Json, method: string): void {
-    if (method === "ping") return this.#outbox.send({ id, result: {} });
-    if (method === "roots/list") {
-      const uri = new URL(`file://${this.#options.workspace}`).href;
-      return this.#outbox.send({ id, result: { roots: [{ uri, name: "workspace" }] } });
+  async #ask(asked: ServerRequest, during: RequestOptions | undefined): Promise<JsonObject> {
+    if (during?.onAsk === undefined) {
+      throw new Answered(NO_SUCH_METHOD, "no request is open whose client could be asked");
     }
-    this.#outbox.send({
-      id,
-      error: { code: NO_SUCH_METHOD, message: `PML has no ${visible(method, 100)}` },
-    });
+    const signal = AbortSignal.any([asked.signal, during.signal]);
+    return await during.onAsk({ ...asked, signal });
   }
 
   #strayed(): void {
@@ -332,49 +369,26 @@ export class Upstream implements Living {
   #fail(error: PmlError): void {
     if (this.#dead) return;
     this.#dead = error;
-    for (const { answer } of this.#pending.values()) answer.reject(error);
-    this.#pending.clear();
+    this.#peer.end(error);
+    this.#over.abort(error);
+    this.#options.onEnd(this);
     if (error.code === "UPSTREAM_PROTOCOL") killGroup(this.#process.pid);
   }
 }
 
-/** Bounds how long a server may take until it answers for the first time. */
-export class StartTimer implements Disposable {
-  /** Aborts with the error that says so, or with the reason of what closes all. */
-  readonly signal: AbortSignal;
-  readonly #abort = new AbortController();
-  readonly #timer: ReturnType<typeof setTimeout>;
+const ALL_CHANGES = {
+  toolsListChanged: true,
+  promptsListChanged: true,
+  resourcesListChanged: true,
+};
+/** For what is asked once and whose answer nobody waits for. */
+const ASIDE = { signal: new AbortController().signal, lasts: true };
 
-  /** Starts to count. */
-  constructor(name: string, ms: number, closing: AbortSignal) {
-    this.signal = AbortSignal.any([this.#abort.signal, closing]);
-    const late = new PmlError("TIMED_OUT", `Cannot start ${quoted(name)}: no answer in ${ms} ms`, {
-      hint: "Try its command by hand, or raise limits.start_ms in config.yaml",
-    });
-    this.#timer = setTimeout(() => this.#abort.abort(late), ms);
-  }
-
-  /** Stops counting. */
-  [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
-  }
-}
-
-/** An error that a server answered. */
-export class Answered extends Error {
-  override readonly name = "Answered";
-  /** The code of JSON-RPC. */
-  readonly code: number;
-
-  /** Keeps what it said. */
-  constructor(code: number, message: string) {
-    super(visible(message, 2_000));
-    this.code = code;
-  }
-}
-
-function isTool(value: unknown): value is ToolDefinition {
-  return isObject(value) && typeof value.name === "string" && isObject(value.inputSchema);
+function aborted(signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  if (signal.aborted) resolve();
+  signal.addEventListener("abort", () => resolve(), { once: true });
+  return promise;
 }
 
 function parsed(text: string): unknown {

@@ -5,19 +5,24 @@
  */
 
 import { delimiter, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { isObject, type JsonObject, quoted } from "../core/json.ts";
+import { defined, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
+import type { ListItem, ListName } from "../core/lists.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Program } from "../sandbox/process.ts";
 import { findProgram, searchPath } from "../sandbox/search_path.ts";
-import type { ToolDefinition } from "../core/tool.ts";
 import { confinedArgs, type Confinement } from "./_confined.ts";
+import { Answered } from "./_peer.ts";
+import { ServerLists } from "./_server_lists.ts";
+import { StartTimer } from "./_start_timer.ts";
+import { Subscriptions } from "./_subscriptions.ts";
 import type { Grants } from "./grants.ts";
 import { Installs, packageCommand } from "./installs.ts";
 import { Pool, type PoolLimits } from "./pool.ts";
-import { Answered, StartTimer, Upstream, type UpstreamOptions } from "./upstream.ts";
+import { Upstream, type UpstreamOptions } from "./upstream.ts";
 
 /** A server as it is started; values are filled in. */
 export interface StdioServer {
@@ -30,6 +35,8 @@ export interface StdioServer {
   readonly confine: boolean;
   /** The only tools of it that count, where they are named. */
   readonly tools: readonly string[] | undefined;
+  /** Its definition as the person wrote it: without the values of variables. */
+  readonly definition: unknown;
 }
 
 /** What starting servers needs from outside; functions are asked at each call. */
@@ -37,6 +44,12 @@ export interface UpstreamsOptions {
   /** Gives a server with its values filled in; throws what is missing. */
   readonly server: (name: string) => StdioServer;
   readonly workspace: () => string;
+  /** Whether a server may know the workspace. */
+  readonly seesRoots: (server: string) => boolean;
+  /** What the client can do for a server: the capabilities that it declared. */
+  readonly capabilities: () => JsonObject;
+  /** From which level on clients want log messages, where they said so. */
+  readonly level: () => string | undefined;
   readonly grants: (server: string) => Grants | undefined;
   readonly protection: Confinement["protection"];
   /** What every server finds in its environment, PATH among it. */
@@ -48,8 +61,25 @@ export interface UpstreamsOptions {
   readonly limits: () => UpstreamOptions["limits"] & PoolLimits;
   readonly groups: UpstreamOptions["groups"] & { readonly mark: string };
   readonly onLog: (server: string, level: "debug" | "info" | "warn", text: string) => void;
-  readonly onToolsChanged: (server: string) => void;
+  readonly told: Told;
 }
+
+/** Who is told of what servers say of themselves. */
+export interface Told {
+  /** A list is another one. */
+  readonly changed: (server: string, list: ListName) => void;
+  /** A resource that is followed has changed. */
+  readonly updated: (server: string, uri: string) => void;
+  /** A log message: the params of `notifications/message`, with the server in its logger. */
+  readonly logged: (message: JsonObject) => void;
+}
+
+/** Which lists a notification says have changed. */
+const CHANGES: Readonly<Record<string, readonly ListName[]>> = {
+  "notifications/tools/list_changed": ["tools"],
+  "notifications/resources/list_changed": ["resources", "resourceTemplates"],
+  "notifications/prompts/list_changed": ["prompts"],
+};
 
 /** What installs before it runs: never in the workspace, which could say what is installed. */
 const INSTALLERS = ["npx", "bunx", "uvx"];
@@ -60,12 +90,20 @@ export class Upstreams implements AsyncDisposable {
   readonly #pool: Pool<Upstream>;
   readonly #installs: Installs;
   readonly #closing = new AbortController();
-  readonly #tools = new Map<string, readonly ToolDefinition[]>();
+  readonly #lists: ServerLists;
+  readonly #running = new Set<Upstream>();
+  readonly #subscriptions: Subscriptions;
 
   /** Takes the definitions; nothing is started before the first request. */
   constructor(options: UpstreamsOptions) {
     this.#options = options;
     this.#pool = new Pool(() => options.limits());
+    this.#lists = new ServerLists(options.home);
+    this.#subscriptions = new Subscriptions(
+      ({ server, ...following }) =>
+        this.#use(options.server(server), (upstream) => upstream.follow(following)),
+      (server, error) => options.onLog(server, "warn", `Cannot follow a resource: ${error}`),
+    );
     this.#installs = new Installs({
       home: options.home,
       environment: () => ({
@@ -80,44 +118,76 @@ export class Upstreams implements AsyncDisposable {
     });
   }
 
-  /** Gives the tools of a server: the same array as long as it says nothing of a change. */
-  async toolsOf(name: string): Promise<readonly ToolDefinition[]> {
+  /** Gives a list of a server: the same array as long as it says nothing of a change. */
+  async listOf(name: string, list: ListName): Promise<readonly ListItem[]> {
     const server = this.#options.server(name);
-    const key = keyOf(server);
-    const known = this.#tools.get(key);
-    if (known !== undefined) return known;
-    const all = await this.#use(server, async (upstream) => {
-      using late = new StartTimer(name, this.#options.limits().startMs, this.#closing.signal);
-      return await upstream.tools(late.signal);
+    return await this.#lists.get(this.#ownerOf(server), list, async () => {
+      const all = await this.#use(server, async (upstream) => {
+        using late = new StartTimer(name, this.#options.limits().startMs, this.#closing.signal);
+        return await upstream.list(list, late.signal);
+      });
+      if (list !== "tools") return all;
+      return all.filter((tool) => server.tools?.includes(String(tool.name)) ?? true);
     });
-    const tools = all.filter((tool) => server.tools?.includes(tool.name) ?? true);
-    this.#tools.set(key, tools);
-    return tools;
   }
 
-  /** Runs a call that passed the gates. */
+  /** Tells the running servers which log messages clients want. */
+  setLevel(level: string): void {
+    for (const upstream of this.#running) upstream.setLevel(level);
+  }
+
+  /** Runs a call, or another request, that passed the gates. */
   async call(call: Call): Promise<Outcome> {
     const { server: name, tool } = splitToolId(call.id);
-    const { signal, onProgress, arguments: args } = call;
-    const server = this.#options.server(name);
-    const params = { name: tool, arguments: args };
-    const result = await this.#use(server, async (upstream) => {
-      try {
-        return await upstream.request("tools/call", params, { signal, onProgress });
-      } catch (error) {
-        if (!(error instanceof Answered)) throw error;
-        const text = `${quoted(name)} answered with the error ${error.code}: ${error.message}`;
-        return { ...textResult(text), isError: true } as unknown as JsonObject; // plain JSON
-      }
-    });
-    return { kind: "result", result: resultOf(result, name) };
+    const { method = "tools/call", arguments: args } = call;
+    if (method === "resources/subscribe") await this.#subscriptions.add(name, String(args.uri));
+    else if (method === "resources/unsubscribe") {
+      this.#subscriptions.remove(name, String(args.uri));
+    } else {
+      const params = method === "tools/call" ? { name: tool, arguments: args } : args;
+      const meta = call.meta && { _meta: call.meta };
+      const result = await this.#request(call, { method, params: { ...params, ...meta } });
+      return { kind: "result", result: resultOf(result, { name, method }) };
+    }
+    return { kind: "result", result: { content: [] } };
   }
 
   /** Ends every server. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#subscriptions[Symbol.dispose]();
     // A server that does not answer yet is not waited for.
     this.#closing.abort(new PmlError("CANCELLED", "Cannot start the server: PML is ending"));
     await this.#pool[Symbol.asyncDispose]();
+  }
+
+  async #request(
+    call: Call,
+    { method, params }: { readonly method: string; readonly params: JsonObject },
+  ): Promise<Json> {
+    const { server: name } = splitToolId(call.id);
+    const server = this.#options.server(name);
+    const result = await this.#use(server, async (upstream) => {
+      try {
+        return await upstream.request(method, params, call);
+      } catch (error) {
+        if (!(error instanceof Answered)) throw error;
+        const text = `${quoted(name)} answered with the error ${error.code}: ${error.message}`;
+        if (method !== "tools/call") throw refused(text, error);
+        return { ...textResult(text), isError: true } as unknown as JsonObject; // plain JSON
+      }
+    });
+    // What an earlier process was told is looked at again, now that the server runs.
+    const owner = this.#ownerOf(server);
+    for (const list of this.#lists.takeOld(owner)) {
+      this.#lists.forget(owner, list);
+      this.#options.told.changed(name, list);
+    }
+    return result;
+  }
+
+  #ownerOf({ name, definition }: StdioServer) {
+    const { capabilities, workspace } = this.#options;
+    return { name, definition: [definition, workspace(), capabilities()] };
   }
 
   async #use<T>(server: StdioServer, use: (upstream: Upstream) => Promise<T>): Promise<T> {
@@ -126,21 +196,39 @@ export class Upstreams implements AsyncDisposable {
   }
 
   async #start(server: StdioServer): Promise<Upstream> {
-    const { groups, limits, onLog, onToolsChanged, workspace } = this.#options;
+    const { groups, limits, onLog, workspace, capabilities, seesRoots } = this.#options;
     const { name } = server;
-    return await Upstream.start({
+    const uri = pathToFileURL(workspace()).href;
+    const upstream = await Upstream.start({
       name,
       program: await this.#programOf(server),
-      workspace: workspace(),
+      roots: () => seesRoots(name) ? [{ uri, name: "workspace" }] : [],
+      capabilities,
       limits: limits(),
       groups,
       closing: this.#closing.signal,
       onLog: (level, text) => onLog(name, level, text),
-      onToolsChanged: () => {
-        this.#tools.delete(keyOf(server));
-        onToolsChanged(name);
-      },
+      onNotification: (method, params) => this.#notified(server, { method, params }),
+      onEnd: (ended) => void this.#running.delete(ended),
     });
+    this.#running.add(upstream);
+    const level = this.#options.level();
+    if (level !== undefined) upstream.setLevel(level);
+    return upstream;
+  }
+
+  #notified(
+    server: StdioServer,
+    { method, params }: { readonly method: string; readonly params: JsonObject },
+  ): void {
+    const { told } = this.#options;
+    const { name } = server;
+    if (method === "notifications/message") return told.logged(params);
+    if (method === "notifications/resources/updated") return told.updated(name, String(params.uri));
+    for (const list of CHANGES[method] ?? []) {
+      this.#lists.forget(this.#ownerOf(server), list);
+      told.changed(name, list);
+    }
   }
 
   async #programOf(server: StdioServer): Promise<Program> {
@@ -197,18 +285,27 @@ function unconfinable(name: string, command: string): PmlError {
 }
 
 /** Takes what a server may say; with any other field it could pass for a question of PML. */
-function resultOf(result: unknown, name: string): ToolResult {
-  if (isObject(result) && Array.isArray(result.content ?? [])) {
-    const { resultType: _, inputRequests: _i, requestState: _s, content = [], ...rest } = result;
-    return { ...rest, content: content as ToolResult["content"] }; // looked at just now
+function resultOf(
+  result: unknown,
+  { name, method }: { readonly name: string; readonly method: string },
+): ToolResult {
+  const isTool = method === "tools/call";
+  if (isObject(result) && (!isTool || Array.isArray(result.content ?? []))) {
+    const { resultType: _, inputRequests: _i, requestState: _s, ...rest } = result;
+    // Looked at just now; what is no tool's result is handed on as it is.
+    return (isTool ? { content: [], ...rest } : rest) as unknown as ToolResult;
   }
-  throw new PmlError(
-    "UPSTREAM_PROTOCOL",
-    `Cannot use what ${quoted(name)} answered: it is no result`,
-    {
-      hint: "It does not speak MCP as PML knows it",
-    },
-  );
+  const message = `Cannot use what ${quoted(name)} answered: it is no result`;
+  throw new PmlError("UPSTREAM_PROTOCOL", message, {
+    hint: "It does not speak MCP as PML knows it",
+  });
+}
+
+/** Hands on the error that a server answered. */
+function refused(text: string, { code, message, data }: Answered): PmlError {
+  return new PmlError("BAD_REQUEST", text, {
+    detail: { answered: defined({ code, message, data }) },
+  });
 }
 
 function keyOf(server: StdioServer): string {

@@ -15,6 +15,19 @@ import { type Rule, RuleIndex } from "./_rule_index.ts";
 
 export type { Rule } from "./_rule_index.ts";
 
+const ASKS: Verdict = { kind: "ask", rule: "no rule", source: "defaults" };
+const FOLLOWS: Verdict = { kind: "allow", rule: "as its server", source: "defaults" };
+/**
+ * What holds for the rest of MCP where no rule names it or its server: it is as approved as its
+ * server, but for sampling, which gives text away.
+ */
+const UNNAMED: Readonly<Record<string, Verdict>> = {
+  "@resources": FOLLOWS,
+  "@prompts": FOLLOWS,
+  "@elicitation": FOLLOWS,
+  "@roots": FOLLOWS,
+};
+
 /** How many of the rules that look at arguments a verdict names. */
 const SHOWN = 5;
 
@@ -57,8 +70,10 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
   const ask = new RuleIndex(rules.ask);
   const allow = new RuleIndex(rules.allow);
   const plainly = (id: ToolId): Verdict => {
-    const { server } = splitToolId(id);
+    const { server, tool } = splitToolId(id);
+    const isDoor = tool.startsWith("@");
     for (const scope of scopesOf(id)) {
+      if (isDoor && scope === "*") return UNNAMED[tool] ?? ASKS;
       const asking = ask.plain(scope);
       if (asking) return verdict("ask", asking);
       const allowing = allow.plain(scope);

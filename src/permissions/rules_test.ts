@@ -41,7 +41,11 @@ function reference(rules: RuleSet, id: ToolId): Verdict["kind"] {
   const width = (name: keyof RuleSet) =>
     Math.max(-1, ...found(name).map((rule) => narrowness(rule.pattern)));
   if (found("deny").length > 0) return "deny";
-  if (width("allow") === 0 && id.startsWith("shell:")) return "ask";
+  if (id.includes(":@")) {
+    // A bare `*` in allow or ask names none of the rest of MCP, which is as approved as its server.
+    const named = Math.max(width("allow"), width("ask"));
+    if (named < 1) return id.endsWith(":@sampling") ? "ask" : "allow";
+  } else if (width("allow") === 0 && id.startsWith("shell:")) return "ask";
   return width("allow") > width("ask") ? "allow" : "ask";
 }
 
@@ -80,7 +84,7 @@ Deno.test("makeJudge() says a table of precedence that a person can read", () =>
 
 Deno.test("makeJudge() agrees with the reference on any rules", () => {
   const server = fc.constantFrom("fs", "fs-evil", "f", "shell", "git");
-  const tool = fc.constantFrom("read", "Read", "read/b", "@resources", "r");
+  const tool = fc.constantFrom("read", "Read", "read/b", "@resources", "@sampling", "r");
   const pattern = fc.oneof(
     fc.constant("*"),
     server.map((name) => `${name}:*`),

@@ -11,6 +11,7 @@ import type { JSONRPCMessage, McpServerFactory, Transport } from "@modelcontextp
 import { joined, type Line, LineReader } from "../core/lines.ts";
 import { greet, type Greeting } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
+import { Listening } from "./_listening.ts";
 
 /** How long the last answers may take on their way out. */
 const LAST_WRITE_MS = 1_500;
@@ -26,6 +27,8 @@ export interface StdioOptions {
   readonly queuedBytes: number;
   /** What `initialize` is answered with. */
   readonly greeting: () => Greeting;
+  /** Told of all resources that the client listens for, when that changes. */
+  readonly onListen: (uris: readonly string[]) => void;
   /** Ends the connection when it aborts. */
   readonly signal: AbortSignal;
   /** Is told of what went wrong out of band. */
@@ -58,6 +61,7 @@ class StdioTransport implements Transport {
   readonly #options: StdioOptions;
   readonly #reader = Deno.stdin.readable.getReader();
   readonly #inFlight = new Set<string>();
+  readonly #listening = new Listening();
   readonly #closed = Promise.withResolvers<"closed">();
   readonly #asked = Promise.withResolvers<"asked">();
   /** What came before the SDK was there to take it. */
@@ -138,6 +142,8 @@ class StdioTransport implements Transport {
     const read = readMessage(line);
     if (read === undefined) return;
     if (read.kind === "refusal") return this.#refuse(read);
+    const uris = this.#listening.take(read);
+    if (uris !== undefined) this.#options.onListen(uris);
     if (read.kind === "cancel") this.#inFlight.delete(read.request);
     if (read.kind === "request") {
       if (this.#inFlight.has(read.id)) {

@@ -135,7 +135,7 @@ Deno.test("Whatever a stdio server writes, only its answers count (SP8, SP9, SP1
   const answers = (await ledgerOf(ws, "requests")).filter((line) => line.startsWith("answer"));
   assert.equal(answers.length, 4);
   assert.match(answers[1] ?? "", /"uri":"file:\/\/.*"name":"workspace"/);
-  assert.match(answers[2] ?? "", /PML has no sampling\/createMessage/);
+  assert.match(answers[2] ?? "", /the client cannot have its model asked/);
   await endWell(ws, pml);
 });
 

@@ -1,0 +1,110 @@
+/**
+ * The clients that are connected: what they can do and want to be told, and how they are told.
+ *
+ * @module
+ */
+
+import type { Server } from "@modelcontextprotocol/server";
+import { defined, type JsonObject, objectOf } from "../core/json.ts";
+import type { ListName } from "../core/lists.ts";
+import type { Place } from "./_offers.ts";
+import { isAtLeast, LEVELS } from "./levels.ts";
+
+/** One client. */
+export interface Client {
+  readonly server: Server;
+  /** Whether it speaks the revision without sessions. */
+  readonly isModern: boolean;
+  /** From which level on it wants log messages. */
+  level: string;
+  /** What it said last that it can do. */
+  capabilities: JsonObject;
+  /** The resources that it follows, by the URIs that it knows. */
+  readonly followed: Map<string, Place>;
+}
+
+/** What a client gets that has not said which log messages it wants. */
+const USUAL_LEVEL = "info";
+
+/** Knows the clients, and tells them what changes. */
+export class Clients {
+  readonly #all = new Set<Client>();
+  readonly #onError: (error: Error) => void;
+
+  /** Makes an empty set; what cannot be told is told to `onError`. */
+  constructor(onError: (error: Error) => void) {
+    this.#onError = onError;
+  }
+
+  /** Takes a client in. */
+  add(server: Server, isModern: boolean): Client {
+    const client = {
+      server,
+      isModern,
+      level: USUAL_LEVEL,
+      capabilities: {},
+      followed: new Map<string, Place>(),
+    };
+    this.#all.add(client);
+    return client;
+  }
+
+  /** Lets one go. */
+  remove(client: Client): void {
+    this.#all.delete(client);
+  }
+
+  /** Those of the revision without sessions. */
+  get modern(): readonly Client[] {
+    return [...this.#all].filter(({ isModern }) => isModern);
+  }
+
+  /** What the clients can do for a server. */
+  capabilities(): JsonObject {
+    // An older client says it once, perhaps before its first request.
+    const all = [...this.#all].map(({ server, capabilities }) => ({
+      ...objectOf(server.getClientCapabilities()),
+      ...capabilities,
+    }));
+    const { elicitation, sampling } = Object.assign({}, ...all);
+    return defined({ elicitation, sampling });
+  }
+
+  /** The level from which on one of them wants log messages. */
+  level(): string {
+    const wanted = [...this.#all].map(({ level }) => level);
+    return LEVELS.find((level) => wanted.includes(level)) ?? USUAL_LEVEL;
+  }
+
+  /** Tells all that a list is another one. */
+  listChanged(list: ListName): void {
+    for (const { server } of this.#all) {
+      const told = list === "tools"
+        ? server.sendToolListChanged()
+        : list === "prompts"
+        ? server.sendPromptListChanged()
+        : server.sendResourceListChanged();
+      // A client that is just going needs no word.
+      told.catch(this.#onError);
+    }
+  }
+
+  /** Tells who follows it that a resource has changed. */
+  updated({ server: owner, name }: Place): void {
+    for (const { server, followed } of this.#all) {
+      for (const [uri, place] of followed) {
+        if (place.server !== owner || place.name !== name) continue;
+        server.sendResourceUpdated({ uri }).catch(this.#onError);
+      }
+    }
+  }
+
+  /** Tells what a server logs to those who get it whatever they are doing. */
+  logged(message: JsonObject): void {
+    for (const { server, isModern, level } of this.#all) {
+      if (isModern || !isAtLeast(message.level, level)) continue;
+      server.notification({ method: "notifications/message", params: message as never })
+        .catch(this.#onError);
+    }
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * The work on a client's request: what it is told and asked meanwhile, and the questions that come
+ * of it, whichever revision it speaks.
+ *
+ * @module
+ */
+
+import type { ServerContext } from "@modelcontextprotocol/server";
+import type { Answer, CallTool, Meanwhile, Outcome, Question } from "../core/call.ts";
+import type { PmlError } from "../core/errors.ts";
+import type { JsonObject } from "../core/json.ts";
+import type { Client } from "./_clients.ts";
+import { type AskClient, type Pause, Runs } from "./_runs.ts";
+import { answerOf, ask, askMeanwhile, askNow, canAsk, relay } from "./asking.ts";
+import { isAtLeast } from "./levels.ts";
+
+/** A request of a client. */
+export interface ClientRequest {
+  readonly client: Client;
+  readonly context: ServerContext;
+  readonly params: JsonObject;
+}
+
+/** How the work on a request is given up, told of and asked for, and what the person answered. */
+export interface Working extends Meanwhile {
+  readonly signal: AbortSignal;
+  readonly answer: Answer | undefined;
+}
+
+/** What an exchange needs of the house. */
+export interface ExchangeOptions {
+  readonly callTool: CallTool;
+  /** Whether PML's own questions may go to the client. */
+  readonly asksClient: () => boolean;
+  /** How long a question waits for its answer, in milliseconds. */
+  readonly approvalMs: () => number;
+  /** Leaves a question for the terminal, and gives the error that says so. */
+  readonly leave: (question: Question) => Promise<PmlError>;
+}
+
+/** One request has one question, or two where its server has to be trusted first. */
+const MOST_ROUNDS = 4;
+const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
+
+/** Works on the requests of clients. */
+export class Exchange implements Disposable {
+  readonly #options: ExchangeOptions;
+  readonly #runs: Runs<ServerContext>;
+
+  /** Makes an exchange without any request. */
+  constructor(options: ExchangeOptions) {
+    this.#options = options;
+    this.#runs = new Runs(options.approvalMs);
+  }
+
+  /** Works on a request; one that has to ask goes on when its client comes again. */
+  async serve(
+    request: ClientRequest,
+    run: (working: Working) => Promise<Outcome>,
+  ): Promise<JsonObject> {
+    const { client, context, params } = request;
+    const { signal, method, inputResponses = {}, requestState } = context.mcpReq;
+    const work = (ask: AskClient, during: { signal: AbortSignal; latest: () => ServerContext }) =>
+      this.#answered({ ask, client, ...during }, run);
+    if (!client.isModern) {
+      // Less than the question lives: what nobody answered can still be left for the terminal.
+      const ask = askNow(context, () => this.#options.approvalMs() - 500);
+      return await work(ask, { signal, latest: () => context });
+    }
+    const { _meta: _, ...same } = params;
+    const state = requestState<unknown>();
+    return await this.#runs.visit({
+      of: JSON.stringify([method, same]),
+      context,
+      signal,
+      state: typeof state === "string" ? state : undefined,
+      responses: inputResponses,
+    }, ({ ask, ...during }) => work(ask, during));
+  }
+
+  /** Gives up what waits for clients. */
+  [Symbol.dispose](): void {
+    this.#runs[Symbol.dispose]();
+  }
+
+  async #answered(
+    from: {
+      readonly ask: AskClient;
+      readonly client: Client;
+      readonly signal: AbortSignal;
+      readonly latest: () => ServerContext;
+    },
+    run: (working: Working) => Promise<Outcome>,
+  ): Promise<JsonObject | Pause> {
+    const { ask: askClient, client: { capabilities, isModern }, signal, latest } = from;
+    const { asksClient, leave } = this.#options;
+    const onAsk = relay({ ...this.#options, askClient, capabilities });
+    const working = { signal, onAsk, ...told(latest) };
+    let answer = answerOf(latest());
+    for (let round = 1;; round++) {
+      const outcome = await run({ ...working, answer });
+      // A result is plain JSON.
+      if (outcome.kind === "result") return outcome.result as unknown as JsonObject;
+      const { question } = outcome;
+      const asks = round <= MOST_ROUNDS && asksClient() && !question.terminalOnly &&
+        canAsk(capabilities);
+      if (asks && isModern) return ask(question);
+      answer = asks ? await askMeanwhile(question, { askClient, signal }) : undefined;
+      if (answer === undefined) throw await leave(question);
+    }
+  }
+}
+
+/** Tells a client of progress and log messages, as far as it asked for them. */
+function told(latest: () => ServerContext): Meanwhile {
+  const { _meta, envelope } = latest().mcpReq;
+  const level: unknown = (envelope as JsonObject | undefined)?.[LOG_LEVEL];
+  const notify = (method: string, params: object) => {
+    // A client that is gone misses nothing.
+    latest().mcpReq.notify({ method, params: params as never }).catch(() => {});
+  };
+  return {
+    ...(isToken(_meta?.progressToken) && {
+      // A request that comes again may have another token.
+      onProgress: (progress) => {
+        const { progressToken } = latest().mcpReq._meta ?? {};
+        if (isToken(progressToken)) {
+          notify("notifications/progress", { ...progress, progressToken });
+        }
+      },
+    }),
+    ...(typeof level === "string" && {
+      onMessage: (message) => {
+        if (isAtLeast(message.level, level)) notify("notifications/message", message);
+      },
+    }),
+  };
+}
+
+function isToken(value: unknown): boolean {
+  return typeof value === "string" || typeof value === "number";
+}

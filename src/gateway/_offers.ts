@@ -1,0 +1,185 @@
+/**
+ * The resources and prompts of all servers under names that tell whose they are, and the way back.
+ *
+ * @module
+ */
+
+import type { ContentBlock, Verdict } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
+import type { ListItem, ListName } from "../core/lists.ts";
+import type { DoorName } from "../core/pattern.ts";
+import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
+import type { Servers } from "./servers.ts";
+
+/** What the offers need of the house. */
+export interface OffersOptions {
+  readonly servers: Servers;
+  readonly judge: (id: ToolId) => Verdict;
+  /** Whether names begin with their server's. */
+  readonly prefix: () => boolean;
+}
+
+/** Something of a server, as the server names it. */
+export interface Place {
+  readonly server: string;
+  readonly name: string;
+}
+
+/** The resource of PML itself: how each server stands. */
+export const SERVERS_URI = "pml://servers";
+
+const SERVERS_RESOURCE = {
+  uri: SERVERS_URI,
+  name: "servers",
+  title: "Servers of PML",
+  description: "Every server that PML knows, how it stands, and why",
+  mimeType: "application/json",
+};
+const PLACED = /^pml:\/\/([a-z0-9._-]+)\/(.+)$/s;
+/** How many links of results are remembered. */
+const LINKS_MAX = 10_000;
+const DOOR_OF: Readonly<Record<Exclude<ListName, "tools">, DoorName>> = {
+  resources: "@resources",
+  resourceTemplates: "@resources",
+  prompts: "@prompts",
+};
+
+/** Names what servers offer, and finds what a name stands for. */
+export class Offers {
+  readonly #options: OffersOptions;
+  readonly #links = new Map<string, Set<string>>();
+  readonly #uris = new WeakMap<readonly ListItem[], ReadonlySet<unknown>>();
+
+  /** Makes the names of all servers. */
+  constructor(options: OffersOptions) {
+    this.#options = options;
+  }
+
+  /** Gives a list of all servers whose rules do not forbid it, in a fixed order. */
+  async list(list: Exclude<ListName, "tools">): Promise<readonly JsonObject[]> {
+    const { servers, judge, prefix } = this.#options;
+    await servers.prepare(list);
+    const own = list === "resources" && prefix() ? [SERVERS_RESOURCE] : [];
+    const items = servers.listed(list)
+      .filter(({ server }) => judge(toolId(server, DOOR_OF[list])).kind !== "deny")
+      .flatMap(({ server, items }) => items.map((item) => this.#named(item, { server, list })));
+    return [...own, ...items];
+  }
+
+  /** Finds whose resource a URI, or template, is; throws where it is nobody's, or several servers'. */
+  async resource(uri: string): Promise<Place> {
+    const { servers, prefix } = this.#options;
+    const [, server, name] = PLACED.exec(uri) ?? [];
+    if (server !== undefined && name !== undefined && servers.has(server)) return { server, name };
+    if (!uri.startsWith("pml:")) {
+      await servers.prepare("resources");
+      const owners = this.#ownersOf(uri);
+      const [only] = owners;
+      if (only !== undefined && owners.length === 1) return { server: only, name: uri };
+      if (owners.length > 1) throw ambiguous(uri, owners);
+      const [first] = prefix() ? [] : servers.listed("resources");
+      if (first !== undefined) return { server: first.server, name: uri };
+    }
+    throw new PmlError("BAD_REQUEST", `Cannot find the resource ${quoted(uri, 200)}`, {
+      hint: "`resources/list` has what there is, as pml://SERVER/URI",
+    });
+  }
+
+  /** Finds whose prompt a name is. */
+  async prompt(name: string): Promise<Place> {
+    const { servers } = this.#options;
+    const known = this.#promptOf(name);
+    if (known !== undefined) return known;
+    await servers.prepare("prompts");
+    const listed = this.#promptOf(name);
+    if (listed !== undefined) return listed;
+    const id = parseToolId(name);
+    const place = id && splitToolId(id);
+    if (place !== undefined && servers.has(place.server)) {
+      return { server: place.server, name: place.tool };
+    }
+    throw new PmlError("BAD_REQUEST", `Cannot find the prompt ${quoted(name, 200)}`, {
+      hint: "`prompts/list` has what there is, as SERVER__PROMPT",
+    });
+  }
+
+  /** Remembers the resources that a result links or holds: they may be read by their own URIs. */
+  link(server: string, content: readonly ContentBlock[]): void {
+    for (const { type, uri, resource } of content) {
+      if (type !== "resource_link" && type !== "resource") continue;
+      const linked = type === "resource" ? objectOf(resource).uri : uri;
+      if (typeof linked !== "string") continue;
+      const known = this.#links.get(linked) ?? new Set();
+      // The map is in the order of the last link.
+      this.#links.delete(linked);
+      this.#links.set(linked, known.add(server));
+      const [oldest] = this.#links.keys();
+      if (this.#links.size > LINKS_MAX && oldest !== undefined) this.#links.delete(oldest);
+    }
+  }
+
+  /** Gives the URI under which a client reads a resource of a server. */
+  uriOf({ server, name }: Place): string {
+    return this.#options.prefix() ? `pml://${server}/${name}` : name;
+  }
+
+  #named(
+    item: ListItem,
+    { server, list }: { readonly server: string; readonly list: Exclude<ListName, "tools"> },
+  ): JsonObject {
+    const name = (key: string) => String(item[key]);
+    switch (list) {
+      case "resources":
+        return { ...item, uri: this.uriOf({ server, name: name("uri") }) };
+      case "resourceTemplates":
+        return { ...item, uriTemplate: this.uriOf({ server, name: name("uriTemplate") }) };
+      case "prompts":
+        return { ...item, name: this.#promptName({ server, name: name("name") }) };
+    }
+  }
+
+  #promptName({ server, name }: Place): string {
+    return this.#options.prefix() ? wireName(toolId(server, name)) : name;
+  }
+
+  #promptOf(wire: string): Place | undefined {
+    for (const { server, items } of this.#options.servers.listed("prompts")) {
+      const found = items.find(({ name }) =>
+        this.#promptName({ server, name: String(name) }) === wire
+      );
+      if (found !== undefined) return { server, name: String(found.name) };
+    }
+    return undefined;
+  }
+
+  /** Those that listed it; where none did, those that linked it in a result or a tool. */
+  #ownersOf(uri: string): readonly string[] {
+    const { servers } = this.#options;
+    const listed = servers.listed("resources")
+      .filter(({ items }) => this.#urisOf(items).has(uri)).map(({ server }) => server);
+    if (listed.length > 0) return listed;
+    const shown = servers.listed("tools")
+      .filter(({ items }) => items.some((item) => shownBy(item) === uri))
+      .map(({ server }) => server);
+    return [...new Set([...shown, ...this.#links.get(uri) ?? []])];
+  }
+
+  #urisOf(items: readonly ListItem[]): ReadonlySet<unknown> {
+    const known = this.#uris.get(items) ?? new Set(items.map(({ uri }) => uri));
+    this.#uris.set(items, known);
+    return known;
+  }
+}
+
+/** The page that a tool names to be shown with its results. */
+function shownBy({ _meta }: ListItem): unknown {
+  const meta = objectOf(_meta);
+  return isObject(meta.ui) ? meta.ui.resourceUri : meta["ui/resourceUri"];
+}
+
+function ambiguous(uri: string, owners: readonly string[]): PmlError {
+  const names = owners.map((server) => quoted(`pml://${server}/${uri}`, 300)).join(" or ");
+  const message = `Cannot tell whose resource ${quoted(uri, 200)} is: several servers have it`;
+  return new PmlError("BAD_REQUEST", message, { hint: `Read ${names}` });
+}

@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import type { ListItem, ListName } from "../core/lists.ts";
+import { Catalog } from "../search/catalog.ts";
+import { Offers } from "./_offers.ts";
+import { Servers } from "./servers.ts";
+
+type Lists = Partial<Record<ListName, readonly ListItem[]>>;
+
+function offersOf(servers: Readonly<Record<string, Lists>>): Offers {
+  const all = new Servers({ catalog: new Catalog(), waitMs: 100, onChange: () => {} });
+  all.replace(
+    Object.entries(servers).map(([name, lists]) => ({
+      name,
+      origin: "private",
+      kind: "stdio",
+      blocked: () => undefined,
+      load: (list) => Promise.resolve(lists[list] ?? []),
+    })),
+  );
+  const judge = () => ({ kind: "allow", rule: "", source: "" }) as const;
+  return new Offers({ servers: all, judge, prefix: () => true });
+}
+
+const A = [{ uri: "test://a" }];
+
+Deno.test("Offers gives a URI to the one server that lists it, whoever links it (RG12)", async () => {
+  const offers = offersOf({ good: { resources: A }, evil: {} });
+  offers.link("evil", [{ type: "resource_link", uri: "test://a" }]);
+  assert.deepEqual(await offers.resource("test://a"), { server: "good", name: "test://a" });
+});
+
+Deno.test("Offers gives a URI to nobody where several list it, or several link it", async () => {
+  const listed = offersOf({ good: { resources: A }, evil: { resources: A } });
+  await assert.rejects(listed.resource("test://a"), /several servers have it/);
+  const linked = offersOf({ good: {}, evil: {} });
+  for (const server of ["good", "evil"]) {
+    linked.link(server, [{ type: "resource", resource: { uri: "ui://page" } }]);
+  }
+  await assert.rejects(linked.resource("ui://page"), /several servers have it/);
+});
+
+Deno.test("Offers lets no server speak for PML or for a server that is not there", async () => {
+  const resources = [{ uri: "pml://servers" }, { uri: "pml://x/y" }];
+  const offers = offersOf({ evil: { resources } });
+  for (const uri of ["pml://x/y", "pml:x", "pml://nobody/test://a"]) {
+    await assert.rejects(offers.resource(uri), /Cannot find the resource/);
+  }
+  const own = await offers.list("resources");
+  assert.deepEqual(own.map(({ uri }) => uri), [
+    "pml://servers",
+    "pml://evil/pml://servers",
+    "pml://evil/pml://x/y",
+  ]);
+});
+
+Deno.test("Offers reads the page that a tool names for its results", async () => {
+  const meta = { ui: { resourceUri: "ui://view" } };
+  const tools = [{ name: "t", inputSchema: {}, _meta: meta }];
+  const servers = new Servers({ catalog: new Catalog(), waitMs: 100, onChange: () => {} });
+  const load = (list: ListName) => Promise.resolve(list === "tools" ? tools : []);
+  const more = { origin: "private", kind: "stdio", blocked: () => undefined };
+  servers.replace([{ name: "app", ...more, load }]);
+  const judge = () => ({ kind: "allow", rule: "", source: "" }) as const;
+  const offers = new Offers({ servers, judge, prefix: () => true });
+  await servers.prepare();
+  assert.deepEqual(await offers.resource("ui://view"), { server: "app", name: "ui://view" });
+});
+
+Deno.test("Offers gives each prompt the name of its server, and finds it by that", async () => {
+  const odd = "a prompt: with odd characters";
+  const offers = offersOf({
+    one: { prompts: [{ name: "greet" }, { name: odd }] },
+    two: { prompts: [{ name: "greet" }] },
+  });
+  const names = (await offers.list("prompts")).map(({ name }) => String(name));
+  assert.deepEqual([names[0], names[2]], ["one__greet", "two__greet"]);
+  const places = await Promise.all(names.map((name) => offers.prompt(name)));
+  assert.deepEqual(places, [
+    { server: "one", name: "greet" },
+    { server: "one", name: odd },
+    { server: "two", name: "greet" },
+  ]);
+  assert.deepEqual(await offers.prompt("one__later"), { server: "one", name: "later" });
+  await assert.rejects(offers.prompt("three__greet"), /Cannot find the prompt/);
+});

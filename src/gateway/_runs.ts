@@ -1,0 +1,178 @@
+/**
+ * Requests of clients that cannot be asked while they wait: what is asked goes out as the answer,
+ * the work goes on when the client comes again with what its person said.
+ *
+ * @module
+ */
+
+import type { ServerRequest } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import type { Json, JsonObject } from "../core/json.ts";
+
+/** What a request is answered with for now: what the client has to find out first. */
+export interface Pause {
+  readonly resultType: "input_required";
+  readonly inputRequests: JsonObject;
+  /** What the client has to bring along when it comes again. */
+  readonly requestState: string;
+  readonly [field: string]: Json;
+}
+
+/** Asks the client, however it can be asked. */
+export type AskClient = (asked: Pick<ServerRequest, "method" | "params" | "signal">) => Promise<
+  JsonObject
+>;
+
+/** What the work on a request has; it is begun once, whatever is asked meanwhile. */
+export interface Begun<C> {
+  readonly signal: AbortSignal;
+  readonly ask: AskClient;
+  /** Gives the context of the request as it came last. */
+  readonly latest: () => C;
+}
+
+/** The work on a request. */
+export type Work<C, T> = (begun: Begun<C>) => Promise<T>;
+
+/** A request, each time that it comes. */
+export interface Visit<C> {
+  readonly context: C;
+  /** What must be the same when it comes again. */
+  readonly of: string;
+  readonly signal: AbortSignal;
+  /** The state that the client brought along. */
+  readonly state: string | undefined;
+  readonly responses: Readonly<Record<string, unknown>>;
+}
+
+interface Run<C> {
+  readonly of: string;
+  context: C;
+  readonly abort: AbortController;
+  readonly outcome: Promise<unknown>;
+  readonly open: Map<string, Open>;
+  asked: PromiseWithResolvers<"asked">;
+  timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+interface Open {
+  readonly asked: JsonObject;
+  readonly answer: PromiseWithResolvers<JsonObject>;
+}
+
+/** Keeps what waits for clients. */
+export class Runs<C> implements Disposable {
+  readonly #waiting = new Map<string, Run<C>>();
+  readonly #waitMs: () => number;
+
+  /** Gives up what nobody came back to in so many milliseconds. */
+  constructor(waitMs: () => number) {
+    this.#waitMs = waitMs;
+  }
+
+  /** Begins the work on a request, or goes on with it; gives what comes of it, or a pause. */
+  async visit<T>(visit: Visit<C>, work: Work<C, T>): Promise<T | Pause> {
+    const known = this.#take(visit);
+    // A handle stands for the work that was begun under it, and no other has one.
+    const run = known ?? begin(visit, work);
+    run.context = visit.context;
+    const cancel = () => run.abort.abort(visit.signal.reason);
+    if (visit.signal.aborted) cancel();
+    visit.signal.addEventListener("abort", cancel, { once: true });
+    try {
+      const over = run.outcome.then((value) => ({ value: value as T }));
+      for (;;) {
+        const came = await Promise.race([over, run.asked.promise]);
+        if (came !== "asked") return came.value;
+        if (run.open.size > 0) return this.#pause(run);
+        // What was asked was taken back.
+        run.asked = Promise.withResolvers();
+      }
+    } finally {
+      visit.signal.removeEventListener("abort", cancel);
+    }
+  }
+
+  /** Gives up everything that waits. */
+  [Symbol.dispose](): void {
+    for (const { abort, timer } of this.#waiting.values()) {
+      clearTimeout(timer);
+      abort.abort(new PmlError("CANCELLED", "Cannot go on: PML is ending"));
+    }
+    this.#waiting.clear();
+  }
+
+  #take({ of, state, responses }: Visit<C>): Run<C> | undefined {
+    const run = state === undefined ? undefined : this.#waiting.get(state);
+    if (run === undefined || state === undefined) return undefined;
+    this.#waiting.delete(state);
+    clearTimeout(run.timer);
+    if (run.of !== of) {
+      const error = new PmlError("BAD_REQUEST", "Cannot go on: it is another request than before", {
+        hint: "Send the request again as it was, without requestState",
+      });
+      run.abort.abort(error);
+      throw error;
+    }
+    run.asked = Promise.withResolvers();
+    for (const [key, { answer }] of run.open) {
+      const said = responses[key];
+      // The transport took what is no object out.
+      if (said === undefined) answer.reject(unanswered());
+      else answer.resolve(said as JsonObject);
+    }
+    run.open.clear();
+    return run;
+  }
+
+  #pause(run: Run<C>): Pause {
+    const requestState = crypto.randomUUID();
+    this.#waiting.set(requestState, run);
+    run.timer = setTimeout(() => {
+      this.#waiting.delete(requestState);
+      run.abort.abort(new PmlError("TIMED_OUT", "Cannot go on: nobody answered the question"));
+    }, this.#waitMs());
+    Deno.unrefTimer(run.timer);
+    const inputRequests = Object.fromEntries([...run.open].map(([key, { asked }]) => [key, asked]));
+    return { resultType: "input_required", inputRequests, requestState };
+  }
+}
+
+function begin<C, T>({ of, context }: Visit<C>, work: Work<C, T>): Run<C> {
+  const abort = new AbortController();
+  const open = new Map<string, Open>();
+  const ask: AskClient = async ({ method, params, signal }) => {
+    const key = `asked-${crypto.randomUUID()}`;
+    const answer = Promise.withResolvers<JsonObject>();
+    const withdraw = () => answer.reject(signal.reason);
+    if (signal.aborted) withdraw();
+    signal.addEventListener("abort", withdraw, { once: true });
+    open.set(key, { asked: { method, params }, answer });
+    run.asked.resolve("asked");
+    try {
+      return await answer.promise;
+    } finally {
+      open.delete(key);
+      signal.removeEventListener("abort", withdraw);
+    }
+  };
+  const outcome = Promise.resolve().then(() =>
+    work({ signal: abort.signal, ask, latest: () => run.context })
+  );
+  // Nobody waits for it while the client is away.
+  outcome.catch(() => {});
+  const run: Run<C> = {
+    of,
+    context,
+    abort,
+    outcome,
+    open,
+    asked: Promise.withResolvers(),
+    timer: undefined,
+  };
+  return run;
+}
+
+function unanswered(): PmlError {
+  return new PmlError("CANCELLED", "Cannot go on: the client came without an answer");
+}

@@ -1,0 +1,120 @@
+import assert from "node:assert/strict";
+import type { JsonObject } from "../core/json.ts";
+import { type Begun, type Pause, Runs, type Visit } from "./_runs.ts";
+
+function visit(more: Partial<Visit<string>> = {}): Visit<string> {
+  const signal = new AbortController().signal;
+  return { of: "it", context: "first", signal, state: undefined, responses: {}, ...more };
+}
+
+/** Asks once, and gives what came with the context that it came in. */
+async function work({ ask, latest, signal }: Begun<string>): Promise<unknown> {
+  const said = await ask({ method: "elicitation/create", params: { message: "?" }, signal });
+  return { said, in: latest() };
+}
+
+function asPause(value: unknown): Pause & { readonly key: string } {
+  const pause = value as Pause;
+  assert.equal(pause.resultType, "input_required");
+  const [key = ""] = Object.keys(pause.inputRequests);
+  return { ...pause, key };
+}
+
+Deno.test("Runs goes on with the work when the client comes again with an answer", async () => {
+  using runs = new Runs<string>(() => 1_000);
+  let begun = 0;
+  const counted = (run: Begun<string>) => (begun++, work(run));
+  const { requestState, key } = asPause(await runs.visit(visit(), counted));
+  const again = visit({
+    context: "second",
+    state: requestState,
+    responses: { [key]: { action: "accept" } },
+  });
+  assert.deepEqual(await runs.visit(again, counted), {
+    said: { action: "accept" },
+    in: "second",
+  });
+  assert.equal(begun, 1);
+});
+
+Deno.test("Runs takes a handle once, and only for the request that it was given for", async () => {
+  using runs = new Runs<string>(() => 1_000);
+  const first = asPause(await runs.visit(visit(), work));
+  const other = visit({ of: "another", state: first.requestState });
+  await assert.rejects(runs.visit(other, work), /another request than before/);
+  // It was given up by that: who comes with it again begins anew.
+  const late = asPause(
+    await runs.visit(visit({ state: first.requestState, responses: { [first.key]: {} } }), work),
+  );
+  assert.notEqual(late.requestState, first.requestState);
+  const unknown = asPause(await runs.visit(visit({ state: "made up" }), work));
+  assert.notEqual(unknown.requestState, "made up");
+});
+
+Deno.test("Runs tells the work that the client came without an answer", async () => {
+  using runs = new Runs<string>(() => 1_000);
+  const { requestState } = asPause(await runs.visit(visit(), work));
+  await assert.rejects(runs.visit(visit({ state: requestState }), work), /without an answer/);
+});
+
+Deno.test("Runs asks several things at once, and again where one leads to another", async () => {
+  using runs = new Runs<string>(() => 1_000);
+  const both = async ({ ask, signal }: Begun<string>) => {
+    const one = (message: string) =>
+      ask({ method: "elicitation/create", params: { message }, signal });
+    return [...await Promise.all([one("a"), one("b")]), await one("c")];
+  };
+  const first = asPause(await runs.visit(visit(), both));
+  assert.equal(Object.keys(first.inputRequests).length, 2);
+  const responses = Object.fromEntries(
+    Object.entries(first.inputRequests).map(([key, asked]) => [key, (asked as JsonObject).params]),
+  );
+  const second = asPause(
+    await runs.visit(visit({ state: first.requestState, responses }), both),
+  );
+  const last = visit({ state: second.requestState, responses: { [second.key]: { message: "d" } } });
+  assert.deepEqual(await runs.visit(last, both), [
+    { message: "a" },
+    { message: "b" },
+    { message: "d" },
+  ]);
+});
+
+Deno.test("Runs gives up what nobody comes back to, and everything at the end", async () => {
+  const ended: unknown[] = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const noting = async (run: Begun<string>) => {
+    run.signal.addEventListener("abort", () => {
+      ended.push(run.signal.reason.code);
+      resolve();
+    });
+    return await work(run);
+  };
+  {
+    using runs = new Runs<string>(() => 5);
+    asPause(await runs.visit(visit(), noting));
+    const alive = setTimeout(() => {}, 5_000);
+    await promise;
+    clearTimeout(alive);
+  }
+  {
+    using runs = new Runs<string>(() => 1_000);
+    asPause(await runs.visit(visit(), noting));
+  }
+  assert.deepEqual(ended, ["TIMED_OUT", "CANCELLED"]);
+});
+
+Deno.test("Runs ends the work when the request that waits for it is cancelled", async () => {
+  using runs = new Runs<string>(() => 1_000);
+  const abort = new AbortController();
+  const hanging = ({ signal }: Begun<string>) =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  const begun = Promise.withResolvers<void>();
+  const waiting = runs.visit(visit({ signal: abort.signal }), (run) => {
+    begun.resolve();
+    return hanging(run);
+  });
+  await begun.promise;
+  abort.abort(new Error("cancelled"));
+  await assert.rejects(waiting, /cancelled/);
+});

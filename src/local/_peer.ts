@@ -1,0 +1,198 @@
+/**
+ * JSON-RPC with a server: requests under ids that nobody can guess, and what it asks and tells
+ * meanwhile. What it sends is believed in nothing.
+ *
+ * @module
+ */
+
+import { randomBytes } from "node:crypto";
+import type { Meanwhile, Progress } from "../core/call.ts";
+import { defined, isObject, type Json, type JsonObject, visible } from "../core/json.ts";
+
+/** How a request is waited for. */
+export interface RequestOptions extends Meanwhile {
+  readonly signal: AbortSignal;
+}
+
+/** What a peer needs of who made it. */
+export interface PeerOptions {
+  readonly send: (message: JsonObject) => void;
+  /** Answers what the server asks; `during` is the request that it may be asked for. */
+  readonly onRequest: (asked: Asked) => Promise<JsonObject>;
+  readonly onNotification: (method: string, params: JsonObject) => void;
+}
+
+/** A request of the server's. */
+export interface Asked {
+  readonly method: string;
+  readonly params: JsonObject;
+  readonly signal: AbortSignal;
+  /** The latest request whose maker can be asked something. */
+  readonly during: RequestOptions | undefined;
+}
+
+interface Pending {
+  readonly answer: PromiseWithResolvers<Json>;
+  readonly options: RequestOptions;
+  /** Whether it lasts as long as the connection, and counts as no work. */
+  readonly lasts: boolean;
+}
+
+const INTERNAL_ERROR = -32603;
+/** How many questions a server may have open. */
+const ASKED_MAX = 64;
+
+/** The other end of a connection. */
+export class Peer {
+  readonly #options: PeerOptions;
+  readonly #pending = new Map<string, Pending>();
+  readonly #asked = new Map<string, AbortController>();
+  readonly #prefix = randomBytes(9).toString("base64url");
+  #last = 0;
+  #lasting = 0;
+  #dead: Error | undefined;
+
+  /** Makes the peer of a connection that is open. */
+  constructor(options: PeerOptions) {
+    this.#options = options;
+  }
+
+  /** How many requests are not answered yet. */
+  get pending(): number {
+    return this.#pending.size - this.#lasting;
+  }
+
+  /** Sends a request and gives its result as it is; an error that the server answers is thrown. */
+  async request(
+    method: string,
+    params: JsonObject,
+    options: RequestOptions & { readonly lasts?: boolean },
+  ): Promise<Json> {
+    if (this.#dead) throw this.#dead;
+    const { signal, onProgress, lasts = false } = options;
+    signal.throwIfAborted();
+    const id = `${this.#prefix}${++this.#last}`;
+    const answer = Promise.withResolvers<Json>();
+    const cancel = () => {
+      this.#pending.delete(id);
+      answer.reject(signal.reason);
+      this.#options.send({ method: "notifications/cancelled", params: { requestId: id } });
+    };
+    this.#pending.set(id, { answer, options, lasts });
+    if (lasts) this.#lasting++;
+    signal.addEventListener("abort", cancel, { once: true });
+    try {
+      const said = onProgress === undefined ? params : {
+        ...params,
+        _meta: { ...isObject(params._meta) && params._meta as JsonObject, progressToken: id },
+      };
+      this.#options.send({ id, method, params: said });
+      return await answer.promise;
+    } finally {
+      signal.removeEventListener("abort", cancel);
+      this.#pending.delete(id);
+      if (lasts) this.#lasting--;
+    }
+  }
+
+  /** The latest request whose maker takes something; the server does not say which one it means. */
+  latest(able: "onAsk" | "onMessage"): RequestOptions | undefined {
+    return [...this.#pending.values()].findLast(({ options }) => options[able])?.options;
+  }
+
+  /** Takes a message; false for one that means nothing here. */
+  receive(message: unknown): boolean {
+    if (!isObject(message)) return false;
+    const { id, method, result, error } = message;
+    const params = (isObject(message.params) ? message.params : {}) as JsonObject; // parsed JSON
+    if (typeof method === "string") {
+      if (id === undefined) this.#notified(method, params);
+      else void this.#answer(id as Json, { method, params });
+      return true;
+    }
+    const pending = typeof id === "string" ? this.#pending.get(id) : undefined;
+    if (pending === undefined) return false;
+    this.#pending.delete(String(id));
+    if (error === undefined) pending.answer.resolve(result as Json); // parsed JSON
+    else pending.answer.reject(Answered.of(error));
+    return true;
+  }
+
+  /** Ends it for good: what waits is told. */
+  end(error: Error): void {
+    this.#dead ??= error;
+    for (const { answer } of this.#pending.values()) answer.reject(error);
+    this.#pending.clear();
+    for (const abort of this.#asked.values()) abort.abort(error);
+    this.#asked.clear();
+  }
+
+  #notified(method: string, params: JsonObject): void {
+    switch (method) {
+      case "notifications/progress": {
+        const progress = progressOf(params);
+        const pending = this.#pending.get(String(params.progressToken));
+        if (progress !== undefined) pending?.options.onProgress?.(progress);
+        return;
+      }
+      case "notifications/cancelled":
+        return this.#asked.get(JSON.stringify(params.requestId) ?? "")?.abort();
+      default:
+        return this.#options.onNotification(method, params);
+    }
+  }
+
+  async #answer(id: Json, asked: Pick<Asked, "method" | "params">): Promise<void> {
+    const key = JSON.stringify(id);
+    if (this.#asked.size >= ASKED_MAX) {
+      const error = { code: INTERNAL_ERROR, message: "too many requests are open" };
+      return this.#options.send({ id, error });
+    }
+    const abort = new AbortController();
+    // An id that is used twice stands for the later one.
+    this.#asked.set(key, abort);
+    try {
+      const during = this.latest("onAsk");
+      const result = await this.#options.onRequest({ ...asked, signal: abort.signal, during });
+      if (!abort.signal.aborted) this.#options.send({ id, result });
+    } catch (error) {
+      const code = error instanceof Answered ? error.code : INTERNAL_ERROR;
+      const message = error instanceof Error ? error.message : String(error);
+      if (!abort.signal.aborted) this.#options.send({ id, error: { code, message } });
+    } finally {
+      if (this.#asked.get(key) === abort) this.#asked.delete(key);
+    }
+  }
+}
+
+/** An error that the other end answered. */
+export class Answered extends Error {
+  override readonly name = "Answered";
+  /** The code of JSON-RPC. */
+  readonly code: number;
+  /** What it said for programs. */
+  readonly data: Json | undefined;
+
+  /** Keeps what it said. */
+  constructor(code: number, message: string, data?: Json) {
+    super(visible(message, 2_000));
+    this.code = code;
+    this.data = data;
+  }
+
+  /** Reads the error of an answer. */
+  static of(error: unknown): Answered {
+    const { code, message, data } = isObject(error) ? error : {};
+    const number = Number.isSafeInteger(code) ? Number(code) : INTERNAL_ERROR;
+    return new Answered(number, String(message), data as Json | undefined); // parsed JSON
+  }
+}
+
+function progressOf({ progress, total, message }: JsonObject): Progress | undefined {
+  if (typeof progress !== "number") return undefined;
+  return defined({
+    progress,
+    total: typeof total === "number" ? total : undefined,
+    message: typeof message === "string" ? message : undefined,
+  });
+}

@@ -1,0 +1,116 @@
+/**
+ * The lists of the servers that were started once: known until they change, and across starts.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { sha256 } from "../core/hash.ts";
+import { isObject } from "../core/json.ts";
+import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../core/lists.ts";
+import { keep, readKept } from "./_kept.ts";
+
+/** Whose list it is. */
+export interface ListOwner {
+  readonly name: string;
+  /** Everything that its lists depend on, and no secret. */
+  readonly definition: unknown;
+}
+
+interface Known {
+  readonly lists: Map<ListName, readonly ListItem[]>;
+  readonly asking: Map<ListName, Promise<readonly ListItem[]>>;
+  readonly file: string;
+  /** Whether something in it was told to a process that is gone. */
+  isOld: boolean;
+}
+
+/** Keeps lists by what defines their server. */
+export class ServerLists {
+  readonly #folder: string;
+  readonly #known = new Map<string, Known>();
+
+  /** Keeps them in a folder of the PML home. */
+  constructor(home: string) {
+    this.#folder = join(home, "lists");
+  }
+
+  /** Gives a list: the same array as long as nothing says that it has changed. */
+  async get(
+    owner: ListOwner,
+    name: ListName,
+    ask: () => Promise<readonly ListItem[]>,
+  ): Promise<readonly ListItem[]> {
+    const known = this.#of(owner);
+    const list = known.lists.get(name);
+    if (list !== undefined) return list;
+    const asking = known.asking.get(name) ?? this.#ask(known, name, ask);
+    known.asking.set(name, asking);
+    return await asking;
+  }
+
+  /** Forgets a list, so that its server is asked again. */
+  forget(owner: ListOwner, name: ListName): void {
+    const known = this.#of(owner);
+    known.lists.delete(name);
+    // What is being answered may be from before the change.
+    known.asking.delete(name);
+  }
+
+  /** Gives, once, the lists that another process was told: its server may have others by now. */
+  takeOld(owner: ListOwner): readonly ListName[] {
+    const known = this.#of(owner);
+    if (!known.isOld) return [];
+    known.isOld = false;
+    return [...known.lists.keys()];
+  }
+
+  async #ask(
+    known: Known,
+    name: ListName,
+    ask: () => Promise<readonly ListItem[]>,
+  ): Promise<readonly ListItem[]> {
+    // A turn later, so that it stands among those that are asked.
+    await Promise.resolve();
+    const own = known.asking.get(name);
+    try {
+      const list = await ask();
+      if (known.asking.get(name) !== own) return list;
+      known.lists.set(name, list);
+      keep(known.file, Object.fromEntries(known.lists));
+      return list;
+    } finally {
+      if (known.asking.get(name) === own) known.asking.delete(name);
+    }
+  }
+
+  #of({ name, definition }: ListOwner): Known {
+    const key = sha256(JSON.stringify([name, definition]));
+    const found = this.#known.get(key);
+    if (found !== undefined) return found;
+    const file = join(this.#folder, `${name}-${key.slice(0, 32)}.json`);
+    const lists = listsOf(readKept(file));
+    const known = { lists, asking: new Map(), file, isOld: lists.size > 0 };
+    this.#known.set(key, known);
+    return known;
+  }
+}
+
+function listsOf(kept: unknown): Map<ListName, readonly ListItem[]> {
+  const lists = new Map<ListName, readonly ListItem[]>();
+  if (!isObject(kept)) return lists;
+  for (const name of LIST_NAMES) {
+    const list = kept[name];
+    if (Array.isArray(list) && list.every((item) => isListItem(name, item))) lists.set(name, list);
+  }
+  return lists;
+}
+
+/** Tells whether a value may stand in a list; a tool needs the schema of its arguments, too. */
+export function isListItem(
+  name: ListName,
+  value: unknown,
+): value is ListItem & Record<string, unknown> {
+  return isObject(value) && typeof value[LISTS[name].key] === "string" &&
+    (name !== "tools" || isObject(value.inputSchema));
+}

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ListItem } from "../core/lists.ts";
+import { ServerLists } from "./_server_lists.ts";
+
+const OWNER = { name: "one", definition: { command: "x" } };
+const TOOLS: readonly ListItem[] = [{ name: "t", inputSchema: { type: "object" }, "x/kept": 1 }];
+
+async function inHome(work: (home: string) => Promise<void>): Promise<void> {
+  const home = await mkdtemp(join(tmpdir(), "pml-lists-"));
+  try {
+    await work(home);
+  } finally {
+    await rm(home, { recursive: true });
+  }
+}
+
+const never = () => assert.fail("the server was asked");
+
+Deno.test("ServerLists asks once, and another process not at all", async () => {
+  await inHome(async (home) => {
+    const lists = new ServerLists(home);
+    let asked = 0;
+    const ask = () => (asked++, Promise.resolve(TOOLS));
+    const all = await Promise.all([1, 2, 3].map(() => lists.get(OWNER, "tools", ask)));
+    assert.equal(asked, 1);
+    assert.ok(all.every((list) => list === all[0]));
+    const other = new ServerLists(home);
+    assert.deepEqual(await other.get(OWNER, "tools", never), TOOLS);
+    assert.deepEqual([lists.takeOld(OWNER), other.takeOld(OWNER)], [[], ["tools"]]);
+    assert.deepEqual(other.takeOld(OWNER), [], "told once");
+  });
+});
+
+Deno.test("ServerLists keeps nothing for another definition, and no list that is none", async () => {
+  await inHome(async (home) => {
+    await new ServerLists(home).get(OWNER, "tools", () => Promise.resolve(TOOLS));
+    const changed = { ...OWNER, definition: { command: "y" } };
+    const ask = () => Promise.resolve([]);
+    assert.deepEqual(await new ServerLists(home).get(changed, "tools", ask), []);
+    for (const file of await readdir(join(home, "lists"))) {
+      const path = join(home, "lists", file);
+      const broken = (await readFile(path, "utf8")).replace(/"inputSchema":\{[^}]*\}/, '"a":1');
+      await writeFile(path, broken);
+    }
+    assert.deepEqual(await new ServerLists(home).get(OWNER, "tools", ask), []);
+  });
+});
+
+Deno.test("ServerLists keeps no answer from before a change, and none that failed", async () => {
+  await inHome(async (home) => {
+    const lists = new ServerLists(home);
+    const { promise, resolve } = Promise.withResolvers<readonly ListItem[]>();
+    const before = lists.get(OWNER, "tools", () => promise);
+    await Promise.resolve();
+    lists.forget(OWNER, "tools");
+    resolve([]);
+    assert.deepEqual(await before, []);
+    assert.deepEqual(await lists.get(OWNER, "tools", () => Promise.resolve(TOOLS)), TOOLS);
+    lists.forget(OWNER, "tools");
+    await assert.rejects(
+      lists.get(OWNER, "tools", () => Promise.reject(new Error("down"))),
+      /down/,
+    );
+    assert.deepEqual(await lists.get(OWNER, "tools", () => Promise.resolve(TOOLS)), TOOLS);
+  });
+});

@@ -1,0 +1,187 @@
+/**
+ * What servers of both eras ask and tell their clients of both eras, as bytes on the wire.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { setTimeout as delay } from "node:timers/promises";
+import { textOf } from "./attacks/oracles.ts";
+import { READING_MS } from "./attacks/questions.ts";
+import { ALL_ABLE, call, full, KINDS, ledgerOf, listed, sceneOf } from "./full_scene.ts";
+import { ERAS } from "./kit/json_rpc.ts";
+import { waitUntil } from "./kit/wait.ts";
+
+for (const era of ERAS) {
+  Deno.test(`A server's questions reach the person, and the answers the server, on ${era}`, async () => {
+    const seen: string[] = [];
+    await using scene = await sceneOf(era, {
+      capabilities: ALL_ABLE,
+      answer: (_, params) => {
+        seen.push(String(params.message));
+        return { action: "accept", content: { name: `to ${seen.length}` } };
+      },
+    });
+    const { ws, pml } = scene;
+    for (const kind of KINDS) {
+      seen.length = 0;
+      const one = JSON.parse(textOf(await call(pml, `${kind}:ask_name`)));
+      assert.deepEqual(one, { one: { action: "accept", content: { name: "to 1" } } });
+      const two = JSON.parse(textOf(await pml.callTool(`${kind}__ask_twice`)));
+      assert.deepEqual(Object.keys(two), ["one", "two"]);
+      await call(pml, `${kind}:ask_secret`);
+      assert.equal(seen[0], `Server ${kind} asks: Who are you?`);
+      assert.match(seen[3] ?? "", /^Server \w+ asks: Type your password\n\(PML notes: .*secret/);
+      // Begun once by an older server, and asked again by the newest revision as it wants.
+      const calls = (await ledgerOf(ws, kind)).filter((line) => line.startsWith("call ask_name"));
+      assert.equal(calls.length, kind === "legacy" ? 1 : 2);
+    }
+  });
+
+  Deno.test(`A question that is dismissed, or cannot be asked, is told to the server, on ${era}`, async () => {
+    await using dismissed = await sceneOf(era, { answer: () => ({ action: "cancel" }) });
+    for (const kind of KINDS) {
+      const said = JSON.parse(textOf(await call(dismissed.pml, `${kind}:ask_name`)));
+      assert.deepEqual(said, { one: { action: "cancel" } });
+    }
+    await using unable = await sceneOf(era);
+    for (const kind of KINDS) {
+      const { result } = await call(unable.pml, `${kind}:ask_name`);
+      assert.equal(result?.isError, true);
+      assert.match(textOf({ result }), /the client cannot ask its person/);
+    }
+    await using denied = await sceneOf(era, {
+      rules: { deny: KINDS.map((kind) => `${kind}:@elicitation`) },
+      answer: () => assert.fail("it asked"),
+    });
+    for (const kind of KINDS) {
+      const { result } = await call(denied.pml, `${kind}:ask_name`);
+      assert.match(textOf({ result }), /a deny rule matches/);
+    }
+  });
+
+  Deno.test(`Sampling asks the person first, then the client's model, on ${era}`, async () => {
+    const asked: string[] = [];
+    const answer = (method: string, params: Record<string, unknown>) => {
+      asked.push(method);
+      if (method === "sampling/createMessage") {
+        assert.deepEqual(params.messages, [{
+          role: "user",
+          content: { type: "text", text: "Say it" },
+        }]);
+        return { role: "assistant", model: "m", content: { type: "text", text: "it" } };
+      }
+      assert.match(String(params.message), /@sampling[^]*model of your client[^]*Say it/);
+      return { action: "accept", content: { answer: "Yes" } };
+    };
+    const servers = { legacy: full("legacy"), modern: full("modern") };
+    const allow = KINDS.map((kind) => `${kind}:sample`);
+    await using scene = await sceneOf(era, {
+      rules: { allow },
+      servers,
+      capabilities: ALL_ABLE,
+      answer,
+    });
+    for (const kind of KINDS) {
+      asked.length = 0;
+      const { one } = JSON.parse(textOf(await call(scene.pml, `${kind}:sample`)));
+      assert.deepEqual(one.content, { type: "text", text: "it" });
+      assert.deepEqual(asked, ["elicitation/create", "sampling/createMessage"]);
+    }
+    const refuse = async (method: string) => {
+      assert.equal(method, "elicitation/create", "the model was asked");
+      await delay(READING_MS);
+      return { action: "accept", content: { answer: "No" } };
+    };
+    await using refused = await sceneOf(era, {
+      rules: { allow },
+      servers,
+      capabilities: ALL_ABLE,
+      answer: refuse,
+    });
+    for (const kind of KINDS) {
+      const { result } = await call(refused.pml, `${kind}:sample`);
+      assert.match(textOf({ result }), /the person said no/);
+    }
+  });
+
+  Deno.test(`Who follows a resource is told of its changes, and nobody else, on ${era}`, async () => {
+    await using scene = await sceneOf(era);
+    const { ws, pml } = scene;
+    const uris = KINDS.map((kind) => `pml://${kind}/test://a`);
+    const listen = { notifications: { resourceSubscriptions: uris } };
+    const open = era === "2026-07-28" ? pml.begin("subscriptions/listen", listen) : undefined;
+    if (open === undefined) {
+      for (const uri of uris) {
+        assert.equal((await pml.request("resources/subscribe", { uri })).error, undefined);
+      }
+    } else open.answer.catch(() => {}); // it is cancelled
+    const told = () =>
+      pml.messages.filter(({ method }) => method === "notifications/resources/updated")
+        .map(({ params }) => params?.uri);
+    for (const kind of KINDS) {
+      await waitUntil(async () => {
+        const lines = await ledgerOf(ws, kind);
+        return kind === "modern" || lines.some((line) => line.startsWith("resources/subscribe"));
+      });
+      await waitUntil(async () => {
+        await call(pml, `${kind}:touch`);
+        return told().includes(`pml://${kind}/test://a`);
+      });
+    }
+    assert.ok(!told().some((uri) => String(uri).endsWith("test://b")));
+    if (open !== undefined) await pml.notify("notifications/cancelled", { requestId: open.id });
+    else await pml.request("resources/unsubscribe", { uri: uris[0] });
+    await waitUntil(async () => {
+      const lines = await ledgerOf(ws, "legacy");
+      return lines.some((line) => line.startsWith("resources/unsubscribe"));
+    });
+    if (open === undefined) assert.equal((await pml.close()).code, 0);
+  });
+
+  Deno.test(`A list that has changed is told once, however often its server says so, on ${era}`, async () => {
+    await using scene = await sceneOf(era);
+    const { ws, pml } = scene;
+    const changes = { promptsListChanged: true };
+    if (era === "2026-07-28") {
+      pml.begin("subscriptions/listen", { notifications: changes }).answer.catch(() => {});
+    }
+    await listed(pml, "prompts/list", "prompts");
+    for (const kind of KINDS) {
+      const told = () =>
+        pml.messages.filter(({ method }) => method === "notifications/prompts/list_changed").length;
+      const before = told();
+      await call(pml, `${kind}:add_prompt`);
+      await waitUntil(() => told() > before);
+      const names = (await listed(pml, "prompts/list", "prompts")).map(({ name }) => String(name));
+      assert.ok(names.includes(`${kind}__later`));
+      assert.equal(told(), before + 1);
+      const asked = (await ledgerOf(ws, kind)).filter((line) => line.startsWith("prompts/list"));
+      assert.ok(asked.length <= 3, `asked ${asked.length} times`);
+    }
+  });
+
+  Deno.test(`Log messages reach the client from the level on that it wants, on ${era}`, async () => {
+    await using scene = await sceneOf(era);
+    const { ws, pml } = scene;
+    const isOlder = era === "2025-11-25";
+    if (isOlder) {
+      assert.equal((await pml.request("logging/setLevel", { level: "info" })).error, undefined);
+    }
+    for (const kind of KINDS) {
+      const levels = () =>
+        pml.messages.filter(({ method, params }) =>
+          method === "notifications/message" && params?.logger === `${kind}/deep`
+        ).map(({ params }) => params?.level);
+      const _meta = isOlder ? {} : { "io.modelcontextprotocol/logLevel": "info" };
+      const params = { name: "call", arguments: { tool: `${kind}:log`, arguments: {} }, _meta };
+      await pml.request("tools/call", params);
+      await waitUntil(() => levels().length >= 2);
+      assert.deepEqual(levels(), ["info", "error"]);
+    }
+    const lines = await ledgerOf(ws, "legacy");
+    if (isOlder) assert.ok(lines.includes('logging/setLevel {"level":"info"}'));
+    const wrong = await pml.request("logging/setLevel", { level: "loud" });
+    assert.ok(wrong.error !== undefined);
+  });
+}

@@ -1,0 +1,61 @@
+/**
+ * The scene of the tests of pass-through: servers of both eras with everything that MCP has.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import process from "node:process";
+import { makeScene, type Scene, type SceneOptions } from "./attacks/stage.ts";
+import type { Era, Json, Message } from "./kit/json_rpc.ts";
+import { repoFile } from "./kit/pml_command.ts";
+import type { RawStdio } from "./kit/raw_stdio.ts";
+import type { Workspace } from "./kit/workspace.ts";
+
+/** Servers of both eras. */
+export const KINDS = ["legacy", "modern"] as const;
+/** A client that can be asked, and whose model can be. */
+export const ALL_ABLE = { elicitation: { form: {} }, sampling: {} };
+
+/** Defines the server that has everything; its ledger lies beside the workspace file. */
+export function full(kind: string, name = kind): Record<string, unknown> {
+  const script = repoFile("tests/kit/full_server.ts");
+  const config = repoFile("deno.json");
+  const args = ["run", "-A", "--quiet", `--config=${config}`, script, kind, `./${name}.ledger`];
+  // What it imports is where the tests have it.
+  return { command: process.execPath, args, env: { DENO_DIR: "${DENO_DIR}" } };
+}
+
+/** Makes a workspace with servers of both eras, whose tools are allowed, and a PML in it. */
+export async function sceneOf(
+  era: Era,
+  { rules = {}, servers = { legacy: full("legacy"), modern: full("modern") }, ...options }:
+    & SceneOptions
+    & {
+      readonly rules?: Readonly<Record<string, readonly string[]>>;
+      readonly servers?: Readonly<Record<string, unknown>>;
+    } = {},
+): Promise<Scene> {
+  const allow = Object.keys(servers).map((name) => `${name}:*`);
+  const pml = { version: 1, permissions: { allow, ...rules }, mcpServers: servers };
+  return await makeScene({ era, pml, ...options });
+}
+
+/** Reads what a server did, a line each. */
+export async function ledgerOf(ws: Workspace, name: string): Promise<readonly string[]> {
+  const text = await readFile(ws.file(`${name}.ledger`), "utf8").catch(() => "");
+  return text.split("\n").filter((line) => line !== "");
+}
+
+/** Asks for a list. */
+export async function listed(pml: RawStdio, method: string, key: string): Promise<readonly Json[]> {
+  const { result, error } = await pml.request(method, {});
+  assert.equal(error, undefined);
+  return result?.[key] as unknown as readonly Json[];
+}
+
+/** Calls a tool through the meta-tool. */
+export async function call(pml: RawStdio, id: string, args = {}): Promise<Message> {
+  return await pml.callTool("call", { tool: id, arguments: args });
+}

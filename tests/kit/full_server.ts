@@ -1,0 +1,182 @@
+/**
+ * An MCP server on stdio with everything beside plain tools: resources, templates, subscriptions,
+ * prompts, completion, log messages, questions and sampling, in either era.
+ *
+ *     deno run -A full_server.ts ERA LEDGER
+ *
+ * @module
+ */
+
+import {
+  inputRequired,
+  ProtocolError,
+  Server,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+
+const [era = "legacy", ledger = "/dev/null"] = Deno.args;
+const isModern = era === "modern";
+const ASKED = {
+  type: "object" as const,
+  properties: { name: { type: "string" as const, title: "Name" } },
+  required: ["name"],
+};
+const TOOLS = [
+  "ask_name",
+  "ask_twice",
+  "ask_secret",
+  "sample",
+  "link",
+  "log",
+  "touch",
+  "add_prompt",
+  "meta",
+  "fail",
+];
+const RESOURCES = [
+  { uri: "test://a", name: "a", title: "The first", size: 3, "x/kept": 1 },
+  { uri: "test://b", name: "b" },
+];
+
+let prompts = [{ name: "greet", arguments: [{ name: "name", required: true }] }];
+
+function note(line: string): void {
+  Deno.writeTextFileSync(ledger, `${line}\n`, { append: true });
+}
+
+function text(said: unknown) {
+  return { content: [{ type: "text" as const, text: String(said) }] };
+}
+
+/** Asks the client: at once where the era has it, else by an answer that it comes back to. */
+async function asked(
+  context: ServerContext,
+  requests: Readonly<Record<string, { method: string; params: object }>>,
+): Promise<Readonly<Record<string, Record<string, unknown>>> | undefined> {
+  if (isModern) {
+    const said = context.mcpReq.inputResponses ?? {};
+    const all = Object.keys(requests).every((key) => key in said);
+    return all ? said as Record<string, Record<string, unknown>> : undefined;
+  }
+  const answers = Object.entries(requests).map(async ([key, { method, params }]) => {
+    const answer = await context.mcpReq.send({ method, params } as never);
+    return [key, answer as Record<string, unknown>] as const;
+  });
+  return Object.fromEntries(await Promise.all(answers));
+}
+
+function question(message: string) {
+  return {
+    method: "elicitation/create",
+    params: { mode: "form", message, requestedSchema: ASKED },
+  };
+}
+
+async function call(
+  { name, arguments: args, _meta }: { name: string; arguments?: unknown; _meta?: unknown },
+  { context, server }: { context: ServerContext; server: Server },
+) {
+  note(`call ${name} ${JSON.stringify(args ?? null)}`);
+  const wanted: Record<string, { method: string; params: object }> = {};
+  if (name === "ask_name") wanted.one = question("Who\nare you?");
+  if (name === "ask_secret") wanted.one = question("Type your password");
+  if (name === "ask_twice") Object.assign(wanted, { one: question("One?"), two: question("Two?") });
+  if (name === "sample") {
+    const messages = [{ role: "user", content: { type: "text", text: "Say it" } }];
+    wanted.one = { method: "sampling/createMessage", params: { messages, maxTokens: 10 } };
+  }
+  if (Object.keys(wanted).length > 0) {
+    const answers = await asked(context, wanted);
+    if (answers !== undefined) return text(JSON.stringify(answers));
+    return inputRequired({ inputRequests: wanted as never, requestState: "of the server" });
+  }
+  switch (name) {
+    case "link":
+      return {
+        content: [
+          { type: "resource_link", uri: "test://linked", name: "linked", "x/kept": { deep: true } },
+          { type: "text", text: "see", annotations: { priority: 1, "x/kept": 2 } },
+        ],
+        structuredContent: { at: "test://linked" },
+        _meta: { "x/kept": 3 },
+        "x/kept": 4,
+      };
+    case "log":
+      for (const level of ["debug", "info", "error"] as const) {
+        await context.mcpReq.notify({
+          method: "notifications/message",
+          params: { level, logger: "deep", data: { level } },
+        });
+      }
+      return text("logged");
+    case "touch":
+      for (const uri of ["test://a", "test://b"]) await server.sendResourceUpdated({ uri });
+      return text("touched");
+    case "add_prompt":
+      prompts = [...prompts, { name: "later", arguments: [] }];
+      for (let at = 0; at < 20; at++) await server.sendPromptListChanged();
+      return text("added");
+    case "meta":
+      return text(JSON.stringify(_meta ?? null));
+    default:
+      throw new ProtocolError(-32099, "It fails", { why: "always" });
+  }
+}
+
+function makeServer(): Server {
+  const server = new Server({ name: "full", version: "1.0.0" }, {
+    capabilities: {
+      tools: {},
+      resources: { subscribe: true, listChanged: true },
+      prompts: { listChanged: true },
+      completions: {},
+      logging: {},
+    },
+  });
+  server.removeRequestHandler("logging/setLevel");
+  server.fallbackRequestHandler = async ({ method, params: given }, context) => {
+    const params = (given ?? {}) as Record<string, never>;
+    if (method !== "tools/call") {
+      note(`${method} ${JSON.stringify({ ...params, _meta: undefined })}`);
+    }
+    switch (method) {
+      case "tools/list":
+        return { tools: TOOLS.map((name) => ({ name, inputSchema: { type: "object" } })) };
+      case "tools/call":
+        return await call(params as never, { context, server });
+      case "resources/list": {
+        // The last page names itself as the next.
+        const at = Number(params.cursor ?? 0);
+        return { resources: RESOURCES.slice(at, at + 1), nextCursor: "1" };
+      }
+      case "resources/templates/list":
+        return { resourceTemplates: [{ uriTemplate: "test://item/{id}", name: "item" }] };
+      case "resources/read":
+        if (params.uri === "test://missing") throw new ProtocolError(-32002, "Not found", { a: 1 });
+        return {
+          contents: [{ uri: params.uri, mimeType: "text/plain", text: "t", "x/kept": 1 }],
+          "x/kept": 2,
+        };
+      case "prompts/list":
+        return { prompts };
+      case "prompts/get": {
+        const said = JSON.stringify([params.name, params.arguments]);
+        return { messages: [{ role: "user", content: { type: "text", text: said } }] };
+      }
+      case "completion/complete":
+        return { completion: { values: [JSON.stringify(params.ref)], hasMore: false } };
+      case "resources/subscribe":
+      case "resources/unsubscribe":
+      case "logging/setLevel":
+        return {};
+    }
+    throw new ProtocolError(-32601, "Method not found");
+  };
+  return server;
+}
+
+if (import.meta.main) {
+  note(`start ${Deno.pid}`);
+  serveStdio(makeServer, isModern ? { legacy: "reject" } : {});
+}
