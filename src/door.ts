@@ -28,6 +28,7 @@ import type { ToolDefinition } from "./core/tool.ts";
 import { schemaGate, type Schemas } from "./gateway/schemas.ts";
 import type { Servers } from "./gateway/servers.ts";
 import { Local } from "./local/executor.ts";
+import { Starts } from "./local/starts.ts";
 import { Upstreams } from "./local/upstreams.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
 import { Approvals } from "./permissions/approvals.ts";
@@ -65,6 +66,7 @@ export class Door implements AsyncDisposable {
   readonly #upstreams: Upstreams;
   readonly #reaper: Reaper;
   readonly #cloud: CallTool;
+  readonly #starts = new Starts();
   readonly #running = new Running(() => this.#config().limits);
   #journal: Journal | undefined;
 
@@ -287,6 +289,7 @@ export class Door implements AsyncDisposable {
       groups: this.#reaper,
       onLog: (server, level, text) => log[level](text, { server }),
       onToolsChanged: toolsChanged,
+      starts: this.#starts,
     });
   }
 
@@ -323,7 +326,9 @@ export class Door implements AsyncDisposable {
     const { server } = splitToolId(call.id);
     // What cannot be reached is said before anybody is asked about it.
     if (this.#routingOf(server) === "cloud") await this.#cloud(call);
-    return await this.#options.servers.definition(call.id);
+    const work = () => this.#options.servers.definition(call.id);
+    // To know a tool, its server may have to be installed.
+    return await this.#starts.during(server, { onProgress: call.onProgress, work });
   }
 
   #key(): string | undefined {
@@ -367,9 +372,10 @@ function programEnvironment({ get, userHome }: Environment): Readonly<Record<str
   return { ...taken(["LANG", "TZ", "TERM", "PATH"], get), HOME: userHome };
 }
 
-/** How npm is told to reach its registry. */
+/** How installers are told to reach their registry. */
 const INSTALLING = [
   ...["NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG", "NPM_CONFIG_CACHE"],
+  ...["UV_DEFAULT_INDEX", "UV_INDEX", "UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR"],
   ...["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"],
 ];
 

@@ -4,19 +4,18 @@
  * @module
  */
 
-import { delimiter, join, resolve } from "node:path";
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, quoted } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
-import type { Program } from "../sandbox/process.ts";
-import { findProgram, searchPath } from "../sandbox/search_path.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { confinedArgs, type Confinement } from "./_confined.ts";
+import type { Confinement } from "./_confined.ts";
+import { Launch } from "./_launch.ts";
+import type { Trial } from "./_trial.ts";
 import type { Grants } from "./grants.ts";
-import { Installs, packageCommand } from "./installs.ts";
 import { Pool, type PoolLimits } from "./pool.ts";
+import type { Starts } from "./starts.ts";
 import { Answered, StartTimer, Upstream, type UpstreamOptions } from "./upstream.ts";
 
 /** A server as it is started; values are filled in. */
@@ -30,6 +29,8 @@ export interface StdioServer {
   readonly confine: boolean;
   /** The only tools of it that count, where they are named. */
   readonly tools: readonly string[] | undefined;
+  /** Where it is tried out: confined, with these grants and no others. */
+  readonly trial?: Trial | undefined;
 }
 
 /** What starting servers needs from outside; functions are asked at each call. */
@@ -49,16 +50,15 @@ export interface UpstreamsOptions {
   readonly groups: UpstreamOptions["groups"] & { readonly mark: string };
   readonly onLog: (server: string, level: "debug" | "info" | "warn", text: string) => void;
   readonly onToolsChanged: (server: string) => void;
+  /** Tells the calls that wait what is installed for them. */
+  readonly starts: Starts;
 }
-
-/** What installs before it runs: never in the workspace, which could say what is installed. */
-const INSTALLERS = ["npx", "bunx", "uvx"];
 
 /** The stdio servers of this PML. */
 export class Upstreams implements AsyncDisposable {
   readonly #options: UpstreamsOptions;
   readonly #pool: Pool<Upstream>;
-  readonly #installs: Installs;
+  readonly #launch: Launch;
   readonly #closing = new AbortController();
   readonly #tools = new Map<string, readonly ToolDefinition[]>();
 
@@ -66,18 +66,7 @@ export class Upstreams implements AsyncDisposable {
   constructor(options: UpstreamsOptions) {
     this.#options = options;
     this.#pool = new Pool(() => options.limits());
-    this.#installs = new Installs({
-      home: options.home,
-      environment: () => ({
-        ...options.environment,
-        ...options.installEnvironment,
-        PML_RUN: `${options.groups.mark}.`,
-      }),
-      groups: options.groups,
-      find: (program) => this.#found(program, { name: program, cwd: "/" }),
-      closing: this.#closing.signal,
-      onLog: (text) => options.onLog("npm", "info", text),
-    });
+    this.#launch = new Launch(options, this.#closing.signal);
   }
 
   /** Gives the tools of a server: the same array as long as it says nothing of a change. */
@@ -101,7 +90,7 @@ export class Upstreams implements AsyncDisposable {
     const { signal, onProgress, arguments: args } = call;
     const server = this.#options.server(name);
     const params = { name: tool, arguments: args };
-    const result = await this.#use(server, async (upstream) => {
+    const use = async (upstream: Upstream) => {
       try {
         return await upstream.request("tools/call", params, { signal, onProgress });
       } catch (error) {
@@ -109,7 +98,9 @@ export class Upstreams implements AsyncDisposable {
         const text = `${quoted(name)} answered with the error ${error.code}: ${error.message}`;
         return { ...textResult(text), isError: true } as unknown as JsonObject; // plain JSON
       }
-    });
+    };
+    const work = () => this.#use(server, use);
+    const result = await this.#options.starts.during(name, { onProgress, work });
     return { kind: "result", result: resultOf(result, name) };
   }
 
@@ -130,7 +121,7 @@ export class Upstreams implements AsyncDisposable {
     const { name } = server;
     return await Upstream.start({
       name,
-      program: await this.#programOf(server),
+      program: await this.#launch.programOf(server),
       workspace: workspace(),
       limits: limits(),
       groups,
@@ -142,58 +133,6 @@ export class Upstreams implements AsyncDisposable {
       },
     });
   }
-
-  async #programOf(server: StdioServer): Promise<Program> {
-    const { name, command, args, env, cwd, confine } = server;
-    const { environment, groups } = this.#options;
-    const path = this.#path().join(delimiter);
-    const own = { ...environment, PATH: path, PML_RUN: `${groups.mark}.`, ...env };
-    if (!INSTALLERS.includes(command)) {
-      if (confine) throw unconfinable(name, command);
-      return { file: this.#found(command, { name, cwd }), args, cwd, env: own };
-    }
-    const wanted = command.startsWith("uv") ? undefined : packageCommand(args);
-    if (wanted === undefined) {
-      const message = `Cannot start ${quoted(name)}: ${quoted(command)} names no package of npm`;
-      throw new PmlError("UPSTREAM_DOWN", message, {
-        hint: "Write `npx -y NAME@VERSION`, or install it and give the path of its program",
-      });
-    }
-    const { folder, file } = await this.#installs.fileOf(wanted);
-    if (confine) {
-      const { workspace, grants, protection, home } = this.#options;
-      const where = { name, folder, workspace: workspace(), grants: grants(name), protection };
-      const given = [...confinedArgs(where), file, ...wanted.args];
-      const cache = { DENO_DIR: join(home, "servers", "deno"), DENO_NO_UPDATE_CHECK: "1" };
-      return { file: Deno.execPath(), args: given, cwd, env: { ...own, ...cache } };
-    }
-    // What runs it was asked for by its name, too: npm's packages are written for node.
-    const node = this.#found(command === "bunx" ? "bun" : "node", { name, cwd });
-    return { file: node, args: [file, ...wanted.args], cwd, env: own };
-  }
-
-  #found(command: string, { name, cwd }: { readonly name: string; readonly cwd: string }): string {
-    // A path is the person's own word, which was shown.
-    if (/[\\/]/.test(command)) return resolve(cwd, command);
-    const where = { path: this.#path(), workspace: this.#options.workspace() };
-    const file = findProgram(command, where);
-    if (file !== undefined) return file;
-    const why = `command ${quoted(command, 300)} is not on PATH`;
-    throw new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(name)}: ${why}`, {
-      hint: "Install it, or give its absolute path in .pml.json",
-    });
-  }
-
-  #path(): readonly string[] {
-    const { environment, workspace } = this.#options;
-    return searchPath(environment.PATH, workspace());
-  }
-}
-
-function unconfinable(name: string, command: string): PmlError {
-  const message = `Cannot confine ${quoted(name)}: ${quoted(command, 300)} is no npm package`;
-  const hint = "Start it with npx, or take `confine` out: then it runs with your rights";
-  return new PmlError("UPSTREAM_DOWN", message, { hint });
 }
 
 /** Takes what a server may say; with any other field it could pass for a question of PML. */
