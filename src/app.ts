@@ -24,6 +24,7 @@ import { Schemas } from "./gateway/schemas.ts";
 import { Servers, type ServerSource } from "./gateway/servers.ts";
 import { builtins, RUNS_CODE } from "./local/builtins.ts";
 import type { CheckOptions, ModuleReport } from "./local/check.ts";
+import type { Trial } from "./local/learn.ts";
 import { ModuleFiles } from "./local/module_files.ts";
 import type { Approvals } from "./permissions/approvals.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
@@ -165,6 +166,16 @@ export class App implements AsyncDisposable {
     return await (await this.#opened()).leave(question);
   }
 
+  /** Gives the tools of a server, which starts it. */
+  async toolsOf(server: string): Promise<readonly ToolDefinition[]> {
+    return await (await this.#opened()).toolsOf(server);
+  }
+
+  /** Has a server run confined from now on, with these grants alone, and keeps what it asks for. */
+  async tryOut(server: string, grants: Trial["grants"]): Promise<Trial> {
+    return await (await this.#opened()).tryOut(server, grants);
+  }
+
   /** Tries what calls need on this machine. */
   async checks(): Promise<readonly Check[]> {
     return await (await this.#opened()).checks();
@@ -242,7 +253,7 @@ export class App implements AsyncDisposable {
         origin: "builtin",
         kind: "deno",
         blocked: () => undefined,
-        load: () => this.#toolsOf(name),
+        load: () => this.toolsOf(name),
       }));
     for (const { name } of shipped) taken.add(name);
     const waiting = (this.loaded().file?.servers ?? []).filter(({ name }) => !taken.has(name));
@@ -258,7 +269,7 @@ export class App implements AsyncDisposable {
       origin: "private",
       kind,
       blocked: () => this.policy.blocked(name),
-      load: () => kind === "http" ? unsupported(server) : this.#toolsOf(name),
+      load: () => kind === "http" ? unsupported(server) : this.toolsOf(name),
     };
   }
 
@@ -266,10 +277,6 @@ export class App implements AsyncDisposable {
   async #relist(server: string): Promise<void> {
     await this.servers.prepare(server, { again: true });
     (await this.#gateway)?.listChanged();
-  }
-
-  async #toolsOf(server: string): Promise<readonly ToolDefinition[]> {
-    return await (await this.#opened()).toolsOf(server);
   }
 }
 

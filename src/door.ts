@@ -14,7 +14,11 @@ import type { Redactor } from "./audit/redact.ts";
 import { readKeyFile } from "./cloud/key.ts";
 import { cloudCall } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
-import type { Environment } from "./config/env.ts";
+import {
+  installEnvironment,
+  programEnvironment,
+  serverEnvironment,
+} from "./config/child_environment.ts";
 import { expanded } from "./config/expand.ts";
 import { serverText } from "./config/shown.ts";
 import { type Call, type CallTool, type Gate, type Question, through } from "./core/call.ts";
@@ -29,6 +33,8 @@ import { schemaGate, type Schemas } from "./gateway/schemas.ts";
 import type { Servers } from "./gateway/servers.ts";
 import { Local } from "./local/executor.ts";
 import { Starts } from "./local/starts.ts";
+import type { Grants } from "./local/grants.ts";
+import type { Trial } from "./local/learn.ts";
 import { Upstreams } from "./local/upstreams.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
 import { Approvals } from "./permissions/approvals.ts";
@@ -67,6 +73,7 @@ export class Door implements AsyncDisposable {
   readonly #reaper: Reaper;
   readonly #cloud: CallTool;
   readonly #starts = new Starts();
+  readonly #trials = new Map<string, Trial>();
   readonly #running = new Running(() => this.#config().limits);
   #journal: Journal | undefined;
 
@@ -118,6 +125,26 @@ export class Door implements AsyncDisposable {
     });
   }
 
+  /** Has a server run confined from now on, with these grants alone, and keeps what it asks for. */
+  async tryOut(server: string, grants: Grants): Promise<Trial> {
+    const { policy } = this.#options;
+    const { Trial } = await import("./local/learn.ts");
+    const { environment } = policy.now.loaded;
+    const { workspace } = this.#config();
+    const own = policy.definitionOf(server);
+    const { env = {}, cwd = workspace } = own?.kind === "stdio" ? own : {};
+    const { home, userHome } = environment;
+    const where = { name: server, workspace, cwd, home, userHome, protection: protectedPaths };
+    const trial = new Trial({
+      ...where,
+      grants,
+      given: [...Object.keys(env), ...Object.keys(serverEnvironment(environment))],
+    });
+    this.#trials.get(server)?.[Symbol.dispose]();
+    this.#trials.set(server, trial);
+    return trial;
+  }
+
   /** Tries what calls need on this machine: the sandbox and the journal. */
   async checks(): Promise<readonly Check[]> {
     return [
@@ -134,6 +161,7 @@ export class Door implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([this.#local, this.#upstreams].map((open) => open[Symbol.asyncDispose]()));
     await this.#reaper[Symbol.asyncDispose]();
+    for (const trial of this.#trials.values()) trial[Symbol.dispose]();
     // Each call has an end, and the journal tells it.
     await this.#running.over();
     this.#journal?.[Symbol.dispose]();
@@ -277,17 +305,20 @@ export class Door implements AsyncDisposable {
         for (const secret of [...env.secrets, ...args.secrets]) redactor.register(secret);
         const { command, tools, cwd = this.#config().workspace, confine = false } = own;
         const given = { args: Object.values(args.values), env: env.values };
-        return { name, command, ...given, cwd, tools, confine };
+        return { name, command, ...given, cwd, tools, confine, trial: this.#trials.get(name) };
       },
       workspace: () => this.#config().workspace,
       grants: (server) => this.#config().grants[server],
       protection: protectedPaths,
       environment: serverEnvironment(environment),
-      installEnvironment: taken(INSTALLING, get),
+      installEnvironment: installEnvironment(environment),
       home: environment.home,
       limits: () => this.#config().limits,
       groups: this.#reaper,
-      onLog: (server, level, text) => log[level](text, { server }),
+      onLog: (server, level, text) => {
+        this.#trials.get(server)?.hear(text);
+        log[level](text, { server });
+      },
       onToolsChanged: toolsChanged,
       starts: this.#starts,
     });
@@ -365,30 +396,4 @@ export class Door implements AsyncDisposable {
       note: (record: JournalRecord) => open().note(record),
     };
   }
-}
-
-/** What the programs of modules find in their environment. */
-function programEnvironment({ get, userHome }: Environment): Readonly<Record<string, string>> {
-  return { ...taken(["LANG", "TZ", "TERM", "PATH"], get), HOME: userHome };
-}
-
-/** How installers are told to reach their registry. */
-const INSTALLING = [
-  ...["NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG", "NPM_CONFIG_CACHE"],
-  ...["UV_DEFAULT_INDEX", "UV_INDEX", "UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR"],
-  ...["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"],
-];
-
-/** What every server of the person's finds in its environment. */
-function serverEnvironment({ get, userHome }: Environment): Readonly<Record<string, string>> {
-  const names = ["LANG", "LC_ALL", "TZ", "TERM", "PATH", "USER", "LOGNAME", "SHELL", "TMPDIR"];
-  return { ...taken(names, get), HOME: userHome };
-}
-
-function taken(
-  names: readonly string[],
-  get: Environment["get"],
-): Readonly<Record<string, string>> {
-  const found = names.map((name) => [name, get(name)] as const);
-  return Object.fromEntries(found.filter((one): one is [string, string] => one[1] !== undefined));
 }
