@@ -85,12 +85,12 @@ async function tried(
 ): Promise<Round> {
   let grants: Grants = at.app.config().grants[name] ?? {};
   for (let rounds = 1;; rounds++) {
-    const round = await oneRound(name, { at, calls, grants });
-    const more = Object.keys(round.missing).length > 0;
-    if (round.failures.length === 0 || !more || !asks || rounds >= ROUNDS) return round;
+    const [round, more] = await oneRound(name, { at, calls, grants });
+    const isOver = round.failures.length === 0 || Object.keys(round.missing).length === 0;
+    if (isOver || !asks || rounds >= ROUNDS) return round;
     tell(told(round));
     if (await askReply("\nTry again with what it was denied, too?", at) !== "Yes") return round;
-    grants = round.both;
+    grants = more;
   }
 }
 
@@ -101,7 +101,7 @@ async function oneRound(
     readonly calls: readonly Asked[];
     readonly grants: Grants;
   },
-): Promise<Round & { readonly both: Grants }> {
+): Promise<readonly [Round, more: Grants]> {
   const { app } = at;
   const trial = await app.tryOut(name, grants);
   tell(`Trying ${quoted(name)}, confined to ${app.config().workspace}${beyond(grants)}`);
@@ -124,7 +124,7 @@ async function oneRound(
     });
   }
   const lesson = trial.lesson();
-  return { ...lesson, grants, failures, both: trial.with(lesson.missing) };
+  return [{ ...lesson, grants, failures }, trial.with(lesson.missing)];
 }
 
 /** What the person decided ends the trial; what the server did is what it is about. */

@@ -24,7 +24,8 @@ export interface AskedFor {
 
 const KINDS = ["read", "write", "net", "env"] as const;
 type Kind = (typeof KINDS)[number];
-const RUN = /Requires run access to "([^"]{1,300})"/g;
+/** Node's way to run to the end tells no more than that it failed. */
+const RUN = /(?:Requires run access to "|Command failed: )([^"\s]{1,300})/g;
 
 /** Reads the record, a line of JSON each, and the texts; relative paths are those of `cwd`. */
 export function askedFor(

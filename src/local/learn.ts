@@ -40,6 +40,8 @@ const FOLDED = 3;
 /** What runs whatever it is told to. */
 const ANYTHING =
   /^(?:\w*sh|cmd|powershell|pwsh|node|deno|bun|bunx|npm|npx|pnpm|yarn|python[\d.]*|uvx?|perl|ruby|env|sudo|doas)(?:\.exe)?$/i;
+const PROGRAM = /^[\w.+-]+$/;
+const HOST = /^(?:[\w.-]+|\[[\da-f:]+\]):\d+$/i;
 /** What node's own ways of starting look at. */
 const NOISE = /^(?:NODE_|DENO_|__|(?:PATH|PML_RUN|NO_COLOR|FORCE_COLOR|CI|DEBUG|TERM|COLORTERM)$)/;
 const TEXTS = 200_000;
@@ -96,21 +98,22 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
   const left: string[] = asked.other.map((what) => `${what}: it cannot be granted`);
   const missing: Mutable = {};
   for (const kind of ["read", "write"] as const) {
-    const beyond = asked[kind].map((path) => realPathIfAny(path) ?? path)
-      .filter((path) => !isOwn(path, { kind, options }))
-      .filter((path) => {
-        const inside = has[kind].some((root) => isInside(root, path));
-        const why = refusal(path, options);
-        if (why !== undefined) left.push(`${kind} ${visible(path, 300)}: ${why}`);
-        return !inside && why === undefined;
-      });
+    const own = kind === "read" ? [...has.read, join(options.home, "servers")] : has.write;
+    const beyond = asked[kind].map((path) => realPathIfAny(path) ?? path).filter((path) => {
+      const isGranted = own.some((root) => isInside(root, path));
+      const why = protectedName(path, options) ?? (isGranted ? undefined : refusal(path, options));
+      if (why !== undefined) left.push(`${kind} ${visible(path, 300)}: ${why}`);
+      return !isGranted && why === undefined;
+    });
     const paths = folded([...new Set(beyond)], options);
     if (paths.length > 0) missing[kind] = paths.map((path) => written(path, workspace));
   }
   const net = asked.net.filter((host) => !has.net.includes("*") && !has.net.includes(host));
   const named = [...net, ...has.net].some((host) => !isLiteral(host));
   missing.net = net.filter((host) => {
-    const why = /:0$/.test(host)
+    const why = !HOST.test(host)
+      ? "it is no host"
+      : /:0$/.test(host)
       ? "a port of the system's choice cannot be granted"
       : named && isLiteral(host)
       ? "an address cannot be granted beside names"
@@ -119,7 +122,8 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
     return why === undefined;
   }).map((host) => host.replace(/:443$/, ""));
   missing.run = [...new Set(asked.run.map((program) => basename(program)))].filter((program) => {
-    const isOpen = ANYTHING.test(program);
+    // The server chose the words that it was taken from.
+    const isOpen = ANYTHING.test(program) || !PROGRAM.test(program);
     if (isOpen) left.push(`run ${visible(program)}: it runs anything, with your rights`);
     return !isOpen && !has.run.includes(program);
   });
@@ -128,30 +132,28 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
   return { missing: Object.fromEntries(lists), left: [...new Set(left)], variables };
 }
 
-/** Its own code it may read. */
-function isOwn(
-  path: string,
-  { kind, options: { home } }: { readonly kind: string; readonly options: TrialOptions },
-): boolean {
-  return kind === "read" && isInside(join(home, "servers"), path);
-}
-
 /** Says why nobody is asked to grant a path. */
 function refusal(path: string, options: TrialOptions): string | undefined {
-  const { home, protection } = options;
+  const { home } = options;
   if (isInside(join(home, "servers"), path)) {
-    return "its own package stays as it was installed; give it another place by a variable or option";
+    return "its package stays as it was installed: give it another place by a variable or option";
   }
   if (isInside(home, path)) return "it belongs to PML";
-  const names = [...protection.readProtected, ...protection.writeProtected];
+  if (path.includes(",")) return "Deno cannot grant a path with a comma";
+  return isTooWide(path, options) ? "it is too much: grant it by hand if you mean it" : undefined;
+}
+
+/** What is protected in the workspace is so beyond it, too: there lie the keys. */
+function protectedName(path: string, { protection, home }: TrialOptions): string | undefined {
+  if (isInside(home, path)) return undefined;
   const parts = path.split(sep);
+  const names = [...protection.readProtected, ...protection.writeProtected];
   const found = names.find((name) => {
     const like = new RegExp(`^${name.split("*").map(RegExp.escape).join(".*")}$`, "i");
     const wide = name.split("/").length;
     return parts.some((_, at) => like.test(parts.slice(at, at + wide).join("/")));
   });
-  if (found !== undefined) return `${found} is protected`;
-  return isTooWide(path, options) ? "it is too much to grant as a whole" : undefined;
+  return found && `${found} is protected`;
 }
 
 /** The home folder, what holds it or the workspace, and the top of the system. */
@@ -166,7 +168,7 @@ function folded(paths: readonly string[], options: TrialOptions): readonly strin
   const some = paths.map((path) => {
     const folder = dirname(path);
     const isMany = (counts.get(folder)?.length ?? 0) > FOLDED;
-    return isMany && refusal(folder, options) === undefined ? folder : path;
+    return isMany && !isTooWide(folder, options) ? folder : path;
   });
   const all = [...new Set(some)];
   return all.filter((path) => !all.some((other) => other !== path && isInside(other, path))).sort();
@@ -175,5 +177,5 @@ function folded(paths: readonly string[], options: TrialOptions): readonly strin
 /** Writes a path as a person would: from the workspace, where that is near. */
 function written(path: string, workspace: string): string {
   const near = relative(workspace, path);
-  return /^(?:\.\.[\\/]){3}/.test(near) ? path : near;
+  return /^(?:\.\.[\\/]){2}/.test(near) ? path : near;
 }
