@@ -9,8 +9,13 @@ import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const MS = 60_000;
 /** Its tool does what its arguments say. */
-const MAIN = tinyServer(`(async ({ read, keep }) => {
+const MAIN = tinyServer(`(async ({ read, keep, without }) => {
   const { readFileSync, writeFileSync } = require("node:fs");
+  try {
+    if (without !== undefined) readFileSync(without);
+  } catch {
+    return "well without";
+  }
   const text = read === undefined ? "nothing" : readFileSync(read, "utf8");
   if (keep !== undefined) writeFileSync(keep, text);
   return text;
@@ -21,7 +26,7 @@ interface House extends AsyncDisposable {
   readonly secret: string;
 }
 
-async function house({ trusted = true, args = ["-y", "tiny"] } = {}): Promise<House> {
+async function house({ trusted = true, deny = [] as string[] } = {}): Promise<House> {
   const npm = new FakeNpm({
     tiny: { "1.0.0": { "package.json": '{"bin":"main.js"}', "main.js": MAIN } },
   });
@@ -30,10 +35,10 @@ async function house({ trusted = true, args = ["-y", "tiny"] } = {}): Promise<Ho
   const ws = await makeWorkspace({
     pml: `{
   "version": 1,
-  "permissions": { "allow": ["tiny:*"] },
+  "permissions": { "allow": ["tiny:*"], "deny": ${JSON.stringify(deny)} },
   // mine
   "mcpServers": {
-    "tiny": { "command": "npx", "args": ${JSON.stringify(args)} }
+    "tiny": { "command": "npx", "args": ["-y", "tiny"] }
   }
 }
 `,
@@ -126,4 +131,19 @@ Deno.test("pml learn starts nothing that is untrusted, no module, and no tool of
   assertError(await runPml(ws, ["learn", "filesystem"]), { code: "USAGE", exit: 2 });
   assertError(await runPml(ws, ["learn", "tiny", "shell:exec"]), { code: "USAGE", exit: 2 });
   assertError(await runPml(ws, ["learn"]), { code: "USAGE", exit: 2 });
+});
+
+Deno.test("pml learn proposes nothing that a server works without, and shows it", async () => {
+  await using at = await house();
+  const call = ["tiny:tell", JSON.stringify({ without: at.secret })];
+  const ran = await runPml(at.ws, ["learn", "tiny", ...call], { ms: MS });
+  assert.equal(ran.code, 0, ran.stderr);
+  assert.match(ran.stdout, /It did without:\n {2}read .*known\.txt/);
+  assert.doesNotMatch(ran.stdout, /\+.*grants/);
+});
+
+Deno.test("pml learn calls no tool that the rules deny", async () => {
+  await using at = await house({ deny: ["tiny:tell"] });
+  const ran = await runPml(at.ws, ["learn", "tiny", "tiny:tell"], { ms: MS });
+  assertError(ran, { code: "PERMISSION_DENIED", exit: 1 });
 });

@@ -8,7 +8,7 @@
 import { isAbsolute, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { isObject, quoted } from "../core/json.ts";
+import { isObject, quoted, visible } from "../core/json.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
 import { Installing, type Tell } from "./_installing.ts";
 import { npm } from "./_npm.ts";
@@ -195,10 +195,12 @@ async function assertSame(known: Installed, folder: string): Promise<void> {
   }
   const since = Deno.statSync(join(folder, RECORD)).mtime ?? new Date(0);
   const changed = changedSince(folder, since).slice(0, 5);
-  const message = `Cannot run ${quoted(known.spec)}: its files are not those that were installed`;
+  const which = changed.length === 0 ? "" : ` (${visible(changed.join(", "), 500)})`;
+  const message = `Cannot run ${
+    quoted(known.spec)
+  }: its files are not those that were installed${which}`;
   throw new PmlError("INTEGRITY_MISMATCH", message, {
     hint: `${NEW}: ${quoted(folder, 400)}; what the server is to keep needs a place outside of it`,
-    detail: { changed },
   });
 }
 

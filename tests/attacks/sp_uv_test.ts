@@ -66,8 +66,7 @@ Deno.test("A server of uvx is installed apart, from wheels, pinned, and started 
   await appendFile(join(ws.home, "servers", folder, "venv/bin/tiny-mcp"), "\n// changed\n");
   await using changed = new RawStdio(ws);
   await changed.open();
-  assert.match(await tell(changed), /^INTEGRITY_MISMATCH: /);
-  assert.match(changed.stdout, /"changed":\["venv\/bin\/tiny-mcp"\]/);
+  assert.match(await tell(changed), /^INTEGRITY_MISMATCH: .*\(venv\/bin\/tiny-mcp\)/);
 });
 
 Deno.test("uv tool run, --from, --with and --python name the same as uvx does", async () => {
