@@ -104,6 +104,8 @@ Deno.test("pml learn on a terminal asks before it tries more, and before it writ
   const denied = JSON.stringify({ read: join(secret, "../other.txt") });
   const other = await runPml(ws, ["call", "tiny:tell", "--args", denied], { ms: MS });
   assert.match(other.stderr, /Requires read access/);
+  const left = await Array.fromAsync(Deno.readDir(join(ws.home, "servers")));
+  assert.deepEqual(left.filter(({ name }) => name.startsWith("trial")), []);
 });
 
 Deno.test("pml learn gives no more after a no, and writes nothing", async () => {
@@ -146,4 +148,15 @@ Deno.test("pml learn calls no tool that the rules deny", async () => {
   await using at = await house({ deny: ["tiny:tell"] });
   const ran = await runPml(at.ws, ["learn", "tiny", "tiny:tell"], { ms: MS });
   assertError(ran, { code: "PERMISSION_DENIED", exit: 1 });
+});
+
+Deno.test("pml learn only shows what to write for a server of config.yaml", async () => {
+  await using at = await house();
+  const { ws } = at;
+  const own = "mcpServers:\n  mine: { command: npx, args: [-y, tiny] }\n";
+  await writeFile(join(ws.home, "config.yaml"), own);
+  const ran = await runPmlOnTerminal(ws, ["learn", "mine"], { ms: MS });
+  assert.equal(ran.code, 0, ran.stdout);
+  assert.match(ran.stdout, /It works\..*Its definition is not in .*"confine": true/s);
+  assert.equal(await Deno.readTextFile(join(ws.home, "config.yaml")), own);
 });

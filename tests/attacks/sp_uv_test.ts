@@ -22,7 +22,11 @@ const PLANTED = {
   ".venv/pyvenv.cfg": "home = /nowhere",
 };
 
-async function scene(uv: FakeUv, command: readonly string[]): Promise<Scene> {
+async function scene(
+  uv: FakeUv,
+  command: readonly string[],
+  { env = {} }: { readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<Scene> {
   const [program, ...args] = command;
   return await makeScene({
     pml: {
@@ -36,6 +40,7 @@ async function scene(uv: FakeUv, command: readonly string[]): Promise<Scene> {
       UV_CONFIG_FILE: "/planted/uv.toml",
       PIP_INDEX_URL: "http://127.0.0.1:1/",
       VIRTUAL_ENV: "/planted",
+      ...env,
     },
     limits: { start_ms: 60_000, call_ms: 60_000 },
   });
@@ -73,11 +78,13 @@ Deno.test("uv tool run, --from, --with and --python name the same as uvx does", 
   const suite: FakePackage = { version: "2.0.0", programs: { one: "", two: TELL } };
   await using uv = await FakeUv.make({ suite, extra: { version: "3", programs: {} } });
   const line = "uv tool run --python 3.11 --with extra==3 --from suite two x";
-  await using hosted = await scene(uv, line.split(" "));
+  const index = { UV_DEFAULT_INDEX: "http://127.0.0.1:2/" };
+  await using hosted = await scene(uv, line.split(" "), { env: index });
   assert.deepEqual(JSON.parse(await tell(hosted.pml)).slice(2), ["1", "x"]);
   const asked = await uv.asked();
   assert.match(asked[0] ?? "", / --python 3\.11 venv$/);
-  assert.match(asked[1] ?? "", / -- suite extra==3$/);
+  assert.equal(asked[1], `index ${index.UV_DEFAULT_INDEX}`, "the person's own word counts");
+  assert.match(asked[2] ?? "", / -- suite extra==3$/);
 });
 
 Deno.test("A package of uvx that cannot be installed says why, and what to do", async () => {

@@ -59,6 +59,8 @@ const end = (text) => {
   process.exit(2);
 };
 note(args.join(" "));
+const index = process.env.UV_DEFAULT_INDEX;
+if (index !== undefined) note("index " + index);
 const allowed = ["UV_DEFAULT_INDEX", "UV_INDEX", "UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR"];
 const odd = Object.keys(process.env).filter((name) =>
   /^(UV|PIP|PYTHON|VIRTUAL|CONDA)/.test(name) && !allowed.includes(name)
