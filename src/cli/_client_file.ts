@@ -42,21 +42,11 @@ export async function withServers(
   text: string,
   { path, servers }: { readonly path: string; readonly servers: Readonly<Record<string, unknown>> },
 ): Promise<string> {
-  const jsonc = await import("jsonc-parser");
-  const mark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
-  const from = { jsonc, path };
-  const before = text.slice(mark.length);
-  const value = read(before, from);
-  const after = Object.entries(servers).reduce(
-    (so, [name, entry]) => edited(so, { at: [LIST, name], entry, jsonc }),
-    before,
-  );
-  // A second key of the same name, for one, would be edited here and read there.
-  const wanted = { ...value, [LIST]: { ...listed(value, path), ...servers } };
-  if (!isDeepStrictEqual(read(after, from), wanted)) {
-    throw refused(path, "it cannot be edited without another change");
+  let after = text;
+  for (const [name, entry] of Object.entries(servers)) {
+    after = await withValue(after, { path, at: [LIST, name], entry });
   }
-  return mark + after;
+  return after;
 }
 
 /** Gives the text with one value put in its place, or says why not. */
