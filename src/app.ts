@@ -24,6 +24,7 @@ import { Schemas } from "./gateway/schemas.ts";
 import { Servers, type ServerSource } from "./gateway/servers.ts";
 import { builtins, RUNS_CODE } from "./local/builtins.ts";
 import type { CheckOptions, ModuleReport } from "./local/check.ts";
+import type { Trial } from "./local/learn.ts";
 import { ModuleFiles } from "./local/module_files.ts";
 import type { Approvals } from "./permissions/approvals.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
@@ -171,6 +172,16 @@ export class App implements AsyncDisposable {
     return await (await this.#opened()).leave(question);
   }
 
+  /** Gives a list of a server, which is started for it where nothing is known of it. */
+  async listOf(server: string, list: ListName): Promise<readonly ListItem[]> {
+    return await (await this.#opened()).listOf(server, list);
+  }
+
+  /** Has a server run confined from now on, with these grants alone, and keeps what it asks for. */
+  async tryOut(server: string, grants: Trial["grants"]): Promise<Trial> {
+    return await (await this.#opened()).tryOut(server, grants);
+  }
+
   /** Tries what calls need on this machine. */
   async checks(): Promise<readonly Check[]> {
     return await (await this.#opened()).checks();
@@ -260,7 +271,7 @@ export class App implements AsyncDisposable {
         origin: "builtin",
         kind: "deno",
         blocked: () => undefined,
-        load: (list) => this.#listOf(name, list),
+        load: (list) => this.listOf(name, list),
       }));
     for (const { name } of shipped) taken.add(name);
     const waiting = (this.loaded().file?.servers ?? []).filter(({ name }) => !taken.has(name));
@@ -276,12 +287,8 @@ export class App implements AsyncDisposable {
       origin: "private",
       kind,
       blocked: () => this.policy.blocked(name),
-      load: (list) => kind === "http" ? unsupported(server) : this.#listOf(name, list),
+      load: (list) => kind === "http" ? unsupported(server) : this.listOf(name, list),
     };
-  }
-
-  async #listOf(server: string, list: ListName): Promise<readonly ListItem[]> {
-    return await (await this.#opened()).listOf(server, list);
   }
 
   #setLevel(level: string): void {

@@ -14,7 +14,11 @@ import type { Redactor } from "./audit/redact.ts";
 import { readKeyFile } from "./cloud/key.ts";
 import { cloudCall } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
-import { installEnvironment, programEnvironment, serverEnvironment } from "./config/child_env.ts";
+import {
+  installEnvironment,
+  programEnvironment,
+  serverEnvironment,
+} from "./config/child_environment.ts";
 import { expanded } from "./config/expand.ts";
 import { serverText } from "./config/shown.ts";
 import {
@@ -36,6 +40,9 @@ import type { ToolDefinition } from "./core/tool.ts";
 import { schemaGate, type Schemas } from "./gateway/schemas.ts";
 import type { Servers } from "./gateway/servers.ts";
 import { Local } from "./local/executor.ts";
+import { Starts } from "./local/starts.ts";
+import type { Grants } from "./local/grants.ts";
+import type { Trial } from "./local/learn.ts";
 import { Upstreams, type UpstreamsOptions } from "./local/upstreams.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
 import { Approvals } from "./permissions/approvals.ts";
@@ -73,6 +80,8 @@ export class Door implements AsyncDisposable {
   readonly #upstreams: Upstreams;
   readonly #reaper: Reaper;
   readonly #cloud: CallTool;
+  readonly #starts = new Starts();
+  readonly #trials = new Map<string, Trial>();
   readonly #running = new Running(() => this.#config().limits);
   #journal: Journal | undefined;
 
@@ -130,6 +139,26 @@ export class Door implements AsyncDisposable {
     });
   }
 
+  /** Has a server run confined from now on, with these grants alone, and keeps what it asks for. */
+  async tryOut(server: string, grants: Grants): Promise<Trial> {
+    const { policy } = this.#options;
+    const { Trial } = await import("./local/learn.ts");
+    const { environment } = policy.now.loaded;
+    const { workspace } = this.#config();
+    const own = policy.definitionOf(server);
+    const { env = {}, cwd = workspace } = own?.kind === "stdio" ? own : {};
+    const { home, userHome } = environment;
+    const where = { name: server, workspace, cwd, home, userHome, protection: protectedPaths };
+    const trial = new Trial({
+      ...where,
+      grants,
+      given: [...Object.keys(env), ...Object.keys(serverEnvironment(environment))],
+    });
+    this.#trials.get(server)?.[Symbol.dispose]();
+    this.#trials.set(server, trial);
+    return trial;
+  }
+
   /** Tries what calls need on this machine: the sandbox and the journal. */
   async checks(): Promise<readonly Check[]> {
     return [
@@ -146,6 +175,7 @@ export class Door implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([this.#local, this.#upstreams].map((open) => open[Symbol.asyncDispose]()));
     await this.#reaper[Symbol.asyncDispose]();
+    for (const trial of this.#trials.values()) trial[Symbol.dispose]();
     // Each call has an end, and the journal tells it.
     await this.#running.over();
     this.#journal?.[Symbol.dispose]();
@@ -297,7 +327,8 @@ export class Door implements AsyncDisposable {
         for (const secret of [...env.secrets, ...args.secrets]) redactor.register(secret);
         const { command, tools, cwd = this.#config().workspace, confine = false } = own;
         const given = { args: Object.values(args.values), env: env.values };
-        return { name, command, ...given, cwd, tools, confine, definition: own };
+        const trial = this.#trials.get(name);
+        return { name, command, ...given, cwd, tools, confine, definition: own, trial };
       },
       workspace: () => this.#config().workspace,
       seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
@@ -309,7 +340,11 @@ export class Door implements AsyncDisposable {
       home: environment.home,
       limits: () => this.#config().limits,
       groups: this.#reaper,
-      onLog: (server, level, text) => log[level](text, { server }),
+      onLog: (server, level, text) => {
+        this.#trials.get(server)?.hear(text);
+        log[level](text, { server });
+      },
+      starts: this.#starts,
     });
   }
 
@@ -347,7 +382,9 @@ export class Door implements AsyncDisposable {
     // What cannot be reached is said before anybody is asked about it.
     if (this.#routingOf(server) === "cloud") await this.#cloud(call);
     if (call.method !== undefined) return { name: call.method, inputSchema: {} };
-    return await this.#options.servers.definition(call.id);
+    const work = () => this.#options.servers.definition(call.id);
+    // To know a tool, its server may have to be installed.
+    return await this.#starts.during(server, { onProgress: call.onProgress, work });
   }
 
   #key(): string | undefined {

@@ -48,7 +48,7 @@ async function schemaOf(id: ToolId, { app, signal }: Visit): Promise<JsonObject>
 }
 
 /** Calls, and calls again with what the person answered, until there is a result. */
-async function answered(asked: Asked, at: Visit): Promise<ToolResult> {
+export async function answered(asked: Asked, at: Visit): Promise<ToolResult> {
   let answer: Answer | undefined;
   const onProgress = progressTeller();
   for (;;) {

@@ -42,21 +42,36 @@ export async function withServers(
   text: string,
   { path, servers }: { readonly path: string; readonly servers: Readonly<Record<string, unknown>> },
 ): Promise<string> {
+  let after = text;
+  for (const [name, entry] of Object.entries(servers)) {
+    after = await withValue(after, { path, at: [LIST, name], entry });
+  }
+  return after;
+}
+
+/** Gives the text with one value put in its place, or says why not. */
+export async function withValue(
+  text: string,
+  { path, at, entry }: {
+    readonly path: string;
+    readonly at: readonly [section: string, ...names: string[]];
+    readonly entry: unknown;
+  },
+): Promise<string> {
   const jsonc = await import("jsonc-parser");
   const mark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
-  const from = { jsonc, path };
   const before = text.slice(mark.length);
-  const value = read(before, from);
-  const after = Object.entries(servers).reduce(
-    (so, [name, entry]) => edited(so, { name, entry, jsonc }),
-    before,
-  );
-  // A second key of the same name, for one, would be edited here and read there.
-  const wanted = { ...value, [LIST]: { ...listed(value, path), ...servers } };
-  if (!isDeepStrictEqual(read(after, from), wanted)) {
-    throw refused(path, "it cannot be edited without another change");
-  }
-  return mark + after;
+  const wanted = read(before, { jsonc, path });
+  const [last = ""] = at.slice(-1);
+  const holder = at.slice(0, -1).reduce<Record<string, unknown>>((so, name) => {
+    const inside = so[name] ?? {};
+    if (!isObject(inside)) throw refused(path, `"${name}" is no object`);
+    return so[name] = inside;
+  }, wanted);
+  holder[last] = entry;
+  const after = edited(before, { at, entry, jsonc });
+  if (isDeepStrictEqual(read(after, { jsonc, path }), wanted)) return mark + after;
+  throw refused(path, "it cannot be edited without another change");
 }
 
 async function serversIn(text: string, path: string): Promise<Record<string, unknown>> {
@@ -79,13 +94,13 @@ function startsPml(entry: unknown): boolean {
 
 function edited(
   text: string,
-  { name, entry, jsonc: { modify, applyEdits, format } }: {
-    readonly name: string;
+  { at, entry, jsonc: { modify, applyEdits, format } }: {
+    readonly at: readonly string[];
     readonly entry: unknown;
     readonly jsonc: Jsonc;
   },
 ): string {
-  const edits = modify(text, [LIST, name], entry, {});
+  const edits = modify(text, [...at], entry, {});
   const after = applyEdits(text, edits);
   const indent = /^( +|\t)"/m.exec(text)?.[1] ?? "  ";
   const options = { tabSize: indent.length, insertSpaces: indent !== "\t" };

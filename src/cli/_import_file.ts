@@ -137,7 +137,8 @@ async function make(
   await place(path, { text, mode: isTrustable(path) ? 0o644 : 0o600 });
 }
 
-async function replace(app: App, { path, found, text, trusted }: {
+/** Puts another text into a file, with the trust that it had. */
+export async function replace(app: App, { path, found, text, trusted }: {
   readonly path: string;
   readonly found: Found;
   readonly text: string;

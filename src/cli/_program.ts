@@ -16,6 +16,7 @@ import { search, tools, why } from "./_find.ts";
 import { type Typed, visit } from "./_house.ts";
 import { importServers } from "./_import.ts";
 import { init } from "./_init.ts";
+import { learn } from "./_learn.ts";
 import { approve, trust } from "./_persons_word.ts";
 import { stdio } from "./_stdio.ts";
 import { print } from "./out.ts";
@@ -111,6 +112,13 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       },
       examples: ["pml import", "pml import cursor", "pml import --workspace .mcp.json"],
       run: visit(importServers),
+    },
+    {
+      usage: "learn <server> [calls...]",
+      does: "try an npm server confined, and propose the smallest grants that it works with",
+      options: { "--json": "only try and show it, as JSON" },
+      examples: ["pml learn memory", `pml learn github github:search_code '{"q": "x"}'`],
+      run: visit(learn),
     },
     {
       usage: "doctor",

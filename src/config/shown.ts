@@ -10,6 +10,8 @@ import type { ServerDefinition } from "./servers.ts";
 
 /** Whatever its length: what is cut off would be trusted unseen. */
 const WHOLE = Infinity;
+/** What starts packages of npm, which can run under Deno's permissions. */
+const OF_NPM = /(?:^|[\\/])(?:npx|bunx|pnpx)(?:\.cmd)?$/i;
 
 /** Gives a line for everything that counts only once the file is trusted. */
 export function shownLines({ permissions, servers, sections }: WorkspaceFile): readonly string[] {
@@ -28,7 +30,12 @@ export function serverText(server: ServerDefinition): string {
       return `a module in the sandbox, from the file ${quoted(server.path, WHOLE)}`;
     case "stdio": {
       const command = JSON.stringify([server.command, ...server.args]);
-      const how = server.confine ? "confined to the workspace and its grants" : "with your rights";
+      const tries = OF_NPM.test(server.command)
+        ? ` (\`pml learn ${server.name}\` tries whether it can be confined)`
+        : "";
+      const how = server.confine
+        ? "confined to the workspace and its grants"
+        : `with your rights${tries}`;
       return `runs the command ${command} ${how}${given("variables", server.env)}`;
     }
     case "http":

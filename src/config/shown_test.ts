@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Scratch } from "./_scratch_test.ts";
-import { shownLines } from "./shown.ts";
+import { serverText, shownLines } from "./shown.ts";
 
 Deno.test("shownLines() cuts nothing off that a yes would cover", async () => {
   using scratch = new Scratch();
@@ -19,4 +19,18 @@ Deno.test("shownLines() cuts nothing off that a yes would cover", async () => {
   const lines = shownLines(file).join("\n");
   assert.ok(lines.includes('"/etc"'));
   assert.ok(lines.includes("last.ts"));
+});
+
+Deno.test("serverText() says how a server runs, and what could hold one of npm", () => {
+  const server = { kind: "stdio", name: "gh", command: "npx", args: ["-y", "x"], env: {} } as const;
+  const free = 'runs the command ["npx","-y","x"] with your rights';
+  assert.equal(
+    serverText(server),
+    `${free} (\`pml learn gh\` tries whether it can be confined)`,
+  );
+  assert.match(
+    serverText({ ...server, confine: true }),
+    /confined to the workspace and its grants$/,
+  );
+  assert.match(serverText({ ...server, command: "/opt/db" }), /with your rights$/);
 });

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { netFlags } from "../sandbox/net_flags.ts";
-import { accessOf, type Grants } from "./grants.ts";
+import { type Access, accessOf, type Grants } from "./grants.ts";
 
 /** What a confined server may touch. */
 export interface Confinement {
@@ -27,10 +27,17 @@ export interface Confinement {
 /** A server asks for nothing: it gets the workspace and what the person granted. */
 const ALL = { read: ["."], write: ["."], net: ["*"], run: ["*"], env: [] };
 
+/** Gives what a confined server may touch beside its own folder. */
+export function confinedAccess(
+  { workspace, grants }: Pick<Confinement, "workspace" | "grants">,
+): Access {
+  return accessOf(ALL, { workspace, grants });
+}
+
 /** Gives the arguments of Deno before the file of the server. */
 export function confinedArgs(confinement: Confinement): readonly string[] {
-  const { name, folder, workspace, grants, protection } = confinement;
-  const { read, write, net, run } = accessOf(ALL, { workspace, grants });
+  const { name, folder, workspace, protection } = confinement;
+  const { read, write, net, run } = confinedAccess(confinement);
   const inside = (names: readonly string[]) =>
     names.flatMap((one) => [one.replaceAll("*", ""), ...matching(one, workspace)])
       .filter((one) => one !== "").map((one) => join(workspace, one));

@@ -1,45 +1,57 @@
 /**
- * Installs the npm packages that servers are, apart from the workspace: the exact version that was
- * there first, no script of theirs, and only the tree of files that it was then.
+ * Installs the packages that servers are, apart from the workspace: the exact version that was there
+ * first, no script of theirs, and only the tree of files that it was then.
  *
  * @module
  */
 
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
-import { treeHash, treeStamp } from "./_tree.ts";
-
-/** What a command such as `npx -y some-package --flag` names. */
-export interface PackageCommand {
-  /** `name`, `name@version` or `name@tag`. */
-  readonly spec: string;
-  readonly name: string;
-  /** The program of the package, where it has several. */
-  readonly bin: string | undefined;
-  /** What the program itself is given. */
-  readonly args: readonly string[];
-}
+import { Installing, type Tell } from "./_installing.ts";
+import { npm } from "./_npm.ts";
+import type { PackageCommand } from "./_package_command.ts";
+import { changedSince, RECORD, treeHash, treeStamp } from "./_tree.ts";
+import { uv } from "./_uv.ts";
 
 /** What installing needs from outside. */
 export interface InstallsOptions {
   readonly home: string;
-  /** What npm finds in its environment. */
+  /** What installers find in their environment. */
   readonly environment: () => Readonly<Record<string, string>>;
-  /** Finds a program by its name, or throws. */
-  readonly find: (program: string) => string;
   /** Gives up what is being installed. */
   readonly closing: AbortSignal;
   readonly groups: RunOptions["groups"];
-  readonly onLog: (text: string) => void;
+  readonly onLog: (level: "debug" | "info", text: string) => void;
+}
+
+/** Who wants a package. */
+export interface Wanting {
+  /** Finds a program by its name, or throws. */
+  readonly find: (program: string) => string;
+  /** Told what is installed. */
+  readonly tell: Tell;
 }
 
 /** A package that is there. */
 export interface Present {
   readonly folder: string;
   readonly file: string;
+}
+
+/** How packages of one kind are installed. */
+export interface Installer {
+  /** What lies in the folder before. */
+  readonly files: Readonly<Record<string, string>>;
+  /** What is run in the folder, in this order. */
+  readonly commands: (wanted: PackageCommand) => readonly (readonly string[])[];
+  /** Finds the program of a package: the one that is named, the only one, or the one of its own name. */
+  readonly programOf: (
+    folder: string,
+    wanted: PackageCommand,
+  ) => Promise<{ readonly version: string; readonly file: string }>;
 }
 
 /** What was installed, as it stands beside it. */
@@ -53,40 +65,21 @@ interface Installed {
   readonly stamp: string;
 }
 
-const NAME = /^(?:@[a-z0-9][\w.-]*\/)?[a-z0-9][\w.-]*$/i;
-const VERSION = /^[\w.^~<>=*+-]+$/;
-const ALONE = ["-y", "--yes", "-q", "--quiet", "--"];
-const INSTALL_MS = 300_000;
-const SAID_MAX = 4_000;
-
-/** Reads the arguments of `npx` or `bunx`; undefined where they name no package of the registry. */
-export function packageCommand(args: readonly string[]): PackageCommand | undefined {
-  let spec: string | undefined;
-  let bin: string | undefined;
-  const rest = [...args];
-  while (rest.length > 0) {
-    const arg = rest.shift() ?? "";
-    const named = /^(?:--package|-p)(?:=(.+))?$/.exec(arg);
-    if (named) spec = named[1] ?? rest.shift();
-    else if (ALONE.includes(arg)) continue;
-    else if (arg.startsWith("-")) return undefined;
-    else {
-      if (spec === undefined) spec = arg;
-      else bin = arg;
-      break;
-    }
-  }
-  const at = spec?.indexOf("@", 1) ?? -1;
-  const name = at < 0 ? spec : spec?.slice(0, at);
-  const version = at < 0 ? "latest" : spec?.slice(at + 1);
-  if (!spec || !name || !NAME.test(name) || !VERSION.test(version ?? "")) return undefined;
-  return { spec, name, bin, args: rest };
+interface Under {
+  readonly present: Promise<Present>;
+  readonly told: Set<Tell>;
 }
+
+const INSTALLERS = { npm, uv };
+const INSTALL_MS = 300_000;
+const NEW = "Remove it to have it installed anew";
+/** How uv says that a package would have to be built. */
+const UNBUILT = /no (?:usable |matching )?wheels|source distribution|--no-build|building/i;
 
 /** The packages in the PML home. */
 export class Installs {
   readonly #options: InstallsOptions;
-  readonly #under = new Map<string, Promise<Present>>();
+  readonly #under = new Map<string, Under>();
 
   /** Takes where and how; nothing is installed before it is asked for. */
   constructor(options: InstallsOptions) {
@@ -94,119 +87,148 @@ export class Installs {
   }
 
   /** Gives a package's folder and the file of its program, installing the package where it is not there yet. */
-  async fileOf(wanted: PackageCommand): Promise<Present> {
-    const { spec, bin = "" } = wanted;
-    const folder = join(
-      this.#options.home,
-      "servers",
-      `npm-${sha256(`${spec} ${bin}`).slice(0, 32)}`,
-    );
-    const under = this.#under.get(folder) ?? this.#present(wanted, folder);
-    this.#under.set(folder, under);
+  async fileOf(wanted: PackageCommand, { find, tell }: Wanting): Promise<Present> {
+    const { tool, spec, bin = "", beside, python = "" } = wanted;
+    const more = tool === "npm" ? [] : [...beside, python];
+    const id = sha256([spec, bin, ...more].join(" ")).slice(0, 32);
+    const folder = join(this.#options.home, "servers", `${tool}-${id}`);
+    const known = this.#under.get(folder);
+    if (known !== undefined) {
+      known.told.add(tell);
+      return await known.present;
+    }
+    const told = new Set([tell]);
+    const all: Tell = (message) => told.forEach((one) => one(message));
+    const present = this.#present(wanted, { folder, find, tell: all });
+    this.#under.set(folder, { present, told });
     try {
-      return await under;
+      return await present;
     } finally {
       this.#under.delete(folder);
     }
   }
 
-  async #present(wanted: PackageCommand, folder: string): Promise<Present> {
-    const known = recordOf(folder);
-    if (known === undefined) await this.#install(wanted, folder);
-    else if (treeStamp(folder) !== known.stamp) await this.#assertSame(known, folder);
-    const { file, version } = recordOf(folder) ?? { file: "", version: "" };
-    this.#options.onLog(`${wanted.spec} is version ${version} in ${folder}`);
+  async #present(
+    wanted: PackageCommand,
+    { folder, ...wanting }: Wanting & { readonly folder: string },
+  ): Promise<Present> {
+    const known = recordOf(folder) ?? await this.#installed(wanted, { folder, ...wanting });
+    if (await treeStamp(folder) !== known.stamp) await assertSame(known, folder);
+    const { file, version } = known;
+    this.#options.onLog("debug", `${wanted.spec} is version ${version} in ${folder}`);
     return { folder, file: join(folder, file) };
   }
 
-  async #install(wanted: PackageCommand, folder: string): Promise<void> {
-    const { spec, name } = wanted;
+  async #installed(
+    wanted: PackageCommand,
+    { folder, find, tell }: Wanting & { readonly folder: string },
+  ): Promise<Installed> {
+    const { tool, spec } = wanted;
+    const { onLog } = this.#options;
+    const installer = INSTALLERS[tool];
     const fresh = `${folder}.${crypto.randomUUID()}`;
     Deno.mkdirSync(fresh, { recursive: true, mode: 0o700 });
     try {
-      Deno.writeTextFileSync(join(fresh, "package.json"), '{"private":true}');
-      this.#options.onLog(`Installing ${spec}`);
-      await this.#run(fresh, spec);
-      const { version, file } = await programOf(fresh, wanted);
+      for (const [name, text] of Object.entries(installer.files)) {
+        Deno.writeTextFileSync(join(fresh, name), text);
+      }
+      const file = find(tool);
+      onLog("info", `Installing ${spec}`);
+      using installing = new Installing(`Installing ${spec} with ${tool}`);
+      installing.join(tell);
+      for (const args of installer.commands(wanted)) {
+        await this.#run({ file, args, cwd: fresh }, { wanted, installing });
+      }
+      const found = await installer.programOf(fresh, wanted);
       const tree = await treeHash(fresh);
-      const record: Installed = { spec, version, file, tree, stamp: treeStamp(fresh) };
-      Deno.writeTextFileSync(join(fresh, RECORD), JSON.stringify(record), { mode: 0o600 });
+      const record: Installed = { spec, ...found, tree, stamp: await treeStamp(fresh) };
+      keep(record, fresh);
       Deno.renameSync(fresh, folder);
+      onLog("info", `Installed ${spec}: version ${found.version}`);
+      tell(`Installed ${spec}: version ${found.version}`);
+      return record;
     } catch (error) {
       Deno.removeSync(fresh, { recursive: true });
+      const others = recordOf(folder);
       // Another PML was faster: what it installed is as good.
-      if (recordOf(folder) === undefined) throw error;
+      if (others === undefined) throw error;
+      return others;
     }
-    this.#options.onLog(`Installed ${name}`);
   }
 
-  async #run(cwd: string, spec: string): Promise<void> {
-    const { find, environment, closing, groups } = this.#options;
-    const safe = [
-      "--ignore-scripts",
-      "--no-audit",
-      "--no-fund",
-      "--loglevel=error",
-      "--save-exact",
-    ];
-    const { code, stderr } = await runProgram(
-      { file: find("npm"), args: ["install", ...safe, "--", spec], cwd, env: environment() },
-      {
-        signal: AbortSignal.any([AbortSignal.timeout(INSTALL_MS), closing]),
-        maxBytes: SAID_MAX,
-        groups,
-      },
-    );
-    if (code === 0) return;
-    throw new PmlError("UPSTREAM_DOWN", `Cannot install ${quoted(spec)}: npm ended with ${code}`, {
-      hint: "Look at its name and version, and whether the registry of npm can be reached",
-      detail: { stderr: visible(stderr.trim(), SAID_MAX) },
-    });
-  }
-
-  async #assertSame(known: Installed, folder: string): Promise<void> {
-    const tree = await treeHash(folder);
-    if (tree === known.tree) {
-      const record = { ...known, stamp: treeStamp(folder) };
-      return Deno.writeTextFileSync(join(folder, RECORD), JSON.stringify(record));
-    }
-    const message = `Cannot run ${quoted(known.spec)}: its files are not those that were installed`;
-    throw new PmlError("INTEGRITY_MISMATCH", message, {
-      hint: `Remove ${quoted(folder, 400)} to have it installed anew`,
-    });
-  }
-}
-
-const RECORD = "pml-installed.json";
-
-function recordOf(folder: string): Installed | undefined {
-  try {
-    return JSON.parse(Deno.readTextFileSync(join(folder, RECORD)));
-  } catch {
-    return undefined; // not there: a folder appears with its record or not at all
-  }
-}
-
-/** Finds the program of a package: the one that is named, the only one, or the one of its own name. */
-async function programOf(
-  folder: string,
-  { name, bin }: PackageCommand,
-): Promise<{ readonly version: string; readonly file: string }> {
-  const at = join("node_modules", name);
-  const said: unknown = JSON.parse(await Deno.readTextFile(join(folder, at, "package.json")));
-  const { version, bin: bins } = isObject(said) ? said : {};
-  const own = name.split("/").at(-1) ?? "";
-  const programs: Record<string, unknown> = isObject(bins) ? bins : { [own]: bins };
-  const only = Object.keys(programs).length === 1 ? Object.values(programs)[0] : undefined;
-  const file = bin === undefined ? only ?? programs[own] : programs[bin];
-  if (typeof file === "string" && !file.split(/[\\/]/).includes("..")) {
-    return { version: String(version), file: join(at, file) };
-  }
-  throw new PmlError(
-    "UPSTREAM_DOWN",
-    `Cannot start ${quoted(name)}: it has no program ${quoted(bin ?? own)}`,
-    {
-      hint: "Name one of its programs: npx -y --package NAME PROGRAM",
+  async #run(
+    program: { readonly file: string; readonly args: readonly string[]; readonly cwd: string },
+    { wanted: { spec, tool }, installing }: {
+      readonly wanted: PackageCommand;
+      readonly installing: Installing;
     },
+  ): Promise<void> {
+    const { environment, closing, groups } = this.#options;
+    const step = `${tool} ${program.args.slice(0, tool === "uv" ? 2 : 1).join(" ")}`
+      .replace(/ --.*/, "");
+    const late = AbortSignal.timeout(INSTALL_MS);
+    const failed = (why: string, code: "UPSTREAM_DOWN" | "TIMED_OUT") => {
+      const { tail } = installing;
+      const hint = tool === "uv" && UNBUILT.test(tail)
+        ? "PML runs no build script, and there is no wheel for this Python: name a version that " +
+          "has one, or another Python (`--python`), or install it yourself and give its path"
+        : "Look at its name and version, and whether its registry can be reached";
+      const detail = { step, stderr: tail };
+      return new PmlError(code, `Cannot install ${quoted(spec)}: ${why}`, { hint, detail });
+    };
+    const { code } = await runProgram({ ...program, env: environment() }, {
+      signal: AbortSignal.any([late, closing]),
+      maxBytes: 0,
+      groups,
+      onStderr: (text) => installing.hear(text),
+    }).catch((error) => {
+      if (!late.aborted) throw error;
+      throw failed(`\`${step}\` took over ${INSTALL_MS / 1_000} s`, "TIMED_OUT");
+    });
+    if (code !== 0) throw failed(`\`${step}\` ended with ${code}`, "UPSTREAM_DOWN");
+  }
+}
+
+async function assertSame(known: Installed, folder: string): Promise<void> {
+  if (await treeHash(folder) === known.tree) {
+    return keep({ ...known, stamp: await treeStamp(folder) }, folder);
+  }
+  const since = Deno.statSync(join(folder, RECORD)).mtime ?? new Date(0);
+  const changed = changedSince(folder, since).slice(0, 5);
+  const which = changed.length === 0 ? "" : ` (${visible(changed.join(", "), 500)})`;
+  const message = `Cannot run ${
+    quoted(known.spec)
+  }: its files are not those that were installed${which}`;
+  throw new PmlError("INTEGRITY_MISMATCH", message, {
+    hint: `${NEW}: ${quoted(folder, 400)}; what the server is to keep needs a place outside of it`,
+  });
+}
+
+/** Puts the record beside the files, whole or not at all. */
+function keep(record: Installed, folder: string): void {
+  const fresh = `${folder}.${crypto.randomUUID()}.json`;
+  Deno.writeTextFileSync(fresh, JSON.stringify(record), { mode: 0o600 });
+  Deno.renameSync(fresh, join(folder, RECORD));
+}
+
+/** Reads the record: a folder appears with it or not at all. */
+function recordOf(folder: string): Installed | undefined {
+  const path = join(folder, RECORD);
+  try {
+    const said: unknown = JSON.parse(Deno.readTextFileSync(path));
+    if (isInstalled(said)) return said;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+  }
+  const message = `Cannot use ${quoted(path, 400)}: it is no record of what was installed`;
+  throw new PmlError("INTEGRITY_MISMATCH", message, { hint: `${NEW}: ${quoted(folder, 400)}` });
+}
+
+function isInstalled(said: unknown): said is Installed {
+  if (!isObject(said)) return false;
+  const { file } = said;
+  const isText = ["spec", "version", "file", "tree", "stamp"].every((key) =>
+    typeof said[key] === "string"
   );
+  return isText && !isAbsolute(String(file)) && !String(file).split(/[\\/]/).includes("..");
 }

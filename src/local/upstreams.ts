@@ -4,7 +4,6 @@
  * @module
  */
 
-import { delimiter, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
@@ -12,16 +11,16 @@ import { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import { splitToolId } from "../core/tool_id.ts";
-import type { Program } from "../sandbox/process.ts";
-import { findProgram, searchPath } from "../sandbox/search_path.ts";
-import { confinedArgs, type Confinement } from "./_confined.ts";
+import type { Confinement } from "./_confined.ts";
+import { Launch } from "./_launch.ts";
 import { Answered } from "./_peer.ts";
-import { ServerLists } from "./_server_lists.ts";
+import { type ListOwner, ServerLists } from "./_server_lists.ts";
 import { StartTimer } from "./_start_timer.ts";
 import { Subscriptions } from "./_subscriptions.ts";
 import type { Grants } from "./grants.ts";
-import { Installs, packageCommand } from "./installs.ts";
+import type { Trial } from "./learn.ts";
 import { Pool, type PoolLimits } from "./pool.ts";
+import type { Starts } from "./starts.ts";
 import { Upstream, type UpstreamOptions } from "./upstream.ts";
 
 /** A server as it is started; values are filled in. */
@@ -37,6 +36,8 @@ export interface StdioServer {
   readonly tools: readonly string[] | undefined;
   /** Its definition as the person wrote it: without the values of variables. */
   readonly definition: unknown;
+  /** Where it is tried out: confined, with these grants and no others. */
+  readonly trial?: Trial | undefined;
 }
 
 /** What starting servers needs from outside; functions are asked at each call. */
@@ -62,6 +63,8 @@ export interface UpstreamsOptions {
   readonly groups: UpstreamOptions["groups"] & { readonly mark: string };
   readonly onLog: (server: string, level: "debug" | "info" | "warn", text: string) => void;
   readonly told: Told;
+  /** Tells the calls that wait what is installed for them. */
+  readonly starts: Starts;
 }
 
 /** Who is told of what servers say of themselves. */
@@ -81,14 +84,11 @@ const CHANGES: Readonly<Record<string, readonly ListName[]>> = {
   "notifications/prompts/list_changed": ["prompts"],
 };
 
-/** What installs before it runs: never in the workspace, which could say what is installed. */
-const INSTALLERS = ["npx", "bunx", "uvx"];
-
 /** The stdio servers of this PML. */
 export class Upstreams implements AsyncDisposable {
   readonly #options: UpstreamsOptions;
   readonly #pool: Pool<Upstream>;
-  readonly #installs: Installs;
+  readonly #launch: Launch;
   readonly #closing = new AbortController();
   readonly #lists: ServerLists;
   readonly #running = new Set<Upstream>();
@@ -104,18 +104,7 @@ export class Upstreams implements AsyncDisposable {
         this.#use(options.server(server), (upstream) => upstream.follow(following)),
       (server, error) => options.onLog(server, "warn", `Cannot follow a resource: ${error}`),
     );
-    this.#installs = new Installs({
-      home: options.home,
-      environment: () => ({
-        ...options.environment,
-        ...options.installEnvironment,
-        PML_RUN: `${options.groups.mark}.`,
-      }),
-      groups: options.groups,
-      find: (program) => this.#found(program, { name: program, cwd: "/" }),
-      closing: this.#closing.signal,
-      onLog: (text) => options.onLog("npm", "info", text),
-    });
+    this.#launch = new Launch(options, this.#closing.signal);
   }
 
   /** Gives a list of a server: the same array as long as it says nothing of a change. */
@@ -166,7 +155,7 @@ export class Upstreams implements AsyncDisposable {
   ): Promise<Json> {
     const { server: name } = splitToolId(call.id);
     const server = this.#options.server(name);
-    const result = await this.#use(server, async (upstream) => {
+    const ask = async (upstream: Upstream) => {
       try {
         return await upstream.request(method, params, call);
       } catch (error) {
@@ -175,7 +164,9 @@ export class Upstreams implements AsyncDisposable {
         if (method !== "tools/call") throw refused(text, error);
         return { ...textResult(text), isError: true } as unknown as JsonObject; // plain JSON
       }
-    });
+    };
+    const work = () => this.#use(server, ask);
+    const result = await this.#options.starts.during(name, { onProgress: call.onProgress, work });
     // What an earlier process was told is looked at again, now that the server runs.
     const owner = this.#ownerOf(server);
     for (const list of this.#lists.takeOld(owner)) {
@@ -185,9 +176,10 @@ export class Upstreams implements AsyncDisposable {
     return result;
   }
 
-  #ownerOf({ name, definition }: StdioServer) {
+  #ownerOf({ name, definition, trial }: StdioServer): ListOwner {
     const { capabilities, workspace } = this.#options;
-    return { name, definition: [definition, workspace(), capabilities()] };
+    // A trial is there to start it.
+    return { name, definition: [definition, workspace(), capabilities(), trial?.file] };
   }
 
   async #use<T>(server: StdioServer, use: (upstream: Upstream) => Promise<T>): Promise<T> {
@@ -201,7 +193,7 @@ export class Upstreams implements AsyncDisposable {
     const uri = pathToFileURL(workspace()).href;
     const upstream = await Upstream.start({
       name,
-      program: await this.#programOf(server),
+      program: await this.#launch.programOf(server),
       roots: () => seesRoots(name) ? [{ uri, name: "workspace" }] : [],
       capabilities,
       limits: limits(),
@@ -230,58 +222,6 @@ export class Upstreams implements AsyncDisposable {
       told.changed(name, list);
     }
   }
-
-  async #programOf(server: StdioServer): Promise<Program> {
-    const { name, command, args, env, cwd, confine } = server;
-    const { environment, groups } = this.#options;
-    const path = this.#path().join(delimiter);
-    const own = { ...environment, PATH: path, PML_RUN: `${groups.mark}.`, ...env };
-    if (!INSTALLERS.includes(command)) {
-      if (confine) throw unconfinable(name, command);
-      return { file: this.#found(command, { name, cwd }), args, cwd, env: own };
-    }
-    const wanted = command.startsWith("uv") ? undefined : packageCommand(args);
-    if (wanted === undefined) {
-      const message = `Cannot start ${quoted(name)}: ${quoted(command)} names no package of npm`;
-      throw new PmlError("UPSTREAM_DOWN", message, {
-        hint: "Write `npx -y NAME@VERSION`, or install it and give the path of its program",
-      });
-    }
-    const { folder, file } = await this.#installs.fileOf(wanted);
-    if (confine) {
-      const { workspace, grants, protection, home } = this.#options;
-      const where = { name, folder, workspace: workspace(), grants: grants(name), protection };
-      const given = [...confinedArgs(where), file, ...wanted.args];
-      const cache = { DENO_DIR: join(home, "servers", "deno"), DENO_NO_UPDATE_CHECK: "1" };
-      return { file: Deno.execPath(), args: given, cwd, env: { ...own, ...cache } };
-    }
-    // What runs it was asked for by its name, too: npm's packages are written for node.
-    const node = this.#found(command === "bunx" ? "bun" : "node", { name, cwd });
-    return { file: node, args: [file, ...wanted.args], cwd, env: own };
-  }
-
-  #found(command: string, { name, cwd }: { readonly name: string; readonly cwd: string }): string {
-    // A path is the person's own word, which was shown.
-    if (/[\\/]/.test(command)) return resolve(cwd, command);
-    const where = { path: this.#path(), workspace: this.#options.workspace() };
-    const file = findProgram(command, where);
-    if (file !== undefined) return file;
-    const why = `command ${quoted(command, 300)} is not on PATH`;
-    throw new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(name)}: ${why}`, {
-      hint: "Install it, or give its absolute path in .pml.json",
-    });
-  }
-
-  #path(): readonly string[] {
-    const { environment, workspace } = this.#options;
-    return searchPath(environment.PATH, workspace());
-  }
-}
-
-function unconfinable(name: string, command: string): PmlError {
-  const message = `Cannot confine ${quoted(name)}: ${quoted(command, 300)} is no npm package`;
-  const hint = "Start it with npx, or take `confine` out: then it runs with your rights";
-  return new PmlError("UPSTREAM_DOWN", message, { hint });
 }
 
 /** Takes what a server may say; with any other field it could pass for a question of PML. */

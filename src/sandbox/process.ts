@@ -27,6 +27,8 @@ export interface RunOptions {
   readonly maxBytes: number;
   /** Keeps the group, so that it ends with PML however it ends. */
   readonly groups?: Pick<Groups, "add" | "remove"> | undefined;
+  /** Told what it writes to stderr, as it comes. */
+  readonly onStderr?: (text: string) => void;
 }
 
 /** How a program ended, and the beginning of what it wrote. */
@@ -55,7 +57,7 @@ export function startProcess({ file, args, cwd, env }: Program, { heard = true }
 /** Runs a program that reads nothing to its end; throws the signal's reason where that comes first. */
 export async function runProgram(
   program: Program,
-  { signal, maxBytes, groups }: RunOptions,
+  { signal, maxBytes, groups, onStderr }: RunOptions,
 ): Promise<Ran> {
   signal.throwIfAborted();
   const child = startProcess(program);
@@ -65,8 +67,8 @@ export async function runProgram(
   try {
     const [{ code }, stdout, stderr] = await Promise.all([
       child.status,
-      headOf(child.stdout, maxBytes),
-      headOf(child.stderr, maxBytes),
+      headOf(child.stdout, { maxBytes }),
+      headOf(child.stderr, { maxBytes, onText: onStderr }),
       child.stdin.close().catch(() => {}), // it ended before
     ]);
     signal.throwIfAborted();
@@ -92,11 +94,19 @@ export function killMarked(mark: string): void {
 }
 
 /** Reads to the end, so that nothing blocks, and keeps the first bytes. */
-async function headOf(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<string> {
+async function headOf(
+  stream: ReadableStream<Uint8Array>,
+  { maxBytes, onText }: {
+    readonly maxBytes: number;
+    readonly onText?: ((text: string) => void) | undefined;
+  },
+): Promise<string> {
   const decoder = new TextDecoder();
+  const whole = new TextDecoder();
   let text = "";
   let left = maxBytes;
   for await (const chunk of stream) {
+    onText?.(whole.decode(chunk, { stream: true }));
     text += decoder.decode(chunk.subarray(0, left), { stream: true });
     left = Math.max(0, left - chunk.length);
   }

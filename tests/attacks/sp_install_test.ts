@@ -102,6 +102,56 @@ Deno.test("An npm server is installed apart, without its scripts, pinned, and ru
   assert.ok(!(await readdir(join(ws.home, "servers", folder))).includes("PLANTED"));
 });
 
+Deno.test("Every way to run a package of npm installs it apart and starts it from there", async () => {
+  await using npm = new FakeNpm({ tiny: { "1.0.0": serverOf("1.0.0") } });
+  const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
+  await writeFile(settings, `registry=${npm.url}\n`);
+  const programs = await Deno.makeTempDir();
+  // What a person has under that name; it keeps a note that it was this that ran.
+  const bun = '#!/bin/sh\necho "$@" >> "$(dirname "$0")/ran"\nexec node "$@"\n';
+  await writeFile(join(programs, "bun"), bun, { mode: 0o755 });
+  const ways: Readonly<Record<string, readonly string[]>> = {
+    absolute: ["/usr/bin/npx", "-y", "tiny"],
+    exec: ["npm", "exec", "-y", "tiny", "--", "--flag"],
+    pnpm: ["pnpm", "dlx", "tiny"],
+    yarn: ["yarn", "dlx", "-p", "tiny", "tiny"],
+    bunx: ["bunx", "tiny"],
+    bun: ["bun", "x", "tiny"],
+  };
+  const servers = Object.entries(ways).map(([name, [command, ...args]]) =>
+    [name, { command, args }] as const
+  );
+  await using hosted = await makeScene({
+    pml: {
+      version: 1,
+      permissions: { allow: ["filesystem:*", ...Object.keys(ways).map((name) => `${name}:*`)] },
+      mcpServers: Object.fromEntries(servers),
+    },
+    env: { NPM_CONFIG_USERCONFIG: settings, PATH: `${programs}:${Deno.env.get("PATH")}` },
+    limits: { start_ms: 60_000, call_ms: 60_000 },
+    prepare: async (ws) => {
+      const planted = join(ws.path, "node_modules", "tiny");
+      await mkdir(planted, { recursive: true });
+      await writeFile(
+        join(planted, "package.json"),
+        '{"name":"tiny","version":"9.9.9","bin":"main.js"}',
+      );
+      await writeFile(join(planted, "main.js"), PLANTED["main.js"]);
+    },
+  });
+  const { ws, pml } = hosted;
+  for (const name of Object.keys(ways)) {
+    const asked = { tool: `${name}:tell`, arguments: {} };
+    const [version] = JSON.parse(textOf(await pml.callTool("call", asked, { ms: 60_000 })));
+    assert.equal(version, "1.0.0", name);
+  }
+  const installed = await readdir(join(ws.home, "servers"));
+  assert.equal(installed.length, 2, "one that names its program, and one for all others");
+  const ran = await Deno.readTextFile(join(programs, "ran"));
+  assert.equal(ran.split("\n").filter((line) => line.includes(ws.home)).length, 2, ran);
+  assert.ok(!(await readdir(ws.path)).includes("PLANTED"));
+});
+
 Deno.test("An npm server whose files were changed does not run", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": serverOf("1.0.0") } });
   await using hosted = await scene(npm, ["-y", "tiny@1.0.0"]);

@@ -62,7 +62,7 @@ for (const era of ERAS) {
 Deno.test("A stdio server that starts badly says why, and delays no other (SP1, SP2)", async () => {
   const modes = ["exit", "hang-init", "hang-list", "bad-list", "refuse"];
   const missing = { command: "no-such-command-here", args: [] };
-  const uvx = { command: "uvx", args: ["some-package"] };
+  const uvx = { command: "uvx", args: ["git+https://127.0.0.1:1/x"] };
   const servers = Object.fromEntries(modes.map((mode) => [mode, evil(mode)]));
   const allow = ["filesystem:*", ...modes.map((mode) => `${mode}:*`), "missing:*", "uvx:*"];
   const pml = { version: 1, permissions: { allow }, mcpServers: { ...servers, missing, uvx } };

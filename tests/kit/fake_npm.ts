@@ -18,15 +18,20 @@ export class FakeNpm implements AsyncDisposable {
   readonly asked: string[] = [];
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
   #packages: Packages;
+  #held: Promise<void> | undefined;
 
   /** Serves the packages. */
   constructor(packages: Packages) {
     this.#packages = packages;
-    this.#server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
-      const path = decodeURIComponent(new URL(request.url).pathname);
-      this.asked.push(path);
-      return this.#answer(path);
-    });
+    this.#server = Deno.serve(
+      { hostname: "127.0.0.1", port: 0, onListen() {} },
+      async (request) => {
+        const path = decodeURIComponent(new URL(request.url).pathname);
+        this.asked.push(path);
+        await this.#held;
+        return this.#answer(path);
+      },
+    );
   }
 
   /** Its address. */
@@ -37,6 +42,13 @@ export class FakeNpm implements AsyncDisposable {
   /** Serves other packages from now on. */
   publish(packages: Packages): void {
     this.#packages = packages;
+  }
+
+  /** Answers nothing until what this gives is called. */
+  hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#held = promise;
+    return resolve;
   }
 
   /** Stops it. */

@@ -1,0 +1,190 @@
+/**
+ * `pml learn`: tries a server out under Deno's permissions, and proposes the smallest grants that it
+ * works with.
+ *
+ * @module
+ */
+
+import type { App } from "../app.ts";
+import type { ServerDefinition } from "../config/servers.ts";
+import type { JsonObject } from "../core/json.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import { quoted, visible } from "../core/json.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { parseId, parseObject } from "./_arguments.ts";
+import { answered } from "./_call.ts";
+import { usage } from "./_failure.ts";
+import type { Shown, Typed, Visit } from "./_house.ts";
+import { type Proposal, proposal } from "./_learn_file.ts";
+import { askUntrusted } from "./_persons_word.ts";
+import { textOf } from "./_result.ts";
+import { askReply, isTerminal } from "./_terminal.ts";
+import { tell } from "./out.ts";
+
+type Trial = Awaited<ReturnType<App["tryOut"]>>;
+type Grants = Trial["grants"];
+type Lesson = ReturnType<Trial["lesson"]>;
+
+interface Asked {
+  readonly id: ToolId;
+  readonly arguments: JsonObject;
+}
+
+/** One round of trying. */
+interface Round extends Lesson {
+  /** What it ran with. */
+  readonly grants: Grants;
+  /** What did not work, in the words of the failure. */
+  readonly failures: readonly string[];
+}
+
+/** A server may need one thing after the other; this many and no more. */
+const ROUNDS = 20;
+
+/** Tries a server out, and writes what it needs where a person at a terminal says so. */
+export async function learn(at: Visit, { words: [name = "", ...words], json }: Typed) {
+  const calls = readCalls(name, words);
+  const server = await serverOf(name, at);
+  const asks = !json && isTerminal();
+  const last = await tried(server, { at, calls, asks });
+  const works = last.failures.length === 0;
+  const planned = await proposal(at.app, { server, grants: last.grants });
+  const value = { server: name, works, ...last, into: planned.path, diff: planned.diff };
+  const text = [told(last), ...(works ? [planned.text] : [])].join("\n");
+  if (!works) {
+    const note = `It does not work with this. Nothing was changed`;
+    return { value, text, note, code: 1 };
+  }
+  if (!asks || planned.write === undefined) return { value, text, note: "Nothing was changed" };
+  return await ask(planned, { at, value, text });
+}
+
+async function ask(
+  { path, write, diff }: Proposal,
+  { at, value, text }: { readonly at: Visit; readonly value: unknown; readonly text: string },
+): Promise<Shown> {
+  if (diff === "" || write === undefined) {
+    return { value, text, note: "It stands there already: nothing was changed" };
+  }
+  tell(text);
+  if (await askReply(`\nWrite this into ${path}?`, at) !== "Yes") {
+    return { value, text: "Nothing was changed", code: 1 };
+  }
+  await write();
+  return { value, text: `${path}: changed` };
+}
+
+/** Tries with what the server has, then with what the person adds, until it works or they stop. */
+async function tried(
+  { name }: ServerDefinition,
+  { at, calls, asks }: {
+    readonly at: Visit;
+    readonly calls: readonly Asked[];
+    readonly asks: boolean;
+  },
+): Promise<Round> {
+  let grants: Grants = at.app.config().grants[name] ?? {};
+  for (let rounds = 1;; rounds++) {
+    const [round, more] = await oneRound(name, { at, calls, grants });
+    const isOver = round.failures.length === 0 || Object.keys(round.missing).length === 0;
+    if (isOver || !asks || rounds >= ROUNDS) return round;
+    tell(told(round));
+    if (await askReply("\nTry again with what it was denied, too?", at) !== "Yes") return round;
+    grants = more;
+  }
+}
+
+async function oneRound(
+  name: string,
+  { at, calls, grants }: {
+    readonly at: Visit;
+    readonly calls: readonly Asked[];
+    readonly grants: Grants;
+  },
+): Promise<readonly [Round, more: Grants]> {
+  const { app } = at;
+  const trial = await app.tryOut(name, grants);
+  tell(`Trying ${quoted(name)}, confined to ${app.config().workspace}${beyond(grants)}`);
+  const failures: string[] = [];
+  const attempt = async (what: string, work: () => Promise<string | undefined>) => {
+    const failure = await work().catch((error) => failed(error, trial));
+    if (failure !== undefined) failures.push(`${what}: ${visible(failure, 600)}`);
+  };
+  await attempt("its start", async () => {
+    await app.listOf(name, "tools");
+    return undefined;
+  });
+  for (const asked of failures.length === 0 ? calls : []) {
+    await attempt(asked.id, async () => {
+      const result = await answered(asked, at);
+      const text = textOf(result);
+      trial.hear(text);
+      const isDenied = /Requires \w+ access|NotCapable/.test(text);
+      return result.isError === true || isDenied ? text : undefined;
+    });
+  }
+  const lesson = trial.lesson();
+  return [{ ...lesson, grants, failures }, trial.with(lesson.missing)];
+}
+
+/** What the person decided ends the trial; what the server did is what it is about. */
+function failed(error: unknown, trial: Trial): string {
+  const { code, message, detail } = asPmlError(error);
+  if (/^(?:APPROVAL|PERMISSION|UNKNOWN|BAD_|KEY|WORKSPACE)/.test(code)) throw error;
+  trial.hear(`${message} ${JSON.stringify(detail ?? {}).replaceAll('\\"', '"')}`);
+  return message;
+}
+
+async function serverOf(name: string, { app, signal }: Visit): Promise<ServerDefinition> {
+  const open = await app.policy.unapproved(name);
+  if (open !== undefined && !(isTerminal() && await askUntrusted(open, signal))) {
+    const message = `Cannot try ${quoted(name)}: the workspace file is not trusted`;
+    throw new PmlError("WORKSPACE_UNTRUSTED", message, { hint: "Run `pml trust` on a terminal" });
+  }
+  const server = app.config().servers.find((one) => one.name === name);
+  if (server?.kind === "stdio") return server;
+  const why = server === undefined ? "there is no such server of yours" : "it starts no program";
+  throw usage(`Cannot try ${quoted(name)}: ${why}`, "`pml tools` lists servers");
+}
+
+/** Each call is a tool, and its arguments as JSON where it has any. */
+function readCalls(name: string, words: readonly string[]): readonly Asked[] {
+  const calls: Asked[] = [];
+  for (const word of words) {
+    const last = calls.at(-1);
+    if (word.startsWith("{") && last !== undefined) {
+      calls.splice(-1, 1, { ...last, arguments: parseObject(word) });
+      continue;
+    }
+    const id = parseId(word);
+    if (splitToolId(id).server !== name) {
+      throw usage(`Cannot try ${quoted(id)}: it is not a tool of ${quoted(name)}`, "Leave it out");
+    }
+    calls.push({ id, arguments: {} });
+  }
+  return calls;
+}
+
+function beyond(grants: Grants): string {
+  const lines = linesOf(grants);
+  return lines.length === 0 ? ", with no grant" : `, with the grants: ${lines.join("; ")}`;
+}
+
+function linesOf(grants: Grants): readonly string[] {
+  return Object.entries(grants).map(([kind, list]) => `${kind} ${visible(list.join(", "), 2_000)}`);
+}
+
+function told({ failures, missing, left, variables }: Round): string {
+  const section = (title: string, lines: readonly string[]) =>
+    lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
+  const worked = failures.length === 0;
+  return [
+    ...(worked ? ["It works."] : section("What failed:", failures)),
+    ...section(worked ? "It did without:" : "It was denied:", linesOf(missing)),
+    ...section("Left out:", left),
+    ...section(
+      'It looked for variables that it is not given (they go under "env" of its definition):',
+      variables.length === 0 ? [] : [visible(variables.slice(0, 20).join(", "), 1_000)],
+    ),
+  ].join("\n");
+}

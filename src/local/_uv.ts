@@ -1,0 +1,82 @@
+/**
+ * What PML has uv do, and where it finds the program of a package then.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { noProgram } from "./_npm.ts";
+import type { Installer } from "./installs.ts";
+
+/** Neither `uv.toml`, `pyproject.toml` nor `.python-version` of any folder counts. */
+const APART = ["--no-config", "--no-progress", "--color=never"];
+const VENV = "venv";
+const IS_WINDOWS = Deno.build.os === "windows";
+
+/** Installs what `uvx` names from wheels alone, so that no build script of any package runs. */
+export const uv: Installer = {
+  files: {},
+  commands: ({ spec, beside, python }) => [
+    // Relocatable, because it is moved into place once it is whole.
+    [
+      "venv",
+      ...APART,
+      "--relocatable",
+      ...(python === undefined ? [] : ["--python", python]),
+      VENV,
+    ],
+    [
+      ...["pip", "install", ...APART, "--no-build", "--python", VENV],
+      // Files of its own that nothing adds to: neither links into uv's cache, nor bytecode later.
+      ...["--link-mode=copy", "--compile-bytecode", "--", spec, ...beside],
+    ],
+  ],
+  programOf: async (folder, { name, bin }) => {
+    const { version, programs } = await installed(join(folder, VENV), name);
+    const only = programs.length === 1 ? programs[0] : undefined;
+    const wanted = bin ?? (programs.includes(name) ? name : only ?? name);
+    const at = IS_WINDOWS ? join(VENV, "Scripts", `${wanted}.exe`) : join(VENV, "bin", wanted);
+    const found = await Deno.stat(join(folder, at)).catch(() => undefined); // there is none
+    if (found?.isFile) return { version, file: at };
+    const hint = "Name one of its programs: uvx --from NAME PROGRAM";
+    throw noProgram({ name, wanted, has: programs, hint });
+  },
+};
+
+/** Reads what the package says of itself, where every installer of Python lays it. */
+async function installed(
+  venv: string,
+  name: string,
+): Promise<{ readonly version: string; readonly programs: readonly string[] }> {
+  const lib = join(venv, IS_WINDOWS ? "Lib" : "lib");
+  const pythons = IS_WINDOWS ? [""] : namesIn(lib);
+  for (const python of pythons) {
+    const packages = join(lib, python, "site-packages");
+    for (const entry of namesIn(packages)) {
+      const [, whose = "", version = ""] = /^(.+)-([^-]+)\.dist-info$/.exec(entry) ?? [];
+      if (plain(whose) !== plain(name)) continue;
+      const points = join(packages, entry, "entry_points.txt");
+      const text = await Deno.readTextFile(points).catch(() => ""); // it has no programs
+      return { version, programs: scriptsIn(text) };
+    }
+  }
+  throw new PmlError("UPSTREAM_DOWN", `Cannot find ${quoted(name)} in what uv installed`, {
+    hint: "Look at its name",
+  });
+}
+
+function namesIn(folder: string): readonly string[] {
+  return [...Deno.readDirSync(folder)].map(({ name }) => name);
+}
+
+/** Names of packages differ in nothing by case, dots, dashes and underscores. */
+function plain(name: string): string {
+  return name.toLowerCase().replace(/[-_.]+/g, "-");
+}
+
+function scriptsIn(text: string): readonly string[] {
+  const [, scripts = ""] = /^\[console_scripts\]\s*$([^[]*)/m.exec(text) ?? [];
+  return [...scripts.matchAll(/^\s*([^=\s#]+)\s*=/gm)].map(([, name = ""]) => name);
+}

@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { appendFile, chmod, mkdir, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import process from "node:process";
+import { type FakePackage, FakeUv } from "../kit/fake_uv.ts";
+import { RawStdio } from "../kit/raw_stdio.ts";
+import { tinyServer } from "../kit/tiny_server.ts";
+import { endWell, textOf } from "./oracles.ts";
+import { makeScene, type Scene } from "./stage.ts";
+
+const TELL = tinyServer(
+  `["1.0.0", process.cwd(), process.env.PYTHONDONTWRITEBYTECODE, ...process.argv.slice(2)]`,
+);
+const TINY: FakePackage = { version: "1.0.0", programs: { "tiny-mcp": TELL } };
+
+/** What a clone may bring to change what is installed, each of which uv would read. */
+const PLANTED = {
+  "uv.toml": "index-url = 'http://127.0.0.1:1/'",
+  "pyproject.toml": "[tool.uv]\nindex-url = 'http://127.0.0.1:1/'",
+  ".python-version": "2.7",
+  ".env": "UV_INDEX_URL=http://127.0.0.1:1/\nPIP_INDEX_URL=http://127.0.0.1:1/",
+  ".venv/pyvenv.cfg": "home = /nowhere",
+};
+
+async function scene(
+  uv: FakeUv,
+  command: readonly string[],
+  { env = {} }: { readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<Scene> {
+  const [program, ...args] = command;
+  return await makeScene({
+    pml: {
+      version: 1,
+      permissions: { allow: ["filesystem:*", "tiny:*"] },
+      mcpServers: { tiny: { command: program, args } },
+    },
+    files: PLANTED,
+    env: {
+      PATH: `${uv.folder}:${process.env.PATH}`,
+      UV_CONFIG_FILE: "/planted/uv.toml",
+      PIP_INDEX_URL: "http://127.0.0.1:1/",
+      VIRTUAL_ENV: "/planted",
+      ...env,
+    },
+    limits: { start_ms: 60_000, call_ms: 60_000 },
+  });
+}
+
+async function tell(pml: RawStdio): Promise<string> {
+  return textOf(await pml.callTool("call", { tool: "tiny:tell", arguments: {} }, { ms: 60_000 }));
+}
+
+Deno.test("A server of uvx is installed apart, from wheels, pinned, and started from there", async () => {
+  await using uv = await FakeUv.make({ "tiny-mcp": TINY });
+  await using hosted = await scene(uv, ["uvx", "tiny-mcp@1.0.0", "--flag"]);
+  const { ws, pml } = hosted;
+  const real = await Deno.realPath(ws.path);
+  const wanted = ["1.0.0", real, "1", "--flag"];
+  assert.deepEqual(JSON.parse(await tell(pml)), wanted);
+  const asked = await uv.asked();
+  assert.equal(asked.length, 2, asked.join("\n"));
+  assert.match(asked[1] ?? "", /^pip install .*--no-build .*-- tiny-mcp==1\.0\.0$/);
+  await endWell(ws, pml);
+  {
+    await using again = new RawStdio(ws, { env: { PATH: process.env.PATH ?? "" } });
+    await again.open();
+    assert.deepEqual(JSON.parse(await tell(again)), wanted, "without uv, and asking nobody");
+    await endWell(ws, again);
+  }
+  const [folder = ""] = await readdir(join(ws.home, "servers"));
+  await appendFile(join(ws.home, "servers", folder, "venv/bin/tiny-mcp"), "\n// changed\n");
+  await using changed = new RawStdio(ws);
+  await changed.open();
+  assert.match(await tell(changed), /^INTEGRITY_MISMATCH: .*\(venv\/bin\/tiny-mcp\)/);
+});
+
+Deno.test("uv tool run, --from, --with and --python name the same as uvx does", async () => {
+  const suite: FakePackage = { version: "2.0.0", programs: { one: "", two: TELL } };
+  await using uv = await FakeUv.make({ suite, extra: { version: "3", programs: {} } });
+  const line = "uv tool run --python 3.11 --with extra==3 --from suite two x";
+  const index = { UV_DEFAULT_INDEX: "http://127.0.0.1:2/" };
+  await using hosted = await scene(uv, line.split(" "), { env: index });
+  assert.deepEqual(JSON.parse(await tell(hosted.pml)).slice(2), ["1", "x"]);
+  const asked = await uv.asked();
+  assert.match(asked[0] ?? "", / --python 3\.11 venv$/);
+  assert.equal(asked[1], `index ${index.UV_DEFAULT_INDEX}`, "the person's own word counts");
+  assert.match(asked[2] ?? "", / -- suite extra==3$/);
+});
+
+Deno.test("A package of uvx that cannot be installed says why, and what to do", async () => {
+  const isSource = { version: "1.0.0", programs: {}, isSource: true };
+  const suite = { version: "1", programs: { one: "", two: "" } };
+  await using uv = await FakeUv.make({ old: isSource, suite });
+  const wanted: Readonly<Record<string, RegExp>> = {
+    old: /^UPSTREAM_DOWN: Cannot install "old": `uv pip install` ended with 1.*no wheel.*--python/s,
+    "no-such": /^UPSTREAM_DOWN: Cannot install "no-such": .*Look at its name/s,
+    suite: /^UPSTREAM_DOWN: .*has no program "suite".*--from/s,
+  };
+  for (const [name, like] of Object.entries(wanted)) {
+    await using hosted = await scene(uv, ["uvx", name]);
+    assert.match(await tell(hosted.pml), like);
+    const left = await readdir(join(hosted.ws.home, "servers"));
+    assert.deepEqual(left, [], "nothing half installed is left");
+  }
+  assert.deepEqual((await uv.asked()).filter((line) => line.startsWith("REFUSED")), []);
+});
+
+Deno.test("A program that a workspace plants on PATH installs nothing and runs nothing", async () => {
+  await using uv = await FakeUv.make({ "tiny-mcp": TINY });
+  await using hosted = await makeScene({
+    pml: {
+      version: 1,
+      permissions: { allow: ["filesystem:*", "tiny:*"] },
+      mcpServers: { tiny: { command: "uvx", args: ["tiny-mcp"] } },
+    },
+    limits: { start_ms: 60_000, call_ms: 60_000 },
+    // Read when PML is spawned, after the folder was made.
+    env: {},
+    prepare: async (ws) => {
+      await mkdir(ws.file("bin"));
+      for (const name of ["uv", "node"]) {
+        await writeFile(ws.file(`bin/${name}`), "#!/bin/sh\ntouch PLANTED\nexit 1\n");
+        await chmod(ws.file(`bin/${name}`), 0o755);
+      }
+    },
+  });
+  const { ws } = hosted;
+  const path = [ws.file("bin"), uv.folder, process.env.PATH].join(":");
+  await using pml = new RawStdio(ws, { env: { PATH: path } });
+  await pml.open();
+  // `env node`, which starts uv's and npm's own scripts, searches PATH as well.
+  assert.match(await tell(pml), /^\["1\.0\.0"/);
+});

@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { assertError } from "./cli_greeter.ts";
+import { FakeNpm } from "./kit/fake_npm.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { tinyServer } from "./kit/tiny_server.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+const MS = 60_000;
+/** Its tool does what its arguments say. */
+const MAIN = tinyServer(`(async ({ read, keep, without }) => {
+  const { readFileSync, writeFileSync } = require("node:fs");
+  try {
+    if (without !== undefined) readFileSync(without);
+  } catch {
+    return "well without";
+  }
+  const text = read === undefined ? "nothing" : readFileSync(read, "utf8");
+  if (keep !== undefined) writeFileSync(keep, text);
+  return text;
+})(params.arguments)`);
+
+interface House extends AsyncDisposable {
+  readonly ws: Workspace;
+  readonly secret: string;
+}
+
+async function house({ trusted = true, deny = [] as string[] } = {}): Promise<House> {
+  const npm = new FakeNpm({
+    tiny: { "1.0.0": { "package.json": '{"bin":"main.js"}', "main.js": MAIN } },
+  });
+  const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
+  await writeFile(settings, `registry=${npm.url}\n`);
+  const ws = await makeWorkspace({
+    pml: `{
+  "version": 1,
+  "permissions": { "allow": ["tiny:*"], "deny": ${JSON.stringify(deny)} },
+  // mine
+  "mcpServers": {
+    "tiny": { "command": "npx", "args": ["-y", "tiny"] }
+  }
+}
+`,
+    trusted,
+    env: { NPM_CONFIG_USERCONFIG: settings },
+  });
+  const folder = await Deno.makeTempDir();
+  const secret = join(await Deno.realPath(folder), "known.txt");
+  await writeFile(secret, "what lies outside");
+  return {
+    ws,
+    secret,
+    [Symbol.asyncDispose]: async () => {
+      await ws[Symbol.asyncDispose]();
+      await npm[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function reading(path: string, more = {}): readonly string[] {
+  return ["tiny:tell", JSON.stringify({ read: path, ...more })];
+}
+
+Deno.test("pml learn tries a server with what it has, shows what it was denied, and changes nothing", async () => {
+  await using at = await house();
+  const { ws, secret } = at;
+  const before = await Deno.readTextFile(ws.file(".pml.json"));
+  const plain = await runPml(ws, ["learn", "tiny"], { ms: MS });
+  assert.equal(plain.code, 0, plain.stderr);
+  assert.match(plain.stdout, /^It works\.\n.*\.pml\.json\n-.*\n\+.*\n\+ +"confine": true/s);
+  const kept = ws.file("kept.txt");
+  const ran = await runPml(ws, ["learn", "--json", "tiny", ...reading(secret, { keep: kept })], {
+    ms: MS,
+  });
+  assert.equal(ran.code, 1);
+  const { works, missing, grants, failures } = JSON.parse(ran.stdout);
+  assert.deepEqual([works, missing, grants], [false, { read: [secret] }, {}]);
+  assert.match(failures[0], /Requires read access/);
+  await assert.rejects(Deno.stat(kept), "what was denied was not read");
+  assert.equal(await Deno.readTextFile(ws.file(".pml.json")), before);
+  const left = await Array.fromAsync(Deno.readDir(join(ws.home, "servers")));
+  assert.deepEqual(left.filter(({ name }) => name.startsWith("trial")), []);
+});
+
+Deno.test("pml learn on a terminal asks before it tries more, and before it writes", async () => {
+  await using at = await house();
+  const { ws, secret } = at;
+  const typed = [[/denied.*too\?.*Yes/s, "yes"], [/Write this into .*Yes/s, "yes"]] as const;
+  const args = ["learn", "tiny", ...reading(secret), "tiny:tell", '{"keep": "made.txt"}'];
+  const ran = await runPmlOnTerminal(ws, args, { typed, ms: MS });
+  assert.equal(ran.code, 0, ran.stdout);
+  assert.match(ran.stdout, /Trying "tiny", confined to .*with no grant/);
+  assert.match(ran.stdout, /Trying "tiny", confined to .*with the grants: read .*known\.txt/);
+  const text = await Deno.readTextFile(ws.file(".pml.json"));
+  assert.match(text, /\/\/ mine/);
+  const said = JSON.parse(text.replace("// mine", ""));
+  assert.equal(said.mcpServers.tiny.confine, true);
+  assert.deepEqual(said.grants, { tiny: { read: [secret] } });
+  const called = await runPml(ws, ["call", "tiny:tell", "--args", reading(secret)[1] ?? ""], {
+    ms: MS,
+  });
+  assert.match(called.stdout, /what lies outside/);
+  const denied = JSON.stringify({ read: join(secret, "../other.txt") });
+  const other = await runPml(ws, ["call", "tiny:tell", "--args", denied], { ms: MS });
+  assert.match(other.stderr, /Requires read access/);
+  const left = await Array.fromAsync(Deno.readDir(join(ws.home, "servers")));
+  assert.deepEqual(left.filter(({ name }) => name.startsWith("trial")), []);
+});
+
+Deno.test("pml learn gives no more after a no, and writes nothing", async () => {
+  await using at = await house();
+  const { ws, secret } = at;
+  const before = await Deno.readTextFile(ws.file(".pml.json"));
+  const kept = ws.file("kept.txt");
+  const args = ["learn", "tiny", ...reading(secret, { keep: kept })];
+  const ran = await runPmlOnTerminal(ws, args, { typed: [[/too\?.*Yes/s, "no"]], ms: MS });
+  assert.equal(ran.code, 1, ran.stdout);
+  await assert.rejects(Deno.stat(kept));
+  const off = await runPmlOnTerminal(ws, ["learn", "tiny"], {
+    typed: [[/Write this into .*Yes/s, "no"]],
+    ms: MS,
+  });
+  assert.equal(off.code, 1, off.stdout);
+  assert.equal(await Deno.readTextFile(ws.file(".pml.json")), before);
+});
+
+Deno.test("pml learn starts nothing that is untrusted, no module, and no tool of another server", async () => {
+  await using at = await house({ trusted: false });
+  const { ws } = at;
+  assertError(await runPml(ws, ["learn", "tiny"]), { code: "WORKSPACE_UNTRUSTED", exit: 1 });
+  await assert.rejects(Deno.stat(join(ws.home, "servers")), "nothing was installed");
+  assertError(await runPml(ws, ["learn", "filesystem"]), { code: "USAGE", exit: 2 });
+  assertError(await runPml(ws, ["learn", "tiny", "shell:exec"]), { code: "USAGE", exit: 2 });
+  assertError(await runPml(ws, ["learn"]), { code: "USAGE", exit: 2 });
+});
+
+Deno.test("pml learn proposes nothing that a server works without, and shows it", async () => {
+  await using at = await house();
+  const call = ["tiny:tell", JSON.stringify({ without: at.secret })];
+  const ran = await runPml(at.ws, ["learn", "tiny", ...call], { ms: MS });
+  assert.equal(ran.code, 0, ran.stderr);
+  assert.match(ran.stdout, /It did without:\n {2}read .*known\.txt/);
+  assert.doesNotMatch(ran.stdout, /\+.*grants/);
+});
+
+Deno.test("pml learn calls no tool that the rules deny", async () => {
+  await using at = await house({ deny: ["tiny:tell"] });
+  const ran = await runPml(at.ws, ["learn", "tiny", "tiny:tell"], { ms: MS });
+  assertError(ran, { code: "PERMISSION_DENIED", exit: 1 });
+});
+
+Deno.test("pml learn only shows what to write for a server of config.yaml", async () => {
+  await using at = await house();
+  const { ws } = at;
+  const own = "mcpServers:\n  mine: { command: npx, args: [-y, tiny] }\n";
+  await writeFile(join(ws.home, "config.yaml"), own);
+  const ran = await runPmlOnTerminal(ws, ["learn", "mine"], { ms: MS });
+  assert.equal(ran.code, 0, ran.stdout);
+  assert.match(ran.stdout, /It works\..*Its definition is not in .*"confine": true/s);
+  assert.equal(await Deno.readTextFile(join(ws.home, "config.yaml")), own);
+});

@@ -1,0 +1,114 @@
+/**
+ * A program `uv` for tests: it takes exactly the commands that PML may give it, looks at its folder
+ * and environment, and lays files as the real one does. It was not tried beside the real one.
+ *
+ * @module
+ */
+
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** A package: its programs, and whether it has wheels. */
+export interface FakePackage {
+  readonly version: string;
+  /** The text of each program. */
+  readonly programs: Readonly<Record<string, string>>;
+  /** Whether it would have to be built. */
+  readonly isSource?: boolean;
+}
+
+/** A folder with the program, for PATH. */
+export class FakeUv implements AsyncDisposable {
+  /** Where the program lies. */
+  readonly folder: string;
+
+  private constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  /** Makes the program; it knows these packages. */
+  static async make(packages: Readonly<Record<string, FakePackage>>): Promise<FakeUv> {
+    const folder = await mkdtemp(join(tmpdir(), "fake-uv-"));
+    await writeFile(join(folder, "packages.json"), JSON.stringify(packages));
+    await writeFile(join(folder, "uv"), PROGRAM);
+    await chmod(join(folder, "uv"), 0o755);
+    return new FakeUv(folder);
+  }
+
+  /** What it was asked to do, a line each time, and what it did not like. */
+  async asked(): Promise<readonly string[]> {
+    const text = await readFile(join(this.folder, "asked"), "utf8").catch(() => "");
+    return text.split("\n").filter((line) => line !== "");
+  }
+
+  /** Removes it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.folder, { recursive: true });
+  }
+}
+
+const PROGRAM = `#!/usr/bin/env node
+const fs = require("node:fs");
+const path = require("node:path");
+const args = process.argv.slice(2);
+const note = (text) => fs.appendFileSync(path.join(__dirname, "asked"), text + "\\n");
+const end = (text) => {
+  note("REFUSED " + text);
+  process.stderr.write(text + "\\n");
+  process.exit(2);
+};
+note(args.join(" "));
+const index = process.env.UV_DEFAULT_INDEX;
+if (index !== undefined) note("index " + index);
+const allowed = ["UV_DEFAULT_INDEX", "UV_INDEX", "UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR"];
+const odd = Object.keys(process.env).filter((name) =>
+  /^(UV|PIP|PYTHON|VIRTUAL|CONDA)/.test(name) && !allowed.includes(name)
+);
+if (odd.length > 0) end("variables " + odd);
+for (let at = process.cwd(); at !== path.dirname(at); at = path.dirname(at)) {
+  for (const name of ["uv.toml", "pyproject.toml", ".python-version", ".env", ".venv"]) {
+    if (fs.existsSync(path.join(at, name))) end("it sees " + path.join(at, name));
+  }
+}
+const apart = ["--no-config", "--no-progress", "--color=never"];
+const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+const packages = JSON.parse(fs.readFileSync(path.join(__dirname, "packages.json"), "utf8"));
+const put = (file, text, mode) => {
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  fs.writeFileSync(file, text, { mode });
+};
+if (args[0] === "venv") {
+  const python = args.indexOf("--python");
+  const asked = python < 0 ? [] : args.slice(python, python + 2);
+  if (!same(args, ["venv", ...apart, "--relocatable", ...asked, "venv"])) end("arguments");
+  fs.mkdirSync("venv/bin", { recursive: true });
+  fs.symlinkSync(process.execPath, "venv/bin/python");
+  put("venv/pyvenv.cfg", "relocatable = true\\nversion_info = " + (asked[1] ?? "3.12.1") + "\\n");
+} else {
+  const head = ["pip", "install", ...apart, "--no-build", "--python", "venv"];
+  head.push("--link-mode=copy", "--compile-bytecode", "--");
+  if (!same(args.slice(0, head.length), head)) end("arguments");
+  if (!fs.existsSync("venv/pyvenv.cfg")) end("no environment");
+  for (const spec of args.slice(head.length)) {
+    const [, name, version] = /^([\\w.-]+)(?:==(.+))?$/.exec(spec) ?? [];
+    const found = packages[name];
+    if (found === undefined || (version ?? found.version) !== found.version) {
+      process.stderr.write("  × No solution found when resolving dependencies:\\n");
+      process.stderr.write("  ╰─▶ Because " + spec + " was not found in the package registry\\n");
+      process.exit(1);
+    }
+    if (found.isSource) {
+      process.stderr.write("  × No solution found when resolving dependencies:\\n");
+      process.stderr.write("  ╰─▶ Because " + spec + " has no usable wheels, it cannot be used.\\n");
+      process.exit(1);
+    }
+    const packagesIn = "venv/lib/python3.12/site-packages/";
+    const info = packagesIn + name.replaceAll("-", "_") + "-" + found.version + ".dist-info/";
+    put(info + "METADATA", "Name: " + name + "\\nVersion: " + found.version + "\\n");
+    const points = Object.keys(found.programs).map((one) => one + " = x:main\\n");
+    put(info + "entry_points.txt", "[console_scripts]\\n" + points.join(""));
+    for (const [one, text] of Object.entries(found.programs)) put("venv/bin/" + one, text, 0o755);
+  }
+}
+`;
