@@ -14,6 +14,7 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { VERSION } from "../core/version.ts";
 import { killGroup, type Process, type Program, startProcess } from "../sandbox/process.ts";
 import { deniedIn } from "./_confined.ts";
+import { soon, StartTimer } from "./_in_time.ts";
 import { Outbox } from "./_outbox.ts";
 import type { Living } from "./pool.ts";
 
@@ -58,6 +59,8 @@ const NO_SUCH_METHOD = -32601;
 const STRAY_MAX = 10_000;
 const PAGES_MAX = 1_000;
 const TAIL = 4_000;
+/** How long a server may take to say that it is there. */
+const PONG_MS = 1_000;
 const EOF_MS = 300;
 const TERM_MS = 700;
 
@@ -69,6 +72,9 @@ export class Upstream implements Living {
   readonly #pending = new Map<string, Pending>();
   readonly #prefix = randomBytes(9).toString("base64url");
   readonly #ended: Promise<void>;
+  /** What was given up and may go on. */
+  readonly #left = new Set<string>();
+  #pinged: { readonly id: string; readonly at: number } | undefined;
   #last = 0;
   #stray = 0;
   #stderr = "";
@@ -118,9 +124,14 @@ export class Upstream implements Living {
     return this.#dead === undefined;
   }
 
-  /** How many requests are not answered yet. */
+  /** How many requests are not answered yet, those that were given up among them. */
   get pending(): number {
-    return this.#pending.size;
+    return this.#pending.size + this.#left.size;
+  }
+
+  /** Whether it answers nothing any more: neither what was given up, nor whether it is there. */
+  get hung(): boolean {
+    return this.#pinged !== undefined && performance.now() - this.#pinged.at > PONG_MS;
   }
 
   /** Sends a request and gives its result as it is; an error that the server answers is thrown. */
@@ -136,7 +147,12 @@ export class Upstream implements Living {
     const cancel = () => {
       this.#pending.delete(id);
       answer.reject(signal.reason);
+      this.#left.add(id);
       this.#outbox.send({ method: "notifications/cancelled", params: { requestId: id } });
+      // One that stopped the call need not answer it, so it is asked whether it is there.
+      if (this.#pinged !== undefined) return;
+      this.#pinged = { id: `${id}?`, at: performance.now() };
+      this.#outbox.send({ id: this.#pinged.id, method: "ping" });
     };
     this.#pending.set(id, { answer, onProgress });
     signal.addEventListener("abort", cancel, { once: true });
@@ -176,17 +192,11 @@ export class Upstream implements Living {
   /** Ends the server: by the end of its input, by SIGTERM, by SIGKILL of its group. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#fail(this.#down("it was closed", false));
-    await this.#outbox.close();
-    const soon = async (ms: number) => {
-      const timer = Promise.withResolvers<false>();
-      const late = setTimeout(timer.resolve, ms, false);
-      const isOver = await Promise.race([this.#ended.then(() => true), timer.promise]);
-      clearTimeout(late);
-      return isOver;
-    };
-    if (!await soon(EOF_MS)) {
+    // A server that reads nothing is not waited for.
+    void this.#outbox.close();
+    if (!await soon(this.#ended, EOF_MS)) {
       killGroup(this.#process.pid, "SIGTERM");
-      await soon(TERM_MS);
+      await soon(this.#ended, TERM_MS);
     }
     killGroup(this.#process.pid);
     await this.#ended;
@@ -231,13 +241,19 @@ export class Upstream implements Living {
   }
 
   async #follow(): Promise<void> {
-    const { stdout, stderr, status } = this.#process;
-    await Promise.all([this.#read(stdout), this.#listen(stderr)]);
+    const { stdout, stderr, status, pid } = this.#process;
+    const kill = () => killGroup(pid);
+    // Without an output it can answer nothing more.
+    const read = this.#read(stdout).finally(async () => {
+      if (!await soon(status, EOF_MS)) kill();
+    });
+    const heard = Promise.all([read, this.#listen(stderr)]);
     const { code, signal } = await status;
+    // What it started and left behind goes with it, and would hold its output open.
+    kill();
+    await soon(heard, EOF_MS);
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
     this.#fail(this.#down(`its process ended with ${how}`, true));
-    // What it started and left behind goes with it.
-    killGroup(this.#process.pid);
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -269,9 +285,12 @@ export class Upstream implements Living {
       if (id === undefined) return this.#notified(method, params);
       return this.#asked(id as Json, method);
     }
-    const pending = typeof id === "string" ? this.#pending.get(id) : undefined;
+    if (typeof id !== "string") return this.#strayed();
+    if (id === this.#pinged?.id) return void (this.#pinged = undefined);
+    if (this.#left.delete(id)) return; // too late
+    const pending = this.#pending.get(id);
     if (pending === undefined) return this.#strayed();
-    this.#pending.delete(String(id));
+    this.#pending.delete(id);
     if (error === undefined) return pending.answer.resolve(result as Json); // parsed JSON
     const { code, message: said } = isObject(error) ? error : {};
     pending.answer.reject(new Answered(Number(code), String(said)));
@@ -335,28 +354,6 @@ export class Upstream implements Living {
     for (const { answer } of this.#pending.values()) answer.reject(error);
     this.#pending.clear();
     if (error.code === "UPSTREAM_PROTOCOL") killGroup(this.#process.pid);
-  }
-}
-
-/** Bounds how long a server may take until it answers for the first time. */
-export class StartTimer implements Disposable {
-  /** Aborts with the error that says so, or with the reason of what closes all. */
-  readonly signal: AbortSignal;
-  readonly #abort = new AbortController();
-  readonly #timer: ReturnType<typeof setTimeout>;
-
-  /** Starts to count. */
-  constructor(name: string, ms: number, closing: AbortSignal) {
-    this.signal = AbortSignal.any([this.#abort.signal, closing]);
-    const late = new PmlError("TIMED_OUT", `Cannot start ${quoted(name)}: no answer in ${ms} ms`, {
-      hint: "Try its command by hand, or raise limits.start_ms in config.yaml",
-    });
-    this.#timer = setTimeout(() => this.#abort.abort(late), ms);
-  }
-
-  /** Stops counting. */
-  [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
   }
 }
 

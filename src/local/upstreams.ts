@@ -16,8 +16,9 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { confinedArgs, type Confinement } from "./_confined.ts";
 import type { Grants } from "./grants.ts";
 import { Installs, packageCommand } from "./installs.ts";
+import { StartTimer } from "./_in_time.ts";
 import { Pool, type PoolLimits } from "./pool.ts";
-import { Answered, StartTimer, Upstream, type UpstreamOptions } from "./upstream.ts";
+import { Answered, Upstream, type UpstreamOptions } from "./upstream.ts";
 
 /** A server as it is started; values are filled in. */
 export interface StdioServer {
@@ -65,7 +66,11 @@ export class Upstreams implements AsyncDisposable {
   /** Takes the definitions; nothing is started before the first request. */
   constructor(options: UpstreamsOptions) {
     this.#options = options;
-    this.#pool = new Pool(() => options.limits());
+    this.#pool = new Pool({
+      // All of a person's servers may be in use: only the time without a call ends one.
+      limits: () => ({ ...options.limits(), idleChildren: Infinity }),
+      code: "UPSTREAM_DOWN",
+    });
     this.#installs = new Installs({
       home: options.home,
       environment: () => ({
@@ -121,8 +126,9 @@ export class Upstreams implements AsyncDisposable {
   }
 
   async #use<T>(server: StdioServer, use: (upstream: Upstream) => Promise<T>): Promise<T> {
-    const key = keyOf(server);
-    return await this.#pool.use(key, { start: () => this.#start(server), use });
+    const { name } = server;
+    const version = keyOf(server);
+    return await this.#pool.use(name, { name, version, start: () => this.#start(server), use });
   }
 
   async #start(server: StdioServer): Promise<Upstream> {

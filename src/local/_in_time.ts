@@ -1,0 +1,39 @@
+/**
+ * Waits that have an end.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+
+/** Tells whether something is over in time, however it went. */
+export async function soon(over: Promise<unknown>, ms: number): Promise<boolean> {
+  const timer = Promise.withResolvers<false>();
+  const late = setTimeout(timer.resolve, ms, false);
+  const isOver = await Promise.race([over.then(() => true, () => true), timer.promise]);
+  clearTimeout(late);
+  return isOver;
+}
+
+/** Bounds how long a server may take until it answers for the first time. */
+export class StartTimer implements Disposable {
+  /** Aborts with the error that says so, or with the reason of what closes all. */
+  readonly signal: AbortSignal;
+  readonly #abort = new AbortController();
+  readonly #timer: ReturnType<typeof setTimeout>;
+
+  /** Starts to count. */
+  constructor(name: string, ms: number, closing: AbortSignal) {
+    this.signal = AbortSignal.any([this.#abort.signal, closing]);
+    const late = new PmlError("TIMED_OUT", `Cannot start ${quoted(name)}: no answer in ${ms} ms`, {
+      hint: "Try its command by hand, or raise limits.start_ms in config.yaml",
+    });
+    this.#timer = setTimeout(() => this.#abort.abort(late), ms);
+  }
+
+  /** Stops counting. */
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+  }
+}
