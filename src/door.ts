@@ -86,8 +86,10 @@ export class Door implements AsyncDisposable {
 
   /** Gives the tools of a server. */
   async toolsOf(server: string): Promise<readonly ToolDefinition[]> {
-    if (this.#isStdio(server)) return await this.#upstreams.toolsOf(server);
-    return (await this.#local.load(server)).definitions;
+    const tools = this.#isStdio(server)
+      ? this.#upstreams.toolsOf(server)
+      : this.#local.load(server).then(({ definitions }) => definitions);
+    return await tools.catch((error) => this.#withoutSecrets(error));
   }
 
   /** Says in plain sentences what a tool of a module may do; nothing of other tools. */

@@ -21,7 +21,7 @@ interface Message {
   readonly error?: unknown;
 }
 
-const [mode = "good", ledger = "/dev/null"] = Deno.args;
+const [mode = "good", ledger = "/dev/null", ...given] = Deno.args;
 const encoder = new TextEncoder();
 
 function note(line: string): void {
@@ -43,7 +43,7 @@ function text(said: unknown): object {
   };
 }
 
-const TOOLS = ["echo", "slow", "env", "die", "ask"].map((name) => ({
+const TOOLS = ["echo", "slow", "env", "die", "ask", "args", "freeze"].map((name) => ({
   name,
   description: `The tool ${name}`,
   inputSchema: { type: "object" },
@@ -52,7 +52,9 @@ const TOOLS = ["echo", "slow", "env", "die", "ask"].map((name) => ({
 
 function initialized(id: unknown): void {
   if (mode === "hang-init") return;
-  if (mode === "modern") return send({ id, error: { code: -32022, message: "only 2026-07-28" } });
+  if (mode === "modern" || mode === "neither") {
+    return send({ id, error: { code: -32022, message: "only 2026-07-28" } });
+  }
   if (mode === "refuse") return send({ id, error: { code: -32600, message: "no\u001b[31m" } });
   send({
     id,
@@ -65,6 +67,7 @@ function initialized(id: unknown): void {
 }
 
 function listed({ id, params }: Message): void {
+  listings++;
   if (mode === "hang-list") return;
   if (mode === "bad-list") return send({ id, result: { tools: "none" } });
   if (mode === "pages") {
@@ -77,6 +80,7 @@ function listed({ id, params }: Message): void {
 }
 
 let changed = false;
+let listings = 0;
 
 async function called({ id, params }: Message): Promise<void> {
   const { name = "", arguments: args = {}, _meta } = params ?? {};
@@ -88,7 +92,12 @@ async function called({ id, params }: Message): Promise<void> {
         const progressToken = _meta?.progressToken;
         send({ method: "notifications/progress", params: { progressToken, progress } });
       }
+      note("done slow");
       return send({ id, result: text("slow done") });
+    case "args":
+      return send({ id, result: text(given) });
+    case "freeze":
+      for (;;);
     case "env":
       return send({ id, result: text(Deno.env.toObject()) });
     case "die":
@@ -127,6 +136,10 @@ async function called({ id, params }: Message): Promise<void> {
     for (let at = 0; at < 50; at++) send({ method: "notifications/tools/list_changed" });
   }
   if (mode === "big") return send({ id, result: text("x".repeat(Number(args.size))) });
+  if (mode === "stray") {
+    for (let at = 0; at < 10_001; at++) write("what is this\n");
+  }
+  if (mode === "partial") return write(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"res`);
   if (mode === "null") return send({ id, result: null });
   send({ id, result });
 }
@@ -135,7 +148,12 @@ function heard(message: Message): void {
   switch (message.method) {
     case "initialize":
       return initialized(message.id);
+    case "ping":
+      return send({ id: message.id, result: {} });
     case "server/discover":
+      if (mode === "neither") {
+        return send({ id: message.id, error: { code: -32601, message: "no" } });
+      }
       return send({ id: message.id, result: { supportedVersions: ["2026-07-28"] } });
     case "tools/list":
       return listed(message);
@@ -153,6 +171,16 @@ if (import.meta.main) {
   if (mode === "exit") {
     console.error("no config: token s3cret-\u001b[31mred");
     Deno.exit(1);
+  }
+  if (mode === "exit0") Deno.exit(0);
+  if (mode === "tells") {
+    console.error(`${"x".repeat(9_000)} token ${Deno.env.get("TOKEN")}`);
+    Deno.exit(1);
+  }
+  if (mode === "holds") {
+    // One in the group holds all pipes, one that fled from it the errors.
+    new Deno.Command("sh", { args: ["-c", "sleep 300 & setsid sleep 301 >/dev/null & wait"] })
+      .spawn();
   }
   if (mode === "stderr") {
     const line = encoder.encode(`${"e".repeat(1_000)}\n`);
@@ -172,6 +200,7 @@ if (import.meta.main) {
     const lines = rest.split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines.filter((one) => one !== "")) heard(JSON.parse(line));
+    if (mode === "deaf" && listings > 0) await new Promise(() => setInterval(() => {}, 1_000));
   }
   note("eof");
   if (mode === "stays") await new Promise(() => {});
