@@ -8,7 +8,11 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import { unusableTools } from "./_safe_schema.ts";
 import type { Catalog, CatalogServer, RejectedTool } from "../search/catalog.ts";
+
+/** How many of the tools that were left out are told of. */
+const REJECTED_MAX = 5;
 
 /** A server as its definition has it, and the way to its tools. */
 export interface ServerSource extends CatalogServer {
@@ -91,9 +95,12 @@ export class Servers {
 
   /** Makes the error for a name that is no tool; it says what the server does have. */
   unknown(name: string): PmlError {
-    const server = name.split(/:|__/, 1)[0] ?? "";
-    const tools = this.#entries.get(server)?.tools?.map((tool) => tool.name) ?? [];
-    const has = tools.length === 0 ? "" : `; "${server}" has ${tools.slice(0, 20).join(", ")}`;
+    const [server = "", tool = ""] = name.split(/:|__/, 2);
+    const { rejected = [] } = this.#entries.get(server) ?? {};
+    const left = rejected.find((one) => one.name === tool);
+    const tools = this.#catalog.toolsOf(server).map((one) => one.tool.name);
+    const list = tools.length === 0 ? "" : `; "${server}" has ${tools.slice(0, 20).join(", ")}`;
+    const has = left === undefined ? list : `: ${left.reason}`;
     return new PmlError("UNKNOWN_TOOL", `Cannot find the tool ${quoted(name)}${has}`, {
       hint: "Find its name with `search`",
     });
@@ -120,9 +127,11 @@ export class Servers {
     try {
       const tools = await entry.source.load();
       entry.failure = undefined;
-      if (entry.tools === tools || this.#entries.get(entry.source.name) !== entry) return;
+      if (entry.tools === tools) return;
+      const unusable = await unusableTools(tools);
+      if (this.#entries.get(entry.source.name) !== entry) return;
       entry.tools = tools;
-      entry.rejected = this.#catalog.set(entry.source, tools);
+      entry.rejected = this.#catalog.set(entry.source, tools, unusable);
     } catch (error) {
       entry.failure = asPmlError(error);
       throw entry.failure;
@@ -132,7 +141,9 @@ export class Servers {
 
 function stateOf({ source, tools, failure, rejected }: Entry): ServerState {
   const blocked = source.blocked();
-  const left = rejected.map(({ name, reason }) => `left out ${quoted(name)}: ${reason}`).join("; ");
+  const left = rejected.slice(0, REJECTED_MAX)
+    .map(({ name, reason }) => `left out ${quoted(name)}: ${reason}`).join("; ") +
+    (rejected.length > REJECTED_MAX ? ` and ${rejected.length - REJECTED_MAX} more` : "");
   const why = blocked ?? failure?.message ?? (left || undefined);
   const known = tools === undefined ? "unknown" : "ready";
   const trouble = failure === undefined ? known : "failed";

@@ -69,6 +69,10 @@ function initialized(id: unknown): void {
 function listed({ id, params }: Message): void {
   listings++;
   if (mode === "hang-list") return;
+  if (mode === "lists") {
+    const tools: unknown = JSON.parse(Deno.readTextFileSync(given[0] ?? ""));
+    return send({ id, result: { tools } });
+  }
   if (mode === "bad-list") return send({ id, result: { tools: "none" } });
   if (mode === "pages") {
     const at = Number(params?.cursor ?? 0);
@@ -96,6 +100,9 @@ async function called({ id, params }: Message): Promise<void> {
       return send({ id, result: text("slow done") });
     case "args":
       return send({ id, result: text(given) });
+    case "relist":
+      send({ method: "notifications/tools/list_changed" });
+      return send({ id, result: text("told") });
     case "freeze":
       for (;;);
     case "env":
