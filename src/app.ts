@@ -76,7 +76,9 @@ export class App implements AsyncDisposable {
   /** Every known tool. */
   readonly catalog: Catalog = new Catalog();
   /** Every known server. */
-  readonly servers: Servers = new Servers(this.catalog, FIRST_LIST_MS);
+  readonly servers: Servers = new Servers(this.catalog, FIRST_LIST_MS, () => {
+    this.#gateway?.then((gateway) => gateway.listChanged());
+  });
   /** The names of the servers that ship with PML. */
   readonly builtins: ReadonlySet<string> = new Set(BUILTINS.keys());
   readonly #parts: AppParts;

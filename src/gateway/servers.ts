@@ -39,6 +39,8 @@ interface Entry {
   readonly source: ServerSource;
   tools: readonly ToolDefinition[] | undefined;
   failure: PmlError | undefined;
+  /** Over when its tools are known, or once lists have waited for it long enough. */
+  wait: Promise<unknown> | undefined;
   /** The tools that the catalog did not take, and why. */
   rejected: readonly RejectedTool[];
 }
@@ -47,12 +49,14 @@ interface Entry {
 export class Servers {
   readonly #catalog: Catalog;
   readonly #waitMs: number;
+  readonly #onLate: () => void;
   #entries = new Map<string, Entry>();
 
-  /** Makes an empty set; a list waits at most `waitMs` for servers that were never asked. */
-  constructor(catalog: Catalog, waitMs: number) {
+  /** Makes an empty set; a list waits at most `waitMs` for servers that were never asked; `onLate` tells of later ones. */
+  constructor(catalog: Catalog, waitMs: number, onLate: () => void = () => {}) {
     this.#catalog = catalog;
     this.#waitMs = waitMs;
+    this.#onLate = onLate;
   }
 
   /** Takes the servers of a new configuration; what is known of the old ones is asked again. */
@@ -61,7 +65,13 @@ export class Servers {
     this.#entries = new Map(
       sources.map((
         source,
-      ) => [source.name, { source, tools: undefined, failure: undefined, rejected: [] }]),
+      ) => [source.name, {
+        source,
+        tools: undefined,
+        failure: undefined,
+        wait: undefined,
+        rejected: [],
+      }]),
     );
   }
 
@@ -75,11 +85,21 @@ export class Servers {
       entry.source.blocked() === undefined
     );
     if (unknown.length === 0) return;
-    // A failure is kept in the entry and told by `states`.
-    const asked = Promise.allSettled(unknown.map((entry) => this.#load(entry)));
+    let isOver = false;
+    await Promise.all(unknown.map((entry) => {
+      // A failure is kept in the entry and told by `states`.
+      const load = this.#load(entry)
+        .then((isNew) => isNew && isOver && this.#onLate(), () => {});
+      if (again) entry.wait = undefined;
+      return entry.wait ??= this.#inTime(load);
+    }));
+    isOver = true;
+  }
+
+  async #inTime(load: Promise<unknown>): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, this.#waitMs);
-    await Promise.race([asked, promise]);
+    await Promise.race([load, promise]);
     clearTimeout(timer);
   }
 
@@ -115,7 +135,7 @@ export class Servers {
   // To read what a server says of itself is to run it.
   async #loadApproved(entry: Entry): Promise<void> {
     const why = entry.source.blocked();
-    if (why === undefined) return await this.#load(entry);
+    if (why === undefined) return void await this.#load(entry);
     throw new PmlError(
       "APPROVAL_REQUIRED",
       `Cannot read the tools of ${quoted(entry.source.name)}: ${why}`,
@@ -123,15 +143,17 @@ export class Servers {
     );
   }
 
-  async #load(entry: Entry): Promise<void> {
+  /** Tells whether its tools are others than before. */
+  async #load(entry: Entry): Promise<boolean> {
     try {
       const tools = await entry.source.load();
       entry.failure = undefined;
-      if (entry.tools === tools) return;
+      if (entry.tools === tools) return false;
       const unusable = await unusableTools(tools);
-      if (this.#entries.get(entry.source.name) !== entry) return;
+      if (entry.tools === tools || this.#entries.get(entry.source.name) !== entry) return false;
       entry.tools = tools;
       entry.rejected = this.#catalog.set(entry.source, tools, unusable);
+      return true;
     } catch (error) {
       entry.failure = asPmlError(error);
       throw entry.failure;

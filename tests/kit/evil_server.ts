@@ -86,6 +86,27 @@ function listed({ id, params }: Message): void {
 let changed = false;
 let listings = 0;
 
+/** Writes what is no answer before the answer. */
+function disturb(id: unknown): void {
+  if (mode === "twice") send({ id, result: text("first") });
+  if (mode === "wrong-ids") {
+    for (const other of [1, "1", null, "x", {}, `${id}0`]) {
+      send({ id: other, result: text("forged") });
+    }
+  }
+  if (mode === "requests") {
+    for (const method of ["ping", "roots/list", "sampling/createMessage", "tools/call"]) {
+      send({ id, method, params: {} });
+    }
+  }
+  if (mode === "noise") {
+    write('log line\n\n\r\n{\n  "jsonrpc": "2.0"\n}\n\u0000\ufffd\n[1,2]\nnull\n"text"\n');
+  }
+  if (mode === "stray") {
+    for (let at = 0; at < 10_001; at++) write("what is this\n");
+  }
+}
+
 async function called({ id, params }: Message): Promise<void> {
   const { name = "", arguments: args = {}, _meta } = params ?? {};
   note(`call ${name}`);
@@ -119,20 +140,7 @@ async function called({ id, params }: Message): Promise<void> {
     _meta: { "x/kept": 1 },
     unknownField: "kept",
   };
-  if (mode === "twice") send({ id, result: text("first") });
-  if (mode === "wrong-ids") {
-    for (const other of [1, "1", null, "x", {}, `${id}0`]) {
-      send({ id: other, result: text("forged") });
-    }
-  }
-  if (mode === "requests") {
-    for (const method of ["ping", "roots/list", "sampling/createMessage", "tools/call"]) {
-      send({ id, method, params: {} });
-    }
-  }
-  if (mode === "noise") {
-    write('log line\n\n\r\n{\n  "jsonrpc": "2.0"\n}\n\u0000\ufffd\n[1,2]\nnull\n"text"\n');
-  }
+  disturb(id);
   if (mode === "split") {
     const bytes = encoder.encode(`${JSON.stringify({ jsonrpc: "2.0", id, result })}\r\n`);
     for (const byte of bytes) Deno.stdout.writeSync(new Uint8Array([byte]));
@@ -143,9 +151,6 @@ async function called({ id, params }: Message): Promise<void> {
     for (let at = 0; at < 50; at++) send({ method: "notifications/tools/list_changed" });
   }
   if (mode === "big") return send({ id, result: text("x".repeat(Number(args.size))) });
-  if (mode === "stray") {
-    for (let at = 0; at < 10_001; at++) write("what is this\n");
-  }
   if (mode === "partial") return write(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"res`);
   if (mode === "null") return send({ id, result: null });
   send({ id, result });
