@@ -103,9 +103,7 @@ export class Door implements AsyncDisposable {
 
   /** Gives a list of a server; modules have tools only. */
   async listOf(server: string, list: ListName): Promise<readonly ListItem[]> {
-    if (this.#isStdio(server)) return await this.#upstreams.listOf(server, list);
-    if (list !== "tools") return NO_ITEMS;
-    return (await this.#local.load(server)).definitions;
+    return await this.#listHere(server, list).catch((error) => this.#withoutSecrets(error));
   }
 
   /** Tells the running servers which log messages clients want. */
@@ -218,6 +216,12 @@ export class Door implements AsyncDisposable {
         return { callMs, capMs: callMaxMs };
       }),
     ], router.call);
+  }
+
+  async #listHere(server: string, list: ListName): Promise<readonly ListItem[]> {
+    if (this.#isStdio(server)) return await this.#upstreams.listOf(server, list);
+    if (list !== "tools") return NO_ITEMS;
+    return (await this.#local.load(server)).definitions;
   }
 
   async #runHere(call: Call): Promise<Outcome> {

@@ -6,17 +6,47 @@
  */
 
 import { isObject, visible } from "../core/json.ts";
+import type { ToolDefinition } from "../core/tool.ts";
 
 const DEEPEST = 64;
 const MOST_SUBSCHEMAS = 2_000;
+/** How many values count as one subschema: looking past them costs little, but not nothing. */
+const VALUES = 10;
+const DIALECT = /^https?:\/\/json-schema\.org\/(draft-0[4-7]|draft\/20(19-09|20-12))\/schema#?$/;
+/** After so long a look others get their turn. */
+const TURN_MS = 10;
 const LONGEST_PATTERN = 500;
 /** With so few items, comparing each with each is nothing. */
 const MOST_UNIQUE = 1_000;
 
 /** Says why a schema could hold the gateway up; undefined for a good one. */
 export function unsafeSchema(schema: object): string | undefined {
+  const { $schema: dialect } = schema as { $schema?: unknown };
+  if (dialect !== undefined && !(typeof dialect === "string" && DIALECT.test(dialect))) {
+    return `it is written in ${visible(String(dialect), 80)}`;
+  }
   const walk = { root: schema, left: MOST_SUBSCHEMAS };
   return unsafe(schema, walk, DEEPEST);
+}
+
+/** Finds the tools that cannot be used for their schemas, and says why; however many there are. */
+export async function unusableTools(
+  tools: readonly ToolDefinition[],
+): Promise<ReadonlyMap<ToolDefinition, string>> {
+  const found = new Map<ToolDefinition, string>();
+  let since = performance.now();
+  for (const tool of tools) {
+    const { inputSchema, outputSchema = {} } = tool;
+    const why = first(
+      [inputSchema, outputSchema],
+      (schema) => isObject(schema) ? unsafeSchema(schema) : "it is no object",
+    );
+    if (why !== undefined) found.set(tool, `its schema cannot be used: ${why}`);
+    if (performance.now() - since < TURN_MS) continue;
+    await new Promise((resolve) => setTimeout(resolve));
+    since = performance.now();
+  }
+  return found;
 }
 
 interface Walk {
@@ -27,9 +57,11 @@ interface Walk {
 
 function unsafe(schema: unknown, walk: Walk, depth: number): string | undefined {
   if (Array.isArray(schema)) return first(schema, (each) => unsafe(each, walk, depth - 1));
-  if (!isObject(schema)) return undefined;
+  const isPlain = !isObject(schema);
+  walk.left -= isPlain ? 1 / VALUES : 1;
+  if (walk.left < 0) return "it has too many subschemas";
+  if (isPlain) return undefined;
   if (depth <= 0) return "it is nested too deep";
-  if (--walk.left < 0) return "it has too many subschemas";
   return first(Object.entries(schema), ([key, value]) => {
     if (key === "$ref") return unsafeReference(value, walk, depth);
     if (key === "$dynamicRef" || key === "$recursiveRef") return `it has a ${key}`;
@@ -58,12 +90,17 @@ function unsafeReference(to: unknown, walk: Walk, depth: number): string | undef
  */
 function unsafePattern(pattern: unknown): string | undefined {
   if (typeof pattern !== "string") return undefined;
+  // Looked at first: taking a long one apart takes long, too.
+  if (pattern.length > LONGEST_PATTERN) return tooLong(pattern);
   const plain = pattern.replace(/\\./g, "x").replace(/\[[^\]]*\]/g, "x");
   const unbounded = plain.match(/[*+]|\{\d+,\}/g)?.length ?? 0;
   const ofGroup = /\)[*+{]/.test(plain);
   const once = unbounded === 0 || (unbounded === 1 && /^\^[^|]*$/.test(plain));
-  const safe = pattern.length <= LONGEST_PATTERN && once && !ofGroup;
-  return safe ? undefined : `the pattern "${visible(pattern, 80)}" may take too long`;
+  return once && !ofGroup ? undefined : tooLong(pattern);
+}
+
+function tooLong(pattern: string): string {
+  return `the pattern "${visible(pattern, 80)}" may take too long`;
 }
 
 function unsafeUnique(schema: Readonly<Record<string, unknown>>): string | undefined {

@@ -9,7 +9,11 @@ import { quoted } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import { unusableTools } from "./_safe_schema.ts";
 import type { Catalog, CatalogServer, RejectedTool } from "../search/catalog.ts";
+
+/** How many of the tools that were left out are told of. */
+const REJECTED_MAX = 5;
 
 /** A server as its definition has it, and the way to its lists. */
 export interface ServerSource extends CatalogServer {
@@ -42,6 +46,8 @@ interface Entry {
   readonly source: ServerSource;
   readonly lists: Map<ListName, readonly ListItem[]>;
   readonly failures: Map<ListName, PmlError>;
+  /** Over when a list is known, or once it was waited for long enough. */
+  readonly waits: Map<ListName, Promise<void>>;
   /** The tools that the catalog did not take, and why. */
   rejected: readonly RejectedTool[];
 }
@@ -79,8 +85,13 @@ export class Servers implements Disposable {
   /** Takes the servers of a new configuration; what is known of the old ones is asked again. */
   replace(sources: readonly ServerSource[]): void {
     for (const name of this.#entries.keys()) this.#options.catalog.remove(name);
-    const empty = () => ({ lists: new Map(), failures: new Map(), rejected: [] });
-    this.#entries = new Map(sources.map((source) => [source.name, { source, ...empty() }]));
+    this.#entries = new Map(sources.map((source) => [source.name, {
+      source,
+      lists: new Map(),
+      failures: new Map(),
+      waits: new Map(),
+      rejected: [],
+    }]));
   }
 
   /** Asks the servers whose list is unknown, side by side; one that hangs delays no other. */
@@ -90,11 +101,22 @@ export class Servers implements Disposable {
       source.blocked() === undefined
     );
     if (unknown.length === 0) return;
-    // A failure is kept in the entry and told by `states`.
-    const asked = Promise.allSettled(unknown.map((entry) => this.#load(entry, list)));
+    let isOver = false;
+    await Promise.all(unknown.map(async (entry) => {
+      // A failure is kept in the entry and told by `states`.
+      const load = this.#load(entry, list)
+        .then((isNew) => isNew && isOver && this.#options.onChange(list), () => {});
+      const wait = entry.waits.get(list) ?? this.#inTime(load);
+      entry.waits.set(list, wait);
+      await wait;
+    }));
+    isOver = true;
+  }
+
+  async #inTime(load: Promise<unknown>): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, this.#options.waitMs);
-    await Promise.race([asked, promise]);
+    await Promise.race([load, promise]);
     clearTimeout(timer);
   }
 
@@ -137,9 +159,12 @@ export class Servers implements Disposable {
 
   /** Makes the error for a name that is no tool; it says what the server does have. */
   unknown(name: string): PmlError {
-    const server = name.split(/:|__/, 1)[0] ?? "";
-    const tools = this.#entries.get(server)?.lists.get("tools")?.map((tool) => tool.name) ?? [];
-    const has = tools.length === 0 ? "" : `; "${server}" has ${tools.slice(0, 20).join(", ")}`;
+    const [server = "", tool = ""] = name.split(/:|__/, 2);
+    const { rejected = [] } = this.#entries.get(server) ?? {};
+    const left = rejected.find((one) => one.name === tool);
+    const tools = this.#options.catalog.toolsOf(server).map((one) => one.tool.name);
+    const list = tools.length === 0 ? "" : `; "${server}" has ${tools.slice(0, 20).join(", ")}`;
+    const has = left === undefined ? list : `: ${left.reason}`;
     return new PmlError("UNKNOWN_TOOL", `Cannot find the tool ${quoted(name)}${has}`, {
       hint: "Find its name with `search`",
     });
@@ -177,12 +202,17 @@ export class Servers implements Disposable {
       const items = await source.load(list);
       failures.delete(list);
       const before = lists.get(list);
-      if (before === items || this.#entries.get(source.name) !== entry) return false;
-      lists.set(list, items);
-      if (before !== undefined && JSON.stringify(before) === JSON.stringify(items)) return false;
+      if (before === items) return false;
+      if (before !== undefined && JSON.stringify(before) === JSON.stringify(items)) {
+        lists.set(list, items);
+        return false;
+      }
       // What loads tools looked at them.
       const tools = items as readonly ToolDefinition[];
-      if (list === "tools") entry.rejected = this.#options.catalog.set(source, tools);
+      const unusable = list === "tools" ? await unusableTools(tools) : undefined;
+      if (lists.get(list) !== before || this.#entries.get(source.name) !== entry) return false;
+      lists.set(list, items);
+      if (unusable) entry.rejected = this.#options.catalog.set(source, tools, unusable);
       return true;
     } catch (error) {
       const failure = asPmlError(error);
@@ -200,7 +230,9 @@ export class Servers implements Disposable {
 
 function stateOf({ source, lists, failures, rejected }: Entry): ServerState {
   const blocked = source.blocked();
-  const left = rejected.map(({ name, reason }) => `left out ${quoted(name)}: ${reason}`).join("; ");
+  const left = rejected.slice(0, REJECTED_MAX)
+    .map(({ name, reason }) => `left out ${quoted(name)}: ${reason}`).join("; ") +
+    (rejected.length > REJECTED_MAX ? ` and ${rejected.length - REJECTED_MAX} more` : "");
   const failure = failures.get("tools");
   const others = [...failures].filter(([list]) => list !== "tools")
     .map(([list, { message }]) => `no ${list}: ${message}`).join("; ");

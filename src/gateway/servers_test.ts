@@ -38,6 +38,24 @@ Deno.test("Servers lists the good ones although another fails or hangs", async (
   ]);
 });
 
+Deno.test("Servers lets one list wait for a server that hangs, and tells when it comes", async () => {
+  const catalog = new Catalog();
+  const late = Promise.withResolvers<readonly ToolDefinition[]>();
+  const told = Promise.withResolvers<void>();
+  const servers = new Servers({ catalog, waitMs: 500, onChange: () => told.resolve() });
+  servers.replace([source("hung", { load: () => late.promise })]);
+  const waited = async () => {
+    const since = performance.now();
+    await servers.prepare();
+    return performance.now() - since;
+  };
+  assert.ok(await waited() >= 490);
+  assert.ok(await waited() < 400, "a second list waited, too");
+  late.resolve(TOOLS);
+  await told.promise;
+  assert.deepEqual(catalog.list().map(({ id }) => id), ["hung:t"]);
+});
+
 Deno.test("Servers gives a definition, or why its server failed, or that it is unknown", async () => {
   const servers = new Servers({ catalog: new Catalog(), waitMs: 20, onChange: () => {} });
   servers.replace([

@@ -39,6 +39,8 @@ interface Pending {
 }
 
 const INTERNAL_ERROR = -32603;
+/** How long the other end may take to say that it is there. */
+const PONG_MS = 1_000;
 /** How many questions a server may have open. */
 const ASKED_MAX = 64;
 
@@ -48,6 +50,9 @@ export class Peer {
   readonly #pending = new Map<string, Pending>();
   readonly #asked = new Map<string, AbortController>();
   readonly #prefix = randomBytes(9).toString("base64url");
+  /** What was given up and may go on. */
+  readonly #left = new Set<string>();
+  #pinged: { readonly id: string; readonly at: number } | undefined;
   #last = 0;
   #lasting = 0;
   #dead: Error | undefined;
@@ -57,9 +62,14 @@ export class Peer {
     this.#options = options;
   }
 
-  /** How many requests are not answered yet. */
+  /** How many requests are not answered yet, those that were given up among them. */
   get pending(): number {
-    return this.#pending.size - this.#lasting;
+    return this.#pending.size - this.#lasting + this.#left.size;
+  }
+
+  /** Whether it answers nothing any more: neither what was given up, nor whether it is there. */
+  get hung(): boolean {
+    return this.#pinged !== undefined && performance.now() - this.#pinged.at > PONG_MS;
   }
 
   /** Sends a request and gives its result as it is; an error that the server answers is thrown. */
@@ -77,6 +87,7 @@ export class Peer {
       this.#pending.delete(id);
       answer.reject(signal.reason);
       this.#options.send({ method: "notifications/cancelled", params: { requestId: id } });
+      if (!lasts) this.#leave(id);
     };
     this.#pending.set(id, { answer, options, lasts });
     if (lasts) this.#lasting++;
@@ -110,9 +121,15 @@ export class Peer {
       else void this.#answer(id as Json, { method, params });
       return true;
     }
-    const pending = typeof id === "string" ? this.#pending.get(id) : undefined;
+    if (typeof id !== "string") return false;
+    if (id === this.#pinged?.id) {
+      this.#pinged = undefined;
+      return true;
+    }
+    if (this.#left.delete(id)) return true; // too late
+    const pending = this.#pending.get(id);
     if (pending === undefined) return false;
-    this.#pending.delete(String(id));
+    this.#pending.delete(id);
     if (error === undefined) pending.answer.resolve(result as Json); // parsed JSON
     else pending.answer.reject(Answered.of(error));
     return true;
@@ -125,6 +142,14 @@ export class Peer {
     this.#pending.clear();
     for (const abort of this.#asked.values()) abort.abort(error);
     this.#asked.clear();
+  }
+
+  /** One that stopped the request need not answer it, so it is asked whether it is there. */
+  #leave(id: string): void {
+    this.#left.add(id);
+    if (this.#pinged !== undefined) return;
+    this.#pinged = { id: `${id}?`, at: performance.now() };
+    this.#options.send({ id: this.#pinged.id, method: "ping" });
   }
 
   #notified(method: string, params: JsonObject): void {

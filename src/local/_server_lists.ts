@@ -106,11 +106,10 @@ function listsOf(kept: unknown): Map<ListName, readonly ListItem[]> {
   return lists;
 }
 
-/** Tells whether a value may stand in a list; a tool needs the schema of its arguments, too. */
+/** Tells whether a value may stand in a list; whether a tool can be used is looked at elsewhere. */
 export function isListItem(
   name: ListName,
   value: unknown,
 ): value is ListItem & Record<string, unknown> {
-  return isObject(value) && typeof value[LISTS[name].key] === "string" &&
-    (name !== "tools" || isObject(value.inputSchema));
+  return isObject(value) && typeof value[LISTS[name].key] === "string";
 }

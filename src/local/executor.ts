@@ -69,7 +69,7 @@ export class Local implements AsyncDisposable {
   /** Makes the local side; nothing is started before the first call. */
   constructor(options: LocalOptions) {
     this.#options = options;
-    this.#pool = new Pool(() => options.limits());
+    this.#pool = new Pool({ limits: () => options.limits(), code: "SANDBOX_CRASHED" });
     this.#blanks = new Blanks(() => options.limits().idleMs);
     this.#loader = new Loader({
       home: options.home,
@@ -109,6 +109,7 @@ export class Local implements AsyncDisposable {
     const open = () => this.#open(child);
     let started = false;
     const value = await this.#pool.use(JSON.stringify([server, module.integrity, blank]), {
+      name: server,
       start: async () => {
         started = true;
         return this.#load(await this.#blanks.take(blank, open), module);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type Living, Pool } from "./pool.ts";
+import { type Clock, type Living, Pool, type PoolLimits } from "./pool.ts";
 
 class Thing implements Living {
   alive = true;
@@ -14,63 +14,103 @@ class Thing implements Living {
   }
 }
 
+function poolOf(
+  { idleMs = 60_000, idleChildren = 8, clock }: Partial<PoolLimits> & { readonly clock?: Clock } =
+    {},
+): Pool<Thing> {
+  const limits = () => ({ idleMs, idleChildren });
+  return new Pool<Thing>({ limits, code: "SANDBOX_CRASHED", ...(clock && { clock }) });
+}
+
 Deno.test("Pool starts one thing for many calls at once", async () => {
   const started: Thing[] = [];
-  await using pool = new Pool<Thing>(() => ({ idleMs: 60_000, idleChildren: 8 }));
+  await using pool = poolOf();
   const start = () => {
     started.push(new Thing());
     return Promise.resolve(started[0] as Thing);
   };
   const uses = Array.from(
     { length: 100 },
-    () => pool.use("a", { start, use: (thing) => Promise.resolve(thing) }),
+    () => pool.use("a", { name: "it", start, use: (thing) => Promise.resolve(thing) }),
   );
   await Promise.all(uses);
   assert.equal(started.length, 1);
 });
 
 Deno.test("Pool starts another after the first died, and after a start that failed", async () => {
-  await using pool = new Pool<Thing>(() => ({ idleMs: 60_000, idleChildren: 8 }));
+  await using pool = poolOf();
   const first = await pool.use("a", {
+    name: "it",
     start: () => Promise.resolve(new Thing()),
     use: (thing) => Promise.resolve(thing),
   });
   first.alive = false;
   await assert.rejects(
-    pool.use("a", { start: () => Promise.reject(new Error("no")), use: () => Promise.resolve() }),
+    pool.use("a", {
+      name: "it",
+      start: () => Promise.reject(new Error("no")),
+      use: () => Promise.resolve(),
+    }),
     /no/,
   );
   const next = await pool.use("a", {
+    name: "it",
     start: () => Promise.resolve(new Thing()),
     use: (thing) => Promise.resolve(thing),
   });
   assert.ok(next.alive && next !== first);
 });
 
-Deno.test("Pool never closes a thing while a call uses it, however short the idle time", async () => {
+Deno.test("Pool never takes a thing from under a call, whenever the idle time is over (SP6)", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.nat(3), { maxLength: 12 }), async (waits) => {
-      await using pool = new Pool<Thing>(() => ({ idleMs: 0, idleChildren: 8 }));
-      for (const wait of waits) {
-        await pool.use("a", {
-          start: () => Promise.resolve(new Thing()),
-          use: async (thing) => {
-            await new Promise((resolve) => setTimeout(resolve, wait));
-            assert.ok(!thing.closed);
-          },
-        });
-        await new Promise((resolve) => setTimeout(resolve, wait));
-      }
+    fc.asyncProperty(fc.scheduler(), fc.integer({ min: 1, max: 8 }), async (scheduler, calls) => {
+      const clock = { now: () => 0, later: laterBy(scheduler) };
+      const pool = poolOf({ idleMs: 0, clock });
+      const things: Thing[] = [];
+      const start = async () => {
+        assert.ok(things.every(({ closed }) => closed), "two at a time");
+        const thing = new Thing();
+        things.push(thing);
+        await scheduler.schedule(Promise.resolve(), "started");
+        return thing;
+      };
+      const use = async (thing: Thing) => {
+        assert.ok(!thing.closed);
+        await scheduler.schedule(Promise.resolve(), "answered");
+        assert.ok(!thing.closed, "closed under a call");
+        return "answer";
+      };
+      const asked = Array.from({ length: calls }, async (_, at) => {
+        await scheduler.schedule(Promise.resolve(), `call ${at}`);
+        return await pool.use("a", { name: "it", start, use });
+      });
+      await scheduler.waitFor(Promise.all(asked));
+      assert.deepEqual(await Promise.all(asked), asked.map(() => "answer"));
+      await pool[Symbol.asyncDispose]();
+      assert.ok(things.every(({ closed }) => closed));
     }),
-    { numRuns: 20 },
+    { numRuns: 1_000 },
   );
 });
+
+/** Makes a timer that is over whenever the scheduler likes. */
+function laterBy(scheduler: fc.Scheduler): Clock["later"] {
+  return (call) => {
+    let isOn = true;
+    scheduler.schedule(Promise.resolve(), "idle time").then(() => isOn && call());
+    return () => isOn = false;
+  };
+}
 
 Deno.test("Pool closes everything when it is disposed", async () => {
   const thing = new Thing();
   {
-    await using pool = new Pool<Thing>(() => ({ idleMs: 60_000, idleChildren: 8 }));
-    await pool.use("a", { start: () => Promise.resolve(thing), use: () => Promise.resolve() });
+    await using pool = poolOf();
+    await pool.use("a", {
+      name: "it",
+      start: () => Promise.resolve(thing),
+      use: () => Promise.resolve(),
+    });
     assert.ok(!thing.closed);
   }
   assert.ok(thing.closed);
@@ -82,15 +122,22 @@ Deno.test("Pool gives new calls another thing while one that was given up goes o
   const held = Promise.withResolvers<void>();
   let running: Promise<void>;
   {
-    await using pool = new Pool<Thing>(() => ({ idleMs: 60_000, idleChildren: 8 }));
-    const use = (thing: Thing) => held.promise.then(() => assert.ok(!thing.closed));
-    running = pool.use("a", { start: () => Promise.resolve(hanging), use });
-    await Promise.resolve();
+    await using pool = poolOf();
+    const began = Promise.withResolvers<void>();
+    const use = (thing: Thing) => {
+      began.resolve();
+      return held.promise.then(() => assert.ok(!thing.closed));
+    };
+    running = pool.use("a", { name: "it", start: () => Promise.resolve(hanging), use });
+    await began.promise;
     // One use is waited for, the other was given up.
     hanging.pending = 2;
-    const next = await pool.use("a", { start, use: (thing) => Promise.resolve(thing) });
+    const next = await pool.use("a", { name: "it", start, use: (thing) => Promise.resolve(thing) });
     assert.ok(next !== hanging && !hanging.closed);
-    assert.equal(await pool.use("a", { start, use: (thing) => Promise.resolve(thing) }), next);
+    assert.equal(
+      await pool.use("a", { name: "it", start, use: (thing) => Promise.resolve(thing) }),
+      next,
+    );
     held.resolve();
     await running;
     assert.ok(!hanging.closed);
@@ -99,11 +146,11 @@ Deno.test("Pool gives new calls another thing while one that was given up goes o
 });
 
 Deno.test("Pool keeps so many unused things, and gives up the one that was used longest ago", async () => {
-  const limits = { idleMs: 60_000, idleChildren: 2 };
-  await using pool = new Pool<Thing>(() => limits);
+  await using pool = poolOf({ idleChildren: 2 });
   const things = new Map<string, Thing>();
   const use = (key: string, work = () => Promise.resolve()) =>
     pool.use(key, {
+      name: "it",
       start: () => {
         const thing = new Thing();
         things.set(key, thing);
@@ -125,10 +172,12 @@ Deno.test("Pool keeps so many unused things, and gives up the one that was used 
 
 Deno.test("Pool lets a key wait that dies again and again, longer each time, and no other", async () => {
   let now = 0;
-  await using pool = new Pool<Thing>(() => ({ idleMs: 60_000, idleChildren: 8 }), () => now);
+  const clock = { now: () => now, later: () => () => {} };
+  await using pool = poolOf({ clock });
   let started = 0;
   const die = (key = "bad") =>
     pool.use(key, {
+      name: "it",
       start: () => {
         started++;
         return Promise.resolve(new Thing());
@@ -158,6 +207,7 @@ Deno.test("Pool lets a key wait that dies again and again, longer each time, and
   assert.deepEqual(await tries(1), ["SANDBOX_CRASHED"]);
   now = 1_500;
   const good = await pool.use("bad", {
+    name: "it",
     start: () => Promise.resolve(new Thing()),
     use: () => Promise.resolve("good"),
   });

@@ -13,10 +13,10 @@ import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { VERSION } from "../core/version.ts";
 import { killGroup, type Process, type Program, startProcess } from "../sandbox/process.ts";
 import { deniedIn } from "./_confined.ts";
+import { soon, StartTimer } from "./_in_time.ts";
 import { Outbox } from "./_outbox.ts";
 import { Answered, type Asked, Peer, type RequestOptions } from "./_peer.ts";
 import { isListItem } from "./_server_lists.ts";
-import { StartTimer } from "./_start_timer.ts";
 import type { Following } from "./_subscriptions.ts";
 import type { Living } from "./pool.ts";
 
@@ -116,9 +116,14 @@ export class Upstream implements Living {
     return this.#dead === undefined;
   }
 
-  /** How many requests are not answered yet. */
+  /** How many requests are not answered yet, those that were given up among them. */
   get pending(): number {
     return this.#peer.pending;
+  }
+
+  /** Whether it answers nothing any more: neither what was given up, nor whether it is there. */
+  get hung(): boolean {
+    return this.#peer.hung;
   }
 
   /** Whether it said that it can do something, such as `resources`. */
@@ -194,17 +199,11 @@ export class Upstream implements Living {
   /** Ends it: the end of its input, then a word, then by force, with all that it started. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#fail(this.#down("it was closed", false));
-    await this.#outbox.close();
-    const soon = async (ms: number) => {
-      const timer = Promise.withResolvers<false>();
-      const late = setTimeout(timer.resolve, ms, false);
-      const isOver = await Promise.race([this.#ended.then(() => true), timer.promise]);
-      clearTimeout(late);
-      return isOver;
-    };
-    if (!await soon(EOF_MS)) {
+    // A server that reads nothing is not waited for.
+    void this.#outbox.close();
+    if (!await soon(this.#ended, EOF_MS)) {
       killGroup(this.#process.pid, "SIGTERM");
-      await soon(TERM_MS);
+      await soon(this.#ended, TERM_MS);
     }
     killGroup(this.#process.pid);
     await this.#ended;
@@ -278,13 +277,19 @@ export class Upstream implements Living {
   }
 
   async #follow(): Promise<void> {
-    const { stdout, stderr, status } = this.#process;
-    await Promise.all([this.#read(stdout), this.#hear(stderr)]);
+    const { stdout, stderr, status, pid } = this.#process;
+    const kill = () => killGroup(pid);
+    // Without an output it can answer nothing more.
+    const read = this.#read(stdout).finally(async () => {
+      if (!await soon(status, EOF_MS)) kill();
+    });
+    const heard = Promise.all([read, this.#hear(stderr)]);
     const { code, signal } = await status;
+    // What it started and left behind goes with it, and would hold its output open.
+    kill();
+    await soon(heard, EOF_MS);
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
     this.#fail(this.#down(`its process ended with ${how}`, true));
-    // What it started and left behind goes with it.
-    killGroup(this.#process.pid);
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {

@@ -12,10 +12,10 @@ import { defined, isObject, type Json, type JsonObject, quoted } from "../core/j
 import type { ListItem, ListName } from "../core/lists.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Confinement } from "./_confined.ts";
+import { StartTimer } from "./_in_time.ts";
 import { Launch } from "./_launch.ts";
 import { Answered } from "./_peer.ts";
 import { type ListOwner, ServerLists } from "./_server_lists.ts";
-import { StartTimer } from "./_start_timer.ts";
 import { Subscriptions } from "./_subscriptions.ts";
 import type { Grants } from "./grants.ts";
 import type { Trial } from "./learn.ts";
@@ -97,7 +97,11 @@ export class Upstreams implements AsyncDisposable {
   /** Takes the definitions; nothing is started before the first request. */
   constructor(options: UpstreamsOptions) {
     this.#options = options;
-    this.#pool = new Pool(() => options.limits());
+    this.#pool = new Pool({
+      // All of a person's servers may be in use: only the time without a call ends one.
+      limits: () => ({ ...options.limits(), idleChildren: Infinity }),
+      code: "UPSTREAM_DOWN",
+    });
     this.#lists = new ServerLists(options.home);
     this.#subscriptions = new Subscriptions(
       ({ server, ...following }) =>
@@ -183,8 +187,9 @@ export class Upstreams implements AsyncDisposable {
   }
 
   async #use<T>(server: StdioServer, use: (upstream: Upstream) => Promise<T>): Promise<T> {
-    const key = keyOf(server);
-    return await this.#pool.use(key, { start: () => this.#start(server), use });
+    const { name } = server;
+    const version = keyOf(server);
+    return await this.#pool.use(name, { name, version, start: () => this.#start(server), use });
   }
 
   async #start(server: StdioServer): Promise<Upstream> {

@@ -43,14 +43,28 @@ export class Catalog {
   readonly #wireNames = new Map<string, ToolId>();
   #sorted: readonly CatalogEntry[] | undefined;
 
-  /** Puts a server's tools in place of those known of it, and gives the ones it did not take. */
-  set(server: CatalogServer, tools: readonly ToolDefinition[]): readonly RejectedTool[] {
+  /**
+   * Puts a server's tools in place of those known of it, but for the unusable ones, and gives all
+   * that it did not take, with the reasons.
+   */
+  set(
+    server: CatalogServer,
+    tools: readonly ToolDefinition[],
+    unusable: ReadonlyMap<ToolDefinition, string> = new Map(),
+  ): readonly RejectedTool[] {
     const rejected: RejectedTool[] = [];
+    const names = new Set<string>();
     this.remove(server.name);
     const entries = tools.flatMap((tool) => {
       const entry = { id: toolId(server.name, tool.name), tool, server };
-      const reason = isWithin(DEEPEST, tool) ? this.#add(entry) : "it is nested too deep";
-      if (reason !== undefined) rejected.push({ name: tool.name, reason });
+      const folded = tool.name.toLowerCase();
+      // Two that differ by case alone are one to whoever reads them.
+      const isTwin = names.has(folded) && !this.#entries.has(entry.id);
+      const reason = unusable.get(tool) ??
+        (isTwin ? "it differs from another by case alone" : undefined) ??
+        (isWithin(DEEPEST, tool) ? this.#add(entry) : "it is nested too deep");
+      if (reason === undefined) names.add(folded);
+      else rejected.push({ name: tool.name, reason });
       return reason === undefined ? [entry] : [];
     });
     this.#shelves.set(server.name, entries);

@@ -1,45 +1,11 @@
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
-import process from "node:process";
+import { writeFile } from "node:fs/promises";
 import { ERAS } from "../kit/json_rpc.ts";
-import { repoFile } from "../kit/pml_command.ts";
-import type { RawStdio } from "../kit/raw_stdio.ts";
 import { waitUntil } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
-import { assertServes, codeOf, endWell, textOf } from "./oracles.ts";
-import { makeScene, type Scene, type SceneOptions } from "./stage.ts";
-
-/** The definition of an evil server; its ledger lies beside the workspace file. */
-function evil(mode: string): Record<string, unknown> {
-  const script = repoFile("tests/kit/evil_server.ts");
-  const args = ["run", "-A", "--no-config", "--quiet", script, mode, `./${mode}.ledger`];
-  return { command: process.execPath, args };
-}
-
-function sceneOf(modes: readonly string[], options: SceneOptions = {}): Promise<Scene> {
-  const servers = modes.map((mode) => [mode, evil(mode)]);
-  const allow = ["filesystem:*", ...modes.map((mode) => `${mode}:*`)];
-  const pml = { version: 1, permissions: { allow }, mcpServers: Object.fromEntries(servers) };
-  return makeScene({ pml, ...options });
-}
-
-async function ledgerOf(ws: Workspace, mode: string): Promise<readonly string[]> {
-  const text = await readFile(ws.file(`${mode}.ledger`), "utf8").catch(() => "");
-  return text.split("\n").filter((line) => line !== "");
-}
-
-async function countOf(ws: Workspace, mode: string, what: string): Promise<number> {
-  return (await ledgerOf(ws, mode)).filter((line) => line.startsWith(what)).length;
-}
-
-function call(pml: RawStdio, id: string, args: Record<string, unknown> = {}) {
-  return pml.callTool("call", { tool: id, arguments: args });
-}
-
-/** The codes of errors that are told to the model stand in their text. */
-function toldCode(answer: Awaited<ReturnType<typeof call>>): string | undefined {
-  return codeOf(answer) ?? /^[A-Z_]+(?=:)/.exec(textOf(answer))?.[0];
-}
+import { call, countOf, evil, ledgerOf, sceneOf, toldCode } from "./evil_servers.ts";
+import { assertServes, endWell, textOf } from "./oracles.ts";
+import { makeScene } from "./stage.ts";
 
 for (const era of ERAS) {
   Deno.test(`A stdio server's results come through whole, on ${era}`, async () => {
@@ -59,15 +25,35 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("A stdio server that starts badly says why, and delays no other (SP1, SP2)", async () => {
-  const modes = ["exit", "hang-init", "hang-list", "bad-list", "refuse"];
+Deno.test("A stdio server that starts badly says why, and delays no other (SP1, SP2, SP15)", async () => {
+  const modes = ["exit", "hang-init", "hang-list", "bad-list", "refuse", "exit0", "neither"];
   const missing = { command: "no-such-command-here", args: [] };
+  const denied = { command: "./good.txt", args: [] };
+  const garbage = { command: "./garbage", args: [] };
+  const prepare = (ws: Workspace) =>
+    writeFile(ws.file("garbage"), "\u007fELF no such machine\n", { mode: 0o755 });
+  const tells = { ...evil("tells"), env: { TOKEN: "${TOLD_SECRET}" } };
   const uvx = { command: "uvx", args: ["git+https://127.0.0.1:1/x"] };
   const servers = Object.fromEntries(modes.map((mode) => [mode, evil(mode)]));
-  const allow = ["filesystem:*", ...modes.map((mode) => `${mode}:*`), "missing:*", "uvx:*"];
-  const pml = { version: 1, permissions: { allow }, mcpServers: { ...servers, missing, uvx } };
-  await using scene = await makeScene({ pml, limits: { start_ms: 1_500 } });
+  const others = { missing, denied, garbage, tells, uvx };
+  const allow = [
+    "filesystem:*",
+    ...Object.keys(others).map((name) => `${name}:*`),
+    ...modes.map((mode) => `${mode}:*`),
+  ];
+  const pml = { version: 1, permissions: { allow }, mcpServers: { ...servers, ...others } };
+  await using scene = await makeScene({
+    pml,
+    prepare,
+    limits: { start_ms: 3_000 },
+    env: { TOLD_SECRET: "told-secret-123456" },
+  });
   const wanted: Record<string, RegExp> = {
+    exit0: /^UPSTREAM_DOWN: .*exit code 0/,
+    denied: /^UPSTREAM_DOWN: .*does not run/,
+    garbage: /^UPSTREAM_DOWN: .*(?:does not run|ended with)/,
+    tells: /^UPSTREAM_DOWN: .*exit code 1/,
+    neither: /^UPSTREAM_PROTOCOL: .*refused the handshake/,
     exit: /^UPSTREAM_DOWN: .*exit code 1/,
     missing: /^UPSTREAM_DOWN: .*is not on PATH/,
     uvx: /^UPSTREAM_DOWN: .*names no package/,
@@ -79,11 +65,14 @@ Deno.test("A stdio server that starts badly says why, and delays no other (SP1, 
   const asked = Object.entries(wanted).map(async ([server, like]) => {
     const answer = await call(scene.pml, `${server}:echo`);
     assert.match(textOf(answer), like, server);
-    assert.doesNotMatch(JSON.stringify(answer), /\\u001b/);
+    assert.doesNotMatch(JSON.stringify(answer), /\\u001b|told-secret/);
+    const said = String(answer.result?.structuredContent?.error?.detail?.stderr ?? "");
+    assert.ok(said.length <= 4_096, `${said.length} of stderr`);
+    if (server === "tells") assert.match(said, /x token \S+$/);
   });
   const since = performance.now();
   await assertServes(scene.pml);
-  assert.ok(performance.now() - since < 1_400, "another server waited");
+  assert.ok(performance.now() - since < 2_500, "another server waited");
   await Promise.all(asked);
   await endWell(scene.ws, scene.pml);
 });
@@ -123,13 +112,25 @@ Deno.test("A stdio server that stays is gone after the end, with what it started
 });
 
 Deno.test("Whatever a stdio server writes, only its answers count (SP8, SP9, SP12)", async () => {
-  const modes = ["noise", "split", "twice", "wrong-ids", "requests", "stderr", "null"];
-  await using scene = await sceneOf(modes);
+  const modes = [
+    "noise",
+    "split",
+    "twice",
+    "wrong-ids",
+    "requests",
+    "stderr",
+    "null",
+    "stray",
+    "partial",
+  ];
+  await using scene = await sceneOf(modes, { limits: { call_ms: 4_000 } });
   const { ws, pml } = scene;
   for (const mode of modes) {
     const { result } = await call(pml, `${mode}:echo`, { mode });
-    if (mode === "null") assert.match(textOf({ result }), /^UPSTREAM_PROTOCOL/);
-    else if (mode === "twice") assert.equal(textOf({ result }), "first");
+    if (mode === "partial") assert.match(textOf({ result }), /^TIMED_OUT/);
+    else if (mode === "null" || mode === "stray") {
+      assert.match(textOf({ result }), /^UPSTREAM_PROTOCOL/);
+    } else if (mode === "twice") assert.equal(textOf({ result }), "first");
     else assert.deepEqual(result?.structuredContent, { mode }, mode);
   }
   const answers = (await ledgerOf(ws, "requests")).filter((line) => line.startsWith("answer"));

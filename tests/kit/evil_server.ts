@@ -21,7 +21,7 @@ interface Message {
   readonly error?: unknown;
 }
 
-const [mode = "good", ledger = "/dev/null"] = Deno.args;
+const [mode = "good", ledger = "/dev/null", ...given] = Deno.args;
 const encoder = new TextEncoder();
 
 function note(line: string): void {
@@ -43,7 +43,7 @@ function text(said: unknown): object {
   };
 }
 
-const TOOLS = ["echo", "slow", "env", "die", "ask"].map((name) => ({
+const TOOLS = ["echo", "slow", "env", "die", "ask", "args", "freeze"].map((name) => ({
   name,
   description: `The tool ${name}`,
   inputSchema: { type: "object" },
@@ -52,7 +52,9 @@ const TOOLS = ["echo", "slow", "env", "die", "ask"].map((name) => ({
 
 function initialized(id: unknown): void {
   if (mode === "hang-init") return;
-  if (mode === "modern") return send({ id, error: { code: -32022, message: "only 2026-07-28" } });
+  if (mode === "modern" || mode === "neither") {
+    return send({ id, error: { code: -32022, message: "only 2026-07-28" } });
+  }
   if (mode === "refuse") return send({ id, error: { code: -32600, message: "no\u001b[31m" } });
   send({
     id,
@@ -65,7 +67,12 @@ function initialized(id: unknown): void {
 }
 
 function listed({ id, params }: Message): void {
+  listings++;
   if (mode === "hang-list") return;
+  if (mode === "lists") {
+    const tools: unknown = JSON.parse(Deno.readTextFileSync(given[0] ?? ""));
+    return send({ id, result: { tools } });
+  }
   if (mode === "bad-list") return send({ id, result: { tools: "none" } });
   if (mode === "pages") {
     const at = Number(params?.cursor ?? 0);
@@ -77,32 +84,10 @@ function listed({ id, params }: Message): void {
 }
 
 let changed = false;
+let listings = 0;
 
-async function called({ id, params }: Message): Promise<void> {
-  const { name = "", arguments: args = {}, _meta } = params ?? {};
-  note(`call ${name}`);
-  switch (name) {
-    case "slow":
-      for (let progress = 1; progress <= Number(args.steps ?? 1_000); progress++) {
-        await new Promise((resolve) => setTimeout(resolve, Number(args.ms ?? 20)));
-        const progressToken = _meta?.progressToken;
-        send({ method: "notifications/progress", params: { progressToken, progress } });
-      }
-      return send({ id, result: text("slow done") });
-    case "env":
-      return send({ id, result: text(Deno.env.toObject()) });
-    case "die":
-      if (args.half) write(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"con`);
-      return Deno.exit(3);
-    case "ask":
-      return send({ id, result: { resultType: "input_required", inputRequests: {}, content: [] } });
-  }
-  const result = {
-    ...text(args),
-    structuredContent: args,
-    _meta: { "x/kept": 1 },
-    unknownField: "kept",
-  };
+/** Writes what is no answer before the answer. */
+function disturb(id: unknown): void {
   if (mode === "twice") send({ id, result: text("first") });
   if (mode === "wrong-ids") {
     for (const other of [1, "1", null, "x", {}, `${id}0`]) {
@@ -117,6 +102,45 @@ async function called({ id, params }: Message): Promise<void> {
   if (mode === "noise") {
     write('log line\n\n\r\n{\n  "jsonrpc": "2.0"\n}\n\u0000\ufffd\n[1,2]\nnull\n"text"\n');
   }
+  if (mode === "stray") {
+    for (let at = 0; at < 10_001; at++) write("what is this\n");
+  }
+}
+
+async function called({ id, params }: Message): Promise<void> {
+  const { name = "", arguments: args = {}, _meta } = params ?? {};
+  note(`call ${name}`);
+  switch (name) {
+    case "slow":
+      for (let progress = 1; progress <= Number(args.steps ?? 1_000); progress++) {
+        await new Promise((resolve) => setTimeout(resolve, Number(args.ms ?? 20)));
+        const progressToken = _meta?.progressToken;
+        send({ method: "notifications/progress", params: { progressToken, progress } });
+      }
+      note("done slow");
+      return send({ id, result: text("slow done") });
+    case "args":
+      return send({ id, result: text(given) });
+    case "relist":
+      send({ method: "notifications/tools/list_changed" });
+      return send({ id, result: text("told") });
+    case "freeze":
+      for (;;);
+    case "env":
+      return send({ id, result: text(Deno.env.toObject()) });
+    case "die":
+      if (args.half) write(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"con`);
+      return Deno.exit(3);
+    case "ask":
+      return send({ id, result: { resultType: "input_required", inputRequests: {}, content: [] } });
+  }
+  const result = {
+    ...text(args),
+    structuredContent: args,
+    _meta: { "x/kept": 1 },
+    unknownField: "kept",
+  };
+  disturb(id);
   if (mode === "split") {
     const bytes = encoder.encode(`${JSON.stringify({ jsonrpc: "2.0", id, result })}\r\n`);
     for (const byte of bytes) Deno.stdout.writeSync(new Uint8Array([byte]));
@@ -127,6 +151,7 @@ async function called({ id, params }: Message): Promise<void> {
     for (let at = 0; at < 50; at++) send({ method: "notifications/tools/list_changed" });
   }
   if (mode === "big") return send({ id, result: text("x".repeat(Number(args.size))) });
+  if (mode === "partial") return write(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"res`);
   if (mode === "null") return send({ id, result: null });
   send({ id, result });
 }
@@ -135,7 +160,12 @@ function heard(message: Message): void {
   switch (message.method) {
     case "initialize":
       return initialized(message.id);
+    case "ping":
+      return send({ id: message.id, result: {} });
     case "server/discover":
+      if (mode === "neither") {
+        return send({ id: message.id, error: { code: -32601, message: "no" } });
+      }
       return send({ id: message.id, result: { supportedVersions: ["2026-07-28"] } });
     case "tools/list":
       return listed(message);
@@ -153,6 +183,16 @@ if (import.meta.main) {
   if (mode === "exit") {
     console.error("no config: token s3cret-\u001b[31mred");
     Deno.exit(1);
+  }
+  if (mode === "exit0") Deno.exit(0);
+  if (mode === "tells") {
+    console.error(`${"x".repeat(9_000)} token ${Deno.env.get("TOKEN")}`);
+    Deno.exit(1);
+  }
+  if (mode === "holds") {
+    // One in the group holds all pipes, one that fled from it the errors.
+    new Deno.Command("sh", { args: ["-c", "sleep 300 & setsid sleep 301 >/dev/null & wait"] })
+      .spawn();
   }
   if (mode === "stderr") {
     const line = encoder.encode(`${"e".repeat(1_000)}\n`);
@@ -172,6 +212,7 @@ if (import.meta.main) {
     const lines = rest.split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines.filter((one) => one !== "")) heard(JSON.parse(line));
+    if (mode === "deaf" && listings > 0) await new Promise(() => setInterval(() => {}, 1_000));
   }
   note("eof");
   if (mode === "stays") await new Promise(() => {});

@@ -1,11 +1,20 @@
 /**
- * How long a server may take until it answers for the first time.
+ * Waits that have an end.
  *
  * @module
  */
 
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+
+/** Tells whether something is over in time, however it went. */
+export async function soon(over: Promise<unknown>, ms: number): Promise<boolean> {
+  const timer = Promise.withResolvers<false>();
+  const late = setTimeout(timer.resolve, ms, false);
+  const isOver = await Promise.race([over.then(() => true, () => true), timer.promise]);
+  clearTimeout(late);
+  return isOver;
+}
 
 /** Bounds how long a server may take until it answers for the first time. */
 export class StartTimer implements Disposable {

@@ -1,0 +1,86 @@
+/**
+ * What stdio servers cost: a list of a thousand tools, and a call beside dead and hung ones.
+ *
+ *     deno run -A bench/servers.ts
+ *
+ * @module
+ */
+
+import { evil } from "../tests/attacks/evil_servers.ts";
+import { makeScene } from "../tests/attacks/stage.ts";
+import type { RawStdio } from "../tests/kit/raw_stdio.ts";
+
+const TOOLS = Array.from({ length: 1_000 }, (_, at) => ({
+  name: `tool_${at}`,
+  description: `Does the thing with the number ${at} to whatever it is given`,
+  inputSchema: {
+    type: "object",
+    properties: {
+      path: { type: "string", description: "Where it is" },
+      count: { type: "integer", minimum: 0 },
+      kind: { enum: ["one", "two", "three"] },
+    },
+    required: ["path"],
+  },
+}));
+
+function median(times: readonly number[]): number {
+  return times.toSorted((one, other) => one - other)[times.length >> 1] ?? 0;
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const since = performance.now();
+  await work();
+  return performance.now() - since;
+}
+
+async function repeated(count: number, work: () => Promise<unknown>): Promise<number> {
+  const times: number[] = [];
+  for (let at = 0; at < count; at++) times.push(await timed(work));
+  return median(times);
+}
+
+function echo(pml: RawStdio, server: string): Promise<unknown> {
+  return pml.callTool("call", { tool: `${server}:echo`, arguments: {} }, { ms: 60_000 });
+}
+
+async function scene(modes: readonly string[]): ReturnType<typeof makeScene> {
+  const servers = Object.fromEntries(modes.map((mode) => [mode, evil(mode)]));
+  return await makeScene({
+    pml: {
+      version: 1,
+      permissions: { allow: ["lists:*", ...modes.map((mode) => `${mode}:*`)] },
+      gateway: { tools_exposure: "full_proxy" },
+      mcpServers: { lists: evil("lists", "./tools.json"), ...servers },
+    },
+    files: { "tools.json": JSON.stringify(TOOLS) },
+  });
+}
+
+await using healthy = await scene([]);
+await healthy.pml.request("tools/list", {});
+const known = await repeated(31, () => healthy.pml.request("tools/list", {}));
+await healthy.pml.close();
+
+await using ill = await scene(["good", "hang-init", "exit"]);
+const { pml, ws } = ill;
+const first = await timed(() => pml.request("tools/list", {}));
+const later = await repeated(15, () => pml.request("tools/list", {}));
+await echo(pml, "good");
+const alone = await repeated(200, () => echo(pml, "good"));
+const hanging = [echo(pml, "hang-init"), echo(pml, "hang-init"), echo(pml, "exit")];
+const beside = await repeated(200, () => echo(pml, "good"));
+const starts = (await Deno.readTextFile(ws.file("good.ledger"))).match(/start \d+/g) ?? [];
+Deno.kill(Number(starts.at(-1)?.slice("start ".length)), "SIGKILL");
+const again = await timed(async () => {
+  // A call that meets the death itself is told so.
+  while (JSON.stringify(await echo(pml, "good")).includes("UPSTREAM_DOWN"));
+});
+await pml.kill("SIGKILL");
+await Promise.allSettled(hanging);
+
+console.log(`list of 1,000 tools, known: ${known.toFixed(1)} ms`);
+console.log(`beside one that hangs, first: ${first.toFixed(0)} ms, known: ${later.toFixed(1)} ms`);
+console.log(`call alone: ${alone.toFixed(2)} ms, beside dead and hung: ${beside.toFixed(2)} ms`);
+console.log(`ratio beside / alone: ${(beside / alone).toFixed(2)}`);
+console.log(`next call after kill -9: ${again.toFixed(0)} ms`);

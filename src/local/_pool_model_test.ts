@@ -1,0 +1,302 @@
+/**
+ * A model of the pool beside the pool itself, with a clock that the test moves: what is done to
+ * both must have the same outcome.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { setImmediate } from "node:timers";
+import { PmlError } from "../core/errors.ts";
+import { type Clock, type Living, Pool } from "./pool.ts";
+
+/** When the pool ends what nobody used. */
+export const IDLE_MS = 60_000;
+const IDLE_CHILDREN = 2;
+
+/** Time that goes on when it is told to. */
+class FakeClock implements Clock {
+  #now = 0;
+  #timers: { readonly at: number; readonly call: () => void }[] = [];
+
+  readonly now = () => this.#now;
+
+  readonly later = (call: () => void, ms: number) => {
+    const timer = { at: this.#now + ms, call };
+    this.#timers.push(timer);
+    return () => void (this.#timers = this.#timers.filter((one) => one !== timer));
+  };
+
+  async pass(ms: number): Promise<void> {
+    const until = this.#now + ms;
+    for (;;) {
+      const next = this.#timers.filter(({ at }) => at <= until).sort((x, y) => x.at - y.at)[0];
+      if (next === undefined) break;
+      this.#timers = this.#timers.filter((one) => one !== next);
+      this.#now = Math.max(this.#now, next.at);
+      next.call();
+      await settled();
+    }
+    this.#now = until;
+  }
+}
+
+/** Lets everything happen that needs no time. */
+export function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Where a thing is in its life. */
+export type Phase = "waiting" | "starting" | "up" | "ending" | "over";
+
+/** What was started, or is to be. */
+export class Thing implements Living {
+  readonly key: string;
+  readonly version: string;
+  readonly ready = Promise.withResolvers<Thing>();
+  readonly ended = Promise.withResolvers<void>();
+  readonly uses = new Set<Use>();
+  readonly #stage: Stage;
+  phase: Phase = "waiting";
+  alive = true;
+  pending = 0;
+  hung = false;
+  /** Whether new calls go elsewhere while it finishes what runs. */
+  drains = false;
+  good = false;
+  /** When it may be closed for want of use. */
+  due = Infinity;
+  looked = false;
+
+  constructor(stage: Stage, { key, version }: { readonly key: string; readonly version: string }) {
+    this.#stage = stage;
+    this.key = key;
+    this.version = version;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#stage.wrong ??= this.#stage.wrongEnd(this);
+    this.phase = "ending";
+    this.#stage.die(this, "closed");
+    return this.ended.promise;
+  }
+}
+
+/** One call. */
+export interface Use {
+  readonly thing: Thing;
+  readonly done: PromiseWithResolvers<string>;
+  /** What the caller was told, each time. */
+  readonly told: string[];
+  running: boolean;
+  /** What it must be told. */
+  wanted: string | undefined;
+}
+
+/** The pool, what it holds, and what it must hold. */
+export class Stage {
+  readonly clock = new FakeClock();
+  readonly pool: Pool<Thing>;
+  readonly things: Thing[] = [];
+  readonly uses: Use[] = [];
+  readonly versions = new Map<string, number>();
+  readonly deaths = new Map<string, { count: number; at: number; version: string }>();
+  disposing = false;
+  wrong: string | undefined;
+
+  constructor() {
+    const limits = () => ({ idleMs: IDLE_MS, idleChildren: IDLE_CHILDREN });
+    this.pool = new Pool({ limits, code: "UPSTREAM_DOWN", clock: this.clock });
+  }
+
+  current(key: string): Thing | undefined {
+    return this.things.find((thing) =>
+      thing.key === key && !thing.drains && !["ending", "over"].includes(thing.phase)
+    );
+  }
+
+  /** Makes a call, as the model sees it and in truth. */
+  async call(key: string): Promise<void> {
+    const version = `v${this.versions.get(key) ?? 0}`;
+    const known = this.current(key);
+    const fits = known?.version === version && known.alive && !known.hung;
+    if (known !== undefined && !fits) {
+      known.drains = true;
+      known.looked = false;
+      if (known.uses.size === 0) known.due = this.clock.now() + 1_000;
+    }
+    const refusedFor = fits ? 0 : this.#wait(key, version);
+    const thing = fits ? known : new Thing(this, { key, version });
+    if (refusedFor > 0) return await this.#refused(key, { version, refusedFor });
+    if (!fits) this.things.push(thing);
+    const done = Promise.withResolvers<string>();
+    done.promise.catch(() => {});
+    const use: Use = { thing, done, told: [], running: false, wanted: undefined };
+    thing.uses.add(use);
+    thing.due = Infinity;
+    this.uses.push(use);
+    const start = () => {
+      assert.ok(!fits && thing.phase === "waiting", "a second start");
+      this.#assertAlone(thing);
+      thing.phase = "starting";
+      return thing.ready.promise;
+    };
+    const work = (living: Thing) => {
+      assert.equal(living, thing, "served by another");
+      if (!living.alive) return Promise.reject(new Error("closed"));
+      use.running = true;
+      living.pending++;
+      return done.promise;
+    };
+    this.pool.use(key, { name: key, version, start, use: work })
+      .then((said) => use.told.push(said), (error) => use.told.push(Object(error).message));
+    await settled();
+  }
+
+  /** Says how a call ends: `wanted` is what its caller must be told. */
+  async end(use: Use, how: { readonly wanted: string; readonly stops: boolean }): Promise<void> {
+    const { thing } = use;
+    use.wanted = how.wanted;
+    use.running = false;
+    if (how.stops) thing.pending--;
+    const isGood = how.wanted === "answer";
+    this.#released(use, isGood);
+    if (isGood) use.done.resolve(how.wanted);
+    else use.done.reject(new Error(how.wanted));
+    await settled();
+  }
+
+  /** A thing dies; what runs in it fails. */
+  die(thing: Thing, why: string): void {
+    if (!thing.alive) return;
+    thing.alive = false;
+    const isCurrent = this.current(thing.key) === thing;
+    const running = [...thing.uses].filter((use) => use.running);
+    if (isCurrent && running.length > 0 && !thing.good) this.count(thing);
+    for (const use of running) {
+      use.wanted = why;
+      use.running = false;
+      thing.uses.delete(use);
+      use.done.reject(new Error(why));
+    }
+    // What dies in a use is taken out at once, what dies unused by the next call.
+    if (running.length > 0 && thing.phase === "up") thing.drains = true;
+  }
+
+  count({ key, version }: Thing): void {
+    const count = (this.deaths.get(key)?.count ?? 0) + 1;
+    this.deaths.set(key, { count, at: this.clock.now(), version });
+  }
+
+  async started(thing: Thing): Promise<void> {
+    thing.phase = "up";
+    thing.ready.resolve(thing);
+    await settled();
+  }
+
+  async startFails(thing: Thing): Promise<void> {
+    if (this.current(thing.key) === thing) this.count(thing);
+    thing.phase = "over";
+    for (const use of thing.uses) use.wanted = "no start";
+    thing.uses.clear();
+    thing.ready.reject(new Error("no start"));
+    await settled();
+  }
+
+  /** Says why a thing may not be closed now. */
+  wrongEnd(thing: Thing): string | undefined {
+    if (this.disposing || !thing.alive) return undefined;
+    if (thing.uses.size > 0) return "closed under a call";
+    const idle = this.things.filter((one) =>
+      this.current(one.key) === one && one.uses.size === 0 && one.phase === "up"
+    );
+    if (this.clock.now() >= thing.due || idle.length > IDLE_CHILDREN) return undefined;
+    return `closed at ${this.clock.now()} and not at ${thing.due}`;
+  }
+
+  /** What must hold at any time. */
+  assertSound(): void {
+    assert.equal(this.wrong, undefined);
+    for (const { told, wanted } of this.uses) {
+      assert.deepEqual(told, wanted === undefined ? [] : [wanted]);
+    }
+    const idle = this.things.filter((one) => one.phase === "up" && one.due < Infinity && one.alive);
+    for (const thing of idle) {
+      assert.ok(thing.due > this.clock.now(), `${thing.key} is idle since long`);
+    }
+    assert.ok(idle.filter(({ drains }) => !drains).length <= IDLE_CHILDREN, "too many are idle");
+  }
+
+  /** Ends all that could still end, and asserts that nothing is left. */
+  async over(): Promise<void> {
+    this.disposing = true;
+    let isOver = false;
+    const closing = this.pool[Symbol.asyncDispose]().then(() => isOver = true);
+    await settled();
+    for (let more = true; more;) {
+      more = false;
+      for (const thing of this.things) {
+        if (thing.phase !== "starting" && thing.phase !== "ending") continue;
+        if (thing.phase === "starting") await this.started(thing);
+        thing.phase = "over";
+        thing.ended.resolve();
+        more = true;
+        await settled();
+      }
+    }
+    assert.ok(isOver, "the pool does not end");
+    await closing;
+    assert.deepEqual(this.things.filter(({ phase }) => phase === "up"), [], "left alive");
+    for (const { told } of this.uses) assert.equal(told.length, 1, "a call was lost");
+    const late = this.pool.use("a", {
+      name: "a",
+      start: () => assert.fail("started after the end"),
+      use: () => Promise.resolve(),
+    });
+    await assert.rejects(late, /PML is ending/);
+  }
+
+  #released(use: Use, isGood: boolean): void {
+    const { thing } = use;
+    thing.uses.delete(use);
+    if (isGood) {
+      thing.good = true;
+      if (this.current(thing.key) === thing) this.deaths.delete(thing.key);
+    }
+    if (thing.uses.size > 0) return;
+    const rest = thing.pending > 0 ? 30_000 : IDLE_MS;
+    thing.looked = thing.pending > 0 && !thing.drains;
+    thing.due = this.clock.now() + (thing.drains ? 1_000 : rest);
+  }
+
+  /** At most one of a key serves; another may only finish what it was asked for. */
+  #assertAlone(thing: Thing): void {
+    for (const other of this.things) {
+      if (other === thing || other.key !== thing.key) continue;
+      if (other.phase === "waiting" || other.phase === "over") continue;
+      assert.ok(other.drains && other.phase !== "ending", "two of one key live at a time");
+    }
+  }
+
+  #wait(key: string, version: string): number {
+    if (this.deaths.get(key)?.version !== version) this.deaths.delete(key);
+    const { count, at } = this.deaths.get(key) ?? { count: 0, at: 0 };
+    if (count < 5) return 0;
+    return at + Math.min(500 * 2 ** (count - 5), 30_000) - this.clock.now();
+  }
+
+  async #refused(
+    key: string,
+    { version, refusedFor }: { readonly version: string; readonly refusedFor: number },
+  ): Promise<void> {
+    const start = () => assert.fail("started while it has to wait");
+    const asked = this.pool.use(key, { name: key, version, start, use: () => Promise.resolve() });
+    await assert.rejects(asked, (error) => {
+      assert.ok(error instanceof PmlError);
+      assert.equal(error.code, "UPSTREAM_DOWN");
+      assert.match(error.message, new RegExp(`Cannot start "${key}": it ended \\d+ times`));
+      assert.equal(error.detail?.retry_after_ms, refusedFor);
+      return true;
+    });
+  }
+}

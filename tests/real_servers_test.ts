@@ -1,0 +1,197 @@
+/**
+ * The reference servers of MCP behind one PML, as a person defines them: installed by npm once for
+ * the whole file, run with the person's rights and confined, through the SDK's own client.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { textOf } from "./attacks/oracles.ts";
+import { makeScenery } from "./attacks/stage.ts";
+import { connect, type Connection } from "./kit/client.ts";
+import { type Era, ERAS, type Message } from "./kit/json_rpc.ts";
+import type { Workspace } from "./kit/workspace.ts";
+
+const VERSION = "2026.8.31";
+const NAMES = ["everything", "filesystem", "memory", "sequential-thinking"] as const;
+/** Installing waits for the network. */
+const INSTALL_MS = 120_000;
+
+/** PML with the real servers behind it, and a client. */
+interface House extends AsyncDisposable, Connection {
+  readonly ws: Workspace;
+  /** Calls a tool by its id. */
+  call(id: string, args?: Record<string, unknown>): Promise<Pick<Message, "result">>;
+}
+
+/** How a person defines them. */
+function definitions({ path }: Workspace, confine: boolean): Record<string, unknown> {
+  const more: Record<string, { readonly args?: readonly string[]; readonly env?: object }> = {
+    filesystem: { args: [path] },
+    // Its file lies in its package otherwise, which is not what was installed then.
+    memory: { env: { MEMORY_FILE_PATH: join(path, "memory.jsonl") } },
+    "sequential-thinking": { env: { DISABLE_THOUGHT_LOGGING: "true" } },
+  };
+  return Object.fromEntries(NAMES.map((name) => {
+    const { args = [], env = {} } = more[name] ?? {};
+    const spec = `@modelcontextprotocol/server-${name}@${VERSION}`;
+    const own = { command: "npx", args: ["-y", spec, ...args], env };
+    return [`real-${name}`, { ...own, ...(confine && { confine }) }];
+  }));
+}
+
+/** Defines the servers in a workspace that has a trusted file. */
+async function define(ws: Workspace, confine: boolean): Promise<void> {
+  const allow = ["filesystem:*", ...NAMES.map((name) => `real-${name}:*`)];
+  const gateway = { tools_exposure: "full_proxy" };
+  const mcpServers = definitions(ws, confine);
+  const pml = { version: 1, permissions: { allow }, gateway, mcpServers };
+  await Deno.writeTextFile(ws.file(".pml.json"), JSON.stringify(pml));
+}
+
+async function open(ws: Workspace, era: Era): Promise<House> {
+  const connection = await connect(ws, { era });
+  const call: House["call"] = async (id, args = {}) => {
+    const params = { name: id.replace(":", "__"), arguments: args };
+    const result = await connection.client.callTool(params, { timeout: INSTALL_MS });
+    return { result } as unknown as Message;
+  };
+  return { ...connection, ws, call };
+}
+
+/** Has every server installed, side by side, and asserts that each runs. */
+async function install(ws: Workspace): Promise<void> {
+  await define(ws, false);
+  await using house = await open(ws, "2025-11-25");
+  const first = [
+    ["real-everything:echo", { message: "hi" }],
+    ["real-filesystem:list_allowed_directories", {}],
+    ["real-memory:read_graph", {}],
+    ["real-sequential-thinking:sequentialthinking", thought(1)],
+  ] as const;
+  await Promise.all(first.map(async ([id, args]) => {
+    const { result } = await house.call(id, args);
+    assert.equal(result?.isError, undefined, `${id}: ${textOf({ result })}`);
+  }));
+}
+
+function thought(thoughtNumber: number): Record<string, unknown> {
+  return { thought: "think", nextThoughtNeeded: true, thoughtNumber, totalThoughts: 3 };
+}
+
+/** What each server is asked, and what it must say. */
+const ASKED: Readonly<Record<string, (house: House) => Promise<void>>> = {
+  "lists and finds their tools": async ({ client }) => {
+    const { tools } = await client.listTools();
+    const names = tools.map(({ name }) => name);
+    for (const name of ["everything__echo", "filesystem__read_text_file", "memory__read_graph"]) {
+      assert.ok(names.includes(`real-${name}`), `${name} is not in ${names}`);
+    }
+    assert.ok(names.filter((name) => name.startsWith("real-")).length >= 35, `${names.length}`);
+    const { content } = await client.callTool({
+      name: "search",
+      arguments: { query: "add observations to the knowledge graph", server: "real-memory" },
+    });
+    assert.match(JSON.stringify(content), /real-memory:add_observations/);
+  },
+  "everything: text, numbers, structure, pictures": async ({ call }) => {
+    const echoed = await call("real-everything:echo", { message: "hé" });
+    assert.equal(textOf(echoed), "Echo: hé");
+    const sum = await call("real-everything:get-sum", { a: 2, b: 3 });
+    assert.match(textOf(sum), /is 5\b/);
+    const weather = await call("real-everything:get-structured-content", { location: "Chicago" });
+    assert.equal(typeof weather.result?.structuredContent?.temperature, "number");
+    const { result } = await call("real-everything:get-tiny-image");
+    const blocks = result?.content as unknown as readonly { readonly type: string }[];
+    assert.ok(blocks.some(({ type }) => type === "image"));
+    const wrong = await call("real-everything:get-sum", { a: "two" });
+    assert.match(textOf(wrong), /^BAD_ARGUMENTS/);
+  },
+  "everything: tells its progress": async ({ client }) => {
+    const seen: number[] = [];
+    const params = {
+      name: "real-everything__trigger-long-running-operation",
+      arguments: { duration: 0.5, steps: 5 },
+    };
+    const { content } = await client.callTool(params, {
+      onprogress: ({ progress }) => void seen.push(progress),
+    });
+    assert.match(JSON.stringify(content), /completed/);
+    assert.deepEqual(seen, [1, 2, 3, 4, 5]);
+  },
+  "filesystem: works in the workspace and nowhere else": async ({ ws, call }) => {
+    await call("real-filesystem:write_file", { path: ws.file("made.txt"), content: "made\n" });
+    assert.equal(await Deno.readTextFile(ws.file("made.txt")), "made\n");
+    const read = await call("real-filesystem:read_text_file", { path: ws.file("made.txt") });
+    assert.match(textOf(read), /^made/);
+    const outside = await call("real-filesystem:read_text_file", { path: ws.outside });
+    assert.equal(outside.result?.isError as unknown, true);
+    assert.ok(!textOf(outside).includes(ws.canary));
+  },
+  "memory: keeps a graph": async ({ ws, call }) => {
+    const entity = { name: "PML", entityType: "gateway", observations: ["runs servers"] };
+    await call("real-memory:create_entities", { entities: [entity] });
+    const { result } = await call("real-memory:search_nodes", { query: "gateway" });
+    assert.match(textOf({ result }), /runs servers/);
+    assert.match(await Deno.readTextFile(ws.file("memory.jsonl")), /"PML"/);
+  },
+  "sequential-thinking: counts": async ({ call }) => {
+    const counts: number[] = [];
+    for (const at of [1, 2]) {
+      const answer = await call("real-sequential-thinking:sequentialthinking", thought(at));
+      counts.push(Number(JSON.parse(textOf(answer)).thoughtHistoryLength));
+    }
+    assert.equal((counts[1] ?? 0) - (counts[0] ?? 0), 1, "both went to one process");
+  },
+  "two that are killed are served again": async ({ call, raw }) => {
+    const served: readonly (readonly [server: string, id: string, like: RegExp])[] = [
+      ["server-memory", "real-memory:read_graph", /runs servers/],
+      ["server-filesystem", "real-filesystem:list_allowed_directories", /Allowed/],
+    ];
+    for (const [server, id, like] of served) {
+      const running = async () =>
+        (await raw.watch.living()).filter(({ command }) => command.includes(server));
+      const [one, ...more] = await running();
+      assert.ok(one !== undefined && more.length === 0, "one process is one server");
+      Deno.kill(one.pid, "SIGKILL");
+      const since = performance.now();
+      const answer = await retried(() => call(id));
+      const ms = performance.now() - since;
+      assert.match(textOf(answer), like);
+      assert.ok(ms < SERVED_MS, `${id} was served after ${Math.round(ms)} ms`);
+    }
+  },
+};
+
+/** A second is wanted; starting node alone takes as much where others use the machine. */
+const SERVED_MS = 3_000;
+
+/** A call that meets the death itself is told so, and not sent again for its caller. */
+async function retried<T extends Pick<Message, "result">>(call: () => Promise<T>): Promise<T> {
+  const answer = await call();
+  return textOf(answer).startsWith("UPSTREAM_DOWN") ? await call() : answer;
+}
+
+Deno.test("The reference servers work behind PML, in both eras, free and confined", async () => {
+  const limits = { start_ms: INSTALL_MS, call_ms: INSTALL_MS };
+  await using ws = await makeScenery({ pml: { version: 1 }, limits });
+  await install(ws);
+  for (const confine of [false, true]) {
+    await define(ws, confine);
+    for (const era of ERAS) {
+      await using house = await open(ws, era);
+      for (const [what, ask] of Object.entries(ASKED)) {
+        await ask(house).catch((cause) => {
+          throw new Error(`${what} (${confine ? "confined" : "free"}, on ${era})`, { cause });
+        });
+      }
+      const good = await house.call("filesystem:read_file", { path: "good.txt" });
+      assert.equal(textOf(good), "good\n");
+      const { code } = await house.raw.close();
+      assert.equal(code, 0, house.raw.stderr);
+      await house.raw.watch.assertNothingLeft();
+      await Deno.remove(ws.file("memory.jsonl"));
+    }
+  }
+});
