@@ -11,6 +11,7 @@ import type { JSONRPCMessage, McpServerFactory, Transport } from "@modelcontextp
 import { joined, type Line, LineReader } from "../core/lines.ts";
 import { greet, type Greeting } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
+import { openInput, openOutput } from "./_pipes.ts";
 
 /** How long the last answers may take on their way out. */
 const LAST_WRITE_MS = 1_500;
@@ -56,7 +57,8 @@ class StdioTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: Transport["onmessage"];
   readonly #options: StdioOptions;
-  readonly #reader = Deno.stdin.readable.getReader();
+  readonly #input = openInput();
+  readonly #output = openOutput();
   readonly #inFlight = new Set<string>();
   readonly #closed = Promise.withResolvers<"closed">();
   readonly #asked = Promise.withResolvers<"asked">();
@@ -114,7 +116,7 @@ class StdioTransport implements Transport {
     if (!this.#open) return;
     this.#open = false;
     // Lets the process end: a pending read would keep it alive.
-    await this.#reader.cancel().catch((error) => this.#options.onError(asError(error)));
+    await this.#input.close().catch((error) => this.#options.onError(asError(error)));
     this.onclose?.();
     this.#closed.resolve("closed");
     if (this.#queued > 0) endWhenStuck();
@@ -123,11 +125,9 @@ class StdioTransport implements Transport {
   async #read(): Promise<void> {
     const lines = new LineReader(this.#options.inputBytes);
     try {
-      for (;;) {
-        const { done, value } = await this.#reader.read();
-        if (done) break;
-        for (const line of lines.push(value)) this.#receive(line);
-      }
+      await this.#input.read((chunk) => {
+        for (const line of lines.push(chunk)) this.#receive(line);
+      });
     } catch (error) {
       this.#options.onError(asError(error));
     }
@@ -181,7 +181,7 @@ class StdioTransport implements Transport {
   async #flush(): Promise<void> {
     const bytes = joined(this.#unsent.splice(0));
     try {
-      for (let at = 0; at < bytes.length;) at += await Deno.stdout.write(bytes.subarray(at));
+      await this.#output.write(bytes);
     } catch (error) {
       // The client closed its end: there is nobody to answer.
       this.#options.onError(asError(error));
