@@ -16,12 +16,14 @@ import { cloudCall } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
 import type { Environment } from "./config/env.ts";
 import { expanded } from "./config/expand.ts";
+import type { StdioDefinition } from "./config/servers.ts";
 import { serverText } from "./config/shown.ts";
 import { type Call, type CallTool, type Gate, type Question, through } from "./core/call.ts";
 import { type Check, check } from "./core/check.ts";
 import { deadlineGate } from "./core/deadline.ts";
 import { PmlError } from "./core/errors.ts";
 import { defined, type JsonObject, quoted } from "./core/json.ts";
+import { memoized } from "./core/memo.ts";
 import { Running } from "./core/running.ts";
 import { splitToolId, type ToolId } from "./core/tool_id.ts";
 import type { ToolDefinition } from "./core/tool.ts";
@@ -265,17 +267,21 @@ export class Door implements AsyncDisposable {
     const { policy, log, redactor, toolsChanged } = this.#options;
     const { environment } = policy.now.loaded;
     const { get } = environment;
+    // A definition is read anew when its file changes, and the environment never is.
+    const filled = memoized((own: StdioDefinition) => {
+      const { name, command, tools, cwd = this.#config().workspace, confine = false } = own;
+      const from = { get, server: name };
+      const env = expanded(own.env, { ...from, what: "env" });
+      const args = expanded(Object.fromEntries(own.args.entries()), { ...from, what: "args" });
+      for (const secret of [...env.secrets, ...args.secrets]) redactor.register(secret);
+      const given = { args: Object.values(args.values), env: env.values };
+      return { name, command, ...given, cwd, tools, confine };
+    });
     return new Upstreams({
       server: (name) => {
         const own = policy.definitionOf(name);
         if (own?.kind !== "stdio") throw this.#options.servers.unknown(name);
-        const from = { get, server: name };
-        const env = expanded(own.env, { ...from, what: "env" });
-        const args = expanded(Object.fromEntries(own.args.entries()), { ...from, what: "args" });
-        for (const secret of [...env.secrets, ...args.secrets]) redactor.register(secret);
-        const { command, tools, cwd = this.#config().workspace, confine = false } = own;
-        const given = { args: Object.values(args.values), env: env.values };
-        return { name, command, ...given, cwd, tools, confine };
+        return filled(own);
       },
       workspace: () => this.#config().workspace,
       grants: (server) => this.#config().grants[server],

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Call, CallTool, Gate, Outcome } from "./call.ts";
+import type { Call, Gate, Outcome } from "./call.ts";
 import { PmlError } from "./errors.ts";
 
 /** How long a call may take, in milliseconds. */
@@ -19,39 +19,39 @@ export interface Deadline {
 export function deadlineGate(limits: () => Deadline): Gate {
   return (next) => async (call) => {
     const { callMs, capMs } = limits();
+    const { signal } = call;
+    if (signal.aborted) throw reasonOf(call);
     const abort = new AbortController();
-    const cancel = () => abort.abort(call.signal.reason);
-    if (call.signal.aborted) cancel();
-    call.signal.addEventListener("abort", cancel, { once: true });
-    const expire = (ms: number) => abort.abort(timedOut(call, ms));
-    let timer = setTimeout(expire, callMs, callMs);
-    const cap = setTimeout(expire, capMs, capMs);
-    const extend: Call["onProgress"] = (progress) => {
-      clearTimeout(timer);
-      timer = setTimeout(expire, callMs, callMs);
+    // A callee that ignores its signal cannot hold us.
+    const over = Promise.withResolvers<Outcome>();
+    const end = (error: PmlError) => {
+      over.reject(error);
+      abort.abort(error);
+    };
+    const cancel = () => end(reasonOf(call));
+    signal.addEventListener("abort", cancel, { once: true });
+    const started = performance.now();
+    let heard = started;
+    // One timer, that looks at both limits when it goes off: progress may come often.
+    const look = () => {
+      const ms = heard + callMs < started + capMs ? callMs : capMs;
+      const left = (ms === callMs ? heard : started) + ms - performance.now();
+      if (left > 0) timer = setTimeout(look, left);
+      else end(timedOut(call, ms));
+    };
+    let timer = setTimeout(look, Math.min(callMs, capMs));
+    const onProgress: Call["onProgress"] = (progress) => {
+      heard = performance.now();
       call.onProgress?.(progress);
     };
     try {
-      return await settled(next, { ...call, signal: abort.signal, onProgress: extend });
+      next({ ...call, signal: abort.signal, onProgress }).then(over.resolve, over.reject);
+      return await over.promise;
     } finally {
       clearTimeout(timer);
-      clearTimeout(cap);
-      call.signal.removeEventListener("abort", cancel);
+      signal.removeEventListener("abort", cancel);
     }
   };
-}
-
-/** Waits for the call or the abort, so that a callee which ignores its signal cannot hold us. */
-function settled(next: CallTool, call: Call): Promise<Outcome> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const refuse = () => reject(reasonOf(call));
-  if (call.signal.aborted) refuse();
-  call.signal.addEventListener("abort", refuse, { once: true });
-  const aborted = promise.finally(() => call.signal.removeEventListener("abort", refuse));
-  // Nobody listens to the loser of the race.
-  aborted.catch(() => {});
-  if (call.signal.aborted) return aborted;
-  return Promise.race([next(call), aborted]);
 }
 
 function reasonOf(call: Call): PmlError {

@@ -9,6 +9,7 @@ import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, quoted } from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Program } from "../sandbox/process.ts";
 import { findProgram, searchPath } from "../sandbox/search_path.ts";
@@ -34,7 +35,7 @@ export interface StdioServer {
 
 /** What starting servers needs from outside; functions are asked at each call. */
 export interface UpstreamsOptions {
-  /** Gives a server with its values filled in; throws what is missing. */
+  /** Gives a server with its values filled in, the same one each time; throws what is missing. */
   readonly server: (name: string) => StdioServer;
   readonly workspace: () => string;
   readonly grants: (server: string) => Grants | undefined;
@@ -61,6 +62,7 @@ export class Upstreams implements AsyncDisposable {
   readonly #installs: Installs;
   readonly #closing = new AbortController();
   readonly #tools = new Map<string, readonly ToolDefinition[]>();
+  readonly #keyOf = memoized((server: StdioServer) => JSON.stringify(server));
 
   /** Takes the definitions; nothing is started before the first request. */
   constructor(options: UpstreamsOptions) {
@@ -83,7 +85,7 @@ export class Upstreams implements AsyncDisposable {
   /** Gives the tools of a server: the same array as long as it says nothing of a change. */
   async toolsOf(name: string): Promise<readonly ToolDefinition[]> {
     const server = this.#options.server(name);
-    const key = keyOf(server);
+    const key = this.#keyOf(server);
     const known = this.#tools.get(key);
     if (known !== undefined) return known;
     const all = await this.#use(server, async (upstream) => {
@@ -121,7 +123,7 @@ export class Upstreams implements AsyncDisposable {
   }
 
   async #use<T>(server: StdioServer, use: (upstream: Upstream) => Promise<T>): Promise<T> {
-    const key = keyOf(server);
+    const key = this.#keyOf(server);
     return await this.#pool.use(key, { start: () => this.#start(server), use });
   }
 
@@ -137,7 +139,7 @@ export class Upstreams implements AsyncDisposable {
       closing: this.#closing.signal,
       onLog: (level, text) => onLog(name, level, text),
       onToolsChanged: () => {
-        this.#tools.delete(keyOf(server));
+        this.#tools.delete(this.#keyOf(server));
         onToolsChanged(name);
       },
     });
@@ -209,8 +211,4 @@ function resultOf(result: unknown, name: string): ToolResult {
       hint: "It does not speak MCP as PML knows it",
     },
   );
-}
-
-function keyOf(server: StdioServer): string {
-  return JSON.stringify(server);
 }
