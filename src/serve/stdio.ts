@@ -7,6 +7,7 @@
  * @module
  */
 
+import process from "node:process";
 import type { JSONRPCMessage, McpServerFactory, Transport } from "@modelcontextprotocol/server";
 import { joined, type Line, LineReader } from "../core/lines.ts";
 import { greet, type Greeting } from "./_greeting.ts";
@@ -66,7 +67,7 @@ class StdioTransport implements Transport {
   #waiting: JSONRPCMessage[] | undefined = [];
   /** The id of the request that was answered here, so that the SDK's answer goes nowhere. */
   #greeted: string | undefined;
-  #writing: Promise<void> = Promise.resolve();
+  #writing: Promise<void> | undefined;
   #queued = 0;
   readonly #unsent: Uint8Array[] = [];
   #open = true;
@@ -173,22 +174,25 @@ class StdioTransport implements Transport {
       return this.close();
     }
     this.#unsent.push(bytes);
-    this.#writing = this.#writing.then(() => this.#flush());
+    this.#writing ??= this.#flush();
     return this.#writing;
   }
 
-  /** Writes what waits, in one piece: while one is written, others come. */
+  /** Writes what waits in one piece: all that one turn brought, and what came during a write. */
   async #flush(): Promise<void> {
-    const bytes = joined(this.#unsent.splice(0));
-    try {
-      await this.#output.write(bytes);
-    } catch (error) {
-      // The client closed its end: there is nobody to answer.
-      this.#options.onError(asError(error));
-      await this.close();
-    } finally {
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    while (this.#unsent.length > 0) {
+      const bytes = joined(this.#unsent.splice(0));
+      try {
+        await this.#output.write(bytes);
+      } catch (error) {
+        // The client closed its end: there is nobody to answer.
+        this.#options.onError(asError(error));
+        await this.close();
+      }
       this.#queued -= bytes.length;
     }
+    this.#writing = undefined;
   }
 }
 
