@@ -9,7 +9,7 @@ import { randomBytes } from "node:crypto";
 import type { Progress } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
-import { LineReader } from "../core/lines.ts";
+import { eachPiece, LineReader } from "../core/lines.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { VERSION } from "../core/version.ts";
 import { killGroup, type Process, type Program, startProcess } from "../sandbox/process.ts";
@@ -243,13 +243,13 @@ export class Upstream implements Living {
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
     const reader = new LineReader(this.#options.limits.lineBytes);
     const decoder = new TextDecoder();
-    for await (const chunk of stream) {
-      for (const line of reader.push(chunk)) {
+    await eachPiece(stream, (piece) => {
+      for (const line of reader.push(piece)) {
         if (line.kind === "too-long") {
           this.#fail(this.#broken(`it wrote a line over ${line.max} bytes`));
         } else this.#take(parsed(decoder.decode(line.bytes)));
       }
-    }
+    });
   }
 
   async #listen(stream: ReadableStream<Uint8Array>): Promise<void> {

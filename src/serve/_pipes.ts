@@ -5,12 +5,12 @@
  * @module
  */
 
-import { Socket } from "node:net";
+import { Socket, type SocketConstructorOpts } from "node:net";
 
 /** Where messages come from. */
 export interface Input {
-  /** Hands on each piece as it comes; settles at the end. */
-  read(take: (chunk: Uint8Array) => void): Promise<void>;
+  /** Settles when nothing more will come. */
+  readonly over: Promise<void>;
   /** Ends it: a pending read would keep the process. */
   close(): Promise<void>;
 }
@@ -21,27 +21,32 @@ export interface Output {
   write(bytes: Uint8Array): Promise<void>;
 }
 
-/** Opens the standard input. */
-export function openInput(): Input {
-  const socket = socketOf(0);
-  if (socket !== undefined) {
-    return {
-      read: (take) => readAll(socket, take),
-      close: () => Promise.resolve(void socket.destroy()),
-    };
-  }
-  const reader = Deno.stdin.readable.getReader();
-  return {
-    read: async (take) => {
-      for (let next = await reader.read(); !next.done; next = await reader.read()) take(next.value);
+const PIECE = 1 << 16;
+
+/** Reads the standard input; `take` is given each piece, in memory that the next one takes. */
+export function openInput(take: (piece: Uint8Array) => void): Input {
+  const { promise: over, resolve, reject } = Promise.withResolvers<void>();
+  const onread = {
+    // One memory for all: new ones are left behind faster than they are collected.
+    buffer: new Uint8Array(PIECE),
+    callback: (size: number, memory: Uint8Array) => {
+      try {
+        take(memory.subarray(0, size));
+      } catch (error) {
+        reject(error);
+      }
+      return true;
     },
-    close: () => reader.cancel(),
   };
+  const socket = socketOf({ fd: 0, readable: true, writable: false, onread });
+  if (socket === undefined) return openFile(take);
+  socket.on("error", reject).on("close", resolve).resume();
+  return { over, close: () => Promise.resolve(void socket.destroy()) };
 }
 
 /** Opens the standard output. */
 export function openOutput(): Output {
-  const socket = socketOf(1);
+  const socket = socketOf({ fd: 1, readable: false, writable: true });
   if (socket === undefined) {
     return {
       write: async (bytes) => {
@@ -62,23 +67,18 @@ export function openOutput(): Output {
   };
 }
 
-/** A file or a terminal is no socket. */
-function socketOf(fd: 0 | 1): Socket | undefined {
+function socketOf(options: SocketConstructorOpts): Socket | undefined {
   try {
-    return new Socket({ fd, readable: fd === 0, writable: fd === 1 });
+    return new Socket(options);
   } catch {
-    return undefined;
+    return undefined; // a file or a terminal
   }
 }
 
-function readAll(socket: Socket, take: (chunk: Uint8Array) => void): Promise<void> {
-  return new Promise((resolve, reject) => {
-    socket.on("error", reject).on("close", () => resolve()).on("data", (chunk) => {
-      try {
-        take(chunk);
-      } catch (error) {
-        reject(error);
-      }
-    });
-  });
+function openFile(take: (piece: Uint8Array) => void): Input {
+  const reader = Deno.stdin.readable.getReader();
+  const readAll = async () => {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) take(next.value);
+  };
+  return { over: readAll(), close: () => reader.cancel() };
 }

@@ -12,7 +12,7 @@ import type { JSONRPCMessage, McpServerFactory, Transport } from "@modelcontextp
 import { joined, type Line, LineReader } from "../core/lines.ts";
 import { greet, type Greeting } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
-import { openInput, openOutput } from "./_pipes.ts";
+import { type Input, openInput, openOutput } from "./_pipes.ts";
 
 /** How long the last answers may take on their way out. */
 const LAST_WRITE_MS = 1_500;
@@ -58,7 +58,7 @@ class StdioTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: Transport["onmessage"];
   readonly #options: StdioOptions;
-  readonly #input = openInput();
+  #input: Input | undefined;
   readonly #output = openOutput();
   readonly #inFlight = new Set<string>();
   readonly #closed = Promise.withResolvers<"closed">();
@@ -117,7 +117,7 @@ class StdioTransport implements Transport {
     if (!this.#open) return;
     this.#open = false;
     // Lets the process end: a pending read would keep it alive.
-    await this.#input.close().catch((error) => this.#options.onError(asError(error)));
+    await this.#input?.close().catch((error) => this.#options.onError(asError(error)));
     this.onclose?.();
     this.#closed.resolve("closed");
     if (this.#queued > 0) endWhenStuck();
@@ -126,9 +126,10 @@ class StdioTransport implements Transport {
   async #read(): Promise<void> {
     const lines = new LineReader(this.#options.inputBytes);
     try {
-      await this.#input.read((chunk) => {
-        for (const line of lines.push(chunk)) this.#receive(line);
+      this.#input = openInput((piece) => {
+        for (const line of lines.push(piece)) this.#receive(line);
       });
+      await this.#input.over;
     } catch (error) {
       this.#options.onError(asError(error));
     }
