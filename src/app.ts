@@ -134,7 +134,7 @@ export class App implements AsyncDisposable {
 
   /** Says in plain sentences what a tool of a module may do. */
   async permissionsOf(id: ToolId): Promise<readonly string[]> {
-    return await (await this.#opened()).permissionsOf(id);
+    return await (await this.#opened()).machine.permissionsOf(id);
   }
 
   /** Finds tools. */
@@ -174,12 +174,12 @@ export class App implements AsyncDisposable {
 
   /** Gives a list of a server, which is started for it where nothing is known of it. */
   async listOf(server: string, list: ListName): Promise<readonly ListItem[]> {
-    return await (await this.#opened()).listOf(server, list);
+    return await (await this.#opened()).machine.listOf(server, list);
   }
 
   /** Has a server run confined from now on, with these grants alone, and keeps what it asks for. */
   async tryOut(server: string, grants: Trial["grants"]): Promise<Trial> {
-    return await (await this.#opened()).tryOut(server, grants);
+    return await (await this.#opened()).machine.tryOut(server, grants);
   }
 
   /** Tries what calls need on this machine. */
@@ -294,7 +294,7 @@ export class App implements AsyncDisposable {
   #setLevel(level: string): void {
     this.#level = level;
     // Servers that start later are told then.
-    this.#door?.then((door) => door.setLevel(level), () => {});
+    this.#door?.then(({ machine }) => machine.setLevel(level), () => {});
   }
 
   /** Tells the face, if there is one; before there is no client either. */

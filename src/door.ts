@@ -5,68 +5,34 @@
  * @module
  */
 
-import { join } from "node:path";
-import protectedPaths from "../config/protected-paths.json" with { type: "json" };
 import { auditGate } from "./audit/gate.ts";
 import { Journal, type JournalRecord } from "./audit/journal.ts";
-import type { Log } from "./audit/log.ts";
-import type { Redactor } from "./audit/redact.ts";
 import { readKeyFile } from "./cloud/key.ts";
 import { cloudCall } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
-import {
-  installEnvironment,
-  programEnvironment,
-  serverEnvironment,
-} from "./config/child_environment.ts";
-import { expanded } from "./config/expand.ts";
 import { serverText } from "./config/shown.ts";
-import {
-  type Call,
-  type CallTool,
-  type Gate,
-  type Outcome,
-  type Question,
-  through,
-} from "./core/call.ts";
+import { type Call, type CallTool, type Gate, type Question, through } from "./core/call.ts";
 import { type Check, check } from "./core/check.ts";
 import { deadlineGate } from "./core/deadline.ts";
 import { PmlError } from "./core/errors.ts";
-import { defined, type JsonObject, quoted } from "./core/json.ts";
-import type { ListItem, ListName } from "./core/lists.ts";
+import { type JsonObject, quoted } from "./core/json.ts";
 import { Running } from "./core/running.ts";
-import { splitToolId, type ToolId, toolId } from "./core/tool_id.ts";
+import { splitToolId } from "./core/tool_id.ts";
 import type { ToolDefinition } from "./core/tool.ts";
 import { schemaGate, type Schemas } from "./gateway/schemas.ts";
-import type { Servers } from "./gateway/servers.ts";
-import { Local } from "./local/executor.ts";
-import { Starts } from "./local/starts.ts";
-import type { Grants } from "./local/grants.ts";
-import type { Trial } from "./local/learn.ts";
-import { Upstreams, type UpstreamsOptions } from "./local/upstreams.ts";
-import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
+import { Machine, type MachineOptions } from "./machine.ts";
 import { Approvals } from "./permissions/approvals.ts";
 import { type AskedAll, askForAll } from "./permissions/ask_all.ts";
 import { askGate, type AskGateOptions, judgeGate, refuseGate } from "./permissions/gate.ts";
 import type { Subject } from "./permissions/subject.ts";
 import { trustGate } from "./permissions/trust_gate.ts";
-import type { Policy } from "./policy/policy.ts";
-import { assertIntegrity, definitionHash, integrityGate } from "./registry/integrity.ts";
+import { definitionHash, integrityGate } from "./registry/integrity.ts";
 import { makeRouter } from "./router/router.ts";
 import { getToolRouting } from "./router/routing.ts";
-import { Reaper } from "./sandbox/reaper.ts";
 
 /** What the door stands in. */
-export interface DoorOptions {
-  readonly policy: Policy;
-  readonly servers: Servers;
+export interface DoorOptions extends MachineOptions {
   readonly schemas: Schemas;
-  readonly files: ModuleFiles;
-  readonly builtins: ReadonlyMap<string, ModuleSource>;
-  readonly log: Log;
-  readonly redactor: Redactor;
-  /** What stdio servers and clients say to each other. */
-  readonly between: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
 }
 
 /** The way of every call, and what it needs: questions, modules, the journal. */
@@ -75,13 +41,10 @@ export class Door implements AsyncDisposable {
   readonly callTool: CallTool;
   /** The open questions, and those that wait for `pml approve`. */
   readonly approvals: Approvals;
+  /** What runs on this machine. */
+  readonly machine: Machine;
   readonly #options: DoorOptions;
-  readonly #local: Local;
-  readonly #upstreams: Upstreams;
-  readonly #reaper: Reaper;
   readonly #cloud: CallTool;
-  readonly #starts = new Starts();
-  readonly #trials = new Map<string, Trial>();
   readonly #running = new Running(() => this.#config().limits);
   #journal: Journal | undefined;
 
@@ -94,28 +57,8 @@ export class Door implements AsyncDisposable {
       ttl: policy.now.config.limits.approvalMs,
     });
     this.#cloud = cloudCall(() => this.#key());
-    const { home } = policy.now.loaded.environment;
-    this.#reaper = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
-    this.#local = this.#openLocal();
-    this.#upstreams = this.#openUpstreams();
+    this.machine = new Machine(options);
     this.callTool = this.#gated();
-  }
-
-  /** Gives a list of a server; modules have tools only. */
-  async listOf(server: string, list: ListName): Promise<readonly ListItem[]> {
-    return await this.#listHere(server, list).catch((error) => this.#withoutSecrets(error));
-  }
-
-  /** Tells the running servers which log messages clients want. */
-  setLevel(level: string): void {
-    this.#upstreams.setLevel(level);
-  }
-
-  /** Says in plain sentences what a tool of a module may do; nothing of other tools. */
-  async permissionsOf(id: ToolId): Promise<readonly string[]> {
-    const { server, tool } = splitToolId(id);
-    const { kind } = this.#options.policy.definitionOf(server) ?? { kind: "deno" };
-    return kind === "deno" ? await this.#local.permissionsOf(server, tool) : [];
   }
 
   /** Asks once for several calls, or gives what lets each pass. */
@@ -137,30 +80,10 @@ export class Door implements AsyncDisposable {
     });
   }
 
-  /** Has a server run confined from now on, with these grants alone, and keeps what it asks for. */
-  async tryOut(server: string, grants: Grants): Promise<Trial> {
-    const { policy } = this.#options;
-    const { Trial } = await import("./local/learn.ts");
-    const { environment } = policy.now.loaded;
-    const { workspace } = this.#config();
-    const own = policy.definitionOf(server);
-    const { env = {}, cwd = workspace } = own?.kind === "stdio" ? own : {};
-    const { home, userHome } = environment;
-    const where = { name: server, workspace, cwd, home, userHome, protection: protectedPaths };
-    const trial = new Trial({
-      ...where,
-      grants,
-      given: [...Object.keys(env), ...Object.keys(serverEnvironment(environment))],
-    });
-    this.#trials.get(server)?.[Symbol.dispose]();
-    this.#trials.set(server, trial);
-    return trial;
-  }
-
   /** Tries what calls need on this machine: the sandbox and the journal. */
   async checks(): Promise<readonly Check[]> {
     return [
-      ...await this.#local.checks(),
+      ...await this.machine.checks(),
       await check(
         "journal",
         "a record can be written",
@@ -171,9 +94,7 @@ export class Door implements AsyncDisposable {
 
   /** Ends every child and server, then the journal. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([this.#local, this.#upstreams].map((open) => open[Symbol.asyncDispose]()));
-    await this.#reaper[Symbol.asyncDispose]();
-    for (const trial of this.#trials.values()) trial[Symbol.dispose]();
+    await this.machine[Symbol.asyncDispose]();
     // Each call has an end, and the journal tells it.
     await this.#running.over();
     this.#journal?.[Symbol.dispose]();
@@ -182,12 +103,12 @@ export class Door implements AsyncDisposable {
   /** The order of the house, readable aloud. */
   #gated(): CallTool {
     const { policy, schemas } = this.#options;
+    const { machine } = this;
     const asking = this.#asking();
     const judge = () => policy.now.judge;
     const router = makeRouter({
       routingOf: (server) => this.#routingOf(server),
-      local: async (call) =>
-        await this.#runHere(call).catch((error) => this.#withoutSecrets(error)),
+      local: (call) => machine.call(call),
       cloud: this.#cloud,
     });
     return through([
@@ -208,41 +129,14 @@ export class Door implements AsyncDisposable {
       askGate(asking),
       integrityGate({
         // A command was approved as it was shown, with the file that names it.
-        approved: (server) => this.#isStdio(server) ? undefined : this.#approved(server),
-        atHand: (server) => this.#local.identify(server).integrity,
+        approved: (server) => machine.isStdio(server) ? undefined : machine.approved(server),
+        atHand: (server) => machine.integrityOf(server),
       }),
       deadlineGate(() => {
         const { callMs, callMaxMs } = this.#config().limits;
         return { callMs, capMs: callMaxMs };
       }),
     ], router.call);
-  }
-
-  async #listHere(server: string, list: ListName): Promise<readonly ListItem[]> {
-    if (this.#isStdio(server)) return await this.#upstreams.listOf(server, list);
-    if (list !== "tools") return NO_ITEMS;
-    return (await this.#local.load(server)).definitions;
-  }
-
-  async #runHere(call: Call): Promise<Outcome> {
-    const { server } = splitToolId(call.id);
-    if (this.#isStdio(server)) return await this.#upstreams.call(call);
-    if (call.method === undefined) return await this.#local.call(call);
-    throw new PmlError("BAD_REQUEST", `Cannot ask ${quoted(server)}: it has tools only`, {
-      hint: "See `pml://servers` for what each server has",
-    });
-  }
-
-  /** Errors repeat what a module said, and it may have said a key that it was given. */
-  #withoutSecrets(error: unknown): never {
-    if (!(error instanceof PmlError)) throw error;
-    const { code, message, hint, detail } = error;
-    const { redactor } = this.#options;
-    const facts = Object.entries(detail ?? {}).map(([name, fact]) =>
-      [name, typeof fact === "string" ? redactor.redact(fact) : fact] as const
-    );
-    const told = defined({ hint, detail: detail && Object.fromEntries(facts) });
-    throw new PmlError(code, redactor.redact(message), { ...told, cause: error });
   }
 
   #asking(): AskGateOptions {
@@ -274,101 +168,10 @@ export class Door implements AsyncDisposable {
       workspace: this.#config().workspace,
       facts: [
         own === undefined ? "a module that ships with PML, in the sandbox" : serverText(own),
-        ...(await this.permissionsOf(call.id)).map((line) => `It ${line}`),
+        ...(await this.machine.permissionsOf(call.id)).map((line) => `It ${line}`),
         ...gives,
       ],
     };
-  }
-
-  #openLocal(): Local {
-    const { files, builtins, policy, log } = this.#options;
-    const own = () => this.#config().servers.filter((server) => server.kind === "deno");
-    return new Local({
-      // What is hashed here is what runs: a later look at the file could find another.
-      files: {
-        identify: (source, maxBytes) => {
-          const found = files.identify(source, maxBytes);
-          assertIntegrity(source.name, {
-            approved: this.#approved(source.name),
-            atHand: found.integrity,
-          });
-          return found;
-        },
-      },
-      home: this.#config().home,
-      source: (name) => {
-        const server = policy.definitionOf(name);
-        if (server === undefined) return builtins.get(name);
-        return server.kind === "deno" ? { kind: "file", name, path: server.path } : undefined;
-      },
-      workspace: () => this.#config().workspace,
-      grants: (server) => this.#config().grants[server],
-      variable: (name) => this.#secret(name),
-      environment: programEnvironment(policy.now.loaded.environment),
-      // What modules run from is not for modules to write.
-      protection: () => ({ ...protectedPaths, paths: own().map(({ path }) => path) }),
-      limits: () => this.#config().limits,
-      osLayer: () => this.#config().osLayer,
-      groups: this.#reaper,
-      onLog: (server, { level, text }) => {
-        const serious = level === "error" || level === "warn";
-        log[serious ? level : "debug"](text, { server });
-      },
-    });
-  }
-
-  #openUpstreams(): Upstreams {
-    const { policy, log, redactor, between } = this.#options;
-    const { environment } = policy.now.loaded;
-    const { get } = environment;
-    return new Upstreams({
-      server: (name) => {
-        const own = policy.definitionOf(name);
-        if (own?.kind !== "stdio") throw this.#options.servers.unknown(name);
-        const from = { get, server: name };
-        const env = expanded(own.env, { ...from, what: "env" });
-        const args = expanded(Object.fromEntries(own.args.entries()), { ...from, what: "args" });
-        for (const secret of [...env.secrets, ...args.secrets]) redactor.register(secret);
-        const { command, tools, cwd = this.#config().workspace, confine = false } = own;
-        const given = { args: Object.values(args.values), env: env.values };
-        const trial = this.#trials.get(name);
-        return { name, command, ...given, cwd, tools, confine, definition: own, trial };
-      },
-      workspace: () => this.#config().workspace,
-      seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
-      ...between,
-      grants: (server) => this.#config().grants[server],
-      protection: protectedPaths,
-      environment: serverEnvironment(environment),
-      installEnvironment: installEnvironment(environment),
-      home: environment.home,
-      limits: () => this.#config().limits,
-      groups: this.#reaper,
-      onLog: (server, level, text) => {
-        this.#trials.get(server)?.hear(text);
-        log[level](text, { server });
-      },
-      starts: this.#starts,
-    });
-  }
-
-  #isStdio(server: string): boolean {
-    return this.#options.policy.definitionOf(server)?.kind === "stdio";
-  }
-
-  /** Gives a variable of the environment, which from then on shows in no log. */
-  #secret(name: string): string | undefined {
-    const { policy, redactor } = this.#options;
-    const value = policy.now.loaded.environment.get(name);
-    if (value !== undefined) redactor.register(value);
-    return value;
-  }
-
-  /** Without a hash only what PML ships may run: an own module may have had no file till now. */
-  #approved(server: string): string | undefined {
-    const { policy } = this.#options;
-    const own = policy.definitionOf(server) !== undefined;
-    return policy.now.trust.approved.get(server) ?? (own ? "no code" : undefined);
   }
 
   #config(): Config {
@@ -388,7 +191,7 @@ export class Door implements AsyncDisposable {
     if (call.method !== undefined) return { name: call.method, inputSchema: {} };
     const work = () => this.#options.servers.definition(call.id);
     // To know a tool, its server may have to be installed.
-    return await this.#starts.during(server, { onProgress: call.onProgress, work });
+    return await this.machine.starts.during(server, { onProgress: call.onProgress, work });
   }
 
   #key(): string | undefined {
@@ -428,7 +231,6 @@ export class Door implements AsyncDisposable {
 }
 
 const SAMPLING = "sampling/createMessage";
-const NO_ITEMS: readonly ListItem[] = [];
 
 /** What the person has to know before a server's text goes to a model. */
 const GIVES = [

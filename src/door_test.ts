@@ -59,7 +59,7 @@ async function openDoor(
     log: new Log({ redactor, level: "error" }),
     redactor,
   });
-  const load = () => door.listOf("late", "tools");
+  const load = () => door.machine.listOf("late", "tools");
   const blocked = () => undefined;
   servers.replace([{ name: "late", origin: "private", kind: "deno", blocked, load }]);
   const call = {

@@ -105,7 +105,7 @@ Deno.test("powers leaves each power to its owner", () => {
     ["local/pool.ts", "sandbox/sandbox.ts", `new Worker("a");`, /Worker/],
     ["local/pool.ts", "sandbox/process.ts", `new Deno.Command("a");`, /process/],
     ["sandbox/_child.ts", "sandbox/process.ts", `new Deno.Command("a");`, /process/],
-    ["gateway/gateway.ts", "serve/stdio.ts", `Deno.stdout.write(b);`, /output/],
+    ["gateway/gateway.ts", "serve/_pipes.ts", `Deno.stdout.write(b);`, /output/],
     ["cli/cli.ts", "cli/out.ts", `Deno.stdout.writable;`, /output/],
     ["core/a.ts", "audit/log.ts", `console.error("a");`, /console/],
     ["router/router.ts", "cloud/rpc.ts", `await fetch("a");`, /network/],

@@ -227,9 +227,18 @@ function noDone(): void {
 
 /** Writes a record as JSON without its opening and closing brace. */
 function bodyOf(record: JournalRecord, redactor: Redactor): string {
-  const text = JSON.stringify(record, clean);
-  const kept = text.length <= LONGEST_RECORD ? text : JSON.stringify(shortened(record), clean);
-  return kept.slice(1, -1).replace(/[\u007f-\uffff]/g, escaped);
+  return written().slice(1, -1).replace(/[\u007f-\uffff]/g, escaped);
+
+  function written(): string {
+    const plain = JSON.stringify(record);
+    // Each text of a record without escapes stands in it as it is, between quotes: where nothing
+    // of the whole is secret or long, nothing of its parts is. Most records end here.
+    const isClean = plain.length <= LONGEST_TEXT && !plain.includes("\\") &&
+      redactor.redact(plain) === plain;
+    if (isClean) return plain;
+    const text = JSON.stringify(record, clean);
+    return text.length <= LONGEST_RECORD ? text : JSON.stringify(shortened(record), clean);
+  }
 
   function clean(_key: string, value: unknown): unknown {
     if (isObject(value)) {

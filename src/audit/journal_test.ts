@@ -260,10 +260,14 @@ Deno.test("Every record is one line of ASCII that reads back as it was", async (
 Deno.test("A record holds no secret, also where a text is cut", async () => {
   const redactor = new Redactor();
   redactor.register("hunter2hunter2");
+  redactor.register('say "hunter2\\" twice');
   using opened = open({ redactor });
   const abouts: readonly JsonObject[] = [
     { note: `${"x".repeat(493)}hunter2hunter2` },
     { hunter2hunter2: ["hunter2hunter2"] },
+    { note: 'so say "hunter2\\" twice' },
+    // In JSON a letter stands before it, as in the middle of a word.
+    { note: `\nsk-${"hunter".repeat(4)}2` },
   ];
   for (const about of abouts) await opened.journal.write({ kind: "event", event: "e", about });
   assert.doesNotMatch(Deno.readTextFileSync(opened.files()[0] ?? ""), /hunter2/);

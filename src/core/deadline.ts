@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Call, CallTool, Gate, Outcome } from "./call.ts";
+import type { Call, Gate, Outcome } from "./call.ts";
 import { PmlError } from "./errors.ts";
 
 /** How long a call may take, in milliseconds. */
@@ -19,92 +19,52 @@ export interface Deadline {
 export function deadlineGate(limits: () => Deadline): Gate {
   return (next) => async (call) => {
     const { callMs, capMs } = limits();
+    const { signal } = call;
+    if (signal.aborted) throw reasonOf(call);
     const abort = new AbortController();
-    const cancel = () => abort.abort(call.signal.reason);
-    if (call.signal.aborted) cancel();
-    call.signal.addEventListener("abort", cancel, { once: true });
-    const clock = new Clock({ callMs, capMs }, (ms) => abort.abort(timedOut(call, ms)));
+    // A callee that ignores its signal cannot hold us.
+    const over = Promise.withResolvers<Outcome>();
+    const end = (error: PmlError) => {
+      over.reject(error);
+      abort.abort(error);
+    };
+    const cancel = () => end(reasonOf(call));
+    signal.addEventListener("abort", cancel, { once: true });
+    let started = performance.now();
+    let heard = started;
+    let [asking, since] = [0, 0];
+    // One timer, that looks at both limits when it goes off: progress may come often.
+    const look = () => {
+      const ms = heard + callMs < started + capMs ? callMs : capMs;
+      const left = (ms === callMs ? heard : started) + ms - performance.now();
+      if (asking > 0) timer = setTimeout(look, callMs);
+      else if (left > 0) timer = setTimeout(look, left);
+      else end(timedOut(call, ms));
+    };
+    let timer = setTimeout(look, Math.min(callMs, capMs));
     const onProgress: Call["onProgress"] = (progress) => {
-      clock.start();
+      heard = performance.now();
       call.onProgress?.(progress);
     };
     const { onAsk: ask } = call;
     // A person takes the time that they take.
-    const onAsk: Call["onAsk"] = ask && ((asked) => clock.paused(() => ask(asked)));
+    const onAsk: Call["onAsk"] = ask && (async (asked) => {
+      if (asking++ === 0) since = performance.now();
+      try {
+        return await ask(asked);
+      } finally {
+        const waited = performance.now() - since;
+        if (--asking === 0) [started, heard] = [started + waited, heard + waited];
+      }
+    });
     try {
-      return await settled(next, { ...call, signal: abort.signal, onProgress, onAsk });
+      next({ ...call, signal: abort.signal, onProgress, onAsk }).then(over.resolve, over.reject);
+      return await over.promise;
     } finally {
-      clock.stop();
-      call.signal.removeEventListener("abort", cancel);
+      clearTimeout(timer);
+      signal.removeEventListener("abort", cancel);
     }
   };
-}
-
-/** The two times that a call has: without progress, and at the most. */
-class Clock {
-  readonly #deadline: Deadline;
-  readonly #expire: (ms: number) => void;
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #cap: ReturnType<typeof setTimeout>;
-  #capLeft: number;
-  #since = performance.now();
-  #pauses = 0;
-
-  constructor(deadline: Deadline, expire: (ms: number) => void) {
-    this.#deadline = deadline;
-    this.#expire = expire;
-    this.#capLeft = deadline.capMs;
-    this.#cap = this.#startCap();
-    this.start();
-  }
-
-  /** Starts the time without progress, again where it ran. */
-  start(): void {
-    if (this.#pauses > 0) return;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(this.#expire, this.#deadline.callMs, this.#deadline.callMs);
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-    clearTimeout(this.#cap);
-    this.#pauses = Infinity;
-  }
-
-  /** Counts nothing while something else is waited for. */
-  async paused<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#pauses++ === 0) {
-      this.#capLeft -= performance.now() - this.#since;
-      clearTimeout(this.#timer);
-      clearTimeout(this.#cap);
-    }
-    try {
-      return await work();
-    } finally {
-      if (--this.#pauses === 0) {
-        this.#cap = this.#startCap();
-        this.start();
-      }
-    }
-  }
-
-  #startCap(): ReturnType<typeof setTimeout> {
-    this.#since = performance.now();
-    return setTimeout(this.#expire, Math.max(this.#capLeft, 0), this.#deadline.capMs);
-  }
-}
-
-/** Waits for the call or the abort, so that a callee which ignores its signal cannot hold us. */
-function settled(next: CallTool, call: Call): Promise<Outcome> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const refuse = () => reject(reasonOf(call));
-  if (call.signal.aborted) refuse();
-  call.signal.addEventListener("abort", refuse, { once: true });
-  const aborted = promise.finally(() => call.signal.removeEventListener("abort", refuse));
-  // Nobody listens to the loser of the race.
-  aborted.catch(() => {});
-  if (call.signal.aborted) return aborted;
-  return Promise.race([next(call), aborted]);
 }
 
 function reasonOf(call: Call): PmlError {

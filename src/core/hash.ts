@@ -8,5 +8,5 @@ import process from "node:process";
 
 /** Hashes bytes or UTF-8 text with SHA-256, in lower-case hexadecimal digits. */
 export function sha256(data: string | Uint8Array): string {
-  return process.getBuiltinModule("node:crypto").createHash("sha256").update(data).digest("hex");
+  return process.getBuiltinModule("node:crypto").hash("sha256", data, "hex");
 }

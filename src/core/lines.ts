@@ -12,6 +12,7 @@ export type Line =
   | { readonly kind: "too-long"; readonly max: number };
 
 const NEWLINE = 10;
+const PIECE = 1 << 18;
 
 /** Keeps the bytes of the current line; of a line over `max` bytes nothing is kept. */
 export class LineReader {
@@ -32,7 +33,8 @@ export class LineReader {
       const part = chunk.subarray(from, newline < 0 ? undefined : newline);
       const before = this.#length;
       this.#length += part.length;
-      if (this.#length <= this.#max) this.#parts.push(part);
+      // What is kept is copied: the next chunk may come in the same memory.
+      if (this.#length <= this.#max) this.#parts.push(newline < 0 ? part.slice() : part);
       else if (before <= this.#max) {
         this.#parts = [];
         yield { kind: "too-long", max: this.#max };
@@ -43,6 +45,21 @@ export class LineReader {
       this.#length = 0;
       from = newline + 1;
     }
+  }
+}
+
+/** Reads a stream piece by piece into the same memory. */
+export async function eachPiece(
+  stream: ReadableStream<Uint8Array>,
+  take: (piece: Uint8Array) => void,
+): Promise<void> {
+  // The pipes of a process are byte streams, whatever their type says.
+  const reader = stream.getReader({ mode: "byob" });
+  for (let memory = new ArrayBuffer(PIECE);;) {
+    const { done, value } = await reader.read(new Uint8Array(memory));
+    if (done || value === undefined) return;
+    take(value);
+    memory = value.buffer;
   }
 }
 

@@ -30,3 +30,16 @@ Deno.test("LineReader tells of a long line once, at once, and goes on at the nex
   assert.deepEqual(read([new TextEncoder().encode("x".repeat(11))], 10), ["TOO LONG"]);
   assert.deepEqual(read([new TextEncoder().encode(`${"x".repeat(10)}\n`)], 10), ["x".repeat(10)]);
 });
+
+Deno.test("LineReader keeps what it needs of a chunk whose memory the next one takes", () => {
+  const reader = new LineReader(100);
+  const memory = new Uint8Array(4);
+  const lines = ["a\nbc", "de\nf", "gh\ni"].flatMap((text) => {
+    new TextEncoder().encodeInto(text, memory);
+    // A line is good until the next chunk.
+    return [...reader.push(memory)].map((line) =>
+      line.kind === "line" ? new TextDecoder().decode(line.bytes) : "TOO LONG"
+    );
+  });
+  assert.deepEqual(lines, ["a", "bcde", "fgh"]);
+});

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Call, Gate, Outcome } from "../core/call.ts";
+import type { Call, Gate, ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { visible } from "../core/json.ts";
@@ -39,6 +39,7 @@ export function schemaGate(
   schemas: Schemas,
   definitionOf: (call: Call) => Promise<ToolDefinition>,
 ): Gate {
+  let sdk: Promise<typeof import("@modelcontextprotocol/server")> | undefined;
   return (next) => async (call) => {
     // What is no tool's is between the client and the server.
     if (call.method !== undefined) return await next(call);
@@ -46,7 +47,12 @@ export function schemaGate(
     const wrong = (await schemas.validator(definition.inputSchema))(call.arguments);
     if (wrong !== undefined) throw badArguments(call.id, wrong);
     const outcome = await next(call);
-    await checkOutput(schemas, { definition, id: call.id, outcome });
+    if (outcome.kind !== "result") return outcome;
+    // Kept, because even the import of what is there takes time.
+    const { isCallToolResult } = await (sdk ??= import("@modelcontextprotocol/server"));
+    // The SDK would refuse it too, but as if the client had asked wrongly.
+    if (!isCallToolResult(outcome.result)) throw badResult(call.id, "it is no result of MCP");
+    await checkOutput(schemas, { definition, id: call.id, result: outcome.result });
     return outcome;
   };
 }
@@ -63,17 +69,12 @@ async function checkOutput(
   from: {
     readonly definition: ToolDefinition;
     readonly id: ToolId;
-    readonly outcome: Outcome;
+    readonly result: ToolResult;
   },
 ): Promise<void> {
-  const { definition, id, outcome } = from;
-  if (outcome.kind !== "result") return;
-  const { isCallToolResult } = await import("@modelcontextprotocol/server");
-  // The SDK would refuse it too, but as if the client had asked wrongly.
-  if (!isCallToolResult(outcome.result)) throw badResult(id, "it is no result of MCP");
-  if (definition.outputSchema === undefined || outcome.result.isError === true) return;
-  const value = outcome.result.structuredContent;
-  const wrong = (await schemas.validator(definition.outputSchema))(value);
+  const { definition: { outputSchema }, id, result } = from;
+  if (outputSchema === undefined || result.isError === true) return;
+  const wrong = (await schemas.validator(outputSchema))(result.structuredContent);
   if (wrong !== undefined) throw badResult(id, wrong);
 }
 

@@ -16,6 +16,14 @@ export async function soon(over: Promise<unknown>, ms: number): Promise<boolean>
   return isOver;
 }
 
+/** Settles when a signal aborts. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  if (signal.aborted) resolve();
+  signal.addEventListener("abort", () => resolve(), { once: true });
+  return promise;
+}
+
 /** Bounds how long a server may take until it answers for the first time. */
 export class StartTimer implements Disposable {
   /** Aborts with the error that says so, or with the reason of what closes all. */

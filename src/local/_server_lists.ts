@@ -8,19 +8,22 @@ import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../core/lists.ts";
+import { memoized } from "../core/memo.ts";
 import { keep, readKept } from "./_kept.ts";
 
-/** Whose list it is. */
+/** Whose list it is; the same object stands for the same lists. */
 export interface ListOwner {
   readonly name: string;
   /** Everything that its lists depend on, and no secret. */
   readonly definition: unknown;
+  /** Whether another process may be told what this one was. */
+  readonly isKept: boolean;
 }
 
 interface Known {
   readonly lists: Map<ListName, readonly ListItem[]>;
   readonly asking: Map<ListName, Promise<readonly ListItem[]>>;
-  readonly file: string;
+  readonly file: string | undefined;
   /** Whether something in it was told to a process that is gone. */
   isOld: boolean;
 }
@@ -28,7 +31,7 @@ interface Known {
 /** Keeps lists by what defines their server. */
 export class ServerLists {
   readonly #folder: string;
-  readonly #known = new Map<string, Known>();
+  readonly #of = memoized((owner: ListOwner) => this.#open(owner));
 
   /** Keeps them in a folder of the PML home. */
   constructor(home: string) {
@@ -77,22 +80,18 @@ export class ServerLists {
       const list = await ask();
       if (known.asking.get(name) !== own) return list;
       known.lists.set(name, list);
-      keep(known.file, Object.fromEntries(known.lists));
+      if (known.file !== undefined) keep(known.file, Object.fromEntries(known.lists));
       return list;
     } finally {
       if (known.asking.get(name) === own) known.asking.delete(name);
     }
   }
 
-  #of({ name, definition }: ListOwner): Known {
-    const key = sha256(JSON.stringify([name, definition]));
-    const found = this.#known.get(key);
-    if (found !== undefined) return found;
-    const file = join(this.#folder, `${name}-${key.slice(0, 32)}.json`);
-    const lists = listsOf(readKept(file));
-    const known = { lists, asking: new Map(), file, isOld: lists.size > 0 };
-    this.#known.set(key, known);
-    return known;
+  #open({ name, definition, isKept }: ListOwner): Known {
+    const key = sha256(JSON.stringify([name, definition])).slice(0, 32);
+    const file = isKept ? join(this.#folder, `${name}-${key}.json`) : undefined;
+    const lists = file === undefined ? new Map() : listsOf(readKept(file));
+    return { lists, asking: new Map(), file, isOld: lists.size > 0 };
   }
 }
 

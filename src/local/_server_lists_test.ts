@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { ListItem } from "../core/lists.ts";
 import { ServerLists } from "./_server_lists.ts";
 
-const OWNER = { name: "one", definition: { command: "x" } };
+const OWNER = { name: "one", definition: { command: "x" }, isKept: true };
 const TOOLS: readonly ListItem[] = [{ name: "t", inputSchema: { type: "object" }, "x/kept": 1 }];
 
 async function inHome(work: (home: string) => Promise<void>): Promise<void> {

@@ -48,6 +48,8 @@ const TEXTS = 200_000;
 
 /** One trial of a server. */
 export class Trial implements Disposable {
+  /** The name of the server. */
+  readonly name: string;
   /** What it runs with. */
   readonly grants: Grants;
   /** Where Deno writes what it asks for. */
@@ -58,6 +60,7 @@ export class Trial implements Disposable {
   /** Makes an empty record. */
   constructor(options: TrialOptions) {
     this.#options = options;
+    this.name = options.name;
     this.grants = options.grants;
     const folder = join(options.home, "servers");
     Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });

@@ -8,12 +8,12 @@
 import type { ServerRequest } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type Json, type JsonObject, objectOf, quoted, visible } from "../core/json.ts";
-import { LineReader } from "../core/lines.ts";
+import { eachPiece, LineReader } from "../core/lines.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { VERSION } from "../core/version.ts";
 import { killGroup, type Process, type Program, startProcess } from "../sandbox/process.ts";
 import { deniedIn } from "./_confined.ts";
-import { soon, StartTimer } from "./_in_time.ts";
+import { aborted, soon, StartTimer } from "./_in_time.ts";
 import { Outbox } from "./_outbox.ts";
 import { Answered, type Asked, Peer, type RequestOptions } from "./_peer.ts";
 import { isListItem } from "./_server_lists.ts";
@@ -295,13 +295,13 @@ export class Upstream implements Living {
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
     const reader = new LineReader(this.#options.limits.lineBytes);
     const decoder = new TextDecoder();
-    for await (const chunk of stream) {
-      for (const line of reader.push(chunk)) {
+    await eachPiece(stream, (piece) => {
+      for (const line of reader.push(piece)) {
         if (line.kind === "too-long") {
           this.#fail(this.#broken(`it wrote a line over ${line.max} bytes`));
         } else if (!this.#peer.receive(parsed(decoder.decode(line.bytes)))) this.#strayed();
       }
-    }
+    });
   }
 
   async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -388,13 +388,6 @@ const ALL_CHANGES = {
 };
 /** For what is asked once and whose answer nobody waits for. */
 const ASIDE = { signal: new AbortController().signal, lasts: true };
-
-function aborted(signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  if (signal.aborted) resolve();
-  signal.addEventListener("abort", () => resolve(), { once: true });
-  return promise;
-}
 
 function parsed(text: string): unknown {
   try {

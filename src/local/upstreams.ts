@@ -10,6 +10,7 @@ import { textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
+import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Confinement } from "./_confined.ts";
 import { StartTimer } from "./_in_time.ts";
@@ -42,7 +43,7 @@ export interface StdioServer {
 
 /** What starting servers needs from outside; functions are asked at each call. */
 export interface UpstreamsOptions {
-  /** Gives a server with its values filled in; throws what is missing. */
+  /** Gives a server with its values filled in, the same one each time; throws what is missing. */
   readonly server: (name: string) => StdioServer;
   readonly workspace: () => string;
   /** Whether a server may know the workspace. */
@@ -93,6 +94,8 @@ export class Upstreams implements AsyncDisposable {
   readonly #lists: ServerLists;
   readonly #running = new Set<Upstream>();
   readonly #subscriptions: Subscriptions;
+  readonly #keyOf = memoized((server: StdioServer) => JSON.stringify(server));
+  readonly #owners = memoized((_: StdioServer) => new Map<string, ListOwner>());
 
   /** Takes the definitions; nothing is started before the first request. */
   constructor(options: UpstreamsOptions) {
@@ -180,15 +183,24 @@ export class Upstreams implements AsyncDisposable {
     return result;
   }
 
-  #ownerOf({ name, definition, trial }: StdioServer): ListOwner {
-    const { capabilities, workspace } = this.#options;
+  /** What its lists depend on; the same object each time, because every call asks for it. */
+  #ownerOf(server: StdioServer): ListOwner {
+    const able = Object.keys(this.#options.capabilities()).join();
+    const owners = this.#owners(server);
+    const { name, definition, trial } = server;
     // A trial is there to start it.
-    return { name, definition: [definition, workspace(), capabilities(), trial?.file] };
+    const owner = owners.get(able) ?? {
+      name,
+      definition: [definition, this.#options.workspace(), able],
+      isKept: trial === undefined,
+    };
+    owners.set(able, owner);
+    return owner;
   }
 
   async #use<T>(server: StdioServer, use: (upstream: Upstream) => Promise<T>): Promise<T> {
     const { name } = server;
-    const version = keyOf(server);
+    const version = this.#keyOf(server);
     return await this.#pool.use(name, { name, version, start: () => this.#start(server), use });
   }
 
@@ -251,8 +263,4 @@ function refused(text: string, { code, message, data }: Answered): PmlError {
   return new PmlError("BAD_REQUEST", text, {
     detail: { answered: defined({ code, message, data }) },
   });
-}
-
-function keyOf(server: StdioServer): string {
-  return JSON.stringify(server);
 }

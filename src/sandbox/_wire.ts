@@ -4,7 +4,9 @@
  * @module
  */
 
-import { joined } from "../core/lines.ts";
+import { eachPiece, joined } from "../core/lines.ts";
+
+export { eachPiece };
 
 /** The longest line of noise that is kept. */
 const NOISE_MAX = 4_096;
@@ -21,23 +23,7 @@ export interface Frame {
   readonly json: Uint8Array;
 }
 
-const PIECE = 1 << 18;
 const HEAD_MAX = 128;
-
-/** Reads a stream piece by piece into the same memory. */
-export async function eachPiece(
-  stream: ReadableStream<Uint8Array>,
-  take: (piece: Uint8Array) => void,
-): Promise<void> {
-  // The pipes of a process are byte streams, whatever their type says.
-  const reader = stream.getReader({ mode: "byob" });
-  for (let memory = new ArrayBuffer(PIECE);;) {
-    const { done, value } = await reader.read(new Uint8Array(memory));
-    if (done || value === undefined) return;
-    take(value);
-    memory = value.buffer;
-  }
-}
 
 /** A frame of this type says how many bytes of plain text follow its line, and a line break. */
 const TEXT = /^(text \d+ )(\d+)$/;

@@ -22,6 +22,7 @@ export type Read =
   | { readonly kind: "cancel"; readonly message: JSONRPCMessage; readonly request: string }
   | { readonly kind: "other"; readonly message: JSONRPCMessage };
 
+const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const BYTE_ORDER_MARK = /^\uFEFF/;
 
 /** Reads a line; undefined for an empty one. */
@@ -31,8 +32,7 @@ export function readMessage(line: Line): Read | undefined {
   }
   let value: unknown;
   try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(line.bytes)
-      .replace(BYTE_ORDER_MARK, "").trim();
+    const text = UTF_8.decode(line.bytes).replace(BYTE_ORDER_MARK, "").trim();
     if (text === "") return undefined;
     value = JSON.parse(text);
   } catch {

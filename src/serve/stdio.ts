@@ -7,11 +7,13 @@
  * @module
  */
 
+import process from "node:process";
 import type { JSONRPCMessage, McpServerFactory, Transport } from "@modelcontextprotocol/server";
 import { joined, type Line, LineReader } from "../core/lines.ts";
 import { greet, type Greeting } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
 import { Listening } from "./_listening.ts";
+import { type Input, openInput, openOutput } from "./_pipes.ts";
 
 /** How long the last answers may take on their way out. */
 const LAST_WRITE_MS = 1_500;
@@ -59,7 +61,8 @@ class StdioTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: Transport["onmessage"];
   readonly #options: StdioOptions;
-  readonly #reader = Deno.stdin.readable.getReader();
+  #input: Input | undefined;
+  readonly #output = openOutput();
   readonly #inFlight = new Set<string>();
   readonly #listening = new Listening();
   readonly #closed = Promise.withResolvers<"closed">();
@@ -68,7 +71,7 @@ class StdioTransport implements Transport {
   #waiting: JSONRPCMessage[] | undefined = [];
   /** The id of the request that was answered here, so that the SDK's answer goes nowhere. */
   #greeted: string | undefined;
-  #writing: Promise<void> = Promise.resolve();
+  #writing: Promise<void> | undefined;
   #queued = 0;
   readonly #unsent: Uint8Array[] = [];
   #open = true;
@@ -118,7 +121,7 @@ class StdioTransport implements Transport {
     if (!this.#open) return;
     this.#open = false;
     // Lets the process end: a pending read would keep it alive.
-    await this.#reader.cancel().catch((error) => this.#options.onError(asError(error)));
+    await this.#input?.close().catch((error) => this.#options.onError(asError(error)));
     this.onclose?.();
     this.#closed.resolve("closed");
     if (this.#queued > 0) endWhenStuck();
@@ -127,11 +130,10 @@ class StdioTransport implements Transport {
   async #read(): Promise<void> {
     const lines = new LineReader(this.#options.inputBytes);
     try {
-      for (;;) {
-        const { done, value } = await this.#reader.read();
-        if (done) break;
-        for (const line of lines.push(value)) this.#receive(line);
-      }
+      this.#input = openInput((piece) => {
+        for (const line of lines.push(piece)) this.#receive(line);
+      });
+      await this.#input.over;
     } catch (error) {
       this.#options.onError(asError(error));
     }
@@ -179,22 +181,25 @@ class StdioTransport implements Transport {
       return this.close();
     }
     this.#unsent.push(bytes);
-    this.#writing = this.#writing.then(() => this.#flush());
+    this.#writing ??= this.#flush();
     return this.#writing;
   }
 
-  /** Writes what waits, in one piece: while one is written, others come. */
+  /** Writes what waits in one piece: all that one turn brought, and what came during a write. */
   async #flush(): Promise<void> {
-    const bytes = joined(this.#unsent.splice(0));
-    try {
-      for (let at = 0; at < bytes.length;) at += await Deno.stdout.write(bytes.subarray(at));
-    } catch (error) {
-      // The client closed its end: there is nobody to answer.
-      this.#options.onError(asError(error));
-      await this.close();
-    } finally {
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    while (this.#unsent.length > 0) {
+      const bytes = joined(this.#unsent.splice(0));
+      try {
+        await this.#output.write(bytes);
+      } catch (error) {
+        // The client closed its end: there is nobody to answer.
+        this.#options.onError(asError(error));
+        await this.close();
+      }
       this.#queued -= bytes.length;
     }
+    this.#writing = undefined;
   }
 }
 

@@ -43,7 +43,7 @@ const POWERS: readonly Power[] = [
   },
   {
     name: "Standard output",
-    owners: ["src/serve/stdio.ts", "src/cli/out.ts"],
+    owners: ["src/serve/_pipes.ts", "src/cli/out.ts"],
     spelled: ["Deno.stdout", "process.stdout"],
   },
   {
@@ -59,6 +59,8 @@ const POWERS: readonly Power[] = [
       "src/sampling/",
       // It compares addresses and opens nothing.
       "src/core/address.ts",
+      // Nor does this: its sockets are the two pipes that were open.
+      "src/serve/_pipes.ts",
     ],
     spelled: [
       "fetch",

@@ -49,7 +49,9 @@ function nameOffence(
   if (!SNAKE_CASE.test(name)) {
     return { message: `"${name}" is not in snake_case`, hint: "Use a-z, 0-9 and '_'" };
   }
-  if (!ROOMS.split(" ").includes(place.room) && !/^(app|door)(_test)?\.ts$/.test(place.room)) {
+  if (
+    !ROOMS.split(" ").includes(place.room) && !/^(app|door|machine)(_test)?\.ts$/.test(place.room)
+  ) {
     const hint = "The rooms stand in the plan of the house";
     return { message: `"${place.path}" stands in no room`, hint };
   }
