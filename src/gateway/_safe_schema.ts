@@ -49,6 +49,26 @@ export async function unusableTools(
   return found;
 }
 
+/**
+ * Gives a safe schema without the patterns that may take too long beside a format, which says the
+ * same: the makers of schemas write both for an address of mail, a date or an IP address.
+ */
+export function checkable<T>(schema: T): T {
+  if (Array.isArray(schema)) return schema.map(checkable) as T;
+  if (!isObject(schema)) return schema;
+  const slow = hasFormat(schema) && unsafePattern(schema.pattern) !== undefined;
+  const kept = Object.entries(schema).filter(([key]) => !(slow && key === "pattern"))
+    .map(([key, value]) => [key, DATA.includes(key) ? value : checkable(value)]);
+  return Object.fromEntries(kept);
+}
+
+/** What holds values and no schemas. */
+const DATA = ["enum", "const", "default", "examples"];
+
+function hasFormat(schema: Readonly<Record<string, unknown>>): boolean {
+  return typeof schema.format === "string";
+}
+
 interface Walk {
   readonly root: object;
   /** How many subschemas may still be looked at, each as often as it is referred to. */
@@ -65,9 +85,9 @@ function unsafe(schema: unknown, walk: Walk, depth: number): string | undefined 
   return first(Object.entries(schema), ([key, value]) => {
     if (key === "$ref") return unsafeReference(value, walk, depth);
     if (key === "$dynamicRef" || key === "$recursiveRef") return `it has a ${key}`;
-    if (key === "pattern") return unsafePattern(value);
+    if (key === "pattern") return hasFormat(schema) ? undefined : unsafePattern(value);
     if (key === "uniqueItems") return unsafeUnique(schema);
-    if (["enum", "const", "default", "examples"].includes(key)) return undefined;
+    if (DATA.includes(key)) return undefined;
     const named = key === "patternProperties" && isObject(value) ? Object.keys(value) : [];
     return first(named, unsafePattern) ?? unsafe(value, walk, depth - 1);
   });

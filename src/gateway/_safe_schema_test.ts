@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { unsafeSchema } from "./_safe_schema.ts";
+import { checkable, unsafeSchema } from "./_safe_schema.ts";
 
 Deno.test("unsafeSchema() refuses what could hold the gateway up", () => {
   const nested = (depth: number): object => depth === 0 ? {} : { not: nested(depth - 1) };
@@ -41,4 +41,22 @@ Deno.test("unsafeSchema() lets pass what tools use", () => {
     { enum: [{ pattern: "(a+)+" }], default: { $ref: "x" } },
   ];
   for (const schema of good) assert.equal(unsafeSchema(schema), undefined);
+});
+
+Deno.test("checkable() leaves a slow pattern to the format beside it, and nothing else", () => {
+  const pattern = "^(a+)+$";
+  const email = { type: "string", format: "email", pattern };
+  const schema = {
+    properties: { a: email, format: { type: "string" }, pattern: { type: "string" } },
+    anyOf: [email, { format: "date", pattern: "^[0-9-]+$" }],
+    const: email,
+  };
+  assert.equal(unsafeSchema(schema), undefined);
+  const kept = { type: "string", format: "email" };
+  assert.deepEqual(checkable(schema), {
+    ...schema,
+    properties: { ...schema.properties, a: kept },
+    anyOf: [kept, schema.anyOf[1]],
+  });
+  assert.match(unsafeSchema({ properties: { a: { pattern } } }) ?? "", /too long/);
 });

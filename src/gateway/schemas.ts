@@ -10,7 +10,7 @@ import type { JsonObject } from "../core/json.ts";
 import { visible } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { unsafeSchema } from "./_safe_schema.ts";
+import { checkable, unsafeSchema } from "./_safe_schema.ts";
 
 /** Says what is wrong with a value, or nothing. */
 export type Validate = (value: unknown) => string | undefined;
@@ -90,7 +90,7 @@ async function compile(schema: JsonObject): Promise<Validate> {
   );
   const unsafe = unsafeSchema(schema);
   if (unsafe !== undefined) throw unusable(unsafe);
-  const validate = usable(() => new CfWorkerJsonSchemaValidator().getValidator(schema));
+  const validate = usable(() => new CfWorkerJsonSchemaValidator().getValidator(checkable(schema)));
   return (value) => {
     if (!isWritable(value)) return "there is a number too large for JSON to carry on";
     const result = validate(value);

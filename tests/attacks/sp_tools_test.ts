@@ -170,19 +170,21 @@ Deno.test("Ten thousand calls at once: what is beyond the limit is refused at on
       permissions: { allow: ["filesystem:*", "good:*"] },
       mcpServers: { good: evil("good") },
     },
-    limits: { concurrent_calls: 64, queued_calls: 200 },
+    limits: { concurrent_calls: 64, queued_calls: 64 },
   });
   const { ws, pml } = scene;
   await call(pml, "good:echo");
   const ended: string[] = [];
   const asked = Array.from({ length: 10_000 }, async (_, at) => {
-    const { result } = await pml.callTool("good__slow", { steps: 2, ms: 400, at }, { ms: 60_000 });
+    const { result } = await pml.callTool("good__slow", { steps: 2, ms: 1_500, at }, {
+      ms: 60_000,
+    });
     ended.push(textOf({ result }).split(":", 1)[0] ?? "");
   });
   await Promise.all(asked);
   const counts = (word: string) => ended.filter((one) => one === word).length;
   const done = counts("slow done");
-  assert.ok(done >= 264 && done < 1_000, `${done} ran`);
+  assert.ok(done >= 128 && done < 1_000, `${done} ran`);
   assert.equal(counts("OVERLOADED"), 10_000 - done);
   assert.ok(ended.indexOf("OVERLOADED") < ended.indexOf("slow done"), "the refusals waited");
   await endWell(ws, pml, { calls: done + 2 });
