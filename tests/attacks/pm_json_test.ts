@@ -11,6 +11,9 @@ const RULES = {
   permissions: { allow: ["filesystem:read_file"], deny: ["filesystem:remove_file"] },
 };
 
+/** A request that is none: the SDK refuses it, or PML does. */
+const REFUSED = /^-3260|^BAD_REQUEST$/;
+
 /** Arguments of `read_file` as they stand in the frame, and the code or the text of the answer. */
 const ARGUMENTS: readonly (readonly [string, RegExp])[] = [
   [`{"path":"good.txt","path":${OUTSIDE}}`, /^PATH_OUTSIDE_WORKSPACE$/],
@@ -34,10 +37,10 @@ const ARGUMENTS: readonly (readonly [string, RegExp])[] = [
   ['{"path":true}', /^BAD_ARGUMENTS$/],
   ["{}", /^BAD_ARGUMENTS$/],
   ["null", /^-32602$|^BAD_ARGUMENTS$/],
-  ["[]", /^-32602$/],
-  ['["good.txt"]', /^-32602$/],
-  ['"good.txt"', /^-32602$/],
-  ["1", /^-32602$/],
+  ["[]", REFUSED],
+  ['["good.txt"]', REFUSED],
+  ['"good.txt"', REFUSED],
+  ["1", REFUSED],
   [`{"path":${nested(100)}}`, /^BAD_ARGUMENTS$/],
   [`{"path":${nested(100_000)}}`, /^BAD_ARGUMENTS$|^-3260|^BUG$/],
   [`{"path":"good.txt","x":${nested(100_000)}}`, /^BAD_ARGUMENTS$|^-3260|^BUG$/],
@@ -50,11 +53,11 @@ const PARAMS: readonly (readonly [string, RegExp])[] = [
   ['"Name":"filesystem__remove_file","name":"filesystem__read_file"', /^good\n$/],
   ['"name":"filesystem__read_file","Name":"filesystem__remove_file"', /^good\n$/],
   ['"n\\u0061me":"filesystem__remove_file"', /^PERMISSION_DENIED$/],
-  ['"__proto__":{"name":"filesystem__remove_file"}', /^-3260/],
+  ['"__proto__":{"name":"filesystem__remove_file"}', REFUSED],
   ['"name":"filesystem__read_file","__proto__":{"name":"filesystem__remove_file"}', /^good\n$/],
-  ['"name":["filesystem__read_file"]', /^-3260/],
-  ['"name":null', /^-3260/],
-  ['"tool":"filesystem__read_file"', /^-3260/],
+  ['"name":["filesystem__read_file"]', REFUSED],
+  ['"name":null', REFUSED],
+  ['"tool":"filesystem__read_file"', REFUSED],
 ];
 
 for (const era of ERAS) {
