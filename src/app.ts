@@ -177,6 +177,15 @@ export class App implements AsyncDisposable {
     return await (await this.#opened()).machine.listOf(server, list);
   }
 
+  /** Forgets what stdio servers listed, all or one, so that they are asked again. */
+  async refresh(only?: string): Promise<void> {
+    const { machine } = await this.#opened();
+    const stdio = this.servers.states().filter(({ name, kind, state }) =>
+      kind === "stdio" && state !== "blocked" && (only === undefined || name === only)
+    );
+    for (const { name } of stdio) machine.forget(name);
+  }
+
   /** Has a server run confined from now on, with these grants alone, and keeps what it asks for. */
   async tryOut(server: string, grants: Trial["grants"]): Promise<Trial> {
     return await (await this.#opened()).machine.tryOut(server, grants);

@@ -72,6 +72,11 @@ export class Machine implements AsyncDisposable {
     return await this.#list(server, list).catch((error) => this.#withoutSecrets(error));
   }
 
+  /** Forgets what a stdio server listed, so that it is asked again. */
+  forget(server: string): void {
+    this.#upstreams.forget(server);
+  }
+
   /** Tells the running servers which log messages clients want. */
   setLevel(level: string): void {
     this.#upstreams.setLevel(level);

@@ -7,7 +7,8 @@
 import type { App } from "../app.ts";
 import type { Verdict } from "../core/call.ts";
 import { quoted, visible } from "../core/json.ts";
-import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { DOORS } from "../core/pattern.ts";
+import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { parseId, parseObject } from "./_arguments.ts";
 import { usage } from "./_failure.ts";
@@ -16,7 +17,9 @@ import { prepare, type Shown, type Typed, type Visit } from "./_house.ts";
 const SAYS = { allow: "runs", ask: "asks", deny: "denied" } as const;
 
 /** Lists servers and their tools, or shows one tool whole. */
-export async function tools({ app }: Visit, { words: [name] }: Typed): Promise<Shown> {
+export async function tools({ app }: Visit, { words: [name], refresh }: Typed): Promise<Shown> {
+  const server = name?.split(":", 1)[0];
+  if (refresh === true) await app.refresh(server);
   if (name?.includes(":")) return await showTool(app, parseId(name));
   await prepare(app, name);
   const servers = app.servers.states()
@@ -58,7 +61,7 @@ export async function search(
 
 /** Says what the rules say of a tool or a call, and which rule says it; they judge any name. */
 export function why({ app }: Visit, { words: [name = "", given] }: Typed): Promise<Shown> {
-  const id = parseId(name);
+  const id = doorOf(name) ?? parseId(name);
   const args = given === undefined ? undefined : parseObject(given);
   const { kind, rule, source, depends } = app.judge(id, args);
   const verdict = SAYS[kind];
@@ -73,6 +76,13 @@ export function why({ app }: Visit, { words: [name = "", given] }: Typed): Promi
     ].join("\n  "),
     note: known ? "" : `There is no server ${quoted(server)} here`,
   });
+}
+
+/** Reads the name of another part of MCP, such as `github:@resources`. */
+function doorOf(name: string): ToolId | undefined {
+  const door = DOORS.find((one) => name.endsWith(`:${one}`));
+  const server = name.slice(0, -1 - (door?.length ?? 0));
+  return door !== undefined && isServerName(server) ? toolId(server, door) : undefined;
 }
 
 /** A rule of the person is a pattern; anything else is in words of PML's own. */

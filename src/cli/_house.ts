@@ -18,6 +18,7 @@ export interface Typed {
   readonly args?: string;
   readonly server?: string;
   readonly limit?: string;
+  readonly refresh?: boolean;
   readonly types?: boolean;
   readonly workspace?: boolean;
   readonly dryRun?: boolean;

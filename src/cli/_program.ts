@@ -51,8 +51,8 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
     {
       usage: "tools [server]",
       does: "list servers and their tools, or show one server:tool whole",
-      options: JSON_OPTION,
-      examples: ["pml tools", "pml tools filesystem:read_file"],
+      options: { ...JSON_OPTION, "--refresh": "ask the servers again, whatever they said before" },
+      examples: ["pml tools", "pml tools --refresh github", "pml tools filesystem:read_file"],
       run: visit(tools),
     },
     {
@@ -73,6 +73,7 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       examples: [
         "pml why filesystem:write_file",
         `pml why filesystem:write_file '{"path": "a.txt"}'`,
+        "pml why github:@resources",
       ],
       run: visit(why),
     },

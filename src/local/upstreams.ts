@@ -9,7 +9,7 @@ import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
-import type { ListItem, ListName } from "../core/lists.ts";
+import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Confinement } from "./_confined.ts";
@@ -125,6 +125,16 @@ export class Upstreams implements AsyncDisposable {
       if (list !== "tools") return all;
       return all.filter((tool) => server.tools?.includes(String(tool.name)) ?? true);
     });
+  }
+
+  /** Forgets the lists of a server, so that it is asked for them again. */
+  forget(name: string): void {
+    try {
+      const owner = this.#ownerOf(this.#options.server(name));
+      for (const list of LIST_NAMES) this.#lists.forget(owner, list);
+    } catch {
+      // A value is missing, and nothing is kept of it: who asks for its list is told.
+    }
   }
 
   /** Tells the running servers which log messages clients want. */
