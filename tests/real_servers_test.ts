@@ -11,6 +11,7 @@ import { textOf } from "./attacks/oracles.ts";
 import { makeScenery } from "./attacks/stage.ts";
 import { connect, type Connection } from "./kit/client.ts";
 import { type Era, ERAS, type Message } from "./kit/json_rpc.ts";
+import { waitUntil } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
 const VERSION = "2026.8.31";
@@ -51,7 +52,16 @@ async function define(ws: Workspace, confine: boolean): Promise<void> {
 }
 
 async function open(ws: Workspace, era: Era): Promise<House> {
-  const connection = await connect(ws, { era });
+  const connection = await connect(ws, {
+    era,
+    capabilities: { elicitation: { form: {} }, sampling: {} },
+    elicit: ({ message }) => ({ action: "accept", content: { name: message.slice(0, 30) } }),
+  });
+  connection.client.setRequestHandler("sampling/createMessage", ({ params }) => ({
+    role: "assistant",
+    model: "none",
+    content: { type: "text", text: `heard ${JSON.stringify(params.messages)}` },
+  }));
   const call: House["call"] = async (id, args = {}) => {
     const params = { name: id.replace(":", "__"), arguments: args };
     const result = await connection.client.callTool(params, { timeout: INSTALL_MS });
@@ -108,17 +118,64 @@ const ASKED: Readonly<Record<string, (house: House) => Promise<void>>> = {
     const wrong = await call("real-everything:get-sum", { a: "two" });
     assert.match(textOf(wrong), /^BAD_ARGUMENTS/);
   },
-  "everything: tells its progress": async ({ client }) => {
-    const seen: number[] = [];
+  "everything: tells its progress": async ({ client, raw }) => {
+    const before = raw.messages.length;
     const params = {
       name: "real-everything__trigger-long-running-operation",
       arguments: { duration: 0.5, steps: 5 },
     };
-    const { content } = await client.callTool(params, {
-      onprogress: ({ progress }) => void seen.push(progress),
-    });
+    const { content } = await client.callTool(params, { onprogress: () => {} });
     assert.match(JSON.stringify(content), /completed/);
+    // The SDK's client drops what comes in one piece with the result.
+    const seen = raw.messages.slice(before)
+      .filter(({ method }) => method === "notifications/progress")
+      .map(({ params }) => params?.progress);
     assert.deepEqual(seen, [1, 2, 3, 4, 5]);
+  },
+  "everything: resources, templates, prompts and completion": async ({ client }) => {
+    const { resources } = await client.listResources();
+    const features = resources.find(({ name }) => name === "features.md");
+    assert.match(features?.uri ?? "", /^pml:\/\/real-everything\/demo:\/\/resource\/static/);
+    const { contents } = await client.readResource({ uri: features?.uri ?? "" });
+    assert.match(JSON.stringify(contents), /Features/);
+    const { resourceTemplates } = await client.listResourceTemplates();
+    const templates = resourceTemplates.map(({ uriTemplate }) => uriTemplate);
+    const uri = "pml://real-everything/demo://resource/dynamic/text/{resourceId}";
+    assert.ok(templates.includes(uri), `${templates}`);
+    const item = await client.readResource({ uri: uri.replace("{resourceId}", "7") });
+    assert.match(JSON.stringify(item.contents), /Resource 7/);
+    const { prompts } = await client.listPrompts();
+    assert.ok(prompts.some(({ name }) => name === "real-everything__args-prompt"));
+    const { messages } = await client.getPrompt({
+      name: "real-everything__args-prompt",
+      arguments: { city: "Oslo" },
+    });
+    assert.match(JSON.stringify(messages), /Oslo/);
+    const { completion } = await client.complete({
+      ref: { type: "ref/prompt", name: "real-everything__completable-prompt" },
+      argument: { name: "department", value: "E" },
+    });
+    assert.deepEqual(completion.values, ["Engineering"]);
+  },
+  "everything: asks the person, and the client's model": async ({ call }) => {
+    const asked = await call("real-everything:trigger-elicitation-request");
+    assert.match(JSON.stringify(asked.result?.content), /Name: Server real-everything asks: /);
+    const args = { prompt: "say it", maxTokens: 5 };
+    const sampled = await call("real-everything:trigger-sampling-request", args);
+    assert.match(textOf(sampled), /heard .*say it/s);
+  },
+  "everything: tells who follows a resource of its changes": async ({ client, raw, call }) => {
+    // The newest revision listens for them, which the tests of pass-through do on the wire.
+    if (raw.era === "2026-07-28") return;
+    const uri = "pml://real-everything/demo://resource/dynamic/text/1";
+    await client.subscribeResource({ uri });
+    const told = () =>
+      raw.messages.filter(({ method, params }) =>
+        method === "notifications/resources/updated" && params?.uri === uri
+      ).length;
+    await call("real-everything:toggle-subscriber-updates");
+    await waitUntil(() => told() > 0);
+    await client.unsubscribeResource({ uri });
   },
   "filesystem: works in the workspace and nowhere else": async ({ ws, call }) => {
     await call("real-filesystem:write_file", { path: ws.file("made.txt"), content: "made\n" });
