@@ -239,6 +239,7 @@ export class App implements AsyncDisposable {
             changed: (server, list) => servers.changed(server, list),
             updated: (server, uri) => this.#told((gateway) => gateway.updated(server, uri)),
             logged: (message) => this.#told((gateway) => gateway.logged(message)),
+            elicited: (params) => this.#told((gateway) => gateway.elicited(params)),
           },
           capabilities: () => this.#face?.capabilities() ?? {},
           level: () => this.#level,

@@ -47,7 +47,7 @@ async function openDoor(
   const servers = new Servers({ catalog: new Catalog(), waitMs: 1_000, onChange: () => {} });
   const door = new Door({
     between: {
-      told: { changed: () => {}, updated: () => {}, logged: () => {} },
+      told: { changed: () => {}, updated: () => {}, logged: () => {}, elicited: () => {} },
       capabilities: () => ({}),
       level: () => undefined,
     },

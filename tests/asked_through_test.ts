@@ -9,7 +9,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { textOf } from "./attacks/oracles.ts";
 import { READING_MS } from "./attacks/questions.ts";
 import { ALL_ABLE, call, full, KINDS, ledgerOf, listed, sceneOf } from "./full_scene.ts";
-import { ERAS } from "./kit/json_rpc.ts";
+import { ERAS, type Message } from "./kit/json_rpc.ts";
 import { waitUntil } from "./kit/wait.ts";
 
 for (const era of ERAS) {
@@ -35,6 +35,30 @@ for (const era of ERAS) {
       // Begun once by an older server, and asked again by the newest revision as it wants.
       const calls = (await ledgerOf(ws, kind)).filter((line) => line.startsWith("call ask_name"));
       assert.equal(calls.length, kind === "legacy" ? 1 : 2);
+    }
+  });
+
+  Deno.test(`A page is opened by a client that can, never by PML, on ${era}`, async () => {
+    const able = { elicitation: { form: {}, url: {} } };
+    const seen: unknown[] = [];
+    const answer = (_: string, params: Record<string, unknown>) => {
+      seen.push([params.mode, params.url, params.message]);
+      return { action: "accept" };
+    };
+    await using scene = await sceneOf(era, { capabilities: able, answer });
+    for (const kind of KINDS) {
+      const said = JSON.parse(textOf(await call(scene.pml, `${kind}:ask_page`)));
+      assert.deepEqual(said, { one: { action: "accept" } });
+      assert.deepEqual(seen.pop(), ["url", "https://127.0.0.1/x", `Server ${kind} asks: Log in`]);
+    }
+    const done = ({ method, params }: Message) =>
+      method === "notifications/elicitation/complete" && params?.elicitationId === "e1";
+    if (era === "2025-11-25") await waitUntil(() => scene.pml.messages.some(done));
+    await using unable = await sceneOf(era, { answer });
+    for (const kind of KINDS) {
+      const { result } = await call(unable.pml, `${kind}:ask_page`);
+      assert.equal(result?.isError as unknown, true);
+      assert.match(textOf({ result }), /the client cannot open a page/);
     }
   });
 

@@ -80,7 +80,7 @@ for (const era of ERAS) {
     const states = await pml.request("resources/read", { uri: "pml://servers" });
     const [{ text }] = states.result?.contents as unknown as [{ text: string }];
     const legacy = JSON.parse(text).find(({ name }: { name: string }) => name === "legacy");
-    assert.deepEqual([legacy.state, legacy.tools], ["ready", 10]);
+    assert.deepEqual([legacy.state, legacy.tools], ["ready", 11]);
   });
 
   Deno.test(`Prompts and completion reach their server under its own names, on ${era}`, async () => {

@@ -99,6 +99,15 @@ export class Clients {
     }
   }
 
+  /** Tells those that can open pages that one is done with. */
+  elicited(params: JsonObject): void {
+    for (const { server, isModern, capabilities } of this.#all) {
+      if (isModern || !("url" in objectOf(capabilities.elicitation))) continue;
+      server.notification({ method: "notifications/elicitation/complete", params: params as never })
+        .catch(this.#onError);
+    }
+  }
+
   /** Tells what a server logs to those who get it whatever they are doing. */
   logged(message: JsonObject): void {
     for (const { server, isModern, level } of this.#all) {

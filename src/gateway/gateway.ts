@@ -139,6 +139,11 @@ export class Gateway implements Disposable {
     this.#clients.logged(message);
   }
 
+  /** Tells the clients that a page of a server is done with. */
+  elicited(params: JsonObject): void {
+    this.#clients.elicited(params);
+  }
+
   /** What the clients can do for a server. */
   capabilities(): JsonObject {
     return this.#clients.capabilities();

@@ -76,6 +76,8 @@ export interface Told {
   readonly updated: (server: string, uri: string) => void;
   /** A log message: the params of `notifications/message`, with the server in its logger. */
   readonly logged: (message: JsonObject) => void;
+  /** A page that the person was sent to is done with: the params of its notification. */
+  readonly elicited: (params: JsonObject) => void;
 }
 
 /** Which lists a notification says have changed. */
@@ -243,6 +245,7 @@ export class Upstreams implements AsyncDisposable {
     const { told } = this.#options;
     const { name } = server;
     if (method === "notifications/message") return told.logged(params);
+    if (method === "notifications/elicitation/complete") return told.elicited(params);
     if (method === "notifications/resources/updated") return told.updated(name, String(params.uri));
     for (const list of CHANGES[method] ?? []) {
       this.#lists.forget(this.#ownerOf(server), list);

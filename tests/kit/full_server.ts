@@ -26,6 +26,7 @@ const TOOLS = [
   "ask_name",
   "ask_twice",
   "ask_secret",
+  "ask_page",
   "sample",
   "link",
   "log",
@@ -81,6 +82,12 @@ async function call(
   const wanted: Record<string, { method: string; params: object }> = {};
   if (name === "ask_name") wanted.one = question("Who\nare you?");
   if (name === "ask_secret") wanted.one = question("Type your password");
+  if (name === "ask_page") {
+    wanted.one = {
+      method: "elicitation/create",
+      params: { mode: "url", message: "Log in", url: "https://127.0.0.1/x", elicitationId: "e1" },
+    };
+  }
   if (name === "ask_twice") Object.assign(wanted, { one: question("One?"), two: question("Two?") });
   if (name === "sample") {
     const messages = [{ role: "user", content: { type: "text", text: "Say it" } }];
@@ -88,7 +95,13 @@ async function call(
   }
   if (Object.keys(wanted).length > 0) {
     const answers = await asked(context, wanted);
-    if (answers !== undefined) return text(JSON.stringify(answers));
+    if (answers !== undefined) {
+      if (name === "ask_page" && !isModern) {
+        const params = { elicitationId: "e1" };
+        await server.notification({ method: "notifications/elicitation/complete", params });
+      }
+      return text(JSON.stringify(answers));
+    }
     return inputRequired({ inputRequests: wanted as never, requestState: "of the server" });
   }
   switch (name) {
