@@ -266,6 +266,11 @@ export class App implements AsyncDisposable {
       askForAll: async (calls) => await (await this.#opened()).askForAll(calls),
       leave: (question) => this.leave(question),
       problem: () => this.config().problem,
+      unfollow: (followed) => {
+        // What was never opened follows nothing.
+        this.#door?.then(({ machine }) => machine.unfollow(followed), () => {});
+      },
+      onLost: (error) => this.log.warn(error.message),
       setLevel: (level) => this.#setLevel(level),
       onError: (error) => this.log.debug(error.message),
     });

@@ -65,6 +65,7 @@ export class Machine implements AsyncDisposable {
     this.#reaper = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
     this.#local = this.#openLocal();
     this.#upstreams = this.#openUpstreams();
+    options.policy.onChange(() => this.#upstreams.refollow());
   }
 
   /** Gives a list of a server; modules have tools only. */
@@ -85,6 +86,11 @@ export class Machine implements AsyncDisposable {
   /** Runs a call, or passes another request on. */
   async call(call: Call): Promise<Outcome> {
     return await this.#run(call).catch((error) => this.#withoutSecrets(error));
+  }
+
+  /** Follows a resource for one less. */
+  unfollow(followed: { readonly server: string; readonly uri: string }): void {
+    this.#upstreams.unfollow(followed);
   }
 
   /** Says in plain sentences what a tool of a module may do; nothing of other tools. */
@@ -151,10 +157,13 @@ export class Machine implements AsyncDisposable {
     if (!(error instanceof PmlError)) throw error;
     const { code, message, hint, detail } = error;
     const { redactor } = this.#options;
-    const facts = Object.entries(detail ?? {}).map(([name, fact]) =>
-      [name, typeof fact === "string" ? redactor.redact(fact) : fact] as const
-    );
-    const told = defined({ hint, detail: detail && Object.fromEntries(facts) });
+    // Texts at any depth: what a server answered is among the facts.
+    const facts = detail &&
+      JSON.parse(
+        JSON.stringify(detail),
+        (_, fact) => typeof fact === "string" ? redactor.redact(fact) : fact,
+      );
+    const told = defined({ hint, detail: facts });
     throw new PmlError(code, redactor.redact(message), { ...told, cause: error });
   }
 
@@ -222,6 +231,7 @@ export class Machine implements AsyncDisposable {
       },
       workspace: () => this.#config().workspace,
       seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
+      mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
       ...between,
       grants: (server) => this.#config().grants[server],
       protection: protectedPaths,

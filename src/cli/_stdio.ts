@@ -23,8 +23,11 @@ export async function stdio(): Promise<number> {
   ]);
   using signals = new Signals();
   try {
+    // Longer than the house itself: what is lost while it closes is told, too.
+    let tell = (_: Error) => {};
+    using _ = caught((error) => tell(error));
     await using app = await openApp({ cwd: Deno.cwd() });
-    using _ = caught((error) => logError(app, error));
+    tell = (error) => logError(app, error);
     const face = async () => {
       const { factory } = await app.gateway();
       logStart(app);

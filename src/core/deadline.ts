@@ -61,6 +61,8 @@ export function deadlineGate(limits: () => Deadline): Gate {
       next({ ...call, signal: abort.signal, onProgress, onAsk }).then(over.resolve, over.reject);
       return await over.promise;
     } finally {
+      // What is still asked is asked in vain.
+      if (asking > 0) abort.abort(new PmlError("CANCELLED", "Cannot answer: the call is over"));
       clearTimeout(timer);
       signal.removeEventListener("abort", cancel);
     }

@@ -23,6 +23,11 @@ export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value as JsonObject : {};
 }
 
+/** Gives a value if it is a text, and an empty one for anything else. */
+export function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
 /**
  * Writes JSON so that what is equal is written equally; throws for what has no such text. This is
  * not the package that digests are made with, because that would be loaded at every start.

@@ -8,7 +8,7 @@ import type { Server } from "@modelcontextprotocol/server";
 import { defined, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import type { Place } from "./_offers.ts";
-import { isAtLeast, LEVELS } from "./levels.ts";
+import { isAtLeast, LEVELS } from "../core/levels.ts";
 
 /** One client. */
 export interface Client {
@@ -21,6 +21,8 @@ export interface Client {
   capabilities: JsonObject;
   /** The resources that it follows, by the URIs that it knows. */
   readonly followed: Map<string, Place>;
+  /** Over when what was asked to follow or not is done. */
+  turn: Promise<void>;
 }
 
 /** What a client gets that has not said which log messages it wants. */
@@ -44,6 +46,7 @@ export class Clients {
       level: USUAL_LEVEL,
       capabilities: {},
       followed: new Map<string, Place>(),
+      turn: Promise.resolve(),
     };
     this.#all.add(client);
     return client;
@@ -52,6 +55,11 @@ export class Clients {
   /** Lets one go. */
   remove(client: Client): void {
     this.#all.delete(client);
+  }
+
+  /** Tells whether one is still here. */
+  has(client: Client): boolean {
+    return this.#all.has(client);
   }
 
   /** Those of the revision without sessions. */

@@ -10,15 +10,17 @@ import type { Answer, CallTool, Meanwhile, Outcome, Question } from "../core/cal
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { Client } from "./_clients.ts";
-import { type AskClient, type Pause, Runs } from "./_runs.ts";
+import { type AskClient, type Begun, type Pause, Runs } from "./_runs.ts";
 import { answerOf, ask, askMeanwhile, askNow, canAsk, relay } from "./asking.ts";
-import { isAtLeast } from "./levels.ts";
+import { isAtLeast } from "../core/levels.ts";
 
 /** A request of a client. */
 export interface ClientRequest {
   readonly client: Client;
   readonly context: ServerContext;
   readonly params: JsonObject;
+  /** What the client says with it that it can do. */
+  readonly capabilities: JsonObject;
 }
 
 /** How the work on a request is given up, told of and asked for, and what the person answered. */
@@ -60,12 +62,13 @@ export class Exchange implements Disposable {
   ): Promise<JsonObject> {
     const { client, context, params } = request;
     const { signal, method, inputResponses = {}, requestState } = context.mcpReq;
-    const work = (ask: AskClient, during: { signal: AbortSignal; latest: () => ServerContext }) =>
-      this.#answered({ ask, client, ...during }, run);
+    const { capabilities } = request;
+    const work = (begun: Begun<ServerContext>) =>
+      this.#answered({ ...begun, first: context, client, capabilities }, run);
     if (!client.isModern) {
       // Less than the question lives: what nobody answered can still be left for the terminal.
       const ask = askNow(context, () => this.#options.approvalMs() - 500);
-      return await work(ask, { signal, latest: () => context });
+      return await work({ ask, signal, latest: () => context });
     }
     const { _meta: _, ...same } = params;
     const state = requestState<unknown>();
@@ -75,7 +78,7 @@ export class Exchange implements Disposable {
       signal,
       state: typeof state === "string" ? state : undefined,
       responses: inputResponses,
-    }, ({ ask, ...during }) => work(ask, during));
+    }, work);
   }
 
   /** Gives up what waits for clients. */
@@ -87,16 +90,18 @@ export class Exchange implements Disposable {
     from: {
       readonly ask: AskClient;
       readonly client: Client;
+      readonly capabilities: JsonObject;
       readonly signal: AbortSignal;
-      readonly latest: () => ServerContext;
+      readonly latest: () => ServerContext | undefined;
+      readonly first: ServerContext;
     },
     run: (working: Working) => Promise<Outcome>,
   ): Promise<JsonObject | Pause> {
-    const { ask: askClient, client: { capabilities, isModern }, signal, latest } = from;
+    const { ask: askClient, client: { isModern }, capabilities, signal } = from;
     const { asksClient, leave } = this.#options;
     const onAsk = relay({ ...this.#options, askClient, capabilities });
-    const working = { signal, onAsk, ...told(latest) };
-    let answer = answerOf(latest());
+    const working = { signal, onAsk, ...told(from.first, from.latest) };
+    let answer = answerOf(from.first);
     for (let round = 1;; round++) {
       const outcome = await run({ ...working, answer });
       // A result is plain JSON.
@@ -112,18 +117,18 @@ export class Exchange implements Disposable {
 }
 
 /** Tells a client of progress and log messages, as far as it asked for them. */
-function told(latest: () => ServerContext): Meanwhile {
-  const { _meta, envelope } = latest().mcpReq;
+function told(first: ServerContext, latest: () => ServerContext | undefined): Meanwhile {
+  const { _meta, envelope } = first.mcpReq;
   const level: unknown = (envelope as JsonObject | undefined)?.[LOG_LEVEL];
   const notify = (method: string, params: object) => {
-    // A client that is gone misses nothing.
-    latest().mcpReq.notify({ method, params: params as never }).catch(() => {});
+    // A client that is gone, or has gone to ask its person, misses nothing.
+    latest()?.mcpReq.notify({ method, params: params as never }).catch(() => {});
   };
   return {
     ...(isToken(_meta?.progressToken) && {
       // A request that comes again may have another token.
       onProgress: (progress) => {
-        const { progressToken } = latest().mcpReq._meta ?? {};
+        const { progressToken } = latest()?.mcpReq._meta ?? {};
         if (isToken(progressToken)) {
           notify("notifications/progress", { ...progress, progressToken });
         }

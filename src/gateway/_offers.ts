@@ -37,6 +37,8 @@ const SERVERS_RESOURCE = {
   mimeType: "application/json",
 };
 const PLACED = /^pml:\/\/([a-z0-9._-]+)\/(.+)$/s;
+/** The most characters of a URI that is remembered. */
+const URI_MAX = 2_000;
 /** How many links of results are remembered. */
 const LINKS_MAX = 10_000;
 const DOOR_OF: Readonly<Record<Exclude<ListName, "tools">, DoorName>> = {
@@ -78,8 +80,8 @@ export class Offers {
       const [only] = owners;
       if (only !== undefined && owners.length === 1) return { server: only, name: uri };
       if (owners.length > 1) throw ambiguous(uri, owners);
-      const [first] = prefix() ? [] : servers.listed("resources");
-      if (first !== undefined) return { server: first.server, name: uri };
+      const first = servers.states().find(({ origin }) => origin !== "builtin");
+      if (first !== undefined && !prefix()) return { server: first.name, name: uri };
     }
     throw new PmlError("BAD_REQUEST", `Cannot find the resource ${quoted(uri, 200)}`, {
       hint: "`resources/list` has what there is, as pml://SERVER/URI",
@@ -109,7 +111,7 @@ export class Offers {
     for (const { type, uri, resource } of content) {
       if (type !== "resource_link" && type !== "resource") continue;
       const linked = type === "resource" ? objectOf(resource).uri : uri;
-      if (typeof linked !== "string") continue;
+      if (typeof linked !== "string" || linked.length > URI_MAX) continue;
       const known = this.#links.get(linked) ?? new Set();
       // The map is in the order of the last link.
       this.#links.delete(linked);
@@ -153,16 +155,15 @@ export class Offers {
     return undefined;
   }
 
-  /** Those that listed it; where none did, those that linked it in a result or a tool. */
+  /** Those that listed it, or linked it in a result or a tool. */
   #ownersOf(uri: string): readonly string[] {
     const { servers } = this.#options;
     const listed = servers.listed("resources")
       .filter(({ items }) => this.#urisOf(items).has(uri)).map(({ server }) => server);
-    if (listed.length > 0) return listed;
     const shown = servers.listed("tools")
       .filter(({ items }) => items.some((item) => shownBy(item) === uri))
       .map(({ server }) => server);
-    return [...new Set([...shown, ...this.#links.get(uri) ?? []])];
+    return [...new Set([...listed, ...shown, ...this.#links.get(uri) ?? []])];
   }
 
   #urisOf(items: readonly ListItem[]): ReadonlySet<unknown> {

@@ -23,10 +23,15 @@ function offersOf(servers: Readonly<Record<string, Lists>>): Offers {
 
 const A = [{ uri: "test://a" }];
 
-Deno.test("Offers gives a URI to the one server that lists it, whoever links it (RG12)", async () => {
-  const offers = offersOf({ good: { resources: A }, evil: {} });
-  offers.link("evil", [{ type: "resource_link", uri: "test://a" }]);
+Deno.test("Offers gives a URI to the one server that lists or links it, and to no other (RG12)", async () => {
+  const offers = offersOf({ good: { resources: A }, evil: { resources: [{ uri: "test://b" }] } });
   assert.deepEqual(await offers.resource("test://a"), { server: "good", name: "test://a" });
+  offers.link("evil", [{ type: "resource_link", uri: "test://a" }]);
+  await assert.rejects(offers.resource("test://a"), /several servers have it/);
+  offers.link("good", [{ type: "resource_link", uri: "test://b" }]);
+  await assert.rejects(offers.resource("test://b"), /several servers have it/);
+  const own = await offers.resource("pml://good/test://b");
+  assert.deepEqual(own, { server: "good", name: "test://b" });
 });
 
 Deno.test("Offers gives a URI to nobody where several list it, or several link it", async () => {

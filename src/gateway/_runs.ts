@@ -27,8 +27,8 @@ export type AskClient = (asked: Pick<ServerRequest, "method" | "params" | "signa
 export interface Begun<C> {
   readonly signal: AbortSignal;
   readonly ask: AskClient;
-  /** Gives the context of the request as it came last. */
-  readonly latest: () => C;
+  /** Gives the context of the request that waits now, if one does. */
+  readonly latest: () => C | undefined;
 }
 
 /** The work on a request. */
@@ -47,7 +47,8 @@ export interface Visit<C> {
 
 interface Run<C> {
   readonly of: string;
-  context: C;
+  /** The request as it came last; nothing while none waits. */
+  context: C | undefined;
   readonly abort: AbortController;
   readonly outcome: Promise<unknown>;
   readonly open: Map<string, Open>;
@@ -58,7 +59,13 @@ interface Run<C> {
 interface Open {
   readonly asked: JsonObject;
   readonly answer: PromiseWithResolvers<JsonObject>;
+  isShown: boolean;
 }
+
+/** How the states begin that stand for work which was begun. */
+const RUN = "run-";
+/** How much may wait for clients: each keeps its place among the calls that run. */
+const WAITING_MAX = 32;
 
 /** Keeps what waits for clients. */
 export class Runs<C> implements Disposable {
@@ -73,7 +80,6 @@ export class Runs<C> implements Disposable {
   /** Begins the work on a request, or goes on with it; gives what comes of it, or a pause. */
   async visit<T>(visit: Visit<C>, work: Work<C, T>): Promise<T | Pause> {
     const known = this.#take(visit);
-    // A handle stands for the work that was begun under it, and no other has one.
     const run = known ?? begin(visit, work);
     run.context = visit.context;
     const cancel = () => run.abort.abort(visit.signal.reason);
@@ -90,6 +96,7 @@ export class Runs<C> implements Disposable {
       }
     } finally {
       visit.signal.removeEventListener("abort", cancel);
+      run.context = undefined;
     }
   }
 
@@ -103,8 +110,10 @@ export class Runs<C> implements Disposable {
   }
 
   #take({ of, state, responses }: Visit<C>): Run<C> | undefined {
-    const run = state === undefined ? undefined : this.#waiting.get(state);
-    if (run === undefined || state === undefined) return undefined;
+    // Other states are those of PML's own questions.
+    if (state === undefined || !state.startsWith(RUN)) return undefined;
+    const run = this.#waiting.get(state);
+    if (run === undefined) throw gone();
     this.#waiting.delete(state);
     clearTimeout(run.timer);
     if (run.of !== of) {
@@ -115,24 +124,36 @@ export class Runs<C> implements Disposable {
       throw error;
     }
     run.asked = Promise.withResolvers();
-    for (const [key, { answer }] of run.open) {
+    for (const [key, open] of run.open) {
+      // What came meanwhile was not shown yet.
+      if (!open.isShown) {
+        run.asked.resolve("asked");
+        continue;
+      }
       const said = responses[key];
       // The transport took what is no object out.
-      if (said === undefined) answer.reject(unanswered());
-      else answer.resolve(said as JsonObject);
+      if (said === undefined) open.answer.reject(unanswered());
+      else open.answer.resolve(said as JsonObject);
+      run.open.delete(key);
     }
-    run.open.clear();
     return run;
   }
 
   #pause(run: Run<C>): Pause {
-    const requestState = crypto.randomUUID();
+    if (this.#waiting.size >= WAITING_MAX) {
+      const message = `Cannot ask: ${WAITING_MAX} questions of servers wait already`;
+      const error = new PmlError("OVERLOADED", message, { hint: "Answer or dismiss some of them" });
+      run.abort.abort(error);
+      throw error;
+    }
+    const requestState = `${RUN}${crypto.randomUUID()}`;
     this.#waiting.set(requestState, run);
     run.timer = setTimeout(() => {
       this.#waiting.delete(requestState);
       run.abort.abort(new PmlError("TIMED_OUT", "Cannot go on: nobody answered the question"));
     }, this.#waitMs());
     Deno.unrefTimer(run.timer);
+    for (const open of run.open.values()) open.isShown = true;
     const inputRequests = Object.fromEntries([...run.open].map(([key, { asked }]) => [key, asked]));
     return { resultType: "input_required", inputRequests, requestState };
   }
@@ -147,7 +168,7 @@ function begin<C, T>({ of, context }: Visit<C>, work: Work<C, T>): Run<C> {
     const withdraw = () => answer.reject(signal.reason);
     if (signal.aborted) withdraw();
     signal.addEventListener("abort", withdraw, { once: true });
-    open.set(key, { asked: { method, params }, answer });
+    open.set(key, { asked: { method, params }, answer, isShown: false });
     run.asked.resolve("asked");
     try {
       return await answer.promise;
@@ -171,6 +192,12 @@ function begin<C, T>({ of, context }: Visit<C>, work: Work<C, T>): Run<C> {
     timer: undefined,
   };
   return run;
+}
+
+function gone(): PmlError {
+  return new PmlError("BAD_REQUEST", "Cannot go on: what waited for this answer is over", {
+    hint: "Nothing was run twice; make the request again, without requestState, if it is wanted",
+  });
 }
 
 function unanswered(): PmlError {

@@ -42,13 +42,16 @@ Deno.test("Runs takes a handle once, and only for the request that it was given 
   const first = asPause(await runs.visit(visit(), work));
   const other = visit({ of: "another", state: first.requestState });
   await assert.rejects(runs.visit(other, work), /another request than before/);
-  // It was given up by that: who comes with it again begins anew.
-  const late = asPause(
-    await runs.visit(visit({ state: first.requestState, responses: { [first.key]: {} } }), work),
-  );
-  assert.notEqual(late.requestState, first.requestState);
-  const unknown = asPause(await runs.visit(visit({ state: "made up" }), work));
-  assert.notEqual(unknown.requestState, "made up");
+  // Work that was begun is never begun again for who comes too late.
+  const late = visit({ state: first.requestState, responses: { [first.key]: {} } });
+  await assert.rejects(runs.visit(late, () => assert.fail("it ran again")), /is over/);
+  const second = asPause(await runs.visit(visit(), work));
+  const answer = visit({ state: second.requestState, responses: { [second.key]: {} } });
+  await runs.visit(answer, work);
+  await assert.rejects(runs.visit(answer, () => assert.fail("it ran again")), /is over/);
+  // The handle of a question of PML's is looked at elsewhere.
+  const own = asPause(await runs.visit(visit({ state: "of a question" }), work));
+  assert.notEqual(own.requestState, "of a question");
 });
 
 Deno.test("Runs tells the work that the client came without an answer", async () => {
@@ -117,4 +120,35 @@ Deno.test("Runs ends the work when the request that waits for it is cancelled", 
   await begun.promise;
   abort.abort(new Error("cancelled"));
   await assert.rejects(waiting, /cancelled/);
+});
+
+Deno.test("Runs shows what was asked while the client was away, before it counts as answered", async () => {
+  using runs = new Runs<string>(() => 1_000);
+  const later = Promise.withResolvers<void>();
+  const both = async ({ ask, signal }: Begun<string>) => {
+    const one = (message: string) =>
+      ask({ method: "elicitation/create", params: { message }, signal });
+    const first = one("a");
+    await later.promise;
+    return await Promise.all([first, one("b")]);
+  };
+  const first = asPause(await runs.visit(visit(), both));
+  later.resolve();
+  await new Promise((resolve) => setTimeout(resolve));
+  const responses = { [first.key]: { said: 1 } };
+  const second = asPause(
+    await runs.visit(visit({ state: first.requestState, responses }), both),
+  );
+  assert.deepEqual(second.inputRequests[second.key], {
+    method: "elicitation/create",
+    params: { message: "b" },
+  });
+  const last = visit({ state: second.requestState, responses: { [second.key]: { said: 2 } } });
+  assert.deepEqual(await runs.visit(last, both), [{ said: 1 }, { said: 2 }]);
+});
+
+Deno.test("Runs keeps only so much waiting", async () => {
+  using runs = new Runs<string>(() => 1_000);
+  for (let at = 0; at < 32; at++) asPause(await runs.visit(visit(), work));
+  await assert.rejects(runs.visit(visit(), work), /32 questions of servers wait already/);
 });

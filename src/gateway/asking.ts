@@ -7,7 +7,15 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
 import type { Answer, CallTool, Question, Reply, ServerRequest } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { isObject, type JsonObject, objectOf, quoted, visible } from "../core/json.ts";
+import {
+  defined,
+  isObject,
+  type JsonObject,
+  objectOf,
+  quoted,
+  textOf,
+  visible,
+} from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { AskClient, Pause } from "./_runs.ts";
 
@@ -17,6 +25,7 @@ const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 const SECRET =
   /pass(?:word|phrase|code)|secret|token|credential|private.?key|api.?key|\bpin\b|one.?time/i;
 const MESSAGE_MAX = 4_000;
+const FORM_MAX = 64_000;
 /** Takes any result: it is handed on as it is. */
 const ANY = {
   "~standard": {
@@ -140,13 +149,19 @@ function refuseUnable({ server, method, params }: ServerRequest, can: JsonObject
 /** A server's question says whose it is, and can be taken for none of PML's. */
 function worded({ server, method, params }: ServerRequest): JsonObject {
   if (method !== "elicitation/create") return params;
-  const { message, requestedSchema } = params;
-  const text = `${String(message)} ${JSON.stringify(requestedSchema) ?? ""}`;
+  const { message, requestedSchema, mode, url, elicitationId } = params;
+  const form = JSON.stringify(requestedSchema) ?? "";
+  if (form.length > FORM_MAX) {
+    const what = `its form has more than ${FORM_MAX} characters`;
+    throw new PmlError("BAD_REQUEST", `Cannot ask what ${quoted(server)} asks: ${what}`);
+  }
+  const text = `${textOf(message)} ${form}`;
   const warning = SECRET.test(text)
     ? "\n(PML notes: this seems to ask for a secret. The server gets what you type.)"
     : "";
-  const said = visible(String(message).replaceAll("\n", " "), MESSAGE_MAX);
-  return { ...params, message: `Server ${server} asks: ${said}${warning}` };
+  const said = visible(textOf(message).replaceAll("\n", " "), MESSAGE_MAX);
+  const known = { mode, url, elicitationId, requestedSchema };
+  return { ...defined(known), message: `Server ${server} asks: ${said}${warning}` } as JsonObject;
 }
 
 function formOf(question: Question): JsonObject {

@@ -11,7 +11,7 @@ import {
   Server,
 } from "@modelcontextprotocol/server";
 import type { Call, CallTool, Outcome, Question, Verdict } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
+import type { PmlError } from "../core/errors.ts";
 import { defined, isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import type { DoorName } from "../core/pattern.ts";
@@ -22,10 +22,11 @@ import type { Asked } from "../workflow/batch.ts";
 import { type Client, Clients } from "./_clients.ts";
 import { type ClientRequest, Exchange, type Working } from "./_exchange.ts";
 import { Offers, SERVERS_URI } from "./_offers.ts";
+import { invalid, passedOn, text } from "./_params.ts";
 import { capabilitiesOf } from "./asking.ts";
 import { helloOf } from "./hello.ts";
 import { serverLine } from "./instructions.ts";
-import { LEVELS } from "./levels.ts";
+import { LEVELS } from "../core/levels.ts";
 import type { MetaCalls } from "./meta_calls.ts";
 import { isMetaTool, type MetaTool, metaTools } from "./meta_tools.ts";
 import { failed, forOlderClient, refusal } from "./results.ts";
@@ -68,6 +69,10 @@ export interface GatewayOptions {
   readonly leave: (question: Question) => Promise<PmlError>;
   /** Why nothing can be called at all, if so. */
   readonly problem: () => PmlError | undefined;
+  /** Takes back a request to follow a resource. */
+  readonly unfollow: (followed: { readonly server: string; readonly uri: string }) => void;
+  /** Told of a resource that cannot be followed for a client that nobody can tell. */
+  readonly onLost: (error: Error) => void;
   readonly onError: (error: Error) => void;
 }
 
@@ -89,6 +94,7 @@ export class Gateway implements Disposable {
   readonly #exchange: Exchange;
   readonly #clients: Clients;
   #meta: Promise<MetaCalls> | undefined;
+  #listened: readonly string[] = [];
 
   /** Makes the face; nothing is asked of any server yet. */
   constructor(options: GatewayOptions) {
@@ -115,6 +121,8 @@ export class Gateway implements Disposable {
         .map((list) => `notifications/${list}/list_changed`),
     });
     const client = this.#clients.add(server, era === "modern");
+    // It may have said so before it was here.
+    if (client.isModern) this.#listen(client);
     server.onerror = onError;
     server.onclose = () => this.#leave(client);
     server.removeRequestHandler("logging/setLevel");
@@ -151,19 +159,8 @@ export class Gateway implements Disposable {
 
   /** Has these resources followed, and no others, for a client that listens without a session. */
   follow(uris: readonly string[]): void {
-    const ask = async (wanted: Wanted) => {
-      const outcome = await this.#pass(wanted, NOBODY);
-      if (outcome.kind === "ask") throw await this.#options.leave(outcome.question);
-    };
-    for (const client of this.#clients.modern) {
-      const gone = [...client.followed.keys()].filter((uri) => !uris.includes(uri));
-      const come = uris.filter((uri) => !client.followed.has(uri));
-      const all = [
-        ...gone.map((uri) => this.#unfollow(client, uri)),
-        ...come.map((uri) => this.#follow({ client, uri }, ask)),
-      ];
-      for (const one of all) one.catch(this.#options.onError);
-    }
+    this.#listened = uris;
+    for (const client of this.#clients.modern) this.#listen(client);
   }
 
   /** Gives the tools that the exposure shows, in a fixed order. */
@@ -184,11 +181,12 @@ export class Gateway implements Disposable {
     this.#exchange[Symbol.dispose]();
   }
 
-  async #serve(request: ClientRequest): Promise<JsonObject> {
+  async #serve(request: Omit<ClientRequest, "capabilities">): Promise<JsonObject> {
     const { client, context } = request;
-    client.capabilities = capabilitiesOf(context, client.server.getClientCapabilities());
+    const capabilities = capabilitiesOf(context, client.server.getClientCapabilities());
+    client.capabilities = capabilities;
     try {
-      return await this.#answer(request);
+      return await this.#answer({ ...request, capabilities });
     } catch (error) {
       throw refusal(error);
     }
@@ -216,13 +214,10 @@ export class Gateway implements Disposable {
       case "completion/complete":
         return await this.#ask(request, await this.#completed(request));
       case "resources/subscribe":
-        await this.#follow(
-          { client, uri: text(params, "uri") },
-          (wanted) => this.#ask(request, wanted),
-        );
+        await this.#subscribe(request, text(params, "uri"));
         return {};
       case "resources/unsubscribe":
-        await this.#unfollow(client, text(params, "uri"));
+        await this.#inTurn(client, () => this.#unfollow(client, params.uri));
         return {};
       case "logging/setLevel":
         return this.#setLevel(client, text(params, "level"));
@@ -299,37 +294,59 @@ export class Gateway implements Disposable {
     return { ...wanted, params: { ...params, ref: own } as JsonObject };
   }
 
+  /** One after the other: what came first has to be over before its end counts. */
+  async #inTurn(client: Client, work: () => void | Promise<void>): Promise<void> {
+    const turn = client.turn.then(work);
+    client.turn = turn.catch(() => {}); // told to who waits for it
+    await turn;
+  }
+
+  async #subscribe(request: ClientRequest, uri: string): Promise<void> {
+    const { client } = request;
+    const ask = (wanted: Wanted) => this.#ask(request, wanted);
+    await this.#inTurn(client, () => this.#follow({ client, uri }, ask));
+  }
+
+  /** Follows what the client listens for when its turn comes, and nothing else. */
+  #listen(client: Client): void {
+    const ask = async (wanted: Wanted) => {
+      const outcome = await this.#pass(wanted, NOBODY);
+      if (outcome.kind === "ask") throw await this.#options.leave(outcome.question);
+    };
+    this.#inTurn(client, async () => {
+      const uris = this.#listened;
+      for (const uri of client.followed.keys()) {
+        if (!uris.includes(uri)) this.#unfollow(client, uri);
+      }
+      for (const uri of uris) {
+        await this.#follow({ client, uri }, ask).catch(this.#options.onLost);
+      }
+    }).catch(this.#options.onError);
+  }
+
   async #follow(
     { client, uri }: { readonly client: Client; readonly uri: string },
     ask: (wanted: Wanted) => Promise<unknown>,
   ): Promise<void> {
     if (uri === SERVERS_URI || client.followed.has(uri)) return;
-    const place = await this.#offers.resource(uri);
-    client.followed.set(uri, place);
-    const params = { uri: place.name };
-    const wanted = { door: "@resources", method: "resources/subscribe", params } as const;
-    try {
-      await ask({ ...wanted, server: place.server });
-    } catch (error) {
-      client.followed.delete(uri);
-      throw error;
-    }
+    const { server, name } = await this.#offers.resource(uri);
+    const params = { uri: name };
+    await ask({ door: "@resources", server, method: "resources/subscribe", params });
+    if (this.#clients.has(client)) client.followed.set(uri, { server, name });
+    else this.#options.unfollow({ server, uri: name });
   }
 
-  async #unfollow(client: Client, uri: string): Promise<void> {
-    const place = client.followed.get(uri);
+  /** Gives a resource up, which nothing can forbid. */
+  #unfollow(client: Client, uri: unknown): void {
+    const place = client.followed.get(uri as string);
     if (place === undefined) return;
-    client.followed.delete(uri);
-    const { server, name } = place;
-    const method = "resources/unsubscribe";
-    await this.#pass({ door: "@resources", server, method, params: { uri: name } }, NOBODY);
+    client.followed.delete(uri as string);
+    this.#options.unfollow({ server: place.server, uri: place.name });
   }
 
   #leave(client: Client): void {
     this.#clients.remove(client);
-    for (const uri of client.followed.keys()) {
-      this.#unfollow(client, uri).catch(this.#options.onError);
-    }
+    for (const uri of client.followed.keys()) this.#unfollow(client, uri);
   }
 
   #setLevel(client: Client, level: string): JsonObject {
@@ -363,25 +380,10 @@ export class Gateway implements Disposable {
     const { catalog, settings, servers } = this.#options;
     const bare = settings().prefix
       ? undefined
-      : catalog.list().find(({ tool }) => tool.name === name)?.id;
+      : catalog.list().find(({ tool, server }) => tool.name === name && server.origin !== "builtin")
+        ?.id;
     const id = bare ?? catalog.byWireName(name) ?? parseToolId(name);
     if (id !== undefined) return id;
     throw servers.unknown(name);
   }
-}
-
-/** What a client says of a request to whoever serves it; the rest is between it and PML. */
-function passedOn(meta: unknown): { readonly meta?: JsonObject } {
-  const { progressToken: _, ...rest } = objectOf(meta);
-  return Object.keys(rest).length === 0 ? {} : { meta: rest };
-}
-
-function text(params: JsonObject, key: string): string {
-  const value = params[key];
-  if (typeof value === "string") return value;
-  throw invalid(`${key} is no text`);
-}
-
-function invalid(why: string): PmlError {
-  return new PmlError("BAD_REQUEST", `Cannot read the request: ${why}`);
 }

@@ -55,6 +55,8 @@ interface Entry {
 /** When a list that is said to have changed is asked for again. */
 interface Changing {
   wait: number;
+  /** When it was said last. */
+  at: number;
   timer: ReturnType<typeof setTimeout> | undefined;
 }
 
@@ -67,9 +69,10 @@ export interface ServersOptions {
   readonly onChange: (list: ListName) => void;
 }
 
-/** Changes that come together are looked at together; one that says so in vain waits longer. */
+/** Changes that come together are looked at together; one that always changes waits longer. */
 const CHANGE_MS = 100;
 const CHANGE_MAX_MS = 30_000;
+const QUIET_MS = 60_000;
 
 /** Knows the servers and their lists, and fills the catalog with their tools. */
 export class Servers implements Disposable {
@@ -108,6 +111,8 @@ export class Servers implements Disposable {
         .then((isNew) => isNew && isOver && this.#options.onChange(list), () => {});
       const wait = entry.waits.get(list) ?? this.#inTime(load);
       entry.waits.set(list, wait);
+      // One that hangs is waited for once; one that failed may be well the next time.
+      load.finally(() => entry.waits.delete(list));
       await wait;
     }));
     isOver = true;
@@ -131,12 +136,17 @@ export class Servers implements Disposable {
   /** Takes note that a server says its list has changed: it is asked again, soon. */
   changed(server: string, list: ListName): void {
     const key = `${server} ${list}`;
-    const changing = this.#changing.get(key) ?? { wait: CHANGE_MS, timer: undefined };
+    const now = performance.now();
+    const known = this.#changing.get(key);
+    const isQuiet = known === undefined ||
+      known.timer === undefined && now - known.at > QUIET_MS;
+    const changing: Changing = isQuiet ? { wait: CHANGE_MS, timer: undefined, at: now } : known;
+    changing.at = now;
     this.#changing.set(key, changing);
     changing.timer ??= setTimeout(async () => {
       changing.timer = undefined;
       const isReal = await this.#reload(server, list);
-      changing.wait = isReal ? CHANGE_MS : Math.min(changing.wait * 2, CHANGE_MAX_MS);
+      changing.wait = Math.min(changing.wait * 2, CHANGE_MAX_MS);
       if (isReal) this.#options.onChange(list);
     }, changing.wait);
     Deno.unrefTimer(changing.timer);
@@ -198,11 +208,12 @@ export class Servers implements Disposable {
   /** Loads a list; true if it is another one than was known. */
   async #load(entry: Entry, list: ListName): Promise<boolean> {
     const { source, lists, failures } = entry;
+    const before = lists.get(list);
     try {
       const items = await source.load(list);
       failures.delete(list);
-      const before = lists.get(list);
-      if (before === items) return false;
+      // A slow answer is not put in the place of a newer one.
+      if (before === items || lists.get(list) !== before) return false;
       if (before !== undefined && JSON.stringify(before) === JSON.stringify(items)) {
         lists.set(list, items);
         return false;

@@ -7,9 +7,9 @@
 
 import { randomBytes } from "node:crypto";
 import type { Meanwhile, Progress } from "../core/call.ts";
-import { defined, isObject, type Json, type JsonObject, visible } from "../core/json.ts";
+import { defined, isObject, type Json, type JsonObject, textOf, visible } from "../core/json.ts";
 
-/** How a request is waited for. */
+/** How a request is waited for, and who is told and asked meanwhile. */
 export interface RequestOptions extends Meanwhile {
   readonly signal: AbortSignal;
 }
@@ -17,7 +17,7 @@ export interface RequestOptions extends Meanwhile {
 /** What a peer needs of who made it. */
 export interface PeerOptions {
   readonly send: (message: JsonObject) => void;
-  /** Answers what the server asks; `during` is the request that it may be asked for. */
+  /** Answers what the server asks. */
   readonly onRequest: (asked: Asked) => Promise<JsonObject>;
   readonly onNotification: (method: string, params: JsonObject) => void;
 }
@@ -41,6 +41,8 @@ interface Pending {
 const INTERNAL_ERROR = -32603;
 /** How long the other end may take to say that it is there. */
 const PONG_MS = 1_000;
+/** The most characters of an id that is answered. */
+const ID_MAX = 1_000;
 /** How many questions a server may have open. */
 const ASKED_MAX = 64;
 
@@ -118,7 +120,8 @@ export class Peer {
     const params = (isObject(message.params) ? message.params : {}) as JsonObject; // parsed JSON
     if (typeof method === "string") {
       if (id === undefined) this.#notified(method, params);
-      else void this.#answer(id as Json, { method, params });
+      else if (isId(id)) void this.#answer(id, { method, params });
+      else return false;
       return true;
     }
     if (typeof id !== "string") return false;
@@ -156,7 +159,7 @@ export class Peer {
     switch (method) {
       case "notifications/progress": {
         const progress = progressOf(params);
-        const pending = this.#pending.get(String(params.progressToken));
+        const pending = this.#pending.get(textOf(params.progressToken));
         if (progress !== undefined) pending?.options.onProgress?.(progress);
         return;
       }
@@ -167,7 +170,7 @@ export class Peer {
     }
   }
 
-  async #answer(id: Json, asked: Pick<Asked, "method" | "params">): Promise<void> {
+  async #answer(id: number | string, asked: Pick<Asked, "method" | "params">): Promise<void> {
     const key = JSON.stringify(id);
     if (this.#asked.size >= ASKED_MAX) {
       const error = { code: INTERNAL_ERROR, message: "too many requests are open" };
@@ -209,8 +212,12 @@ export class Answered extends Error {
   static of(error: unknown): Answered {
     const { code, message, data } = isObject(error) ? error : {};
     const number = Number.isSafeInteger(code) ? Number(code) : INTERNAL_ERROR;
-    return new Answered(number, String(message), data as Json | undefined); // parsed JSON
+    return new Answered(number, textOf(message), data as Json | undefined); // parsed JSON
   }
+}
+
+function isId(id: unknown): id is number | string {
+  return Number.isSafeInteger(id) || typeof id === "string" && id.length <= ID_MAX;
 }
 
 function progressOf({ progress, total, message }: JsonObject): Progress | undefined {

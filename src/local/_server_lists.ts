@@ -31,11 +31,13 @@ interface Known {
 /** Keeps lists by what defines their server. */
 export class ServerLists {
   readonly #folder: string;
+  readonly #onError: (error: unknown) => void;
   readonly #of = memoized((owner: ListOwner) => this.#open(owner));
 
-  /** Keeps them in a folder of the PML home. */
-  constructor(home: string) {
+  /** Keeps them in a folder of the PML home; what cannot be kept is told to `onError`. */
+  constructor(home: string, onError: (error: unknown) => void) {
     this.#folder = join(home, "lists");
+    this.#onError = onError;
   }
 
   /** Gives a list: the same array as long as nothing says that it has changed. */
@@ -80,10 +82,20 @@ export class ServerLists {
       const list = await ask();
       if (known.asking.get(name) !== own) return list;
       known.lists.set(name, list);
-      if (known.file !== undefined) keep(known.file, Object.fromEntries(known.lists));
+      this.#keep(known);
       return list;
     } finally {
       if (known.asking.get(name) === own) known.asking.delete(name);
+    }
+  }
+
+  /** What cannot be kept is asked for again by the next process. */
+  #keep({ file, lists }: Known): void {
+    if (file === undefined) return;
+    try {
+      keep(file, Object.fromEntries(lists));
+    } catch (error) {
+      this.#onError(error);
     }
   }
 

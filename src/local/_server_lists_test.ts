@@ -18,16 +18,17 @@ async function inHome(work: (home: string) => Promise<void>): Promise<void> {
 }
 
 const never = () => assert.fail("the server was asked");
+const lost = (error: unknown) => assert.fail(`it was not kept: ${error}`);
 
 Deno.test("ServerLists asks once, and another process not at all", async () => {
   await inHome(async (home) => {
-    const lists = new ServerLists(home);
+    const lists = new ServerLists(home, lost);
     let asked = 0;
     const ask = () => (asked++, Promise.resolve(TOOLS));
     const all = await Promise.all([1, 2, 3].map(() => lists.get(OWNER, "tools", ask)));
     assert.equal(asked, 1);
     assert.ok(all.every((list) => list === all[0]));
-    const other = new ServerLists(home);
+    const other = new ServerLists(home, lost);
     assert.deepEqual(await other.get(OWNER, "tools", never), TOOLS);
     assert.deepEqual([lists.takeOld(OWNER), other.takeOld(OWNER)], [[], ["tools"]]);
     assert.deepEqual(other.takeOld(OWNER), [], "told once");
@@ -36,22 +37,22 @@ Deno.test("ServerLists asks once, and another process not at all", async () => {
 
 Deno.test("ServerLists keeps nothing for another definition, and no list that is none", async () => {
   await inHome(async (home) => {
-    await new ServerLists(home).get(OWNER, "tools", () => Promise.resolve(TOOLS));
+    await new ServerLists(home, lost).get(OWNER, "tools", () => Promise.resolve(TOOLS));
     const changed = { ...OWNER, definition: { command: "y" } };
     const ask = () => Promise.resolve([]);
-    assert.deepEqual(await new ServerLists(home).get(changed, "tools", ask), []);
+    assert.deepEqual(await new ServerLists(home, lost).get(changed, "tools", ask), []);
     for (const file of await readdir(join(home, "lists"))) {
       const path = join(home, "lists", file);
       const broken = (await readFile(path, "utf8")).replace('"name":"t"', '"name":7');
       await writeFile(path, broken);
     }
-    assert.deepEqual(await new ServerLists(home).get(OWNER, "tools", ask), []);
+    assert.deepEqual(await new ServerLists(home, lost).get(OWNER, "tools", ask), []);
   });
 });
 
 Deno.test("ServerLists keeps no answer from before a change, and none that failed", async () => {
   await inHome(async (home) => {
-    const lists = new ServerLists(home);
+    const lists = new ServerLists(home, lost);
     const { promise, resolve } = Promise.withResolvers<readonly ListItem[]>();
     const before = lists.get(OWNER, "tools", () => promise);
     await Promise.resolve();
@@ -65,5 +66,15 @@ Deno.test("ServerLists keeps no answer from before a change, and none that faile
       /down/,
     );
     assert.deepEqual(await lists.get(OWNER, "tools", () => Promise.resolve(TOOLS)), TOOLS);
+  });
+});
+
+Deno.test("ServerLists gives a list that cannot be kept", async () => {
+  await inHome(async (home) => {
+    await writeFile(join(home, "lists"), "no folder");
+    const told: unknown[] = [];
+    const lists = new ServerLists(home, (error) => told.push(error));
+    assert.deepEqual(await lists.get(OWNER, "tools", () => Promise.resolve(TOOLS)), TOOLS);
+    assert.equal(told.length, 1);
   });
 });

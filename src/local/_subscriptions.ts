@@ -4,10 +4,17 @@
  * @module
  */
 
-/** A resource, and until when it is followed. */
-export interface Following {
+import { aborted } from "./_in_time.ts";
+import { Answered } from "./_peer.ts";
+
+/** A resource of a server. */
+export interface Followed {
   readonly server: string;
   readonly uri: string;
+}
+
+/** A resource, and until when it is followed. */
+export interface Following extends Followed {
   readonly signal: AbortSignal;
   /** Told when the server has agreed. */
   readonly onAgreed: () => void;
@@ -16,9 +23,11 @@ export interface Following {
 /** Keeps a server running and has it tell of a resource; ends with the signal, or the server. */
 export type Follow = (following: Following) => Promise<void>;
 
-interface Followed {
+interface Entry {
   count: number;
   readonly end: AbortController;
+  /** Ends what is there now, so that it is followed anew. */
+  again: AbortController;
   readonly agreed: PromiseWithResolvers<void>;
 }
 
@@ -27,7 +36,7 @@ const WAIT_MAX_MS = 30_000;
 
 /** Counts who follows what, and follows it anew where a server ended. */
 export class Subscriptions implements Disposable {
-  readonly #followed = new Map<string, Followed>();
+  readonly #entries = new Map<string, Entry>();
   readonly #follow: Follow;
   readonly #onLost: (server: string, error: unknown) => void;
 
@@ -37,66 +46,87 @@ export class Subscriptions implements Disposable {
     this.#onLost = onLost;
   }
 
-  /** Follows a resource, for one more; throws where the server does not agree. */
-  async add(server: string, uri: string): Promise<void> {
-    const key = `${server} ${uri}`;
-    const known = this.#followed.get(key);
-    if (known !== undefined) {
-      known.count++;
-      return await known.agreed.promise;
-    }
-    const [end, agreed] = [new AbortController(), Promise.withResolvers<void>()];
-    this.#followed.set(key, { count: 1, end, agreed });
-    const onAgreed = () => agreed.resolve();
-    void this.#keep({ server, uri, signal: end.signal, onAgreed }, (error) => agreed.reject(error));
-    await agreed.promise.catch((error) => {
-      this.#followed.delete(key);
-      end.abort();
+  /**
+   * Follows a resource, for one more; throws where the server does not agree, or not before the
+   * signal aborts.
+   */
+  async add(followed: Followed, signal: AbortSignal): Promise<void> {
+    const key = keyOf(followed);
+    const entry = this.#entries.get(key) ?? this.#begin(followed);
+    entry.count++;
+    const late = aborted(signal).then(() => Promise.reject(signal.reason));
+    try {
+      await Promise.race([entry.agreed.promise, late]);
+    } catch (error) {
+      this.#leave(key, entry);
       throw error;
-    });
+    }
   }
 
   /** Follows a resource for one less. */
-  remove(server: string, uri: string): void {
-    const key = `${server} ${uri}`;
-    const known = this.#followed.get(key);
-    if (known === undefined || --known.count > 0) return;
-    this.#followed.delete(key);
-    known.end.abort();
+  remove(followed: Followed): void {
+    const key = keyOf(followed);
+    const entry = this.#entries.get(key);
+    if (entry !== undefined) this.#leave(key, entry);
+  }
+
+  /** Follows everything anew: what holds may be another thing. */
+  again(): void {
+    for (const { again } of this.#entries.values()) again.abort();
   }
 
   /** Follows nothing any more. */
   [Symbol.dispose](): void {
-    for (const { end } of this.#followed.values()) end.abort();
-    this.#followed.clear();
+    for (const { end } of this.#entries.values()) end.abort();
+    this.#entries.clear();
   }
 
-  async #keep(following: Following, onLost: (error: unknown) => void): Promise<void> {
-    const { server, signal } = following;
-    for (let wait = WAIT_MS; !signal.aborted; wait = Math.min(wait * 2, WAIT_MAX_MS)) {
+  #begin(followed: Followed): Entry {
+    const agreed = Promise.withResolvers<void>();
+    // Who adds waits for it; later nobody does.
+    agreed.promise.catch(() => {});
+    const own = { count: 0, end: new AbortController(), again: new AbortController(), agreed };
+    this.#entries.set(keyOf(followed), own);
+    void this.#keep(followed, own);
+    return own;
+  }
+
+  #leave(key: string, entry: Entry): void {
+    if (--entry.count > 0) return;
+    entry.end.abort();
+    // Another may stand there by now.
+    if (this.#entries.get(key) === entry) this.#entries.delete(key);
+  }
+
+  async #keep(followed: Followed, entry: Entry): Promise<void> {
+    const { end: { signal: end }, agreed } = entry;
+    for (let wait = WAIT_MS; !end.aborted; wait = Math.min(wait * 2, WAIT_MAX_MS)) {
       const since = Date.now();
+      entry.again = new AbortController();
+      const signal = AbortSignal.any([end, entry.again.signal]);
       try {
-        await this.#follow(following);
+        await this.#follow({ ...followed, signal, onAgreed: agreed.resolve });
       } catch (error) {
         // The first time it is the answer to who asked; later it is only a pity.
-        onLost(error);
-        if (!signal.aborted) this.#onLost(server, error);
+        agreed.reject(error);
+        if (!signal.aborted) this.#onLost(followed.server, error);
+        // One that does not want to is not asked again.
+        if (error instanceof Answered) return;
       }
       // One that ran for long is not one that always fails.
       if (Date.now() - since > WAIT_MAX_MS) wait = WAIT_MS;
-      await pause(wait, signal);
+      if (!entry.again.signal.aborted) await pause(wait, signal);
     }
   }
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+function keyOf({ server, uri }: Followed): string {
+  return `${server} ${uri}`;
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);
-  const end = () => {
-    clearTimeout(timer);
-    resolve();
-  };
-  if (signal.aborted) end();
-  signal.addEventListener("abort", end, { once: true });
-  return promise.finally(() => signal.removeEventListener("abort", end));
+  await Promise.race([promise, aborted(signal)]);
+  clearTimeout(timer);
 }

@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
+import { Answered } from "./_peer.ts";
 import { type Following, Subscriptions } from "./_subscriptions.ts";
+
+const A = { server: "one", uri: "test://a" };
+const NEVER = new AbortController().signal;
 
 function untilAborted({ signal }: Following): Promise<void> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
@@ -12,12 +16,12 @@ Deno.test("Subscriptions follows a resource once for all who want it, until the 
     following.onAgreed();
     await untilAborted(following);
   }, () => {});
-  await subscriptions.add("one", "test://a");
-  await subscriptions.add("one", "test://a");
+  await subscriptions.add(A, NEVER);
+  await subscriptions.add(A, NEVER);
   assert.equal(followed.length, 1);
-  subscriptions.remove("one", "test://a");
+  subscriptions.remove(A);
   assert.equal(followed[0]?.signal.aborted, false);
-  subscriptions.remove("one", "test://a");
+  subscriptions.remove(A);
   assert.equal(followed[0]?.signal.aborted, true);
 });
 
@@ -27,8 +31,8 @@ Deno.test("Subscriptions tells who asked that the server does not agree, and ask
     asked++;
     return Promise.reject(new Error("no"));
   }, () => {});
-  await assert.rejects(subscriptions.add("one", "test://a"), /no/);
-  await assert.rejects(subscriptions.add("one", "test://a"), /no/);
+  await assert.rejects(subscriptions.add(A, NEVER), /no/);
+  await assert.rejects(subscriptions.add(A, NEVER), /no/);
   assert.equal(asked, 2);
 });
 
@@ -42,7 +46,61 @@ Deno.test("Subscriptions follows anew when the server ended", async () => {
     resolve();
     await untilAborted(following);
   }, (_, error) => lost.push(error));
-  await subscriptions.add("one", "test://a");
+  await subscriptions.add(A, NEVER);
   await promise;
   assert.match(String(lost[0]), /it died/);
+});
+
+Deno.test("Subscriptions counts each that adds once, whatever becomes of the others", async () => {
+  const attempts: PromiseWithResolvers<void>[] = [];
+  const followed: Following[] = [];
+  using subscriptions = new Subscriptions(async (following) => {
+    const attempt = Promise.withResolvers<void>();
+    attempts.push(attempt);
+    followed.push(following);
+    await attempt.promise;
+    following.onAgreed();
+    await untilAborted(following);
+  }, () => {});
+  const first = subscriptions.add(A, NEVER);
+  subscriptions.remove(A);
+  const second = subscriptions.add(A, NEVER);
+  attempts[0]?.reject(new Error("too late"));
+  await assert.rejects(first, /too late/);
+  attempts[1]?.resolve();
+  await second;
+  assert.equal(followed[1]?.signal.aborted, false);
+  subscriptions.remove(A);
+  assert.equal(followed[1]?.signal.aborted, true);
+});
+
+Deno.test("Subscriptions gives up with who asked a server that never agrees", async () => {
+  const followed: Following[] = [];
+  using subscriptions = new Subscriptions(async (following) => {
+    followed.push(following);
+    await untilAborted(following);
+  }, () => {});
+  const abort = new AbortController();
+  const asked = subscriptions.add(A, abort.signal);
+  abort.abort(new Error("late"));
+  await assert.rejects(asked, /late/);
+  assert.equal(followed[0]?.signal.aborted, true);
+});
+
+Deno.test("Subscriptions follows anew what holds, and no server that does not want to", async () => {
+  const lost: string[] = [];
+  const refused = Promise.withResolvers<void>();
+  let asked = 0;
+  using subscriptions = new Subscriptions(async (following) => {
+    if (++asked === 2) throw new Answered(-32601, "no such method");
+    following.onAgreed();
+    await untilAborted(following);
+  }, (_, error) => {
+    lost.push(String(error));
+    refused.resolve();
+  });
+  await subscriptions.add(A, NEVER);
+  subscriptions.again();
+  await refused.promise;
+  assert.deepEqual([asked, lost], [2, ["Answered: no such method"]]);
 });

@@ -18,6 +18,8 @@ export interface Living extends AsyncDisposable {
    * alone no reason to start another.
    */
   readonly hung?: boolean;
+  /** Told that another takes its place, and that what lasts as long as it does has to end. */
+  retire?(): void;
 }
 
 /** When the pool gives things up. */
@@ -194,6 +196,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
 
   /** Takes a slot out of use; what still runs in it may end. */
   #retire(slot: Slot<T>): void {
+    slot.living?.retire?.();
     this.#forget(slot);
     if (slot.living?.alive === false) return this.#close(slot);
     this.#retired.add(slot);

@@ -7,16 +7,24 @@
 
 import type { ServerRequest } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { isObject, type Json, type JsonObject, objectOf, quoted, visible } from "../core/json.ts";
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  objectOf,
+  quoted,
+  textOf,
+  visible,
+} from "../core/json.ts";
 import { eachPiece, LineReader } from "../core/lines.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { VERSION } from "../core/version.ts";
 import { killGroup, type Process, type Program, startProcess } from "../sandbox/process.ts";
-import { deniedIn } from "./_confined.ts";
+import { downError } from "./_down.ts";
 import { aborted, soon, StartTimer } from "./_in_time.ts";
 import { Outbox } from "./_outbox.ts";
 import { Answered, type Asked, Peer, type RequestOptions } from "./_peer.ts";
-import { isListItem } from "./_server_lists.ts";
+import { logMessage, parsed, readList } from "./_read.ts";
 import type { Following } from "./_subscriptions.ts";
 import type { Living } from "./pool.ts";
 
@@ -53,7 +61,8 @@ const UNSUPPORTED_VERSION = -32022;
 const NO_SUCH_METHOD = -32601;
 /** How many lines that mean nothing a server may write before it counts as broken. */
 const STRAY_MAX = 10_000;
-const PAGES_MAX = 1_000;
+/** How much a server of the newest revision may ask in one answer. */
+const ASKED_MAX = 64;
 /** How often a server of the newest revision may ask before it answers. */
 const ROUNDS_MAX = 20;
 const TAIL = 4_000;
@@ -68,6 +77,7 @@ export class Upstream implements Living {
   readonly #peer: Peer;
   readonly #ended: Promise<void>;
   readonly #over = new AbortController();
+  readonly #retired = new AbortController();
   #stray = 0;
   #stderr = "";
   #isModern = false;
@@ -78,7 +88,10 @@ export class Upstream implements Living {
     this.#options = options;
     this.#process = startProcess(options.program);
     options.groups.add(this.#process.pid);
-    this.#outbox = new Outbox(this.#process.stdin);
+    this.#outbox = new Outbox(this.#process.stdin, {
+      max: options.limits.lineBytes,
+      onFull: () => this.#fail(this.#broken("it does not read what it is sent")),
+    });
     this.#peer = new Peer({
       send: (message) => this.#outbox.send(message),
       onRequest: (asked) => this.#asked(asked),
@@ -148,37 +161,26 @@ export class Upstream implements Living {
     throw this.#broken(`it asked ${ROUNDS_MAX} times before it answered`);
   }
 
-  /** Reads all pages of a list; one that the server does not have is empty. */
+  /** Reads a list; one that the server does not have is empty. */
   async list(name: ListName, signal: AbortSignal): Promise<readonly ListItem[]> {
-    const { method, capability } = LISTS[name];
     // Tools are what servers are for: one that forgot to say so may still have some.
-    if (name !== "tools" && !this.can(capability)) return [];
-    const items: ListItem[] = [];
-    const seen = new Set<unknown>();
-    let cursor: Json | undefined;
-    for (let page = 0; page < PAGES_MAX; page++) {
-      const asked: JsonObject = cursor === undefined ? {} : { cursor };
-      const result = await this.request(method, asked, { signal }).catch((error) => {
-        if (error instanceof Answered && error.code === NO_SUCH_METHOD) return { [name]: [] };
-        throw error;
-      });
-      const { [name]: some, nextCursor } = isObject(result) ? result : {};
-      if (!Array.isArray(some)) throw this.#broken(`its list of ${name} is none`);
-      // One that is none is left out; the others count.
-      items.push(...some.filter((one) => isListItem(name, one)));
-      if (items.length > this.#options.limits.catalogTools) {
-        throw this.#broken(`it has over ${this.#options.limits.catalogTools} ${name}`);
-      }
-      // A cursor that comes again would be asked for ever.
-      if (typeof nextCursor !== "string" || nextCursor === "" || seen.has(nextCursor)) break;
-      seen.add(cursor = nextCursor);
-    }
-    return items;
+    if (name !== "tools" && !this.can(LISTS[name].capability)) return [];
+    return await readList(name, {
+      ask: (params) => this.request(LISTS[name].method, params, { signal }),
+      broken: (why) => this.#broken(why),
+      max: this.#options.limits.catalogTools,
+    });
   }
 
-  /** Has the server tell of a resource, until the signal aborts or the server ends. */
-  async follow({ uri, signal, onAgreed }: Omit<Following, "server">): Promise<void> {
-    const options = { signal: AbortSignal.any([signal, this.#over.signal]) };
+  /** Ends what lasts as long as it does: another takes its place. */
+  retire(): void {
+    this.#retired.abort();
+  }
+
+  /** Has the server tell of a resource, until the signal aborts, or another takes its place. */
+  async tellOf({ uri, signal, onAgreed }: Omit<Following, "server">): Promise<void> {
+    const { signal: over } = this.#over;
+    const options = { signal: AbortSignal.any([signal, over, this.#retired.signal]) };
     if (this.#isModern) {
       onAgreed();
       return await this.#listen({ resourceSubscriptions: [uri] }, options);
@@ -220,9 +222,8 @@ export class Upstream implements Living {
       this.#capabilities = objectOf(objectOf(said).capabilities);
       this.#outbox.send({ method: "notifications/initialized" });
     } catch (error) {
-      if (!(error instanceof Answered) || error.code !== UNSUPPORTED_VERSION) {
-        throw this.#refused(error);
-      }
+      const newer = [UNSUPPORTED_VERSION, NO_SUCH_METHOD];
+      if (!(error instanceof Answered) || !newer.includes(error.code)) throw this.#refused(error);
       await this.#discover(signal);
     }
   }
@@ -266,14 +267,22 @@ export class Upstream implements Living {
   /** Has everything answered that a result of the newest revision asks for. */
   async #answers(result: JsonObject, options: RequestOptions): Promise<JsonObject> {
     const { inputRequests, requestState } = result;
-    const asked = Object.entries(objectOf(inputRequests)).map(async ([key, one]) => {
+    const requests = Object.entries(objectOf(inputRequests));
+    if (requests.length > ASKED_MAX) throw this.#broken("it asks too much at once");
+    // Where one fails the others are taken back.
+    const over = new AbortController();
+    const signal = AbortSignal.any([options.signal, this.#over.signal, over.signal]);
+    const asked = requests.map(async ([key, one]) => {
       const { method, params } = objectOf(one);
-      const { signal } = options;
-      const request = { method: String(method), params: objectOf(params), signal, during: options };
-      return [key, await this.#asked(request)] as const;
+      const request = { method: textOf(method), params: objectOf(params), signal };
+      return [key, await this.#asked({ ...request, during: options })] as const;
     });
-    const inputResponses = Object.fromEntries(await Promise.all(asked));
-    return { inputResponses, ...(typeof requestState === "string" && { requestState }) };
+    try {
+      const inputResponses = Object.fromEntries(await Promise.all(asked));
+      return { inputResponses, ...(typeof requestState === "string" && { requestState }) };
+    } finally {
+      over.abort(new Answered(NO_SUCH_METHOD, "another question failed"));
+    }
   }
 
   async #follow(): Promise<void> {
@@ -284,6 +293,8 @@ export class Upstream implements Living {
       if (!await soon(status, EOF_MS)) kill();
     });
     const heard = Promise.all([read, this.#hear(stderr)]);
+    // Looked at when the process has ended.
+    heard.catch(() => {});
     const { code, signal } = await status;
     // What it started and left behind goes with it, and would hold its output open.
     kill();
@@ -299,9 +310,17 @@ export class Upstream implements Living {
       for (const line of reader.push(piece)) {
         if (line.kind === "too-long") {
           this.#fail(this.#broken(`it wrote a line over ${line.max} bytes`));
-        } else if (!this.#peer.receive(parsed(decoder.decode(line.bytes)))) this.#strayed();
+        } else this.#take(parsed(decoder.decode(line.bytes)));
       }
     });
+  }
+
+  #take(message: unknown): void {
+    try {
+      if (!this.#peer.receive(message)) this.#strayed();
+    } catch (error) {
+      this.#fail(this.#broken(`it wrote what cannot be taken: ${error}`));
+    }
   }
 
   async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -317,9 +336,7 @@ export class Upstream implements Living {
   #notified(method: string, params: JsonObject): void {
     if (method !== "notifications/message") return this.#options.onNotification(method, params);
     this.#options.onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
-    const { name } = this.#options;
-    const logger = typeof params.logger === "string" ? `${name}/${params.logger}` : name;
-    const message = { ...params, logger };
+    const message = logMessage(this.#options.name, params);
     this.#peer.latest("onMessage")?.onMessage?.(message);
     this.#options.onNotification(method, message);
   }
@@ -359,15 +376,7 @@ export class Upstream implements Living {
   }
 
   #down(why: string, mayHaveRun: boolean): PmlError {
-    const stderr = visible(this.#stderr.trim().slice(-TAIL), TAIL);
-    const denied = deniedIn(this.#stderr);
-    const message = `Cannot reach ${quoted(this.#options.name)}: ${denied ?? why}`;
-    return new PmlError("UPSTREAM_DOWN", message, {
-      hint: denied === undefined
-        ? "Nothing was sent twice; the next call starts it again"
-        : 'Grant it under "grants" in .pml.json, or take "confine" out',
-      detail: { may_have_run: mayHaveRun, stderr },
-    });
+    return downError(this.#options.name, { why, mayHaveRun, stderr: this.#stderr });
   }
 
   /** Ends it for good; what waits is told, and nothing is sent again. */
@@ -388,11 +397,3 @@ const ALL_CHANGES = {
 };
 /** For what is asked once and whose answer nobody waits for. */
 const ASIDE = { signal: new AbortController().signal, lasts: true };
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // a log line, or half of a message
-  }
-}

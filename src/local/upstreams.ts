@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
+import { defined, isObject, type Json, type JsonObject, quoted, textOf } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
@@ -17,7 +17,7 @@ import { StartTimer } from "./_in_time.ts";
 import { Launch } from "./_launch.ts";
 import { Answered } from "./_peer.ts";
 import { type ListOwner, ServerLists } from "./_server_lists.ts";
-import { Subscriptions } from "./_subscriptions.ts";
+import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
 import type { Grants } from "./grants.ts";
 import type { Trial } from "./learn.ts";
 import { Pool, type PoolLimits } from "./pool.ts";
@@ -48,6 +48,8 @@ export interface UpstreamsOptions {
   readonly workspace: () => string;
   /** Whether a server may know the workspace. */
   readonly seesRoots: (server: string) => boolean;
+  /** Whether the rules let its resources be followed. */
+  readonly mayFollow: (server: string) => boolean;
   /** What the client can do for a server: the capabilities that it declared. */
   readonly capabilities: () => JsonObject;
   /** From which level on clients want log messages, where they said so. */
@@ -80,6 +82,10 @@ export interface Told {
   readonly elicited: (params: JsonObject) => void;
 }
 
+/** Codes by which a client would think that PML itself asks it, or does not know its revision. */
+const OURS = [-32042, -32020, -32021, -32022];
+const INTERNAL_ERROR = -32603;
+
 /** Which lists a notification says have changed. */
 const CHANGES: Readonly<Record<string, readonly ListName[]>> = {
   "notifications/tools/list_changed": ["tools"],
@@ -107,10 +113,12 @@ export class Upstreams implements AsyncDisposable {
       limits: () => ({ ...options.limits(), idleChildren: Infinity }),
       code: "UPSTREAM_DOWN",
     });
-    this.#lists = new ServerLists(options.home);
+    this.#lists = new ServerLists(
+      options.home,
+      (error) => options.onLog("lists", "warn", `Cannot keep the lists of a server: ${error}`),
+    );
     this.#subscriptions = new Subscriptions(
-      ({ server, ...following }) =>
-        this.#use(options.server(server), (upstream) => upstream.follow(following)),
+      (following) => this.#follow(following),
       (server, error) => options.onLog(server, "warn", `Cannot follow a resource: ${error}`),
     );
     this.#launch = new Launch(options, this.#closing.signal);
@@ -148,16 +156,24 @@ export class Upstreams implements AsyncDisposable {
   async call(call: Call): Promise<Outcome> {
     const { server: name, tool } = splitToolId(call.id);
     const { method = "tools/call", arguments: args } = call;
-    if (method === "resources/subscribe") await this.#subscriptions.add(name, String(args.uri));
-    else if (method === "resources/unsubscribe") {
-      this.#subscriptions.remove(name, String(args.uri));
-    } else {
-      const params = method === "tools/call" ? { name: tool, arguments: args } : args;
-      const meta = call.meta && { _meta: call.meta };
-      const result = await this.#request(call, { method, params: { ...params, ...meta } });
-      return { kind: "result", result: resultOf(result, { name, method }) };
+    if (method === "resources/subscribe") {
+      await this.#subscriptions.add({ server: name, uri: textOf(args.uri) }, call.signal);
+      return { kind: "result", result: { content: [] } };
     }
-    return { kind: "result", result: { content: [] } };
+    const params = method === "tools/call" ? { name: tool, arguments: args } : args;
+    const meta = call.meta && { _meta: call.meta };
+    const result = await this.#request(call, { method, params: { ...params, ...meta } });
+    return { kind: "result", result: resultOf(result, { name, method }) };
+  }
+
+  /** Follows a resource for one less. */
+  unfollow(followed: Followed): void {
+    this.#subscriptions.remove(followed);
+  }
+
+  /** Follows anew, as far as what holds now lets it. */
+  refollow(): void {
+    this.#subscriptions.again();
   }
 
   /** Ends every server. */
@@ -181,7 +197,9 @@ export class Upstreams implements AsyncDisposable {
         if (!(error instanceof Answered)) throw error;
         const text = `${quoted(name)} answered with the error ${error.code}: ${error.message}`;
         if (method !== "tools/call") throw refused(text, error);
-        return { ...textResult(text), isError: true } as unknown as JsonObject; // plain JSON
+        const { code, data } = error;
+        const _meta = { "pml/error": defined({ code, data }) };
+        return { ...textResult(text), isError: true, _meta } as unknown as JsonObject; // plain JSON
       }
     };
     const work = () => this.#use(server, ask);
@@ -193,6 +211,16 @@ export class Upstreams implements AsyncDisposable {
       this.#options.told.changed(name, list);
     }
     return result;
+  }
+
+  async #follow({ server, ...following }: Following): Promise<void> {
+    if (!this.#options.mayFollow(server)) {
+      throw new PmlError(
+        "PERMISSION_DENIED",
+        `Cannot follow resources of ${quoted(server)} any more`,
+      );
+    }
+    await this.#use(this.#options.server(server), (upstream) => upstream.tellOf(following));
   }
 
   /** What its lists depend on; the same object each time, because every call asks for it. */
@@ -212,7 +240,9 @@ export class Upstreams implements AsyncDisposable {
 
   async #use<T>(server: StdioServer, use: (upstream: Upstream) => Promise<T>): Promise<T> {
     const { name } = server;
-    const version = this.#keyOf(server);
+    // What holds it is part of what it is.
+    const grants = JSON.stringify(this.#options.grants(name) ?? null);
+    const version = this.#keyOf(server) + (server.confine ? grants : "");
     return await this.#pool.use(name, { name, version, start: () => this.#start(server), use });
   }
 
@@ -232,7 +262,7 @@ export class Upstreams implements AsyncDisposable {
       onNotification: (method, params) => this.#notified(server, { method, params }),
       onEnd: (ended) => void this.#running.delete(ended),
     });
-    this.#running.add(upstream);
+    if (upstream.alive) this.#running.add(upstream);
     const level = this.#options.level();
     if (level !== undefined) upstream.setLevel(level);
     return upstream;
@@ -246,7 +276,7 @@ export class Upstreams implements AsyncDisposable {
     const { name } = server;
     if (method === "notifications/message") return told.logged(params);
     if (method === "notifications/elicitation/complete") return told.elicited(params);
-    if (method === "notifications/resources/updated") return told.updated(name, String(params.uri));
+    if (method === "notifications/resources/updated") return told.updated(name, textOf(params.uri));
     for (const list of CHANGES[method] ?? []) {
       this.#lists.forget(this.#ownerOf(server), list);
       told.changed(name, list);
@@ -271,9 +301,10 @@ function resultOf(
   });
 }
 
-/** Hands on the error that a server answered. */
+/** Hands on the error that a server answered, but for those that are between a client and PML. */
 function refused(text: string, { code, message, data }: Answered): PmlError {
-  return new PmlError("BAD_REQUEST", text, {
-    detail: { answered: defined({ code, message, data }) },
-  });
+  const answered = OURS.includes(code)
+    ? { code: INTERNAL_ERROR, message }
+    : { code, message, data };
+  return new PmlError("BAD_REQUEST", text, { detail: { answered: defined(answered) } });
 }

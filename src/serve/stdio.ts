@@ -18,6 +18,9 @@ import { type Input, openInput, openOutput } from "./_pipes.ts";
 /** How long the last answers may take on their way out. */
 const LAST_WRITE_MS = 1_500;
 
+/** So much may wait for a client before it misses notifications. */
+const NOTES_BYTES = 8_000_000;
+
 /** How long a first request is waited for before the SDK is loaded. */
 const FIRST_REQUEST_MS = 50;
 
@@ -73,6 +76,7 @@ class StdioTransport implements Transport {
   #greeted: string | undefined;
   #writing: Promise<void> | undefined;
   #queued = 0;
+  #isDropping = false;
   readonly #unsent: Uint8Array[] = [];
   #open = true;
 
@@ -106,9 +110,12 @@ class StdioTransport implements Transport {
 
   send(message: JSONRPCMessage): Promise<void> {
     if (!this.#open) return Promise.resolve();
+    // What servers tell must not cost a client its answers, or its connection.
+    if (!("id" in message) && this.#queued > NOTES_BYTES) return this.#drop();
     if ("id" in message && !("method" in message)) {
       const id = JSON.stringify(message.id);
       this.#inFlight.delete(id);
+      this.#listens(this.#listening.end(id));
       if (id === this.#greeted) {
         this.#greeted = undefined;
         return Promise.resolve();
@@ -144,19 +151,34 @@ class StdioTransport implements Transport {
     const read = readMessage(line);
     if (read === undefined) return;
     if (read.kind === "refusal") return this.#refuse(read);
-    const uris = this.#listening.take(read);
-    if (uris !== undefined) this.#options.onListen(uris);
-    if (read.kind === "cancel") this.#inFlight.delete(read.request);
+    if (read.kind === "cancel") {
+      this.#inFlight.delete(read.request);
+      this.#listens(this.#listening.end(read.request));
+    }
     if (read.kind === "request") {
       if (this.#inFlight.has(read.id)) {
         // An answer under the same id could be taken for the first request's.
         return this.#refuse({ kind: "refusal", code: -32600, text: "The id is in use" });
       }
       this.#inFlight.add(read.id);
+      this.#listens(this.#listening.take(read));
       this.#greet(read);
     }
     if (this.#waiting === undefined) this.onmessage?.(read.message);
     else this.#waiting.push(read.message);
+  }
+
+  #listens(uris: readonly string[] | undefined): void {
+    if (uris !== undefined) this.#options.onListen(uris);
+  }
+
+  #drop(): Promise<void> {
+    if (!this.#isDropping) {
+      const why = "The client reads slower than servers tell it things: notifications are dropped";
+      this.#options.onError(new Error(why));
+    }
+    this.#isDropping = true;
+    return Promise.resolve();
   }
 
   /** The first request of all may be one that can be answered at once. */
@@ -199,6 +221,7 @@ class StdioTransport implements Transport {
       }
       this.#queued -= bytes.length;
     }
+    this.#isDropping = false;
     this.#writing = undefined;
   }
 }

@@ -74,11 +74,8 @@ function question(message: string) {
   };
 }
 
-async function call(
-  { name, arguments: args, _meta }: { name: string; arguments?: unknown; _meta?: unknown },
-  { context, server }: { context: ServerContext; server: Server },
-) {
-  note(`call ${name} ${JSON.stringify(args ?? null)}`);
+/** What a tool wants to know before it answers. */
+function wantedBy(name: string): Record<string, { method: string; params: object }> {
   const wanted: Record<string, { method: string; params: object }> = {};
   if (name === "ask_name") wanted.one = question("Who\nare you?");
   if (name === "ask_secret") wanted.one = question("Type your password");
@@ -93,6 +90,15 @@ async function call(
     const messages = [{ role: "user", content: { type: "text", text: "Say it" } }];
     wanted.one = { method: "sampling/createMessage", params: { messages, maxTokens: 10 } };
   }
+  return wanted;
+}
+
+async function call(
+  { name, arguments: args, _meta }: { name: string; arguments?: unknown; _meta?: unknown },
+  { context, server }: { context: ServerContext; server: Server },
+) {
+  note(`call ${name} ${JSON.stringify(args ?? null)}`);
+  const wanted = wantedBy(name);
   if (Object.keys(wanted).length > 0) {
     const answers = await asked(context, wanted);
     if (answers !== undefined) {

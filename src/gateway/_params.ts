@@ -1,0 +1,26 @@
+/**
+ * Reads the params of requests.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { type JsonObject, objectOf } from "../core/json.ts";
+
+/** What a client says of a request to whoever serves it; the rest is between it and PML. */
+export function passedOn(meta: unknown): { readonly meta?: JsonObject } {
+  const { progressToken: _, ...rest } = objectOf(meta);
+  return Object.keys(rest).length === 0 ? {} : { meta: rest };
+}
+
+/** Reads a text of a request. */
+export function text(params: JsonObject, key: string): string {
+  const value = params[key];
+  if (typeof value === "string") return value;
+  throw invalid(`${key} is no text`);
+}
+
+/** Makes the error of a request that cannot be read. */
+export function invalid(why: string): PmlError {
+  return new PmlError("BAD_REQUEST", `Cannot read the request: ${why}`);
+}
