@@ -1,0 +1,159 @@
+/**
+ * Servers that abuse what passes through beside results: logs, requests, errors, subscriptions.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import process from "node:process";
+import { type Era, ERAS } from "../kit/json_rpc.ts";
+import { repoFile } from "../kit/pml_command.ts";
+import { RawStdio } from "../kit/raw_stdio.ts";
+import { waitUntil } from "../kit/wait.ts";
+import { call, ledgerOf, lives, pidsOf, toldCode } from "./evil_servers.ts";
+import { assertServes, endWell, textOf } from "./oracles.ts";
+import { makeScene, type Scene, type SceneOptions } from "./stage.ts";
+
+const SECRET = "rude-secret-4242424242";
+const PAGE = "pml://rude/rude://page";
+
+function rude(word: string): Record<string, unknown> {
+  const script = repoFile("tests/kit/rude_server.ts");
+  const args = ["run", "-A", "--no-config", "--quiet", script, "./rude.ledger", word];
+  return { command: process.execPath, args, env: { TOKEN: "${RUDE_TOKEN}" } };
+}
+
+function pmlFile(word: string, rules: Record<string, readonly string[]> = {}) {
+  const permissions = { allow: ["filesystem:*", "rude:*"], ...rules };
+  return { version: 1, permissions, mcpServers: { rude: rude(word) } };
+}
+
+async function sceneOf(
+  era: Era,
+  { rules, ...options }: SceneOptions & {
+    readonly rules?: Record<string, readonly string[]>;
+  } = {},
+): Promise<Scene> {
+  const pml = pmlFile("one", rules);
+  return await makeScene({ era, pml, env: { RUDE_TOKEN: SECRET }, ...options });
+}
+
+for (const era of ERAS) {
+  Deno.test(`A flood of a server's log messages costs the client no answer, on ${era} (SP8)`, async () => {
+    await using scene = await sceneOf(era);
+    const { ws, pml } = scene;
+    const flooded = call(pml, "rude:flood");
+    await assertServes(pml);
+    assert.equal(textOf(await flooded), "flooded");
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`A server that asks without end and reads nothing is ended, on ${era} (SP9)`, async () => {
+    await using scene = await sceneOf(era);
+    const { ws, pml } = scene;
+    const answer = await call(pml, "rude:deaf");
+    assert.equal(toldCode(answer), "UPSTREAM_PROTOCOL");
+    assert.match(textOf(answer), /does not read what it is sent/);
+    assert.equal(textOf(await call(pml, "rude:word")), "one");
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`A line that nothing can be made of troubles its server alone, on ${era} (SP12)`, async () => {
+    await using scene = await sceneOf(era);
+    const { ws, pml } = scene;
+    assert.equal(textOf(await call(pml, "rude:odd_token")), "still here");
+    assert.match(textOf(await call(pml, "rude:odd_error")), /answered with the error 1/);
+    assert.equal((await pidsOf(ws, "rude")).length, 1);
+    assert.doesNotMatch(pml.stderr, /bug in PML/);
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`No error of a server asks the person past the rules, or tells a key, on ${era} (SX4)`, async () => {
+    await using scene = await sceneOf(era, { rules: { deny: ["rude:@elicitation"] } });
+    const { ws, pml } = scene;
+    const { error } = await pml.request("resources/read", { uri: PAGE });
+    assert.equal(error?.code, -32603);
+    assert.doesNotMatch(JSON.stringify(error), /log-in|elicitations/);
+    const told = await pml.request("resources/read", { uri: "pml://rude/rude://key" });
+    assert.equal(told.error?.code, -32000);
+    assert.ok(!JSON.stringify(told).includes(SECRET), JSON.stringify(told));
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`What is asked within a call is asked no longer than it runs, on ${era}`, async () => {
+    const open = Promise.withResolvers<unknown>();
+    await using scene = await sceneOf(era, {
+      capabilities: { elicitation: { form: {} } },
+      answer: () => open.promise,
+    });
+    const { pml } = scene;
+    const params = { name: "call", arguments: { tool: "rude:ask_and_go", arguments: {} } };
+    const first = await pml.request("tools/call", params);
+    if (era === "2025-11-25") {
+      assert.equal(textOf(first), "gone");
+      await waitUntil(() =>
+        pml.messages.some(({ method }) => method === "notifications/cancelled")
+      );
+      return;
+    }
+    // It was asked in the place of an answer; who comes again gets what the call came to meanwhile.
+    const [key = ""] = Object.keys(first.result?.inputRequests ?? {});
+    const answered = { action: "accept", content: { a: "b" } };
+    const more = { requestState: first.result?.requestState, inputResponses: { [key]: answered } };
+    assert.equal(textOf(await pml.request("tools/call", { ...params, ...more })), "gone");
+    const again = await pml.request("tools/call", { ...params, ...more });
+    assert.match(JSON.stringify(again), /what waited for this answer is over/);
+  });
+}
+
+Deno.test("What follows a resource ends with what it rests on, and can always be given up", async () => {
+  await using scene = await sceneOf("2025-11-25", {
+    rules: { ask: ["rude:@resources"] },
+    capabilities: { elicitation: { form: {} } },
+    answer: () => ({ action: "accept", content: { answer: "Yes" } }),
+  });
+  const { ws, pml } = scene;
+  const said = async (what: string) =>
+    (await ledgerOf(ws, "rude")).filter((line) => line.startsWith(what)).length;
+  const redefine = async (word: string, rules: Record<string, readonly string[]>) => {
+    const text = JSON.stringify(pmlFile(word, rules));
+    await writeFile(ws.file(".pml.json"), text);
+    assert.equal(await readFile(ws.file(".pml.json"), "utf8"), text);
+  };
+  assert.equal((await pml.request("resources/subscribe", { uri: PAGE })).error, undefined);
+  assert.equal(await said("resources/subscribe"), 1);
+  await redefine("two", {});
+  await waitUntil(async () => await said("resources/subscribe") === 2);
+  const [one = 0, two = 0] = await pidsOf(ws, "rude");
+  await waitUntil(async () => !await lives(one));
+  assert.equal(textOf(await call(pml, "rude:word")), "two");
+  await redefine("two", { deny: ["rude:@resources"] });
+  await waitUntil(async () => await said("resources/unsubscribe") === 1);
+  assert.ok(await lives(two));
+  assert.equal((await pml.request("resources/unsubscribe", { uri: PAGE })).error, undefined);
+  await endWell(ws, pml);
+});
+
+Deno.test("Who listens with the first message of all is told, and who stops at once follows nothing", async () => {
+  await using scene = await sceneOf("2026-07-28");
+  const { ws, pml } = scene;
+  const listen = { notifications: { resourceSubscriptions: [PAGE] } };
+  const said = async (what: string) =>
+    (await ledgerOf(ws, "rude")).filter((line) => line.startsWith(what)).length;
+  await pml.close();
+  await using early = new RawStdio(ws, { era: "2026-07-28", env: { RUDE_TOKEN: SECRET } });
+  const open = early.begin("subscriptions/listen", listen);
+  open.answer.catch(() => {}); // it is cancelled
+  await waitUntil(async () => await said("resources/subscribe") === 1);
+  await early.notify("notifications/cancelled", { requestId: open.id });
+  await waitUntil(async () => await said("resources/unsubscribe") === 1);
+  const short = early.begin("subscriptions/listen", listen);
+  short.answer.catch(() => {}); // it is cancelled
+  await early.notify("notifications/cancelled", { requestId: short.id });
+  // What comes after it is served after it.
+  await early.request("resources/read", { uri: PAGE });
+  await waitUntil(async () =>
+    await said("resources/subscribe") === await said("resources/unsubscribe")
+  );
+});
