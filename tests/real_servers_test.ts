@@ -202,6 +202,8 @@ const ASKED: Readonly<Record<string, (house: House) => Promise<void>>> = {
     assert.equal((counts[1] ?? 0) - (counts[0] ?? 0), 1, "both went to one process");
   },
   "two that are killed are served again": async ({ call, raw }) => {
+    // Once is enough of what takes longest.
+    if (raw.era === "2026-07-28") return;
     const served: readonly (readonly [server: string, id: string, like: RegExp])[] = [
       ["server-memory", "real-memory:read_graph", /runs servers/],
       ["server-filesystem", "real-filesystem:list_allowed_directories", /Allowed/],

@@ -103,8 +103,8 @@ Deno.test("A module that always crashes has to wait, and no other does", async (
   });
 });
 
-Deno.test("A hundred children of fifty modules leave nothing behind, and few live at once (RX11)", async () => {
-  const names = Array.from({ length: 50 }, (_, at) => `m${at}`);
+Deno.test("Fifty children of twenty-five modules leave nothing behind, and few live at once (RX11)", async () => {
+  const names = Array.from({ length: 25 }, (_, at) => `m${at}`);
   const modules = Object.fromEntries(names.map((name) => [name, SMALL(name)]));
   const idle = 1;
   await attack({ modules, limits: { idle_children: idle } }, async ({ call, pml, ws }) => {
@@ -133,7 +133,7 @@ Deno.test("A hundred children of fifty modules leave nothing behind, and few liv
     await settled(pml);
     const after = await gatewayOf(pml);
     const told = JSON.stringify({ before, after, most, memory });
-    assert.ok(seen.size >= 95, `${seen.size} children answered`);
+    assert.ok(seen.size >= 45, `${seen.size} children answered`);
     // Beside the idle ones: the one that works, one that is read, the blank one, one that ends.
     assert.ok(most <= idle + 4, told);
     assert.ok(memory < 600 * MB, told);

@@ -40,15 +40,6 @@ async function sceneOf(
 }
 
 for (const era of ERAS) {
-  Deno.test(`A flood of a server's log messages costs the client no answer, on ${era} (SP8)`, async () => {
-    await using scene = await sceneOf(era);
-    const { ws, pml } = scene;
-    const flooded = call(pml, "rude:flood");
-    await assertServes(pml);
-    assert.equal(textOf(await flooded), "flooded");
-    await endWell(ws, pml);
-  });
-
   Deno.test(`A server that asks without end and reads nothing is ended, on ${era} (SP9)`, async () => {
     await using scene = await sceneOf(era);
     const { ws, pml } = scene;
@@ -106,6 +97,15 @@ for (const era of ERAS) {
     assert.match(JSON.stringify(again), /what waited for this answer is over/);
   });
 }
+
+Deno.test("A flood of a server's log messages costs the client no answer (SP8)", async () => {
+  await using scene = await sceneOf("2025-11-25");
+  const { ws, pml } = scene;
+  const flooded = call(pml, "rude:flood");
+  await assertServes(pml);
+  assert.equal(textOf(await flooded), "flooded");
+  await endWell(ws, pml);
+});
 
 Deno.test("What follows a resource ends with what it rests on, and can always be given up", async () => {
   await using scene = await sceneOf("2025-11-25", {
