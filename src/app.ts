@@ -301,6 +301,7 @@ export class App implements AsyncDisposable {
       ...(title === undefined ? {} : { title }),
       origin: "private",
       kind,
+      tells: kind === "stdio",
       blocked: () => this.policy.blocked(name),
       load: (list) => kind === "http" ? unsupported(server) : this.listOf(name, list),
     };

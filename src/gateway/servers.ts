@@ -21,6 +21,8 @@ export interface ServerSource extends CatalogServer {
   readonly kind: string;
   /** Why its lists may not be asked for now; undefined when they may. */
   readonly blocked: () => string | undefined;
+  /** Whether it says when a list has changed, so that a known one holds till then. */
+  readonly tells?: boolean;
   /** Gives a list of its; the same array as long as it is unchanged. */
   readonly load: (list: ListName) => Promise<readonly ListItem[]>;
 }
@@ -161,7 +163,9 @@ export class Servers implements Disposable {
   async definition(id: ToolId): Promise<ToolDefinition> {
     const { server } = splitToolId(id);
     const entry = this.#entries.get(server);
-    if (entry !== undefined) await this.#loadApproved(entry);
+    const isKnown = entry?.source.tells === true && entry.lists.has("tools") &&
+      entry.source.blocked() === undefined;
+    if (entry !== undefined && !isKnown) await this.#loadApproved(entry);
     const known = this.#options.catalog.get(id);
     if (known !== undefined) return known.tool;
     throw this.unknown(id);

@@ -135,3 +135,14 @@ Deno.test("Servers asks less and less a server that says in vain that its list h
   }
   assert.equal(told, 0);
 });
+
+Deno.test("Servers asks one that tells of changes again only when it told of one, or may not be asked", async () => {
+  const servers = new Servers({ catalog: new Catalog(), waitMs: 20, onChange: () => {} });
+  let [asked, why]: [number, string | undefined] = [0, undefined];
+  const load = () => (asked++, Promise.resolve(TOOLS));
+  servers.replace([source("tells", { load, tells: true, blocked: () => why }), source("not")]);
+  for (const _ of [1, 2, 3]) await servers.definition(toolId("tells", "t"));
+  assert.equal(asked, 1);
+  why = "not trusted";
+  await assert.rejects(servers.definition(toolId("tells", "t")), { code: "APPROVAL_REQUIRED" });
+});
