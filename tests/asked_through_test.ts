@@ -10,7 +10,7 @@ import { textOf } from "./attacks/oracles.ts";
 import { READING_MS } from "./attacks/questions.ts";
 import { ALL_ABLE, call, full, KINDS, ledgerOf, listed, sceneOf } from "./full_scene.ts";
 import { ERAS, type Message } from "./kit/json_rpc.ts";
-import { waitUntil } from "./kit/wait.ts";
+import { until } from "./kit/wait.ts";
 
 for (const era of ERAS) {
   Deno.test(`A server's questions reach the person, and the answers the server, on ${era}`, async () => {
@@ -53,7 +53,7 @@ for (const era of ERAS) {
     }
     const done = ({ method, params }: Message) =>
       method === "notifications/elicitation/complete" && params?.elicitationId === "e1";
-    if (era === "2025-11-25") await waitUntil(() => scene.pml.messages.some(done));
+    if (era === "2025-11-25") await until(() => scene.pml.messages.some(done));
     await using unable = await sceneOf(era, { answer });
     for (const kind of KINDS) {
       const { result } = await call(unable.pml, `${kind}:ask_page`);
@@ -144,11 +144,11 @@ for (const era of ERAS) {
       pml.messages.filter(({ method }) => method === "notifications/resources/updated")
         .map(({ params }) => params?.uri);
     for (const kind of KINDS) {
-      await waitUntil(async () => {
+      await until(async () => {
         const lines = await ledgerOf(ws, kind);
         return kind === "modern" || lines.some((line) => line.startsWith("resources/subscribe"));
       });
-      await waitUntil(async () => {
+      await until(async () => {
         await call(pml, `${kind}:touch`);
         return told().includes(`pml://${kind}/test://a`);
       });
@@ -156,7 +156,7 @@ for (const era of ERAS) {
     assert.ok(!told().some((uri) => String(uri).endsWith("test://b")));
     if (open !== undefined) await pml.notify("notifications/cancelled", { requestId: open.id });
     else await pml.request("resources/unsubscribe", { uri: uris[0] });
-    await waitUntil(async () => {
+    await until(async () => {
       const lines = await ledgerOf(ws, "legacy");
       return lines.some((line) => line.startsWith("resources/unsubscribe"));
     });
@@ -176,7 +176,7 @@ for (const era of ERAS) {
         pml.messages.filter(({ method }) => method === "notifications/prompts/list_changed").length;
       const before = told();
       await call(pml, `${kind}:add_prompt`);
-      await waitUntil(() => told() > before);
+      await until(() => told() > before);
       const names = (await listed(pml, "prompts/list", "prompts")).map(({ name }) => String(name));
       assert.ok(names.includes(`${kind}__later`));
       assert.equal(told(), before + 1);
@@ -200,7 +200,7 @@ for (const era of ERAS) {
       const _meta = isOlder ? {} : { "io.modelcontextprotocol/logLevel": "info" };
       const params = { name: "call", arguments: { tool: `${kind}:log`, arguments: {} }, _meta };
       await pml.request("tools/call", params);
-      await waitUntil(() => levels().length >= 2);
+      await until(() => levels().length >= 2);
       assert.deepEqual(levels(), ["info", "error"]);
     }
     const lines = await ledgerOf(ws, "legacy");

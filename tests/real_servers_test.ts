@@ -11,7 +11,7 @@ import { textOf } from "./attacks/oracles.ts";
 import { makeScenery } from "./attacks/stage.ts";
 import { connect, type Connection } from "./kit/client.ts";
 import { type Era, ERAS, type Message } from "./kit/json_rpc.ts";
-import { waitUntil } from "./kit/wait.ts";
+import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
 const VERSION = "2026.8.31";
@@ -174,7 +174,7 @@ const ASKED: Readonly<Record<string, (house: House) => Promise<void>>> = {
         method === "notifications/resources/updated" && params?.uri === uri
       ).length;
     await call("real-everything:toggle-subscriber-updates");
-    await waitUntil(() => told() > 0);
+    await until(() => told() > 0);
     await client.unsubscribeResource({ uri });
   },
   "filesystem: works in the workspace and nowhere else": async ({ ws, call }) => {

@@ -73,7 +73,7 @@ export class Exchange implements Disposable {
     const { _meta: _, ...same } = params;
     const state = requestState<unknown>();
     return await this.#runs.visit({
-      of: JSON.stringify([method, same]),
+      of: () => JSON.stringify([method, same]),
       context,
       signal,
       state: typeof state === "string" ? state : undefined,

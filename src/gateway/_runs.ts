@@ -37,8 +37,8 @@ export type Work<C, T> = (begun: Begun<C>) => Promise<T>;
 /** A request, each time that it comes. */
 export interface Visit<C> {
   readonly context: C;
-  /** What must be the same when it comes again. */
-  readonly of: string;
+  /** Gives what must be the same when it comes again; few do. */
+  readonly of: () => string;
   readonly signal: AbortSignal;
   /** The state that the client brought along. */
   readonly state: string | undefined;
@@ -46,7 +46,7 @@ export interface Visit<C> {
 }
 
 interface Run<C> {
-  readonly of: string;
+  readonly of: () => string;
   /** The request as it came last; nothing while none waits. */
   context: C | undefined;
   readonly abort: AbortController;
@@ -116,7 +116,7 @@ export class Runs<C> implements Disposable {
     if (run === undefined) throw gone();
     this.#waiting.delete(state);
     clearTimeout(run.timer);
-    if (run.of !== of) {
+    if (run.of() !== of()) {
       const error = new PmlError("BAD_REQUEST", "Cannot go on: it is another request than before", {
         hint: "Send the request again as it was, without requestState",
       });

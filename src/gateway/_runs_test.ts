@@ -4,7 +4,7 @@ import { type Begun, type Pause, Runs, type Visit } from "./_runs.ts";
 
 function visit(more: Partial<Visit<string>> = {}): Visit<string> {
   const signal = new AbortController().signal;
-  return { of: "it", context: "first", signal, state: undefined, responses: {}, ...more };
+  return { of: () => "it", context: "first", signal, state: undefined, responses: {}, ...more };
 }
 
 /** Asks once, and gives what came with the context that it came in. */
@@ -40,7 +40,7 @@ Deno.test("Runs goes on with the work when the client comes again with an answer
 Deno.test("Runs takes a handle once, and only for the request that it was given for", async () => {
   using runs = new Runs<string>(() => 1_000);
   const first = asPause(await runs.visit(visit(), work));
-  const other = visit({ of: "another", state: first.requestState });
+  const other = visit({ of: () => "another", state: first.requestState });
   await assert.rejects(runs.visit(other, work), /another request than before/);
   // Work that was begun is never begun again for who comes too late.
   const late = visit({ state: first.requestState, responses: { [first.key]: {} } });

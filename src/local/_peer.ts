@@ -41,6 +41,8 @@ interface Pending {
 const INTERNAL_ERROR = -32603;
 /** How long the other end may take to say that it is there. */
 const PONG_MS = 1_000;
+/** How many requests that were given up are remembered. */
+const LEFT_MAX = 10_000;
 /** The most characters of an id that is answered. */
 const ID_MAX = 1_000;
 /** How many questions a server may have open. */
@@ -150,6 +152,8 @@ export class Peer {
   /** One that stopped the request need not answer it, so it is asked whether it is there. */
   #leave(id: string): void {
     this.#left.add(id);
+    const [oldest] = this.#left;
+    if (this.#left.size > LEFT_MAX && oldest !== undefined) this.#left.delete(oldest);
     if (this.#pinged !== undefined) return;
     this.#pinged = { id: `${id}?`, at: performance.now() };
     this.#options.send({ id: this.#pinged.id, method: "ping" });

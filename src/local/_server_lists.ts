@@ -24,7 +24,7 @@ interface Known {
   readonly lists: Map<ListName, readonly ListItem[]>;
   readonly asking: Map<ListName, Promise<readonly ListItem[]>>;
   readonly file: string | undefined;
-  /** Whether something in it was told to a process that is gone. */
+  /** Whether it was told by a process of the server that is gone. */
   isOld: boolean;
 }
 
@@ -62,7 +62,13 @@ export class ServerLists {
     known.asking.delete(name);
   }
 
-  /** Gives, once, the lists that another process was told: its server may have others by now. */
+  /** Takes note that the server was started: what is known till now another process of it told. */
+  outdate(owner: ListOwner): void {
+    const known = this.#of(owner);
+    known.isOld = known.lists.size > 0;
+  }
+
+  /** Gives, once, the lists that another process of the server told: it may have others by now. */
   takeOld(owner: ListOwner): readonly ListName[] {
     const known = this.#of(owner);
     if (!known.isOld) return [];
@@ -103,7 +109,7 @@ export class ServerLists {
     const key = sha256(JSON.stringify([name, definition])).slice(0, 32);
     const file = isKept ? join(this.#folder, `${name}-${key}.json`) : undefined;
     const lists = file === undefined ? new Map() : listsOf(readKept(file));
-    return { lists, asking: new Map(), file, isOld: lists.size > 0 };
+    return { lists, asking: new Map(), file, isOld: false };
   }
 }
 

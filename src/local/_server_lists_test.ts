@@ -30,8 +30,12 @@ Deno.test("ServerLists asks once, and another process not at all", async () => {
     assert.ok(all.every((list) => list === all[0]));
     const other = new ServerLists(home, lost);
     assert.deepEqual(await other.get(OWNER, "tools", never), TOOLS);
-    assert.deepEqual([lists.takeOld(OWNER), other.takeOld(OWNER)], [[], ["tools"]]);
-    assert.deepEqual(other.takeOld(OWNER), [], "told once");
+    for (const one of [lists, other]) {
+      assert.deepEqual(one.takeOld(OWNER), []);
+      one.outdate(OWNER);
+      assert.deepEqual(one.takeOld(OWNER), ["tools"]);
+      assert.deepEqual(one.takeOld(OWNER), [], "told once");
+    }
   });
 });
 

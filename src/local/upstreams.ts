@@ -204,7 +204,7 @@ export class Upstreams implements AsyncDisposable {
     };
     const work = () => this.#use(server, ask);
     const result = await this.#options.starts.during(name, { onProgress: call.onProgress, work });
-    // What an earlier process was told is looked at again, now that the server runs.
+    // What an earlier process of it told is looked at again: it may have been another program.
     const owner = this.#ownerOf(server);
     for (const list of this.#lists.takeOld(owner)) {
       this.#lists.forget(owner, list);
@@ -241,8 +241,8 @@ export class Upstreams implements AsyncDisposable {
   async #use<T>(server: StdioServer, use: (upstream: Upstream) => Promise<T>): Promise<T> {
     const { name } = server;
     // What holds it is part of what it is.
-    const grants = JSON.stringify(this.#options.grants(name) ?? null);
-    const version = this.#keyOf(server) + (server.confine ? grants : "");
+    const held = server.confine ? JSON.stringify(this.#options.grants(name) ?? null) : "";
+    const version = this.#keyOf(server) + held;
     return await this.#pool.use(name, { name, version, start: () => this.#start(server), use });
   }
 
@@ -263,6 +263,7 @@ export class Upstreams implements AsyncDisposable {
       onEnd: (ended) => void this.#running.delete(ended),
     });
     if (upstream.alive) this.#running.add(upstream);
+    this.#lists.outdate(this.#ownerOf(server));
     const level = this.#options.level();
     if (level !== undefined) upstream.setLevel(level);
     return upstream;

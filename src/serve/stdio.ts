@@ -111,7 +111,8 @@ class StdioTransport implements Transport {
   send(message: JSONRPCMessage): Promise<void> {
     if (!this.#open) return Promise.resolve();
     // What servers tell must not cost a client its answers, or its connection.
-    if (!("id" in message) && this.#queued > NOTES_BYTES) return this.#drop();
+    const most = Math.min(NOTES_BYTES, this.#options.queuedBytes / 2);
+    if (!("id" in message) && this.#queued > most) return this.#drop();
     if ("id" in message && !("method" in message)) {
       const id = JSON.stringify(message.id);
       this.#inFlight.delete(id);

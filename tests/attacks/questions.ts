@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import type { Message } from "../kit/json_rpc.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
-import { waitUntil } from "../kit/wait.ts";
+import { until } from "../kit/wait.ts";
 
 /** A person takes longer to read than a client that answers by itself. */
 export const READING_MS = 330;
@@ -47,7 +47,7 @@ export async function outcomeOf(
   const asked = () =>
     pml.messages.slice(before).find(({ method }) => method === "elicitation/create");
   const held = (async () => {
-    await waitUntil(() => asked() !== undefined);
+    await until(() => asked() !== undefined);
     return asked();
   })();
   const first = await Promise.race([answer, held]);

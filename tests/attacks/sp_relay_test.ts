@@ -10,7 +10,7 @@ import process from "node:process";
 import { type Era, ERAS } from "../kit/json_rpc.ts";
 import { repoFile } from "../kit/pml_command.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
-import { waitUntil } from "../kit/wait.ts";
+import { until } from "../kit/wait.ts";
 import { call, ledgerOf, lives, pidsOf, toldCode } from "./evil_servers.ts";
 import { assertServes, endWell, textOf } from "./oracles.ts";
 import { makeScene, type Scene, type SceneOptions } from "./stage.ts";
@@ -53,7 +53,9 @@ for (const era of ERAS) {
   Deno.test(`A line that nothing can be made of troubles its server alone, on ${era} (SP12)`, async () => {
     await using scene = await sceneOf(era);
     const { ws, pml } = scene;
-    assert.equal(textOf(await call(pml, "rude:odd_token")), "still here");
+    for (const odd of ["odd_token", "deep"]) {
+      assert.equal(textOf(await call(pml, `rude:${odd}`)), "still here");
+    }
     assert.match(textOf(await call(pml, "rude:odd_error")), /answered with the error 1/);
     assert.equal((await pidsOf(ws, "rude")).length, 1);
     assert.doesNotMatch(pml.stderr, /bug in PML/);
@@ -83,9 +85,7 @@ for (const era of ERAS) {
     const first = await pml.request("tools/call", params);
     if (era === "2025-11-25") {
       assert.equal(textOf(first), "gone");
-      await waitUntil(() =>
-        pml.messages.some(({ method }) => method === "notifications/cancelled")
-      );
+      await until(() => pml.messages.some(({ method }) => method === "notifications/cancelled"));
       return;
     }
     // It was asked in the place of an answer; who comes again gets what the call came to meanwhile.
@@ -99,7 +99,8 @@ for (const era of ERAS) {
 }
 
 Deno.test("A flood of a server's log messages costs the client no answer (SP8)", async () => {
-  await using scene = await sceneOf("2025-11-25");
+  // What may wait for a client is as much as a line may have.
+  await using scene = await sceneOf("2025-11-25", { limits: { line_bytes: 1_000_000 } });
   const { ws, pml } = scene;
   const flooded = call(pml, "rude:flood");
   await assertServes(pml);
@@ -124,12 +125,12 @@ Deno.test("What follows a resource ends with what it rests on, and can always be
   assert.equal((await pml.request("resources/subscribe", { uri: PAGE })).error, undefined);
   assert.equal(await said("resources/subscribe"), 1);
   await redefine("two", {});
-  await waitUntil(async () => await said("resources/subscribe") === 2);
+  await until(async () => await said("resources/subscribe") === 2);
   const [one = 0, two = 0] = await pidsOf(ws, "rude");
-  await waitUntil(async () => !await lives(one));
+  await until(async () => !await lives(one));
   assert.equal(textOf(await call(pml, "rude:word")), "two");
   await redefine("two", { deny: ["rude:@resources"] });
-  await waitUntil(async () => await said("resources/unsubscribe") === 1);
+  await until(async () => await said("resources/unsubscribe") === 1);
   assert.ok(await lives(two));
   assert.equal((await pml.request("resources/unsubscribe", { uri: PAGE })).error, undefined);
   await endWell(ws, pml);
@@ -145,15 +146,15 @@ Deno.test("Who listens with the first message of all is told, and who stops at o
   await using early = new RawStdio(ws, { era: "2026-07-28", env: { RUDE_TOKEN: SECRET } });
   const open = early.begin("subscriptions/listen", listen);
   open.answer.catch(() => {}); // it is cancelled
-  await waitUntil(async () => await said("resources/subscribe") === 1);
+  await until(async () => await said("resources/subscribe") === 1);
   await early.notify("notifications/cancelled", { requestId: open.id });
-  await waitUntil(async () => await said("resources/unsubscribe") === 1);
+  await until(async () => await said("resources/unsubscribe") === 1);
   const short = early.begin("subscriptions/listen", listen);
   short.answer.catch(() => {}); // it is cancelled
   await early.notify("notifications/cancelled", { requestId: short.id });
   // What comes after it is served after it.
   await early.request("resources/read", { uri: PAGE });
-  await waitUntil(async () =>
+  await until(async () =>
     await said("resources/subscribe") === await said("resources/unsubscribe")
   );
 });

@@ -15,9 +15,9 @@ interface Message {
 const [ledger = "/dev/null", word = ""] = Deno.args;
 const encoder = new TextEncoder();
 const ODD = '{"toString":1,"valueOf":1}';
-const TOOLS = ["word", "flood", "deaf", "odd_token", "odd_error", "ask_and_go"];
+const TOOLS = ["word", "flood", "deaf", "deep", "odd_token", "odd_error", "ask_and_go"];
 /** What `flood` says, in bytes. */
-const FLOOD = 120_000_000;
+const FLOOD = 40_000_000;
 
 let isDeaf = false;
 
@@ -50,6 +50,11 @@ function called(id: unknown, name: string): void {
       isDeaf = true;
       for (let at = 0; isDeaf; at++) send({ id: `${at}${"i".repeat(900)}`, method: "ping" });
       return;
+    case "deep": {
+      const data = `${"[".repeat(200_000)}${"]".repeat(200_000)}`;
+      write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":${data}}}`);
+      return said("still here");
+    }
     case "odd_token":
       write(
         `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":${ODD}}}`,

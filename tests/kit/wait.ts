@@ -20,6 +20,16 @@ export async function waitUntil(
   return true;
 }
 
+/** Waits until a condition holds, or fails. */
+export async function until(
+  holds: () => boolean | Promise<boolean>,
+  withinMs: number = DEADLINE_MS,
+): Promise<void> {
+  if (!await waitUntil(holds, withinMs)) {
+    throw new Error(`It is not so in ${withinMs} ms: ${holds}`);
+  }
+}
+
 /** Gives what a promise gives, or fails with a text made when the time is over. */
 export async function within<T>(
   promise: Promise<T>,
