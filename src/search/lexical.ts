@@ -12,6 +12,8 @@ const K1 = 1.2;
 const B = 0.75;
 /** How much a tool gains whose whole name is asked for. */
 const NAME_GAIN = 0.3;
+/** What the score of a tool is worth that nobody has approved yet. */
+const OFFER_WORTH = 0.9;
 const MOST_QUERY_TERMS = 256;
 
 /** A tool and how well it fits, on a scale that means nothing beyond its query. */
@@ -50,7 +52,8 @@ export function makeRanking(entries: readonly CatalogEntry[]): Ranking {
       if (score === 0 || !allowed(entry)) return [];
       const name = names[slot] ?? [];
       const met = name.filter((term) => terms.has(term)).length / Math.max(name.length, 1);
-      return [{ entry, score: score * (1 + NAME_GAIN * met) }];
+      const worth = entry.server.isOffer ? OFFER_WORTH : 1;
+      return [{ entry, score: score * (1 + NAME_GAIN * met) * worth }];
     });
     // The order of ids stays where the scores are the same.
     return ranked.sort((a, b) => b.score - a.score);
