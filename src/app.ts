@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Adopted } from "./adopted.ts";
 import { Log } from "./audit/log.ts";
 import { Redactor } from "./audit/redact.ts";
 import type { Config, LoadedConfig } from "./config/config.ts";
@@ -30,6 +31,7 @@ import type { Approvals } from "./permissions/approvals.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
 import { Policy } from "./policy/policy.ts";
 import { Catalog } from "./search/catalog.ts";
+import type { OfferedServer } from "./search/offered.ts";
 import type { Search, SearchAnswer, SearchOptions } from "./search/search.ts";
 
 /** How a house is opened. */
@@ -65,7 +67,9 @@ export async function openApp(options: AppOptions): Promise<App> {
     integrityOf: (module, maxBytes) => files.integrityOf(module, maxBytes),
     warn: (message) => log.warn(message),
   });
-  return new App({ policy, log, redactor, files });
+  const app = new App({ policy, log, redactor, files });
+  await app.resume();
+  return app;
 }
 
 /** The house: what the doors and the command line may use of it. */
@@ -81,6 +85,7 @@ export class App implements AsyncDisposable {
     catalog: this.catalog,
     waitMs: FIRST_LIST_MS,
     onChange: (list) => this.#told((gateway) => gateway.listChanged(list)),
+    offered: (id) => this.#offers?.get(id)?.tool,
   });
   /** The names of the servers that ship with PML. */
   readonly builtins: ReadonlySet<string> = new Set(BUILTINS.keys());
@@ -92,6 +97,11 @@ export class App implements AsyncDisposable {
   #face: Gateway | undefined;
   #level: string | undefined;
   #search: Promise<Search> | undefined;
+  #adopting: Promise<Adopted> | undefined;
+  /** The servers of registries, once something is known of them. */
+  #adopted: Adopted | undefined;
+  #offers: Catalog | undefined;
+  #offered: readonly OfferedServer[] = [];
 
   /** Makes the house of its parts. */
   constructor(parts: AppParts) {
@@ -107,6 +117,19 @@ export class App implements AsyncDisposable {
       if (problem === undefined) log.info("The configuration was applied");
       else log.error(problem.message);
     });
+  }
+
+  /** Takes up the servers of registries that the person approved here before. */
+  async resume(): Promise<void> {
+    // A broken lock is told by each call.
+    const { home } = await this.policy.pins.state().catch(() => ({ home: {} }));
+    if (Object.values(home).some(({ source }) => source !== "private")) await this.adopted();
+  }
+
+  /** The servers of registries; loaded when one is looked up, or was approved before. */
+  adopted(): Promise<Adopted> {
+    this.#adopting ??= this.#adopt();
+    return this.#adopting;
   }
 
   /** Runs a call through every gate: the one door. */
@@ -142,7 +165,16 @@ export class App implements AsyncDisposable {
     query: string | readonly string[],
     options: SearchOptions = {},
   ): Promise<SearchAnswer> {
-    this.#search ??= import("./search/search.ts").then(({ Search }) => new Search(this.catalog));
+    const offers = () => this.#offers;
+    this.#search ??= import("./search/search.ts").then(({ Search }) =>
+      new Search(this.catalog, {
+        get catalog() {
+          return offers();
+        },
+        isTaken: (server) => this.servers.has(server),
+      })
+    );
+    await this.#look();
     return (await this.#search).search(query, options);
   }
 
@@ -177,8 +209,11 @@ export class App implements AsyncDisposable {
     return await (await this.#opened()).machine.listOf(server, list);
   }
 
-  /** Forgets what stdio servers listed, all or one, so that they are asked again. */
+  /** Forgets what servers listed, all or one, so that they are asked again; registries are, too. */
   async refresh(only?: string): Promise<void> {
+    if (this.config().registries.length > 0) {
+      await (await this.adopted()).refresh(this.#closing.signal);
+    }
     const { machine } = await this.#opened();
     const stdio = this.servers.states().filter(({ name, kind, state }) =>
       kind === "stdio" && state !== "blocked" && (only === undefined || name === only)
@@ -220,6 +255,7 @@ export class App implements AsyncDisposable {
   /** Ends everything that a call started. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
+    this.#adopted?.[Symbol.dispose]();
     this.servers[Symbol.dispose]();
     this.#face?.[Symbol.dispose]();
     const door = await this.#door;
@@ -232,6 +268,7 @@ export class App implements AsyncDisposable {
       new Door({
         ...this.#parts,
         servers,
+        adopted: () => this.adopted(),
         schemas: this.#schemas,
         builtins: BUILTINS,
         between: {
@@ -289,9 +326,14 @@ export class App implements AsyncDisposable {
         load: (list) => this.listOf(name, list),
       }));
     for (const { name } of shipped) taken.add(name);
+    const adopted = (this.#adopted?.names() ?? []).map((name) => this.#registrySource(name));
     const waiting = (this.loaded().file?.servers ?? []).filter(({ name }) => !taken.has(name));
     // An untrusted file cannot hide a built-in, or a server of the person's, behind its name.
-    return [...shipped, ...[...servers, ...waiting].map((server) => this.#ownSource(server))];
+    return [
+      ...shipped,
+      ...adopted,
+      ...[...servers, ...waiting].map((server) => this.#ownSource(server)),
+    ];
   }
 
   #ownSource(server: ServerDefinition): ServerSource {
@@ -305,6 +347,37 @@ export class App implements AsyncDisposable {
       blocked: () => this.policy.blocked(name),
       load: (list) => kind === "http" ? unsupported(server) : this.listOf(name, list),
     };
+  }
+
+  #registrySource(name: string): ServerSource {
+    const { kind } = this.#adopted?.manifestOf(name) ?? { kind: "deno" };
+    return {
+      name,
+      origin: "registry",
+      kind,
+      tells: kind === "stdio",
+      blocked: () => this.#adopted?.blocked(name),
+      load: (list) => this.listOf(name, list),
+    };
+  }
+
+  async #adopt(): Promise<Adopted> {
+    const { Adopted } = await import("./adopted.ts");
+    const { policy, log, redactor } = this.#parts;
+    const adopted = new Adopted({ policy, log, redactor, builtins: this.builtins });
+    this.#adopted = adopted;
+    await adopted.open();
+    return adopted;
+  }
+
+  /** Has what registries offer in the search; the first look waits for them a little. */
+  async #look(): Promise<void> {
+    if (this.config().registries.length === 0) return;
+    const { offeredCatalog } = await import("./search/offered.ts");
+    const offered = await (await this.adopted()).offers();
+    if (offered === this.#offered) return;
+    this.#offered = offered;
+    this.#offers = offeredCatalog(offered);
   }
 
   #setLevel(level: string): void {

@@ -145,6 +145,10 @@ export class Machine implements AsyncDisposable {
 
   async #run(call: Call): Promise<Outcome> {
     const { server } = splitToolId(call.id);
+    if (call.method === "tools/list") {
+      await this.#list(server, "tools");
+      return { kind: "result", result: { content: [] } };
+    }
     if (this.isStdio(server)) return await this.#upstreams.call(call);
     if (call.method === undefined) return await this.#local.call(call);
     throw new PmlError("BAD_REQUEST", `Cannot ask ${quoted(server)}: it has tools only`, {
@@ -265,7 +269,7 @@ export class Machine implements AsyncDisposable {
   approved(server: string): string | undefined {
     const { policy } = this.#options;
     const own = policy.definitionOf(server) !== undefined;
-    return policy.now.trust.approved.get(server) ?? (own ? "no code" : undefined);
+    return policy.approvedCode(server) ?? (own ? "no code" : undefined);
   }
 
   #config(): Config {

@@ -69,6 +69,8 @@ export interface ServersOptions {
   readonly waitMs: number;
   /** Told when a list has really changed. */
   readonly onChange: (list: ListName) => void;
+  /** Gives the definition of a tool that a registry offers. */
+  readonly offered?: (id: ToolId) => ToolDefinition | undefined;
 }
 
 /** Changes that come together are looked at together; one that always changes waits longer. */
@@ -169,6 +171,12 @@ export class Servers implements Disposable {
     const known = this.#options.catalog.get(id);
     if (known !== undefined) return known.tool;
     throw this.unknown(id);
+  }
+
+  /** Gives a tool's definition as it is shown: also that of a server nobody has approved yet. */
+  async shown(id: ToolId): Promise<ToolDefinition> {
+    const offered = this.has(splitToolId(id).server) ? undefined : this.#options.offered?.(id);
+    return offered ?? await this.definition(id);
   }
 
   /** Makes the error for a name that is no tool; it says what the server does have. */

@@ -53,6 +53,14 @@ export interface PolicyOptions {
   readonly warn: (message: string) => void;
 }
 
+/** A server of a registry that the person approved in this workspace. */
+export interface AdoptedServer {
+  /** Nothing where it runs in the cloud. */
+  readonly definition: ServerDefinition | undefined;
+  /** The hash of its code, where it is a module. */
+  readonly integrity: string | undefined;
+}
+
 type Asked = Pick<Call, "id" | "arguments">;
 
 const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
@@ -65,6 +73,7 @@ export class Policy {
   readonly #trust: WorkspaceTrust;
   readonly #listeners = new Set<() => void>();
   #loaded: LoadedConfig;
+  #adopted: ReadonlyMap<string, AdoptedServer> = new Map();
   #now: Holding;
 
   private constructor(loaded: LoadedConfig, options: PolicyOptions) {
@@ -72,7 +81,7 @@ export class Policy {
     this.store = new TrustStore(loaded.environment.home, { warn: options.warn });
     this.#trust = new WorkspaceTrust(this.store);
     this.#loaded = loaded;
-    this.#now = holdingOf(loaded, { trust: NO_TRUST, builtins: options.builtins });
+    this.#now = this.#holdingOf(loaded, NO_TRUST);
   }
 
   /** Reads the configuration of a process that was started in `cwd`. */
@@ -104,8 +113,20 @@ export class Policy {
       trust = await this.#trust.stateOf(this.#shown());
       // What was read meanwhile is not what the trust was told of.
     } while (loaded !== this.#loaded);
-    this.#now = holdingOf(loaded, { trust, builtins: this.#options.builtins });
+    this.#now = this.#holdingOf(loaded, trust);
     for (const listener of this.#listeners) listener();
+  }
+
+  /** Takes the servers of registries that the person approved here. */
+  adopt(servers: ReadonlyMap<string, AdoptedServer>): void {
+    this.#adopted = servers;
+    this.#now = this.#holdingOf(this.#loaded, this.#now.trust);
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Gives a server of a registry that the person approved here. */
+  adopted(server: string): AdoptedServer | undefined {
+    return this.#adopted.get(server);
   }
 
   /** Reads the files again, and settles. */
@@ -123,9 +144,15 @@ export class Policy {
     await watchConfig(this.#loaded, follow, signal);
   }
 
-  /** Gives the person's own definition of a server, if it is trusted. */
+  /** Gives the person's own definition of a server, if it is trusted, else that of a registry. */
   definitionOf(server: string): ServerDefinition | undefined {
-    return this.#now.config.servers.find(({ name }) => name === server);
+    const own = this.#now.config.servers.find(({ name }) => name === server);
+    return own ?? this.#adopted.get(server)?.definition;
+  }
+
+  /** Gives the hash of a module's code that was approved. */
+  approvedCode(server: string): string | undefined {
+    return this.#now.trust.approved.get(server) ?? this.#adopted.get(server)?.integrity;
   }
 
   /**
@@ -192,6 +219,13 @@ export class Policy {
     return file?.path ?? join(workspace.root, FILE_NAME);
   }
 
+  #holdingOf(loaded: LoadedConfig, trust: TrustState): Holding {
+    return holdingOf(loaded, {
+      trust,
+      known: [...this.#options.builtins, ...this.#adopted.keys()],
+    });
+  }
+
   #alwaysRule({ id, arguments: args }: Asked): string | undefined {
     const { run = [] } = this.#now.config.grants[splitToolId(id).server] ?? {};
     const exact = run.length > 0 || this.#options.exactAlways?.(id);
@@ -240,13 +274,14 @@ export class Policy {
 
 function holdingOf(
   loaded: LoadedConfig,
-  from: { readonly trust: TrustState; readonly builtins: ReadonlySet<string> },
+  from: { readonly trust: TrustState; readonly known: readonly string[] },
 ): Holding {
-  const { trust, builtins } = from;
+  const { trust } = from;
   const config = settle(loaded, trust.trusted);
   const own = new Set(config.servers.map(({ name }) => name));
   const rules = withoutDefaultsFor(own, config.rules);
-  const known = (server: string) => builtins.has(server) || own.has(server);
+  const all = new Set([...own, ...from.known]);
+  const known = (server: string) => all.has(server);
   return {
     loaded,
     config,

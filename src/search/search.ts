@@ -49,23 +49,23 @@ export interface SearchAnswer {
 
 /** What is searched beside the tools that there are. */
 export interface SearchOffers {
-  /** The tools that registries offer. */
-  readonly catalog: Catalog;
+  /** The tools that registries offer, as they are at each search. */
+  readonly catalog: Catalog | undefined;
   /** Whether a server of this name is there already, so that the offer of its name is none. */
   readonly isTaken: (server: string) => boolean;
 }
 
 /** Searches the tools of a catalog as it is at each search. */
 export class Search {
-  readonly #catalogs: readonly Catalog[];
-  readonly #isTaken: SearchOffers["isTaken"];
+  readonly #catalog: Catalog;
+  readonly #offers: SearchOffers | undefined;
   #lists: readonly (readonly CatalogEntry[])[] = [];
   #ranking: Ranking = () => [];
 
   /** Opens a search over a catalog; what is in it is read at the first search. */
   constructor(catalog: Catalog, offers?: SearchOffers) {
-    this.#catalogs = offers === undefined ? [catalog] : [catalog, offers.catalog];
-    this.#isTaken = offers?.isTaken ?? (() => false);
+    this.#catalog = catalog;
+    this.#offers = offers;
   }
 
   /** Gives the tools that fit a query, or several queries at once, the best first. */
@@ -77,9 +77,14 @@ export class Search {
     return { mode: "lexical", hits: shared(merged(ranked), limit).map(hitOf) };
   }
 
+  #catalogs(): readonly Catalog[] {
+    const { catalog } = this.#offers ?? {};
+    return catalog === undefined ? [this.#catalog] : [this.#catalog, catalog];
+  }
+
   // The catalog gives another list after a change only: many in a row are read once.
   #follow(): void {
-    const lists = this.#catalogs.map((catalog) => catalog.list());
+    const lists = this.#catalogs().map((catalog) => catalog.list());
     if (lists.every((list, at) => list === this.#lists[at])) return;
     this.#lists = lists;
     this.#ranking = makeRanking(lists.flat().sort(byId));
@@ -88,7 +93,7 @@ export class Search {
   #rank(query: string, { server, allowed }: SearchOptions): readonly Ranked[] {
     const may = (entry: CatalogEntry) =>
       (server === undefined || entry.server.name === server) && (allowed?.(entry.id) ?? true) &&
-      !(entry.server.isOffer === true && this.#isTaken(entry.server.name));
+      !(entry.server.isOffer === true && this.#offers?.isTaken(entry.server.name));
     const ranked = this.#ranking(query, may);
     const best = ranked[0]?.score ?? 1;
     const relative = ranked.map(({ entry, score }) => ({ entry, score: score / best }));
@@ -104,7 +109,7 @@ export class Search {
 
   #named(name: string): readonly CatalogEntry[] {
     const wire = name.replace(/^mcp__.+?__/, "");
-    const exact = this.#catalogs.flatMap((catalog) => {
+    const exact = this.#catalogs().flatMap((catalog) => {
       const id = catalog.byWireName(name) ?? catalog.byWireName(wire);
       // Asking for an id that is none finds nothing.
       return catalog.get(id ?? (name as ToolId)) ?? [];

@@ -1,0 +1,320 @@
+/**
+ * The servers of registries: looked up when somebody calls them, asked about once, pinned, and from
+ * then on servers like any other in this workspace.
+ *
+ * @module
+ */
+
+import type { Log } from "./audit/log.ts";
+import { GuardedFetch } from "./cloud/guarded_fetch.ts";
+import type { Redactor } from "./audit/redact.ts";
+import { serverText } from "./config/shown.ts";
+import type { RegistryEntry } from "./config/registries.ts";
+import type { ServerDefinition } from "./config/servers.ts";
+import { PmlError } from "./core/errors.ts";
+import { defined, quoted } from "./core/json.ts";
+import type { DenoManifest, Manifest } from "./core/manifest.ts";
+import { NO_PERMISSIONS, type Permissions } from "./core/tool.ts";
+import { accessOf } from "./local/grants.ts";
+import { permissionLines } from "./local/permission_lines.ts";
+import type { Unapproved } from "./permissions/trust_gate.ts";
+import { type AtHand, variablesOf } from "./policy/pins.ts";
+import type { Policy } from "./policy/policy.ts";
+import { contractSource } from "./registry/_contract.ts";
+import { Cache } from "./registry/cache.ts";
+import { type CatalogItem, type Found, Registries } from "./registry/registries.ts";
+
+/** What adopting needs. */
+export interface AdoptedOptions {
+  readonly policy: Policy;
+  readonly builtins: ReadonlySet<string>;
+  readonly log: Log;
+  readonly redactor: Redactor;
+}
+
+/** A server that a registry has. */
+interface Server {
+  readonly found: Found;
+  readonly hand: AtHand;
+  readonly definition: ServerDefinition | undefined;
+}
+
+/** How long the first search waits for what registries offer. */
+const FIRST_LOOK_MS = 2_000;
+
+/** The servers of registries in this workspace. */
+export class Adopted implements Disposable {
+  readonly #options: AdoptedOptions;
+  readonly #closing = new AbortController();
+  readonly #network = new GuardedFetch();
+  readonly #cache: Cache;
+  /** What was found last, by name. */
+  readonly #found = new Map<string, Server>();
+  /** What the person approved here. */
+  readonly #here = new Map<string, Server>();
+  /** The registries that were waited for. */
+  #asked: Registries | undefined;
+  #places: readonly RegistryEntry[] = [];
+  #registries: Registries;
+
+  /** Takes what holds; nothing is asked of any registry yet. */
+  constructor(options: AdoptedOptions) {
+    const { policy, log } = options;
+    this.#options = options;
+    this.#cache = new Cache(policy.now.config.home, { warn: (message) => log.warn(message) });
+    this.#registries = this.#opened();
+    policy.onChange(() => {
+      if (policy.now.config.registries === this.#places) return;
+      this.#registries = this.#opened();
+    });
+  }
+
+  /** Takes up what the person approved in this workspace before. */
+  async open(): Promise<void> {
+    const { pins } = this.#options.policy;
+    const { home } = await pins.state();
+    for (const name of Object.keys(home)) {
+      const found = this.#isOther(name) ? undefined : this.#registries.known(name);
+      if (found === undefined) continue;
+      const server = this.#serverOf(found);
+      if (await pins.unapproved(server.hand) === undefined) this.#here.set(name, server);
+    }
+    this.#tell();
+  }
+
+  /** Gives what a registry says of a server that the person approved here. */
+  manifestOf(name: string): Manifest | undefined {
+    return this.#here.get(name)?.found.manifest;
+  }
+
+  /** The servers that the person approved here, but for those of a name that is another's by now. */
+  names(): readonly string[] {
+    return [...this.#here.keys()].filter((name) => !this.#isOther(name));
+  }
+
+  /** Says why a server may not be used as it is; undefined where it may. */
+  blocked(name: string): string | undefined {
+    const here = this.#here.get(name);
+    if (here === undefined) return "nobody approved it yet; calling it asks the person";
+    return this.#registries.known(name)?.hash === here.found.hash
+      ? undefined
+      : "its registry says something else of it now; calling it asks the person";
+  }
+
+  /** Tells what nobody has approved yet of a server that a registry has; looks it up first. */
+  async unapproved(name: string, signal: AbortSignal): Promise<Unapproved | undefined> {
+    if (this.#isOther(name)) return undefined;
+    const found = this.#registries.known(name) ??
+      await this.#registries.find(name, { signal });
+    if (found === undefined) return undefined;
+    const server = this.#serverOf(found);
+    const unapproved = await this.#options.policy.pins.unapproved(server.hand);
+    if (unapproved === undefined) this.#adopt(server);
+    return unapproved;
+  }
+
+  /** Gives what stands for the server in `pml.lock`. */
+  handOf(name: string): AtHand | undefined {
+    return this.#here.get(name)?.hand;
+  }
+
+  /** Has the code of a module at hand before it is read. */
+  async ready(
+    name: string,
+    { signal, tell }: { readonly signal: AbortSignal; readonly tell: (message: string) => void },
+  ): Promise<void> {
+    const { found } = this.#here.get(name) ?? {};
+    if (found?.manifest.kind !== "deno" || this.#registries.hasCode(found)) return;
+    tell(`getting ${name} from ${new URL(found.source.replace(/^mcp\+/, "")).host}`);
+    await this.#registries.code(found, {
+      signal,
+      onProgress: ({ progress, total }) =>
+        tell(`getting ${name}: ${progress}${total === undefined ? "" : ` of ${total}`} bytes`),
+    });
+  }
+
+  /** What the registries offer: the same array while it is the same. Waits a little where nothing is known. */
+  async offers(): Promise<readonly CatalogItem[]> {
+    const known = this.#registries.catalog();
+    if (known.length > 0 || this.#asked === this.#registries) return known;
+    this.#asked = this.#registries;
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(FIRST_LOOK_MS)]);
+    await this.#registries.refreshCatalog({ signal }).catch(() => {});
+    return this.#registries.catalog();
+  }
+
+  /** Asks the registries for what they offer, and for the servers that are used here. */
+  async refresh(signal: AbortSignal): Promise<void> {
+    const { log } = this.#options;
+    const [outcomes] = await Promise.all([
+      this.#registries.refreshCatalog({ signal }),
+      ...this.names().map((name) =>
+        this.#registries.refresh(name, { signal }).catch((error) => log.warn(`${error.message}`))
+      ),
+    ]);
+    for (const { error } of outcomes) if (error !== undefined) log.warn(error.message);
+  }
+
+  /** Asks nothing any more. */
+  [Symbol.dispose](): void {
+    this.#closing.abort(new PmlError("CANCELLED", "Cannot ask a registry: PML is ending"));
+    this.#network[Symbol.dispose]();
+  }
+
+  #opened(): Registries {
+    const { policy, log, redactor } = this.#options;
+    const { environment } = policy.now.loaded;
+    this.#places = policy.now.config.registries;
+    const token = (name: string) => {
+      const value = environment.get(name);
+      if (value !== undefined) redactor.register(value);
+      return value;
+    };
+    return new Registries({
+      places: this.#places.map(({ url, tokenEnv, publicKey }) => ({
+        source: contractSource(url, {
+          fetch: this.#network.fetch,
+          ...(tokenEnv === undefined ? {} : { token: () => token(tokenEnv) }),
+        }),
+        publicKey,
+      })),
+      cache: this.#cache,
+      isPrivate: (name) => this.#isOther(name),
+      pinned: (name) => {
+        const source = policy.pins.pinned(name)?.source;
+        return this.#places.find(({ url }) => url === source)?.url;
+      },
+      onChange: (name) => log.info(`${quoted(name)} is another one at its registry now`),
+      warn: (message) => log.warn(message),
+      closing: this.#closing.signal,
+    });
+  }
+
+  /** Whether a name stands for what ships with PML, or what the person defined. */
+  #isOther(name: string): boolean {
+    const { builtins, policy } = this.#options;
+    const { config, loaded } = policy.now;
+    const own = [...config.servers, ...loaded.file?.servers ?? []];
+    return builtins.has(name) || own.some((server) => server.name === name);
+  }
+
+  #adopt(server: Server): void {
+    const { name } = server.hand;
+    if (this.#here.get(name) === server) return;
+    this.#here.set(name, server);
+    this.#tell();
+  }
+
+  #tell(): void {
+    const entries = [...this.#here].flatMap(([name, { definition, found: { manifest } }]) => {
+      const integrity = manifest.kind === "deno" ? manifest.integrity : undefined;
+      return [[name, { definition, integrity }] as const];
+    });
+    this.#options.policy.adopt(new Map(entries));
+  }
+
+  /** Gives what was found as a server: the same object as long as it is the same. */
+  #serverOf(found: Found): Server {
+    const { name } = found.manifest;
+    const known = this.#found.get(name);
+    const { hash, source, vouched, older } = found;
+    const same = known?.found.hash === hash && known.found.source === source &&
+      known.found.vouched === vouched && known.found.older === older;
+    if (same) return known;
+    const definition = this.#definitionOf(found);
+    const hand: AtHand = {
+      name,
+      pinned: pinnedOf(found),
+      facts: this.#factsOf(found, definition),
+      origin: "registry",
+    };
+    const server = { found, hand, definition };
+    this.#found.set(name, server);
+    return server;
+  }
+
+  #definitionOf(found: Found): ServerDefinition | undefined {
+    const { manifest } = found;
+    const { kind, name } = manifest;
+    switch (kind) {
+      case "deno":
+        return { kind, name, path: this.#registries.codePath(found) };
+      case "stdio":
+        return { kind, name, command: manifest.command, args: manifest.args, env: envOf(manifest) };
+      case "http":
+        return { kind, name, url: manifest.url, headers: manifest.headers };
+      case "cloud":
+        return undefined;
+    }
+  }
+
+  #factsOf(found: Found, definition: ServerDefinition | undefined): readonly string[] {
+    const { manifest, source, vouched, older } = found;
+    const said = manifest.kind === "deno"
+      ? ["a module in the sandbox", ...this.#codeLines(manifest)]
+      : [definition === undefined ? cloudText(manifest) : serverText(definition)];
+    return [
+      `${quoted(manifest.name)} was never used in this workspace. It is:`,
+      ...said,
+      `version ${quoted(manifest.version)} of the registry ${quoted(source, Infinity)}`,
+      vouched,
+      ...(older ? ["This is older than what its registry said before"] : []),
+      ...keyLines(manifest),
+      ...manifest.warnings.map((line) => `Its author warns: ${quoted(line, Infinity)}`),
+    ];
+  }
+
+  #codeLines({ name, integrity, permissions }: DenoManifest): readonly string[] {
+    const { workspace, grants } = this.#options.policy.now.config;
+    const access = accessOf(permissions, { workspace, grants: grants[name] });
+    const lines = permissionLines(permissions, access, workspace).map((line) => `It ${line}`);
+    return [`its code: ${integrity}`, ...lines];
+  }
+}
+
+/** What is pinned of a server that a registry has. */
+function pinnedOf({ manifest, source, hash }: Found): Omit<AtHand["pinned"], never> {
+  const { kind, version, routing } = manifest;
+  const base = { source, kind, version, ...defined({ routing }), manifest: hash };
+  switch (kind) {
+    case "deno": {
+      const permissions: Permissions = { ...NO_PERMISSIONS, ...manifest.permissions };
+      return { ...base, integrity: manifest.integrity, permissions, ...env(manifest.envRequired) };
+    }
+    case "stdio": {
+      const command = [manifest.command, ...manifest.args];
+      return { ...base, command, ...env(variablesOf(envOf(manifest))) };
+    }
+    case "http":
+      return { ...base, url: manifest.url, headers: variablesOf(manifest.headers) };
+    case "cloud":
+      return { ...base, url: manifest.proxyTo, ...env(manifest.envRequired) };
+  }
+}
+
+function env(names: readonly string[]): { readonly env?: readonly string[] } {
+  return names.length === 0 ? {} : { env: [...names].sort() };
+}
+
+/** A program finds in its environment what its registry says that it needs. */
+function envOf({ env, envRequired }: Extract<Manifest, { kind: "stdio" }>): Record<string, string> {
+  const needed = envRequired.filter((name) => !Object.hasOwn(env, name));
+  return { ...Object.fromEntries(needed.map((name) => [name, `\${${name}}`])), ...env };
+}
+
+function cloudText(manifest: Manifest): string {
+  const url = manifest.kind === "cloud" ? manifest.proxyTo : "";
+  return `a server in the cloud: each call goes to ${quoted(url, Infinity)}, whose operator can ` +
+    "read it and the keys that go with it";
+}
+
+/** Where each key goes; what a program or a header is given is said with it. */
+function keyLines(manifest: Manifest): readonly string[] {
+  if (manifest.kind === "cloud") {
+    const { host } = new URL(manifest.proxyTo);
+    return manifest.envRequired.map((name) => `Your key ${name} goes with each call to ${host}`);
+  }
+  return manifest.kind === "deno"
+    ? manifest.envRequired.map((name) => `It is given the variable ${name}`)
+    : [];
+}
