@@ -11,6 +11,7 @@ import type { Redactor } from "./audit/redact.ts";
 import { serverText } from "./config/shown.ts";
 import type { RegistryEntry } from "./config/registries.ts";
 import type { ServerDefinition } from "./config/servers.ts";
+import { confusableWith } from "./core/confusable.ts";
 import { PmlError } from "./core/errors.ts";
 import { defined, quoted } from "./core/json.ts";
 import type { DenoManifest, Manifest } from "./core/manifest.ts";
@@ -22,6 +23,8 @@ import { type AtHand, variablesOf } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
 import { contractSource } from "./registry/_contract.ts";
 import { Cache } from "./registry/cache.ts";
+import type { Catalog } from "./search/catalog.ts";
+import { offeredCatalog } from "./search/offered.ts";
 import { type CatalogItem, type Found, Registries } from "./registry/registries.ts";
 
 /** What adopting needs. */
@@ -54,6 +57,8 @@ export class Adopted implements Disposable {
   readonly #here = new Map<string, Server>();
   /** The registries that were waited for. */
   #asked: Registries | undefined;
+  #items: readonly CatalogItem[] = [];
+  #offered: Catalog | undefined;
   #places: readonly RegistryEntry[] = [];
   #registries: Registries;
 
@@ -133,14 +138,24 @@ export class Adopted implements Disposable {
     });
   }
 
-  /** What the registries offer: the same array while it is the same. Waits a little where nothing is known. */
-  async offers(): Promise<readonly CatalogItem[]> {
-    const known = this.#registries.catalog();
-    if (known.length > 0 || this.#asked === this.#registries) return known;
-    this.#asked = this.#registries;
-    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(FIRST_LOOK_MS)]);
-    await this.#registries.refreshCatalog({ signal }).catch(() => {});
-    return this.#registries.catalog();
+  /** The tools that the registries offer, as they were at the last look. */
+  get offered(): Catalog | undefined {
+    return this.#offered;
+  }
+
+  /** Looks at what the registries offer; waits for them a little where nothing is known yet. */
+  async look(): Promise<void> {
+    const registries = this.#registries;
+    if (registries.catalog().length === 0 && this.#asked !== registries) {
+      this.#asked = registries;
+      const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(FIRST_LOOK_MS)]);
+      // Who cannot be asked is told of by who looks a server up.
+      await registries.refreshCatalog({ signal }).catch(() => {});
+    }
+    const items = registries.catalog();
+    if (items === this.#items) return;
+    this.#items = items;
+    this.#offered = offeredCatalog(items);
   }
 
   /** Asks the registries for what they offer, and for the servers that are used here. */
@@ -250,6 +265,7 @@ export class Adopted implements Disposable {
 
   #factsOf(found: Found, definition: ServerDefinition | undefined): readonly string[] {
     const { manifest, source, vouched, older } = found;
+    const twin = confusableWith(manifest.name, this.#names());
     const said = manifest.kind === "deno"
       ? ["a module in the sandbox", ...this.#codeLines(manifest)]
       : [definition === undefined ? cloudText(manifest) : serverText(definition)];
@@ -258,10 +274,20 @@ export class Adopted implements Disposable {
       ...said,
       `version ${quoted(manifest.version)} of the registry ${quoted(source, Infinity)}`,
       vouched,
+      ...(twin === undefined
+        ? []
+        : [`Its name looks like ${quoted(twin)}, which is another server`]),
       ...(older ? ["This is older than what its registry said before"] : []),
       ...keyLines(manifest),
       ...manifest.warnings.map((line) => `Its author warns: ${quoted(line, Infinity)}`),
     ];
+  }
+
+  /** Every name that a person may know here. */
+  #names(): readonly string[] {
+    const { builtins, policy } = this.#options;
+    const own = policy.now.config.servers.map(({ name }) => name);
+    return [...builtins, ...own, ...this.#here.keys()];
   }
 
   #codeLines({ name, integrity, permissions }: DenoManifest): readonly string[] {

@@ -31,7 +31,6 @@ import type { Approvals } from "./permissions/approvals.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
 import { Policy } from "./policy/policy.ts";
 import { Catalog } from "./search/catalog.ts";
-import type { OfferedServer } from "./search/offered.ts";
 import type { Search, SearchAnswer, SearchOptions } from "./search/search.ts";
 
 /** How a house is opened. */
@@ -85,7 +84,7 @@ export class App implements AsyncDisposable {
     catalog: this.catalog,
     waitMs: FIRST_LIST_MS,
     onChange: (list) => this.#told((gateway) => gateway.listChanged(list)),
-    offered: (id) => this.#offers?.get(id)?.tool,
+    offered: (id) => this.#adopted?.offered?.get(id)?.tool,
   });
   /** The names of the servers that ship with PML. */
   readonly builtins: ReadonlySet<string> = new Set(BUILTINS.keys());
@@ -100,8 +99,6 @@ export class App implements AsyncDisposable {
   #adopting: Promise<Adopted> | undefined;
   /** The servers of registries, once something is known of them. */
   #adopted: Adopted | undefined;
-  #offers: Catalog | undefined;
-  #offered: readonly OfferedServer[] = [];
 
   /** Makes the house of its parts. */
   constructor(parts: AppParts) {
@@ -165,16 +162,16 @@ export class App implements AsyncDisposable {
     query: string | readonly string[],
     options: SearchOptions = {},
   ): Promise<SearchAnswer> {
-    const offers = () => this.#offers;
+    const offered = () => this.#adopted?.offered;
     this.#search ??= import("./search/search.ts").then(({ Search }) =>
       new Search(this.catalog, {
         get catalog() {
-          return offers();
+          return offered();
         },
         isTaken: (server) => this.servers.has(server),
       })
     );
-    await this.#look();
+    if (this.config().registries.length > 0) await (await this.adopted()).look();
     return (await this.#search).search(query, options);
   }
 
@@ -368,16 +365,6 @@ export class App implements AsyncDisposable {
     this.#adopted = adopted;
     await adopted.open();
     return adopted;
-  }
-
-  /** Has what registries offer in the search; the first look waits for them a little. */
-  async #look(): Promise<void> {
-    if (this.config().registries.length === 0) return;
-    const { offeredCatalog } = await import("./search/offered.ts");
-    const offered = await (await this.adopted()).offers();
-    if (offered === this.#offered) return;
-    this.#offered = offered;
-    this.#offers = offeredCatalog(offered);
   }
 
   #setLevel(level: string): void {

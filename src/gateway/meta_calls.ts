@@ -6,6 +6,7 @@
 
 import type { Answer, Call, Meanwhile, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
+import { confusableWith } from "../core/confusable.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { defined, type Json, type JsonObject } from "../core/json.ts";
 import { isServerName, parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
@@ -85,7 +86,10 @@ export class MetaCalls {
     const line = said.length > DESCRIPTION_MAX ? `${said.slice(0, DESCRIPTION_MAX)}…` : said;
     const call = tool.name === WHOLE_SERVER ? WHOLE_LINE : signatureOf(tool);
     const scored = score === undefined ? "" : `, ${score.toFixed(2)}`;
-    return `${server.name}:${call}\n  ${line} [${server.origin}, ${runs}${scored}]`;
+    const names = this.#options.servers.states().map(({ name }) => name);
+    const twin = server.isOffer ? confusableWith(server.name, names) : undefined;
+    const like = twin === undefined ? "" : `, not ${twin} but a name like it`;
+    return `${server.name}:${call}\n  ${line} [${server.origin}, ${runs}${scored}${like}]`;
   }
 
   async #schema(args: JsonObject): Promise<ToolResult> {
