@@ -49,7 +49,12 @@ export class Spawned implements AsyncDisposable {
     this.#child = new Deno.Command(Deno.execPath(), {
       args: ["run", "-A", "--config", pathOf("deno.json"), script, ...options.args],
       cwd: options.cwd,
-      env: { PML_HOME: options.home, PML_LOG_LEVEL: "error", PML_TRUST: options.cwd },
+      env: {
+        PML_HOME: options.home,
+        PML_LOG_LEVEL: "error",
+        PML_REGISTRIES: "none",
+        PML_TRUST: options.cwd,
+      },
       stdin: "piped",
       stdout: "piped",
       stderr: "null",

@@ -37,7 +37,7 @@ async function openDoor(
   await Deno.writeTextFile(join(ws, ".pml.json"), JSON.stringify(RULES));
   await Deno.writeTextFile(join(ws, "late.js"), MODULE);
   const variables = { HOME: root, PML_HOME: join(root, "home"), PML_WORKSPACE: ws, PML_TRUST: ws };
-  const policy = await Policy.open(environmentOf(variables), {
+  const policy = await Policy.open(environmentOf({ ...variables, PML_REGISTRIES: "none" }), {
     cwd: ws,
     builtins: new Set(),
     integrityOf: () => seen(join(ws, "late.js")),

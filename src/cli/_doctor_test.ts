@@ -12,7 +12,8 @@ Deno.test("doctor() tells a workspace file that cannot be trusted as one finding
     await Deno.mkdir(cwd);
     await Deno.writeTextFile(`${cwd}/real.json`, '{"version": 1}');
     await Deno.symlink("real.json", `${cwd}/.pml.json`);
-    await using app = await openApp({ cwd, environment: environmentOf({ HOME }) });
+    const environment = environmentOf({ HOME, PML_REGISTRIES: "none" });
+    await using app = await openApp({ cwd, environment });
     const link = new PmlError("WORKSPACE_UNTRUSTED", "Cannot trust it: it is a link", {
       hint: "Put the file itself there",
     });
