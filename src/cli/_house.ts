@@ -23,6 +23,8 @@ export interface Typed {
   readonly workspace?: boolean;
   readonly dryRun?: boolean;
   readonly undo?: boolean;
+  readonly host?: string;
+  readonly port?: string;
 }
 
 /** What a command has while the house is open. */

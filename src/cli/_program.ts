@@ -18,6 +18,7 @@ import { importServers } from "./_import.ts";
 import { init } from "./_init.ts";
 import { learn } from "./_learn.ts";
 import { approve, trust } from "./_persons_word.ts";
+import { registry } from "./_registry.ts";
 import { stdio } from "./_stdio.ts";
 import { print } from "./out.ts";
 
@@ -138,6 +139,17 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       },
       examples: ["pml check weather.ts", "pml check --no-types --json weather.ts"],
       run: visit(check, { broken: true }),
+    },
+    {
+      usage: "registry <serve> <folder>",
+      does: "serve a folder of modules and manifests as a registry, read-only, until it is stopped",
+      options: {
+        "--json": "print where it listens as JSON",
+        "--port <number>": "where to listen; 3004 unless told, 0 for a free one",
+        "--host <address>": "127.0.0.1 unless told; any other lets others read the whole folder",
+      },
+      examples: ["pml registry serve ./servers", "pml registry serve --port 0 --json ./servers"],
+      run: registry,
     },
     {
       usage: "stdio",

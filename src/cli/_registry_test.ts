@@ -1,0 +1,19 @@
+import assert from "node:assert/strict";
+import { registry } from "./_registry.ts";
+
+Deno.test("registry() says what cannot be served, before anything is opened", async () => {
+  const rows = [
+    [["publish", "."], {}, 'Cannot run "pml registry publish": there is no such command'],
+    [["serve", "nowhere"], {}, 'Cannot serve "nowhere": there is no such folder'],
+    [["serve", "deno.json"], {}, 'Cannot serve "deno.json": there is no such folder'],
+    [
+      ["serve", "."],
+      { port: "70000" },
+      'Cannot listen at port "70000": it is no number up to 65535',
+    ],
+    [["serve", "."], { port: "80a" }, 'Cannot listen at port "80a": it is no number up to 65535'],
+  ] as const;
+  for (const [words, options, message] of rows) {
+    await assert.rejects(registry({ words, ...options }), { code: "USAGE", message });
+  }
+});
