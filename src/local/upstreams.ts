@@ -19,6 +19,7 @@ import { Answered } from "./_peer.ts";
 import { type ListOwner, ServerLists } from "./_server_lists.ts";
 import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
 import type { Grants } from "./grants.ts";
+import type { InstalledPackage } from "./installs.ts";
 import type { Trial } from "./learn.ts";
 import { Pool, type PoolLimits } from "./pool.ts";
 import type { Starts } from "./starts.ts";
@@ -68,6 +69,15 @@ export interface UpstreamsOptions {
   readonly told: Told;
   /** Tells the calls that wait what is installed for them. */
   readonly starts: Starts;
+  readonly packages?: PackagePins;
+}
+
+/** What is pinned of the packages that servers are. */
+export interface PackagePins {
+  /** Gives the exact version that is pinned for a server. */
+  readonly versionOf: (server: string) => Promise<string | undefined>;
+  /** Throws where what is installed is not what was pinned: then it is not started. */
+  readonly check: (server: string, installed: InstalledPackage) => Promise<void>;
 }
 
 /** Who is told of what servers say of themselves. */
