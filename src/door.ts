@@ -25,9 +25,10 @@ import { Approvals } from "./permissions/approvals.ts";
 import { type AskedAll, askForAll } from "./permissions/ask_all.ts";
 import { askGate, type AskGateOptions, judgeGate, refuseGate } from "./permissions/gate.ts";
 import type { Subject } from "./permissions/subject.ts";
-import { trustGate } from "./permissions/trust_gate.ts";
+import { trustGate, type Unapproved } from "./permissions/trust_gate.ts";
 import { definitionHash, integrityGate } from "./registry/integrity.ts";
 import { makeRouter } from "./router/router.ts";
+import type { PinEvent } from "./policy/pins.ts";
 import { getToolRouting } from "./router/routing.ts";
 
 /** What the door stands in. */
@@ -58,6 +59,7 @@ export class Door implements AsyncDisposable {
     });
     this.#cloud = cloudCall(() => this.#key());
     this.machine = new Machine(options);
+    policy.pins.listen((event) => this.#onPin(event));
     this.callTool = this.#gated();
   }
 
@@ -97,6 +99,7 @@ export class Door implements AsyncDisposable {
     await this.machine[Symbol.asyncDispose]();
     // Each call has an end, and the journal tells it.
     await this.#running.over();
+    await this.#options.policy.pins.settled();
     this.#journal?.[Symbol.dispose]();
   }
 
@@ -121,7 +124,8 @@ export class Door implements AsyncDisposable {
         ...asking,
         judge,
         workspace: () => this.#config().workspace,
-        unapproved: (call) => policy.unapproved(splitToolId(call.id).server),
+        unapproved: async (call) =>
+          await policy.unapproved(splitToolId(call.id).server) ?? await this.#unpinned(call),
       }),
       // The look may have found that the person trusted the file elsewhere meanwhile.
       judgeGate(judge),
@@ -139,6 +143,31 @@ export class Door implements AsyncDisposable {
     ], router.call);
   }
 
+  /** Tells in what a server or tool is not the pinned one; what ships with PML is pinned by that. */
+  async #unpinned(call: Call): Promise<Unapproved | undefined> {
+    const { server } = splitToolId(call.id);
+    const { policy } = this.#options;
+    const { pins } = policy;
+    if (policy.definitionOf(server) === undefined) return undefined;
+    await pins.state();
+    const look = async () => {
+      const hand = this.machine.handOf(server);
+      return hand && await pins.unapproved(hand);
+    };
+    const first = await look();
+    if (first !== undefined || call.method !== undefined) return first;
+    try {
+      const definition = await this.#definitionOf(call);
+      const hand = this.machine.handOf(server);
+      return hand && await pins.unapprovedTool(hand, definition);
+    } catch (error) {
+      // To know the tool, its server was installed, and turned out to be another one.
+      const late = await look();
+      if (late === undefined) throw error;
+      return late;
+    }
+  }
+
   #asking(): AskGateOptions {
     const { policy } = this.#options;
     return {
@@ -152,6 +181,18 @@ export class Door implements AsyncDisposable {
         return this.#records().write({ kind: "event", event, actor: call.actor, about });
       },
     };
+  }
+
+  #onPin({ event, ...about }: PinEvent): void {
+    const { log, servers } = this.#options;
+    this.#records().note({ kind: "event", event: `pin ${event}`, about: { ...about } });
+    if (event !== "stale") return;
+    const { server, tool } = about;
+    const what = tool === undefined ? quoted(server) : quoted(`${server}:${tool}`, 200);
+    log.warn(`${what} is not what was approved: its next call asks`, { server });
+    // What was kept of it is from before.
+    this.machine.forget(server);
+    servers.changed(server, "tools");
   }
 
   async #subjectOf(call: Call): Promise<Subject> {

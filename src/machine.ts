@@ -26,9 +26,11 @@ import { splitToolId, type ToolId, toolId } from "./core/tool_id.ts";
 import type { Servers } from "./gateway/servers.ts";
 import { Local } from "./local/executor.ts";
 import type { Grants } from "./local/grants.ts";
+import { type InstalledPackage, installedPackage } from "./local/installs.ts";
 import type { Trial } from "./local/learn.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
 import { StdioServers } from "./local/stdio_servers.ts";
+import type { AtHand } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
 import { assertIntegrity } from "./registry/integrity.ts";
 import { Reaper } from "./sandbox/reaper.ts";
@@ -58,6 +60,8 @@ export class Machine implements AsyncDisposable {
   readonly #local: Local;
   readonly #upstreams: Upstreams;
   readonly #trials = new Map<string, Trial>();
+  /** The packages that definitions stand for, as far as they are installed. */
+  readonly #installed = new WeakMap<StdioDefinition, InstalledPackage | "none">();
 
   /** Takes what there is. */
   constructor(options: MachineOptions) {
@@ -99,6 +103,13 @@ export class Machine implements AsyncDisposable {
     const { server, tool } = splitToolId(id);
     const { kind } = this.#options.policy.definitionOf(server) ?? { kind: "deno" };
     return kind === "deno" ? await this.#local.permissionsOf(server, tool) : [];
+  }
+
+  /** Gives a server of the person's as it is pinned; undefined for what ships with PML. */
+  handOf(server: string): AtHand | undefined {
+    const { policy } = this.#options;
+    const own = policy.definitionOf(server);
+    return own && policy.handOf(own, own.kind === "stdio" ? this.#packageOf(own) : undefined);
   }
 
   /** Gives the hash of the code of a module. */
@@ -246,6 +257,13 @@ export class Machine implements AsyncDisposable {
       environment: serverEnvironment(environment),
       installEnvironment: installEnvironment(environment),
       groups: this.#reaper,
+      packages: {
+        versionOf: async (name) => {
+          await policy.pins.state();
+          return this.#pinnedVersion(name);
+        },
+        check: (name, installed) => this.#checkPackage(name, installed),
+      },
     });
     return new Upstreams({
       ...shared,
@@ -256,6 +274,39 @@ export class Machine implements AsyncDisposable {
       },
       seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
       mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
+    });
+  }
+
+  #packageOf(own: StdioDefinition): InstalledPackage | undefined {
+    const known = this.#installed.get(own);
+    if (known !== undefined) return known === "none" ? undefined : known;
+    const { home } = this.#config();
+    const found = installedPackage(own, { home, version: this.#pinnedVersion(own.name) });
+    this.#installed.set(own, found ?? "none");
+    return found;
+  }
+
+  /** Gives the version that is pinned, if that was for this very command. */
+  #pinnedVersion(server: string): string | undefined {
+    const { policy } = this.#options;
+    const own = policy.definitionOf(server);
+    const pinned = policy.pins.pinned(server);
+    const isIt = own?.kind === "stdio" &&
+      JSON.stringify(pinned?.command) === JSON.stringify([own.command, ...own.args]);
+    return isIt ? pinned?.version : undefined;
+  }
+
+  /** Starts no package but the pinned one. */
+  async #checkPackage(server: string, installed: InstalledPackage): Promise<void> {
+    const { policy } = this.#options;
+    const own = policy.definitionOf(server);
+    if (own?.kind !== "stdio") return;
+    this.#installed.set(own, installed);
+    const stale = await policy.pins.unapproved(policy.handOf(own, installed));
+    if (stale === undefined) return;
+    const why = stale.facts.map((fact) => fact.trim()).join("; ");
+    throw new PmlError(stale.code, `Cannot start ${quoted(server)}: ${why}`, {
+      hint: "Call it again, or run `pml lock update`: the question to the person comes with it",
     });
   }
 

@@ -9,6 +9,7 @@ import type { UpstreamServer, UpstreamsOptions } from "../upstream/upstreams.ts"
 import type { Confinement } from "./_confined.ts";
 import { Launch } from "./_launch.ts";
 import type { Grants } from "./grants.ts";
+import type { InstalledPackage } from "./installs.ts";
 import type { Trial } from "./learn.ts";
 import { StdioWire, type StdioWireOptions } from "./stdio_wire.ts";
 
@@ -40,6 +41,15 @@ export interface StdioServersOptions
   readonly installEnvironment: Readonly<Record<string, string>>;
   readonly limits: () => StdioWireOptions["limits"];
   readonly groups: StdioWireOptions["groups"] & { readonly mark: string };
+  readonly packages?: PackagePins;
+}
+
+/** What is pinned of the packages that servers are. */
+export interface PackagePins {
+  /** Gives the exact version that is pinned for a server. */
+  readonly versionOf: (server: string) => Promise<string | undefined>;
+  /** Throws where what is installed is not what was pinned: then it is not started. */
+  readonly check: (server: string, installed: InstalledPackage) => Promise<void>;
 }
 
 /** Starts servers. */

@@ -19,6 +19,7 @@ import { shownLines } from "../config/shown.ts";
 import { watchConfig } from "../config/watch.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
 import type { Call } from "../core/call.ts";
+import { defined } from "../core/json.ts";
 import { argumentsRule } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { addAllow } from "../permissions/always.ts";
@@ -26,6 +27,8 @@ import { alwaysWins, type Judge, makeJudge, rulesVersion } from "../permissions/
 import { TrustStore } from "../permissions/trust.ts";
 import type { Unapproved } from "../permissions/trust_gate.ts";
 import { type ShownFile, type TrustState, WorkspaceTrust } from "../permissions/workspace_trust.ts";
+import { type CodeAtHand, ownAtHand } from "./_at_hand.ts";
+import { type AtHand, Pins } from "./pins.ts";
 
 /** What holds at one moment. It is replaced as a whole, so that no call sees half of a change. */
 export interface Holding {
@@ -69,9 +72,12 @@ const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
 export class Policy {
   /** What the person trusts, kept in the PML home. */
   readonly store: TrustStore;
+  /** What servers and tools were when they were first seen, or approved. */
+  readonly pins: Pins;
   readonly #options: PolicyOptions;
   readonly #trust: WorkspaceTrust;
   readonly #listeners = new Set<() => void>();
+  readonly #hands = new WeakMap<ServerDefinition, AtHand>();
   #loaded: LoadedConfig;
   #adopted: ReadonlyMap<string, AdoptedServer> = new Map();
   #now: Holding;
@@ -82,6 +88,11 @@ export class Policy {
     this.#trust = new WorkspaceTrust(this.store);
     this.#loaded = loaded;
     this.#now = this.#holdingOf(loaded, NO_TRUST);
+    this.pins = new Pins({
+      home: loaded.environment.home,
+      folder: () => this.#now.loaded.workspace.root,
+      warn: options.warn,
+    });
   }
 
   /** Reads the configuration of a process that was started in `cwd`. */
@@ -114,6 +125,7 @@ export class Policy {
       // What was read meanwhile is not what the trust was told of.
     } while (loaded !== this.#loaded);
     this.#now = this.#holdingOf(loaded, trust);
+    this.pins.forget();
     for (const listener of this.#listeners) listener();
   }
 
@@ -153,6 +165,20 @@ export class Policy {
   /** Gives the hash of a module's code that was approved. */
   approvedCode(server: string): string | undefined {
     return this.#now.trust.approved.get(server) ?? this.#adopted.get(server)?.integrity;
+  }
+
+  /** Gives a server of a file as it is pinned: the same object as long as it is the same server. */
+  handOf(own: ServerDefinition, installed?: CodeAtHand): AtHand {
+    const integrity = own.kind === "deno" ? this.#integrityOf(own) : undefined;
+    const code: CodeAtHand = installed ?? defined({ integrity });
+    const known = this.#hands.get(own);
+    const isSame = known?.pinned.version === code.version &&
+      known?.pinned.integrity === code.integrity;
+    if (known !== undefined && isSame) return known;
+    const isShared = this.#loaded.file?.servers.includes(own) === true;
+    const hand = ownAtHand(own, { ...code, origin: isShared ? "workspace" : "person" });
+    this.#hands.set(own, hand);
+    return hand;
   }
 
   /**

@@ -1,0 +1,7 @@
+/**
+ * Private files for those who keep what the person approved elsewhere than here.
+ *
+ * @module
+ */
+
+export { keep, locked, readKept, readPlain, removeLeftovers, writeWhole } from "./_store.ts";
