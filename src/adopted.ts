@@ -118,11 +118,6 @@ export class Adopted implements Disposable {
     return unapproved;
   }
 
-  /** Gives what stands for the server in `pml.lock`. */
-  handOf(name: string): AtHand | undefined {
-    return this.#here.get(name)?.hand;
-  }
-
   /** Has the code of a module at hand before it is read. */
   async ready(
     name: string,
@@ -221,11 +216,7 @@ export class Adopted implements Disposable {
   }
 
   #tell(): void {
-    const entries = [...this.#here].flatMap(([name, { definition, found: { manifest } }]) => {
-      const integrity = manifest.kind === "deno" ? manifest.integrity : undefined;
-      return [[name, { definition, integrity }] as const];
-    });
-    this.#options.policy.adopt(new Map(entries));
+    this.#options.policy.adopt(new Map(this.#here));
   }
 
   /** Gives what was found as a server: the same object as long as it is the same. */

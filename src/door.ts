@@ -148,6 +148,8 @@ export class Door implements AsyncDisposable {
     const { server } = splitToolId(call.id);
     const { policy } = this.#options;
     const { pins } = policy;
+    const unknown = await this.#lookedUp(call);
+    if (unknown !== undefined) return unknown;
     if (policy.definitionOf(server) === undefined) return undefined;
     await pins.state();
     const look = async () => {
@@ -166,6 +168,17 @@ export class Door implements AsyncDisposable {
       if (late === undefined) throw error;
       return late;
     }
+  }
+
+  /** Looks a server up that is neither built in nor the person's, and tells what nobody approved. */
+  async #lookedUp({ id, signal }: Call): Promise<Unapproved | undefined> {
+    const { server } = splitToolId(id);
+    const { policy, builtins, adopted } = this.#options;
+    const isOwn = builtins.has(server) ||
+      policy.now.config.servers.some(({ name }) => name === server);
+    if (isOwn) return undefined;
+    const nobody = this.#config().registries.length === 0 && policy.adopted(server) === undefined;
+    return nobody ? undefined : await (await adopted()).unapproved(server, signal);
   }
 
   #asking(): AskGateOptions {

@@ -6,6 +6,7 @@
 
 import { join } from "node:path";
 import protectedPaths from "../config/protected-paths.json" with { type: "json" };
+import type { Adopted } from "./adopted.ts";
 import type { Log } from "./audit/log.ts";
 import type { Redactor } from "./audit/redact.ts";
 import {
@@ -22,6 +23,7 @@ import { PmlError } from "./core/errors.ts";
 import { defined, quoted } from "./core/json.ts";
 import type { ListItem, ListName } from "./core/lists.ts";
 import { memoized } from "./core/memo.ts";
+import { type ModuleMeta, NO_PERMISSIONS, type Permissions } from "./core/tool.ts";
 import { splitToolId, type ToolId, toolId } from "./core/tool_id.ts";
 import type { Servers } from "./gateway/servers.ts";
 import { Local } from "./local/executor.ts";
@@ -43,6 +45,8 @@ export interface MachineOptions {
   readonly servers: Servers;
   readonly files: ModuleFiles;
   readonly builtins: ReadonlyMap<string, ModuleSource>;
+  /** The servers of registries. */
+  readonly adopted: () => Promise<Adopted>;
   readonly log: Log;
   readonly redactor: Redactor;
   /** What stdio servers and clients say to each other. */
@@ -60,6 +64,7 @@ export class Machine implements AsyncDisposable {
   readonly #local: Local;
   readonly #upstreams: Upstreams;
   readonly #trials = new Map<string, Trial>();
+  readonly #closing = new AbortController();
   /** The packages that definitions stand for, as far as they are installed. */
   readonly #installed = new WeakMap<StdioDefinition, InstalledPackage | "none">();
 
@@ -144,6 +149,7 @@ export class Machine implements AsyncDisposable {
 
   /** Ends every child and server. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new PmlError("CANCELLED", "Cannot start the module: PML is ending"));
     await Promise.all([this.#local, this.#upstreams].map((open) => open[Symbol.asyncDispose]()));
     await this.#reaper[Symbol.asyncDispose]();
     for (const trial of this.#trials.values()) trial[Symbol.dispose]();
@@ -152,7 +158,21 @@ export class Machine implements AsyncDisposable {
   async #list(server: string, list: ListName): Promise<readonly ListItem[]> {
     if (this.isStdio(server)) return await this.#upstreams.listOf(server, list);
     if (list !== "tools") return NO_ITEMS;
-    return (await this.#local.load(server)).definitions;
+    await this.#fetched(server);
+    const { meta, definitions } = await this.#local.load(server);
+    const promised = this.#options.policy.adopted(server)?.hand.pinned.permissions;
+    if (promised !== undefined) assertPromised(meta, promised);
+    return definitions;
+  }
+
+  /** Has the code of a registry's module at hand before it is read. */
+  async #fetched(server: string): Promise<void> {
+    const { policy, adopted } = this.#options;
+    if (policy.adopted(server)?.definition?.kind !== "deno") return;
+    await (await adopted()).ready(server, {
+      signal: this.#closing.signal,
+      tell: (message) => this.starts.tell(server, message),
+    });
   }
 
   async #run(call: Call): Promise<Outcome> {
@@ -291,7 +311,7 @@ export class Machine implements AsyncDisposable {
     const { policy } = this.#options;
     const own = policy.definitionOf(server);
     const pinned = policy.pins.pinned(server);
-    const isIt = own?.kind === "stdio" &&
+    const isIt = own?.kind === "stdio" && pinned?.source === "private" &&
       JSON.stringify(pinned?.command) === JSON.stringify([own.command, ...own.args]);
     return isIt ? pinned?.version : undefined;
   }
@@ -332,5 +352,21 @@ export class Machine implements AsyncDisposable {
 
   #config(): Config {
     return this.#options.policy.now.config;
+  }
+}
+
+/** Refuses a module whose code asks for more than its registry said, which is what was shown. */
+function assertPromised({ name, tools }: ModuleMeta, promised: Permissions): void {
+  for (const { definition, permissions } of tools) {
+    for (const kind of Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]) { // all of its names
+      const more = permissions[kind].find((item) => !promised[kind].includes(item));
+      if (more === undefined) continue;
+      const tool = quoted(`${name}:${definition.name}`);
+      const message = `Cannot run ${tool}: its code asks for ${kind} ${quoted(more)}, and its ` +
+        "registry does not say so";
+      throw new PmlError("REGISTRY_BAD_RESPONSE", message, {
+        hint: "Nothing of it ran with that permission; tell whoever runs the registry",
+      });
+    }
   }
 }

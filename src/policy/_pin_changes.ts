@@ -62,8 +62,13 @@ export function changesPins(now: Kept, pin: Omit<Pin, "isSaid">): boolean {
  * for the command that was shown another package than it installed before.
  */
 export function uncovered(was: Pinned, { pinned, origin }: AtHand): readonly string[] {
-  if (origin === "registry") return pinnedChanges(was, pinned);
   const isSameCommand = pinned.kind === "stdio" && isSame(was, pinned);
+  if (origin === "registry") {
+    // What the command installs is known only once it was approved.
+    const integrity = isSameCommand ? was.integrity ?? pinned.integrity : was.integrity;
+    const now = isSameCommand ? { ...pinned, integrity: pinned.integrity ?? integrity } : pinned;
+    return pinnedChanges({ ...was, ...defined({ integrity }) }, now);
+  }
   const { source, kind, version = was.version, integrity = was.integrity } = pinned;
   const before = { source: was.source, kind };
   if (!isSameCommand) return pinnedChanges(before, { source, kind });

@@ -15,6 +15,7 @@ import { type AtHand, changesPins, type Pin, pinsAfter } from "./_pin_changes.ts
 import { PinFiles, type PinFilesOptions, type PinState } from "./_pin_files.ts";
 import { differencesOf, staleServer, staleTool } from "./_stale.ts";
 
+export { variablesOf } from "./_at_hand.ts";
 export type { AtHand } from "./_pin_changes.ts";
 
 /** What happened to pins, for the journal and the log. */

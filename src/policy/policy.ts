@@ -60,8 +60,8 @@ export interface PolicyOptions {
 export interface AdoptedServer {
   /** Nothing where it runs in the cloud. */
   readonly definition: ServerDefinition | undefined;
-  /** The hash of its code, where it is a module. */
-  readonly integrity: string | undefined;
+  /** What is pinned of it. */
+  readonly hand: AtHand;
 }
 
 type Asked = Pick<Call, "id" | "arguments">;
@@ -77,7 +77,7 @@ export class Policy {
   readonly #options: PolicyOptions;
   readonly #trust: WorkspaceTrust;
   readonly #listeners = new Set<() => void>();
-  readonly #hands = new WeakMap<ServerDefinition, AtHand>();
+  readonly #hands = new WeakMap<ServerDefinition | AtHand, AtHand>();
   #loaded: LoadedConfig;
   #adopted: ReadonlyMap<string, AdoptedServer> = new Map();
   #now: Holding;
@@ -164,11 +164,13 @@ export class Policy {
 
   /** Gives the hash of a module's code that was approved. */
   approvedCode(server: string): string | undefined {
-    return this.#now.trust.approved.get(server) ?? this.#adopted.get(server)?.integrity;
+    return this.#now.trust.approved.get(server) ?? this.#adopted.get(server)?.hand.pinned.integrity;
   }
 
   /** Gives a server of a file as it is pinned: the same object as long as it is the same server. */
   handOf(own: ServerDefinition, installed?: CodeAtHand): AtHand {
+    const adopted = this.#adopted.get(own.name);
+    if (adopted?.definition === own) return this.#adoptedHand(adopted.hand, installed);
     const integrity = own.kind === "deno" ? this.#integrityOf(own) : undefined;
     const code: CodeAtHand = installed ?? defined({ integrity });
     const known = this.#hands.get(own);
@@ -179,6 +181,16 @@ export class Policy {
     const hand = ownAtHand(own, { ...code, origin: isShared ? "workspace" : "person" });
     this.#hands.set(own, hand);
     return hand;
+  }
+
+  /** The version is that of the registry; the package that its command installed is looked at too. */
+  #adoptedHand(hand: AtHand, { integrity }: CodeAtHand = {}): AtHand {
+    if (integrity === undefined) return hand;
+    const known = this.#hands.get(hand);
+    if (known?.pinned.integrity === integrity) return known;
+    const whole = { ...hand, pinned: { ...hand.pinned, integrity } };
+    this.#hands.set(hand, whole);
+    return whole;
   }
 
   /**
