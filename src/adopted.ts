@@ -21,7 +21,7 @@ import { permissionLines } from "./local/permission_lines.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
 import { type AtHand, variablesOf } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
-import { contractSource } from "./registry/_contract.ts";
+import { sourceOf } from "./registry/sources.ts";
 import { Cache } from "./registry/cache.ts";
 import type { Catalog } from "./search/catalog.ts";
 import { offeredCatalog } from "./search/offered.ts";
@@ -182,7 +182,7 @@ export class Adopted implements Disposable {
     };
     return new Registries({
       places: this.#places.map(({ url, tokenEnv, publicKey }) => ({
-        source: contractSource(url, {
+        source: sourceOf(url, {
           fetch: this.#network.fetch,
           ...(tokenEnv === undefined ? {} : { token: () => token(tokenEnv) }),
         }),
@@ -244,7 +244,7 @@ export class Adopted implements Disposable {
     const { kind, name } = manifest;
     switch (kind) {
       case "deno":
-        return { kind, name, path: this.#registries.codePath(found) };
+        return { kind, name, path: this.#registries.codePath(manifest) };
       case "stdio":
         return { kind, name, command: manifest.command, args: manifest.args, env: envOf(manifest) };
       case "http":

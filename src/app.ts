@@ -115,10 +115,11 @@ export class App implements AsyncDisposable {
     this.policy = policy;
     this.log = log;
     this.servers.replace(this.#sources());
-    policy.onChange(() => {
+    policy.onChange((change) => {
       this.servers.replace(this.#sources());
       this.#told((gateway) => LIST_NAMES.forEach((list) => gateway.listChanged(list)));
       const { problem } = policy.now.config;
+      if (change === "adopted") return;
       if (problem === undefined) log.info("The configuration was applied");
       else log.error(problem.message);
     });

@@ -52,6 +52,7 @@ async function openDoor(
       level: () => undefined,
     },
     policy,
+    adopted: () => Promise.reject(new Error("no registry is asked")),
     servers,
     schemas: new Schemas(),
     files: files(join(ws, "late.js")),

@@ -46,7 +46,7 @@ const CONNECTIONS = 512;
 /** How much of a body is read before somebody wants it. */
 const AHEAD_BYTES = 65_536;
 /** What says where a message ends is ours to say. */
-const OURS = /^(host|connection|content-length|transfer-encoding|accept-encoding|upgrade)$/i;
+const OURS = /^(host|connection|content-length|transfer-encoding|upgrade)$/i;
 const BODYLESS = [204, 205, 304];
 
 /** The one way out; it keeps connections open until it is closed. */

@@ -64,6 +64,9 @@ export interface AdoptedServer {
   readonly hand: AtHand;
 }
 
+/** What has changed: the files or the trust in them, or the servers of registries. */
+export type Change = "configuration" | "adopted";
+
 type Asked = Pick<Call, "id" | "arguments">;
 
 const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
@@ -76,7 +79,7 @@ export class Policy {
   readonly pins: Pins;
   readonly #options: PolicyOptions;
   readonly #trust: WorkspaceTrust;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<(change: Change) => void>();
   readonly #hands = new WeakMap<ServerDefinition | AtHand, AtHand>();
   #loaded: LoadedConfig;
   #adopted: ReadonlyMap<string, AdoptedServer> = new Map();
@@ -111,7 +114,7 @@ export class Policy {
   }
 
   /** Has `listener` told of each change. */
-  onChange(listener: () => void): void {
+  onChange(listener: (change: Change) => void): void {
     this.#listeners.add(listener);
   }
 
@@ -126,14 +129,14 @@ export class Policy {
     } while (loaded !== this.#loaded);
     this.#now = this.#holdingOf(loaded, trust);
     this.pins.forget();
-    for (const listener of this.#listeners) listener();
+    this.#tell("configuration");
   }
 
   /** Takes the servers of registries that the person approved here. */
   adopt(servers: ReadonlyMap<string, AdoptedServer>): void {
     this.#adopted = servers;
     this.#now = this.#holdingOf(this.#loaded, this.#now.trust);
-    for (const listener of this.#listeners) listener();
+    this.#tell("adopted");
   }
 
   /** Gives a server of a registry that the person approved here. */
@@ -255,6 +258,10 @@ export class Policy {
   get rulesFile(): string {
     const { file, workspace } = this.#now.loaded;
     return file?.path ?? join(workspace.root, FILE_NAME);
+  }
+
+  #tell(change: Change): void {
+    for (const listener of this.#listeners) listener(change);
   }
 
   #holdingOf(loaded: LoadedConfig, trust: TrustState): Holding {

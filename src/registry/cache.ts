@@ -36,6 +36,7 @@ const FORM = 1;
 export class Cache {
   readonly #folder: string;
   readonly #options: CacheOptions;
+  readonly #seen = new Map<string, string>();
   #written = Infinity;
   #warned = false;
 
@@ -49,6 +50,25 @@ export class Cache {
   code(integrity: string): Uint8Array | undefined {
     const bytes = this.#read(codeName(integrity));
     return bytes && integrityOf(bytes) === integrity ? bytes : undefined;
+  }
+
+  /** The file that the code of a hash is kept in. */
+  codePath(integrity: string): string {
+    return join(this.#folder, codeName(integrity));
+  }
+
+  /** Tells whether the code of a hash is there; a file that did not change is not read again. */
+  hasCode(integrity: string): boolean {
+    const path = this.codePath(integrity);
+    const stamp = () => {
+      const { ino, size, mtime, ctime } = statIfAny(path) ?? {};
+      return `${ino} ${size} ${mtime?.getTime()} ${ctime?.getTime()}`;
+    };
+    if (this.#seen.get(integrity) === stamp()) return true;
+    if (this.code(integrity) === undefined) return false;
+    // Reading it may have marked it as used.
+    this.#seen.set(integrity, stamp());
+    return true;
   }
 
   /** Keeps code under its hash. */

@@ -7,7 +7,7 @@
 import type { Progress } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import type { Manifest } from "../core/manifest.ts";
+import type { DenoManifest, Manifest } from "../core/manifest.ts";
 import { type CatalogItem, freshCatalog, type KeptCatalog, keptCatalog } from "./_catalog.ts";
 import { type KeptEntry, type LeftOut, Place, type RegistryPlace } from "./_place.ts";
 import type { Cache } from "./cache.ts";
@@ -146,7 +146,12 @@ export class Registries {
 
   /** Tells whether the code of an entry is here. */
   hasCode({ manifest }: Found): boolean {
-    return manifest.kind === "deno" && this.#options.cache.code(manifest.integrity) !== undefined;
+    return manifest.kind === "deno" && this.#options.cache.hasCode(manifest.integrity);
+  }
+
+  /** The file that the code of a module is kept in, once it was loaded. */
+  codePath({ integrity }: DenoManifest): string {
+    return this.#options.cache.codePath(integrity);
   }
 
   /** Gives the code of a module: the bytes whose hash its entry says, or an error. */
