@@ -7,6 +7,7 @@
 
 import type { Adopted } from "./adopted.ts";
 import { Log } from "./audit/log.ts";
+import type { Authors } from "./authors.ts";
 import { Redactor } from "./audit/redact.ts";
 import type { Config, LoadedConfig } from "./config/config.ts";
 import { type Environment, readEnvironment } from "./config/env.ts";
@@ -24,13 +25,11 @@ import { type Hello, helloOf } from "./gateway/hello.ts";
 import { Schemas } from "./gateway/schemas.ts";
 import { Servers, type ServerSource } from "./gateway/servers.ts";
 import { builtins, RUNS_CODE } from "./local/builtins.ts";
-import type { CheckOptions, ModuleReport } from "./local/check.ts";
 import type { Trial } from "./local/learn.ts";
 import { ModuleFiles } from "./local/module_files.ts";
 import type { Approvals } from "./permissions/approvals.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
 import { Policy } from "./policy/policy.ts";
-import type { Reference, ReferenceOptions } from "./registry/reference.ts";
 import { Catalog } from "./search/catalog.ts";
 import type { Search, SearchAnswer, SearchOptions } from "./search/search.ts";
 
@@ -40,13 +39,6 @@ export interface AppOptions {
   readonly cwd: string;
   /** What the environment says; read from the process unless given. */
   readonly environment?: Environment;
-}
-
-/** How a folder is served as a registry. */
-interface RegistryServing extends Pick<ReferenceOptions, "host" | "port"> {
-  /** Is told what is left out, and why. */
-  readonly warn: (message: string) => void;
-  readonly signal: AbortSignal;
 }
 
 interface AppParts {
@@ -237,44 +229,15 @@ export class App implements AsyncDisposable {
     return await (await this.#opened()).checks();
   }
 
-  /** Looks a module over for its author: no approval is needed, and nothing is granted. */
-  async checkModule(
-    path: string,
-    options: Pick<CheckOptions, "types" | "signal">,
-  ): Promise<ModuleReport> {
-    const { checkModule } = await import("./local/check.ts");
-    return await checkModule(path, {
-      ...options,
-      ...this.config(),
-      taken: new Set(BUILTINS.keys()),
-      compile: (schema) => this.#schemas.validator(schema),
-    });
-  }
-
-  /** Serves a folder as a registry, read-only, until what this gives is disposed. */
-  async serveRegistry(
-    path: string,
-    { warn, signal, ...listening }: RegistryServing,
-  ): Promise<Reference & { readonly size: number }> {
-    const [{ Folder }, { openReference }, { describeModule }] = await Promise.all([
-      import("./registry/folder.ts"),
-      import("./registry/reference.ts"),
-      import("./local/describing.ts"),
-    ]);
-    const { home, limits } = this.config();
-    const folder = new Folder({
-      path,
-      maxBytes: limits.moduleBytes,
-      describe: (file, code) =>
-        describeModule(file, code, { home, limits, signal, workspace: path }),
-      warn,
-    });
-    const { length } = await folder.all();
-    const reference = await openReference(folder, {
-      ...listening,
+  /** What authors of modules use: no approval is needed, and nothing is granted. */
+  async authors(): Promise<Authors> {
+    const { Authors } = await import("./authors.ts");
+    return new Authors({
+      config: () => this.config(),
+      taken: this.builtins,
+      schemas: this.#schemas,
       onError: (error) => this.log.warn(error.message),
     });
-    return { ...reference, size: length };
   }
 
   /** Follows changes of the configuration until the house is closed. */

@@ -26,7 +26,12 @@ export async function registry(typed: Typed): Promise<number> {
   const { openApp } = await import("../app.ts");
   await using app = await openApp({ cwd: Deno.cwd() });
   const warn = (message: string) => tell(`warning: ${message}`);
-  await using served = await app.serveRegistry(path, { host, port, warn, signal });
+  await using served = await (await app.authors()).serveRegistry(path, {
+    host,
+    port,
+    warn,
+    signal,
+  });
   const { url, size, isLocal } = served;
   if (!isLocal) warn(`whoever reaches ${host} can read all of ${quoted(path, 300)}; ${PLAIN}`);
   const said = `Serving ${size} server${size === 1 ? "" : "s"} of ${visible(path, 300)} at ${url}`;

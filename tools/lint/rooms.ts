@@ -26,9 +26,15 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   cli: ["core", "config", "serve", "app.ts"],
 };
 const ROOMS = Object.keys(ALLOWED);
-const APP = [...ROOMS.filter((room) => room !== "cli"), "door.ts", "machine.ts", "adopted.ts"];
+const APP = [
+  ...ROOMS.filter((room) => room !== "cli"),
+  "door.ts",
+  "machine.ts",
+  "adopted.ts",
+  "authors.ts",
+];
 /** The files that put the house together: all but the first are loaded by the first call. */
-const COMPOSITION = ["app.ts", "door.ts", "machine.ts", "adopted.ts"];
+const COMPOSITION = ["app.ts", "door.ts", "machine.ts", "adopted.ts", "authors.ts"];
 const BOOT = "src/sandbox/boot/";
 /** The types of what a module's function gets; they are erased. */
 const HOST = "src/core/host.ts";
