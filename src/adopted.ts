@@ -25,6 +25,7 @@ import { sourceOf } from "./registry/sources.ts";
 import { Cache } from "./registry/cache.ts";
 import type { Catalog } from "./search/catalog.ts";
 import { offeredCatalog } from "./search/offered.ts";
+import { pinnedChanges, pinnedIn } from "./registry/lock.ts";
 import { type CatalogItem, type Found, Registries } from "./registry/registries.ts";
 
 /** What adopting needs. */
@@ -107,15 +108,35 @@ export class Adopted implements Disposable {
   }
 
   /** Tells what nobody has approved yet of a server that a registry has; looks it up first. */
-  async unapproved(name: string, signal: AbortSignal): Promise<Unapproved | undefined> {
+  async unapproved(
+    name: string,
+    { signal, isAllowed }: {
+      readonly signal: AbortSignal;
+      /** Whether the person allowed its first use beforehand. */
+      readonly isAllowed: boolean;
+    },
+  ): Promise<Unapproved | undefined> {
     if (this.#isOther(name)) return undefined;
     const found = this.#registries.known(name) ??
       await this.#registries.find(name, { signal });
     if (found === undefined) return undefined;
     const server = this.#serverOf(found);
-    const unapproved = await this.#options.policy.pins.unapproved(server.hand);
-    if (unapproved === undefined) this.#adopt(server);
-    return unapproved;
+    const { pins } = this.#options.policy;
+    const unapproved = await pins.unapproved(server.hand);
+    if (unapproved !== undefined && !(isAllowed && await this.#isFirst(server.hand))) {
+      return unapproved;
+    }
+    await unapproved?.accept();
+    this.#adopt(server);
+    return undefined;
+  }
+
+  /** Whether nobody pinned another one here, or in the lock that came with the workspace. */
+  async #isFirst({ name, pinned }: AtHand): Promise<boolean> {
+    const { lock, home } = await this.#options.policy.pins.state();
+    const locked = pinnedIn(lock, name);
+    return pinnedIn(home, name) === undefined &&
+      (locked === undefined || pinnedChanges(locked, pinned).length === 0);
   }
 
   /** Has the code of a module at hand before it is read. */

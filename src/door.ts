@@ -171,14 +171,15 @@ export class Door implements AsyncDisposable {
   }
 
   /** Looks a server up that is neither built in nor the person's, and tells what nobody approved. */
-  async #lookedUp({ id, signal }: Call): Promise<Unapproved | undefined> {
+  async #lookedUp({ id, signal, verdict }: Call): Promise<Unapproved | undefined> {
     const { server } = splitToolId(id);
     const { policy, builtins, adopted } = this.#options;
+    const isAllowed = policy.allowsBeforehand(verdict);
     const isOwn = builtins.has(server) ||
       policy.now.config.servers.some(({ name }) => name === server);
     if (isOwn) return undefined;
     const nobody = this.#config().registries.length === 0 && policy.adopted(server) === undefined;
-    return nobody ? undefined : await (await adopted()).unapproved(server, signal);
+    return nobody ? undefined : await (await adopted()).unapproved(server, { signal, isAllowed });
   }
 
   #asking(): AskGateOptions {

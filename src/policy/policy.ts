@@ -18,7 +18,7 @@ import type { ServerDefinition } from "../config/servers.ts";
 import { shownLines } from "../config/shown.ts";
 import { watchConfig } from "../config/watch.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
-import type { Call } from "../core/call.ts";
+import type { Call, Verdict } from "../core/call.ts";
 import { defined } from "../core/json.ts";
 import { argumentsRule } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
@@ -228,6 +228,13 @@ export class Policy {
     return this.#now.trust.trusted
       ? "its code is not the approved one; calling it, or `pml trust`, asks the person"
       : "the workspace file is not trusted; calling it, or `pml trust`, asks the person";
+  }
+
+  /** Tells whether a file that `PML_TRUST` lists allows a tool of a server by its name. */
+  allowsBeforehand(verdict: Verdict | undefined): boolean {
+    const { file } = this.#loaded;
+    // A bare `*` covers no first use, so what allows one names its server.
+    return verdict?.kind === "allow" && verdict.source === file?.path && isListed(this.#loaded);
   }
 
   /** Gives the rule that "Always" would add for a call, where it would count. */
