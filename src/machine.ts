@@ -28,11 +28,12 @@ import { Local } from "./local/executor.ts";
 import type { Grants } from "./local/grants.ts";
 import type { Trial } from "./local/learn.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
-import { Starts } from "./local/starts.ts";
-import { Upstreams, type UpstreamsOptions } from "./local/upstreams.ts";
+import { StdioServers } from "./local/stdio_servers.ts";
 import type { Policy } from "./policy/policy.ts";
 import { assertIntegrity } from "./registry/integrity.ts";
 import { Reaper } from "./sandbox/reaper.ts";
+import { Starts } from "./upstream/starts.ts";
+import { Upstreams, type UpstreamsOptions } from "./upstream/upstreams.ts";
 
 /** What the machine stands in. */
 export interface MachineOptions {
@@ -224,27 +225,33 @@ export class Machine implements AsyncDisposable {
       throw this.#options.servers.unknown(name);
     };
     const tried = memoized((trial: Trial) => ({ ...serverOf(trial.name), trial }));
-    return new Upstreams({
-      server: (name) => {
-        const trial = this.#trials.get(name);
-        return trial === undefined ? serverOf(name) : tried(trial);
-      },
+    const shared = {
       workspace: () => this.#config().workspace,
-      seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
-      mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
-      ...between,
-      grants: (server) => this.#config().grants[server],
-      protection: protectedPaths,
-      environment: serverEnvironment(environment),
-      installEnvironment: installEnvironment(environment),
       home: environment.home,
       limits: () => this.#config().limits,
-      groups: this.#reaper,
-      onLog: (server, level, text) => {
+      onLog: (server: string, level: "debug" | "info" | "warn", text: string) => {
         this.#trials.get(server)?.hear(text);
         log[level](text, { server });
       },
       starts: this.starts,
+    };
+    const stdio = new StdioServers({
+      ...shared,
+      grants: (server) => this.#config().grants[server],
+      protection: protectedPaths,
+      environment: serverEnvironment(environment),
+      installEnvironment: installEnvironment(environment),
+      groups: this.#reaper,
+    });
+    return new Upstreams({
+      ...shared,
+      ...between,
+      server: (name) => {
+        const trial = this.#trials.get(name);
+        return stdio.of(trial === undefined ? serverOf(name) : tried(trial));
+      },
+      seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
+      mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
     });
   }
 

@@ -12,15 +12,15 @@ import { findProgram, searchPath } from "../sandbox/search_path.ts";
 import { confinedArgs } from "./_confined.ts";
 import { packageCommand } from "./_package_command.ts";
 import { Installs } from "./installs.ts";
-import type { StdioServer, UpstreamsOptions } from "./upstreams.ts";
+import type { StdioServer, StdioServersOptions } from "./stdio_servers.ts";
 
 /** Finds and installs the programs of servers. */
 export class Launch {
-  readonly #options: UpstreamsOptions;
+  readonly #options: StdioServersOptions;
   readonly #installs: Installs;
 
   /** Takes the definitions; `closing` gives up what is being installed. */
-  constructor(options: UpstreamsOptions, closing: AbortSignal) {
+  constructor(options: StdioServersOptions, closing: AbortSignal) {
     this.#options = options;
     const { home, environment, installEnvironment, groups } = options;
     this.#installs = new Installs({

@@ -8,7 +8,7 @@ import { type Place, placeOf } from "./place.ts";
 
 const ROOMS =
   "core config audit permissions policy sandbox registry search local cloud router sampling " +
-  "workflow gateway serve cli";
+  "workflow gateway serve cli upstream";
 const EMPTY_NAMES = "utils util helpers helper types constants shared common index mod";
 const SNAKE_CASE = /^_?[a-z0-9]+(_[a-z0-9]+)*\.ts$/;
 

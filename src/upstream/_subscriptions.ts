@@ -4,7 +4,7 @@
  * @module
  */
 
-import { aborted } from "./_in_time.ts";
+import { aborted } from "./in_time.ts";
 import { Answered } from "./_peer.ts";
 
 /** A resource of a server. */

@@ -9,7 +9,7 @@ import { sha256 } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
-import { keep, readKept } from "./_kept.ts";
+import { keep, readKept } from "./kept.ts";
 
 /** Whose list it is; the same object stands for the same lists. */
 export interface ListOwner {

@@ -17,6 +17,8 @@ export interface RequestOptions extends Meanwhile {
 /** What a peer needs of who made it. */
 export interface PeerOptions {
   readonly send: (message: JsonObject) => void;
+  /** Takes back a request, of which then nothing more comes; else the server is only told. */
+  readonly cancel?: ((id: string) => void) | undefined;
   /** Answers what the server asks. */
   readonly onRequest: (asked: Asked) => Promise<JsonObject>;
   readonly onNotification: (method: string, params: JsonObject) => void;
@@ -90,8 +92,12 @@ export class Peer {
     const cancel = () => {
       this.#pending.delete(id);
       answer.reject(signal.reason);
-      this.#options.send({ method: "notifications/cancelled", params: { requestId: id } });
-      if (!lasts) this.#leave(id);
+      const { cancel } = this.#options;
+      if (cancel !== undefined) cancel(id);
+      else this.#options.send({ method: "notifications/cancelled", params: { requestId: id } });
+      if (lasts) return;
+      if (cancel === undefined) this.#leave(id);
+      this.#ping(id);
     };
     this.#pending.set(id, { answer, options, lasts });
     if (lasts) this.#lasting++;
@@ -140,6 +146,13 @@ export class Peer {
     return true;
   }
 
+  /** Ends one request; that it could not be sent says that nobody hangs. */
+  fail(id: string, error: Error): void {
+    if (id === this.#pinged?.id) this.#pinged = undefined;
+    this.#pending.get(id)?.answer.reject(error);
+    this.#pending.delete(id);
+  }
+
   /** Ends it for good: what waits is told. */
   end(error: Error): void {
     this.#dead ??= error;
@@ -149,11 +162,14 @@ export class Peer {
     this.#asked.clear();
   }
 
-  /** One that stopped the request need not answer it, so it is asked whether it is there. */
+  /** One that stopped the request need not answer it, and is asked whether it is there. */
   #leave(id: string): void {
     this.#left.add(id);
     const [oldest] = this.#left;
     if (this.#left.size > LEFT_MAX && oldest !== undefined) this.#left.delete(oldest);
+  }
+
+  #ping(id: string): void {
     if (this.#pinged !== undefined) return;
     this.#pinged = { id: `${id}?`, at: performance.now() };
     this.#options.send({ id: this.#pinged.id, method: "ping" });
