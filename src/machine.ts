@@ -1,5 +1,6 @@
 /**
- * What runs on this machine: the modules in the sandbox, and the stdio servers of the person's.
+ * What runs on this machine, and what is spoken to from it: the modules in the sandbox, and the MCP
+ * servers of the person's, on stdio and over HTTP.
  *
  * @module
  */
@@ -13,12 +14,15 @@ import {
   programEnvironment,
   serverEnvironment,
 } from "./config/child_environment.ts";
+import { type HttpServer, HttpServers } from "./cloud/http_servers.ts";
 import type { Config } from "./config/config.ts";
 import { expanded } from "./config/expand.ts";
-import type { StdioDefinition } from "./config/servers.ts";
+import type { HttpDefinition, StdioDefinition } from "./config/servers.ts";
+import type { GuardedFetch } from "./cloud/guarded_fetch.ts";
 import type { Call, Outcome } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import { PmlError } from "./core/errors.ts";
+import type { Fetch } from "./core/fetch.ts";
 import { defined, quoted } from "./core/json.ts";
 import type { ListItem, ListName } from "./core/lists.ts";
 import { memoized } from "./core/memo.ts";
@@ -33,7 +37,7 @@ import type { Policy } from "./policy/policy.ts";
 import { assertIntegrity } from "./registry/integrity.ts";
 import { Reaper } from "./sandbox/reaper.ts";
 import { Starts } from "./upstream/starts.ts";
-import { Upstreams, type UpstreamsOptions } from "./upstream/upstreams.ts";
+import { Upstreams, type UpstreamServer, type UpstreamsOptions } from "./upstream/upstreams.ts";
 
 /** What the machine stands in. */
 export interface MachineOptions {
@@ -43,10 +47,12 @@ export interface MachineOptions {
   readonly builtins: ReadonlyMap<string, ModuleSource>;
   readonly log: Log;
   readonly redactor: Redactor;
-  /** What stdio servers and clients say to each other. */
+  /** What servers and clients say to each other. */
   readonly between: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
 }
 
+/** A header whose value is a key, also where it stands in the file as it is. */
+const SECRET_HEADER = /auth|key|token|secret|cookie/i;
 const NO_ITEMS: readonly ListItem[] = [];
 
 /** Runs what passed the gates; nothing is started before the first call. */
@@ -58,6 +64,7 @@ export class Machine implements AsyncDisposable {
   readonly #local: Local;
   readonly #upstreams: Upstreams;
   readonly #trials = new Map<string, Trial>();
+  #network: Promise<GuardedFetch> | undefined;
 
   /** Takes what there is. */
   constructor(options: MachineOptions) {
@@ -74,7 +81,7 @@ export class Machine implements AsyncDisposable {
     return await this.#list(server, list).catch((error) => this.#withoutSecrets(error));
   }
 
-  /** Forgets what a stdio server listed, so that it is asked again. */
+  /** Forgets what a server listed, so that it is asked again. */
   forget(server: string): void {
     this.#upstreams.forget(server);
   }
@@ -134,19 +141,20 @@ export class Machine implements AsyncDisposable {
   /** Ends every child and server. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([this.#local, this.#upstreams].map((open) => open[Symbol.asyncDispose]()));
+    (await this.#network)?.[Symbol.dispose]();
     await this.#reaper[Symbol.asyncDispose]();
     for (const trial of this.#trials.values()) trial[Symbol.dispose]();
   }
 
   async #list(server: string, list: ListName): Promise<readonly ListItem[]> {
-    if (this.isStdio(server)) return await this.#upstreams.listOf(server, list);
+    if (this.isUpstream(server)) return await this.#upstreams.listOf(server, list);
     if (list !== "tools") return NO_ITEMS;
     return (await this.#local.load(server)).definitions;
   }
 
   async #run(call: Call): Promise<Outcome> {
     const { server } = splitToolId(call.id);
-    if (this.isStdio(server)) return await this.#upstreams.call(call);
+    if (this.isUpstream(server)) return await this.#upstreams.call(call);
     if (call.method === undefined) return await this.#local.call(call);
     throw new PmlError("BAD_REQUEST", `Cannot ask ${quoted(server)}: it has tools only`, {
       hint: "See `pml://servers` for what each server has",
@@ -219,12 +227,6 @@ export class Machine implements AsyncDisposable {
       const given = { args: Object.values(args.values), env: env.values };
       return { name, command, ...given, cwd, tools, confine, definition: own };
     });
-    const serverOf = (name: string) => {
-      const own = policy.definitionOf(name);
-      if (own?.kind === "stdio") return filled(own);
-      throw this.#options.servers.unknown(name);
-    };
-    const tried = memoized((trial: Trial) => ({ ...serverOf(trial.name), trial }));
     const shared = {
       workspace: () => this.#config().workspace,
       home: environment.home,
@@ -243,22 +245,52 @@ export class Machine implements AsyncDisposable {
       installEnvironment: installEnvironment(environment),
       groups: this.#reaper,
     });
+    const http = new HttpServers({ fetch: this.#fetch, limits: shared.limits });
+    const tried = memoized((trial: Trial) =>
+      memoized((own: StdioDefinition) => ({ ...filled(own), trial }))
+    );
     return new Upstreams({
       ...shared,
       ...between,
-      server: (name) => {
+      server: (name): UpstreamServer => {
         const trial = this.#trials.get(name);
-        return stdio.of(trial === undefined ? serverOf(name) : tried(trial));
+        const own = policy.definitionOf(name);
+        if (own?.kind === "stdio") return stdio.of((trial ? tried(trial) : filled)(own));
+        if (own?.kind === "http") return http.of(this.#overHttp(own));
+        throw this.#options.servers.unknown(name);
       },
       seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
       mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
     });
   }
 
-  /** Tells whether a server is one of the person's that speaks MCP on its pipes. */
-  isStdio(server: string): boolean {
-    return this.#options.policy.definitionOf(server)?.kind === "stdio";
+  /** Gives what a server over HTTP is reached with, the same each time. */
+  readonly #overHttp = memoized((own: HttpDefinition): HttpServer => {
+    const { redactor, policy } = this.#options;
+    const { name, url, tools, headers: written } = own;
+    const { get } = policy.now.loaded.environment;
+    const { values, secrets } = expanded(written, { get, server: name, what: "headers" });
+    // A key that stands in the file itself is one, too.
+    const literal = Object.entries(values).filter(([header]) => SECRET_HEADER.test(header));
+    for (const [, value] of literal) redactor.register(value.replace(/^\w+\s+/, ""));
+    for (const secret of secrets) redactor.register(secret);
+    const named = new Set([new URL(url).host, new URL(url).hostname]);
+    return { name, url, headers: values, written, named, tools, definition: own };
+  });
+
+  /** Tells whether a server is one of the person's that speaks MCP. */
+  isUpstream(server: string): boolean {
+    const kind = this.#options.policy.definitionOf(server)?.kind;
+    return kind === "stdio" || kind === "http";
   }
+
+  /** The way out to the network, which is opened when something first goes there. */
+  readonly #fetch: Fetch = async (url, options) => {
+    this.#network ??= import("./cloud/guarded_fetch.ts").then(({ GuardedFetch }) =>
+      new GuardedFetch()
+    );
+    return await (await this.#network).fetch(url, options);
+  };
 
   /** Gives a variable of the environment, which from then on shows in no log. */
   #secret(name: string): string | undefined {

@@ -29,29 +29,47 @@ export async function eachEvent(
 ): Promise<void> {
   const lines = new LineReader(max);
   const decoder = new TextDecoder();
-  let data: string[] = [];
-  let [length, id, retry]: [number, string | undefined, number | undefined] = [
-    0,
-    undefined,
-    undefined,
-  ];
+  const events = new EventReader(max);
   for await (const chunk of body) {
     for (const line of lines.push(chunk)) {
       if (line.kind === "too-long") throw new TooLong();
-      const text = decoder.decode(line.bytes).replace(/\r$/, "");
-      if (text === "") {
-        if (data.length > 0 || id !== undefined) take({ data: data.join("\n"), id, retry });
-        [data, length, id, retry] = [[], 0, undefined, undefined];
-        continue;
-      }
-      const [field, value] = fieldOf(text);
-      if (field === "data") {
-        length += value.length + 1;
-        if (length > max) throw new TooLong();
-        data.push(value);
-      } else if (field === "id" && !value.includes("\0")) id = value;
-      else if (field === "retry" && /^\d{1,9}$/.test(value)) retry = Number(value);
+      const event = events.push(decoder.decode(line.bytes).replace(/\r$/, ""));
+      if (event !== undefined) take(event);
     }
+  }
+}
+
+/** Puts lines together to events. */
+class EventReader {
+  readonly #max: number;
+  #data: string[] = [];
+  #length = 0;
+  #id: string | undefined;
+  #retry: number | undefined;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Takes a line and gives the event that it completes. */
+  push(line: string): StreamEvent | undefined {
+    if (line === "") return this.#completed();
+    const [field, value] = fieldOf(line);
+    if (field === "data") {
+      this.#length += value.length + 1;
+      if (this.#length > this.#max) throw new TooLong();
+      this.#data.push(value);
+    } else if (field === "id" && !value.includes("\0")) this.#id = value;
+    else if (field === "retry" && /^\d{1,9}$/.test(value)) this.#retry = Number(value);
+    return undefined;
+  }
+
+  #completed(): StreamEvent {
+    const event = { data: this.#data.join("\n"), id: this.#id, retry: this.#retry };
+    this.#data = [];
+    this.#length = 0;
+    this.#id = this.#retry = undefined;
+    return event;
   }
 }
 
