@@ -1,5 +1,6 @@
 /**
- * What runs on this machine: the modules in the sandbox, and the stdio servers of the person's.
+ * What runs on this machine, and what is spoken to from it: the modules in the sandbox, and the MCP
+ * servers of the person's, on stdio and over HTTP.
  *
  * @module
  */
@@ -14,12 +15,15 @@ import {
   programEnvironment,
   serverEnvironment,
 } from "./config/child_environment.ts";
+import { type HttpServer, HttpServers } from "./cloud/http_servers.ts";
 import type { Config } from "./config/config.ts";
 import { expanded } from "./config/expand.ts";
-import type { StdioDefinition } from "./config/servers.ts";
+import type { HttpDefinition, StdioDefinition } from "./config/servers.ts";
+import type { GuardedFetch } from "./cloud/guarded_fetch.ts";
 import type { Call, Outcome } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import { PmlError } from "./core/errors.ts";
+import type { Fetch } from "./core/fetch.ts";
 import { defined, quoted } from "./core/json.ts";
 import type { ListItem, ListName } from "./core/lists.ts";
 import { memoized } from "./core/memo.ts";
@@ -28,16 +32,16 @@ import { splitToolId, type ToolId, toolId } from "./core/tool_id.ts";
 import type { Servers } from "./gateway/servers.ts";
 import { Local } from "./local/executor.ts";
 import type { Grants } from "./local/grants.ts";
-import { type InstalledPackage, installedPackage } from "./local/installs.ts";
 import type { Trial } from "./local/learn.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
 import { StdioServers } from "./local/stdio_servers.ts";
+import { Packages } from "./packages.ts";
 import type { AtHand } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
 import { assertIntegrity } from "./registry/integrity.ts";
 import { Reaper } from "./sandbox/reaper.ts";
 import { Starts } from "./upstream/starts.ts";
-import { Upstreams, type UpstreamsOptions } from "./upstream/upstreams.ts";
+import { Upstreams, type UpstreamServer, type UpstreamsOptions } from "./upstream/upstreams.ts";
 
 /** What the machine stands in. */
 export interface MachineOptions {
@@ -49,10 +53,12 @@ export interface MachineOptions {
   readonly adopted: () => Promise<Adopted>;
   readonly log: Log;
   readonly redactor: Redactor;
-  /** What stdio servers and clients say to each other. */
+  /** What servers and clients say to each other. */
   readonly between: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
 }
 
+/** A header whose value is a key, also where it stands in the file as it is. */
+const SECRET_HEADER = /auth|key|token|secret|cookie/i;
 const NO_ITEMS: readonly ListItem[] = [];
 
 /** Runs what passed the gates; nothing is started before the first call. */
@@ -65,14 +71,15 @@ export class Machine implements AsyncDisposable {
   readonly #upstreams: Upstreams;
   readonly #trials = new Map<string, Trial>();
   readonly #closing = new AbortController();
-  /** The packages that definitions stand for, as far as they are installed. */
-  readonly #installed = new WeakMap<StdioDefinition, InstalledPackage | "none">();
+  readonly #packages: Packages;
+  #network: Promise<GuardedFetch> | undefined;
 
   /** Takes what there is. */
   constructor(options: MachineOptions) {
     this.#options = options;
     const { home } = options.policy.now.loaded.environment;
     this.#reaper = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
+    this.#packages = new Packages(options.policy);
     this.#local = this.#openLocal();
     this.#upstreams = this.#openUpstreams();
     options.policy.onChange(() => this.#upstreams.refollow());
@@ -83,7 +90,7 @@ export class Machine implements AsyncDisposable {
     return await this.#list(server, list).catch((error) => this.#withoutSecrets(error));
   }
 
-  /** Forgets what a stdio server listed, so that it is asked again. */
+  /** Forgets what a server listed, so that it is asked again. */
   forget(server: string): void {
     this.#upstreams.forget(server);
   }
@@ -112,9 +119,7 @@ export class Machine implements AsyncDisposable {
 
   /** Gives a server of the person's as it is pinned; undefined for what ships with PML. */
   handOf(server: string): AtHand | undefined {
-    const { policy } = this.#options;
-    const own = policy.definitionOf(server);
-    return own && policy.handOf(own, own.kind === "stdio" ? this.#packageOf(own) : undefined);
+    return this.#packages.handOf(server);
   }
 
   /** Gives the hash of the code of a module. */
@@ -151,12 +156,13 @@ export class Machine implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new PmlError("CANCELLED", "Cannot start the module: PML is ending"));
     await Promise.all([this.#local, this.#upstreams].map((open) => open[Symbol.asyncDispose]()));
+    (await this.#network)?.[Symbol.dispose]();
     await this.#reaper[Symbol.asyncDispose]();
     for (const trial of this.#trials.values()) trial[Symbol.dispose]();
   }
 
   async #list(server: string, list: ListName): Promise<readonly ListItem[]> {
-    if (this.isStdio(server)) return await this.#upstreams.listOf(server, list);
+    if (this.isUpstream(server)) return await this.#upstreams.listOf(server, list);
     if (list !== "tools") return NO_ITEMS;
     await this.#fetched(server);
     const { meta, definitions } = await this.#local.load(server);
@@ -181,7 +187,7 @@ export class Machine implements AsyncDisposable {
       await this.#list(server, "tools");
       return { kind: "result", result: { content: [] } };
     }
-    if (this.isStdio(server)) return await this.#upstreams.call(call);
+    if (this.isUpstream(server)) return await this.#upstreams.call(call);
     if (call.method === undefined) return await this.#local.call(call);
     throw new PmlError("BAD_REQUEST", `Cannot ask ${quoted(server)}: it has tools only`, {
       hint: "See `pml://servers` for what each server has",
@@ -254,12 +260,6 @@ export class Machine implements AsyncDisposable {
       const given = { args: Object.values(args.values), env: env.values };
       return { name, command, ...given, cwd, tools, confine, definition: own };
     });
-    const serverOf = (name: string) => {
-      const own = policy.definitionOf(name);
-      if (own?.kind === "stdio") return filled(own);
-      throw this.#options.servers.unknown(name);
-    };
-    const tried = memoized((trial: Trial) => ({ ...serverOf(trial.name), trial }));
     const shared = {
       workspace: () => this.#config().workspace,
       home: environment.home,
@@ -277,63 +277,65 @@ export class Machine implements AsyncDisposable {
       environment: serverEnvironment(environment),
       installEnvironment: installEnvironment(environment),
       groups: this.#reaper,
-      packages: {
-        versionOf: async (name) => {
-          await policy.pins.state();
-          return this.#pinnedVersion(name);
-        },
-        check: (name, installed) => this.#checkPackage(name, installed),
-      },
+      packages: this.#packages,
     });
+    const http = new HttpServers({ fetch: this.#fetch, limits: shared.limits });
+    const tried = memoized((trial: Trial) =>
+      memoized((own: StdioDefinition) => ({ ...filled(own), trial }))
+    );
     return new Upstreams({
       ...shared,
       ...between,
-      server: (name) => {
+      server: (name): UpstreamServer => {
         const trial = this.#trials.get(name);
-        return stdio.of(trial === undefined ? serverOf(name) : tried(trial));
+        const own = policy.definitionOf(name);
+        if (own?.kind === "stdio") return stdio.of((trial ? tried(trial) : filled)(own));
+        if (own?.kind === "http") return http.of(this.#overHttp(own));
+        throw this.#options.servers.unknown(name);
       },
       seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
       mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
     });
   }
 
-  #packageOf(own: StdioDefinition): InstalledPackage | undefined {
-    const known = this.#installed.get(own);
-    if (known !== undefined) return known === "none" ? undefined : known;
-    const { home } = this.#config();
-    const found = installedPackage(own, { home, version: this.#pinnedVersion(own.name) });
-    this.#installed.set(own, found ?? "none");
-    return found;
-  }
+  /** Gives what a server over HTTP is reached with, the same each time. */
+  readonly #overHttp = memoized((own: HttpDefinition): HttpServer => {
+    const { redactor, policy } = this.#options;
+    const { name, url, tools, headers: written } = own;
+    const { get } = policy.now.loaded.environment;
+    const { values, secrets } = expanded(written, { get, server: name, what: "headers" });
+    // A key that stands in the file itself is one, too.
+    const literal = Object.entries(values).filter(([header]) => SECRET_HEADER.test(header));
+    for (const [, value] of literal) redactor.register(value.replace(/^\w+\s+/, ""));
+    for (const secret of secrets) redactor.register(secret);
+    const named = this.#namedBy(own);
+    return { name, url, headers: values, written, named, tools, definition: own };
+  });
 
-  /** Gives the version that is pinned, if that was for this very command. */
-  #pinnedVersion(server: string): string | undefined {
+  /** Gives the hosts that the person named themselves: those may lie on this machine, or beside it. */
+  #namedBy({ name, url }: HttpDefinition): ReadonlySet<string> {
     const { policy } = this.#options;
-    const own = policy.definitionOf(server);
-    const pinned = policy.pins.pinned(server);
-    const isIt = own?.kind === "stdio" && pinned?.source === "private" &&
-      JSON.stringify(pinned?.command) === JSON.stringify([own.command, ...own.args]);
-    return isIt ? pinned?.version : undefined;
+    const { registries, grants } = this.#config();
+    const isAdopted = policy.adopted(name)?.definition?.kind === "http";
+    // What a registry says lies where the registry lies, or where the person let the server go.
+    const addresses = isAdopted ? registries.map((one) => one.url.replace(/^mcp\+/, "")) : [url];
+    const hosts = addresses.map((each) => new URL(each).host);
+    return new Set([...hosts, ...isAdopted ? grants[name]?.net ?? [] : []]);
   }
 
-  /** Starts no package but the pinned one. */
-  async #checkPackage(server: string, installed: InstalledPackage): Promise<void> {
-    const { policy } = this.#options;
-    const own = policy.definitionOf(server);
-    if (own?.kind !== "stdio") return;
-    this.#installed.set(own, installed);
-    const stale = await policy.pins.unapproved(policy.handOf(own, installed));
-    if (stale === undefined) return;
-    const why = stale.facts.map((fact) => fact.trim()).join("; ");
-    throw new PmlError(stale.code, `Cannot start ${quoted(server)}: ${why}`, {
-      hint: "Call it again, or run `pml lock update`: the question to the person comes with it",
-    });
+  /** Tells whether a server is one of the person's that speaks MCP. */
+  isUpstream(server: string): boolean {
+    const kind = this.#options.policy.definitionOf(server)?.kind;
+    return kind === "stdio" || kind === "http";
   }
 
-  /** Tells whether a server is one of the person's that speaks MCP on its pipes. */
-  isStdio(server: string): boolean {
-    return this.#options.policy.definitionOf(server)?.kind === "stdio";
-  }
+  /** The way out to the network, which is opened when something first goes there. */
+  readonly #fetch: Fetch = async (url, options) => {
+    this.#network ??= import("./cloud/guarded_fetch.ts").then(({ GuardedFetch }) =>
+      new GuardedFetch()
+    );
+    return await (await this.#network).fetch(url, options);
+  };
 
   /** Gives a variable of the environment, which from then on shows in no log. */
   #secret(name: string): string | undefined {

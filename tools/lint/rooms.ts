@@ -34,7 +34,7 @@ const APP = [
   "authors.ts",
 ];
 /** The files that put the house together: all but the first are loaded by the first call. */
-const COMPOSITION = ["app.ts", "door.ts", "machine.ts", "adopted.ts", "authors.ts"];
+const COMPOSITION = ["app.ts", "door.ts", "machine.ts", "adopted.ts", "authors.ts", "packages.ts"];
 const BOOT = "src/sandbox/boot/";
 /** The types of what a module's function gets; they are erased. */
 const HOST = "src/core/host.ts";
