@@ -85,10 +85,15 @@ function served(body: string, type: string, rest: readonly string[]): string {
   return answered("200 OK", [...head, ...rest], body);
 }
 
-const about = (type: string, routing: string, version: string, caching = "no-cache") => [
-  ...[`cache-control: ${caching}`, "vary: accept", `x-pml-type: ${type}`],
-  ...[`x-pml-routing: ${routing}`, `x-pml-version: ${version}`],
-];
+/** The headers about `TYPE ROUTING VERSION`. */
+function about(what: string, caching = "no-cache"): readonly string[] {
+  const [type, routing, version] = what.split(" ");
+  return [
+    ...[`cache-control: ${caching}`, "vary: accept", `x-pml-type: ${type}`],
+    ...[`x-pml-routing: ${routing}`, `x-pml-version: ${version}`],
+  ];
+}
+
 const JSON_WANTED = "accept: application/json\r\n";
 const OLD = GREETER.replace("1.2.0", "1.1.0");
 const FOR_EVER = "public, max-age=31536000, immutable";
@@ -98,26 +103,26 @@ const READ_ONLY =
 
 /** What is sent, and every byte that comes back. */
 const PINS: readonly (readonly [sent: string, headers: string, back: string])[] = [
-  ["GET /mcp/greeter", "", served(GREETER, "typescript", about("deno", "local", "1.2.0"))],
+  ["GET /mcp/greeter", "", served(GREETER, "typescript", about("deno local 1.2.0"))],
   [
     "GET /mcp/greeter@1.1.0",
     "",
-    served(OLD, "typescript", about("deno", "local", "1.1.0", FOR_EVER)),
+    served(OLD, "typescript", about("deno local 1.1.0", FOR_EVER)),
   ],
-  ["GET /greeter", JSON_WANTED, served(MANIFEST, "json", about("deno", "local", "1.2.0"))],
-  ["GET /mcp/serena", JSON_WANTED, served(SERENA, "json", about("stdio", "local", "0.3.0"))],
-  ["GET /mcp/docs", JSON_WANTED, served(DOCS, "json", about("http", "local", "1.0.0"))],
-  ["GET /mcp/tavily", "", served(TAVILY, "json", about("cloud", "cloud", "2.0.0"))],
+  ["GET /greeter", JSON_WANTED, served(MANIFEST, "json", about("deno local 1.2.0"))],
+  ["GET /mcp/serena", JSON_WANTED, served(SERENA, "json", about("stdio local 0.3.0"))],
+  ["GET /mcp/docs", JSON_WANTED, served(DOCS, "json", about("http local 1.0.0"))],
+  ["GET /mcp/tavily", "", served(TAVILY, "json", about("cloud cloud 2.0.0"))],
   ["GET /mcp?limit=2", "", served(CATALOG, "json", ["cache-control: no-cache"])],
   [
     "HEAD /mcp/docs",
     "",
-    served(DOCS, "json", about("http", "local", "1.0.0")).replace(/\r\n\r\n.*$/s, "\r\n\r\n"),
+    served(DOCS, "json", about("http local 1.0.0")).replace(/\r\n\r\n.*$/s, "\r\n\r\n"),
   ],
   [
     "GET /mcp/greeter",
     `if-none-match: "${hash(GREETER)}"\r\n`,
-    answered("304 Not Modified", [`etag: "${hash(GREETER)}"`, ...about("deno", "local", "1.2.0")]),
+    answered("304 Not Modified", [`etag: "${hash(GREETER)}"`, ...about("deno local 1.2.0")]),
   ],
   [
     "GET /mcp/x",
