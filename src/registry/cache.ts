@@ -29,6 +29,8 @@ const LOOK_BYTES = 4 * MB;
 const HOUR_MS = 3_600_000;
 const HASH_LENGTH = 64;
 const WRITING = ".tmp";
+/** Another form has other names: what has the old one is not found. */
+const FORM = 1;
 
 /** The files of the cache, each for this person alone. */
 export class Cache {
@@ -131,7 +133,7 @@ function codeName(integrity: string): string {
 }
 
 function fileName(kind: Kind, key: readonly string[]): string {
-  return `${sha256(JSON.stringify(key))}.${kind}`;
+  return `${sha256(JSON.stringify([FORM, ...key]))}.${kind}`;
 }
 
 /** Reads a regular file that is no link: Deno follows them, so what was opened is compared. */
