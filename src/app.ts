@@ -29,7 +29,7 @@ import { ModuleFiles } from "./local/module_files.ts";
 import type { Approvals } from "./permissions/approvals.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
 import { Policy } from "./policy/policy.ts";
-import type { Reference, ReferenceOptions } from "./registry/reference.ts";
+import type { FolderServing, ServedFolder } from "./registry/serving.ts";
 import { Catalog } from "./search/catalog.ts";
 import type { Search, SearchAnswer, SearchOptions } from "./search/search.ts";
 
@@ -39,13 +39,6 @@ export interface AppOptions {
   readonly cwd: string;
   /** What the environment says; read from the process unless given. */
   readonly environment?: Environment;
-}
-
-/** How a folder is served as a registry. */
-interface RegistryServing extends Pick<ReferenceOptions, "host" | "port"> {
-  /** Is told what is left out, and why. */
-  readonly warn: (message: string) => void;
-  readonly signal: AbortSignal;
 }
 
 interface AppParts {
@@ -221,27 +214,19 @@ export class App implements AsyncDisposable {
   /** Serves a folder as a registry, read-only, until what this gives is disposed. */
   async serveRegistry(
     path: string,
-    { warn, signal, ...listening }: RegistryServing,
-  ): Promise<Reference & { readonly size: number }> {
-    const [{ Folder }, { openReference }, { describeModule }] = await Promise.all([
-      import("./registry/folder.ts"),
-      import("./registry/reference.ts"),
+    { signal, ...options }: Omit<FolderServing, "maxBytes" | "describe"> & { signal: AbortSignal },
+  ): Promise<ServedFolder> {
+    const [{ serveFolder }, { describeModule }] = await Promise.all([
+      import("./registry/serving.ts"),
       import("./local/describing.ts"),
     ]);
     const { home, limits } = this.config();
-    const folder = new Folder({
-      path,
+    return await serveFolder(path, {
+      ...options,
       maxBytes: limits.moduleBytes,
       describe: (file, code) =>
         describeModule(file, code, { home, limits, signal, workspace: path }),
-      warn,
     });
-    const { length } = await folder.all();
-    const reference = await openReference(folder, {
-      ...listening,
-      onError: (error) => this.log.warn(error.message),
-    });
-    return { ...reference, size: length };
   }
 
   /** Follows changes of the configuration until the house is closed. */

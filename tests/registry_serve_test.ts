@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { generateKeyPairSync } from "node:crypto";
 import { connect } from "node:net";
 import { integrityOf } from "../src/registry/integrity.ts";
+import { serveFolder } from "../src/registry/serving.ts";
+import { verifyManifest } from "../src/registry/signature.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
 import { ProcWatch } from "./kit/procwatch.ts";
 import { within } from "./kit/wait.ts";
@@ -216,4 +219,36 @@ Deno.test("pml registry serve answers byte for byte as the contract says, and ru
   assert.match(stderr, /warning: Cannot serve "broken\.ts": Expression expected/);
   assert.match(stderr, /warning: Cannot serve "greeter\.ts": .*no/);
   await watch.assertNothingLeft();
+});
+
+Deno.test("serveFolder() signs each entry for the address that clients configure", async () => {
+  await using workspace = await makeWorkspace({
+    files: { "served/docs.json": FILES["docs.json"] },
+  });
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+  const options = {
+    ...{ host: "127.0.0.1", port: 0, maxBytes: 10_000, warn: () => {} },
+    describe: () => Promise.reject(new Error("there is no module")),
+    publicUrl: "https://mcp.example.com/mcp",
+  };
+  const pem = String(privateKey.export({ type: "pkcs8", format: "pem" }));
+  const path = workspace.file("served");
+  await using served = await serveFolder(path, { ...options, privateKey: pem });
+  assert.equal(
+    served.publicKey,
+    publicKey.export({ type: "spki", format: "der" }).toString("base64"),
+  );
+  const entry = await (await fetch(`${served.url}/docs`)).json();
+  const pinned = { registry: options.publicUrl, publicKey: served.publicKey ?? "" };
+  assert.equal(verifyManifest(entry, pinned), Date.parse(entry.issued));
+  const changed = (await Deno.stat(workspace.file("served/docs.json"))).mtime;
+  assert.equal(entry.issued, changed?.toISOString());
+  assert.throws(() => verifyManifest({ ...entry, url: "https://evil.example/mcp" }, pinned));
+  const rsa = generateKeyPairSync("rsa", { modulusLength: 1_024 }).privateKey;
+  for (const wrong of ["no key", String(rsa.export({ type: "pkcs8", format: "pem" }))]) {
+    await assert.rejects(serveFolder(path, { ...options, privateKey: wrong }), {
+      code: "CONFIG_INVALID",
+      message: "Cannot sign entries: the key is no Ed25519 key as PEM",
+    });
+  }
 });
