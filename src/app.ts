@@ -235,7 +235,6 @@ export class App implements AsyncDisposable {
       config: () => this.config(),
       taken: this.builtins,
       schemas: this.#schemas,
-      onError: (error) => this.log.warn(error.message),
     });
   }
 

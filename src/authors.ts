@@ -8,8 +8,7 @@ import type { Config } from "./config/config.ts";
 import type { Schemas } from "./gateway/schemas.ts";
 import { checkModule, type CheckOptions, type ModuleReport } from "./local/check.ts";
 import { describeModule } from "./local/describing.ts";
-import { Folder } from "./registry/folder.ts";
-import { openReference, type Reference, type ReferenceOptions } from "./registry/reference.ts";
+import { type FolderServing, type ServedFolder, serveFolder } from "./registry/serving.ts";
 
 /** What authors' tools stand in. */
 export interface AuthorsOptions {
@@ -17,14 +16,6 @@ export interface AuthorsOptions {
   /** Names that no module can have. */
   readonly taken: ReadonlySet<string>;
   readonly schemas: Schemas;
-  readonly onError: (error: Error) => void;
-}
-
-/** How a folder is served as a registry. */
-export interface RegistryServing extends Pick<ReferenceOptions, "host" | "port"> {
-  /** Is told what is left out, and why. */
-  readonly warn: (message: string) => void;
-  readonly signal: AbortSignal;
 }
 
 /** The tools of authors. */
@@ -53,19 +44,14 @@ export class Authors {
   /** Serves a folder as a registry, read-only, until what this gives is disposed. */
   async serveRegistry(
     path: string,
-    { warn, signal, ...listening }: RegistryServing,
-  ): Promise<Reference & { readonly size: number }> {
-    const { config, onError } = this.#options;
-    const { home, limits } = config();
-    const folder = new Folder({
-      path,
+    { signal, ...options }: Omit<FolderServing, "maxBytes" | "describe"> & { signal: AbortSignal },
+  ): Promise<ServedFolder> {
+    const { home, limits } = this.#options.config();
+    return await serveFolder(path, {
+      ...options,
       maxBytes: limits.moduleBytes,
       describe: (file, code) =>
         describeModule(file, code, { home, limits, signal, workspace: path }),
-      warn,
     });
-    const { length } = await folder.all();
-    const reference = await openReference(folder, { ...listening, onError });
-    return { ...reference, size: length };
   }
 }

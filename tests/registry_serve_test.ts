@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { generateKeyPairSync } from "node:crypto";
 import { connect } from "node:net";
 import { integrityOf } from "../src/registry/integrity.ts";
+import { serveFolder } from "../src/registry/serving.ts";
+import { verifyManifest } from "../src/registry/signature.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
 import { ProcWatch } from "./kit/procwatch.ts";
 import { within } from "./kit/wait.ts";
@@ -85,10 +88,15 @@ function served(body: string, type: string, rest: readonly string[]): string {
   return answered("200 OK", [...head, ...rest], body);
 }
 
-const about = (type: string, routing: string, version: string, caching = "no-cache") => [
-  ...[`cache-control: ${caching}`, "vary: accept", `x-pml-type: ${type}`],
-  ...[`x-pml-routing: ${routing}`, `x-pml-version: ${version}`],
-];
+/** The headers about `TYPE ROUTING VERSION`. */
+function about(what: string, caching = "no-cache"): readonly string[] {
+  const [type, routing, version] = what.split(" ");
+  return [
+    ...[`cache-control: ${caching}`, "vary: accept", `x-pml-type: ${type}`],
+    ...[`x-pml-routing: ${routing}`, `x-pml-version: ${version}`],
+  ];
+}
+
 const JSON_WANTED = "accept: application/json\r\n";
 const OLD = GREETER.replace("1.2.0", "1.1.0");
 const FOR_EVER = "public, max-age=31536000, immutable";
@@ -98,26 +106,26 @@ const READ_ONLY =
 
 /** What is sent, and every byte that comes back. */
 const PINS: readonly (readonly [sent: string, headers: string, back: string])[] = [
-  ["GET /mcp/greeter", "", served(GREETER, "typescript", about("deno", "local", "1.2.0"))],
+  ["GET /mcp/greeter", "", served(GREETER, "typescript", about("deno local 1.2.0"))],
   [
     "GET /mcp/greeter@1.1.0",
     "",
-    served(OLD, "typescript", about("deno", "local", "1.1.0", FOR_EVER)),
+    served(OLD, "typescript", about("deno local 1.1.0", FOR_EVER)),
   ],
-  ["GET /greeter", JSON_WANTED, served(MANIFEST, "json", about("deno", "local", "1.2.0"))],
-  ["GET /mcp/serena", JSON_WANTED, served(SERENA, "json", about("stdio", "local", "0.3.0"))],
-  ["GET /mcp/docs", JSON_WANTED, served(DOCS, "json", about("http", "local", "1.0.0"))],
-  ["GET /mcp/tavily", "", served(TAVILY, "json", about("cloud", "cloud", "2.0.0"))],
+  ["GET /greeter", JSON_WANTED, served(MANIFEST, "json", about("deno local 1.2.0"))],
+  ["GET /mcp/serena", JSON_WANTED, served(SERENA, "json", about("stdio local 0.3.0"))],
+  ["GET /mcp/docs", JSON_WANTED, served(DOCS, "json", about("http local 1.0.0"))],
+  ["GET /mcp/tavily", "", served(TAVILY, "json", about("cloud cloud 2.0.0"))],
   ["GET /mcp?limit=2", "", served(CATALOG, "json", ["cache-control: no-cache"])],
   [
     "HEAD /mcp/docs",
     "",
-    served(DOCS, "json", about("http", "local", "1.0.0")).replace(/\r\n\r\n.*$/s, "\r\n\r\n"),
+    served(DOCS, "json", about("http local 1.0.0")).replace(/\r\n\r\n.*$/s, "\r\n\r\n"),
   ],
   [
     "GET /mcp/greeter",
     `if-none-match: "${hash(GREETER)}"\r\n`,
-    answered("304 Not Modified", [`etag: "${hash(GREETER)}"`, ...about("deno", "local", "1.2.0")]),
+    answered("304 Not Modified", [`etag: "${hash(GREETER)}"`, ...about("deno local 1.2.0")]),
   ],
   [
     "GET /mcp/x",
@@ -211,4 +219,36 @@ Deno.test("pml registry serve answers byte for byte as the contract says, and ru
   assert.match(stderr, /warning: Cannot serve "broken\.ts": Expression expected/);
   assert.match(stderr, /warning: Cannot serve "greeter\.ts": .*no/);
   await watch.assertNothingLeft();
+});
+
+Deno.test("serveFolder() signs each entry for the address that clients configure", async () => {
+  await using workspace = await makeWorkspace({
+    files: { "served/docs.json": FILES["docs.json"] },
+  });
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+  const options = {
+    ...{ host: "127.0.0.1", port: 0, maxBytes: 10_000, warn: () => {} },
+    describe: () => Promise.reject(new Error("there is no module")),
+    publicUrl: "https://mcp.example.com/mcp",
+  };
+  const pem = String(privateKey.export({ type: "pkcs8", format: "pem" }));
+  const path = workspace.file("served");
+  await using served = await serveFolder(path, { ...options, privateKey: pem });
+  assert.equal(
+    served.publicKey,
+    publicKey.export({ type: "spki", format: "der" }).toString("base64"),
+  );
+  const entry = await (await fetch(`${served.url}/docs`)).json();
+  const pinned = { registry: options.publicUrl, publicKey: served.publicKey ?? "" };
+  assert.equal(verifyManifest(entry, pinned), Date.parse(entry.issued));
+  const changed = (await Deno.stat(workspace.file("served/docs.json"))).mtime;
+  assert.equal(entry.issued, changed?.toISOString());
+  assert.throws(() => verifyManifest({ ...entry, url: "https://evil.example/mcp" }, pinned));
+  const rsa = generateKeyPairSync("rsa", { modulusLength: 1_024 }).privateKey;
+  for (const wrong of ["no key", String(rsa.export({ type: "pkcs8", format: "pem" }))]) {
+    await assert.rejects(serveFolder(path, { ...options, privateKey: wrong }), {
+      code: "CONFIG_INVALID",
+      message: "Cannot sign entries: the key is no Ed25519 key as PEM",
+    });
+  }
 });

@@ -25,6 +25,8 @@ export interface Typed {
   readonly undo?: boolean;
   readonly host?: string;
   readonly port?: string;
+  readonly key?: string;
+  readonly url?: string;
 }
 
 /** What a command has while the house is open. */

@@ -147,6 +147,8 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
         "--json": "print where it listens as JSON",
         "--port <number>": "where to listen; 3004 unless told, 0 for a free one",
         "--host <address>": "127.0.0.1 unless told; any other lets others read the whole folder",
+        "--key <file>": "sign what is served with this Ed25519 key (PEM)",
+        "--url <address>": "what clients configure, where it is another address; it is signed too",
       },
       examples: ["pml registry serve ./servers", "pml registry serve --port 0 --json ./servers"],
       run: registry,

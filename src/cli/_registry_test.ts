@@ -11,6 +11,12 @@ Deno.test("registry() says what cannot be served, before anything is opened", as
       { port: "70000" },
       'Cannot listen at port "70000": it is no number up to 65535',
     ],
+    [["serve", "."], { key: "nowhere.pem" }, 'Cannot sign with "nowhere.pem": it cannot be read'],
+    [
+      ["serve", "."],
+      { key: "deno.json" },
+      'Cannot sign with "deno.json": it lies in the folder that is served',
+    ],
     [["serve", "."], { port: "80a" }, 'Cannot listen at port "80a": it is no number up to 65535'],
   ] as const;
   for (const [words, options, message] of rows) {

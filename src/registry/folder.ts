@@ -4,12 +4,13 @@
  * @module
  */
 
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
 import type { ModuleMeta } from "../core/tool.ts";
-import { parseFqdn } from "./fqdn.ts";
+import { entryName, parseFqdn } from "./fqdn.ts";
 import { integrityOf } from "./integrity.ts";
+import { parseManifest } from "./manifest.ts";
 import { type Entry, moduleManifest, type Shelf, type Versions, versionsOf } from "./shelf.ts";
 
 /** What a folder needs from outside. */
@@ -21,7 +22,7 @@ export interface FolderOptions {
   /** Reads what a module says of itself, without running anything of it here. */
   readonly describe: (path: string, code: Uint8Array) => Promise<ModuleMeta>;
   /** Signs a manifest, where there is a key. */
-  readonly sign?: ((manifest: JsonObject, issued: Date) => JsonObject) | undefined;
+  readonly sign?: ((manifest: JsonObject, issued: Date) => Promise<JsonObject>) | undefined;
   /** Is told what is left out, and why. */
   readonly warn: (message: string) => void;
 }
@@ -116,8 +117,9 @@ export class Folder implements Shelf {
     { stem, kind }: { readonly stem: string; readonly kind: string | undefined },
   ): Item {
     // A colon is no part of a file's name everywhere, and two `_` are in no name.
-    const { name, action, version } = parseFqdn(stem.replace("__", ":"));
-    const fqdn = action === undefined ? name : `${name}:${action}`;
+    const named = parseFqdn(stem.replace("__", ":"));
+    const { version } = named;
+    const fqdn = entryName(named);
     const path = join(this.#options.path, file);
     const info = regular(path, Deno.lstatSync(path));
     const stamp = stampOf(info);
@@ -127,9 +129,7 @@ export class Folder implements Shelf {
       this.#options.warn(`${quoted(file)} changed, and a version is for ever: give it another`);
     }
     const read = { path, ...this.#read(path, stamp), fqdn, version };
-    const made = kind === "json"
-      ? attempt(() => this.#manifestEntry(read))
-      : this.#moduleEntry(read);
+    const made = kind === "json" ? this.#manifestEntry(read) : this.#moduleEntry(read);
     const entry = made.then((entry) => {
       this.#told.delete(file);
       return entry;
@@ -153,15 +153,17 @@ export class Folder implements Shelf {
     return { bytes, changed: info.mtime ?? new Date(0) };
   }
 
-  async #moduleEntry({ path, bytes, changed, ...named }: Read): Promise<Entry> {
+  async #moduleEntry(read: Read): Promise<Entry> {
+    const { path, bytes, fqdn } = read;
     const meta = await this.#inTurn(() => this.#options.describe(path, bytes));
-    const version = versionOf(named.version, meta.version);
+    const version = versionOf(read.version, meta.version);
     const integrity = integrityOf(bytes);
-    const manifest = moduleManifest({ fqdn: named.fqdn, version, meta, integrity });
-    return this.#entry(manifest, { named, changed, code: bytes });
+    const manifest = moduleManifest({ fqdn, version, meta, integrity });
+    return await this.#entry(manifest, { ...read, code: bytes });
   }
 
-  #manifestEntry({ bytes, changed, ...named }: Read): Entry {
+  async #manifestEntry(read: Read): Promise<Entry> {
+    const { bytes } = read;
     const said = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
     if (!isObject(said)) throw broken("it is no object");
     const type = textOf(said.type);
@@ -170,12 +172,12 @@ export class Folder implements Shelf {
     }
     const unknown = Object.keys(said).find((key) => !MEMBERS.includes(key));
     if (unknown !== undefined) throw broken(`its key ${quoted(unknown)} is none of a manifest`);
-    const fqdn = textOf(said.fqdn ?? named.fqdn);
+    const fqdn = textOf(said.fqdn ?? read.fqdn);
     if (parseFqdn(fqdn).version !== undefined) throw broken("its fqdn has a version");
     const filled: Record<string, unknown> = {
       ...said,
       fqdn,
-      version: versionOf(named.version, said.version),
+      version: versionOf(read.version, said.version),
       tools: said.tools ?? [],
       env_required: said.env_required ?? objectOf(said.install).env_required ?? [],
       warnings: said.warnings ?? [],
@@ -184,23 +186,29 @@ export class Folder implements Shelf {
     const manifest = Object.fromEntries(
       MEMBERS.flatMap((key) => filled[key] === undefined ? [] : [[key, filled[key]]]),
     ) as JsonObject; // its members were JSON
-    return this.#entry(manifest, { named, changed });
+    return await this.#entry(manifest, read);
   }
 
-  #entry(
+  async #entry(
     manifest: JsonObject,
-    { named, changed, code }: {
-      readonly named: Pick<Read, "version">;
-      readonly changed: Date;
+    { path, version, changed, code }: Pick<Read, "path" | "version" | "changed"> & {
       readonly code?: Uint8Array;
     },
-  ): Entry {
+  ): Promise<Entry> {
+    const file = basename(path);
+    // What clients would refuse is better told here.
+    const read = parseManifest(manifest, {
+      url: file,
+      asked: parseFqdn(textOf(manifest.fqdn)),
+      onLeftOut: (tool, why) =>
+        this.#options.warn(`Clients leave out the tool ${quoted(tool)} of ${quoted(file)}: ${why}`),
+    });
     return {
-      fqdn: textOf(manifest.fqdn),
-      version: textOf(manifest.version),
+      fqdn: read.fqdn,
+      version: read.version,
       // The time of the file, so that an older one put back is seen to be older.
-      manifest: this.#options.sign?.(manifest, changed) ?? manifest,
-      immutable: named.version !== undefined,
+      manifest: await this.#options.sign?.(manifest, changed) ?? manifest,
+      immutable: version !== undefined,
       ...(code && { code }),
     };
   }
@@ -225,7 +233,7 @@ export class Folder implements Shelf {
   /** Tells once that a file does not count. */
   #leaveOut(file: string, why: unknown): undefined {
     const all = visible(why instanceof Error ? why.message : String(why), 600);
-    const said = all.replace(/^Cannot (?:load|use) the module ".*?": /, "");
+    const said = all.replace(/^Cannot (?:load|use) (?:the module|what ".*?" says of) ".*?": /, "");
     if (this.#told.get(file) === said) return;
     this.#told.set(file, said);
     this.#options.warn(`Cannot serve ${quoted(file)}: ${said}`);
@@ -238,10 +246,6 @@ export class Folder implements Shelf {
     this.#lanes.push(done.catch(() => {}));
     return done;
   }
-}
-
-function attempt<T>(make: () => T): Promise<T> {
-  return Promise.resolve().then(make);
 }
 
 function regular(path: string, info: Deno.FileInfo): Deno.FileInfo {

@@ -43,7 +43,7 @@ Deno.test("Folder names servers by their files, or by what a manifest says", asy
   await using made = await make({
     "weather@1.0.0.ts": module("1.0.0"),
     "weather@1.1.0.js": module("1.1.0"),
-    "fs__read_json.ts": module("0.3.0"),
+    "fs__look.ts": module("0.3.0"),
     "a.json": JSON.stringify({ ...STDIO, fqdn: "serena", version: "2.0.0" }),
     "cloudy@7.json": JSON.stringify({ type: "cloud", proxy_to: "https://c.example.com/mcp" }),
     "tags.json": JSON.stringify({ weather: { beta: "1.1.0" } }),
@@ -52,7 +52,7 @@ Deno.test("Folder names servers by their files, or by what a manifest says", asy
     ".env.json": "{}",
   });
   assert.deepEqual(await made.names(), [
-    ...["cloudy@7", "fs:read_json@0.3.0", "serena@2.0.0", "weather@1.1.0", "weather@1.0.0"],
+    ...["cloudy@7", "fs:look@0.3.0", "serena@2.0.0", "weather@1.1.0", "weather@1.0.0"],
   ]);
   assert.deepEqual(made.warnings, []);
   const { entries: [newest], tags } = await made.folder.find("weather") ?? { entries: [] };

@@ -10,7 +10,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { JsonObject } from "../../src/core/json.ts";
 import { parseModuleMeta } from "../../src/core/tool.ts";
-import { type Answer, answer } from "../../src/registry/answers.ts";
+import { type Answer, answer, type Asked } from "../../src/registry/answers.ts";
 import { integrityOf } from "../../src/registry/integrity.ts";
 import { type Entry, moduleManifest, versionsOf } from "../../src/registry/shelf.ts";
 
@@ -51,6 +51,9 @@ export interface Logged {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** Answers in the place of a registry of PML's own contract. */
+export type Answerer = (asked: Asked) => Answer | Promise<Answer>;
+
 /** A running registry. */
 export class FakeRegistry implements AsyncDisposable {
   /** What it was asked, in order. */
@@ -63,20 +66,28 @@ export class FakeRegistry implements AsyncDisposable {
   #server: Server | undefined;
   #port = 0;
 
-  private constructor(entries: readonly Entry[]) {
+  readonly #answerer: Answerer;
+
+  private constructor(entries: readonly Entry[], answerer?: Answerer) {
     this.#entries = entries;
+    this.#answerer = answerer ?? ((asked) => this.#answer(asked));
   }
 
   /** Serves entries at a free port. */
-  static async open(entries: readonly Entry[] = []): Promise<FakeRegistry> {
-    const registry = new FakeRegistry(entries);
+  static async open(entries: readonly Entry[] = [], answerer?: Answerer): Promise<FakeRegistry> {
+    const registry = new FakeRegistry(entries, answerer);
     await registry.start();
     return registry;
   }
 
+  /** Its address without a path. */
+  get origin(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
   /** The address to configure; it stays the same over `stop()` and `start()`. */
   get url(): string {
-    return `http://127.0.0.1:${this.#port}/mcp`;
+    return `${this.origin}/mcp`;
   }
 
   /** The paths that were asked for, each as often as it was. */
@@ -154,13 +165,17 @@ export class FakeRegistry implements AsyncDisposable {
       accept: headers.accept,
       ifNoneMatch: headers["if-none-match"],
     };
+    const made = await this.#answerer(asked);
+    if (fault.delayMs !== undefined) await this.#wait(fault.delayMs);
+    await this.#send(spoiled(made, fault), { socket, fault });
+  }
+
+  #answer(asked: Asked): Promise<Answer> {
     const versions = versionsOf(this.#entries, this.#tags);
-    const made = await answer(asked, {
+    return answer(asked, {
       find: (fqdn) => Promise.resolve(versions.find((one) => one.fqdn === fqdn)),
       all: () => Promise.resolve(versions),
     });
-    if (fault.delayMs !== undefined) await this.#wait(fault.delayMs);
-    await this.#send(spoiled(made, fault), { socket, fault });
   }
 
   #faultOf(target: string): Fault {
