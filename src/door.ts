@@ -15,7 +15,7 @@ import { type Call, type CallTool, type Gate, type Question, through } from "./c
 import { type Check, check } from "./core/check.ts";
 import { deadlineGate } from "./core/deadline.ts";
 import { PmlError } from "./core/errors.ts";
-import { type JsonObject, quoted } from "./core/json.ts";
+import { type JsonObject, quoted, visible } from "./core/json.ts";
 import { Running } from "./core/running.ts";
 import { splitToolId } from "./core/tool_id.ts";
 import type { ToolDefinition } from "./core/tool.ts";
@@ -73,12 +73,17 @@ export class Door implements AsyncDisposable {
     const left = await this.approvals.leave(question.handle);
     const code = question.otherwise ?? "APPROVAL_REQUIRED";
     const or = code === "APPROVAL_REQUIRED" ? "" : " (or `pml trust`)";
+    const facts = left?.subjects.flatMap(({ facts = [] }) => facts) ?? [];
+    // The terminal shows all of it.
+    const changed = facts.slice(0, FACTS_MAX).map((fact) => visible(fact, 500));
     const where = JSON.stringify(this.#config().workspace);
     const what = left?.subjects.map(({ tool }) => tool).join(", ") ?? "this";
     return new PmlError(code, `Cannot run ${quoted(what, 400)} without the person's approval`, {
       hint: `Nothing was run. Ask the person to run \`pml approve\`${or} on a terminal in ` +
         `${where}, then make exactly this call again`,
-      ...(left === undefined ? {} : { detail: { approval: left.id } }),
+      ...(left && {
+        detail: { approval: left.id, ...(code === "APPROVAL_STALE" && { changed }) },
+      }),
     });
   }
 
@@ -285,6 +290,8 @@ export class Door implements AsyncDisposable {
   }
 }
 
+/** How many lines of what changed an error holds. */
+const FACTS_MAX = 20;
 const SAMPLING = "sampling/createMessage";
 
 /** What the person has to know before a server's text goes to a model. */
