@@ -14,7 +14,7 @@ import {
   serverEnvironment,
 } from "./config/child_environment.ts";
 import type { Config } from "./config/config.ts";
-import { expanded } from "./config/expand.ts";
+import type { Keys } from "./config/keys.ts";
 import type { StdioDefinition } from "./config/servers.ts";
 import type { Call, Outcome } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
@@ -41,6 +41,7 @@ export interface MachineOptions {
   readonly servers: Servers;
   readonly files: ModuleFiles;
   readonly builtins: ReadonlyMap<string, ModuleSource>;
+  readonly keys: Keys;
   readonly log: Log;
   readonly redactor: Redactor;
   /** What stdio servers and clients say to each other. */
@@ -191,7 +192,7 @@ export class Machine implements AsyncDisposable {
       },
       workspace: () => this.#config().workspace,
       grants: (server) => this.#config().grants[server],
-      variable: (name) => this.#secret(name),
+      variable: (name) => this.#options.keys.get(name),
       environment: programEnvironment(policy.now.loaded.environment),
       // What modules run from is not for modules to write.
       protection: () => ({ ...protectedPaths, paths: own().map(({ path }) => path) }),
@@ -206,23 +207,23 @@ export class Machine implements AsyncDisposable {
   }
 
   #openUpstreams(): Upstreams {
-    const { policy, log, redactor, between } = this.#options;
+    const { policy, log, keys, between } = this.#options;
     const { environment } = policy.now.loaded;
-    const { get } = environment;
-    // A definition is read anew when its file changes, and the environment never is.
-    const filled = memoized((own: StdioDefinition) => {
-      const { name, command, tools, cwd = this.#config().workspace, confine = false } = own;
-      const from = { get, server: name };
-      const env = expanded(own.env, { ...from, what: "env" });
-      const args = expanded(Object.fromEntries(own.args.entries()), { ...from, what: "args" });
-      for (const secret of [...env.secrets, ...args.secrets]) redactor.register(secret);
-      const given = { args: Object.values(args.values), env: env.values };
-      return { name, command, ...given, cwd, tools, confine, definition: own };
+    // A definition is another one when its file changed, and other values make another server.
+    const defined = memoized((own: StdioDefinition) => {
+      const given = { env: own.env, args: Object.fromEntries(own.args.entries()) };
+      const server = memoized(({ env, args }: typeof given) => {
+        const { name, command, tools, cwd = this.#config().workspace, confine = false } = own;
+        const values = { args: Object.values(args), env };
+        return { name, command, ...values, cwd, tools, confine, definition: own };
+      });
+      return { given, server };
     });
     const serverOf = (name: string) => {
       const own = policy.definitionOf(name);
-      if (own?.kind === "stdio") return filled(own);
-      throw this.#options.servers.unknown(name);
+      if (own?.kind !== "stdio") throw this.#options.servers.unknown(name);
+      const { given, server } = defined(own);
+      return server(keys.filled(given, name));
     };
     const tried = memoized((trial: Trial) => ({ ...serverOf(trial.name), trial }));
     const shared = {
@@ -258,14 +259,6 @@ export class Machine implements AsyncDisposable {
   /** Tells whether a server is one of the person's that speaks MCP on its pipes. */
   isStdio(server: string): boolean {
     return this.#options.policy.definitionOf(server)?.kind === "stdio";
-  }
-
-  /** Gives a variable of the environment, which from then on shows in no log. */
-  #secret(name: string): string | undefined {
-    const { policy, redactor } = this.#options;
-    const value = policy.now.loaded.environment.get(name);
-    if (value !== undefined) redactor.register(value);
-    return value;
   }
 
   /** Gives the hash of the code that was approved. Without one only what PML ships may run: an own module may have had no file till now. */
