@@ -11,6 +11,7 @@ import type { Authors } from "./authors.ts";
 import { Redactor } from "./audit/redact.ts";
 import type { Config, LoadedConfig } from "./config/config.ts";
 import { type Environment, readEnvironment } from "./config/env.ts";
+import { Keys } from "./config/keys.ts";
 import type { ServerDefinition } from "./config/servers.ts";
 import type { CallTool, Question, Verdict } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
@@ -45,6 +46,7 @@ interface AppParts {
   readonly log: Log;
   readonly redactor: Redactor;
   readonly files: ModuleFiles;
+  readonly keys: Keys;
 }
 
 const BUILTINS = builtins();
@@ -65,7 +67,13 @@ export async function openApp(options: AppOptions): Promise<App> {
     integrityOf: (module, maxBytes) => files.integrityOf(module, maxBytes),
     warn: (message) => log.warn(message),
   });
-  const app = new App({ policy, log, redactor, files });
+  const keys = new Keys({
+    environment: () => policy.now.loaded.environment,
+    trusted: () => policy.now.config.trusted ? policy.now.loaded.workspace.root : undefined,
+    register: (value) => void redactor.register(value),
+    warn: (message) => log.warn(message),
+  });
+  const app = new App({ policy, log, redactor, files, keys });
   await app.resume();
   return app;
 }
@@ -76,6 +84,8 @@ export class App implements AsyncDisposable {
   readonly log: Log;
   /** What holds: the configuration, and what of it is trusted. */
   readonly policy: Policy;
+  /** Finds the keys that servers want. */
+  readonly keys: Keys;
   /** Every known tool. */
   readonly catalog: Catalog = new Catalog();
   /** Every known server. */
@@ -101,8 +111,9 @@ export class App implements AsyncDisposable {
 
   /** Makes the house of its parts. */
   constructor(parts: AppParts) {
-    const { policy, log } = parts;
+    const { policy, log, keys } = parts;
     this.#parts = parts;
+    this.keys = keys;
     this.policy = policy;
     this.log = log;
     this.servers.replace(this.#sources());

@@ -7,7 +7,6 @@
 
 import { auditGate } from "./audit/gate.ts";
 import { Journal, type JournalRecord } from "./audit/journal.ts";
-import { readKeyFile } from "./cloud/key.ts";
 import { cloudCall } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
 import { serverText } from "./config/shown.ts";
@@ -57,7 +56,7 @@ export class Door implements AsyncDisposable {
       warn: (message) => log.warn(message),
       ttl: policy.now.config.limits.approvalMs,
     });
-    this.#cloud = cloudCall(() => this.#key());
+    this.#cloud = cloudCall(() => options.keys.cloud()?.value);
     this.machine = new Machine(options);
     policy.pins.listen((event) => this.#onPin(event));
     this.callTool = this.#gated();
@@ -252,14 +251,6 @@ export class Door implements AsyncDisposable {
     const work = () => this.#options.servers.definition(call.id);
     // To know a tool, its server may have to be installed.
     return await this.machine.starts.during(server, { onProgress: call.onProgress, work });
-  }
-
-  #key(): string | undefined {
-    const { policy, redactor } = this.#options;
-    const { apiKey, home } = policy.now.loaded.environment;
-    const key = apiKey ?? readKeyFile(home);
-    if (key !== undefined) redactor.register(key);
-    return key;
   }
 
   #problemGate(): Gate {

@@ -15,10 +15,9 @@ import {
   programEnvironment,
   serverEnvironment,
 } from "./config/child_environment.ts";
-import { type HttpServer, HttpServers } from "./cloud/http_servers.ts";
+import { HttpServers } from "./cloud/http_servers.ts";
 import type { Config } from "./config/config.ts";
-import { expanded } from "./config/expand.ts";
-import type { HttpDefinition, StdioDefinition } from "./config/servers.ts";
+import type { Keys } from "./config/keys.ts";
 import type { GuardedFetch } from "./cloud/guarded_fetch.ts";
 import type { Call, Outcome } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
@@ -30,11 +29,12 @@ import { memoized } from "./core/memo.ts";
 import { type ModuleMeta, NO_PERMISSIONS, type Permissions } from "./core/tool.ts";
 import { splitToolId, type ToolId, toolId } from "./core/tool_id.ts";
 import type { Servers } from "./gateway/servers.ts";
+import { Filled } from "./filled.ts";
 import { Local } from "./local/executor.ts";
 import type { Grants } from "./local/grants.ts";
 import type { Trial } from "./local/learn.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
-import { StdioServers } from "./local/stdio_servers.ts";
+import { type StdioServer, StdioServers } from "./local/stdio_servers.ts";
 import { Packages } from "./packages.ts";
 import type { AtHand } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
@@ -51,6 +51,7 @@ export interface MachineOptions {
   readonly builtins: ReadonlyMap<string, ModuleSource>;
   /** The servers of registries. */
   readonly adopted: () => Promise<Adopted>;
+  readonly keys: Keys;
   readonly log: Log;
   readonly redactor: Redactor;
   /** What servers and clients say to each other. */
@@ -58,7 +59,6 @@ export interface MachineOptions {
 }
 
 /** A header whose value is a key, also where it stands in the file as it is. */
-const SECRET_HEADER = /auth|key|token|secret|cookie/i;
 const NO_ITEMS: readonly ListItem[] = [];
 
 /** Runs what passed the gates; nothing is started before the first call. */
@@ -232,7 +232,7 @@ export class Machine implements AsyncDisposable {
       },
       workspace: () => this.#config().workspace,
       grants: (server) => this.#config().grants[server],
-      variable: (name) => this.#secret(name),
+      variable: (name) => this.#options.keys.get(name),
       environment: programEnvironment(policy.now.loaded.environment),
       // What modules run from is not for modules to write.
       protection: () => ({ ...protectedPaths, paths: own().map(({ path }) => path) }),
@@ -247,19 +247,8 @@ export class Machine implements AsyncDisposable {
   }
 
   #openUpstreams(): Upstreams {
-    const { policy, log, redactor, between } = this.#options;
+    const { policy, log, between } = this.#options;
     const { environment } = policy.now.loaded;
-    const { get } = environment;
-    // A definition is read anew when its file changes, and the environment never is.
-    const filled = memoized((own: StdioDefinition) => {
-      const { name, command, tools, cwd = this.#config().workspace, confine = false } = own;
-      const from = { get, server: name };
-      const env = expanded(own.env, { ...from, what: "env" });
-      const args = expanded(Object.fromEntries(own.args.entries()), { ...from, what: "args" });
-      for (const secret of [...env.secrets, ...args.secrets]) redactor.register(secret);
-      const given = { args: Object.values(args.values), env: env.values };
-      return { name, command, ...given, cwd, tools, confine, definition: own };
-    });
     const shared = {
       workspace: () => this.#config().workspace,
       home: environment.home,
@@ -280,8 +269,9 @@ export class Machine implements AsyncDisposable {
       packages: this.#packages,
     });
     const http = new HttpServers({ fetch: this.#fetch, limits: shared.limits });
+    const filled = new Filled(this.#options);
     const tried = memoized((trial: Trial) =>
-      memoized((own: StdioDefinition) => ({ ...filled(own), trial }))
+      memoized((server: StdioServer) => ({ ...server, trial }))
     );
     return new Upstreams({
       ...shared,
@@ -289,38 +279,16 @@ export class Machine implements AsyncDisposable {
       server: (name): UpstreamServer => {
         const trial = this.#trials.get(name);
         const own = policy.definitionOf(name);
-        if (own?.kind === "stdio") return stdio.of((trial ? tried(trial) : filled)(own));
-        if (own?.kind === "http") return http.of(this.#overHttp(own));
+        if (own?.kind === "http") return http.of(filled.http(own));
+        if (own?.kind === "stdio") {
+          const server = filled.stdio(own);
+          return stdio.of(trial === undefined ? server : tried(trial)(server));
+        }
         throw this.#options.servers.unknown(name);
       },
       seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
       mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
     });
-  }
-
-  /** Gives what a server over HTTP is reached with, the same each time. */
-  readonly #overHttp = memoized((own: HttpDefinition): HttpServer => {
-    const { redactor, policy } = this.#options;
-    const { name, url, tools, headers: written } = own;
-    const { get } = policy.now.loaded.environment;
-    const { values, secrets } = expanded(written, { get, server: name, what: "headers" });
-    // A key that stands in the file itself is one, too.
-    const literal = Object.entries(values).filter(([header]) => SECRET_HEADER.test(header));
-    for (const [, value] of literal) redactor.register(value.replace(/^\w+\s+/, ""));
-    for (const secret of secrets) redactor.register(secret);
-    const named = this.#namedBy(own);
-    return { name, url, headers: values, written, named, tools, definition: own };
-  });
-
-  /** Gives the hosts that the person named themselves: those may lie on this machine, or beside it. */
-  #namedBy({ name, url }: HttpDefinition): ReadonlySet<string> {
-    const { policy } = this.#options;
-    const { registries, grants } = this.#config();
-    const isAdopted = policy.adopted(name)?.definition?.kind === "http";
-    // What a registry says lies where the registry lies, or where the person let the server go.
-    const addresses = isAdopted ? registries.map((one) => one.url.replace(/^mcp\+/, "")) : [url];
-    const hosts = addresses.map((each) => new URL(each).host);
-    return new Set([...hosts, ...isAdopted ? grants[name]?.net ?? [] : []]);
   }
 
   /** Tells whether a server is one of the person's that speaks MCP. */
@@ -336,14 +304,6 @@ export class Machine implements AsyncDisposable {
     );
     return await (await this.#network).fetch(url, options);
   };
-
-  /** Gives a variable of the environment, which from then on shows in no log. */
-  #secret(name: string): string | undefined {
-    const { policy, redactor } = this.#options;
-    const value = policy.now.loaded.environment.get(name);
-    if (value !== undefined) redactor.register(value);
-    return value;
-  }
 
   /** Gives the hash of the code that was approved. Without one only what PML ships may run: an own module may have had no file till now. */
   approved(server: string): string | undefined {
