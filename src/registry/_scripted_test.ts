@@ -16,7 +16,7 @@ export type Scripted =
   | {
     readonly status?: number;
     readonly headers?: Readonly<Record<string, string>>;
-    readonly body?: string | Uint8Array<ArrayBuffer>;
+    readonly body?: string | Uint8Array;
   }
   | { readonly raw: (send: (piece: string | Uint8Array) => Promise<void>) => Promise<void> }
   | "silence"

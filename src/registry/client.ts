@@ -115,7 +115,8 @@ export class Client {
       });
       if (!REDIRECTING.includes(response.status)) return await this.#answer(response, attempt);
       await response.body?.cancel();
-      const to = URL.parse(response.headers.get("location") ?? "", url);
+      const location = response.headers.get("location");
+      const to = location === null ? null : URL.parse(location, url);
       const isSame = to?.origin === origin && to.username === "" && to.password === "";
       if (to === null || !isSame) throw this.bad("it redirects to another place");
       if (hops === REDIRECTS) throw this.bad(`it redirects more than ${REDIRECTS} times`);
