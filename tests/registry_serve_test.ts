@@ -2,9 +2,17 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { generateKeyPairSync } from "node:crypto";
 import { connect } from "node:net";
+import type { Fetch } from "../src/core/fetch.ts";
+import { parseModuleMeta } from "../src/core/tool.ts";
+import { contractSource } from "../src/registry/_contract.ts";
+import { officialSource } from "../src/registry/_official.ts";
+import { Cache } from "../src/registry/cache.ts";
 import { integrityOf } from "../src/registry/integrity.ts";
+import { Registries } from "../src/registry/registries.ts";
 import { serveFolder } from "../src/registry/serving.ts";
 import { verifyManifest } from "../src/registry/signature.ts";
+import { officialAnswers } from "./kit/fake_official.ts";
+import { FakeRegistry } from "./kit/fake_registry.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
 import { ProcWatch } from "./kit/procwatch.ts";
 import { within } from "./kit/wait.ts";
@@ -219,6 +227,54 @@ Deno.test("pml registry serve answers byte for byte as the contract says, and ru
   assert.match(stderr, /warning: Cannot serve "broken\.ts": Expression expected/);
   assert.match(stderr, /warning: Cannot serve "greeter\.ts": .*no/);
   await watch.assertNothingLeft();
+});
+
+const plainFetch: Fetch = async (url, { named: _, ...init }) =>
+  await fetch(url, { ...init, redirect: "manual" });
+
+Deno.test("Registries finds in a served folder, and in an official registry, what it can run", async () => {
+  const files = { "served/greeter.ts": GREETER, "served/serena.json": FILES["serena.json"] };
+  await using workspace = await makeWorkspace({ files });
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+  await using served = await serveFolder(workspace.file("served"), {
+    ...{ host: "127.0.0.1", port: 0, maxBytes: 10_000, warn: () => {} },
+    privateKey: String(privateKey.export({ type: "pkcs8", format: "pem" })),
+    describe: async (file, code) => {
+      const url = `data:application/typescript,${
+        encodeURIComponent(new TextDecoder().decode(code))
+      }`;
+      return parseModuleMeta((await import(url)).__meta__, file);
+    },
+  });
+  const packages = [{ registryType: "npm", identifier: "maps-mcp", version: "2.0.0" }];
+  const maps = { name: "com.example/Maps", version: "2.0.1", description: "Maps", packages };
+  await using official = await FakeRegistry.open([], officialAnswers([{ server: maps }]));
+  const closing = new AbortController();
+  const { signal } = closing;
+  const pem = String(publicKey.export({ type: "spki", format: "pem" }));
+  const registries = new Registries({
+    places: [
+      { source: contractSource(served.url, { fetch: plainFetch }), publicKey: pem },
+      { source: officialSource(`mcp+${official.origin}`, { fetch: plainFetch }) },
+    ],
+    cache: new Cache(workspace.home, { warn: () => {} }),
+    isPrivate: () => false,
+    pinned: () => undefined,
+    warn: () => {},
+    closing: signal,
+  });
+  const found = await registries.find("greeter", { signal });
+  assert.equal(found?.vouched, "signed by the key of this registry");
+  const code = found && await registries.code(found, { signal });
+  assert.equal(new TextDecoder().decode(code), GREETER);
+  const serena = (await registries.find("serena", { signal }))?.manifest;
+  assert.deepEqual([serena?.kind, serena?.tools[0]?.name], ["stdio", "analyze"]);
+  const mapped = (await registries.find("com.example.maps", { signal }))?.manifest;
+  assert.deepEqual(mapped?.kind === "stdio" && mapped.args, ["-y", "maps-mcp@2.0.0"]);
+  await registries.refreshCatalog({ signal });
+  const names = registries.catalog().map(({ fqdn }) => fqdn);
+  assert.deepEqual(names.toSorted(), ["com.example.maps", "greeter", "serena"]);
+  closing.abort();
 });
 
 Deno.test("serveFolder() signs each entry for the address that clients configure", async () => {

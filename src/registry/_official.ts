@@ -43,7 +43,7 @@ class Official {
    */
   async manifest({ name, action, version }: Fqdn, options: LookOptions): Promise<Lookup> {
     if (action !== undefined || !name.includes(".")) return MISSING;
-    const known = this.#names.get(name) ?? name.replace(/\.(?=[^.]*$)/, "/");
+    const known = this.#names.get(name) ?? likeliest(name);
     const found = await this.#version(known, version, options);
     if (found !== undefined) return found;
     const [owner = "", own = ""] = name.split(".").slice(-2);
@@ -67,9 +67,8 @@ class Official {
     const { servers, next } = await this.#list({ ...cursor !== undefined && { cursor } }, options);
     const items = servers.flatMap((response) => {
       const offer = offerOf(response);
-      const server = nameOf(response);
       if (offer.kind !== "entry") return [];
-      this.#names.set(nameHere(server), server);
+      this.#remember(nameOf(response));
       return [offer.json];
     });
     return { items, next };
@@ -101,8 +100,14 @@ class Official {
     const response = servers.find((one) => nameHere(nameOf(one)) === name);
     if (response === undefined) return {};
     const server = nameOf(response);
-    this.#names.set(name, server);
+    this.#remember(server);
     return { server, response };
+  }
+
+  /** Of names that are one here, the likeliest counts, whichever came first. */
+  #remember(server: string): void {
+    const here = nameHere(server);
+    if (server === likeliest(here) || !this.#names.has(here)) this.#names.set(here, server);
   }
 
   async #list(
@@ -128,6 +133,10 @@ class Official {
       hint: "Look at its page for another way to run it, and define it under mcpServers",
     });
   }
+}
+
+function likeliest(name: string): string {
+  return name.replace(/\.(?=[^.]*$)/, "/");
 }
 
 function nameOf(response: unknown): string {

@@ -94,6 +94,17 @@ Deno.test("officialSource() gives the catalog page by page, without what cannot 
   assert.equal(registry.asked.length, 3);
 });
 
+Deno.test("officialSource() takes no other server for one whose name comes to the same here", async () => {
+  const [mine, other] = ["com.example.team/tool", "com.example/team.tool"] as const;
+  for (const names of [[mine, other], [other, mine]]) {
+    await using official = await open(names.map((name) => published(name, "1.0.0")));
+    const { source, signal, look } = official;
+    await source.catalog({ signal });
+    const found = await look("com.example.team.tool");
+    assert.equal(found.kind === "found" && found.json.description, `D ${mine}`);
+  }
+});
+
 Deno.test("officialSource() says why a server cannot be run, and what of a registry is wrong", async () => {
   await using official = await open();
   const { registry, source, signal, look } = official;

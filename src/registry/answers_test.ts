@@ -143,6 +143,16 @@ Deno.test("answer() gives the catalog in pages that hold each server once, whate
   );
 });
 
+Deno.test("answer() has an answer to whatever is sent", async () => {
+  const unit = fc.constantFrom(..."%?&=/@:,;*q. \0\r\nü\ud800a1mcp".split(""));
+  const odd = fc.string({ unit, maxLength: 40 });
+  await fc.assert(fc.asyncProperty(odd, odd, odd, async (path, accept, ifNoneMatch) => {
+    const made = await ask(`/mcp/${path}`, { accept, ifNoneMatch });
+    assert.ok([200, 304, 400, 404].includes(made.status), String(made.status));
+    for (const value of Object.values(made.headers)) assert.match(value, /^[ -~]*$/);
+  }));
+});
+
 Deno.test("answer() finds in the catalog by words, and adds tools where they are asked for", async () => {
   const items = async (query: string) => JSON.parse(text(await ask(`/mcp/?${query}`))).items;
   const names = async (query: string) => (await items(query)).map(({ fqdn }: Entry) => fqdn);

@@ -141,6 +141,23 @@ Deno.test("Folder goes through no link", async () => {
   }
 });
 
+Deno.test("Folder reads no file that was put in the place of the one it looked at", async () => {
+  await using outside = await make({ "secret.ts": module("9.0.0") });
+  await using made = await make({ "a.ts": module("1.0.0") });
+  const { openSync } = Deno;
+  Deno.openSync = (path, options) => {
+    Deno.removeSync(path);
+    Deno.symlinkSync(join(outside.path, "secret.ts"), path);
+    return openSync(path, options);
+  };
+  try {
+    assert.deepEqual(await made.names(), []);
+  } finally {
+    Deno.openSync = openSync;
+  }
+  assert.match(made.warnings[0] ?? "", /it is being changed/);
+});
+
 Deno.test("Folder waits for no other module than the one that is asked for", async () => {
   await using made = await make({ "a.ts": module("1.0.0"), "slow.ts": module("1.0.0") });
   const slow = Promise.withResolvers<never>();

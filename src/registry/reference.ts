@@ -29,7 +29,12 @@ export interface Reference extends AsyncDisposable {
 }
 
 const SECOND = 1_000;
-const CAPS = { maxHeaderSize: 16_384, headersTimeout: 10 * SECOND, requestTimeout: 20 * SECOND };
+const CAPS = {
+  connectionsCheckingInterval: SECOND,
+  maxHeaderSize: 16_384,
+  headersTimeout: 10 * SECOND,
+  requestTimeout: 20 * SECOND,
+};
 const IDLE_MS = 60 * SECOND;
 const CONNECTIONS_MAX = 256;
 const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[?::1\]?)$/;

@@ -8,7 +8,13 @@ import type { Progress } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { DenoManifest, Manifest } from "../core/manifest.ts";
-import { type CatalogItem, freshCatalog, type KeptCatalog, keptCatalog } from "./_catalog.ts";
+import {
+  type CatalogItem,
+  freshCatalog,
+  itemsOf,
+  type KeptCatalog,
+  keptCatalog,
+} from "./_catalog.ts";
 import { type KeptEntry, type LeftOut, Place, type RegistryPlace } from "./_place.ts";
 import type { Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
@@ -193,8 +199,8 @@ export class Registries {
     return await Promise.all(this.#places.map(async (place) => {
       const source = place.source.url;
       try {
-        const { items, dropped } = await this.#freshCatalog(place, signal);
-        return { source, entries: items.length, dropped, error: undefined };
+        const { rows, dropped } = await this.#freshCatalog(place, signal);
+        return { source, entries: rows.length, dropped, error: undefined };
       } catch (thrown) {
         return { source, entries: 0, dropped: 0, error: asPmlError(thrown) };
       }
@@ -359,7 +365,9 @@ export class Registries {
   #mergedCatalogs(): readonly CatalogItem[] {
     const items = new Map<string, CatalogItem>();
     for (const place of this.#places.toReversed()) {
-      for (const item of this.#catalogs.get(place)?.items ?? []) items.set(item.fqdn, item);
+      const kept = this.#catalogs.get(place);
+      if (kept === undefined) continue;
+      for (const item of itemsOf(kept, place.source.url)) items.set(item.fqdn, item);
     }
     return [...items.values()];
   }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import type { Progress } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { contractSource } from "./_contract.ts";
+import { fails, never, Scene, until } from "./_scene_test.ts";
 import {
   code,
   denoEntry,
@@ -12,73 +12,15 @@ import {
   Folder,
   hash,
   json,
-  plainFetch,
   ScriptedRegistry,
 } from "./_scripted_test.ts";
-import { Cache } from "./cache.ts";
-import { Registries, type RegistriesOptions } from "./registries.ts";
 import { signManifest } from "./signature.ts";
 
-const never = { signal: new AbortController().signal };
 const ONE = "export const hello = () => 1;";
 const TWO = "export const hello = () => 2;";
 
-/** Registries over a home, with what they told. */
-class Scene {
-  readonly warned: string[] = [];
-  readonly changed: string[] = [];
-  catalogs = 0;
-  readonly registries: Registries;
-
-  constructor(
-    home: Folder,
-    places: readonly (ScriptedRegistry | { url: string })[],
-    more: Partial<RegistriesOptions> & { readonly publicKey?: string } = {},
-  ) {
-    const { publicKey, ...options } = more;
-    const warn = (message: string) => this.warned.push(message);
-    this.registries = new Registries({
-      places: places.map(({ url }) => ({
-        source: contractSource(url, { fetch: plainFetch, retryMs: 1, lookMs: 400, codeMs: 400 }),
-        publicKey,
-      })),
-      cache: new Cache(home.path, { warn }),
-      isPrivate: () => false,
-      pinned: () => undefined,
-      onChange: (name) => this.changed.push(name),
-      onCatalog: () => this.catalogs++,
-      warn,
-      closing: never.signal,
-      ...options,
-    });
-  }
-
-  async version(name: string): Promise<string | undefined> {
-    return (await this.registries.find(name, never))?.manifest.version;
-  }
-}
-
 function hello(text = ONE, more = {}) {
   return { hello: { json: denoEntry("hello", text, more), text } };
-}
-
-async function fails(work: Promise<unknown> | (() => unknown), expected: string, says?: RegExp) {
-  await assert.rejects(
-    (async () => await (typeof work === "function" ? work() : work))(),
-    (error) => {
-      assert.ok(error instanceof PmlError, `${error}`);
-      assert.equal(error.code, expected, error.message);
-      if (says !== undefined) assert.match(error.message, says);
-      return true;
-    },
-  );
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  for (const since = performance.now(); !condition();) {
-    assert.ok(performance.now() - since < 5_000, `never: ${condition}`);
-    await new Promise((go) => setTimeout(go, 2));
-  }
 }
 
 Deno.test("Registries asks once for an entry and its code, and never again while they are known", async () => {
@@ -208,25 +150,22 @@ Deno.test("Registries goes on without its registry: cached entries run, the rest
 Deno.test("Registries waits for a silent registry once, and for one question at a time after that", async () => {
   using home = new Folder();
   await using registry = new ScriptedRegistry(() => "silence");
-  const { registries } = new Scene(home, [registry], { restMs: 50 });
+  // It rests no time: whoever comes after a failure finds out whether it is still so.
+  const { registries } = new Scene(home, [registry], { restMs: 0 });
   await fails(registries.find("hello", never), "REGISTRY_OFFLINE", /no answer in 400 ms/);
   const { length } = registry.asked;
-  await new Promise((go) => setTimeout(go, 80));
   const probe = registries.find("hello", never);
   const since = performance.now();
-  await Promise.all(
-    ["a", "b", "c"].map((name) => fails(registries.find(name, never), "REGISTRY_OFFLINE")),
-  );
+  const others = ["a", "b", "c"];
+  await Promise.all(others.map((name) => fails(registries.find(name, never), "REGISTRY_OFFLINE")));
   assert.ok(performance.now() - since < 100);
   await fails(probe, "REGISTRY_OFFLINE");
   assert.equal(registry.asked.length, length + 1);
   // Who waits no longer does not wait.
   const abort = new AbortController();
-  await new Promise((go) => setTimeout(go, 80));
   const waiting = registries.find("hello", { signal: abort.signal });
   abort.abort(new PmlError("CANCELLED", "over"));
   await fails(waiting, "CANCELLED");
-  await until(() => registry.asked.length > length + 1);
   await fails(registries.find("hello", never), "REGISTRY_OFFLINE");
 });
 
@@ -309,98 +248,4 @@ Deno.test("Registries takes from a registry with a key only what is signed, and 
   assert.equal((await registries.refresh("hello", never))?.older, false);
   const wrong = new Scene(home, [registry], { publicKey: "SECRET" }).registries;
   await fails(wrong.find("hello", never), "CONFIG_INVALID");
-});
-
-Deno.test("Registries keeps a catalog that can be searched without them, of what can be used of it", async () => {
-  using home = new Folder();
-  const page = (items: unknown[], next?: string) => json({ items, next_cursor: next ?? null });
-  const tool = {
-    name: "t",
-    description: `\u001b[31mred\u202e ${"x".repeat(9_000)}`,
-    inputSchema: {},
-  };
-  await using one = new ScriptedRegistry(({ target }) =>
-    target.includes("cursor=2")
-      ? page([{ fqdn: "b", type: "http", description: 7 }, { fqdn: "a", type: "deno" }])
-      : page([
-        {
-          fqdn: "a",
-          type: "stdio",
-          version: "1.0",
-          description: "\u200bA\n a",
-          tools: ["a:x", tool],
-        },
-        ...[null, 7, "x", {}, { fqdn: "../x", type: "deno" }, { fqdn: "c", type: "exe" }],
-        { fqdn: "d@1.0", type: "cloud", routing: "cloud", tools: ["a:stolen"] },
-      ], "2")
-  );
-  await using two = new ScriptedRegistry(() =>
-    page([{ fqdn: "a", type: "cloud" }, { fqdn: "e", type: "deno" }])
-  );
-  const scene = new Scene(home, [one, two]);
-  assert.deepEqual(scene.registries.catalog(), [], "nothing is waited for");
-  await until(() => scene.catalogs === 2);
-  const items = scene.registries.catalog();
-  assert.equal(scene.registries.catalog(), items);
-  const byName = new Map(items.map((item) => [item.fqdn, item]));
-  assert.deepEqual([...byName.keys()].sort(), ["a", "b", "d", "e"]);
-  const a = byName.get("a");
-  assert.deepEqual([a?.kind, a?.source, a?.description, a?.version], [
-    "stdio",
-    one.url,
-    "A  a",
-    "1.0",
-  ]);
-  assert.deepEqual(a?.tools.map(({ name }) => name), ["x", "t"]);
-  const said = a?.tools[1]?.definition?.description ?? "";
-  assert.ok(said.length <= 2_000 && said.startsWith("[31mred"));
-  assert.deepEqual(byName.get("d")?.tools, []);
-  assert.equal(byName.get("b")?.description, "");
-  one.stop();
-  two.stop();
-  const later = new Scene(home, [one, two]);
-  assert.deepEqual(later.registries.catalog(), JSON.parse(JSON.stringify(items)));
-  const outcomes = await later.registries.refreshCatalog(never);
-  assert.deepEqual(outcomes.map(({ error }) => error?.code), [
-    "REGISTRY_OFFLINE",
-    "REGISTRY_OFFLINE",
-  ]);
-  assert.equal(later.registries.catalog().length, 4);
-  one.start();
-  two.start();
-  const [first] = await new Scene(home, [one, two]).registries.refreshCatalog(never);
-  assert.deepEqual([first?.entries, first?.dropped], [3, 7]);
-});
-
-Deno.test("Registries bounds a catalog that has no end, or is too much", async () => {
-  using home = new Folder();
-  let pages = 0;
-  await using registry = new ScriptedRegistry(() =>
-    json({ items: [{ fqdn: `n${pages}`, type: "deno" }], next_cursor: `${pages++}` })
-  );
-  const scene = new Scene(home, [registry]);
-  const [endless] = await scene.registries.refreshCatalog(never);
-  assert.equal(endless?.entries, 200);
-  assert.match(scene.warned[0] ?? "", /no end: after 200 entries/);
-  registry.answer = () => json({ items: [{ fqdn: "a", type: "deno" }], next_cursor: "same" });
-  const before = registry.asked.length;
-  assert.equal((await scene.registries.refreshCatalog(never))[0]?.entries, 1);
-  assert.equal(registry.asked.length, before + 2);
-  const many = JSON.stringify({
-    items: Array.from({ length: 60_000 }, (_, n) => ({ fqdn: `n${n}`, type: "deno" })),
-  });
-  registry.answer = () => json(many);
-  const [outcome] = await scene.registries.refreshCatalog(never);
-  assert.equal(outcome?.entries, 50_000);
-  const tools = Array.from(
-    { length: 900 },
-    (_, n) => ({ name: `t${n}`, description: "x".repeat(100) }),
-  );
-  registry.answer = () => json({ items: [{ fqdn: "big", type: "deno", tools }] });
-  await scene.registries.refreshCatalog(never);
-  assert.equal(scene.registries.catalog()[0]?.tools[0]?.definition, undefined);
-  registry.answer = () => json("x".repeat(5 << 20));
-  const [big] = await scene.registries.refreshCatalog(never);
-  assert.equal(big?.error?.code, "REGISTRY_BAD_RESPONSE");
-  assert.equal(scene.registries.catalog()[0]?.fqdn, "big", "what was known stays");
 });
