@@ -187,7 +187,6 @@ export class Client {
       signal.removeEventListener("abort", stop);
       stop();
     }
-    if (length < total) throw this.#offline("the connection broke");
     return joined(parts);
   }
 
