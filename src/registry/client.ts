@@ -133,7 +133,6 @@ export class Client {
     }
     return {
       "accept": type,
-      "accept-encoding": "identity",
       ...(token === undefined ? {} : { "authorization": `Bearer ${token}` }),
       ...(etag === undefined ? {} : { "if-none-match": etag }),
     };
