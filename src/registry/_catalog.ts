@@ -58,7 +58,7 @@ const MOST_CHARACTERS = 32 * 1024 * 1024;
 const LONGEST_DEFINITIONS = 64 * 1024;
 const LONGEST_MS = 120_000;
 const DEEPEST = 32;
-const AT_ONCE = 200;
+const AT_ONCE_MS = 10;
 
 /** Gives the catalog that was kept of a registry. */
 export function keptCatalog(place: Place, cache: Cache): KeptCatalog | undefined {
@@ -78,7 +78,7 @@ export async function freshCatalog(
   const rows = new Map<string, Row>();
   const cursors = new Set<string | undefined>();
   const until = performance.now() + LONGEST_MS;
-  let [dropped, characters, looked] = [0, 0, 0];
+  let [dropped, characters, since] = [0, 0, performance.now()];
   let cursor: string | undefined;
   const isFull = () => rows.size >= MOST_ENTRIES || characters >= MOST_CHARACTERS;
   do {
@@ -91,7 +91,9 @@ export async function freshCatalog(
       else rows.set(row[0], row);
       characters += row?.[6].length ?? 0;
       // A call that comes meanwhile does not wait for a long page.
-      if (++looked % AT_ONCE === 0) await new Promise((resolve) => setTimeout(resolve));
+      if (performance.now() - since < AT_ONCE_MS) continue;
+      await new Promise((resolve) => setTimeout(resolve));
+      since = performance.now();
     }
     cursor = page.next;
   } while (

@@ -15,6 +15,7 @@ export class Scene {
   readonly warned: string[] = [];
   readonly changed: string[] = [];
   catalogs = 0;
+  fetched = 0;
   readonly registries: Registries;
 
   constructor(
@@ -26,7 +27,15 @@ export class Scene {
     const warn = (message: string) => this.warned.push(message);
     this.registries = new Registries({
       places: places.map(({ url }) => ({
-        source: contractSource(url, { fetch: plainFetch, retryMs: 1, lookMs: 400, codeMs: 400 }),
+        source: contractSource(url, {
+          fetch: (...asked) => {
+            this.fetched++;
+            return plainFetch(...asked);
+          },
+          retryMs: 1,
+          lookMs: 400,
+          codeMs: 400,
+        }),
         publicKey,
       })),
       cache: new Cache(home.path, { warn }),

@@ -145,8 +145,12 @@ function close(connection: Deno.Conn): void {
 }
 
 /** The way out for tests: what PML's own does, as far as a registry on loopback needs it. */
-export const plainFetch: Fetch = (url, { named: _, ...options }) =>
-  fetch(url, { ...options, redirect: "manual" });
+export const plainFetch: Fetch = (url, { named: _, headers, ...options }) =>
+  fetch(url, {
+    ...options,
+    headers: { ...headers, "accept-encoding": "identity" },
+    redirect: "manual",
+  });
 
 /** An answer of JSON. */
 export function json(value: unknown, headers: Readonly<Record<string, string>> = {}): Scripted {

@@ -71,6 +71,11 @@ Deno.test("Cache counts what was changed, cut, replaced, linked or closed as not
   assert.deepEqual(cache.code(HASH), CODE);
   assert.equal(Deno.lstatSync(join(folder, `${HASH}.code`)).isFile, true);
   Deno.removeSync(join(folder, `${HASH}.code`));
+  // Opening it would wait for a writer that never comes.
+  new Deno.Command("mkfifo", { args: [join(folder, `${HASH}.code`)] }).outputSync();
+  assert.equal(Deno.lstatSync(join(folder, `${HASH}.code`)).isFifo, true);
+  assert.equal(cache.code(HASH), undefined);
+  Deno.removeSync(join(folder, `${HASH}.code`));
   Deno.mkdirSync(join(folder, `${HASH}.code`));
   assert.equal(cache.code(HASH), undefined);
 });

@@ -133,7 +133,6 @@ export class Client {
     }
     return {
       "accept": type,
-      "accept-encoding": "identity",
       ...(token === undefined ? {} : { "authorization": `Bearer ${token}` }),
       ...(etag === undefined ? {} : { "if-none-match": etag }),
     };
@@ -187,7 +186,6 @@ export class Client {
       signal.removeEventListener("abort", stop);
       stop();
     }
-    if (length < total) throw this.#offline("the connection broke");
     return joined(parts);
   }
 

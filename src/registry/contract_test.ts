@@ -261,6 +261,27 @@ Deno.test("contractSource() says what else a registry answers, and what to do ab
   await fails(source.code(manifest(), { signal: never }), "REGISTRY_BAD_RESPONSE", /has no code/);
 });
 
+Deno.test("contractSource() tells a registry that is away from one that may not be reached", async () => {
+  let tries = 0;
+  const failing = (error: Error) =>
+    contractSource("https://registry.example/mcp", {
+      retryMs: 1,
+      fetch: () => {
+        tries++;
+        return Promise.reject(error);
+      },
+    }).manifest(NAME, { signal: never });
+  const why = 'Cannot reach "registry.example": its certificate does not hold (CERT_HAS_EXPIRED)';
+  await fails(failing(new PmlError("UPSTREAM_DOWN", why)), "REGISTRY_OFFLINE", /CERT_HAS_EXPIRED/);
+  assert.equal(tries, 3);
+  const local = 'Cannot reach "registry.example": its address is not public';
+  await fails(failing(new PmlError("PERMISSION_DENIED", local)), "REGISTRY_BAD_RESPONSE", /public/);
+  assert.equal(tries, 4);
+  // What the platform says may hold what was sent.
+  const work = failing(new TypeError("Bearer t0ken is no header"));
+  await assert.rejects(work, (error) => error instanceof PmlError && !/t0ken/.test(error.message));
+});
+
 Deno.test("contractSource() sends a token in one header, or not at all", async () => {
   await using registry = new ScriptedRegistry(() => json(denoEntry("hello", CODE)));
   for (const token of ["a\r\nx: y", "ключ", "", "x".repeat(1 << 20), "a b"]) {
