@@ -15,7 +15,7 @@ import {
 } from "./config/child_environment.ts";
 import type { Config } from "./config/config.ts";
 import { expanded } from "./config/expand.ts";
-import type { StdioDefinition } from "./config/servers.ts";
+import type { ServerDefinition, StdioDefinition } from "./config/servers.ts";
 import type { Call, Outcome } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import { PmlError } from "./core/errors.ts";
@@ -109,6 +109,16 @@ export class Machine implements AsyncDisposable {
     const { policy } = this.#options;
     const own = policy.definitionOf(server);
     return own && policy.handOf(own, own.kind === "stdio" ? this.#packageOf(own) : undefined);
+  }
+
+  /** Gives a server as a file has it, whether that is trusted or not; nothing is started. */
+  atHand(own: ServerDefinition): AtHand {
+    const { policy, files } = this.#options;
+    const code = () => {
+      if (own.kind !== "deno") return own.kind === "stdio" ? this.#packageOf(own) : undefined;
+      return defined({ integrity: files.integrityOf(own, this.#config().limits.moduleBytes) });
+    };
+    return policy.handOf(own, code());
   }
 
   /** Gives the hash of the code of a module. */

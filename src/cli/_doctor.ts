@@ -43,6 +43,7 @@ async function rest(app: App): Promise<readonly Check[]> {
   const key = join(app.config().home, KEY_FILE);
   return [
     await trust(app),
+    await check("lock", app.policy.pins.path, async () => void await app.policy.pins.state()),
     ...await servers(app),
     ...await app.checks(),
     await check("key", keySaid(app, key), () => mustBePrivate(key, "600")),

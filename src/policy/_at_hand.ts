@@ -37,9 +37,12 @@ export function ownAtHand(
 }
 
 /** Names what a server is given, and the variables that go in, without any value. */
-export function variablesOf(values: Readonly<Record<string, string>>): readonly string[] {
-  return Object.entries(values).map(([name, value]) => {
+export function variablesOf(
+  values: Readonly<Record<string, string>>,
+): readonly string[] | undefined {
+  const names = Object.entries(values).map(([name, value]) => {
     const from = [...value.matchAll(/\$\{(\w+)/g)].map(([, key]) => `\${${key}}`).join("");
     return from === "" ? name : `${name}=${from}`;
   }).sort();
+  return names.length === 0 ? undefined : names;
 }

@@ -142,7 +142,8 @@ export class Policy {
 
   /** Gives a server of a file as it is pinned: the same object as long as it is the same server. */
   handOf(own: ServerDefinition, installed?: CodeAtHand): AtHand {
-    const integrity = own.kind === "deno" ? this.#integrityOf(own) : undefined;
+    // Other code of a module does not run.
+    const integrity = own.kind === "deno" ? this.#now.trust.approved.get(own.name) : undefined;
     const code: CodeAtHand = installed ?? defined({ integrity });
     const known = this.#hands.get(own);
     const isSame = known?.pinned.version === code.version &&
