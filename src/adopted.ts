@@ -13,19 +13,18 @@ import type { RegistryEntry } from "./config/registries.ts";
 import type { ServerDefinition } from "./config/servers.ts";
 import { confusableWith } from "./core/confusable.ts";
 import { PmlError } from "./core/errors.ts";
-import { defined, quoted } from "./core/json.ts";
+import { quoted } from "./core/json.ts";
 import type { DenoManifest, Manifest } from "./core/manifest.ts";
-import { NO_PERMISSIONS, type Permissions } from "./core/tool.ts";
 import { accessOf } from "./local/grants.ts";
 import { permissionLines } from "./local/permission_lines.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
-import { type AtHand, variablesOf } from "./policy/pins.ts";
+import type { AtHand } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
 import { sourceOf } from "./registry/sources.ts";
 import { Cache } from "./registry/cache.ts";
 import type { Catalog } from "./search/catalog.ts";
 import { offeredCatalog } from "./search/offered.ts";
-import { pinnedChanges, pinnedIn } from "./registry/lock.ts";
+import { pinnedChanges, pinnedIn, pinnedOf } from "./registry/lock.ts";
 import { type CatalogItem, type Found, Registries } from "./registry/registries.ts";
 
 /** What adopting needs. */
@@ -96,6 +95,14 @@ export class Adopted implements Disposable {
   /** The servers that the person approved here, but for those of a name that is another's by now. */
   names(): readonly string[] {
     return [...this.#here.keys()].filter((name) => !this.#isOther(name));
+  }
+
+  /** Gives the servers as their registries have them now, to be compared with what is pinned. */
+  hands(): readonly AtHand[] {
+    return this.names().flatMap((name) => {
+      const found = this.#registries.known(name);
+      return found === undefined ? [] : [this.#serverOf(found).hand];
+    });
   }
 
   /** Says why a server may not be used as it is; undefined where it may. */
@@ -244,14 +251,13 @@ export class Adopted implements Disposable {
   #serverOf(found: Found): Server {
     const { name } = found.manifest;
     const known = this.#found.get(name);
-    const { hash, source, vouched, older } = found;
-    const same = known?.found.hash === hash && known.found.source === source &&
-      known.found.vouched === vouched && known.found.older === older;
-    if (same) return known;
+    const lookOf = ({ hash, source, vouched, older, gone }: Found) =>
+      JSON.stringify([hash, source, vouched, older, gone]);
+    if (known !== undefined && lookOf(known.found) === lookOf(found)) return known;
     const definition = this.#definitionOf(found);
     const hand: AtHand = {
       name,
-      pinned: pinnedOf(found),
+      pinned: pinnedOf(found.manifest, found),
       facts: this.#factsOf(found, definition),
       origin: "registry",
     };
@@ -276,7 +282,7 @@ export class Adopted implements Disposable {
   }
 
   #factsOf(found: Found, definition: ServerDefinition | undefined): readonly string[] {
-    const { manifest, source, vouched, older } = found;
+    const { manifest, source, vouched, older, gone } = found;
     const twin = confusableWith(manifest.name, this.#names());
     const said = manifest.kind === "deno"
       ? ["a module in the sandbox", ...this.#codeLines(manifest)]
@@ -289,6 +295,7 @@ export class Adopted implements Disposable {
       ...(twin === undefined
         ? []
         : [`Its name looks like ${quoted(twin)}, which is another server`]),
+      ...(gone ? ["Its registry does not have it any more"] : []),
       ...(older ? ["This is older than what its registry said before"] : []),
       ...keyLines(manifest),
       ...manifest.warnings.map((line) => `Its author warns: ${quoted(line, Infinity)}`),
@@ -308,30 +315,6 @@ export class Adopted implements Disposable {
     const lines = permissionLines(permissions, access, workspace).map((line) => `It ${line}`);
     return [`its code: ${integrity}`, ...lines];
   }
-}
-
-/** What is pinned of a server that a registry has. */
-function pinnedOf({ manifest, source, hash }: Found): Omit<AtHand["pinned"], never> {
-  const { kind, version, routing } = manifest;
-  const base = { source, kind, version, ...defined({ routing }), manifest: hash };
-  switch (kind) {
-    case "deno": {
-      const permissions: Permissions = { ...NO_PERMISSIONS, ...manifest.permissions };
-      return { ...base, integrity: manifest.integrity, permissions, ...env(manifest.envRequired) };
-    }
-    case "stdio": {
-      const command = [manifest.command, ...manifest.args];
-      return { ...base, command, ...env(variablesOf(envOf(manifest))) };
-    }
-    case "http":
-      return { ...base, url: manifest.url, headers: variablesOf(manifest.headers) };
-    case "cloud":
-      return { ...base, url: manifest.proxyTo, ...env(manifest.envRequired) };
-  }
-}
-
-function env(names: readonly string[]): { readonly env?: readonly string[] } {
-  return names.length === 0 ? {} : { env: [...names].sort() };
 }
 
 /** A program finds in its environment what its registry says that it needs. */

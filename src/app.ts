@@ -29,6 +29,7 @@ import type { Trial } from "./local/learn.ts";
 import { ModuleFiles } from "./local/module_files.ts";
 import type { Approvals } from "./permissions/approvals.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
+import type { AtHand } from "./policy/pins.ts";
 import { Policy } from "./policy/policy.ts";
 import { Catalog } from "./search/catalog.ts";
 import type { Search, SearchAnswer, SearchOptions } from "./search/search.ts";
@@ -200,6 +201,17 @@ export class App implements AsyncDisposable {
   /** Tells what of the workspace file and its modules nobody has approved yet. */
   untrusted(): Promise<Unapproved | undefined> {
     return this.policy.unapproved();
+  }
+
+  /** Gives the servers of the files as they would be pinned now; nothing is started. */
+  async atHand(): Promise<readonly AtHand[]> {
+    const { machine } = await this.#opened();
+    const { file, person } = this.loaded();
+    const own = file?.servers ?? [];
+    const names = new Set(own.map(({ name }) => name));
+    const defined = [...own, ...person.servers.filter(({ name }) => !names.has(name))]
+      .map((server) => machine.atHand(server));
+    return [...defined, ...this.#adopted?.hands() ?? []];
   }
 
   /** The open questions, and those that wait for `pml approve`. */

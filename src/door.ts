@@ -149,26 +149,24 @@ export class Door implements AsyncDisposable {
 
   /** Tells in what a server or tool is not the pinned one; what ships with PML is pinned by that. */
   async #unpinned(call: Call): Promise<Unapproved | undefined> {
-    const { server } = splitToolId(call.id);
+    const { server, tool } = splitToolId(call.id);
     const { policy } = this.#options;
     const { pins } = policy;
     const unknown = await this.#lookedUp(call);
     if (unknown !== undefined) return unknown;
     if (policy.definitionOf(server) === undefined) return undefined;
     await pins.state();
-    const look = async () => {
-      const hand = this.machine.handOf(server);
-      return hand && await pins.unapproved(hand);
-    };
-    const first = await look();
-    if (first !== undefined || call.method !== undefined) return first;
+    const hand = this.machine.handOf(server);
+    const first = hand && await pins.unapproved(hand);
+    const isKnown = hand === undefined || call.method !== undefined || pins.hasCode(hand, tool);
+    if (first !== undefined || isKnown) return first;
     try {
       const definition = await this.#definitionOf(call);
-      const hand = this.machine.handOf(server);
-      return hand && await pins.unapprovedTool(hand, definition);
+      // It may have been installed for that, and so be known by its version now.
+      return await pins.unapprovedTool(this.machine.handOf(server) ?? hand, definition);
     } catch (error) {
-      // To know the tool, its server was installed, and turned out to be another one.
-      const late = await look();
+      // What was installed turned out to be another one.
+      const late = await pins.unapproved(this.machine.handOf(server) ?? hand);
       if (late === undefined) throw error;
       return late;
     }

@@ -17,6 +17,7 @@ import {
 } from "./config/child_environment.ts";
 import { HttpServers } from "./cloud/http_servers.ts";
 import type { Config } from "./config/config.ts";
+import type { ServerDefinition } from "./config/servers.ts";
 import type { Keys } from "./config/keys.ts";
 import type { GuardedFetch } from "./cloud/guarded_fetch.ts";
 import type { Call, Outcome } from "./core/call.ts";
@@ -120,6 +121,11 @@ export class Machine implements AsyncDisposable {
   /** Gives a server of the person's as it is pinned; undefined for what ships with PML. */
   handOf(server: string): AtHand | undefined {
     return this.#packages.handOf(server);
+  }
+
+  /** Gives a server as a file has it, whether that is trusted or not; nothing is started. */
+  atHand(own: ServerDefinition): AtHand {
+    return this.#packages.atHand(own, this.#options.files);
   }
 
   /** Gives the hash of the code of a module. */

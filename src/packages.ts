@@ -4,10 +4,11 @@
  * @module
  */
 
-import type { StdioDefinition } from "./config/servers.ts";
+import type { ServerDefinition, StdioDefinition } from "./config/servers.ts";
 import { PmlError } from "./core/errors.ts";
-import { quoted } from "./core/json.ts";
+import { defined, quoted } from "./core/json.ts";
 import { type InstalledPackage, installedPackage } from "./local/installs.ts";
+import type { ModuleFiles } from "./local/module_files.ts";
 import type { PackagePins } from "./local/stdio_servers.ts";
 import type { AtHand } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
@@ -26,6 +27,15 @@ export class Packages implements PackagePins {
   handOf(server: string): AtHand | undefined {
     const own = this.#policy.definitionOf(server);
     return own && this.#policy.handOf(own, own.kind === "stdio" ? this.#packageOf(own) : undefined);
+  }
+
+  /** Gives a server as a file has it, whether that is trusted or not; nothing is started. */
+  atHand(own: ServerDefinition, files: Pick<ModuleFiles, "integrityOf">): AtHand {
+    const { moduleBytes } = this.#policy.now.config.limits;
+    const code = own.kind === "stdio" ? this.#packageOf(own) : defined({
+      integrity: own.kind === "deno" ? files.integrityOf(own, moduleBytes) : undefined,
+    });
+    return this.#policy.handOf(own, code);
   }
 
   /** Gives the exact version that is pinned for a server. */

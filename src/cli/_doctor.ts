@@ -42,6 +42,7 @@ export async function doctor({ app }: Visit): Promise<Shown> {
 async function rest(app: App): Promise<readonly Check[]> {
   return [
     await trust(app),
+    await check("lock", app.policy.pins.path, async () => void await app.policy.pins.state()),
     ...await servers(app),
     ...await app.checks(),
     await key(app),

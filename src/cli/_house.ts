@@ -19,6 +19,7 @@ export interface Typed {
   readonly server?: string;
   readonly limit?: string;
   readonly refresh?: boolean;
+  readonly check?: boolean;
   readonly types?: boolean;
   readonly workspace?: boolean;
   readonly dryRun?: boolean;

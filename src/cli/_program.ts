@@ -17,6 +17,7 @@ import { type Typed, visit } from "./_house.ts";
 import { importServers } from "./_import.ts";
 import { init } from "./_init.ts";
 import { learn } from "./_learn.ts";
+import { lock } from "./_lock.ts";
 import { approve, trust } from "./_persons_word.ts";
 import { registry } from "./_registry.ts";
 import { stdio } from "./_stdio.ts";
@@ -93,6 +94,16 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       options: { "--json": "only list them, as JSON" },
       examples: ["pml approve", "pml approve 3fa9"],
       run: visit(approve),
+    },
+    {
+      usage: "lock [update] [server]",
+      does: "show what pml.lock pins of servers, check it, or pin anew what you agree to",
+      options: {
+        ...JSON_OPTION,
+        "--check": "say in what it differs from what is there, and exit 1 if it does",
+      },
+      examples: ["pml lock", "pml lock --check", "pml lock update github"],
+      run: visit(lock),
     },
   ],
   "Setting up:": [

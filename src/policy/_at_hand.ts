@@ -6,6 +6,7 @@
 
 import type { ServerDefinition } from "../config/servers.ts";
 import { serverText } from "../config/shown.ts";
+import { variablesOf } from "../registry/lock.ts";
 import type { AtHand } from "./_pin_changes.ts";
 
 /** What is known of a server's code: its hash, and the version where it was installed. */
@@ -34,12 +35,4 @@ export function ownAtHand(
       return { name, origin, facts, pinned: { ...base, url, headers: variablesOf(headers) } };
     }
   }
-}
-
-/** Names what a server is given, and the variables that go in, without any value. */
-export function variablesOf(values: Readonly<Record<string, string>>): readonly string[] {
-  return Object.entries(values).map(([name, value]) => {
-    const from = [...value.matchAll(/\$\{(\w+)/g)].map(([, key]) => `\${${key}}`).join("");
-    return from === "" ? name : `${name}=${from}`;
-  }).sort();
 }

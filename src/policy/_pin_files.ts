@@ -95,7 +95,7 @@ export class PinFiles {
       const before = await this.read();
       const { lock, home } = change(before);
       if (lockText(home) !== lockText(before.home)) {
-        await keep(this.#home, { path: folder, servers: home });
+        await keep(this.#home, { path: folder, ...JSON.parse(lockText(home)) });
       }
       const text = lockText(lock);
       if (text !== lockText(before.lock)) {

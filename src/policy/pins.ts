@@ -15,7 +15,6 @@ import { type AtHand, changesPins, type Pin, pinsAfter } from "./_pin_changes.ts
 import { PinFiles, type PinFilesOptions, type PinState } from "./_pin_files.ts";
 import { differencesOf, staleServer, staleTool } from "./_stale.ts";
 
-export { variablesOf } from "./_at_hand.ts";
 export type { AtHand } from "./_pin_changes.ts";
 
 /** What happened to pins, for the journal and the log. */
@@ -50,6 +49,7 @@ export class Pins {
   #looked = 0;
   /** Servers and definitions that were found to be the pinned ones. */
   #passed = new WeakSet<object>();
+  readonly #modules = memoized((_: AtHand) => new Set<string>());
   readonly #hash = memoized((definition: ToolDefinition) => definitionHash(definition));
   #waiting: Pin[] = [];
   #writing: Promise<void> = Promise.resolve();
@@ -125,7 +125,13 @@ export class Pins {
     if (stale !== undefined) return this.#unapproved(stale, { ...pin, of: definition });
     if (changesPins(state, pin)) this.#note(pin);
     this.#passed.add(definition);
+    if (hand.pinned.kind === "deno") this.#modules(hand).add(definition.name);
     return undefined;
+  }
+
+  /** Tells whether a tool of a module is pinned: as long as its code is the same, so is the tool. */
+  hasCode(hand: AtHand, tool: string): boolean {
+    return this.#modules(hand).has(tool);
   }
 
   /** Says in what `pml.lock` is not what is at hand, or not what was approved; nothing is started. */

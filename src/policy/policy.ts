@@ -174,7 +174,8 @@ export class Policy {
   handOf(own: ServerDefinition, installed?: CodeAtHand): AtHand {
     const adopted = this.#adopted.get(own.name);
     if (adopted?.definition === own) return this.#adoptedHand(adopted.hand, installed);
-    const integrity = own.kind === "deno" ? this.#integrityOf(own) : undefined;
+    // Other code of a module does not run.
+    const integrity = own.kind === "deno" ? this.#now.trust.approved.get(own.name) : undefined;
     const code: CodeAtHand = installed ?? defined({ integrity });
     const known = this.#hands.get(own);
     const isSame = known?.pinned.version === code.version &&

@@ -115,6 +115,44 @@ export function lockText(servers: LockEntries): string {
   return `${JSON.stringify({ version: 1, servers: sorted }, null, 2)}\n`;
 }
 
+/** Gives an entry of a registry as it is pinned; `hash` is that of all in it that counts. */
+export function pinnedOf(
+  manifest: Manifest,
+  { source, hash }: { readonly source: string; readonly hash: string },
+): Pinned {
+  const { kind, version, routing, envRequired } = manifest;
+  const base = { source, kind, version, routing, manifest: hash };
+  const env = listed(envRequired);
+  switch (manifest.kind) {
+    case "deno":
+      return { ...base, integrity: manifest.integrity, permissions: manifest.permissions, env };
+    case "stdio": {
+      const given = variablesOf(manifest.env) ?? [];
+      const command = [manifest.command, ...manifest.args];
+      return { ...base, command, env: listed([...given, ...envRequired]) };
+    }
+    case "http":
+      return { ...base, url: manifest.url, headers: variablesOf(manifest.headers), env };
+    case "cloud":
+      return { ...base, url: manifest.proxyTo, env };
+  }
+}
+
+/** Names what a server is given, and the variables that go in, without any value. */
+export function variablesOf(
+  values: Readonly<Record<string, string>>,
+): readonly string[] | undefined {
+  const names = Object.entries(values).map(([name, value]) => {
+    const from = [...value.matchAll(/\$\{(\w+)/g)].map(([, key]) => `\${${key}}`).join("");
+    return from === "" ? name : `${name}=${from}`;
+  });
+  return listed(names);
+}
+
+function listed(names: readonly string[]): readonly string[] | undefined {
+  return names.length === 0 ? undefined : [...new Set(names)].sort();
+}
+
 /** Gives what is pinned under a name, and nothing that every object has. */
 export function pinnedIn<T>(record: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(record, name) ? record[name] : undefined;
@@ -176,9 +214,15 @@ function parseEntries(servers: unknown, read: Reader): LockEntries {
   const entries = Object.entries(servers as JsonObject); // looked at just now
   return Object.fromEntries(entries.map(([name, said]) => {
     const key = `servers.${name}`;
-    if (!isServerName(name)) throw read.wrong(key, "an unknown key", "the name of a server");
+    if (!isName(name)) throw read.wrong(key, "an unknown key", "the name of a server");
     return [name, parseEntry(said, { key, read })];
   }));
+}
+
+/** Tells whether a key names a server, or a capability of one (`fs:read_json`). */
+function isName(key: string): boolean {
+  const [server = "", action = "any", ...rest] = key.split(":");
+  return isServerName(server) && isToolName(action) && rest.length === 0;
 }
 
 function parseEntry(

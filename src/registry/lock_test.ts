@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { PmlError } from "../core/errors.ts";
-import { type LockEntries, lockText, parseLock, type Pinned, pinnedChanges } from "./lock.ts";
+import type { Manifest } from "../core/manifest.ts";
+import { NO_PERMISSIONS } from "../core/tool.ts";
+import {
+  type LockEntries,
+  lockText,
+  parseLock,
+  type Pinned,
+  pinnedChanges,
+  pinnedOf,
+} from "./lock.ts";
 
 const HASH = `sha256-${"a".repeat(64)}`;
 const OTHER = `sha256-${"b".repeat(64)}`;
@@ -79,6 +88,7 @@ Deno.test("parseLock() takes nothing of a broken lock, and says where it is brok
     [good.replace('"version": 1', '"version": 2'), /key "version": found "2", wanted 1/],
     [good.replace('"version": 1', '"version": 1, "more": 1'), /key "more": found an unknown key/],
     [good.replace('"mine"', '"Mine"'), /key "servers.Mine".*wanted the name of a server/],
+    [good.replace('"mine"', '"fs:read:it"'), /wanted the name of a server/],
     [good.replace('"mine"', '"__proto__"'), /wanted the name of a server/],
     [good.replace('"go"', '"g o"'), /key "servers.mine.tools.g o".*wanted the name of a tool/],
     [good.replace('"stdio"', '"exe"'), /servers.mine.kind": found "exe", wanted one of deno/],
@@ -119,4 +129,49 @@ Deno.test("pinnedChanges() says each difference with both sides, and what is old
     'url: was nothing, is "https://x"',
     'env: was ["TOKEN=${MY_TOKEN}"], is ["TOKEN=${ANTHROPIC_API_KEY}"]',
   ]);
+});
+
+Deno.test("pinnedOf() pins what an entry runs, reaches and is given, and no value of a variable", () => {
+  const base = {
+    fqdn: "mine",
+    name: "mine",
+    version: "1.0.0",
+    description: undefined,
+    tools: [],
+    envRequired: ["KEY"],
+    warnings: [],
+    routing: undefined,
+  };
+  const source = "https://registry.example";
+  const pinned = { source, manifest: HASH, version: "1.0.0", routing: undefined, env: ["KEY"] };
+  // Each is whole with what its kind has.
+  const of = (more: object) =>
+    pinnedOf({ ...base, ...more } as unknown as Manifest, { source, hash: HASH });
+  assert.deepEqual(of({ kind: "deno", integrity: OTHER, permissions: NO_PERMISSIONS }), {
+    ...pinned,
+    kind: "deno",
+    integrity: OTHER,
+    permissions: NO_PERMISSIONS,
+  });
+  const env = { TOKEN: "Bearer ${MY_TOKEN}${KEY}", MODE: "s3cret" };
+  assert.deepEqual(of({ kind: "stdio", command: "npx", args: ["-y", "x"], env }), {
+    ...pinned,
+    kind: "stdio",
+    command: ["npx", "-y", "x"],
+    env: ["KEY", "MODE", "TOKEN=${MY_TOKEN}${KEY}"],
+  });
+  const headers = { Authorization: "Bearer ${KEY}" };
+  assert.deepEqual(of({ kind: "http", url: "https://x/mcp", headers }), {
+    ...pinned,
+    kind: "http",
+    url: "https://x/mcp",
+    headers: ["Authorization=${KEY}"],
+  });
+  assert.deepEqual(of({ kind: "cloud", proxyTo: "https://y" }), {
+    ...pinned,
+    kind: "cloud",
+    url: "https://y",
+  });
+  const entries = { "fs:read_json": { ...of({ kind: "cloud", proxyTo: "https://y" }), tools: {} } };
+  assert.equal(lockText(parseLock(lockText(entries), "x")), lockText(entries));
 });

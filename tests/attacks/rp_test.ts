@@ -9,11 +9,13 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { ERAS } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
+import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
+import type { Workspace } from "../kit/workspace.ts";
 import { call, countOf, evil, toldCode } from "./evil_servers.ts";
 import { codeOf, endWell, eventsOf, textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf, read, type ToolCall } from "./questions.ts";
-import { makeScene } from "./stage.ts";
+import { makeScene, type SceneOptions } from "./stage.ts";
 
 const CAN_ASK = { elicitation: { form: {} } } as const;
 const ECHO: ToolCall = { name: "call", arguments: { tool: "lists:echo", arguments: { a: 1 } } };
@@ -29,39 +31,46 @@ const EVIL = echo({
   annotations: { readOnlyHint: true },
 });
 
+/** A server that lists what a file says. */
+const RUG: SceneOptions = {
+  files: { "tools.json": JSON.stringify([echo(), RELIST]) },
+  pml: {
+    version: 1,
+    permissions: { allow: ["filesystem:*", "lists:*"] },
+    mcpServers: { lists: { ...evil("lists", "./tools.json"), env: { KEY: "s3cret-value" } } },
+  },
+};
+
+/** Has the server list the tool in another form, and waits until PML knows. */
+async function serve(
+  tool: Record<string, unknown>,
+  { ws, pml, mark }: { readonly ws: Workspace; readonly pml: RawStdio; readonly mark: string },
+): Promise<void> {
+  const marked = { name: mark, inputSchema: { type: "object" } };
+  await writeFile(ws.file("tools.json"), JSON.stringify([RELIST, tool, marked]));
+  await call(pml, "lists:relist");
+  // Clients are shown a change soon after it was told, and calls are held to what they are shown.
+  const shown = () => pml.callTool("schema", { tools: [`lists:${mark}`] });
+  await until(async () => !JSON.stringify(await shown()).includes("UNKNOWN_TOOL"));
+}
+
+async function lockOf(ws: Workspace): Promise<string> {
+  return await readFile(ws.file("pml.lock"), "utf8").catch(() => "");
+}
+
 for (const era of ERAS) {
-  Deno.test(`A tool that was changed runs once the person has seen how, on ${era} (RP1, RP2, RP5)`, async () => {
-    await using scene = await makeScene({
-      era,
-      capabilities: CAN_ASK,
-      files: { "tools.json": JSON.stringify([echo(), RELIST]) },
-      pml: {
-        version: 1,
-        permissions: { allow: ["filesystem:*", "lists:*"] },
-        mcpServers: { lists: { ...evil("lists", "./tools.json"), env: { KEY: "s3cret-value" } } },
-      },
-    });
+  Deno.test(`A changed tool runs once the person has seen how it changed, on ${era} (RP1, RP2, RP5)`, async () => {
+    await using scene = await makeScene({ era, capabilities: CAN_ASK, ...RUG });
     const { ws, pml } = scene;
-    let marks = 0;
-    // Clients are shown a change soon after it was told, and calls are held to what they are shown.
-    const serve = async (tool: Record<string, unknown>, client = pml) => {
-      const mark = { name: `mark${++marks}`, inputSchema: { type: "object" } };
-      await writeFile(ws.file("tools.json"), JSON.stringify([RELIST, tool, mark]));
-      await call(client, "lists:relist");
-      const shown = () => client.callTool("schema", { tools: [`lists:${mark.name}`] });
-      await until(async () => !JSON.stringify(await shown()).includes("UNKNOWN_TOOL"));
-    };
-    const isKept = async (text: string) =>
-      (await readFile(ws.file("pml.lock"), "utf8").catch(() => "")).includes(text);
     await answerOf(pml, ECHO);
-    await until(() => isKept('"echo": "sha256-'));
-    const first = await readFile(ws.file("pml.lock"), "utf8");
+    await until(async () => (await lockOf(ws)).includes('"echo": "sha256-'));
+    const first = await lockOf(ws);
     assert.ok(first.includes('"KEY"') && !first.includes("s3cret"), "a name, and no value");
     // The same in another order is the same.
     const { name, description, inputSchema } = echo();
-    await serve({ inputSchema, description, name });
+    await serve({ inputSchema, description, name }, { ...scene, mark: "turned" });
     assert.equal(textOf(await answerOf(pml, ECHO)), '{"a":1}');
-    await serve(EVIL);
+    await serve(EVIL, { ...scene, mark: "evil" });
     const refused = await questionOf(pml, ECHO);
     const shown = [
       'The tool "echo" of "lists" is not what it was when it was approved',
@@ -74,15 +83,7 @@ for (const era of ERAS) {
     await read();
     assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
     assert.equal(await countOf(ws, "lists", "call echo"), 2, "what was refused did not run");
-    // What somebody edits into the lock is no word of the person's either.
-    const edited = await readFile(ws.file("pml.lock"), "utf8");
-    await writeFile(
-      ws.file("pml.lock"),
-      edited.replace(/"echo": "sha256-.*"/, `"echo": "sha256-${"0".repeat(64)}"`),
-    );
-    await read();
     const asked = await questionOf(pml, ECHO);
-    assert.match(asked.text, /The tool "echo" of "lists" is not what pml\.lock pins/);
     assert.equal(textOf(await asked.answer(picked("Yes"))), '{"a":1}');
     assert.equal(textOf(await answerOf(pml, ECHO)), '{"a":1}');
     assert.equal(await countOf(ws, "lists", "call echo"), 4);
@@ -91,27 +92,48 @@ for (const era of ERAS) {
       assert.ok(events.includes(event), `${event}: ${events}`);
     }
     await endWell(ws, pml);
-    // Where nobody can be asked the error says what changed, and another process knows it as well.
-    await using next = new RawStdio(ws, { era, capabilities: {} });
-    await next.open();
-    assert.equal(
-      textOf(await answerOf(next, ECHO)),
-      '{"a":1}',
-      "it is pinned for the next process",
-    );
-    await serve(echo(), next);
-    const told = await call(next, "lists:echo");
-    assert.equal(toldCode(told), "APPROVAL_STALE", textOf(told));
-    assert.match(JSON.stringify(told), /is not what it was when it was approved/);
-    assert.match(textOf(told), /`pml approve`/);
-    // A broken lock stops what it would pin, and nothing else.
-    await writeFile(ws.file("pml.lock"), "<<<<<<< HEAD\n");
-    await until(async () => toldCode(await call(next, "lists:echo")) === "CONFIG_INVALID");
-    assert.equal(
-      textOf(await next.callTool("filesystem__read_file", { path: "good.txt" })),
-      "good\n",
-    );
-    assert.equal(await readFile(ws.file("pml.lock"), "utf8"), "<<<<<<< HEAD\n");
-    assert.equal((await next.close()).code, 0);
   });
 }
+
+Deno.test("Another process, `pml lock` and a client that cannot ask know what is pinned (RP1, RG10)", async () => {
+  await using scene = await makeScene({ capabilities: {}, ...RUG });
+  const { ws, pml } = scene;
+  const run = async (...args: readonly string[]) => {
+    const { code, stdout, stderr } = await runPml(ws, ["lock", ...args]);
+    return { code, said: stdout + stderr };
+  };
+  await answerOf(pml, ECHO);
+  await until(async () => (await lockOf(ws)).includes('"echo": "sha256-'));
+  assert.match((await run()).said, /lists \(private, stdio\)[^]*echo: sha256-/);
+  assert.equal((await run("--check")).code, 0);
+  await serve(EVIL, { ...scene, mark: "evil" });
+  const told = await call(pml, "lists:echo");
+  assert.equal(toldCode(told), "APPROVAL_STALE", textOf(told));
+  assert.match(JSON.stringify(told), /is not what it was when it was approved/);
+  assert.match(textOf(told), /`pml approve`/);
+  const alone = await run("update");
+  assert.deepEqual([alone.code, /APPROVAL_REQUIRED/.test(alone.said)], [1, true], alone.said);
+  const ran = await runPmlOnTerminal(ws, ["lock", "update", "lists"], {
+    typed: [[/"description" is: {2}"Says it again\\u\{200b\}[^]*Type "pin"/, "pin"]],
+  });
+  assert.deepEqual([ran.code, /Pinned/.test(ran.stdout)], [0, true], ran.stdout);
+  await until(async () => textOf(await call(pml, "lists:echo", { a: 2 })) === '{"a":2}');
+  // What somebody edits into the lock is no word of the person's.
+  const edited = (await lockOf(ws)).replace(/"echo": ".*"/, `"echo": "sha256-${"0".repeat(64)}"`);
+  await writeFile(ws.file("pml.lock"), edited);
+  await until(async () => toldCode(await call(pml, "lists:echo")) === "APPROVAL_STALE");
+  const differs = await run("--check");
+  assert.deepEqual([differs.code, /lists:echo: sha256-\w+ was approved here/.test(differs.said)], [
+    1,
+    true,
+  ]);
+  // A broken lock stops what it would pin, and nothing else.
+  await writeFile(ws.file("pml.lock"), "<<<<<<< HEAD\n");
+  await until(async () => toldCode(await call(pml, "lists:echo")) === "CONFIG_INVALID");
+  const good = await pml.callTool("filesystem__read_file", { path: "good.txt" });
+  assert.equal(textOf(good), "good\n");
+  const doctor = await runPml(ws, ["doctor"]);
+  assert.match(doctor.stdout, /FAIL lock: Cannot use .*pml\.lock": found the marks of a merge/);
+  assert.equal(await lockOf(ws), "<<<<<<< HEAD\n");
+  assert.equal((await pml.close()).code, 0);
+});

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { ERAS } from "../kit/json_rpc.ts";
 import { runPml } from "../kit/run.ts";
-import { waitUntil } from "../kit/wait.ts";
+import { until, waitUntil } from "../kit/wait.ts";
 import { call, evil, toldCode } from "./evil_servers.ts";
 import { assertServes, endWell, textOf } from "./oracles.ts";
 import { makeScene, type Scene } from "./stage.ts";
@@ -158,8 +158,10 @@ Deno.test("A command and its arguments are words, never a line for a shell (SE14
     const code = toldCode(await call(pml, `${name}:echo`));
     assert.ok(["UPSTREAM_DOWN", "UNKNOWN_TOOL"].includes(code ?? ""), `${name}: ${code}`);
   }
+  // What was seen first is pinned when its call is over.
+  await until(() => [...Deno.readDirSync(ws.path)].some(({ name }) => name === "pml.lock"));
   const left = [...Deno.readDirSync(ws.path)].map((entry) => entry.name);
-  assert.deepEqual(left.sort(), [".pml.json", "good.ledger", "good.txt"]);
+  assert.deepEqual(left.sort(), [".pml.json", "good.ledger", "good.txt", "pml.lock"]);
   await endWell(ws, pml);
 });
 
