@@ -21,9 +21,10 @@ export class Scene {
   constructor(
     home: Folder,
     places: readonly (ScriptedRegistry | { url: string })[],
-    more: Partial<RegistriesOptions> & { readonly publicKey?: string } = {},
+    more: Partial<RegistriesOptions> & { readonly publicKey?: string; readonly lookMs?: number } =
+      {},
   ) {
-    const { publicKey, ...options } = more;
+    const { publicKey, lookMs = 20_000, ...options } = more;
     const warn = (message: string) => this.warned.push(message);
     this.registries = new Registries({
       places: places.map(({ url }) => ({
@@ -33,8 +34,7 @@ export class Scene {
             return plainFetch(...asked);
           },
           retryMs: 1,
-          lookMs: 400,
-          codeMs: 400,
+          lookMs,
         }),
         publicKey,
       })),

@@ -172,8 +172,8 @@ Deno.test("Registries waits for a silent registry once, and for one question at 
   using home = new Folder();
   await using registry = new ScriptedRegistry(() => "silence");
   // It rests no time: whoever comes after a failure finds out whether it is still so.
-  const { registries } = new Scene(home, [registry], { restMs: 0 });
-  await fails(registries.find("hello", never), "REGISTRY_OFFLINE", /no answer in 400 ms/);
+  const { registries } = new Scene(home, [registry], { restMs: 0, lookMs: 150 });
+  await fails(registries.find("hello", never), "REGISTRY_OFFLINE", /no answer in 150 ms/);
   const { length } = registry.asked;
   const probe = registries.find("hello", never);
   const others = ["a", "b", "c"];
