@@ -19,7 +19,8 @@ for (const era of ERAS) {
     const { ws, pml } = scene;
     const { id, answer } = pml.begin("tools/call", {
       name: "call",
-      arguments: { tool: "good:slow", arguments: { steps: 5, ms: 60 } },
+      // It ends when it is let, so that no slow machine ends it sooner.
+      arguments: { tool: "good:slow", arguments: { ms: 20, until: ws.file("let-end") } },
     });
     answer.catch(() => {}); // a cancelled call is never answered
     assert.ok(await waitUntil(async () => await countOf(ws, "good", "call slow") === 1));
@@ -28,6 +29,7 @@ for (const era of ERAS) {
     assert.deepEqual(result?.structuredContent, { after: "cancel" });
     assert.equal(await countOf(ws, "good", "done slow"), 0, "it waited for the cancelled call");
     assert.equal(await countOf(ws, "good", "cancelled"), 1);
+    await writeFile(ws.file("let-end"), "");
     assert.ok(await waitUntil(async () => await countOf(ws, "good", "done slow") === 1));
     assert.equal((await call(pml, "good:echo")).result?.isError, undefined);
     assert.equal(await countOf(ws, "good", "start"), 1, "one that answers is kept");
