@@ -51,7 +51,7 @@ Deno.test("parseDotenv() reads what people write, and says which lines it cannot
 });
 
 Deno.test("parseDotenv() reads back what was written, and whatever text in little time", () => {
-  const value = fc.string({ unit: "binary" }).map((text) => text.replace(/['\0]/g, ""));
+  const value = fc.string({ unit: "binary-ascii" }).map((text) => text.replace(/['\0]/g, ""));
   fc.assert(
     fc.property(fc.array(value), (values) => {
       const text = values.map((each, at) => `N${at}='${each}'`).join("\n");
