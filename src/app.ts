@@ -13,11 +13,10 @@ import { Keys } from "./config/keys.ts";
 import type { ServerDefinition } from "./config/servers.ts";
 import type { CallTool, Question, Verdict } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
-import { PmlError } from "./core/errors.ts";
+import type { PmlError } from "./core/errors.ts";
 import type { JsonObject } from "./core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "./core/lists.ts";
 import type { ToolId } from "./core/tool_id.ts";
-import { VERSION } from "./core/version.ts";
 import type { Door } from "./door.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import { type Hello, helloOf } from "./gateway/hello.ts";
@@ -188,13 +187,13 @@ export class App implements AsyncDisposable {
     return await (await this.#opened()).machine.listOf(server, list);
   }
 
-  /** Forgets what stdio servers listed, all or one, so that they are asked again. */
+  /** Forgets what servers listed, all or one, so that they are asked again. */
   async refresh(only?: string): Promise<void> {
     const { machine } = await this.#opened();
-    const stdio = this.servers.states().filter(({ name, kind, state }) =>
-      kind === "stdio" && state !== "blocked" && (only === undefined || name === only)
+    const servers = this.servers.states().filter(({ name, kind, state }) =>
+      kind !== "deno" && state !== "blocked" && (only === undefined || name === only)
     );
-    for (const { name } of stdio) machine.forget(name);
+    for (const { name } of servers) machine.forget(name);
   }
 
   /** Has a server run confined from now on, with these grants alone, and keeps what it asks for. */
@@ -312,9 +311,9 @@ export class App implements AsyncDisposable {
       ...(title === undefined ? {} : { title }),
       origin: "private",
       kind,
-      tells: kind === "stdio",
+      tells: kind !== "deno",
       blocked: () => this.policy.blocked(name),
-      load: (list) => kind === "http" ? unsupported(server) : this.listOf(name, list),
+      load: (list) => this.listOf(name, list),
     };
   }
 
@@ -328,14 +327,4 @@ export class App implements AsyncDisposable {
   #told(tell: (gateway: Gateway) => void): void {
     if (this.#face !== undefined) tell(this.#face);
   }
-}
-
-function unsupported({ name, kind }: ServerDefinition): Promise<never> {
-  return Promise.reject(
-    new PmlError(
-      "UPSTREAM_DOWN",
-      `Cannot start "${name}": servers of kind ${kind} are not served by PML ${VERSION}`,
-      { hint: "Keep it in the client's own configuration for now; modules (type deno) work" },
-    ),
-  );
 }

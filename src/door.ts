@@ -127,8 +127,8 @@ export class Door implements AsyncDisposable {
       schemaGate(schemas, (call) => this.#definitionOf(call)),
       askGate(asking),
       integrityGate({
-        // A command was approved as it was shown, with the file that names it.
-        approved: (server) => machine.isStdio(server) ? undefined : machine.approved(server),
+        // A command or an address was approved as it was shown, with the file that names it.
+        approved: (server) => machine.isUpstream(server) ? undefined : machine.approved(server),
         atHand: (server) => machine.integrityOf(server),
       }),
       deadlineGate(() => {

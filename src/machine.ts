@@ -1,5 +1,6 @@
 /**
- * What runs on this machine: the modules in the sandbox, and the stdio servers of the person's.
+ * What runs on this machine, and what is spoken to from it: the modules in the sandbox, and the MCP
+ * servers of the person's, on stdio and over HTTP.
  *
  * @module
  */
@@ -13,12 +14,15 @@ import {
   programEnvironment,
   serverEnvironment,
 } from "./config/child_environment.ts";
+import { type HttpServer, HttpServers } from "./cloud/http_servers.ts";
 import type { Config } from "./config/config.ts";
 import type { Keys } from "./config/keys.ts";
-import type { StdioDefinition } from "./config/servers.ts";
+import type { HttpDefinition, StdioDefinition } from "./config/servers.ts";
+import type { GuardedFetch } from "./cloud/guarded_fetch.ts";
 import type { Call, Outcome } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import { PmlError } from "./core/errors.ts";
+import type { Fetch } from "./core/fetch.ts";
 import { defined, quoted } from "./core/json.ts";
 import type { ListItem, ListName } from "./core/lists.ts";
 import { memoized } from "./core/memo.ts";
@@ -28,12 +32,12 @@ import { Local } from "./local/executor.ts";
 import type { Grants } from "./local/grants.ts";
 import type { Trial } from "./local/learn.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
-import { StdioServers } from "./local/stdio_servers.ts";
+import { type StdioServer, StdioServers } from "./local/stdio_servers.ts";
 import type { Policy } from "./policy/policy.ts";
 import { assertIntegrity } from "./registry/integrity.ts";
 import { Reaper } from "./sandbox/reaper.ts";
 import { Starts } from "./upstream/starts.ts";
-import { Upstreams, type UpstreamsOptions } from "./upstream/upstreams.ts";
+import { Upstreams, type UpstreamServer, type UpstreamsOptions } from "./upstream/upstreams.ts";
 
 /** What the machine stands in. */
 export interface MachineOptions {
@@ -44,10 +48,12 @@ export interface MachineOptions {
   readonly keys: Keys;
   readonly log: Log;
   readonly redactor: Redactor;
-  /** What stdio servers and clients say to each other. */
+  /** What servers and clients say to each other. */
   readonly between: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
 }
 
+/** A header whose value is a key, also where it stands in the file as it is. */
+const SECRET_HEADER = /auth|key|token|secret|cookie/i;
 const NO_ITEMS: readonly ListItem[] = [];
 
 /** Runs what passed the gates; nothing is started before the first call. */
@@ -59,6 +65,7 @@ export class Machine implements AsyncDisposable {
   readonly #local: Local;
   readonly #upstreams: Upstreams;
   readonly #trials = new Map<string, Trial>();
+  #network: Promise<GuardedFetch> | undefined;
 
   /** Takes what there is. */
   constructor(options: MachineOptions) {
@@ -75,7 +82,7 @@ export class Machine implements AsyncDisposable {
     return await this.#list(server, list).catch((error) => this.#withoutSecrets(error));
   }
 
-  /** Forgets what a stdio server listed, so that it is asked again. */
+  /** Forgets what a server listed, so that it is asked again. */
   forget(server: string): void {
     this.#upstreams.forget(server);
   }
@@ -135,19 +142,20 @@ export class Machine implements AsyncDisposable {
   /** Ends every child and server. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([this.#local, this.#upstreams].map((open) => open[Symbol.asyncDispose]()));
+    (await this.#network)?.[Symbol.dispose]();
     await this.#reaper[Symbol.asyncDispose]();
     for (const trial of this.#trials.values()) trial[Symbol.dispose]();
   }
 
   async #list(server: string, list: ListName): Promise<readonly ListItem[]> {
-    if (this.isStdio(server)) return await this.#upstreams.listOf(server, list);
+    if (this.isUpstream(server)) return await this.#upstreams.listOf(server, list);
     if (list !== "tools") return NO_ITEMS;
     return (await this.#local.load(server)).definitions;
   }
 
   async #run(call: Call): Promise<Outcome> {
     const { server } = splitToolId(call.id);
-    if (this.isStdio(server)) return await this.#upstreams.call(call);
+    if (this.isUpstream(server)) return await this.#upstreams.call(call);
     if (call.method === undefined) return await this.#local.call(call);
     throw new PmlError("BAD_REQUEST", `Cannot ask ${quoted(server)}: it has tools only`, {
       hint: "See `pml://servers` for what each server has",
@@ -209,23 +217,18 @@ export class Machine implements AsyncDisposable {
   #openUpstreams(): Upstreams {
     const { policy, log, keys, between } = this.#options;
     const { environment } = policy.now.loaded;
-    // A definition is another one when its file changed, and other values make another server.
-    const defined = memoized((own: StdioDefinition) => {
-      const given = { env: own.env, args: Object.fromEntries(own.args.entries()) };
-      const server = memoized(({ env, args }: typeof given) => {
+    const filled = keys.maker(
+      ({ env, args }: StdioDefinition) => ({ env, args: Object.fromEntries(args.entries()) }),
+      (own, { env, args }) => {
         const { name, command, tools, cwd = this.#config().workspace, confine = false } = own;
         const values = { args: Object.values(args), env };
         return { name, command, ...values, cwd, tools, confine, definition: own };
-      });
-      return { given, server };
-    });
-    const serverOf = (name: string) => {
-      const own = policy.definitionOf(name);
-      if (own?.kind !== "stdio") throw this.#options.servers.unknown(name);
-      const { given, server } = defined(own);
-      return server(keys.filled(given, name));
-    };
-    const tried = memoized((trial: Trial) => ({ ...serverOf(trial.name), trial }));
+      },
+    );
+    const overHttp = keys.maker(
+      ({ headers }: HttpDefinition) => ({ headers }),
+      (own, { headers }) => this.#overHttp(own, headers),
+    );
     const shared = {
       workspace: () => this.#config().workspace,
       home: environment.home,
@@ -244,22 +247,49 @@ export class Machine implements AsyncDisposable {
       installEnvironment: installEnvironment(environment),
       groups: this.#reaper,
     });
+    const http = new HttpServers({ fetch: this.#fetch, limits: shared.limits });
+    const tried = memoized((trial: Trial) =>
+      memoized((server: StdioServer) => ({ ...server, trial }))
+    );
     return new Upstreams({
       ...shared,
       ...between,
-      server: (name) => {
+      server: (name): UpstreamServer => {
         const trial = this.#trials.get(name);
-        return stdio.of(trial === undefined ? serverOf(name) : tried(trial));
+        const own = policy.definitionOf(name);
+        if (own?.kind === "stdio") {
+          return stdio.of(trial === undefined ? filled(own) : tried(trial)(filled(own)));
+        }
+        if (own?.kind === "http") return http.of(overHttp(own));
+        throw this.#options.servers.unknown(name);
       },
       seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
       mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
     });
   }
 
-  /** Tells whether a server is one of the person's that speaks MCP on its pipes. */
-  isStdio(server: string): boolean {
-    return this.#options.policy.definitionOf(server)?.kind === "stdio";
+  #overHttp(own: HttpDefinition, headers: HttpDefinition["headers"]): HttpServer {
+    const { name, url, tools, headers: written } = own;
+    // A key that stands in the file itself is one, too.
+    const literal = Object.entries(headers).filter(([header]) => SECRET_HEADER.test(header));
+    for (const [, value] of literal) this.#options.redactor.register(value.replace(/^\w+\s+/, ""));
+    const named = new Set([new URL(url).host, new URL(url).hostname]);
+    return { name, url, headers, written, named, tools, definition: own };
   }
+
+  /** Tells whether a server is one of the person's that speaks MCP. */
+  isUpstream(server: string): boolean {
+    const kind = this.#options.policy.definitionOf(server)?.kind;
+    return kind === "stdio" || kind === "http";
+  }
+
+  /** The way out to the network, which is opened when something first goes there. */
+  readonly #fetch: Fetch = async (url, options) => {
+    this.#network ??= import("./cloud/guarded_fetch.ts").then(({ GuardedFetch }) =>
+      new GuardedFetch()
+    );
+    return await (await this.#network).fetch(url, options);
+  };
 
   /** Gives the hash of the code that was approved. Without one only what PML ships may run: an own module may have had no file till now. */
   approved(server: string): string | undefined {

@@ -21,7 +21,7 @@ export interface PeerOptions {
   readonly cancel?: ((id: string) => void) | undefined;
   /** Answers what the server asks. */
   readonly onRequest: (asked: Asked) => Promise<JsonObject>;
-  readonly onNotification: (method: string, params: JsonObject) => void;
+  readonly onNotification: (method: string, params: JsonObject, meant?: string) => void;
 }
 
 /** A request of the server's. */
@@ -29,7 +29,7 @@ export interface Asked {
   readonly method: string;
   readonly params: JsonObject;
   readonly signal: AbortSignal;
-  /** The latest request whose maker can be asked something. */
+  /** The request that it belongs to, as far as that can be told, whose maker can be asked something. */
   readonly during: RequestOptions | undefined;
 }
 
@@ -116,20 +116,23 @@ export class Peer {
     }
   }
 
-  /** The latest request whose maker takes something; the server does not say which one it means. */
-  latest(able: "onAsk" | "onMessage"): RequestOptions | undefined {
+  /** The request that was meant or, where the server does not say, the latest whose maker takes something. */
+  latest(able: "onAsk" | "onMessage", meant?: string): RequestOptions | undefined {
+    const own = this.#pending.get(meant ?? "");
+    if (own?.options[able]) return own.options;
     return [...this.#pending.values()].findLast(({ options }) => options[able])?.options;
   }
 
-  /** Takes a message; false for one that means nothing here. */
-  receive(message: unknown): boolean {
+  /** Takes a message, of the request that it came for if any; false for one that means nothing here. */
+  receive(message: unknown, meant?: string): boolean {
     if (!isObject(message)) return false;
     const { id, method, result, error } = message;
     const params = (isObject(message.params) ? message.params : {}) as JsonObject; // parsed JSON
     if (typeof method === "string") {
-      if (id === undefined) this.#notified(method, params);
-      else if (isId(id)) void this.#answer(id, { method, params });
-      else return false;
+      if (id === undefined) this.#notified(method, params, meant);
+      else if (isId(id)) {
+        void this.#answer(id, { method, params, during: this.latest("onAsk", meant) });
+      } else return false;
       return true;
     }
     if (typeof id !== "string") return false;
@@ -175,7 +178,7 @@ export class Peer {
     this.#options.send({ id: this.#pinged.id, method: "ping" });
   }
 
-  #notified(method: string, params: JsonObject): void {
+  #notified(method: string, params: JsonObject, meant: string | undefined): void {
     switch (method) {
       case "notifications/progress": {
         const progress = progressOf(params);
@@ -186,11 +189,11 @@ export class Peer {
       case "notifications/cancelled":
         return this.#asked.get(JSON.stringify(params.requestId) ?? "")?.abort();
       default:
-        return this.#options.onNotification(method, params);
+        return this.#options.onNotification(method, params, meant);
     }
   }
 
-  async #answer(id: number | string, asked: Pick<Asked, "method" | "params">): Promise<void> {
+  async #answer(id: number | string, asked: Omit<Asked, "signal">): Promise<void> {
     const key = JSON.stringify(id);
     if (this.#asked.size >= ASKED_MAX) {
       const error = { code: INTERNAL_ERROR, message: "too many requests are open" };
@@ -200,8 +203,7 @@ export class Peer {
     // An id that is used twice stands for the later one.
     this.#asked.set(key, abort);
     try {
-      const during = this.latest("onAsk");
-      const result = await this.#options.onRequest({ ...asked, signal: abort.signal, during });
+      const result = await this.#options.onRequest({ ...asked, signal: abort.signal });
       if (!abort.signal.aborted) this.#options.send({ id, result });
     } catch (error) {
       const code = error instanceof Answered ? error.code : INTERNAL_ERROR;

@@ -21,7 +21,7 @@ import { VERSION } from "../core/version.ts";
 import { Answered, type Asked, Peer, type RequestOptions } from "./_peer.ts";
 import { logMessage, readList } from "./_read.ts";
 import type { Following } from "./_subscriptions.ts";
-import { aborted, StartTimer } from "./in_time.ts";
+import { aborted, pause, StartTimer } from "./in_time.ts";
 import type { Living } from "./pool.ts";
 import type { OpenWire, Wire } from "./wire.ts";
 
@@ -39,6 +39,8 @@ export interface ConnectionOptions {
   readonly onLog: (level: "debug" | "warn", text: string) => void;
   /** Told of what belongs to no request: changes, and log messages. */
   readonly onNotification: (method: string, params: JsonObject) => void;
+  /** Gives what is known of a tool. */
+  readonly tool: (name: string) => ListItem | undefined;
   /** Told when it has ended, however. */
   readonly onEnd: (connection: Connection) => void;
 }
@@ -56,6 +58,8 @@ const ASKED_MAX = 64;
 /** How often a server of the newest revision may ask before it answers. */
 const ROUNDS_MAX = 20;
 const TAIL = 4_000;
+/** After how long a server is asked anew to tell of changes. */
+const LISTEN_MS = 5_000;
 
 /** A server that answered the handshake. */
 export class Connection implements Living {
@@ -67,13 +71,14 @@ export class Connection implements Living {
   #stray = 0;
   #isModern = false;
   #isLost = false;
+  #isListening = false;
   #capabilities: JsonObject = {};
   #dead: PmlError | undefined;
 
   private constructor(options: ConnectionOptions) {
     this.#options = options;
     const wire = this.#wire = options.open({
-      received: (message) => this.#take(message),
+      received: (message, request) => this.#take(message, request),
       failed: (id, error, { isOver }) => {
         this.#isLost ||= isOver;
         this.#peer.fail(id, error);
@@ -81,16 +86,18 @@ export class Connection implements Living {
       broken: (why) => this.#fail(this.#broken(why)),
       ended: (error) => this.#fail(error),
       said: (text) => options.onLog("debug", visible(text.trimEnd(), TAIL)),
+      missed: () => this.#missed(),
+      tool: options.tool,
     });
     this.#peer = new Peer({
       send: (message) => wire.send(message),
       cancel: wire.cancel && ((id) => wire.cancel?.(id)),
       onRequest: (asked) => this.#asked(asked),
-      onNotification: (method, params) => this.#notified(method, params),
+      onNotification: (method, params, meant) => this.#notified(method, params, meant),
     });
   }
 
-  /** Reaches a server and shakes hands: as the older revisions do, and as the newest if it asks for that. */
+  /** Reaches a server and shakes hands, in the revision that it wants. */
   static async start(options: ConnectionOptions): Promise<Connection> {
     const { name, limits: { startMs }, closing } = options;
     using late = new StartTimer(name, startMs, closing);
@@ -117,6 +124,11 @@ export class Connection implements Living {
   /** Whether it answers nothing any more: neither what was given up, nor whether it is there. */
   get hung(): boolean {
     return this.#isLost || this.#peer.hung;
+  }
+
+  /** Whether it says of itself that something has changed. */
+  get tells(): boolean {
+    return this.#wire.tells || this.#isListening;
   }
 
   /** Whether it said that it can do something, such as `resources`. */
@@ -186,29 +198,57 @@ export class Connection implements Living {
 
   async #greet(signal: AbortSignal): Promise<void> {
     try {
-      const said = await this.#peer.request("initialize", {
-        protocolVersion: LEGACY,
-        capabilities: { roots: {}, ...this.#options.capabilities() },
-        clientInfo: CLIENT,
-      }, { signal });
-      this.#capabilities = objectOf(objectOf(said).capabilities);
-      this.#wire.send({ method: "notifications/initialized" });
+      if (this.#wire.newestFirst) await this.#discover(signal);
+      else await this.#initialize(signal);
     } catch (error) {
-      const newer = [UNSUPPORTED_VERSION, NO_SUCH_METHOD];
-      if (!(error instanceof Answered) || !newer.includes(error.code)) throw this.#refused(error);
-      await this.#discover(signal);
+      if (!(this.#wire.newestFirst ? mayBeOlder(error) : isNewer(error))) {
+        throw this.#refused(error);
+      }
+      this.#isModern = !this.#wire.newestFirst;
+      const other = this.#isModern ? this.#discover(signal) : this.#initialize(signal);
+      await other.catch((cause) => {
+        throw this.#refused(cause);
+      });
     }
+  }
+
+  async #initialize(signal: AbortSignal): Promise<void> {
+    const said = await this.#peer.request("initialize", {
+      protocolVersion: LEGACY,
+      capabilities: { roots: {}, ...this.#options.capabilities() },
+      clientInfo: CLIENT,
+    }, { signal });
+    this.#capabilities = objectOf(objectOf(said).capabilities);
+    this.#wire.send({ method: "notifications/initialized" });
   }
 
   async #discover(signal: AbortSignal): Promise<void> {
     this.#isModern = true;
-    const said = await this.request("server/discover", {}, { signal }).catch((cause) => {
-      throw this.#refused(cause);
-    });
+    const said = await this.request("server/discover", {}, { signal });
     this.#capabilities = objectOf(objectOf(said).capabilities);
     const tells = Object.values(this.#capabilities).some((one) => isObject(one) && one.listChanged);
-    // It ends with the server, which then tells nothing any more.
-    if (tells) this.#listen(ALL_CHANGES, ASIDE).catch(() => {});
+    if (tells) void this.#hearChanges();
+  }
+
+  /** Has the server tell of changes for as long as it is there, and wants to. */
+  async #hearChanges(): Promise<void> {
+    const { signal } = this.#over;
+    while (this.alive) {
+      this.#isListening = true;
+      const end = await this.#listen(ALL_CHANGES, ASIDE).catch((error) => error);
+      this.#isListening = false;
+      // On the pipes of a process it ends with that.
+      if (end instanceof Answered || this.#wire.tells) return;
+      await pause(LISTEN_MS, signal);
+      if (this.alive) this.#missed();
+    }
+  }
+
+  /** What was told meanwhile may be that everything is another. */
+  #missed(): void {
+    for (const list of ["tools", "resources", "prompts"]) {
+      this.#options.onNotification(`notifications/${list}/list_changed`, {});
+    }
   }
 
   async #listen(notifications: JsonObject, options: RequestOptions): Promise<void> {
@@ -257,19 +297,19 @@ export class Connection implements Living {
     }
   }
 
-  #take(message: unknown): void {
+  #take(message: unknown, request: string | undefined): void {
     try {
-      if (!this.#peer.receive(message)) this.#strayed();
+      if (!this.#peer.receive(message, request)) this.#strayed();
     } catch (error) {
       this.#fail(this.#broken(`it wrote what cannot be taken: ${error}`));
     }
   }
 
-  #notified(method: string, params: JsonObject): void {
+  #notified(method: string, params: JsonObject, meant: string | undefined): void {
     if (method !== "notifications/message") return this.#options.onNotification(method, params);
     this.#options.onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
     const message = logMessage(this.#options.name, params);
-    this.#peer.latest("onMessage")?.onMessage?.(message);
+    this.#peer.latest("onMessage", meant)?.onMessage?.(message);
     this.#options.onNotification(method, message);
   }
 
@@ -316,6 +356,18 @@ export class Connection implements Living {
     this.#options.onEnd(this);
     if (error.code === "UPSTREAM_PROTOCOL") this.#wire.kill();
   }
+}
+
+/** Tells whether a server says that it speaks the newest revision only. */
+function isNewer(error: unknown): boolean {
+  return error instanceof Answered && [UNSUPPORTED_VERSION, NO_SUCH_METHOD].includes(error.code);
+}
+
+/** Tells whether a server may have refused only what it does not know. */
+function mayBeOlder(error: unknown): boolean {
+  return error instanceof Answered ||
+    error instanceof PmlError && error.detail?.status !== undefined &&
+      error.code !== "LOGIN_REQUIRED";
 }
 
 const ALL_CHANGES = {

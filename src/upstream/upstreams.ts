@@ -17,10 +17,10 @@ import { Answered } from "./_peer.ts";
 import { type ListOwner, ServerLists } from "./_server_lists.ts";
 import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
-import { StartTimer } from "./in_time.ts";
-import { Pool, type PoolLimits } from "./pool.ts";
+import { soon, StartTimer } from "./in_time.ts";
+import { Pool, type PoolLimits, type PoolUse } from "./pool.ts";
 import type { Starts } from "./starts.ts";
-import type { OpenWire } from "./wire.ts";
+import { type OpenWire, SessionLost } from "./wire.ts";
 
 /** A server, and the way to it. */
 export interface UpstreamServer {
@@ -31,6 +31,8 @@ export interface UpstreamServer {
   readonly definition: unknown;
   /** Whether another process may be told what it lists. */
   readonly isKept: boolean;
+  /** Whether it may take long to find that it is not there, so that this is found once for all. */
+  readonly isRemote?: boolean;
   /** All that a connection depends on: with another, it is another one. */
   readonly version: () => string;
   /** Prepares the way; `closing` gives that up. */
@@ -75,6 +77,11 @@ export interface Told {
 const OURS = [-32042, -32020, -32021, -32022];
 const INTERNAL_ERROR = -32603;
 
+/** How long a call waits for a look whether a server is there again that was not. */
+const LOOK_MS = 70;
+/** How long a list holds of a server that tells of no change. */
+const FRESH_MS = 60_000;
+
 /** Which lists a notification says have changed. */
 const CHANGES: Readonly<Record<string, readonly ListName[]>> = {
   "notifications/tools/list_changed": ["tools"],
@@ -89,6 +96,11 @@ export class Upstreams implements AsyncDisposable {
   readonly #closing = new AbortController();
   readonly #lists: ServerLists;
   readonly #running = new Set<Connection>();
+  /** Why the servers are not there that were not when they were last looked for. */
+  readonly #gone = new Map<string, { readonly version: string; readonly error: PmlError }>();
+  readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
+    new Map(tools.map((tool) => [String(tool.name), tool]))
+  );
   readonly #subscriptions: Subscriptions;
   readonly #owners = memoized((_: UpstreamServer) => new Map<string, ListOwner>());
 
@@ -176,7 +188,9 @@ export class Upstreams implements AsyncDisposable {
   ): Promise<Json> {
     const { server: name } = splitToolId(call.id);
     const server = this.#options.server(name);
+    let tells = true;
     const ask = async (connection: Connection) => {
+      ({ tells } = connection);
       try {
         return await connection.request(method, params, call);
       } catch (error) {
@@ -192,7 +206,7 @@ export class Upstreams implements AsyncDisposable {
     const result = await this.#options.starts.during(name, { onProgress: call.onProgress, work });
     // What an earlier process of it told is looked at again: it may have been another program.
     const owner = this.#ownerOf(server);
-    for (const list of this.#lists.takeOld(owner)) {
+    for (const list of this.#lists.takeOld(owner, tells ? Infinity : FRESH_MS)) {
       this.#lists.forget(owner, list);
       this.#options.told.changed(name, list);
     }
@@ -226,14 +240,56 @@ export class Upstreams implements AsyncDisposable {
   async #use<T>(server: UpstreamServer, use: (connection: Connection) => Promise<T>): Promise<T> {
     const { name } = server;
     const version = server.version();
-    return await this.#pool.use(name, { name, version, start: () => this.#start(server), use });
+    const what = { name, version, start: () => this.#start(server, version) };
+    await this.#look(what);
+    const used = () => this.#pool.use(name, { ...what, use });
+    try {
+      return await used().catch((error) => {
+        if (error instanceof SessionLost) return used();
+        throw error;
+      });
+    } catch (error) {
+      const isUnsent = error instanceof PmlError && error.detail?.may_have_run === false;
+      if (isUnsent && error.code === "UPSTREAM_DOWN") this.#note(server, { version, error });
+      throw error;
+    }
   }
 
-  async #start(server: UpstreamServer): Promise<Connection> {
+  /** Looks, once for all calls, whether a server is there again; throws at once where it is not. */
+  async #look(what: Omit<PoolUse<Connection, void>, "use"> & { version: string }): Promise<void> {
+    const { name, version } = what;
+    const gone = () => this.#gone.get(name)?.version === version;
+    if (!gone()) return;
+    const look = this.#pool.use(name, { ...what, use: () => Promise.resolve() });
+    const isThere = look.then(() => void this.#gone.delete(name), () => {});
+    await soon(isThere, LOOK_MS);
+    if (gone()) throw this.#gone.get(name)?.error;
+  }
+
+  #note(
+    server: UpstreamServer,
+    gone: { readonly version: string; readonly error: PmlError },
+  ): void {
+    if (server.isRemote) this.#gone.set(server.name, gone);
+  }
+
+  async #start(server: UpstreamServer, version: string): Promise<Connection> {
+    try {
+      return await this.#started(server);
+    } catch (error) {
+      const isGone = error instanceof PmlError &&
+        ["UPSTREAM_DOWN", "TIMED_OUT"].includes(error.code);
+      if (isGone) this.#note(server, { version, error });
+      throw error;
+    }
+  }
+
+  async #started(server: UpstreamServer): Promise<Connection> {
     const { limits, onLog, workspace, capabilities, seesRoots } = this.#options;
     const { name } = server;
     const { signal: closing } = this.#closing;
     const uri = pathToFileURL(workspace()).href;
+    const owner = this.#ownerOf(server);
     const connection = await Connection.start({
       name,
       open: await server.way(closing),
@@ -243,10 +299,11 @@ export class Upstreams implements AsyncDisposable {
       closing,
       onLog: (level, text) => onLog(name, level, text),
       onNotification: (method, params) => this.#notified(server, { method, params }),
+      tool: (tool) => this.#toolsOf(this.#lists.known(owner, "tools")).get(tool),
       onEnd: (ended) => void this.#running.delete(ended),
     });
     if (connection.alive) this.#running.add(connection);
-    this.#lists.outdate(this.#ownerOf(server));
+    this.#lists.outdate(owner);
     const level = this.#options.level();
     if (level !== undefined) connection.setLevel(level);
     return connection;
