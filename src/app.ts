@@ -244,6 +244,7 @@ export class App implements AsyncDisposable {
         servers,
         schemas: this.#schemas,
         builtins: BUILTINS,
+        manifest: () => undefined,
         between: {
           told: {
             changed: (server, list) => servers.changed(server, list),

@@ -15,6 +15,7 @@ import {
   serverEnvironment,
 } from "./config/child_environment.ts";
 import { type HttpServer, HttpServers } from "./cloud/http_servers.ts";
+import { Cloud } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
 import type { Keys } from "./config/keys.ts";
 import type { HttpDefinition, StdioDefinition } from "./config/servers.ts";
@@ -24,6 +25,7 @@ import type { Check } from "./core/check.ts";
 import { PmlError } from "./core/errors.ts";
 import type { Fetch } from "./core/fetch.ts";
 import { defined, quoted } from "./core/json.ts";
+import type { Manifest } from "./core/manifest.ts";
 import type { ListItem, ListName } from "./core/lists.ts";
 import { memoized } from "./core/memo.ts";
 import { splitToolId, type ToolId, toolId } from "./core/tool_id.ts";
@@ -37,7 +39,7 @@ import type { Policy } from "./policy/policy.ts";
 import { assertIntegrity } from "./registry/integrity.ts";
 import { Reaper } from "./sandbox/reaper.ts";
 import { Starts } from "./upstream/starts.ts";
-import { Upstreams, type UpstreamServer, type UpstreamsOptions } from "./upstream/upstreams.ts";
+import { Upstreams, type UpstreamsOptions } from "./upstream/upstreams.ts";
 
 /** What the machine stands in. */
 export interface MachineOptions {
@@ -46,6 +48,8 @@ export interface MachineOptions {
   readonly files: ModuleFiles;
   readonly builtins: ReadonlyMap<string, ModuleSource>;
   readonly keys: Keys;
+  /** What a registry says of a server that it knows. */
+  readonly manifest: (server: string) => Manifest | undefined;
   readonly log: Log;
   readonly redactor: Redactor;
   /** What servers and clients say to each other. */
@@ -58,12 +62,15 @@ const NO_ITEMS: readonly ListItem[] = [];
 
 /** Runs what passed the gates; nothing is started before the first call. */
 export class Machine implements AsyncDisposable {
+  /** What runs far away. */
+  readonly cloud: Cloud;
   /** Tells the calls that wait how what they wait for comes along. */
   readonly starts: Starts = new Starts();
   readonly #options: MachineOptions;
   readonly #reaper: Reaper;
   readonly #local: Local;
   readonly #upstreams: Upstreams;
+  readonly #far: Upstreams;
   readonly #trials = new Map<string, Trial>();
   #network: Promise<GuardedFetch> | undefined;
 
@@ -73,8 +80,12 @@ export class Machine implements AsyncDisposable {
     const { home } = options.policy.now.loaded.environment;
     this.#reaper = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
     this.#local = this.#openLocal();
-    this.#upstreams = this.#openUpstreams();
-    options.policy.onChange(() => this.#upstreams.refollow());
+    this.cloud = this.#openCloud();
+    const shared = this.#upstreamsOptions();
+    this.#upstreams = new Upstreams({ ...shared, server: this.#waysFrom(shared) });
+    // The cloud has its own: nothing that is asked of a server of the person's finds a way there.
+    this.#far = new Upstreams({ ...shared, server: (name) => this.cloud.of(name) });
+    options.policy.onChange(() => this.#each((upstreams) => upstreams.refollow()));
   }
 
   /** Gives a list of a server; modules have tools only. */
@@ -89,7 +100,7 @@ export class Machine implements AsyncDisposable {
 
   /** Tells the running servers which log messages clients want. */
   setLevel(level: string): void {
-    this.#upstreams.setLevel(level);
+    this.#each((upstreams) => upstreams.setLevel(level));
   }
 
   /** Runs a call, or passes another request on. */
@@ -97,9 +108,15 @@ export class Machine implements AsyncDisposable {
     return await this.#run(call).catch((error) => this.#withoutSecrets(error));
   }
 
+  /** Runs a call of a tool in the cloud. */
+  async callCloud(call: Call): Promise<Outcome> {
+    const run = this.cloud.calling((one) => this.#far.call(one));
+    return await run(call).catch((error) => this.#withoutSecrets(error));
+  }
+
   /** Follows a resource for one less. */
   unfollow(followed: { readonly server: string; readonly uri: string }): void {
-    this.#upstreams.unfollow(followed);
+    this.#each((upstreams) => upstreams.unfollow(followed));
   }
 
   /** Says in plain sentences what a tool of a module may do; nothing of other tools. */
@@ -141,10 +158,15 @@ export class Machine implements AsyncDisposable {
 
   /** Ends every child and server. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([this.#local, this.#upstreams].map((open) => open[Symbol.asyncDispose]()));
+    const open = [this.#local, this.#upstreams, this.#far];
+    await Promise.all(open.map((each) => each[Symbol.asyncDispose]()));
     (await this.#network)?.[Symbol.dispose]();
     await this.#reaper[Symbol.asyncDispose]();
     for (const trial of this.#trials.values()) trial[Symbol.dispose]();
+  }
+
+  #each(act: (upstreams: Upstreams) => void): void {
+    for (const upstreams of [this.#upstreams, this.#far]) act(upstreams);
   }
 
   async #list(server: string, list: ListName): Promise<readonly ListItem[]> {
@@ -214,9 +236,44 @@ export class Machine implements AsyncDisposable {
     });
   }
 
-  #openUpstreams(): Upstreams {
-    const { policy, log, keys, between } = this.#options;
+  #openCloud(): Cloud {
+    const { keys, manifest } = this.#options;
+    return new Cloud({
+      fetch: this.fetch,
+      limits: () => this.#config().limits,
+      url: () => this.#config().cloud?.url,
+      key: () => keys.cloud(),
+      find: (name) => keys.get(name),
+      fill: (headers, server) => keys.filled({ headers }, server).headers,
+      manifest: (server) => {
+        const known = manifest(server);
+        return known?.kind === "cloud" ? known : undefined;
+      },
+    });
+  }
+
+  #upstreamsOptions(): Omit<UpstreamsOptions, "server"> {
+    const { policy, log, between } = this.#options;
+    return {
+      ...between,
+      workspace: () => this.#config().workspace,
+      home: policy.now.loaded.environment.home,
+      limits: () => this.#config().limits,
+      seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
+      mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
+      onLog: (server, level, text) => {
+        this.#trials.get(server)?.hear(text);
+        log[level](text, { server });
+      },
+      starts: this.starts,
+    };
+  }
+
+  /** Finds the way to a server of the person's. */
+  #waysFrom(shared: Omit<UpstreamsOptions, "server">): UpstreamsOptions["server"] {
+    const { policy, keys } = this.#options;
     const { environment } = policy.now.loaded;
+    const limits = () => this.#config().limits;
     const filled = keys.maker(
       ({ env, args }: StdioDefinition) => ({ env, args: Object.fromEntries(args.entries()) }),
       (own, { env, args }) => {
@@ -229,43 +286,28 @@ export class Machine implements AsyncDisposable {
       ({ headers }: HttpDefinition) => ({ headers }),
       (own, { headers }) => this.#overHttp(own, headers),
     );
-    const shared = {
-      workspace: () => this.#config().workspace,
-      home: environment.home,
-      limits: () => this.#config().limits,
-      onLog: (server: string, level: "debug" | "info" | "warn", text: string) => {
-        this.#trials.get(server)?.hear(text);
-        log[level](text, { server });
-      },
-      starts: this.starts,
-    };
     const stdio = new StdioServers({
       ...shared,
+      limits,
       grants: (server) => this.#config().grants[server],
       protection: protectedPaths,
       environment: serverEnvironment(environment),
       installEnvironment: installEnvironment(environment),
       groups: this.#reaper,
     });
-    const http = new HttpServers({ fetch: this.#fetch, limits: shared.limits });
+    const http = new HttpServers({ fetch: this.fetch, limits });
     const tried = memoized((trial: Trial) =>
       memoized((server: StdioServer) => ({ ...server, trial }))
     );
-    return new Upstreams({
-      ...shared,
-      ...between,
-      server: (name): UpstreamServer => {
-        const trial = this.#trials.get(name);
-        const own = policy.definitionOf(name);
-        if (own?.kind === "stdio") {
-          return stdio.of(trial === undefined ? filled(own) : tried(trial)(filled(own)));
-        }
-        if (own?.kind === "http") return http.of(overHttp(own));
-        throw this.#options.servers.unknown(name);
-      },
-      seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
-      mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
-    });
+    return (name) => {
+      const trial = this.#trials.get(name);
+      const own = policy.definitionOf(name);
+      if (own?.kind === "stdio") {
+        return stdio.of(trial === undefined ? filled(own) : tried(trial)(filled(own)));
+      }
+      if (own?.kind === "http") return http.of(overHttp(own));
+      throw this.#options.servers.unknown(name);
+    };
   }
 
   #overHttp(own: HttpDefinition, headers: HttpDefinition["headers"]): HttpServer {
@@ -284,7 +326,7 @@ export class Machine implements AsyncDisposable {
   }
 
   /** The way out to the network, which is opened when something first goes there. */
-  readonly #fetch: Fetch = async (url, options) => {
+  readonly fetch: Fetch = async (url, options) => {
     this.#network ??= import("./cloud/guarded_fetch.ts").then(({ GuardedFetch }) =>
       new GuardedFetch()
     );
