@@ -7,8 +7,10 @@
 
 import type { Log } from "./audit/log.ts";
 import { GuardedFetch } from "./cloud/guarded_fetch.ts";
+import { keyRequired, keysMissing } from "./cloud/rpc.ts";
 import type { Redactor } from "./audit/redact.ts";
 import { serverText } from "./config/shown.ts";
+import type { Keys } from "./config/keys.ts";
 import type { RegistryEntry } from "./config/registries.ts";
 import type { ServerDefinition } from "./config/servers.ts";
 import { confusableWith } from "./core/confusable.ts";
@@ -31,6 +33,7 @@ import { type CatalogItem, type Found, Registries } from "./registry/registries.
 export interface AdoptedOptions {
   readonly policy: Policy;
   readonly builtins: ReadonlySet<string>;
+  readonly keys: Keys;
   readonly log: Log;
   readonly redactor: Redactor;
 }
@@ -131,11 +134,20 @@ export class Adopted implements Disposable {
     const { pins } = this.#options.policy;
     const unapproved = await pins.unapproved(server.hand);
     if (unapproved !== undefined && !(isAllowed && await this.#isFirst(server.hand))) {
+      this.#assertKeys(found.manifest);
       return unapproved;
     }
     await unapproved?.accept();
     this.#adopt(server);
     return undefined;
+  }
+
+  /** What a call would lack is said before anybody is asked about it. */
+  #assertKeys({ kind, name, envRequired }: Manifest): void {
+    const { keys } = this.#options;
+    if (kind === "cloud" && keys.cloud() === undefined) throw keyRequired(name);
+    const missing = envRequired.filter((each) => keys.find(each) === undefined);
+    if (missing.length > 0) throw keysMissing(name, missing);
   }
 
   /** Whether nobody pinned another one here, or in the lock that came with the workspace. */

@@ -287,6 +287,7 @@ export class App implements AsyncDisposable {
         adopted: () => this.adopted(),
         schemas: this.#schemas,
         builtins: BUILTINS,
+        manifest: (server) => this.#adopted?.manifestOf(server),
         between: {
           told: {
             changed: (server, list) => servers.changed(server, list),
@@ -379,8 +380,7 @@ export class App implements AsyncDisposable {
 
   async #adopt(): Promise<Adopted> {
     const { Adopted } = await import("./adopted.ts");
-    const { policy, log, redactor } = this.#parts;
-    const adopted = new Adopted({ policy, log, redactor, builtins: this.builtins });
+    const adopted = new Adopted({ ...this.#parts, builtins: this.builtins });
     this.#adopted = adopted;
     await adopted.open();
     return adopted;

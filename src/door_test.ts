@@ -58,6 +58,7 @@ async function openDoor(
     schemas: new Schemas(),
     files: files(join(ws, "late.js")),
     builtins: new Map(),
+    manifest: () => undefined,
     keys: new Keys({
       environment: () => policy.now.loaded.environment,
       trusted: () => undefined,

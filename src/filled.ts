@@ -8,7 +8,6 @@ import type { Redactor } from "./audit/redact.ts";
 import type { HttpServer } from "./cloud/http_servers.ts";
 import type { Keys } from "./config/keys.ts";
 import type { HttpDefinition, StdioDefinition } from "./config/servers.ts";
-import { memoized } from "./core/memo.ts";
 import type { StdioServer } from "./local/stdio_servers.ts";
 import type { Policy } from "./policy/policy.ts";
 
@@ -23,59 +22,64 @@ const SECRET_HEADER = /auth|key|token|secret|cookie/i;
 
 /** Gives servers with their values: the same object as long as nothing of one changes. */
 export class Filled {
+  /** Gives a command with its arguments and environment. */
+  readonly stdio: (own: StdioDefinition) => StdioServer;
+  /** Gives an address with what goes in its headers. */
+  readonly http: (own: HttpDefinition) => HttpServer;
   readonly #options: FilledOptions;
 
   /** Takes where values are found; nothing is looked up yet. */
   constructor(options: FilledOptions) {
     this.#options = options;
+    this.stdio = options.keys.maker(
+      ({ env, args }: StdioDefinition) => ({ env, args: Object.fromEntries(args.entries()) }),
+      (own, { env, args }) => {
+        const { workspace } = options.policy.now.config;
+        const { name, command, tools, cwd = workspace, confine = false } = own;
+        const values = {
+          args: Object.values(args),
+          env: this.#isAdopted(name) ? withoutEmpty(env, own.env) : env,
+        };
+        return { name, command, ...values, cwd, tools, confine, definition: own };
+      },
+    );
+    this.http = options.keys.maker(
+      ({ headers }: HttpDefinition) => ({ headers }),
+      (own, { headers }) => this.#overHttp(own, headers),
+    );
   }
 
-  /** Gives a command with its arguments and environment. */
-  stdio(own: StdioDefinition): StdioServer {
-    const { given, server } = this.#started(own);
-    return server(this.#options.keys.filled(given, own.name));
+  #overHttp(own: HttpDefinition, filled: HttpDefinition["headers"]): HttpServer {
+    const { name, url, tools, headers: written } = own;
+    const headers = this.#isAdopted(name) ? withoutEmpty(filled, written) : filled;
+    // A key that stands in the file itself is one, too.
+    const literal = Object.entries(headers).filter(([header]) => SECRET_HEADER.test(header));
+    for (const [, value] of literal) this.#options.redactor.register(value.replace(/^\w+\s+/, ""));
+    const named = this.#namedBy(own);
+    return { name, url, headers, written, named, tools, definition: own };
   }
 
-  /** Gives an address with what goes in its headers. */
-  http(own: HttpDefinition): HttpServer {
-    const { given, server } = this.#reached(own);
-    return server(this.#options.keys.filled(given, own.name));
+  #isAdopted(name: string): boolean {
+    return this.#options.policy.adopted(name) !== undefined;
   }
-
-  // A definition is another one when its file changed, and other values make another server.
-  readonly #started = memoized((own: StdioDefinition) => {
-    const given = { env: own.env, args: Object.fromEntries(own.args.entries()) };
-    const server = memoized(({ env, args }: typeof given): StdioServer => {
-      const { workspace } = this.#options.policy.now.config;
-      const { name, command, tools, cwd = workspace, confine = false } = own;
-      const values = { args: Object.values(args), env };
-      return { name, command, ...values, cwd, tools, confine, definition: own };
-    });
-    return { given, server };
-  });
-
-  readonly #reached = memoized((own: HttpDefinition) => {
-    const given = { headers: own.headers };
-    const server = memoized(({ headers }: typeof given): HttpServer => {
-      const { name, url, tools, headers: written } = own;
-      // A key that stands in the file itself is one, too.
-      for (const [header, value] of Object.entries(headers)) {
-        if (!SECRET_HEADER.test(header)) continue;
-        this.#options.redactor.register(value.replace(/^\w+\s+/, ""));
-      }
-      const named = this.#namedBy(own);
-      return { name, url, headers, written, named, tools, definition: own };
-    });
-    return { given, server };
-  });
 
   /** Gives the hosts that the person named: those may lie on this machine, or beside it. */
   #namedBy({ name, url }: HttpDefinition): ReadonlySet<string> {
     const { policy } = this.#options;
     const { registries, grants } = policy.now.config;
-    if (policy.adopted(name)?.definition?.kind !== "http") return new Set([new URL(url).host]);
+    if (!this.#isAdopted(name)) return new Set([new URL(url).host]);
     // What a registry says lies where the registry lies, or where the person let the server go.
     const hosts = registries.map((one) => new URL(one.url.replace(/^mcp\+/, "")).host);
     return new Set([...hosts, ...grants[name]?.net ?? []]);
   }
+}
+
+/** Leaves out what a registry says may be set and is not: `${NAME:-}` alone. */
+function withoutEmpty(
+  filled: Readonly<Record<string, string>>,
+  written: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  const isLeft = (name: string, value: string) =>
+    value === "" && /^\$\{\w+:-\}$/.test(written[name] ?? "");
+  return Object.fromEntries(Object.entries(filled).filter(([name, value]) => !isLeft(name, value)));
 }

@@ -16,15 +16,17 @@ import {
   serverEnvironment,
 } from "./config/child_environment.ts";
 import { HttpServers } from "./cloud/http_servers.ts";
+import { Cloud } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
-import type { ServerDefinition } from "./config/servers.ts";
 import type { Keys } from "./config/keys.ts";
+import type { ServerDefinition } from "./config/servers.ts";
 import type { GuardedFetch } from "./cloud/guarded_fetch.ts";
 import type { Call, Outcome } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import { PmlError } from "./core/errors.ts";
 import type { Fetch } from "./core/fetch.ts";
 import { defined, quoted } from "./core/json.ts";
+import type { Manifest } from "./core/manifest.ts";
 import type { ListItem, ListName } from "./core/lists.ts";
 import { memoized } from "./core/memo.ts";
 import { type ModuleMeta, NO_PERMISSIONS, type Permissions } from "./core/tool.ts";
@@ -42,7 +44,7 @@ import type { Policy } from "./policy/policy.ts";
 import { assertIntegrity } from "./registry/integrity.ts";
 import { Reaper } from "./sandbox/reaper.ts";
 import { Starts } from "./upstream/starts.ts";
-import { Upstreams, type UpstreamServer, type UpstreamsOptions } from "./upstream/upstreams.ts";
+import { Upstreams, type UpstreamsOptions } from "./upstream/upstreams.ts";
 
 /** What the machine stands in. */
 export interface MachineOptions {
@@ -53,6 +55,8 @@ export interface MachineOptions {
   /** The servers of registries. */
   readonly adopted: () => Promise<Adopted>;
   readonly keys: Keys;
+  /** What a registry says of a server that it knows. */
+  readonly manifest: (server: string) => Manifest | undefined;
   readonly log: Log;
   readonly redactor: Redactor;
   /** What servers and clients say to each other. */
@@ -64,12 +68,15 @@ const NO_ITEMS: readonly ListItem[] = [];
 
 /** Runs what passed the gates; nothing is started before the first call. */
 export class Machine implements AsyncDisposable {
+  /** What runs far away. */
+  readonly cloud: Cloud;
   /** Tells the calls that wait how what they wait for comes along. */
   readonly starts: Starts = new Starts();
   readonly #options: MachineOptions;
   readonly #reaper: Reaper;
   readonly #local: Local;
   readonly #upstreams: Upstreams;
+  readonly #far: Upstreams;
   readonly #trials = new Map<string, Trial>();
   readonly #closing = new AbortController();
   readonly #packages: Packages;
@@ -82,8 +89,12 @@ export class Machine implements AsyncDisposable {
     this.#reaper = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
     this.#packages = new Packages(options.policy);
     this.#local = this.#openLocal();
-    this.#upstreams = this.#openUpstreams();
-    options.policy.onChange(() => this.#upstreams.refollow());
+    this.cloud = this.#openCloud();
+    const shared = this.#upstreamsOptions();
+    this.#upstreams = new Upstreams({ ...shared, server: this.#waysFrom(shared) });
+    // The cloud has its own: nothing that is asked of a server of the person's finds a way there.
+    this.#far = new Upstreams({ ...shared, server: (name) => this.cloud.of(name) });
+    options.policy.onChange(() => this.#each((upstreams) => upstreams.refollow()));
   }
 
   /** Gives a list of a server; modules have tools only. */
@@ -98,7 +109,7 @@ export class Machine implements AsyncDisposable {
 
   /** Tells the running servers which log messages clients want. */
   setLevel(level: string): void {
-    this.#upstreams.setLevel(level);
+    this.#each((upstreams) => upstreams.setLevel(level));
   }
 
   /** Runs a call, or passes another request on. */
@@ -106,9 +117,15 @@ export class Machine implements AsyncDisposable {
     return await this.#run(call).catch((error) => this.#withoutSecrets(error));
   }
 
+  /** Runs a call of a tool in the cloud. */
+  async callCloud(call: Call): Promise<Outcome> {
+    const run = this.cloud.calling((one) => this.#far.call(one));
+    return await run(call).catch((error) => this.#withoutSecrets(error));
+  }
+
   /** Follows a resource for one less. */
   unfollow(followed: { readonly server: string; readonly uri: string }): void {
-    this.#upstreams.unfollow(followed);
+    this.#each((upstreams) => upstreams.unfollow(followed));
   }
 
   /** Says in plain sentences what a tool of a module may do; nothing of other tools. */
@@ -161,15 +178,22 @@ export class Machine implements AsyncDisposable {
   /** Ends every child and server. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new PmlError("CANCELLED", "Cannot start the module: PML is ending"));
-    await Promise.all([this.#local, this.#upstreams].map((open) => open[Symbol.asyncDispose]()));
+    const open = [this.#local, this.#upstreams, this.#far];
+    await Promise.all(open.map((each) => each[Symbol.asyncDispose]()));
     (await this.#network)?.[Symbol.dispose]();
     await this.#reaper[Symbol.asyncDispose]();
     for (const trial of this.#trials.values()) trial[Symbol.dispose]();
   }
 
+  #each(act: (upstreams: Upstreams) => void): void {
+    for (const upstreams of [this.#upstreams, this.#far]) act(upstreams);
+  }
+
   async #list(server: string, list: ListName): Promise<readonly ListItem[]> {
     if (this.isUpstream(server)) return await this.#upstreams.listOf(server, list);
     if (list !== "tools") return NO_ITEMS;
+    const far = this.#options.manifest(server);
+    if (far?.kind === "cloud") return far.tools.map(({ name }) => this.cloud.listed(server, name));
     await this.#fetched(server);
     const { meta, definitions } = await this.#local.load(server);
     const promised = this.#options.policy.adopted(server)?.hand.pinned.permissions;
@@ -254,21 +278,49 @@ export class Machine implements AsyncDisposable {
     });
   }
 
-  #openUpstreams(): Upstreams {
-    const { policy, log, between } = this.#options;
-    const { environment } = policy.now.loaded;
-    const shared = {
-      workspace: () => this.#config().workspace,
-      home: environment.home,
+  #openCloud(): Cloud {
+    const { keys, manifest } = this.#options;
+    return new Cloud({
+      fetch: this.fetch,
       limits: () => this.#config().limits,
-      onLog: (server: string, level: "debug" | "info" | "warn", text: string) => {
+      url: () => this.#config().cloud?.url,
+      key: () => keys.cloud(),
+      find: (name) => keys.get(name),
+      fill: (headers, server) => keys.filled({ headers }, server).headers,
+      manifest: (server) => {
+        const known = manifest(server);
+        return known?.kind === "cloud" ? known : undefined;
+      },
+    });
+  }
+
+  #upstreamsOptions(): Omit<UpstreamsOptions, "server"> {
+    const { policy, log, between } = this.#options;
+    return {
+      ...between,
+      withoutSecrets: (facts) => this.#clean(facts),
+      workspace: () => this.#config().workspace,
+      home: policy.now.loaded.environment.home,
+      limits: () => this.#config().limits,
+      seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
+      mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
+      onLog: (server, level, text) => {
         this.#trials.get(server)?.hear(text);
         log[level](text, { server });
       },
       starts: this.starts,
     };
+  }
+
+  /** Finds the way to a server of the person's. */
+  #waysFrom(shared: Omit<UpstreamsOptions, "server">): UpstreamsOptions["server"] {
+    const { policy } = this.#options;
+    const { environment } = policy.now.loaded;
+    const limits = () => this.#config().limits;
+    const filled = new Filled(this.#options);
     const stdio = new StdioServers({
       ...shared,
+      limits,
       grants: (server) => this.#config().grants[server],
       protection: protectedPaths,
       environment: serverEnvironment(environment),
@@ -276,28 +328,18 @@ export class Machine implements AsyncDisposable {
       groups: this.#reaper,
       packages: this.#packages,
     });
-    const http = new HttpServers({ fetch: this.#fetch, limits: shared.limits });
-    const filled = new Filled(this.#options);
+    const http = new HttpServers({ fetch: this.fetch, limits });
     const tried = memoized((trial: Trial) =>
       memoized((server: StdioServer) => ({ ...server, trial }))
     );
-    return new Upstreams({
-      ...shared,
-      ...between,
-      withoutSecrets: (facts) => this.#clean(facts),
-      server: (name): UpstreamServer => {
-        const trial = this.#trials.get(name);
-        const own = policy.definitionOf(name);
-        if (own?.kind === "http") return http.of(filled.http(own));
-        if (own?.kind === "stdio") {
-          const server = filled.stdio(own);
-          return stdio.of(trial === undefined ? server : tried(trial)(server));
-        }
-        throw this.#options.servers.unknown(name);
-      },
-      seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
-      mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
-    });
+    return (name) => {
+      const trial = this.#trials.get(name);
+      const own = policy.definitionOf(name);
+      if (own?.kind === "http") return http.of(filled.http(own));
+      if (own?.kind !== "stdio") throw this.#options.servers.unknown(name);
+      const server = filled.stdio(own);
+      return stdio.of(trial === undefined ? server : tried(trial)(server));
+    };
   }
 
   /** Tells whether a server is one of the person's that speaks MCP. */
@@ -307,7 +349,7 @@ export class Machine implements AsyncDisposable {
   }
 
   /** The way out to the network, which is opened when something first goes there. */
-  readonly #fetch: Fetch = async (url, options) => {
+  readonly fetch: Fetch = async (url, options) => {
     this.#network ??= import("./cloud/guarded_fetch.ts").then(({ GuardedFetch }) =>
       new GuardedFetch()
     );

@@ -83,6 +83,24 @@ export class Keys {
     return known.values as T; // as above
   }
 
+  /**
+   * Gives a function that makes a server of a definition: the same object for the same definition,
+   * as long as no value in it changes.
+   */
+  maker<D extends { readonly name: string }, G extends Given, S extends object>(
+    givenOf: (own: D) => G,
+    make: (own: D, filled: G) => S,
+  ): (own: D) => S {
+    const parts = memoized((own: D) => ({
+      given: givenOf(own),
+      of: memoized((filled: G) => make(own, filled)),
+    }));
+    return (own) => {
+      const { given, of } = parts(own);
+      return of(this.filled(given, own.name));
+    };
+  }
+
   /** Gives a variable that a server's definition names. */
   get(name: string): string | undefined {
     return this.find(name)?.value;

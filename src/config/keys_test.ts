@@ -51,7 +51,7 @@ Deno.test("parseDotenv() reads what people write, and says which lines it cannot
 });
 
 Deno.test("parseDotenv() reads back what was written, and whatever text in little time", () => {
-  const value = fc.string({ unit: "binary" }).map((text) => text.replace(/['\0]/g, ""));
+  const value = fc.string({ unit: "binary-ascii" }).map((text) => text.replace(/['\0]/g, ""));
   fc.assert(
     fc.property(fc.array(value), (values) => {
       const text = values.map((each, at) => `N${at}='${each}'`).join("\n");
@@ -93,9 +93,13 @@ Deno.test("Keys reads .env only where the workspace is trusted, and never throug
   await Deno.mkdir(scene.path);
   assert.equal(keys.get("A"), undefined);
   await Deno.remove(scene.path);
+  // Nobody ever writes into it: opening it would wait for ever.
+  await new Deno.Command("mkfifo", { args: [scene.path] }).output();
+  assert.equal(keys.get("A"), undefined);
+  await Deno.remove(scene.path);
   await Deno.writeTextFile(scene.path, `A=${"x".repeat(70_000)}`);
   assert.equal(keys.get("A"), undefined);
-  assert.equal(scene.warned.length, 3);
+  assert.equal(scene.warned.length, 4);
   for (const warning of scene.warned) assert.match(warning, /a link, no plain file, or longer/);
   await Deno.remove(scene.path);
   assert.equal(keys.get("A"), undefined);
