@@ -9,6 +9,7 @@ import { Log } from "./audit/log.ts";
 import { Redactor } from "./audit/redact.ts";
 import type { Config, LoadedConfig } from "./config/config.ts";
 import { type Environment, readEnvironment } from "./config/env.ts";
+import { Keys } from "./config/keys.ts";
 import type { ServerDefinition } from "./config/servers.ts";
 import type { CallTool, Question, Verdict } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
@@ -44,6 +45,7 @@ interface AppParts {
   readonly log: Log;
   readonly redactor: Redactor;
   readonly files: ModuleFiles;
+  readonly keys: Keys;
 }
 
 const BUILTINS = builtins();
@@ -64,7 +66,13 @@ export async function openApp(options: AppOptions): Promise<App> {
     integrityOf: (module, maxBytes) => files.integrityOf(module, maxBytes),
     warn: (message) => log.warn(message),
   });
-  return new App({ policy, log, redactor, files });
+  const keys = new Keys({
+    environment: () => policy.now.loaded.environment,
+    trusted: () => policy.now.config.trusted ? policy.now.loaded.workspace.root : undefined,
+    register: (value) => void redactor.register(value),
+    warn: (message) => log.warn(message),
+  });
+  return new App({ policy, log, redactor, files, keys });
 }
 
 /** The house: what the doors and the command line may use of it. */
@@ -73,6 +81,8 @@ export class App implements AsyncDisposable {
   readonly log: Log;
   /** What holds: the configuration, and what of it is trusted. */
   readonly policy: Policy;
+  /** Finds the keys that servers want. */
+  readonly keys: Keys;
   /** Every known tool. */
   readonly catalog: Catalog = new Catalog();
   /** Every known server. */
@@ -94,8 +104,9 @@ export class App implements AsyncDisposable {
 
   /** Makes the house of its parts. */
   constructor(parts: AppParts) {
-    const { policy, log } = parts;
+    const { policy, log, keys } = parts;
     this.#parts = parts;
+    this.keys = keys;
     this.policy = policy;
     this.log = log;
     this.servers.replace(this.#sources());
@@ -233,6 +244,7 @@ export class App implements AsyncDisposable {
         servers,
         schemas: this.#schemas,
         builtins: BUILTINS,
+        manifest: () => undefined,
         between: {
           told: {
             changed: (server, list) => servers.changed(server, list),

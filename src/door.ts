@@ -5,11 +5,13 @@
  * @module
  */
 
+import { join } from "node:path";
 import { auditGate } from "./audit/gate.ts";
 import { Journal, type JournalRecord } from "./audit/journal.ts";
-import { readKeyFile } from "./cloud/key.ts";
-import { cloudCall } from "./cloud/rpc.ts";
+import { HubRouting } from "./cloud/hub_routing.ts";
+import { CLOUD_URL } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
+import type { ServerDefinition } from "./config/servers.ts";
 import { serverText } from "./config/shown.ts";
 import { type Call, type CallTool, type Gate, type Question, through } from "./core/call.ts";
 import { type Check, check } from "./core/check.ts";
@@ -28,7 +30,7 @@ import type { Subject } from "./permissions/subject.ts";
 import { trustGate } from "./permissions/trust_gate.ts";
 import { definitionHash, integrityGate } from "./registry/integrity.ts";
 import { makeRouter } from "./router/router.ts";
-import { getToolRouting } from "./router/routing.ts";
+import { getToolRouting, isListedLocal } from "./router/routing.ts";
 
 /** What the door stands in. */
 export interface DoorOptions extends MachineOptions {
@@ -44,7 +46,7 @@ export class Door implements AsyncDisposable {
   /** What runs on this machine. */
   readonly machine: Machine;
   readonly #options: DoorOptions;
-  readonly #cloud: CallTool;
+  readonly #hub: HubRouting;
   readonly #running = new Running(() => this.#config().limits);
   #journal: Journal | undefined;
 
@@ -56,8 +58,16 @@ export class Door implements AsyncDisposable {
       warn: (message) => log.warn(message),
       ttl: policy.now.config.limits.approvalMs,
     });
-    this.#cloud = cloudCall(() => this.#key());
-    this.machine = new Machine(options);
+    const machine = this.machine = new Machine(options);
+    this.#hub = new HubRouting({
+      file: join(policy.now.loaded.environment.home, "hub_routing.json"),
+      fetch: (url, how) => machine.fetch(url, how),
+      hub: () => {
+        const url = this.#config().cloud?.url;
+        return { url: url ?? CLOUD_URL, isNamed: url !== undefined };
+      },
+      warn: (message) => log.warn(message),
+    });
     this.callTool = this.#gated();
   }
 
@@ -94,6 +104,7 @@ export class Door implements AsyncDisposable {
 
   /** Ends every child and server, then the journal. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#hub[Symbol.dispose]();
     await this.machine[Symbol.asyncDispose]();
     // Each call has an end, and the journal tells it.
     await this.#running.over();
@@ -109,7 +120,12 @@ export class Door implements AsyncDisposable {
     const router = makeRouter({
       routingOf: (server) => this.#routingOf(server),
       local: (call) => machine.call(call),
-      cloud: this.#cloud,
+      cloud: async (call) => {
+        const outcome = machine.callCloud(call);
+        // Only now: what stays on this machine asks the hub for nothing.
+        void outcome.then(() => this.#hub.refresh(), () => {});
+        return await outcome;
+      },
     });
     return through([
       this.#running.gate,
@@ -157,7 +173,9 @@ export class Door implements AsyncDisposable {
   async #subjectOf(call: Call): Promise<Subject> {
     const { policy } = this.#options;
     const definition = await this.#definitionOf(call);
-    const own = policy.definitionOf(splitToolId(call.id).server);
+    const { server } = splitToolId(call.id);
+    const own = policy.definitionOf(server);
+    const isFar = this.#routingOf(server) === "cloud";
     const gives = call.method === SAMPLING ? GIVES : [];
     return {
       tool: call.id,
@@ -167,11 +185,17 @@ export class Door implements AsyncDisposable {
       actor: call.actor,
       workspace: this.#config().workspace,
       facts: [
-        own === undefined ? "a module that ships with PML, in the sandbox" : serverText(own),
-        ...(await this.machine.permissionsOf(call.id)).map((line) => `It ${line}`),
+        ...(isFar ? this.machine.cloud.facts(server) : await this.#localFacts(call, own)),
         ...gives,
       ],
     };
+  }
+
+  async #localFacts({ id }: Call, own: ServerDefinition | undefined): Promise<readonly string[]> {
+    return [
+      own === undefined ? "a module that ships with PML, in the sandbox" : serverText(own),
+      ...(await this.machine.permissionsOf(id)).map((line) => `It ${line}`),
+    ];
   }
 
   #config(): Config {
@@ -180,26 +204,24 @@ export class Door implements AsyncDisposable {
 
   #routingOf(server: string): "local" | "cloud" {
     const { builtins, policy } = this.#options;
-    const here = builtins.has(server) || policy.definitionOf(server) !== undefined;
-    return here ? "local" : getToolRouting(server);
+    if (builtins.has(server) || policy.definitionOf(server) !== undefined) return "local";
+    const known = this.#options.manifest(server);
+    if (known !== undefined) return known.kind === "cloud" ? "cloud" : "local";
+    // The list of the hub adds names, and takes none from this machine.
+    const added = !isListedLocal(server) && this.#hub.has(server);
+    return added ? "cloud" : getToolRouting(server);
   }
 
   async #definitionOf(call: Call): Promise<ToolDefinition> {
-    const { server } = splitToolId(call.id);
+    const { server, tool } = splitToolId(call.id);
+    const isFar = this.#routingOf(server) === "cloud";
     // What cannot be reached is said before anybody is asked about it.
-    if (this.#routingOf(server) === "cloud") await this.#cloud(call);
+    const far = isFar ? this.machine.cloud.definition(server, tool) : undefined;
     if (call.method !== undefined) return { name: call.method, inputSchema: {} };
+    if (far !== undefined) return far;
     const work = () => this.#options.servers.definition(call.id);
     // To know a tool, its server may have to be installed.
     return await this.machine.starts.during(server, { onProgress: call.onProgress, work });
-  }
-
-  #key(): string | undefined {
-    const { policy, redactor } = this.#options;
-    const { apiKey, home } = policy.now.loaded.environment;
-    const key = apiKey ?? readKeyFile(home);
-    if (key !== undefined) redactor.register(key);
-    return key;
   }
 
   #problemGate(): Gate {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { Log } from "./audit/log.ts";
 import { Redactor } from "./audit/redact.ts";
 import { environmentOf } from "./config/env.ts";
+import { Keys } from "./config/keys.ts";
 import type { Call } from "./core/call.ts";
 import { toolId } from "./core/tool_id.ts";
 import { Door } from "./door.ts";
@@ -56,6 +57,13 @@ async function openDoor(
     schemas: new Schemas(),
     files: files(join(ws, "late.js")),
     builtins: new Map(),
+    manifest: () => undefined,
+    keys: new Keys({
+      environment: () => policy.now.loaded.environment,
+      trusted: () => undefined,
+      register: (value) => void redactor.register(value),
+      warn: () => {},
+    }),
     log: new Log({ redactor, level: "error" }),
     redactor,
   });

@@ -15,8 +15,9 @@ import {
   serverEnvironment,
 } from "./config/child_environment.ts";
 import { type HttpServer, HttpServers } from "./cloud/http_servers.ts";
+import { Cloud } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
-import { expanded } from "./config/expand.ts";
+import type { Keys } from "./config/keys.ts";
 import type { HttpDefinition, StdioDefinition } from "./config/servers.ts";
 import type { GuardedFetch } from "./cloud/guarded_fetch.ts";
 import type { Call, Outcome } from "./core/call.ts";
@@ -24,6 +25,7 @@ import type { Check } from "./core/check.ts";
 import { PmlError } from "./core/errors.ts";
 import type { Fetch } from "./core/fetch.ts";
 import { defined, quoted } from "./core/json.ts";
+import type { Manifest } from "./core/manifest.ts";
 import type { ListItem, ListName } from "./core/lists.ts";
 import { memoized } from "./core/memo.ts";
 import { splitToolId, type ToolId, toolId } from "./core/tool_id.ts";
@@ -32,12 +34,12 @@ import { Local } from "./local/executor.ts";
 import type { Grants } from "./local/grants.ts";
 import type { Trial } from "./local/learn.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
-import { StdioServers } from "./local/stdio_servers.ts";
+import { type StdioServer, StdioServers } from "./local/stdio_servers.ts";
 import type { Policy } from "./policy/policy.ts";
 import { assertIntegrity } from "./registry/integrity.ts";
 import { Reaper } from "./sandbox/reaper.ts";
 import { Starts } from "./upstream/starts.ts";
-import { Upstreams, type UpstreamServer, type UpstreamsOptions } from "./upstream/upstreams.ts";
+import { Upstreams, type UpstreamsOptions } from "./upstream/upstreams.ts";
 
 /** What the machine stands in. */
 export interface MachineOptions {
@@ -45,6 +47,9 @@ export interface MachineOptions {
   readonly servers: Servers;
   readonly files: ModuleFiles;
   readonly builtins: ReadonlyMap<string, ModuleSource>;
+  readonly keys: Keys;
+  /** What a registry says of a server that it knows. */
+  readonly manifest: (server: string) => Manifest | undefined;
   readonly log: Log;
   readonly redactor: Redactor;
   /** What servers and clients say to each other. */
@@ -57,12 +62,15 @@ const NO_ITEMS: readonly ListItem[] = [];
 
 /** Runs what passed the gates; nothing is started before the first call. */
 export class Machine implements AsyncDisposable {
+  /** What runs far away. */
+  readonly cloud: Cloud;
   /** Tells the calls that wait how what they wait for comes along. */
   readonly starts: Starts = new Starts();
   readonly #options: MachineOptions;
   readonly #reaper: Reaper;
   readonly #local: Local;
   readonly #upstreams: Upstreams;
+  readonly #far: Upstreams;
   readonly #trials = new Map<string, Trial>();
   #network: Promise<GuardedFetch> | undefined;
 
@@ -72,8 +80,12 @@ export class Machine implements AsyncDisposable {
     const { home } = options.policy.now.loaded.environment;
     this.#reaper = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
     this.#local = this.#openLocal();
-    this.#upstreams = this.#openUpstreams();
-    options.policy.onChange(() => this.#upstreams.refollow());
+    this.cloud = this.#openCloud();
+    const shared = this.#upstreamsOptions();
+    this.#upstreams = new Upstreams({ ...shared, server: this.#waysFrom(shared) });
+    // The cloud has its own: nothing that is asked of a server of the person's finds a way there.
+    this.#far = new Upstreams({ ...shared, server: (name) => this.cloud.of(name) });
+    options.policy.onChange(() => this.#each((upstreams) => upstreams.refollow()));
   }
 
   /** Gives a list of a server; modules have tools only. */
@@ -88,7 +100,7 @@ export class Machine implements AsyncDisposable {
 
   /** Tells the running servers which log messages clients want. */
   setLevel(level: string): void {
-    this.#upstreams.setLevel(level);
+    this.#each((upstreams) => upstreams.setLevel(level));
   }
 
   /** Runs a call, or passes another request on. */
@@ -96,9 +108,15 @@ export class Machine implements AsyncDisposable {
     return await this.#run(call).catch((error) => this.#withoutSecrets(error));
   }
 
+  /** Runs a call of a tool in the cloud. */
+  async callCloud(call: Call): Promise<Outcome> {
+    const run = this.cloud.calling((one) => this.#far.call(one));
+    return await run(call).catch((error) => this.#withoutSecrets(error));
+  }
+
   /** Follows a resource for one less. */
   unfollow(followed: { readonly server: string; readonly uri: string }): void {
-    this.#upstreams.unfollow(followed);
+    this.#each((upstreams) => upstreams.unfollow(followed));
   }
 
   /** Says in plain sentences what a tool of a module may do; nothing of other tools. */
@@ -140,10 +158,15 @@ export class Machine implements AsyncDisposable {
 
   /** Ends every child and server. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([this.#local, this.#upstreams].map((open) => open[Symbol.asyncDispose]()));
+    const open = [this.#local, this.#upstreams, this.#far];
+    await Promise.all(open.map((each) => each[Symbol.asyncDispose]()));
     (await this.#network)?.[Symbol.dispose]();
     await this.#reaper[Symbol.asyncDispose]();
     for (const trial of this.#trials.values()) trial[Symbol.dispose]();
+  }
+
+  #each(act: (upstreams: Upstreams) => void): void {
+    for (const upstreams of [this.#upstreams, this.#far]) act(upstreams);
   }
 
   async #list(server: string, list: ListName): Promise<readonly ListItem[]> {
@@ -201,7 +224,7 @@ export class Machine implements AsyncDisposable {
       },
       workspace: () => this.#config().workspace,
       grants: (server) => this.#config().grants[server],
-      variable: (name) => this.#secret(name),
+      variable: (name) => this.#options.keys.get(name),
       environment: programEnvironment(policy.now.loaded.environment),
       // What modules run from is not for modules to write.
       protection: () => ({ ...protectedPaths, paths: own().map(({ path }) => path) }),
@@ -215,71 +238,89 @@ export class Machine implements AsyncDisposable {
     });
   }
 
-  #openUpstreams(): Upstreams {
-    const { policy, log, redactor, between } = this.#options;
-    const { environment } = policy.now.loaded;
-    const { get } = environment;
-    // A definition is read anew when its file changes, and the environment never is.
-    const filled = memoized((own: StdioDefinition) => {
-      const { name, command, tools, cwd = this.#config().workspace, confine = false } = own;
-      const from = { get, server: name };
-      const env = expanded(own.env, { ...from, what: "env" });
-      const args = expanded(Object.fromEntries(own.args.entries()), { ...from, what: "args" });
-      for (const secret of [...env.secrets, ...args.secrets]) redactor.register(secret);
-      const given = { args: Object.values(args.values), env: env.values };
-      return { name, command, ...given, cwd, tools, confine, definition: own };
-    });
-    const shared = {
-      workspace: () => this.#config().workspace,
-      home: environment.home,
+  #openCloud(): Cloud {
+    const { keys, manifest } = this.#options;
+    return new Cloud({
+      fetch: this.fetch,
       limits: () => this.#config().limits,
-      onLog: (server: string, level: "debug" | "info" | "warn", text: string) => {
+      url: () => this.#config().cloud?.url,
+      key: () => keys.cloud(),
+      find: (name) => keys.get(name),
+      fill: (headers, server) => keys.filled({ headers }, server).headers,
+      manifest: (server) => {
+        const known = manifest(server);
+        return known?.kind === "cloud" ? known : undefined;
+      },
+    });
+  }
+
+  #upstreamsOptions(): Omit<UpstreamsOptions, "server"> {
+    const { policy, log, between } = this.#options;
+    return {
+      ...between,
+      withoutSecrets: (facts) => this.#clean(facts),
+      workspace: () => this.#config().workspace,
+      home: policy.now.loaded.environment.home,
+      limits: () => this.#config().limits,
+      seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
+      mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
+      onLog: (server, level, text) => {
         this.#trials.get(server)?.hear(text);
         log[level](text, { server });
       },
       starts: this.starts,
     };
+  }
+
+  /** Finds the way to a server of the person's. */
+  #waysFrom(shared: Omit<UpstreamsOptions, "server">): UpstreamsOptions["server"] {
+    const { policy, keys } = this.#options;
+    const { environment } = policy.now.loaded;
+    const limits = () => this.#config().limits;
+    const filled = keys.maker(
+      ({ env, args }: StdioDefinition) => ({ env, args: Object.fromEntries(args.entries()) }),
+      (own, { env, args }) => {
+        const { name, command, tools, cwd = this.#config().workspace, confine = false } = own;
+        const values = { args: Object.values(args), env };
+        return { name, command, ...values, cwd, tools, confine, definition: own };
+      },
+    );
+    const overHttp = keys.maker(
+      ({ headers }: HttpDefinition) => ({ headers }),
+      (own, { headers }) => this.#overHttp(own, headers),
+    );
     const stdio = new StdioServers({
       ...shared,
+      limits,
       grants: (server) => this.#config().grants[server],
       protection: protectedPaths,
       environment: serverEnvironment(environment),
       installEnvironment: installEnvironment(environment),
       groups: this.#reaper,
     });
-    const http = new HttpServers({ fetch: this.#fetch, limits: shared.limits });
+    const http = new HttpServers({ fetch: this.fetch, limits });
     const tried = memoized((trial: Trial) =>
-      memoized((own: StdioDefinition) => ({ ...filled(own), trial }))
+      memoized((server: StdioServer) => ({ ...server, trial }))
     );
-    return new Upstreams({
-      ...shared,
-      ...between,
-      withoutSecrets: (facts) => this.#clean(facts),
-      server: (name): UpstreamServer => {
-        const trial = this.#trials.get(name);
-        const own = policy.definitionOf(name);
-        if (own?.kind === "stdio") return stdio.of((trial ? tried(trial) : filled)(own));
-        if (own?.kind === "http") return http.of(this.#overHttp(own));
-        throw this.#options.servers.unknown(name);
-      },
-      seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
-      mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
-    });
+    return (name) => {
+      const trial = this.#trials.get(name);
+      const own = policy.definitionOf(name);
+      if (own?.kind === "stdio") {
+        return stdio.of(trial === undefined ? filled(own) : tried(trial)(filled(own)));
+      }
+      if (own?.kind === "http") return http.of(overHttp(own));
+      throw this.#options.servers.unknown(name);
+    };
   }
 
-  /** Gives what a server over HTTP is reached with, the same each time. */
-  readonly #overHttp = memoized((own: HttpDefinition): HttpServer => {
-    const { redactor, policy } = this.#options;
+  #overHttp(own: HttpDefinition, headers: HttpDefinition["headers"]): HttpServer {
     const { name, url, tools, headers: written } = own;
-    const { get } = policy.now.loaded.environment;
-    const { values, secrets } = expanded(written, { get, server: name, what: "headers" });
     // A key that stands in the file itself is one, too.
-    const literal = Object.entries(values).filter(([header]) => SECRET_HEADER.test(header));
-    for (const [, value] of literal) redactor.register(value.replace(/^\w+\s+/, ""));
-    for (const secret of secrets) redactor.register(secret);
+    const literal = Object.entries(headers).filter(([header]) => SECRET_HEADER.test(header));
+    for (const [, value] of literal) this.#options.redactor.register(value.replace(/^\w+\s+/, ""));
     const named = new Set([new URL(url).host, new URL(url).hostname]);
-    return { name, url, headers: values, written, named, tools, definition: own };
-  });
+    return { name, url, headers, written, named, tools, definition: own };
+  }
 
   /** Tells whether a server is one of the person's that speaks MCP. */
   isUpstream(server: string): boolean {
@@ -288,20 +329,12 @@ export class Machine implements AsyncDisposable {
   }
 
   /** The way out to the network, which is opened when something first goes there. */
-  readonly #fetch: Fetch = async (url, options) => {
+  readonly fetch: Fetch = async (url, options) => {
     this.#network ??= import("./cloud/guarded_fetch.ts").then(({ GuardedFetch }) =>
       new GuardedFetch()
     );
     return await (await this.#network).fetch(url, options);
   };
-
-  /** Gives a variable of the environment, which from then on shows in no log. */
-  #secret(name: string): string | undefined {
-    const { policy, redactor } = this.#options;
-    const value = policy.now.loaded.environment.get(name);
-    if (value !== undefined) redactor.register(value);
-    return value;
-  }
 
   /** Gives the hash of the code that was approved. Without one only what PML ships may run: an own module may have had no file till now. */
   approved(server: string): string | undefined {

@@ -33,6 +33,8 @@ export interface UpstreamServer {
   readonly isKept: boolean;
   /** Whether it may take long to find that it is not there, so that this is found once for all. */
   readonly isRemote?: boolean;
+  /** Gives the name that a tool has there, where that is another one. */
+  readonly toolName?: (tool: string) => string;
   /** All that a connection depends on: with another, it is another one. */
   readonly version: () => string;
   /** Prepares the way; `closing` gives that up. */
@@ -160,7 +162,8 @@ export class Upstreams implements AsyncDisposable {
       await this.#subscriptions.add({ server: name, uri: textOf(args.uri) }, call.signal);
       return { kind: "result", result: { content: [] } };
     }
-    const params = method === "tools/call" ? { name: tool, arguments: args } : args;
+    const there = () => this.#options.server(name).toolName?.(tool) ?? tool;
+    const params = method === "tools/call" ? { name: there(), arguments: args } : args;
     const meta = call.meta && { _meta: call.meta };
     const result = await this.#request(call, { method, params: { ...params, ...meta } });
     return { kind: "result", result: resultOf(result, { name, method }) };
