@@ -14,7 +14,7 @@ import { serverText } from "./config/shown.ts";
 import { type Call, type CallTool, type Gate, type Question, through } from "./core/call.ts";
 import { type Check, check } from "./core/check.ts";
 import { deadlineGate } from "./core/deadline.ts";
-import { PmlError } from "./core/errors.ts";
+import { type ErrorCode, PmlError } from "./core/errors.ts";
 import { type JsonObject, quoted, visible } from "./core/json.ts";
 import { Running } from "./core/running.ts";
 import { splitToolId } from "./core/tool_id.ts";
@@ -72,7 +72,7 @@ export class Door implements AsyncDisposable {
   async leave(question: Question): Promise<PmlError> {
     const left = await this.approvals.leave(question.handle);
     const code = question.otherwise ?? "APPROVAL_REQUIRED";
-    const or = code === "APPROVAL_REQUIRED" ? "" : " (or `pml trust`)";
+    const or = OTHERWISE[code] ?? "";
     const facts = left?.subjects.flatMap(({ facts = [] }) => facts) ?? [];
     // The terminal shows all of it.
     const changed = facts.slice(0, FACTS_MAX).map((fact) => visible(fact, 500));
@@ -82,7 +82,7 @@ export class Door implements AsyncDisposable {
       hint: `Nothing was run. Ask the person to run \`pml approve\`${or} on a terminal in ` +
         `${where}, then make exactly this call again`,
       ...(left && {
-        detail: { approval: left.id, ...(code === "APPROVAL_STALE" && { changed }) },
+        detail: { approval: left.id, ...(CHANGED.includes(code) && { changed }) },
       }),
     });
   }
@@ -274,6 +274,13 @@ export class Door implements AsyncDisposable {
   }
 }
 
+/** What does the same as approving the call, by what it fails with. */
+const OTHERWISE: Partial<Record<ErrorCode, string>> = {
+  WORKSPACE_UNTRUSTED: " (or `pml trust`)",
+  APPROVAL_STALE: " (or `pml trust`, or `pml lock update`)",
+};
+/** Of what it fails with, that which says in what something changed. */
+const CHANGED: readonly ErrorCode[] = ["APPROVAL_STALE", "NAME_CONFLICT"];
 /** How many lines of what changed an error holds. */
 const FACTS_MAX = 20;
 const SAMPLING = "sampling/createMessage";

@@ -43,7 +43,7 @@ async function rest(app: App): Promise<readonly Check[]> {
   const key = join(app.config().home, KEY_FILE);
   return [
     await trust(app),
-    await check("lock", app.policy.pins.path, async () => void await app.policy.pins.state()),
+    await lock(app),
     ...await servers(app),
     ...await app.checks(),
     await check("key", keySaid(app, key), () => mustBePrivate(key, "600")),
@@ -82,6 +82,13 @@ async function trust(app: App): Promise<Check> {
     waits = await app.untrusted() !== undefined;
   });
   return waits ? { ...found, said: "not trusted yet", hint: "Look at it with `pml trust`" } : found;
+}
+
+async function lock({ policy: { pins } }: App): Promise<Check> {
+  const said = exists(pins.path)
+    ? pins.path
+    : "there is none: it comes with the first call of a server";
+  return await check("lock", said, async () => void await pins.state());
 }
 
 async function servers(app: App): Promise<readonly Check[]> {
