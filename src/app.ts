@@ -28,7 +28,7 @@ import type { Trial } from "./local/learn.ts";
 import { ModuleFiles } from "./local/module_files.ts";
 import type { Approvals } from "./permissions/approvals.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
-import type { AtHand } from "./policy/pins.ts";
+import type { AtHand, Pins } from "./policy/pins.ts";
 import { Policy } from "./policy/policy.ts";
 import { Catalog } from "./search/catalog.ts";
 import type { Search, SearchAnswer, SearchOptions } from "./search/search.ts";
@@ -161,6 +161,11 @@ export class App implements AsyncDisposable {
   /** Tells what of the workspace file and its modules nobody has approved yet. */
   untrusted(): Promise<Unapproved | undefined> {
     return this.policy.unapproved();
+  }
+
+  /** What servers and tools were when they were first seen, or approved. */
+  async pins(): Promise<Pins> {
+    return (await this.#opened()).pins;
   }
 
   /** Gives the servers of the files as they would be pinned now; nothing is started. */

@@ -28,11 +28,11 @@ import type { Subject } from "./permissions/subject.ts";
 import { trustGate, type Unapproved } from "./permissions/trust_gate.ts";
 import { definitionHash, integrityGate } from "./registry/integrity.ts";
 import { makeRouter } from "./router/router.ts";
-import type { PinEvent } from "./policy/pins.ts";
+import { type PinEvent, Pins } from "./policy/pins.ts";
 import { getToolRouting } from "./router/routing.ts";
 
 /** What the door stands in. */
-export interface DoorOptions extends MachineOptions {
+export interface DoorOptions extends Omit<MachineOptions, "pins"> {
   readonly schemas: Schemas;
 }
 
@@ -42,6 +42,8 @@ export class Door implements AsyncDisposable {
   readonly callTool: CallTool;
   /** The open questions, and those that wait for `pml approve`. */
   readonly approvals: Approvals;
+  /** What servers and tools were when they were first seen, or approved. */
+  readonly pins: Pins;
   /** What runs on this machine. */
   readonly machine: Machine;
   readonly #options: DoorOptions;
@@ -58,8 +60,15 @@ export class Door implements AsyncDisposable {
       ttl: policy.now.config.limits.approvalMs,
     });
     this.#cloud = cloudCall(() => this.#key());
-    this.machine = new Machine(options);
-    policy.pins.listen((event) => this.#onPin(event));
+    this.pins = new Pins({
+      home: policy.now.loaded.environment.home,
+      folder: () => policy.now.loaded.workspace.root,
+      isShared: (own) => policy.now.loaded.file?.servers.includes(own) === true,
+      warn: (message) => log.warn(message),
+    });
+    this.pins.listen((event) => this.#onPin(event));
+    policy.onChange(() => this.pins.forget());
+    this.machine = new Machine({ ...options, pins: this.pins });
     this.callTool = this.#gated();
   }
 
@@ -104,7 +113,7 @@ export class Door implements AsyncDisposable {
     await this.machine[Symbol.asyncDispose]();
     // Each call has an end, and the journal tells it.
     await this.#running.over();
-    await this.#options.policy.pins.settled();
+    await this.pins.settled();
     this.#journal?.[Symbol.dispose]();
   }
 
@@ -151,9 +160,8 @@ export class Door implements AsyncDisposable {
   /** Tells in what a server or tool is not the pinned one; what ships with PML is pinned by that. */
   async #unpinned(call: Call): Promise<Unapproved | undefined> {
     const { server, tool } = splitToolId(call.id);
-    const { policy } = this.#options;
-    const { pins } = policy;
-    if (policy.definitionOf(server) === undefined) return undefined;
+    const { pins } = this;
+    if (this.#options.policy.definitionOf(server) === undefined) return undefined;
     await pins.state();
     const hand = this.machine.handOf(server);
     const first = hand && await pins.unapproved(hand);

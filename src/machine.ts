@@ -31,7 +31,7 @@ import type { Trial } from "./local/learn.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
 import { Starts } from "./local/starts.ts";
 import { Upstreams, type UpstreamsOptions } from "./local/upstreams.ts";
-import type { AtHand } from "./policy/pins.ts";
+import type { AtHand, Pins } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
 import { assertIntegrity } from "./registry/integrity.ts";
 import { Reaper } from "./sandbox/reaper.ts";
@@ -42,6 +42,7 @@ export interface MachineOptions {
   readonly servers: Servers;
   readonly files: ModuleFiles;
   readonly builtins: ReadonlyMap<string, ModuleSource>;
+  readonly pins: Pins;
   readonly log: Log;
   readonly redactor: Redactor;
   /** What stdio servers and clients say to each other. */
@@ -106,19 +107,21 @@ export class Machine implements AsyncDisposable {
 
   /** Gives a server of the person's as it is pinned; undefined for what ships with PML. */
   handOf(server: string): AtHand | undefined {
-    const { policy } = this.#options;
+    const { policy, pins } = this.#options;
     const own = policy.definitionOf(server);
-    return own && policy.handOf(own, own.kind === "stdio" ? this.#packageOf(own) : undefined);
+    // Other code of a module does not run.
+    const code = () => defined({ integrity: policy.now.trust.approved.get(server) });
+    return own && pins.handOf(own, own.kind === "stdio" ? this.#packageOf(own) : code());
   }
 
   /** Gives a server as a file has it, whether that is trusted or not; nothing is started. */
   atHand(own: ServerDefinition): AtHand {
-    const { policy, files } = this.#options;
+    const { pins, files } = this.#options;
     const code = () => {
       if (own.kind !== "deno") return own.kind === "stdio" ? this.#packageOf(own) : undefined;
       return defined({ integrity: files.integrityOf(own, this.#config().limits.moduleBytes) });
     };
-    return policy.handOf(own, code());
+    return pins.handOf(own, code());
   }
 
   /** Gives the hash of the code of a module. */
@@ -226,7 +229,7 @@ export class Machine implements AsyncDisposable {
   }
 
   #openUpstreams(): Upstreams {
-    const { policy, log, redactor, between } = this.#options;
+    const { policy, pins, log, redactor, between } = this.#options;
     const { environment } = policy.now.loaded;
     const { get } = environment;
     // A definition is read anew when its file changes, and the environment never is.
@@ -268,7 +271,7 @@ export class Machine implements AsyncDisposable {
       starts: this.starts,
       packages: {
         versionOf: async (name) => {
-          await policy.pins.state();
+          await pins.state();
           return this.#pinnedVersion(name);
         },
         check: (name, installed) => this.#checkPackage(name, installed),
@@ -287,9 +290,9 @@ export class Machine implements AsyncDisposable {
 
   /** Gives the version that is pinned, if that was for this very command. */
   #pinnedVersion(server: string): string | undefined {
-    const { policy } = this.#options;
+    const { policy, pins } = this.#options;
     const own = policy.definitionOf(server);
-    const pinned = policy.pins.pinned(server);
+    const pinned = pins.pinned(server);
     const isIt = own?.kind === "stdio" &&
       JSON.stringify(pinned?.command) === JSON.stringify([own.command, ...own.args]);
     return isIt ? pinned?.version : undefined;
@@ -297,11 +300,11 @@ export class Machine implements AsyncDisposable {
 
   /** Starts no package but the pinned one. */
   async #checkPackage(server: string, installed: InstalledPackage): Promise<void> {
-    const { policy } = this.#options;
+    const { policy, pins } = this.#options;
     const own = policy.definitionOf(server);
     if (own?.kind !== "stdio") return;
     this.#installed.set(own, installed);
-    const stale = await policy.pins.unapproved(policy.handOf(own, installed));
+    const stale = await pins.unapproved(pins.handOf(own, installed));
     if (stale === undefined) return;
     const why = stale.facts.map((fact) => fact.trim()).join("; ");
     throw new PmlError(stale.code, `Cannot start ${quoted(server)}: ${why}`, {

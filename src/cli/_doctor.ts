@@ -84,7 +84,8 @@ async function trust(app: App): Promise<Check> {
   return waits ? { ...found, said: "not trusted yet", hint: "Look at it with `pml trust`" } : found;
 }
 
-async function lock({ policy: { pins } }: App): Promise<Check> {
+async function lock(app: App): Promise<Check> {
+  const pins = await app.pins();
   const said = exists(pins.path)
     ? pins.path
     : "there is none: it comes with the first call of a server";

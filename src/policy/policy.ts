@@ -19,7 +19,6 @@ import { shownLines } from "../config/shown.ts";
 import { watchConfig } from "../config/watch.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
 import type { Call } from "../core/call.ts";
-import { defined } from "../core/json.ts";
 import { argumentsRule } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { addAllow } from "../permissions/always.ts";
@@ -27,8 +26,6 @@ import { alwaysWins, type Judge, makeJudge, rulesVersion } from "../permissions/
 import { TrustStore } from "../permissions/trust.ts";
 import type { Unapproved } from "../permissions/trust_gate.ts";
 import { type ShownFile, type TrustState, WorkspaceTrust } from "../permissions/workspace_trust.ts";
-import { type CodeAtHand, ownAtHand } from "./_at_hand.ts";
-import { type AtHand, Pins } from "./pins.ts";
 
 /** What holds at one moment. It is replaced as a whole, so that no call sees half of a change. */
 export interface Holding {
@@ -64,12 +61,9 @@ const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
 export class Policy {
   /** What the person trusts, kept in the PML home. */
   readonly store: TrustStore;
-  /** What servers and tools were when they were first seen, or approved. */
-  readonly pins: Pins;
   readonly #options: PolicyOptions;
   readonly #trust: WorkspaceTrust;
   readonly #listeners = new Set<() => void>();
-  readonly #hands = new WeakMap<ServerDefinition, AtHand>();
   #loaded: LoadedConfig;
   #now: Holding;
 
@@ -79,11 +73,6 @@ export class Policy {
     this.#trust = new WorkspaceTrust(this.store);
     this.#loaded = loaded;
     this.#now = holdingOf(loaded, { trust: NO_TRUST, builtins: options.builtins });
-    this.pins = new Pins({
-      home: loaded.environment.home,
-      folder: () => this.#now.loaded.workspace.root,
-      warn: options.warn,
-    });
   }
 
   /** Reads the configuration of a process that was started in `cwd`. */
@@ -116,7 +105,6 @@ export class Policy {
       // What was read meanwhile is not what the trust was told of.
     } while (loaded !== this.#loaded);
     this.#now = holdingOf(loaded, { trust, builtins: this.#options.builtins });
-    this.pins.forget();
     for (const listener of this.#listeners) listener();
   }
 
@@ -138,21 +126,6 @@ export class Policy {
   /** Gives the person's own definition of a server, if it is trusted. */
   definitionOf(server: string): ServerDefinition | undefined {
     return this.#now.config.servers.find(({ name }) => name === server);
-  }
-
-  /** Gives a server of a file as it is pinned: the same object as long as it is the same server. */
-  handOf(own: ServerDefinition, installed?: CodeAtHand): AtHand {
-    // Other code of a module does not run.
-    const integrity = own.kind === "deno" ? this.#now.trust.approved.get(own.name) : undefined;
-    const code: CodeAtHand = installed ?? defined({ integrity });
-    const known = this.#hands.get(own);
-    const isSame = known?.pinned.version === code.version &&
-      known?.pinned.integrity === code.integrity;
-    if (known !== undefined && isSame) return known;
-    const isShared = this.#loaded.file?.servers.includes(own) === true;
-    const hand = ownAtHand(own, { ...code, origin: isShared ? "workspace" : "person" });
-    this.#hands.set(own, hand);
-    return hand;
   }
 
   /**

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { environmentOf } from "../config/env.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
@@ -115,39 +115,4 @@ Deno.test("settle() never takes the trust in one file for that in the next", asy
   assert.equal(policy.now.loaded.file?.hash, `sha256-${hashOf(EVIL)}`);
   assert.equal(policy.now.trust.trusted, false);
   assert.equal(policy.now.judge(toolId("filesystem", "write_file")).kind, "ask");
-});
-
-Deno.test("handOf() is one object for the same server, and knows whose it is", async () => {
-  await using at = await open({
-    mcpServers: {
-      db: { command: "npx", args: ["-y", "db"], env: { TOKEN: "${DB_TOKEN}", MODE: "x" } },
-      docs: { url: "https://docs.example/mcp", headers: { Authorization: "Bearer ${DOCS}" } },
-    },
-  });
-  const { policy } = at;
-  const own = join(dirname(at.ws), "home", "config.yaml");
-  await Deno.mkdir(dirname(own), { recursive: true });
-  await Deno.writeTextFile(own, "mcpServers: { mine: { command: run } }\n");
-  await policy.reload();
-  const handOf = (name: string, installed?: { readonly version: string }) => {
-    const definition = policy.definitionOf(name);
-    assert.ok(definition !== undefined, name);
-    return policy.handOf(definition, installed);
-  };
-  const db = handOf("db");
-  assert.equal(handOf("db"), db);
-  assert.deepEqual(db.pinned, {
-    source: "private",
-    kind: "stdio",
-    routing: "local",
-    command: ["npx", "-y", "db"],
-    env: ["MODE", "TOKEN=${DB_TOKEN}"],
-  });
-  assert.equal(handOf("db", { version: "1.0.0" }).pinned.version, "1.0.0");
-  assert.deepEqual(handOf("docs").pinned.headers, ["Authorization=${DOCS}"]);
-  assert.deepEqual([db.origin, handOf("docs").origin, handOf("mine").origin], [
-    "workspace",
-    "workspace",
-    "person",
-  ]);
 });
