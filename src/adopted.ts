@@ -20,7 +20,7 @@ import type { DenoManifest, Manifest } from "./core/manifest.ts";
 import { accessOf } from "./local/grants.ts";
 import { permissionLines } from "./local/permission_lines.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
-import type { AtHand } from "./policy/pins.ts";
+import type { AtHand, Pins } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
 import { sourceOf } from "./registry/sources.ts";
 import { Cache } from "./registry/cache.ts";
@@ -34,6 +34,7 @@ export interface AdoptedOptions {
   readonly policy: Policy;
   readonly builtins: ReadonlySet<string>;
   readonly keys: Keys;
+  readonly pins: Pins;
   readonly log: Log;
   readonly redactor: Redactor;
 }
@@ -79,7 +80,7 @@ export class Adopted implements Disposable {
 
   /** Takes up what the person approved in this workspace before. */
   async open(): Promise<void> {
-    const { pins } = this.#options.policy;
+    const { pins } = this.#options;
     const { home } = await pins.state();
     for (const name of Object.keys(home)) {
       const found = this.#isOther(name) ? undefined : this.#registries.known(name);
@@ -87,7 +88,7 @@ export class Adopted implements Disposable {
       const server = this.#serverOf(found);
       if (await pins.unapproved(server.hand) === undefined) this.#here.set(name, server);
     }
-    this.#tell();
+    if (this.#here.size > 0) this.#tell();
   }
 
   /** Gives what a registry says of a server that the person approved here. */
@@ -131,7 +132,7 @@ export class Adopted implements Disposable {
       await this.#registries.find(name, { signal });
     if (found === undefined) return undefined;
     const server = this.#serverOf(found);
-    const { pins } = this.#options.policy;
+    const { pins } = this.#options;
     const unapproved = await pins.unapproved(server.hand);
     if (unapproved !== undefined && !(isAllowed && await this.#isFirst(server.hand))) {
       this.#assertKeys(found.manifest);
@@ -152,7 +153,7 @@ export class Adopted implements Disposable {
 
   /** Whether nobody pinned another one here, or in the lock that came with the workspace. */
   async #isFirst({ name, pinned }: AtHand): Promise<boolean> {
-    const { lock, home } = await this.#options.policy.pins.state();
+    const { lock, home } = await this.#options.pins.state();
     const locked = pinnedIn(lock, name);
     return pinnedIn(home, name) === undefined &&
       (locked === undefined || pinnedChanges(locked, pinned).length === 0);
@@ -231,7 +232,7 @@ export class Adopted implements Disposable {
       cache: this.#cache,
       isPrivate: (name) => this.#isOther(name),
       pinned: (name) => {
-        const source = policy.pins.pinned(name)?.source;
+        const source = this.#options.pins.pinned(name)?.source;
         return this.#places.find(({ url }) => url === source)?.url;
       },
       onChange: (name) => log.info(`${quoted(name)} is another one at its registry now`),

@@ -12,7 +12,6 @@ import { Redactor } from "./audit/redact.ts";
 import type { Config, LoadedConfig } from "./config/config.ts";
 import { type Environment, readEnvironment } from "./config/env.ts";
 import { Keys } from "./config/keys.ts";
-import type { ServerDefinition } from "./config/servers.ts";
 import type { CallTool, Question, Verdict } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import type { PmlError } from "./core/errors.ts";
@@ -29,8 +28,10 @@ import type { Trial } from "./local/learn.ts";
 import { ModuleFiles } from "./local/module_files.ts";
 import type { Approvals } from "./permissions/approvals.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
-import type { AtHand } from "./policy/pins.ts";
+import type { AtHand, Pins } from "./policy/pins.ts";
+import { mayHaveAdopted } from "./policy/pins_file.ts";
 import { Policy } from "./policy/policy.ts";
+import { sourcesOf } from "./sources.ts";
 import { Catalog } from "./search/catalog.ts";
 import type { Search, SearchAnswer, SearchOptions } from "./search/search.ts";
 
@@ -102,6 +103,7 @@ export class App implements AsyncDisposable {
   readonly #schemas = new Schemas();
   readonly #closing = new AbortController();
   #door: Promise<Door> | undefined;
+  #pins: Promise<Pins> | undefined;
   #gateway: Promise<Gateway> | undefined;
   #face: Gateway | undefined;
   #level: string | undefined;
@@ -130,9 +132,10 @@ export class App implements AsyncDisposable {
 
   /** Takes up the servers of registries that the person approved here before. */
   async resume(): Promise<void> {
+    const { environment, workspace } = this.loaded();
+    if (!mayHaveAdopted(environment.home, workspace.root)) return;
     // A broken lock is told by each call.
-    const { home } = await this.policy.pins.state().catch(() => ({ home: {} }));
-    if (Object.values(home).some(({ source }) => source !== "private")) await this.adopted();
+    await this.adopted().catch((error) => this.log.warn(error.message));
   }
 
   /** The servers of registries; loaded when one is looked up, or was approved before. */
@@ -201,6 +204,12 @@ export class App implements AsyncDisposable {
   /** Tells what of the workspace file and its modules nobody has approved yet. */
   untrusted(): Promise<Unapproved | undefined> {
     return this.policy.unapproved();
+  }
+
+  /** What servers and tools were when they were first seen, or approved. */
+  async pins(): Promise<Pins> {
+    this.#pins ??= this.#openPins();
+    return await this.#pins;
   }
 
   /** Gives the servers of the files as they would be pinned now; nothing is started. */
@@ -280,9 +289,10 @@ export class App implements AsyncDisposable {
 
   #opened(): Promise<Door> {
     const { servers } = this;
-    this.#door ??= import("./door.ts").then(({ Door }) =>
+    this.#door ??= Promise.all([import("./door.ts"), this.pins()]).then(([{ Door }, pins]) =>
       new Door({
         ...this.#parts,
+        pins,
         servers,
         adopted: () => this.adopted(),
         schemas: this.#schemas,
@@ -332,55 +342,31 @@ export class App implements AsyncDisposable {
   }
 
   #sources(): readonly ServerSource[] {
-    const { servers } = this.config();
-    const taken = new Set(servers.map(({ name }) => name));
-    const shipped = [...BUILTINS.keys()].filter((name) => !taken.has(name))
-      .map((name): ServerSource => ({
-        name,
-        origin: "builtin",
-        kind: "deno",
-        blocked: () => undefined,
-        load: (list) => this.listOf(name, list),
-      }));
-    for (const { name } of shipped) taken.add(name);
-    const adopted = (this.#adopted?.names() ?? []).map((name) => this.#registrySource(name));
-    const waiting = (this.loaded().file?.servers ?? []).filter(({ name }) => !taken.has(name));
-    // An untrusted file cannot hide a built-in, or a server of the person's, behind its name.
-    return [
-      ...shipped,
-      ...adopted,
-      ...[...servers, ...waiting].map((server) => this.#ownSource(server)),
-    ];
+    return sourcesOf({
+      policy: this.policy,
+      builtins: this.builtins,
+      adopted: this.#adopted,
+      listOf: (server, list) => this.listOf(server, list),
+    });
   }
 
-  #ownSource(server: ServerDefinition): ServerSource {
-    const { name, title, kind } = server;
-    return {
-      name,
-      ...(title === undefined ? {} : { title }),
-      origin: "private",
-      kind,
-      tells: kind !== "deno",
-      blocked: () => this.policy.blocked(name),
-      load: (list) => this.listOf(name, list),
-    };
-  }
-
-  #registrySource(name: string): ServerSource {
-    const { kind } = this.#adopted?.manifestOf(name) ?? { kind: "deno" };
-    return {
-      name,
-      origin: "registry",
-      kind,
-      tells: kind === "stdio",
-      blocked: () => this.#adopted?.blocked(name),
-      load: (list) => this.listOf(name, list),
-    };
+  async #openPins(): Promise<Pins> {
+    const { Pins } = await import("./policy/pins.ts");
+    const { policy } = this;
+    const pins = new Pins({
+      home: policy.now.loaded.environment.home,
+      folder: () => policy.now.loaded.workspace.root,
+      isShared: (own) => policy.now.loaded.file?.servers.includes(own) === true,
+      warn: (message) => this.log.warn(message),
+    });
+    policy.onChange((change) => change === "configuration" && pins.forget());
+    return pins;
   }
 
   async #adopt(): Promise<Adopted> {
     const { Adopted } = await import("./adopted.ts");
-    const adopted = new Adopted({ ...this.#parts, builtins: this.builtins });
+    const pins = await this.pins();
+    const adopted = new Adopted({ ...this.#parts, pins, builtins: this.builtins });
     this.#adopted = adopted;
     await adopted.open();
     return adopted;

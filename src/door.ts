@@ -16,7 +16,7 @@ import { serverText } from "./config/shown.ts";
 import { type Call, type CallTool, type Gate, type Question, through } from "./core/call.ts";
 import { type Check, check } from "./core/check.ts";
 import { deadlineGate } from "./core/deadline.ts";
-import { PmlError } from "./core/errors.ts";
+import { type ErrorCode, PmlError } from "./core/errors.ts";
 import { type JsonObject, quoted, visible } from "./core/json.ts";
 import { Running } from "./core/running.ts";
 import { splitToolId } from "./core/tool_id.ts";
@@ -59,7 +59,7 @@ export class Door implements AsyncDisposable {
       warn: (message) => log.warn(message),
       ttl: policy.now.config.limits.approvalMs,
     });
-    policy.pins.listen((event) => this.#onPin(event));
+    options.pins.listen((event) => this.#onPin(event));
     const machine = this.machine = new Machine(options);
     this.#hub = new HubRouting({
       file: join(policy.now.loaded.environment.home, "hub_routing.json"),
@@ -82,7 +82,7 @@ export class Door implements AsyncDisposable {
   async leave(question: Question): Promise<PmlError> {
     const left = await this.approvals.leave(question.handle);
     const code = question.otherwise ?? "APPROVAL_REQUIRED";
-    const or = code === "APPROVAL_REQUIRED" ? "" : " (or `pml trust`)";
+    const or = OTHERWISE[code] ?? "";
     const facts = left?.subjects.flatMap(({ facts = [] }) => facts) ?? [];
     // The terminal shows all of it.
     const changed = facts.slice(0, FACTS_MAX).map((fact) => visible(fact, 500));
@@ -92,7 +92,7 @@ export class Door implements AsyncDisposable {
       hint: `Nothing was run. Ask the person to run \`pml approve\`${or} on a terminal in ` +
         `${where}, then make exactly this call again`,
       ...(left && {
-        detail: { approval: left.id, ...(code === "APPROVAL_STALE" && { changed }) },
+        detail: { approval: left.id, ...(CHANGED.includes(code) && { changed }) },
       }),
     });
   }
@@ -115,7 +115,7 @@ export class Door implements AsyncDisposable {
     await this.machine[Symbol.asyncDispose]();
     // Each call has an end, and the journal tells it.
     await this.#running.over();
-    await this.#options.policy.pins.settled();
+    await this.#options.pins.settled();
     this.#journal?.[Symbol.dispose]();
   }
 
@@ -167,8 +167,7 @@ export class Door implements AsyncDisposable {
   /** Tells in what a server or tool is not the pinned one; what ships with PML is pinned by that. */
   async #unpinned(call: Call): Promise<Unapproved | undefined> {
     const { server, tool } = splitToolId(call.id);
-    const { policy } = this.#options;
-    const { pins } = policy;
+    const { policy, pins } = this.#options;
     const unknown = await this.#lookedUp(call);
     if (unknown !== undefined) return unknown;
     if (policy.definitionOf(server) === undefined) return undefined;
@@ -310,6 +309,13 @@ export class Door implements AsyncDisposable {
   }
 }
 
+/** What does the same as approving the call, by what it fails with. */
+const OTHERWISE: Partial<Record<ErrorCode, string>> = {
+  WORKSPACE_UNTRUSTED: " (or `pml trust`)",
+  APPROVAL_STALE: " (or `pml trust`, or `pml lock update`)",
+};
+/** Of what it fails with, that which says in what something changed. */
+const CHANGED: readonly ErrorCode[] = ["APPROVAL_STALE", "NAME_CONFLICT"];
 /** How many lines of what changed an error holds. */
 const FACTS_MAX = 20;
 const SAMPLING = "sampling/createMessage";

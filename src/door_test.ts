@@ -10,6 +10,7 @@ import { Door } from "./door.ts";
 import { Schemas } from "./gateway/schemas.ts";
 import { Servers } from "./gateway/servers.ts";
 import { ModuleFiles } from "./local/module_files.ts";
+import { Pins } from "./policy/pins.ts";
 import { Policy } from "./policy/policy.ts";
 import { integrityOf } from "./registry/integrity.ts";
 import { Catalog } from "./search/catalog.ts";
@@ -26,6 +27,8 @@ interface Stage extends AsyncDisposable {
   readonly door: Door;
   readonly call: Call;
 }
+
+const NOBODY = { warn: () => {}, register: () => {} };
 
 /** Opens a door on a module; `seen` is what the gate that asks sees of it, `files` what runs. */
 async function openDoor(
@@ -53,6 +56,7 @@ async function openDoor(
       level: () => undefined,
     },
     policy,
+    pins: new Pins({ ...NOBODY, home: join(root, "home"), folder: () => ws }),
     adopted: () => Promise.reject(new Error("no registry is asked")),
     servers,
     schemas: new Schemas(),
@@ -60,10 +64,9 @@ async function openDoor(
     builtins: new Map(),
     manifest: () => undefined,
     keys: new Keys({
+      ...NOBODY,
       environment: () => policy.now.loaded.environment,
       trusted: () => undefined,
-      register: (value) => void redactor.register(value),
-      warn: () => {},
     }),
     log: new Log({ redactor, level: "error" }),
     redactor,

@@ -39,7 +39,7 @@ import type { Trial } from "./local/learn.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
 import { type StdioServer, StdioServers } from "./local/stdio_servers.ts";
 import { Packages } from "./packages.ts";
-import type { AtHand } from "./policy/pins.ts";
+import type { AtHand, Pins } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
 import { assertIntegrity } from "./registry/integrity.ts";
 import { Reaper } from "./sandbox/reaper.ts";
@@ -57,6 +57,7 @@ export interface MachineOptions {
   readonly keys: Keys;
   /** What a registry says of a server that it knows. */
   readonly manifest: (server: string) => Manifest | undefined;
+  readonly pins: Pins;
   readonly log: Log;
   readonly redactor: Redactor;
   /** What servers and clients say to each other. */
@@ -87,7 +88,7 @@ export class Machine implements AsyncDisposable {
     this.#options = options;
     const { home } = options.policy.now.loaded.environment;
     this.#reaper = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
-    this.#packages = new Packages(options.policy);
+    this.#packages = new Packages(options);
     this.#local = this.#openLocal();
     this.cloud = this.#openCloud();
     const shared = this.#upstreamsOptions();

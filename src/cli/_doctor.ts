@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { App } from "../app.ts";
 import { KEY_FILE } from "../config/keys.ts";
 import { type WantedKey, wantedKeys } from "../config/wanted_keys.ts";
+import { exists } from "../config/workspace.ts";
 import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, visible } from "../core/json.ts";
@@ -42,7 +43,7 @@ export async function doctor({ app }: Visit): Promise<Shown> {
 async function rest(app: App): Promise<readonly Check[]> {
   return [
     await trust(app),
-    await check("lock", app.policy.pins.path, async () => void await app.policy.pins.state()),
+    await lock(app),
     ...await servers(app),
     ...await app.checks(),
     await key(app),
@@ -117,6 +118,14 @@ async function trust(app: App): Promise<Check> {
     waits = await app.untrusted() !== undefined;
   });
   return waits ? { ...found, said: "not trusted yet", hint: "Look at it with `pml trust`" } : found;
+}
+
+async function lock(app: App): Promise<Check> {
+  const pins = await app.pins();
+  const said = exists(pins.path)
+    ? pins.path
+    : "there is none: it comes with the first call of a server";
+  return await check("lock", said, async () => void await pins.state());
 }
 
 async function servers(app: App): Promise<readonly Check[]> {

@@ -13,7 +13,7 @@ import type { Shown, Typed, Visit } from "./_house.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
-type State = Awaited<ReturnType<App["policy"]["pins"]["state"]>>;
+type State = Awaited<ReturnType<Awaited<ReturnType<App["pins"]>>["state"]>>;
 type Entry = State["lock"][string];
 type Unapproved = NonNullable<Awaited<ReturnType<App["untrusted"]>>>;
 
@@ -28,7 +28,7 @@ export async function lock(at: Visit, typed: Typed): Promise<Shown> {
 }
 
 async function show({ app }: Visit): Promise<Shown> {
-  const { pins } = app.policy;
+  const pins = await app.pins();
   const { lock, home } = await pins.state();
   const servers = Object.entries(lock).map(([name, entry]) => {
     const known = Object.hasOwn(home, name) ? home[name] : undefined;
@@ -59,7 +59,7 @@ function textOf(entry: Entry & { readonly name: string; readonly approved: boole
 
 /** Compares without asking or starting anything, so that it can run where nobody is. */
 async function check({ app }: Visit): Promise<Shown> {
-  const { pins } = app.policy;
+  const pins = await app.pins();
   const differences = await pins.differences(await app.atHand());
   const ok = differences.length === 0;
   return {
@@ -85,7 +85,7 @@ async function update(
     for (const one of open) await one.accept();
     return true;
   };
-  const { pins } = app.policy;
+  const pins = await app.pins();
   await mustBeTrusted(app);
   const isMeant = ({ name }: { readonly name: string }) => server === undefined || server === name;
   const hands = (await app.atHand()).filter(isMeant);
@@ -117,7 +117,7 @@ async function goneOf(
   app: App,
   isMeant: (server: { readonly name: string }) => boolean,
 ): Promise<readonly string[]> {
-  const { lock } = await app.policy.pins.state();
+  const { lock } = await (await app.pins()).state();
   const known = new Set((await app.atHand()).map(({ name }) => name));
   return Object.entries(lock)
     .filter(([name, { source }]) => source === "private" && !known.has(name) && isMeant({ name }))
@@ -129,7 +129,7 @@ async function staleTools(
   app: App,
   isMeant: (server: { readonly name: string }) => boolean,
 ): Promise<readonly Unapproved[]> {
-  const { pins } = app.policy;
+  const pins = await app.pins();
   const { lock, home } = await pins.state();
   const names = (await app.atHand()).map(({ name }) => name)
     .filter((name) =>

@@ -7,7 +7,6 @@
 
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
-import { sha256 } from "../core/hash.ts";
 import { isObject, quoted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import {
@@ -19,6 +18,7 @@ import {
   writeWhole,
 } from "../permissions/files.ts";
 import { definitionHash } from "../registry/integrity.ts";
+import { pinsFile } from "./pins_file.ts";
 import { LOCK_MAX, type LockEntries, lockText, parseLock, parsePinned } from "../registry/lock.ts";
 
 /** What is pinned at one moment. */
@@ -55,7 +55,7 @@ export class PinFiles {
     const pins = join(options.home, "pins");
     this.path = join(options.folder, LOCK_NAME);
     this.#options = options;
-    this.#home = join(pins, `${sha256(options.folder)}.json`);
+    this.#home = pinsFile(options.home, options.folder);
     this.#definitions = join(pins, "definitions");
   }
 

@@ -6,15 +6,18 @@
  * @module
  */
 
+import type { ServerDefinition } from "../config/servers.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { type Unapproved, unhidden } from "../permissions/trust_gate.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import { type LockEntry, pinnedIn } from "../registry/lock.ts";
+import { type CodeAtHand, ownAtHand } from "./_at_hand.ts";
 import { type AtHand, changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
 import { PinFiles, type PinFilesOptions, type PinState } from "./_pin_files.ts";
 import { differencesOf, staleServer, staleTool } from "./_stale.ts";
 
+export type { CodeAtHand } from "./_at_hand.ts";
 export type { AtHand } from "./_pin_changes.ts";
 
 /** What happened to pins, for the journal and the log. */
@@ -30,6 +33,8 @@ export interface PinEvent {
 export interface PinsOptions extends Omit<PinFilesOptions, "folder"> {
   /** The folder of `pml.lock`, as it is now. */
   readonly folder: () => string;
+  /** Whether the workspace file defines a server, and not the person's own. */
+  readonly isShared?: (own: ServerDefinition) => boolean;
 }
 
 /** What nobody has approved, before there is a yes to keep. */
@@ -43,6 +48,7 @@ export class Pins {
   readonly #options: PinsOptions;
   readonly #listeners = new Set<(event: PinEvent) => void>();
   readonly #told = new Set<string>();
+  readonly #hands = new WeakMap<ServerDefinition, AtHand>();
   #files: PinFiles;
   #state: Promise<PinState> | undefined;
   #read: PinState | undefined;
@@ -76,6 +82,18 @@ export class Pins {
     this.#waiting = [];
     this.#passed = new WeakSet();
     this.#files = new PinFiles({ ...this.#options, folder: this.#options.folder() });
+  }
+
+  /** Gives a server of a file as it is pinned: one object as long as its code is the same. */
+  handOf(own: ServerDefinition, code: CodeAtHand = {}): AtHand {
+    const known = this.#hands.get(own);
+    const isSame = known?.pinned.version === code.version &&
+      known?.pinned.integrity === code.integrity;
+    if (known !== undefined && isSame) return known;
+    const isShared = this.#options.isShared?.(own) === true;
+    const hand = ownAtHand(own, { ...code, origin: isShared ? "workspace" : "person" });
+    this.#hands.set(own, hand);
+    return hand;
   }
 
   /** Reads what is pinned; throws CONFIG_INVALID where `pml.lock` is broken. */

@@ -248,3 +248,25 @@ Deno.test("Four processes that pin at once lose nothing (RG10)", async () => {
   const left = [...Deno.readDirSync(at.ws)].map(({ name }) => name);
   assert.deepEqual(left, ["pml.lock"]);
 });
+
+Deno.test("handOf() is one object for the same server, and knows whose it is", async () => {
+  await using at = await place();
+  const env = { TOKEN: "${DB_TOKEN}", MODE: "s3cret" };
+  const shared = { kind: "stdio", name: "db", command: "npx", args: ["-y", "db"], env } as const;
+  const headers = { Authorization: "Bearer ${DOCS}" };
+  const own = { kind: "http", name: "docs", url: "https://docs.example/mcp", headers } as const;
+  const isShared = (each: unknown) => each === shared;
+  const pins = new Pins({ home: at.home, folder: () => at.ws, isShared, warn: assert.fail });
+  const db = pins.handOf(shared);
+  assert.equal(pins.handOf(shared), db);
+  assert.deepEqual(db.pinned, {
+    source: "private",
+    kind: "stdio",
+    routing: "local",
+    command: ["npx", "-y", "db"],
+    env: ["MODE", "TOKEN=${DB_TOKEN}"],
+  });
+  assert.equal(pins.handOf(shared, { version: "1.0.0" }).pinned.version, "1.0.0");
+  assert.deepEqual(pins.handOf(own).pinned.headers, ["Authorization=${DOCS}"]);
+  assert.deepEqual([db.origin, pins.handOf(own).origin], ["workspace", "person"]);
+});

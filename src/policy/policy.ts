@@ -19,16 +19,14 @@ import { shownLines } from "../config/shown.ts";
 import { watchConfig } from "../config/watch.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
 import type { Call, Verdict } from "../core/call.ts";
-import { defined } from "../core/json.ts";
 import { argumentsRule } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { addAllow } from "../permissions/always.ts";
 import { alwaysWins, type Judge, makeJudge, rulesVersion } from "../permissions/rules.ts";
+import type { AtHand } from "./pins.ts";
 import { TrustStore } from "../permissions/trust.ts";
 import type { Unapproved } from "../permissions/trust_gate.ts";
 import { type ShownFile, type TrustState, WorkspaceTrust } from "../permissions/workspace_trust.ts";
-import { type CodeAtHand, ownAtHand } from "./_at_hand.ts";
-import { type AtHand, Pins } from "./pins.ts";
 
 /** What holds at one moment. It is replaced as a whole, so that no call sees half of a change. */
 export interface Holding {
@@ -75,12 +73,9 @@ const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
 export class Policy {
   /** What the person trusts, kept in the PML home. */
   readonly store: TrustStore;
-  /** What servers and tools were when they were first seen, or approved. */
-  readonly pins: Pins;
   readonly #options: PolicyOptions;
   readonly #trust: WorkspaceTrust;
   readonly #listeners = new Set<(change: Change) => void>();
-  readonly #hands = new WeakMap<ServerDefinition | AtHand, AtHand>();
   #loaded: LoadedConfig;
   #adopted: ReadonlyMap<string, AdoptedServer> = new Map();
   #now: Holding;
@@ -91,11 +86,6 @@ export class Policy {
     this.#trust = new WorkspaceTrust(this.store);
     this.#loaded = loaded;
     this.#now = this.#holdingOf(loaded, NO_TRUST);
-    this.pins = new Pins({
-      home: loaded.environment.home,
-      folder: () => this.#now.loaded.workspace.root,
-      warn: options.warn,
-    });
   }
 
   /** Reads the configuration of a process that was started in `cwd`. */
@@ -128,7 +118,6 @@ export class Policy {
       // What was read meanwhile is not what the trust was told of.
     } while (loaded !== this.#loaded);
     this.#now = this.#holdingOf(loaded, trust);
-    this.pins.forget();
     this.#tell("configuration");
   }
 
@@ -168,33 +157,6 @@ export class Policy {
   /** Gives the hash of a module's code that was approved. */
   approvedCode(server: string): string | undefined {
     return this.#now.trust.approved.get(server) ?? this.#adopted.get(server)?.hand.pinned.integrity;
-  }
-
-  /** Gives a server of a file as it is pinned: the same object as long as it is the same server. */
-  handOf(own: ServerDefinition, installed?: CodeAtHand): AtHand {
-    const adopted = this.#adopted.get(own.name);
-    if (adopted?.definition === own) return this.#adoptedHand(adopted.hand, installed);
-    // Other code of a module does not run.
-    const integrity = own.kind === "deno" ? this.#now.trust.approved.get(own.name) : undefined;
-    const code: CodeAtHand = installed ?? defined({ integrity });
-    const known = this.#hands.get(own);
-    const isSame = known?.pinned.version === code.version &&
-      known?.pinned.integrity === code.integrity;
-    if (known !== undefined && isSame) return known;
-    const isShared = this.#loaded.file?.servers.includes(own) === true;
-    const hand = ownAtHand(own, { ...code, origin: isShared ? "workspace" : "person" });
-    this.#hands.set(own, hand);
-    return hand;
-  }
-
-  /** The version is that of the registry; the package that its command installed is looked at too. */
-  #adoptedHand(hand: AtHand, { integrity }: CodeAtHand = {}): AtHand {
-    if (integrity === undefined) return hand;
-    const known = this.#hands.get(hand);
-    if (known?.pinned.integrity === integrity) return known;
-    const whole = { ...hand, pinned: { ...hand.pinned, integrity } };
-    this.#hands.set(hand, whole);
-    return whole;
   }
 
   /**

@@ -35,6 +35,7 @@ const COMPOSITION = [
   "authors.ts",
   "packages.ts",
   "filled.ts",
+  "sources.ts",
 ];
 const APP = [...ROOMS.filter((room) => room !== "cli"), ...COMPOSITION];
 const BOOT = "src/sandbox/boot/";
