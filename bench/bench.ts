@@ -8,6 +8,7 @@
 import { BUDGET, sizeOf } from "../tools/size.ts";
 import { benchAtOnce, benchCalls } from "./calls.ts";
 import { benchFirstAnswer } from "./first_answer.ts";
+import { benchHttp } from "./http.ts";
 import { pathOf, type Row } from "./measure.ts";
 import { benchSandbox } from "./sandbox.ts";
 
@@ -21,6 +22,7 @@ if (import.meta.main) {
     ...await sandboxRows(),
     ...await benchCalls(),
     ...await benchAtOnce(),
+    ...await benchHttp(),
     await sizeRow(),
   ];
   if (Deno.args.includes("--json")) console.log(JSON.stringify(rows));

@@ -189,14 +189,16 @@ export class Machine implements AsyncDisposable {
     if (!(error instanceof PmlError)) throw error;
     const { code, message, hint, detail } = error;
     const { redactor } = this.#options;
-    // Texts at any depth: what a server answered is among the facts.
-    const facts = detail &&
-      JSON.parse(
-        JSON.stringify(detail),
-        (_, fact) => typeof fact === "string" ? redactor.redact(fact) : fact,
-      );
+    const facts = detail && this.#clean(detail);
     const told = defined({ hint, detail: facts });
     throw new PmlError(code, redactor.redact(message), { ...told, cause: error });
+  }
+
+  /** Takes secrets out of texts at any depth: what a server answered is among the facts. */
+  #clean<T extends object>(facts: T): T {
+    const { redactor } = this.#options;
+    const text = JSON.stringify(facts);
+    return JSON.parse(text, (_, fact) => typeof fact === "string" ? redactor.redact(fact) : fact);
   }
 
   #openLocal(): Local {
@@ -256,6 +258,7 @@ export class Machine implements AsyncDisposable {
     const { policy, log, between } = this.#options;
     return {
       ...between,
+      withoutSecrets: (facts) => this.#clean(facts),
       workspace: () => this.#config().workspace,
       home: policy.now.loaded.environment.home,
       limits: () => this.#config().limits,

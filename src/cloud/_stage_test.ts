@@ -65,6 +65,7 @@ export class Stage implements AsyncDisposable {
       mayFollow: () => true,
       capabilities: () => options.able ?? {},
       level: () => undefined,
+      withoutSecrets: (facts) => facts,
       home,
       limits: () => ({ ...limits, ...idle }),
       onLog: (_, level, text) => void this.told.push(`${level} ${text}`),
@@ -124,6 +125,8 @@ export type Script = (came: Came) => Response | undefined | Promise<Response | u
 export class Scripted implements AsyncDisposable {
   /** The requests, in order. */
   readonly came: Came[] = [];
+  /** The tools that it lists. */
+  tools: readonly JsonObject[] = [{ name: "t", inputSchema: { type: "object" } }];
   readonly #script: Script;
   readonly #isOlder: boolean;
   readonly #gone = new AbortController();
@@ -182,7 +185,7 @@ export class Scripted implements AsyncDisposable {
         return answer(id, result, { "mcp-session-id": "s1" });
       }
       case "tools/list":
-        return answer(id, { tools: [{ name: "t", inputSchema: { type: "object" } }] });
+        return answer(id, { tools: this.tools });
       case "tools/call":
         return answer(id, { content: [{ type: "text", text: "done" }] });
       case "ping":

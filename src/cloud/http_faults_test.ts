@@ -64,7 +64,7 @@ Deno.test("A status that is no answer of MCP says what is so, what was done, and
     assert.deepEqual([found, detail?.may_have_run, detail?.status], [code, mayHaveRun, status]);
     assert.match(message, new RegExp(`"far": it answered with the status ${status}`));
     assert.ok(String(detail?.answered).length < 600);
-    assert.doesNotMatch(String(detail?.answered), /\u001b/);
+    assert.ok(!String(detail?.answered).includes("\u001b"));
     if (code === "LOGIN_REQUIRED") assert.match(hint ?? "", /Authorization \(DOCS_TOKEN\)/);
   }
   const calls = server.methods.filter((method) => method === "tools/call");
@@ -96,7 +96,8 @@ Deno.test("An error of JSON-RPC counts whatever the status is, but for a login",
 Deno.test("Whatever a server over HTTP writes, only its answers count (SP8, SP9, SP12)", async () => {
   const result = { content: DONE };
   const forged = { content: [{ type: "text", text: "forged" }] };
-  await using server = new Scripted(({ message: { id, method, params } }) => {
+  let isFreed = false;
+  await using server = new Scripted(({ message: { id, method, params }, signal }) => {
     if (method !== "tools/call") return undefined;
     switch ((params as { name: string }).name) {
       case "garbage":
@@ -119,6 +120,7 @@ Deno.test("Whatever a server over HTTP writes, only its answers count (SP8, SP9,
       case "twice":
         return stream([event({ id, result }), event({ id, result: forged })]);
       case "stays":
+        signal.addEventListener("abort", () => isFreed = true);
         return stream([event({ id, result })], { stays: true });
       case "array":
         return Response.json([{ id: "x", result: forged }, { jsonrpc: "2.0", id, result }]);
@@ -141,6 +143,7 @@ Deno.test("Whatever a server over HTTP writes, only its answers count (SP8, SP9,
   for (const name of ["garbage", "split", "several", "others", "twice", "stays", "array"]) {
     assert.deepEqual((await stage.call(name)).content, DONE, name);
   }
+  await until(() => isFreed);
   for (const name of ["html", "accepted", "other", "none", "broken"]) {
     assert.equal((await failed(stage.call(name))).code, "UPSTREAM_PROTOCOL", name);
   }

@@ -146,6 +146,26 @@ Deno.test("The newest revision is tried first, with the headers that it wants; a
   ]);
 });
 
+Deno.test("No request overtakes the end of the handshake", async () => {
+  const seen: string[] = [];
+  const ready = Promise.withResolvers<undefined>();
+  await using server = new Scripted(async ({ message: { method } }) => {
+    if (method === "notifications/initialized") {
+      await ready.promise;
+      seen.push("ready");
+    } else if (method === "tools/call") seen.push("call");
+    return undefined;
+  }, { isOlder: true });
+  await using stage = await Stage.at(server.url);
+  const call = stage.call("t");
+  await until(() => server.methods.includes("notifications/initialized"));
+  // What were to overtake it would have come by the time that another request has.
+  await fetch(server.url, { method: "POST", body: "{}" });
+  ready.resolve(undefined);
+  await call;
+  assert.deepEqual(seen, ["ready", "call"]);
+});
+
 Deno.test("A session that was lost is begun anew, once for a call", async () => {
   await using full = new FullHttp("legacy");
   await using stage = await Stage.at(full.url);

@@ -54,6 +54,8 @@ export interface UpstreamsOptions {
   readonly capabilities: () => JsonObject;
   /** From which level on clients want log messages, where they said so. */
   readonly level: () => string | undefined;
+  /** Takes secrets out of an error: it is no result, which would pass as it is. */
+  readonly withoutSecrets: (facts: JsonObject) => JsonObject;
   /** The PML home, where lists are kept. */
   readonly home: string;
   readonly limits: () => ConnectionOptions["limits"] & PoolLimits;
@@ -202,7 +204,8 @@ export class Upstreams implements AsyncDisposable {
         if (method !== "tools/call") throw refused(text, error);
         const { code, data } = error;
         const _meta = { "pml/error": defined({ code, data }) };
-        return { ...textResult(text), isError: true, _meta } as unknown as JsonObject; // plain JSON
+        const result = { ...textResult(text), isError: true, _meta };
+        return this.#options.withoutSecrets(result as unknown as JsonObject); // plain JSON
       }
     };
     const work = () => this.#use(server, ask);
