@@ -330,6 +330,7 @@ async function makeStage(options: StageOptions): Promise<Stage> {
     home,
     limits: () => ({ ...limits, idleMs: 60_000, idleChildren: 8 }),
     onLog: () => {},
+    withoutSecrets: (facts) => facts,
     told: { changed: () => {}, updated: () => {}, logged: () => {}, elicited: () => {} },
     starts: new Starts(),
   });
