@@ -6,7 +6,8 @@ import { type CloudRequest, FakeCloud } from "../../tests/kit/fake_cloud.ts";
 import { TcpSink } from "../../tests/kit/sinks.ts";
 import { Keys } from "../config/keys.ts";
 import type { Call } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
+import type { PmlError } from "../core/errors.ts";
+import type { Fetch } from "../core/fetch.ts";
 import type { CloudManifest } from "../core/manifest.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Starts } from "../upstream/starts.ts";
@@ -21,7 +22,7 @@ const OWN = "own-key-CANARY";
 Deno.test("A call through the hub goes as server__tool, with the account's key and nothing else", async () => {
   await using hub = new FakeCloud();
   await using stage = await makeStage({ url: hub.url, variables: { EXA_API_KEY: EXA } });
-  const { content } = await stage.call("tavily", "search", { query: "x" });
+  const { content } = await stage.call("tavily:search", { query: "x" });
   assert.equal(content[0]?.text, "tavily__search ran");
   assert.deepEqual(content[0]?.keys, []);
   const [call, ...more] = hub.calls;
@@ -31,7 +32,7 @@ Deno.test("A call through the hub goes as server__tool, with the account's key a
   assert.deepEqual(JSON.parse(call?.body ?? "").params.arguments, { query: "x" });
   assert.doesNotMatch(hub.text, new RegExp(EXA));
   // Nobody asks for lists, and a second call greets nobody again.
-  await stage.call("tavily", "search");
+  await stage.call("tavily:search");
   assert.deepEqual(hub.received.map(({ method }) => method), [
     "server/discover",
     "tools/call",
@@ -67,7 +68,7 @@ Deno.test("Keys reach their own origin only, whatever is called in between (SX1,
   const all = Array.from(
     { length: 500 },
     (_, at) =>
-      stage.call(names[at % 3] ?? "", "run", { at }).then(() => 1, (error: PmlError) => {
+      stage.call(`${names[at % 3]}:run`, { at }).then(() => 1, (error: PmlError) => {
         assert.ok(["UPSTREAM_DOWN", "UPSTREAM_PROTOCOL"].includes(error.code), error.message);
         assert.doesNotMatch(Deno.inspect(error), /CANARY/);
         return 0;
@@ -93,7 +94,7 @@ Deno.test("Keys reach their own origin only, whatever is called in between (SX1,
   assert.ok(before.length > 0);
   assert.doesNotMatch(JSON.stringify(before), /exa-key|own-key/);
 
-  await assert.rejects(stage.call("thief", "run"), {
+  await assert.rejects(stage.call("thief:run"), {
     code: "KEY_MISSING",
     message: 'Cannot call "thief": it requires PML_API_KEY',
   });
@@ -116,7 +117,7 @@ Deno.test("No key follows a redirect, and none is in what is said of it (SX2)", 
       hub.script = ({ method }) =>
         method === "tools/call" ? new Response(null, { status, headers: { location } }) : undefined;
       const before = hub.calls.length;
-      await assert.rejects(stage.call("exa", "run"), (error: PmlError) => {
+      await assert.rejects(stage.call("exa:run"), (error: PmlError) => {
         assert.equal(error.code, "UPSTREAM_PROTOCOL");
         assert.match(error.message, /redirects/);
         assert.doesNotMatch(Deno.inspect(error), /CANARY/);
@@ -138,7 +139,7 @@ Deno.test("A key that the cloud does not take is told by where it came from", as
   await using stage = await makeStage({ url: hub.url, variables: { EXA_API_KEY: EXA }, manifests });
   for (const [name, status] of [["tavily", 401], ["exa", 403]] as const) {
     hub.script = () => new Response("no", { status });
-    await assert.rejects(stage.call(name, "run"), (error: PmlError) => {
+    await assert.rejects(stage.call(`${name}:run`), (error: PmlError) => {
       assert.equal(error.code, "CLOUD_KEY_REJECTED");
       assert.equal(error.message, `Cannot call "${name}:run": the cloud does not take PML_API_KEY`);
       assert.match(error.hint ?? "", /^It was found in the environment: /);
@@ -152,7 +153,7 @@ Deno.test("A key that the cloud does not take is told by where it came from", as
   const away = { own: manifest("own", `${other.url}/mcp`, ["OWN_API_KEY"]) };
   const variables = { OWN_API_KEY: OWN };
   await using far = await makeStage({ url: hub.url, variables, manifests: away, named: [other] });
-  await assert.rejects(far.call("own", "run"), (error: PmlError) => {
+  await assert.rejects(far.call("own:run"), (error: PmlError) => {
     assert.equal(error.code, "LOGIN_REQUIRED");
     assert.match(error.hint ?? "", /OWN_API_KEY/);
     return true;
@@ -164,7 +165,7 @@ Deno.test("What a call lacks is said at once, all of it, and nothing is sent", a
   const manifests = { exa: manifest("exa", `${hub.url}/exa`, ["EXA_API_KEY", "SECOND", "THIRD"]) };
   const variables = { SECOND: "x", EXA_API_KEY: "${EXA_API_KEY}" };
   await using stage = await makeStage({ url: hub.url, variables, manifests });
-  for (const say of [() => stage.call("exa", "run"), () => stage.define("exa")]) {
+  for (const say of [() => stage.call("exa:run"), () => stage.define("exa")]) {
     await assert.rejects(async () => await say(), {
       code: "KEY_MISSING",
       message: 'Cannot call "exa": it requires EXA_API_KEY, THIRD',
@@ -172,21 +173,21 @@ Deno.test("What a call lacks is said at once, all of it, and nothing is sent", a
     });
   }
   await using none = await makeStage({ url: hub.url, apiKey: null });
-  for (const say of [() => none.call("tavily", "run"), () => none.define("tavily")]) {
+  for (const say of [() => none.call("tavily:run"), () => none.define("tavily")]) {
     await assert.rejects(async () => await say(), {
       code: "CLOUD_KEY_REQUIRED",
       message: "Cloud mode requires PML_API_KEY",
     });
   }
   await using bad = await makeStage({ url: hub.url, apiKey: "CANARY\nx: y" });
-  await assert.rejects(bad.call("tavily", "run"), (error: PmlError) => {
+  await assert.rejects(bad.call("tavily:run"), (error: PmlError) => {
     assert.equal(error.code, "CONFIG_INVALID");
     assert.doesNotMatch(Deno.inspect(error), /CANARY/);
     return true;
   });
   const odd = { EXA_API_KEY: "CANARY\nx: y", SECOND: "x", THIRD: "x" };
   await using malformed = await makeStage({ url: hub.url, variables: odd, manifests });
-  await assert.rejects(malformed.call("exa", "run"), (error: PmlError) => {
+  await assert.rejects(malformed.call("exa:run"), (error: PmlError) => {
     assert.match(error.message, /EXA_API_KEY holds a line end/);
     assert.doesNotMatch(Deno.inspect(error), /CANARY/);
     return true;
@@ -201,7 +202,7 @@ Deno.test("A cloud that nobody can reach is told as that, at once for every tool
   await using stage = await makeStage({ url: `http://127.0.0.1:${port}` });
   const down = async (name: string) => {
     const since = performance.now();
-    await assert.rejects(stage.call(name, "run"), (error: PmlError) => {
+    await assert.rejects(stage.call(`${name}:run`), (error: PmlError) => {
       assert.equal(error.code, "UPSTREAM_DOWN");
       assert.match(
         error.message,
@@ -222,7 +223,7 @@ Deno.test("A cloud that nobody can reach is told as that, at once for every tool
   await using _hub = new FakeCloud(undefined, { port });
   const until = performance.now() + 10_000;
   for (;;) {
-    const ran = await stage.call("tavily", "run").catch(() => undefined);
+    const ran = await stage.call("tavily:run").catch(() => undefined);
     if (ran !== undefined) break;
     assert.ok(performance.now() < until, "the cloud is found again");
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -244,7 +245,7 @@ Deno.test("A call that broke off is not made again, and a cloud that talks nonse
   for (const [answer, code] of answers) {
     hub.script = ({ method }) => method === "tools/call" ? answer : undefined;
     const before = hub.calls.length;
-    await assert.rejects(stage.call("tavily", "run"), (error: PmlError) => {
+    await assert.rejects(stage.call("tavily:run"), (error: PmlError) => {
       assert.equal(error.code, code);
       assert.equal(error.detail?.may_have_run, true);
       return true;
@@ -252,9 +253,9 @@ Deno.test("A call that broke off is not made again, and a cloud that talks nonse
     assert.equal(hub.calls.length, before + 1);
   }
   hub.script = () => undefined;
-  assert.equal((await stage.call("tavily", "run")).content[0]?.text, "tavily__run ran");
+  assert.equal((await stage.call("tavily:run")).content[0]?.text, "tavily__run ran");
   await assert.rejects(
-    stage.call("tavily", "@resources", {}, { method: "resources/read" }),
+    stage.call("tavily:@resources", {}, { method: "resources/read" }),
     { code: "BAD_REQUEST", message: /tools only/ },
   );
 });
@@ -286,8 +287,7 @@ interface Stage extends AsyncDisposable {
   /** The addresses that were asked. */
   readonly asked: readonly string[];
   call(
-    server: string,
-    tool: string,
+    id: string,
     args?: Call["arguments"],
     more?: Partial<Call>,
   ): Promise<{ readonly content: readonly Readonly<Record<string, unknown>>[] }>;
@@ -295,30 +295,13 @@ interface Stage extends AsyncDisposable {
 }
 
 async function makeStage(options: StageOptions): Promise<Stage> {
-  const { url, variables = {}, manifests = {}, named = [], apiKey = ACCOUNT } = options;
   const home = await mkdtemp(join(tmpdir(), "pml-cloud-"));
-  const set = new Map(Object.entries(variables));
-  const keys = new Keys({
-    environment: () => ({ get: (name) => set.get(name), apiKey: apiKey ?? undefined, home }),
-    trusted: () => undefined,
-    register: () => {},
-    warn: () => {},
-  });
   const network = new GuardedFetch();
   const asked: string[] = [];
-  const limits = { startMs: 5_000, lineBytes: 1_000_000, catalogTools: 100 };
-  const cloud = new Cloud({
-    fetch: async (to, how) => {
-      asked.push(to);
-      const open = new Set([...how.named, ...named.map(({ port }) => `127.0.0.1:${port}`)]);
-      return await network.fetch(to, { ...how, named: open });
-    },
-    limits: () => limits,
-    url: () => url,
-    key: () => keys.cloud(),
-    find: (name) => keys.get(name),
-    fill: (headers, server) => keys.filled({ headers }, server).headers,
-    manifest: (server) => manifests[server],
+  const named = options.named?.map(({ port }) => `127.0.0.1:${port}`) ?? [];
+  const cloud = openCloud(options, home, async (to, how) => {
+    asked.push(to);
+    return await network.fetch(to, { ...how, named: new Set([...how.named, ...named]) });
   });
   const upstreams = new Upstreams({
     server: (name) => cloud.of(name),
@@ -328,26 +311,21 @@ async function makeStage(options: StageOptions): Promise<Stage> {
     capabilities: () => ({}),
     level: () => undefined,
     home,
-    limits: () => ({ ...limits, idleMs: 60_000, idleChildren: 8 }),
+    limits: () => ({ ...LIMITS, idleMs: 60_000, idleChildren: 8 }),
     onLog: () => {},
     withoutSecrets: (facts) => facts,
     told: { changed: () => {}, updated: () => {}, logged: () => {}, elicited: () => {} },
     starts: new Starts(),
   });
   const run = cloud.calling((call) => upstreams.call(call));
+  const { signal } = new AbortController();
+  const always = { via: "call", actor: "local", signal, callId: "c1" };
   return {
     cloud,
     asked,
-    call: async (server, tool, args = {}, more = {}) => {
-      const outcome = await run({
-        id: toolId(server, tool),
-        arguments: args,
-        via: "call",
-        actor: "local",
-        signal: new AbortController().signal,
-        callId: "c1",
-        ...more,
-      });
+    call: async (id, args = {}, more = {}) => {
+      const [server = "", tool = ""] = id.split(":");
+      const outcome = await run({ ...always, id: toolId(server, tool), arguments: args, ...more });
       if (outcome.kind === "ask") throw new TypeError("it is no question");
       return outcome.result;
     },
@@ -358,6 +336,28 @@ async function makeStage(options: StageOptions): Promise<Stage> {
       await rm(home, { recursive: true });
     },
   };
+}
+
+const LIMITS = { startMs: 5_000, lineBytes: 1_000_000, catalogTools: 100 };
+
+function openCloud(options: StageOptions, home: string, fetch: Fetch): Cloud {
+  const { url, variables = {}, manifests = {}, apiKey = ACCOUNT } = options;
+  const set = new Map(Object.entries(variables));
+  const keys = new Keys({
+    environment: () => ({ get: (name) => set.get(name), apiKey: apiKey ?? undefined, home }),
+    trusted: () => undefined,
+    register: () => {},
+    warn: () => {},
+  });
+  return new Cloud({
+    fetch,
+    limits: () => LIMITS,
+    url: () => url,
+    key: () => keys.cloud(),
+    find: (name) => keys.get(name),
+    fill: (headers, server) => keys.filled({ headers }, server).headers,
+    manifest: (server) => manifests[server],
+  });
 }
 
 function manifest(name: string, proxyTo: string, envRequired: readonly string[]): CloudManifest {

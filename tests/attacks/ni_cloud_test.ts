@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { FakeCloud } from "../kit/fake_cloud.ts";
 import { assertNoLeak } from "../kit/sinks.ts";
+import type { RawStdio } from "../kit/raw_stdio.ts";
 import { SocketWatch } from "../kit/socket_watch.ts";
 import { until } from "../kit/wait.ts";
 import { call, toldCode } from "./evil_servers.ts";
@@ -31,16 +32,7 @@ Deno.test("What runs on this machine opens no socket and reaches no cloud, whate
     env: { PML_API_KEY: KEY },
   });
   const { ws, pml } = scene;
-  const local = async () => {
-    await assertServes(pml);
-    assert.equal(textOf(await call(pml, "exa:run", { text: LOCAL })), `here: ${LOCAL}`);
-    await call(pml, "exa:run", { text: { [LOCAL]: 1 } });
-    await call(pml, "filesystem:read_file", { path: LOCAL });
-    await call(pml, "filesystem:no_such_tool", { path: LOCAL });
-    assert.equal(toldCode(await call(pml, "memory:run", { text: LOCAL })), "UNKNOWN_TOOL");
-    await pml.callTool("search", { query: LOCAL });
-    await pml.callTool("schema", { tools: ["exa:run"] });
-  };
+  const local = () => callLocally(pml);
   const quiet = new SocketWatch(pml.pid);
   await local();
   await quiet[Symbol.asyncDispose]();
@@ -70,6 +62,25 @@ Deno.test("What runs on this machine opens no socket and reaches no cloud, whate
   assert.equal(toldCode(await call(pml, "airtable:list", { text: LOCAL })), "APPROVAL_REQUIRED");
   assert.equal(hub.received.length, before);
 
+  await failFar(hub, pml);
+  await local();
+  await endWell(ws, pml, { secrets: [KEY] });
+});
+
+/** Calls what runs here, in every way that there is, right and wrong. */
+async function callLocally(pml: RawStdio): Promise<void> {
+  await assertServes(pml);
+  assert.equal(textOf(await call(pml, "exa:run", { text: LOCAL })), `here: ${LOCAL}`);
+  await call(pml, "exa:run", { text: { [LOCAL]: 1 } });
+  await call(pml, "filesystem:read_file", { path: LOCAL });
+  await call(pml, "filesystem:no_such_tool", { path: LOCAL });
+  assert.equal(toldCode(await call(pml, "memory:run", { text: LOCAL })), "UNKNOWN_TOOL");
+  await pml.callTool("search", { query: LOCAL });
+  await pml.callTool("schema", { tools: ["exa:run"] });
+}
+
+/** Has the hub refuse the key, and then be gone. */
+async function failFar(hub: FakeCloud, pml: RawStdio): Promise<void> {
   hub.script = ({ headers }) => Response.json({ error: headers.authorization }, { status: 401 });
   const rejected = await call(pml, "tavily:search");
   assert.equal(toldCode(rejected), "CLOUD_KEY_REJECTED");
@@ -84,6 +95,4 @@ Deno.test("What runs on this machine opens no socket and reaches no cloud, whate
     assert.match(textOf(down), /the cloud is out of reach .*\n?.*Tools on this machine work/);
   }
   assert.ok(performance.now() - since < 2_000, "the second failure is known");
-  await local();
-  await endWell(ws, pml, { secrets: [KEY] });
-});
+}

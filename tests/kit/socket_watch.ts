@@ -39,14 +39,11 @@ export class SocketWatch implements AsyncDisposable {
   }
 
   async #look(): Promise<void> {
-    const known = await Promise.all(["tcp", "tcp6", "udp", "udp6", "raw"].map(tableOf));
+    const tables = await Promise.all(["tcp", "tcp6", "udp", "udp6", "raw"].map(tableOf));
+    const known = new Map(tables.flatMap((table) => [...table]));
     for (const { pid } of await treeOf(this.#pid)) {
-      for (const inode of await socketsOf(pid)) {
-        for (const table of known) {
-          const found = table.get(inode);
-          if (found !== undefined) this.seen.add(found);
-        }
-      }
+      const found = (await socketsOf(pid)).flatMap((inode) => known.get(inode) ?? []);
+      for (const one of found) this.seen.add(one);
     }
     this.looks++;
   }
