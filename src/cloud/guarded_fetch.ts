@@ -20,6 +20,8 @@ import { VERSION } from "../core/version.ts";
 export interface GuardedFetchOptions {
   /** Finds the addresses of a name; the system does unless it is given. */
   readonly lookup?: (host: string) => Promise<readonly LookupAddress[]>;
+  /** How long it may take until there is a connection. */
+  readonly connectMs?: number;
   /** A certificate that is trusted in place of the usual ones. */
   readonly ca?: string;
 }
@@ -43,6 +45,8 @@ const IDLE_CONNECTIONS = 64;
 const IDLE_MS = 60_000;
 /** As many as calls can be under way, and streams beside them. */
 const CONNECTIONS = 512;
+/** How long it may take until there is a connection. */
+const CONNECT_MS = 10_000;
 /** How much of a body is read before somebody wants it. */
 const AHEAD_BYTES = 65_536;
 /** What says where a message ends is ours to say. */
@@ -79,18 +83,27 @@ export class GuardedFetch implements Disposable {
     signal.throwIfAborted();
     const asked = request(options);
     const state = { sent: false };
-    followed(asked, target, state);
+    const late = setTimeout(
+      () => asked.destroy(failure({ code: "ETIMEDOUT" }, { target, sent: false })),
+      this.#options.connectMs ?? CONNECT_MS,
+    );
+    followed(asked, target, () => {
+      state.sent = true;
+      clearTimeout(late);
+    });
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const abort = () => {
       reject(signal.reason);
       asked.destroy();
     };
     signal.addEventListener("abort", abort);
-    const over = () => signal.removeEventListener("abort", abort);
     asked.once("response", resolve);
     // What comes after the answer is told by the answer.
     asked.on("error", (error) => reject(failure(error, { target, sent: state.sent })));
-    asked.once("close", over);
+    asked.once("close", () => {
+      clearTimeout(late);
+      signal.removeEventListener("abort", abort);
+    });
     asked.end(body);
     const message = await promise;
     try {
@@ -198,12 +211,9 @@ function headersOf({ url }: Target, { headers = {}, body }: FetchOptions): Recor
   return own;
 }
 
-/** Follows whether a connection was there: before that nothing of a request can have been read. */
-function followed(asked: ClientRequest, { isSecure }: Target, state: { sent: boolean }): void {
+/** Tells when a connection is there: before that nothing of a request can have been read. */
+function followed(asked: ClientRequest, { isSecure }: Target, sent: () => void): void {
   asked.once("socket", (socket) => {
-    const sent = () => {
-      state.sent = true;
-    };
     if (asked.reusedSocket) sent();
     else socket.once(isSecure ? "secureConnect" : "connect", sent);
   });
@@ -285,6 +295,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "it refused the connection",
   ENOTFOUND: "its name leads to no address",
   EAI_AGAIN: "its name could not be looked up",
+  ETIMEDOUT: "no connection came about in time",
 };
 
 /** The error of the platform is left out: it may repeat what was sent. */

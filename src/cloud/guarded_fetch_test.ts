@@ -285,6 +285,27 @@ Deno.test("GuardedFetch tells what was never sent from what may have been read",
   }
 });
 
+Deno.test("GuardedFetch waits for a connection for a while only, and for an answer longer", async () => {
+  await using sink = new TcpSink();
+  const connectMs = 40;
+  using silent = new GuardedFetch({ connectMs });
+  using slow = new GuardedFetch({ connectMs, lookup: () => new Promise<never>(() => {}) });
+  for (const way of [silent, slow]) {
+    const url = way === slow ? "https://slow.invalid/" : `https://127.0.0.1:${sink.port}/`;
+    await assert.rejects(way.fetch(url, { signal, named: HERE }), (error) => {
+      assert.ok(error instanceof PmlError);
+      assert.match(error.message, /no connection came about in time$/);
+      assert.deepEqual(error.detail, { may_have_run: false });
+      return true;
+    });
+  }
+  await using server = await serving((_, response) => {
+    setTimeout(() => response.end("late"), 3 * connectMs);
+  });
+  const url = `http://127.0.0.1:${server.port}/`;
+  assert.equal(await (await silent.fetch(url, { signal, named: HERE })).text(), "late");
+});
+
 Deno.test("GuardedFetch tells an answer that is cut off, compressed, or none at all", async () => {
   using way = new GuardedFetch();
   const read = async (answer: string) => {
