@@ -59,6 +59,8 @@ export class Adopted implements Disposable {
   readonly #found = new Map<string, Server>();
   /** What the person approved here. */
   readonly #here = new Map<string, Server>();
+  /** Their names, and those of servers that are something else now than was approved. */
+  readonly #approved = new Set<string>();
   /** The registries that were waited for. */
   #asked: Registries | undefined;
   #items: readonly CatalogItem[] = [];
@@ -82,13 +84,15 @@ export class Adopted implements Disposable {
   async open(): Promise<void> {
     const { pins } = this.#options;
     const { home } = await pins.state();
-    for (const name of Object.keys(home)) {
-      const found = this.#isOther(name) ? undefined : this.#registries.known(name);
+    for (const [name, { source }] of Object.entries(home)) {
+      if (source === "private" || this.#isOther(name)) continue;
+      this.#approved.add(name);
+      const found = this.#registries.known(name);
       if (found === undefined) continue;
       const server = this.#serverOf(found);
       if (await pins.unapproved(server.hand) === undefined) this.#here.set(name, server);
     }
-    if (this.#here.size > 0) this.#tell();
+    if (this.#approved.size > 0) this.#tell();
   }
 
   /** Gives what a registry says of a server that the person approved here. */
@@ -96,24 +100,31 @@ export class Adopted implements Disposable {
     return this.#here.get(name)?.found.manifest;
   }
 
-  /** The servers that the person approved here, but for those of a name that is another's by now. */
+  /**
+   * The servers that the person approved here, also those that are something else by now; but none
+   * whose name is another's.
+   */
   names(): readonly string[] {
-    return [...this.#here.keys()].filter((name) => !this.#isOther(name));
+    return [...this.#approved].filter((name) => !this.#isOther(name));
   }
 
-  /** Gives the servers as their registries have them now, to be compared with what is pinned. */
-  hands(): readonly AtHand[] {
-    return this.names().flatMap((name) => {
-      const found = this.#registries.known(name);
+  /** Gives the servers of the lock as their registries have them, to be compared with what is pinned. */
+  async hands(): Promise<readonly AtHand[]> {
+    const { lock } = await this.#options.pins.state();
+    const locked = Object.entries(lock).filter(([, { source }]) => source !== "private");
+    const names = new Set([...locked.map(([name]) => name), ...this.names()]);
+    const hands = await Promise.all([...names].map(async (name) => {
+      const found = this.#registries.known(name) ??
+        await this.#registries.find(name, { signal: this.#closing.signal });
       return found === undefined ? [] : [this.#serverOf(found).hand];
-    });
+    }));
+    return hands.flat();
   }
 
   /** Says why a server may not be used as it is; undefined where it may. */
   blocked(name: string): string | undefined {
     const here = this.#here.get(name);
-    if (here === undefined) return "nobody approved it yet; calling it asks the person";
-    return this.#registries.known(name)?.hash === here.found.hash
+    return here !== undefined && this.#registries.known(name)?.hash === here.found.hash
       ? undefined
       : "its registry says something else of it now; calling it asks the person";
   }
@@ -228,6 +239,7 @@ export class Adopted implements Disposable {
           ...(tokenEnv === undefined ? {} : { token: () => token(tokenEnv) }),
         }),
         publicKey,
+        named: (name) => this.#named(name),
       })),
       cache: this.#cache,
       isPrivate: (name) => this.#isOther(name),
@@ -239,6 +251,13 @@ export class Adopted implements Disposable {
       warn: (message) => log.warn(message),
       closing: this.#closing.signal,
     });
+  }
+
+  /** Gives the hosts that the person named for a server, which may lie on this machine. */
+  #named(name: string): readonly string[] {
+    const { cloud, grants } = this.#options.policy.now.config;
+    const hub = cloud?.url === undefined ? [] : [new URL(cloud.url).host];
+    return [...hub, ...grants[name]?.net ?? []];
   }
 
   /** Whether a name stands for what ships with PML, or what the person defined. */
@@ -253,6 +272,7 @@ export class Adopted implements Disposable {
     const { name } = server.hand;
     if (this.#here.get(name) === server) return;
     this.#here.set(name, server);
+    this.#approved.add(name);
     this.#tell();
   }
 
@@ -301,7 +321,7 @@ export class Adopted implements Disposable {
       ? ["a module in the sandbox", ...this.#codeLines(manifest)]
       : [definition === undefined ? cloudText(manifest) : serverText(definition)];
     return [
-      `${quoted(manifest.name)} was never used in this workspace. It is:`,
+      `Yes lets PML use ${quoted(manifest.name)} in this workspace. It is:`,
       ...said,
       `version ${quoted(manifest.version)} of the registry ${quoted(source, Infinity)}`,
       vouched,

@@ -220,7 +220,8 @@ export class App implements AsyncDisposable {
     const names = new Set(own.map(({ name }) => name));
     const defined = [...own, ...person.servers.filter(({ name }) => !names.has(name))]
       .map((server) => machine.atHand(server));
-    return [...defined, ...this.#adopted?.hands() ?? []];
+    if (this.config().registries.length === 0) return defined;
+    return [...defined, ...await (await this.adopted()).hands()];
   }
 
   /** The open questions, and those that wait for `pml approve`. */

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readFile, writeFile } from "node:fs/promises";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
+import { FakeCloud } from "./kit/fake_cloud.ts";
+import { FakeNpm } from "./kit/fake_npm.ts";
 import { FakeRegistry, manifestEntry, moduleEntry } from "./kit/fake_registry.ts";
 import type { Era } from "./kit/json_rpc.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
+import { FullHttp } from "./kit/full_http.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
 const ERAS: readonly Era[] = ["2025-11-25", "2026-07-28"];
@@ -50,7 +52,7 @@ for (const era of ERAS) {
       const found = textOf(await pml.callTool("search", { query: "greet somebody" }));
       assert.match(found, /greeter:greet\(name\?: string\).*\n.*\[registry, asks/, found);
       const asked = await questionOf(pml, CALL);
-      assert.match(asked.text, /"greeter" was never used in this workspace/);
+      assert.match(asked.text, /Yes lets PML use "greeter" in this workspace/);
       assert.match(asked.text, /a module in the sandbox/);
       assert.match(asked.text, /its code: sha256-[0-9a-f]{64}/);
       assert.match(asked.text, new RegExp(`registry "${registry.url}"`));
@@ -88,4 +90,124 @@ for (const era of ERAS) {
   });
 }
 
-void [join, manifestEntry];
+/** A server of npm in plain JavaScript; its tool tells what it was started with. */
+const TINY = {
+  "package.json": JSON.stringify({ bin: { tiny: "main.js" } }),
+  "main.js": `#!/usr/bin/env node
+let rest = "";
+process.stdin.on("data", (chunk) => {
+  const lines = (rest + chunk).split("\\n");
+  rest = lines.pop();
+  for (const { id, method, params } of lines.map((line) => JSON.parse(line))) {
+    if (id === undefined) continue;
+    const said = [process.env.TINY_KEY, ...process.argv.slice(2)];
+    const result = method === "initialize"
+      ? { protocolVersion: params.protocolVersion, capabilities: {}, serverInfo: { name: "t", version: "1" } }
+      : method === "tools/list"
+      ? { tools: [{ name: "tell", inputSchema: { type: "object" } }] }
+      : { content: [{ type: "text", text: JSON.stringify(said) }] };
+    process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result }) + "\\n");
+  }
+});
+process.stdin.on("end", () => process.exit(0));
+`,
+};
+
+function called(tool: string, args = {}) {
+  return { name: "call", arguments: { tool, arguments: args } };
+}
+
+Deno.test("Servers of every kind come from a registry, each with one question that has everything", async () => {
+  await using npm = new FakeNpm({ tiny: { "1.0.0": TINY } });
+  const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
+  await writeFile(settings, `registry=${npm.url}\n`);
+  await using far = new FullHttp("modern");
+  await using hub = new FakeCloud();
+  const tiny = {
+    type: "stdio",
+    install: { command: "npx", args: ["-y", "tiny@1.0.0", "--flag"] },
+    env_required: ["TINY_KEY"],
+    warnings: { creates_dotfiles: [".tiny"] },
+  };
+  const sky = {
+    type: "cloud",
+    proxy_to: `${hub.url}/mcp/proxy/sky`,
+    env_required: ["SKY_KEY"],
+    tools: [{ name: "look", description: "Look up", inputSchema: { type: "object" } }],
+  };
+  await using registry = await FakeRegistry.open([
+    manifestEntry("tiny", tiny),
+    manifestEntry("everything", { type: "http", url: far.url }),
+    manifestEntry("sky", sky),
+  ]);
+  const host = new URL(far.url).host;
+  const pml = {
+    version: 1,
+    permissions: { allow: ["*"] },
+    cloud: { url: hub.url },
+    grants: { everything: { net: [host] }, sky: { net: [new URL(hub.url).host] } },
+  };
+  const env = {
+    PML_REGISTRIES: registry.url,
+    NPM_CONFIG_USERCONFIG: settings,
+    PML_API_KEY: "account-key-canary",
+  };
+  await using ws = await makeWorkspace({ env, pml });
+  const keys = { TINY_KEY: "tiny-key-canary", SKY_KEY: "sky-key-canary" };
+  {
+    await using without = new RawStdio(ws, { capabilities: { elicitation: {} } });
+    await without.open();
+    const missing = textOf(await answerOf(without, called("tiny:tell")));
+    assert.match(missing, /"tiny": it requires TINY_KEY/);
+    assert.equal((await without.close()).code, 0);
+  }
+  await using client = new RawStdio(ws, { env: keys, capabilities: { elicitation: {} } });
+  await client.open();
+  const search = textOf(await client.callTool("search", { query: "the server everything" }));
+  assert.match(search, /everything:@tools/);
+  const install = await questionOf(client, called("tiny:tell"));
+  assert.match(
+    install.text,
+    /runs the command \["npx","-y","tiny@1\.0\.0","--flag"\] with your rights/,
+  );
+  assert.match(install.text, /TINY_KEY/);
+  assert.match(install.text, /Its author warns: .*\.tiny/);
+  assert.equal(npm.asked.length, 0, "installed before the yes");
+  await read();
+  assert.equal(
+    textOf(await install.answer(picked("Yes"))),
+    JSON.stringify(["tiny-key-canary", "--flag"]),
+  );
+  const opened = await questionOf(client, called("everything:@tools"));
+  assert.ok(opened.text.includes(far.url), opened.text);
+  await read();
+  assert.match(textOf(await opened.answer(picked("Yes"))), /everything:/);
+  const cloudy = await questionOf(client, called("sky:look"));
+  assert.match(cloudy.text, /SKY_KEY goes with each call to/);
+  await read();
+  assert.equal(textOf(await cloudy.answer(picked("Yes"))), "look ran");
+  assert.equal(hub.calls[0]?.headers["x-pml-key-sky_key"], "sky-key-canary");
+  assert.equal(hub.calls[0]?.path, "/mcp/proxy/sky");
+  const lock = await readFile(ws.file("pml.lock"), "utf8");
+  assert.doesNotMatch(lock, /canary/);
+  const { servers } = JSON.parse(lock);
+  assert.match(servers.tiny.integrity, /^sha256-/);
+  assert.deepEqual(Object.keys(servers), ["everything", "sky", "tiny"]);
+  registry.publish([manifestEntry("tiny", {
+    ...tiny,
+    install: { command: "npx", args: ["-y", "tiny@1.0.0", "--evil"] },
+  })]);
+  assert.equal((await runPml(ws, ["tools", "--refresh"], { env: keys })).code, 0);
+  const check = await runPml(ws, ["lock", "--check"]);
+  assert.equal(check.code, 1);
+  assert.match(check.stdout, /tiny: command: was .*--flag.*is .*--evil/);
+  assert.equal((await client.close()).code, 0);
+  await using again = new RawStdio(ws, { env: keys, capabilities: { elicitation: {} } });
+  await again.open();
+  const stale = await questionOf(again, called("tiny:tell"));
+  assert.match(stale.text, /command: was .*"--flag".*, is .*"--evil"/);
+  await read();
+  const refused = await stale.answer(picked("No"));
+  assert.match(textOf(refused), /said no/);
+  assert.equal((await again.close()).code, 0);
+});

@@ -127,9 +127,10 @@ export class MetaCalls {
 
   /** Lists the tools of a server, which is a use of it like any other. */
   async #toolsOf(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
-    const { callTool, catalog, judge } = this.#options;
+    const { callTool, catalog, judge, servers } = this.#options;
     const outcome = await callTool({ ...asCall(id, request), arguments: {}, method: "tools/list" });
     if (outcome.kind === "ask") return outcome;
+    await servers.prepare("tools", splitToolId(id).server);
     const shown = (entry: CatalogEntry) => judge(entry.id).kind !== "deny";
     const lines = catalog.toolsOf(splitToolId(id).server).filter(shown)
       .map((entry) => this.#line(entry));

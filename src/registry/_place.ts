@@ -19,6 +19,8 @@ export interface RegistryPlace {
   readonly source: Source;
   /** The key that its entries are signed with: Ed25519, as PEM or base64. */
   readonly publicKey?: string | undefined;
+  /** Gives the hosts beside its own that the person lets a server of it go to without TLS. */
+  readonly named?: (server: string) => readonly string[];
 }
 
 /** A tool of an entry that is left out, and why. */
@@ -69,6 +71,7 @@ export class Place {
   readonly isSecure: boolean;
   readonly isSigned: boolean;
   readonly #publicKey: string | undefined;
+  readonly #named: (server: string) => readonly string[];
   readonly #options: PlaceOptions;
   readonly #kept = new Map<string, Kept>();
   readonly #reads = new Map<string, (kept: KeptEntry) => Read>();
@@ -76,13 +79,14 @@ export class Place {
   #probing = false;
 
   /** Asks nothing, and reads nothing. */
-  constructor({ source, publicKey }: RegistryPlace, options: PlaceOptions) {
+  constructor({ source, publicKey, named = () => [] }: RegistryPlace, options: PlaceOptions) {
     const { host, protocol } = new URL(source.url.replace(/^mcp\+/, ""));
     this.source = source;
     this.host = host;
     this.isSecure = protocol === "https:";
     this.isSigned = publicKey !== undefined;
     this.#publicKey = publicKey;
+    this.#named = named;
     this.#options = options;
   }
 
@@ -191,7 +195,7 @@ export class Place {
     const manifest = parseManifest(json, {
       url: this.source.url,
       asked: fqdn,
-      named: new Set([this.host]),
+      named: new Set([this.host, ...this.#named(fqdn.name)]),
       onLeftOut: (name, reason) => leftOut.push({ name, reason }),
     });
     const publicKey = this.#publicKey;
