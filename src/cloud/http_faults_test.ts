@@ -257,7 +257,9 @@ Deno.test("A server that tells of no change is asked for its lists again, one th
     await using server = new Scripted(({ message: { id, method } }) => {
       if (!tells) return undefined;
       const capabilities = { tools: { listChanged: true } };
-      if (method === "server/discover") return answer(id, { capabilities });
+      if (method === "server/discover") {
+        return answer(id, { supportedVersions: ["2026-07-28"], capabilities });
+      }
       return method === "subscriptions/listen"
         ? stream([": open\n\n"], { stays: true })
         : undefined;
