@@ -15,7 +15,7 @@ import { tell } from "./out.ts";
 
 type State = Awaited<ReturnType<Awaited<ReturnType<App["pins"]>>["state"]>>;
 type Entry = State["lock"][string];
-type Unapproved = NonNullable<Awaited<ReturnType<App["untrusted"]>>>;
+type Open = Pick<NonNullable<Awaited<ReturnType<App["untrusted"]>>>, "facts" | "accept">;
 
 /** Shows the lock, checks it, or pins anew what the person agrees to. */
 export async function lock(at: Visit, typed: Typed): Promise<Shown> {
@@ -76,7 +76,7 @@ async function update(
 ): Promise<Shown> {
   if (json !== true) needPerson("Cannot pin anything anew", "pml lock update");
   const facts: string[] = [];
-  const agreed = async (open: readonly Pick<Unapproved, "facts" | "accept">[]) => {
+  const agreed = async (open: readonly Open[]) => {
     const lines = open.flatMap((one) => one.facts);
     facts.push(...lines);
     if (json === true || lines.length === 0) return true;
@@ -87,19 +87,20 @@ async function update(
   };
   const pins = await app.pins();
   await mustBeTrusted(app);
-  const isMeant = ({ name }: { readonly name: string }) => server === undefined || server === name;
-  const hands = (await app.atHand()).filter(isMeant);
-  const gone = await goneOf(app, isMeant);
-  if (hands.length === 0 && gone.length === 0) {
-    throw usage(`Cannot find the server ${quoted(server ?? "")}`, "See all with `pml lock`");
+  const isMeant = (name: string) => server === undefined || server === name;
+  const { lock } = await pins.state();
+  const hands = await app.atHand();
+  const meant = hands.filter(({ name }) => isMeant(name));
+  const gone = Object.entries(lock).filter(([name, { source }]) =>
+    source === "private" && isMeant(name) && hands.every((hand) => hand.name !== name)
+  ).map(([name]) => name);
+  if (server !== undefined && meant.length + gone.length === 0) {
+    throw usage(`Cannot find the server ${quoted(server)}`, "See all with `pml lock`");
   }
-  const servers = await Promise.all(hands.map((hand) => pins.unapproved(hand)));
-  const removal = gone.map((name) => ({
-    facts: [`${quoted(name)} is pinned, and nothing defines it any more: it is taken out`],
-    accept: () => pins.remove([name]),
-  }));
-  const first = [...servers.filter((one) => one !== undefined), ...removal];
-  const isAgreed = await agreed(first) && await agreed(await staleTools(app, isMeant));
+  const stale = await Promise.all(meant.map((hand) => pins.unapproved(hand)));
+  const isAgreed = await agreed(stale.filter((one) => one !== undefined)) &&
+    await agreed(await staleTools(app, isMeant)) &&
+    await agreed([await covered(app, { isMeant, gone })]);
   const value = { facts };
   if (!isAgreed) return { value, text: "Not pinned: the rest stays as it was", code: 1 };
   return { value, text: facts.length === 0 ? "Nothing differs" : "Pinned" };
@@ -113,29 +114,37 @@ async function mustBeTrusted(app: App): Promise<void> {
   });
 }
 
-async function goneOf(
+/** What the trust in the files covers, and what they do not name any more. */
+async function covered(
   app: App,
-  isMeant: (server: { readonly name: string }) => boolean,
-): Promise<readonly string[]> {
-  const { lock } = await (await app.pins()).state();
-  const known = new Set((await app.atHand()).map(({ name }) => name));
-  return Object.entries(lock)
-    .filter(([name, { source }]) => source === "private" && !known.has(name) && isMeant({ name }))
-    .map(([name]) => name);
+  { isMeant, gone }: {
+    readonly isMeant: (name: string) => boolean;
+    readonly gone: readonly string[];
+  },
+): Promise<Open> {
+  const pins = await app.pins();
+  await pins.settled();
+  const hands = await app.atHand();
+  const facts = (await pins.differences(hands)).filter((line) =>
+    isMeant(line.split(":", 1)[0] ?? "")
+  );
+  const accept = async () => {
+    await pins.renew(hands.filter(({ name }) => isMeant(name)));
+    await pins.remove(gone);
+  };
+  return { facts, accept };
 }
 
 /** Asks the servers for the tools that are pinned, and gives those that are others now. */
 async function staleTools(
   app: App,
-  isMeant: (server: { readonly name: string }) => boolean,
-): Promise<readonly Unapproved[]> {
+  isMeant: (name: string) => boolean,
+): Promise<readonly Open[]> {
   const pins = await app.pins();
   const { lock, home } = await pins.state();
   const names = (await app.atHand()).map(({ name }) => name)
-    .filter((name) =>
-      isMeant({ name }) && (Object.hasOwn(lock, name) || Object.hasOwn(home, name))
-    );
-  const found: Unapproved[] = [];
+    .filter((name) => isMeant(name) && (Object.hasOwn(lock, name) || Object.hasOwn(home, name)));
+  const found: Open[] = [];
   for (const name of names) {
     await app.refresh(name);
     await app.servers.prepare("tools", name);

@@ -4,4 +4,12 @@
  * @module
  */
 
-export { keep, locked, readKept, readPlain, removeLeftovers, writeWhole } from "./_store.ts";
+export {
+  keep,
+  locked,
+  readKept,
+  readPlain,
+  removeLeftovers,
+  unlessGone,
+  writeWhole,
+} from "./_store.ts";

@@ -15,6 +15,7 @@ import {
   readKept,
   readPlain,
   removeLeftovers,
+  unlessGone,
   writeWhole,
 } from "../permissions/files.ts";
 import { definitionHash } from "../registry/integrity.ts";
@@ -72,17 +73,9 @@ export class PinFiles {
     }).join(" ");
   }
 
-  /** Reads both; throws CONFIG_INVALID where `pml.lock` is none. */
+  /** Reads both, while nobody writes them; throws CONFIG_INVALID where `pml.lock` is none. */
   async read(): Promise<PinState> {
-    // Taken before, so that a change meanwhile is seen the next time.
-    const stamp = this.stamp();
-    const { folder, warn } = this.#options;
-    const parse = (json: unknown) => {
-      if (!isObject(json) || json.path !== folder) throw new TypeError(`no pins of ${folder}`);
-      return parsePinned(json.servers, this.#home);
-    };
-    const home = await readKept(this.#home, { parse, warn });
-    return { lock: await this.#readLock(), home: home ?? {}, stamp };
+    return await locked(`${this.#home}.lock`, () => this.#read());
   }
 
   /**
@@ -92,7 +85,7 @@ export class PinFiles {
   async write(change: (now: PinState) => Omit<PinState, "stamp">): Promise<PinState> {
     const { folder, warn } = this.#options;
     return await locked(`${this.#home}.lock`, async () => {
-      const before = await this.read();
+      const before = await this.#read();
       const { lock, home } = change(before);
       if (lockText(home) !== lockText(before.home)) {
         await keep(this.#home, { path: folder, ...JSON.parse(lockText(home)) });
@@ -122,8 +115,20 @@ export class PinFiles {
     return await readKept(join(this.#definitions, `${hash}.json`), { parse, warn: () => {} });
   }
 
+  async #read(): Promise<PinState> {
+    // Taken before, so that a change meanwhile is seen the next time.
+    const stamp = this.stamp();
+    const { folder, warn } = this.#options;
+    const parse = (json: unknown) => {
+      if (!isObject(json) || json.path !== folder) throw new TypeError(`no pins of ${folder}`);
+      return parsePinned(json.servers, this.#home);
+    };
+    const home = await readKept(this.#home, { parse, warn });
+    return { lock: await this.#readLock(), home: home ?? {}, stamp };
+  }
+
   async #readLock(): Promise<LockEntries> {
-    const size = Number(this.stamp().split(",", 1)[0]);
+    const { size = 0 } = await Deno.lstat(this.path).catch(unlessGone) ?? {};
     const bytes = size > LOCK_MAX ? undefined : (await readPlain(this.path))?.bytes;
     if (size <= LOCK_MAX && bytes === undefined) return {};
     const text = bytes && textOf(bytes);

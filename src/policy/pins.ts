@@ -157,8 +157,16 @@ export class Pins {
     return differencesOf(await this.state(), hands).map(unhidden);
   }
 
+  /** Pins servers as they are now, as far as that asks nobody. */
+  async renew(hands: readonly AtHand[]): Promise<void> {
+    const { lock, home } = await this.state();
+    const known = hands.filter(({ name }) => pinnedIn(lock, name) ?? pinnedIn(home, name));
+    await this.#write(known.map((hand) => ({ hand, isSaid: false })), this.#files);
+  }
+
   /** Takes servers out of what is pinned. */
   async remove(names: readonly string[]): Promise<void> {
+    if (names.length === 0) return;
     const without = (entries: PinState["lock"]) =>
       Object.fromEntries(Object.entries(entries).filter(([name]) => !names.includes(name)));
     await this.#files.write(({ lock, home }) => ({ lock: without(lock), home: without(home) }));

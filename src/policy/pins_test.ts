@@ -177,6 +177,20 @@ Deno.test("What the trust in the file covers is pinned anew in silence; another 
   assert.deepEqual([mine?.command, mine?.version], [command, "2.0.0"]);
 });
 
+Deno.test("renew() pins what the trust covers, and remove() takes out what nothing defines", async () => {
+  await using at = await used("workspace", { version: "1.0.0", integrity: CODE });
+  const pins = at.open();
+  const other = { ...handOf("workspace"), name: "other" };
+  await pins.renew([handOf("workspace", { integrity: OTHER }), other]);
+  assert.equal((await at.locked()).mine?.integrity, CODE, "that asks");
+  await pins.renew([handOf("workspace", { command: ["new"] }), other]);
+  const { mine, ...others } = await at.locked();
+  assert.deepEqual([mine?.command, Object.keys(mine?.tools ?? {}), others], [["new"], ["go"], {}]);
+  await pins.remove(["mine"]);
+  const { lock, home } = await pins.state();
+  assert.deepEqual([lock, home, await at.locked()], [{}, {}, {}]);
+});
+
 Deno.test("A broken lock is told and stays; a link is none (RG10)", async () => {
   await using at = await used();
   const hand = handOf("workspace");
