@@ -46,7 +46,11 @@ export function statusError(
     const hint = "Nothing was sent there. Give the address itself, if you trust it";
     return say("UPSTREAM_PROTOCOL", `it redirects${where}, and PML follows no redirect`, hint);
   }
-  return say("UPSTREAM_PROTOCOL", it, "See whether its address is that of an MCP server");
+  return say(
+    "UPSTREAM_PROTOCOL",
+    it,
+    "See whether its address is that of an MCP server over Streamable HTTP",
+  );
 }
 
 function loginHint({ written }: Named): string {

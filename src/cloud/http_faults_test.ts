@@ -74,6 +74,20 @@ Deno.test("A status that is no answer of MCP says what is so, what was done, and
   assert.match((await failed(bare.call("t"))).hint ?? "", /"Authorization": "Bearer \$\{NAME\}"/);
 });
 
+Deno.test("A login that fails says so however often it is tried, until the server takes it", async () => {
+  let status = 401;
+  await using server = new Scripted(() =>
+    status === 200 ? undefined : new Response("", { status })
+  );
+  await using stage = await Stage.at(server.url);
+  for (let at = 0; at < 8; at++) {
+    assert.equal((await failed(stage.call("t"))).code, "LOGIN_REQUIRED");
+  }
+  assert.ok(server.came.length < 8, "it is asked less often than it is called");
+  status = 200;
+  await until(async () => (await stage.call("t").catch(() => undefined)) !== undefined);
+});
+
 Deno.test("An error of JSON-RPC counts whatever the status is, but for a login", async () => {
   await using server = new Scripted(({ message: { id, method, params } }) => {
     if (method !== "tools/call") return undefined;
@@ -94,51 +108,8 @@ Deno.test("An error of JSON-RPC counts whatever the status is, but for a login",
 });
 
 Deno.test("Whatever a server over HTTP writes, only its answers count (SP8, SP9, SP12)", async () => {
-  const result = { content: DONE };
-  const forged = { content: [{ type: "text", text: "forged" }] };
   let isFreed = false;
-  await using server = new Scripted(({ message: { id, method, params }, signal }) => {
-    if (method !== "tools/call") return undefined;
-    switch ((params as { name: string }).name) {
-      case "garbage":
-        return stream([
-          "\ufeffwhat\n: is\n\n\0\r\nthis\n\ndata: {not json\n\n",
-          event({ id, result }),
-        ]);
-      case "split":
-        return stream([...event({ id, result }, "event: message\r\n")]);
-      case "several":
-        return stream([
-          `data: {"jsonrpc":"2.0",\ndata: "id":${JSON.stringify(id)},\ndata:"result":{"content":`,
-          `${JSON.stringify(DONE)}}}\n\n`,
-        ]);
-      case "others":
-        return stream(
-          [1, "1", null, "x", {}, `${id}0`].map((other) => event({ id: other, result: forged }))
-            .concat(event({ id, result })),
-        );
-      case "twice":
-        return stream([event({ id, result }), event({ id, result: forged })]);
-      case "stays":
-        signal.addEventListener("abort", () => isFreed = true);
-        return stream([event({ id, result })], { stays: true });
-      case "array":
-        return Response.json([{ id: "x", result: forged }, { jsonrpc: "2.0", id, result }]);
-      case "html":
-        return new Response("<html>", { headers: { "content-type": "text/html" } });
-      case "accepted":
-        return new Response(null, { status: 202 });
-      case "other":
-        return answer("x", forged);
-      case "none":
-        return answer(id, null);
-      case "broken":
-        return new Response('{"id":', { headers: { "content-type": "application/json" } });
-      case "cut":
-        return stream([event({ id, result }).slice(0, -20)]);
-    }
-    return undefined;
-  });
+  await using server = disturbed(() => isFreed = true);
   await using stage = await Stage.at(server.url);
   for (const name of ["garbage", "split", "several", "others", "twice", "stays", "array"]) {
     assert.deepEqual((await stage.call(name)).content, DONE, name);
@@ -147,8 +118,10 @@ Deno.test("Whatever a server over HTTP writes, only its answers count (SP8, SP9,
   for (const name of ["html", "accepted", "other", "none", "broken"]) {
     assert.equal((await failed(stage.call(name))).code, "UPSTREAM_PROTOCOL", name);
   }
-  const cut = await failed(stage.call("cut"));
-  assert.deepEqual([cut.code, cut.detail?.may_have_run], ["UPSTREAM_DOWN", true]);
+  for (const name of ["cut", "reset"]) {
+    const cut = await failed(stage.call(name));
+    assert.deepEqual([cut.code, cut.detail?.may_have_run], ["UPSTREAM_DOWN", true], name);
+  }
   assert.equal(server.methods.filter((method) => method === "server/discover").length, 1);
 });
 
@@ -326,3 +299,60 @@ Deno.test("Lists are asked for again after a stream was cut on which changes are
   assert.equal(ends.length, 2);
   ends[1]?.();
 });
+
+/** A server that writes what is no answer, one way a tool. */
+function disturbed(onFreed: () => void): Scripted {
+  const result = { content: DONE };
+  const forged = { content: [{ type: "text", text: "forged" }] };
+  return new Scripted(({ message: { id, method, params }, signal }) => {
+    if (method !== "tools/call") return undefined;
+    switch ((params as { name: string }).name) {
+      case "garbage":
+        return stream([
+          "\ufeffwhat\n: is\n\n\0\r\nthis\n\ndata: {not json\n\n",
+          event({ id, result }),
+        ]);
+      case "split":
+        return stream([...event({ id, result }, "event: message\r\n")]);
+      case "several":
+        return stream([
+          `data: {"jsonrpc":"2.0",\ndata: "id":${JSON.stringify(id)},\ndata:"result":{"content":`,
+          `${JSON.stringify(DONE)}}}\n\n`,
+        ]);
+      case "others":
+        return stream(
+          [1, "1", null, "x", {}, `${id}0`].map((other) => event({ id: other, result: forged }))
+            .concat(event({ id, result })),
+        );
+      case "twice":
+        return stream([event({ id, result }), event({ id, result: forged })]);
+      case "stays":
+        signal.addEventListener("abort", onFreed);
+        return stream([event({ id, result })], { stays: true });
+      case "array":
+        return Response.json([{ id: "x", result: forged }, { jsonrpc: "2.0", id, result }]);
+      case "html":
+        return new Response("<html>", { headers: { "content-type": "text/html" } });
+      case "accepted":
+        return new Response(null, { status: 202 });
+      case "other":
+        return answer("x", forged);
+      case "none":
+        return answer(id, null);
+      case "broken":
+        return new Response('{"id":', { headers: { "content-type": "application/json" } });
+      case "reset": {
+        const pull = (body: ReadableStreamDefaultController<Uint8Array>) => {
+          body.enqueue(new TextEncoder().encode('{"jsonrpc":'));
+          body.error(new Error("it is cut on purpose"));
+        };
+        return new Response(new ReadableStream({ pull }), {
+          headers: { "content-type": "application/json" },
+        });
+      }
+      case "cut":
+        return stream([event({ id, result }).slice(0, -20)]);
+    }
+    return undefined;
+  });
+}

@@ -53,7 +53,8 @@ const TELL_MS = 30_000;
 /** How long a stream may stay open after its answer has come. */
 const REST_MS = 1_000;
 const RETRY_MS = 1_000;
-const RETRY_MAX_MS = 30_000;
+/** A server that wants it sooner or later has to take this. */
+const [RETRY_MIN_MS, RETRY_MAX_MS] = [50, 30_000];
 /** How often a stream that broke is asked for the rest of it. */
 const RESUMES = 5;
 const END_MS = 500;
@@ -237,7 +238,7 @@ export class HttpWire implements Wire {
   }
 
   async #resumed({ last, retry, abort: { signal } }: Asking): Promise<Response | undefined> {
-    await pause(Math.min(retry ?? RETRY_MS, RETRY_MAX_MS), signal);
+    await pause(waitOf(retry), signal);
     try {
       const stream = await this.#fetch("GET", { signal, last });
       if (stream.ok && typeOf(stream) === EVENTS_TYPE) return stream;
@@ -295,7 +296,7 @@ export class HttpWire implements Wire {
         isAgain = true;
         await this.#eachEvent(stream, ({ data, id, retry }) => {
           last = id ?? last;
-          wait = Math.min(retry ?? RETRY_MS, RETRY_MAX_MS);
+          wait = waitOf(retry);
           if (data !== "") this.#ends.received(parsed(data));
         });
       } catch (error) {
@@ -373,6 +374,10 @@ function lowered(headers: Readonly<Record<string, string>>): Record<string, stri
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
   );
+}
+
+function waitOf(retry = RETRY_MS): number {
+  return Math.min(Math.max(retry, RETRY_MIN_MS), RETRY_MAX_MS);
 }
 
 function asIs(error: unknown): unknown {

@@ -146,6 +146,26 @@ Deno.test("The newest revision is tried first, with the headers that it wants; a
   ]);
 });
 
+Deno.test("Progress reaches the call that it is of, and no other", async () => {
+  await using server = new Scripted(({ message: { id, method, params } }) => {
+    if (method !== "tools/call") return undefined;
+    const { _meta } = params as { _meta: { progressToken: string } };
+    const { progressToken } = _meta;
+    const told = [1, 2].map((progress) =>
+      event({ method: "notifications/progress", params: { progressToken, progress, message: "m" } })
+    );
+    return stream([...told, event({ id, result: { content: DONE } })]);
+  });
+  await using stage = await Stage.at(server.url);
+  const heard: number[][] = [[], []];
+  await Promise.all(
+    heard.map((own) =>
+      stage.call("t", {}, { onProgress: ({ progress }) => void own.push(progress) })
+    ),
+  );
+  assert.deepEqual(heard, [[1, 2], [1, 2]]);
+});
+
 Deno.test("No request overtakes the end of the handshake", async () => {
   const seen: string[] = [];
   const ready = Promise.withResolvers<undefined>();

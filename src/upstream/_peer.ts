@@ -116,10 +116,9 @@ export class Peer {
     }
   }
 
-  /** The request that was meant or, where the server does not say, the latest whose maker takes something. */
+  /** The request that was meant; where nobody says which, the latest whose maker takes something. */
   latest(able: "onAsk" | "onMessage", meant?: string): RequestOptions | undefined {
-    const own = this.#pending.get(meant ?? "");
-    if (own?.options[able]) return own.options;
+    if (meant !== undefined) return this.#pending.get(meant)?.options;
     return [...this.#pending.values()].findLast(({ options }) => options[able])?.options;
   }
 

@@ -8,7 +8,7 @@
 import { pathToFileURL } from "node:url";
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
+import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, quoted, textOf } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
@@ -83,6 +83,8 @@ const INTERNAL_ERROR = -32603;
 
 /** How long a call waits for a look whether a server is there again that was not. */
 const LOOK_MS = 70;
+/** What is said of a server that does not answer. */
+const UNREACHED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "TIMED_OUT"];
 /** How long a list holds of a server that tells of no change. */
 const FRESH_MS = 60_000;
 
@@ -264,12 +266,19 @@ export class Upstreams implements AsyncDisposable {
   /** Looks, once for all calls, whether a server is there again; throws at once where it is not. */
   async #look(what: Omit<PoolUse<Connection, void>, "use"> & { version: string }): Promise<void> {
     const { name, version } = what;
-    const gone = () => this.#gone.get(name)?.version === version;
-    if (!gone()) return;
+    const gone = () => {
+      const known = this.#gone.get(name);
+      return known?.version === version ? known.error : undefined;
+    };
+    const before = gone();
+    if (before === undefined) return;
     const look = this.#pool.use(name, { ...what, use: () => Promise.resolve() });
     const isThere = look.then(() => void this.#gone.delete(name), () => {});
-    await soon(isThere, LOOK_MS);
-    if (gone()) throw this.#gone.get(name)?.error;
+    // One that answers, such as that a key is wrong, does so soon.
+    const isAway = UNREACHED.includes(before.code);
+    await soon(isThere, isAway ? LOOK_MS : this.#options.limits().startMs);
+    const still = gone();
+    if (still !== undefined) throw still;
   }
 
   #note(
@@ -283,9 +292,8 @@ export class Upstreams implements AsyncDisposable {
     try {
       return await this.#started(server);
     } catch (error) {
-      const isGone = error instanceof PmlError &&
-        ["UPSTREAM_DOWN", "TIMED_OUT"].includes(error.code);
-      if (isGone) this.#note(server, { version, error });
+      // Whatever it was, the pool would soon say only that it always fails.
+      if (error instanceof PmlError) this.#note(server, { version, error });
       throw error;
     }
   }
