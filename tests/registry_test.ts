@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
-import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
+import { answerOf, type Asked, picked, questionOf, read } from "./attacks/questions.ts";
 import { FakeCloud } from "./kit/fake_cloud.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
 import { FakeRegistry, manifestEntry, moduleEntry } from "./kit/fake_registry.ts";
@@ -8,7 +8,7 @@ import type { Era } from "./kit/json_rpc.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { FullHttp } from "./kit/full_http.ts";
-import { makeWorkspace } from "./kit/workspace.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const ERAS: readonly Era[] = ["2025-11-25", "2026-07-28"];
 
@@ -113,46 +113,60 @@ process.stdin.on("end", () => process.exit(0));
 `,
 };
 
+const tiny = {
+  type: "stdio",
+  install: { command: "npx", args: ["-y", "tiny@1.0.0", "--flag"] },
+  env_required: ["TINY_KEY"],
+  warnings: { creates_dotfiles: [".tiny"] },
+};
+
 function called(tool: string, args = {}) {
   return { name: "call", arguments: { tool, arguments: args } };
 }
 
-Deno.test("Servers of every kind come from a registry, each with one question that has everything", async () => {
-  await using npm = new FakeNpm({ tiny: { "1.0.0": TINY } });
+/** A registry with a server of each kind, and what they stand on. */
+interface Market extends AsyncDisposable {
+  readonly npm: FakeNpm;
+  readonly far: FullHttp;
+  readonly hub: FakeCloud;
+  readonly registry: FakeRegistry;
+  readonly ws: Workspace;
+}
+
+async function openMarket(): Promise<Market> {
+  await using stack = new AsyncDisposableStack();
+  const npm = stack.use(new FakeNpm({ tiny: { "1.0.0": TINY } }));
+  const far = stack.use(new FullHttp("modern"));
+  const hub = stack.use(new FakeCloud());
+  const registry = stack.use(
+    await FakeRegistry.open([
+      manifestEntry("tiny", tiny),
+      manifestEntry("everything", { type: "http", url: far.url }),
+      manifestEntry("sky", {
+        type: "cloud",
+        proxy_to: `${hub.url}/mcp/proxy/sky`,
+        env_required: ["SKY_KEY"],
+        tools: [{ name: "look", description: "Look up", inputSchema: { type: "object" } }],
+      }),
+    ]),
+  );
   const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
   await writeFile(settings, `registry=${npm.url}\n`);
-  await using far = new FullHttp("modern");
-  await using hub = new FakeCloud();
-  const tiny = {
-    type: "stdio",
-    install: { command: "npx", args: ["-y", "tiny@1.0.0", "--flag"] },
-    env_required: ["TINY_KEY"],
-    warnings: { creates_dotfiles: [".tiny"] },
-  };
-  const sky = {
-    type: "cloud",
-    proxy_to: `${hub.url}/mcp/proxy/sky`,
-    env_required: ["SKY_KEY"],
-    tools: [{ name: "look", description: "Look up", inputSchema: { type: "object" } }],
-  };
-  await using registry = await FakeRegistry.open([
-    manifestEntry("tiny", tiny),
-    manifestEntry("everything", { type: "http", url: far.url }),
-    manifestEntry("sky", sky),
-  ]);
-  const host = new URL(far.url).host;
-  const pml = {
-    version: 1,
-    permissions: { allow: ["*"] },
-    cloud: { url: hub.url },
-    grants: { everything: { net: [host] }, sky: { net: [new URL(hub.url).host] } },
-  };
   const env = {
     PML_REGISTRIES: registry.url,
     NPM_CONFIG_USERCONFIG: settings,
     PML_API_KEY: "account-key-canary",
   };
-  await using ws = await makeWorkspace({ env, pml });
+  const grants = { everything: { net: [new URL(far.url).host] } };
+  const pml = { version: 1, permissions: { allow: ["*"] }, cloud: { url: hub.url }, grants };
+  const ws = stack.use(await makeWorkspace({ env, pml }));
+  const all = stack.move();
+  return { npm, far, hub, registry, ws, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+Deno.test("Servers of every kind come from a registry, each with one question that has everything", async () => {
+  await using market = await openMarket();
+  const { npm, far, hub, registry, ws } = market;
   const keys = { TINY_KEY: "tiny-key-canary", SKY_KEY: "sky-key-canary" };
   {
     await using without = new RawStdio(ws, { capabilities: { elicitation: {} } });
@@ -165,26 +179,14 @@ Deno.test("Servers of every kind come from a registry, each with one question th
   await client.open();
   const search = textOf(await client.callTool("search", { query: "the server everything" }));
   assert.match(search, /everything:@tools/);
-  const install = await questionOf(client, called("tiny:tell"));
-  assert.match(
-    install.text,
-    /runs the command \["npx","-y","tiny@1\.0\.0","--flag"\] with your rights/,
-  );
-  assert.match(install.text, /TINY_KEY/);
-  assert.match(install.text, /Its author warns: .*\.tiny/);
+  const command = /runs the command \["npx","-y","tiny@1\.0\.0","--flag"\] with your rights/;
+  const install = await asked(client, "tiny:tell", [command, /TINY_KEY/, /author warns: .*\.tiny/]);
   assert.equal(npm.asked.length, 0, "installed before the yes");
-  await read();
-  assert.equal(
-    textOf(await install.answer(picked("Yes"))),
-    JSON.stringify(["tiny-key-canary", "--flag"]),
-  );
-  const opened = await questionOf(client, called("everything:@tools"));
-  assert.ok(opened.text.includes(far.url), opened.text);
-  await read();
-  assert.match(textOf(await opened.answer(picked("Yes"))), /everything:/);
-  const cloudy = await questionOf(client, called("sky:look"));
-  assert.match(cloudy.text, /SKY_KEY goes with each call to/);
-  await read();
+  const told = textOf(await install.answer(picked("Yes")));
+  assert.equal(told, JSON.stringify(["tiny-key-canary", "--flag"]));
+  const open = await asked(client, "everything:@tools", [new RegExp(far.url)]);
+  assert.match(textOf(await open.answer(picked("Yes"))), /everything:/);
+  const cloudy = await asked(client, "sky:look", [/SKY_KEY goes with each call to/]);
   assert.equal(textOf(await cloudy.answer(picked("Yes"))), "look ran");
   assert.equal(hub.calls[0]?.headers["x-pml-key-sky_key"], "sky-key-canary");
   assert.equal(hub.calls[0]?.path, "/mcp/proxy/sky");
@@ -193,16 +195,27 @@ Deno.test("Servers of every kind come from a registry, each with one question th
   const { servers } = JSON.parse(lock);
   assert.match(servers.tiny.integrity, /^sha256-/);
   assert.deepEqual(Object.keys(servers), ["everything", "sky", "tiny"]);
-  registry.publish([manifestEntry("tiny", {
-    ...tiny,
-    install: { command: "npx", args: ["-y", "tiny@1.0.0", "--evil"] },
-  })]);
-  assert.equal((await runPml(ws, ["tools", "--refresh"], { env: keys })).code, 0);
+  assert.equal((await client.close()).code, 0);
+  const evil = { command: "npx", args: ["-y", "tiny@1.0.0", "--evil"] };
+  registry.publish([manifestEntry("tiny", { ...tiny, install: evil })]);
+  await assertStale(ws, keys);
+});
+
+/** Makes a call that is asked about, and reads the question, which has all of this. */
+async function asked(pml: RawStdio, tool: string, texts: readonly RegExp[]): Promise<Asked> {
+  const question = await questionOf(pml, called(tool));
+  for (const text of texts) assert.match(question.text, text);
+  await read();
+  return question;
+}
+
+/** Asserts that another command is told, compared and asked about. */
+async function assertStale(ws: Workspace, env: Record<string, string>): Promise<void> {
+  assert.equal((await runPml(ws, ["tools", "--refresh"], { env })).code, 0);
   const check = await runPml(ws, ["lock", "--check"]);
   assert.equal(check.code, 1);
   assert.match(check.stdout, /tiny: command: was .*--flag.*is .*--evil/);
-  assert.equal((await client.close()).code, 0);
-  await using again = new RawStdio(ws, { env: keys, capabilities: { elicitation: {} } });
+  await using again = new RawStdio(ws, { env, capabilities: { elicitation: {} } });
   await again.open();
   const stale = await questionOf(again, called("tiny:tell"));
   assert.match(stale.text, /command: was .*"--flag".*, is .*"--evil"/);
@@ -210,4 +223,4 @@ Deno.test("Servers of every kind come from a registry, each with one question th
   const refused = await stale.answer(picked("No"));
   assert.match(textOf(refused), /said no/);
   assert.equal((await again.close()).code, 0);
-});
+}
