@@ -15,7 +15,7 @@ import type { RegistryEntry } from "./config/registries.ts";
 import type { ServerDefinition } from "./config/servers.ts";
 import { confusableWith } from "./core/confusable.ts";
 import { PmlError } from "./core/errors.ts";
-import { quoted } from "./core/json.ts";
+import { defined, quoted } from "./core/json.ts";
 import type { DenoManifest, Manifest } from "./core/manifest.ts";
 import { accessOf } from "./local/grants.ts";
 import { permissionLines } from "./local/permission_lines.ts";
@@ -139,8 +139,7 @@ export class Adopted implements Disposable {
     },
   ): Promise<Unapproved | undefined> {
     if (this.#isOther(name)) return undefined;
-    const found = this.#registries.known(name) ??
-      await this.#registries.find(name, { signal });
+    const found = this.#registries.known(name) ?? await this.#lookedUp(name, signal);
     if (found === undefined) return undefined;
     const server = this.#serverOf(found);
     const { pins } = this.#options;
@@ -152,6 +151,18 @@ export class Adopted implements Disposable {
     await unapproved?.accept();
     this.#adopt(server);
     return undefined;
+  }
+
+  async #lookedUp(name: string, signal: AbortSignal): Promise<Found | undefined> {
+    try {
+      return await this.#registries.find(name, { signal });
+    } catch (error) {
+      if (!(error instanceof PmlError) || error.code !== "REGISTRY_OFFLINE") throw error;
+      const { code, message, hint, detail } = error;
+      const why = message.replace(/^C/, "c");
+      const told = { ...defined({ hint, detail }), cause: error };
+      throw new PmlError(code, `Cannot look up ${quoted(name)}: ${why}`, told);
+    }
   }
 
   /** What a call would lack is said before anybody is asked about it. */
@@ -203,6 +214,15 @@ export class Adopted implements Disposable {
     if (items === this.#items) return;
     this.#items = items;
     this.#offered = offeredCatalog(items);
+  }
+
+  /** Tells how many servers are known of each registry; nothing is asked. */
+  known(): readonly { readonly url: string; readonly servers: number }[] {
+    const items = this.#registries.catalog();
+    return this.#places.map(({ url }) => ({
+      url,
+      servers: items.filter(({ source }) => source === url).length,
+    }));
   }
 
   /** Asks the registries for what they offer, and for the servers that are used here. */

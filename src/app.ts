@@ -172,6 +172,14 @@ export class App implements AsyncDisposable {
     return await (await this.#opened()).machine.permissionsOf(id);
   }
 
+  /** The variables that the servers of registries need which the person approved here. */
+  adoptedKeys(): readonly { readonly server: string; readonly names: readonly string[] }[] {
+    return (this.#adopted?.names() ?? []).map((server) => ({
+      server,
+      names: this.#adopted?.manifestOf(server)?.envRequired ?? [],
+    }));
+  }
+
   /** Finds tools. */
   async search(
     query: string | readonly string[],

@@ -45,6 +45,7 @@ async function rest(app: App): Promise<readonly Check[]> {
     await trust(app),
     await lock(app),
     ...await servers(app),
+    ...await registries(app),
     ...await app.checks(),
     await key(app),
     ...keysFound(app).map(keyCheck),
@@ -55,7 +56,7 @@ async function rest(app: App): Promise<readonly Check[]> {
 type Found = WantedKey & { readonly from: string | undefined };
 
 function keysFound(app: App): readonly Found[] {
-  return wantedKeys(app.config()).map((wanted) => ({
+  return wantedKeys(app.config(), app.adoptedKeys()).map((wanted) => ({
     ...wanted,
     from: app.keys.find(wanted.name)?.from,
   }));
@@ -71,6 +72,20 @@ function keyCheck({ name, by, isRequired, from }: Found): Check {
       ? { hint: "Set it in the environment that starts pml, or in .env of a trusted workspace" }
       : {}),
   };
+}
+
+/** Tells what is known of each registry; what cannot be reached now is no fault of this machine. */
+async function registries(app: App): Promise<readonly Check[]> {
+  if (app.config().registries.length === 0) {
+    return [{ name: "registry", ok: true, said: "none is asked" }];
+  }
+  return (await app.adopted()).known().map(({ url, servers }) => ({
+    name: `registry ${url}`,
+    ok: true,
+    said: servers === 0
+      ? "nothing is known of what it offers; `pml tools --refresh` asks it"
+      : `${servers} servers are known`,
+  }));
 }
 
 /** Says whether there is a key for the cloud, and never which. */

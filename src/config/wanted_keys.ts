@@ -26,9 +26,13 @@ interface Wish {
 /** Gives every variable that a server or a registry of the configuration names, in order. */
 export function wantedKeys(
   { servers, grants, registries = [] }: Pick<Config, "servers" | "grants" | "registries">,
+  others: readonly { readonly server: string; readonly names: readonly string[] }[] = [],
 ): readonly WantedKey[] {
   const wishes: readonly Wish[] = [
     ...servers.flatMap((server) => wishesOf(server, grants[server.name]?.env ?? [])),
+    ...others.flatMap(({ server: by, names }) =>
+      names.map((name) => ({ name, by, isRequired: true }))
+    ),
     ...registries.flatMap(({ url, tokenEnv }) =>
       tokenEnv === undefined ? [] : [{ name: tokenEnv, by: url, isRequired: true }]
     ),
