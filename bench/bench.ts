@@ -10,6 +10,7 @@ import { benchAtOnce, benchCalls } from "./calls.ts";
 import { benchFirstAnswer } from "./first_answer.ts";
 import { benchHttp } from "./http.ts";
 import { pathOf, type Row } from "./measure.ts";
+import { benchRegistry } from "./registry.ts";
 import { benchSandbox } from "./sandbox.ts";
 
 const WARM_BUDGET_MS = 1;
@@ -23,6 +24,7 @@ if (import.meta.main) {
     ...await benchCalls(),
     ...await benchAtOnce(),
     ...await benchHttp(),
+    ...await benchRegistry(),
     await sizeRow(),
   ];
   if (Deno.args.includes("--json")) console.log(JSON.stringify(rows));

@@ -45,6 +45,8 @@ export class Spawned implements AsyncDisposable {
     readonly args: readonly string[];
     readonly cwd: string;
     readonly home: string;
+    /** What is asked for servers; nobody unless it is told. */
+    readonly registries?: string;
   }) {
     this.#child = new Deno.Command(Deno.execPath(), {
       args: ["run", "-A", "--config", pathOf("deno.json"), script, ...options.args],
@@ -52,7 +54,7 @@ export class Spawned implements AsyncDisposable {
       env: {
         PML_HOME: options.home,
         PML_LOG_LEVEL: "error",
-        PML_REGISTRIES: "none",
+        PML_REGISTRIES: options.registries ?? "none",
         PML_TRUST: options.cwd,
       },
       stdin: "piped",
