@@ -137,6 +137,36 @@ Deno.test("GuardedFetch speaks plain HTTP to this machine only, where the person
   });
 });
 
+Deno.test("GuardedFetch lets no variable of the environment lead it elsewhere, or take certificates that do not hold", async () => {
+  await using proxy = new TcpSink();
+  await using plain = await serving((_, response) => response.end("direct"));
+  await using secure = await serving((_, response) => response.end("unseen"), { isSecure: true });
+  const code = `
+    import { GuardedFetch } from ${JSON.stringify(import.meta.resolve("./guarded_fetch.ts"))};
+    using way = new GuardedFetch();
+    const named = new Set(["127.0.0.1"]);
+    const signal = AbortSignal.timeout(5_000);
+    const ask = (url) => way.fetch(url, { signal, named }).then((answer) => answer.text());
+    console.log(await ask("http://127.0.0.1:${plain.port}/"));
+    console.log(await ask("https://127.0.0.1:${secure.port}/").catch(({ message }) => message));`;
+  const away = `http://127.0.0.1:${proxy.port}`;
+  const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["eval", "--quiet", code],
+    env: {
+      HTTP_PROXY: away,
+      HTTPS_PROXY: away,
+      ALL_PROXY: away,
+      NO_PROXY: "",
+      NODE_USE_ENV_PROXY: "1",
+      NODE_TLS_REJECT_UNAUTHORIZED: "0",
+    },
+  }).output();
+  const [text, refused] = new TextDecoder().decode(stdout).split("\n");
+  assert.equal(text, "direct", new TextDecoder().decode(stderr));
+  assert.match(refused ?? "", /its certificate does not hold/);
+  proxy.assertSilent();
+});
+
 Deno.test("GuardedFetch sends what it was given, asks for nothing compressed, and gives a redirect as an answer", async () => {
   const seen: unknown[] = [];
   await using server = await serving(async (request, response) => {
