@@ -5,8 +5,10 @@
  * @module
  */
 
-import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
+import { PmlError } from "../core/errors.ts";
+import { isObject, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import type { ListItem } from "../core/lists.ts";
+import { memoized } from "../core/memo.ts";
 
 const VERSION_KEY = "io.modelcontextprotocol/protocolVersion";
 /** Which member of the params names what a request is about. */
@@ -16,7 +18,14 @@ const NAMED_BY: Readonly<Record<string, string>> = {
   "resources/read": "uri",
 };
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const DEPTH_MAX = 16;
+const PLAIN = ["string", "integer", "boolean"];
+const MARK = "x-mcp-header";
+
+/** An argument that a tool wants to see in a header. */
+interface Marked {
+  readonly header: string;
+  readonly path: readonly string[];
+}
 
 /** Gives the headers of a request; none for one of an older revision. */
 export function requestHeaders(
@@ -32,35 +41,50 @@ export function requestHeaders(
     "mcp-method": textOf(method),
     ...(typeof name === "string" && { "mcp-name": encoded(name) }),
   };
-  if (method !== "tools/call") return headers;
-  const schema = tool(textOf(name))?.inputSchema;
-  addParams(headers, { schema, value: params.arguments, depth: 0 });
+  const own = method === "tools/call" ? tool(textOf(name)) : undefined;
+  for (const { header, path } of own === undefined ? [] : markedIn(own)) {
+    const value = path.reduce<unknown>(
+      (from, key) => isObject(from) && Object.hasOwn(from, key) ? from[key] : undefined,
+      params.arguments,
+    );
+    if (isPlain(value)) headers[`mcp-param-${header}`] = encoded(String(value));
+  }
   return headers;
 }
 
-/** Adds the arguments that a tool wants to see in headers. */
-function addParams(
-  headers: Record<string, string>,
-  { schema, value, depth }: {
-    readonly schema: unknown;
-    readonly value: Json | undefined;
-    readonly depth: number;
-  },
-): void {
-  const { properties } = objectOf(schema);
-  if (!isObject(properties) || !isObject(value) || depth > DEPTH_MAX) return;
-  for (const [key, one] of Object.entries(properties)) {
-    if (!Object.hasOwn(value, key)) continue;
-    const said = value[key] as Json; // parsed JSON
-    const header = objectOf(one)["x-mcp-header"];
-    if (typeof header === "string" && TOKEN.test(header) && isPlain(said)) {
-      headers[`mcp-param-${header.toLowerCase()}`] = encoded(String(said));
+/** Finds the marks in a tool's schema; one against the rules says that nobody may call it. */
+const markedIn = memoized((tool: ListItem): readonly Marked[] => {
+  const marked: Marked[] = [];
+  const visit = (schema: unknown, path: readonly string[] | undefined): void => {
+    if (Array.isArray(schema)) { for (const one of schema) visit(one, undefined); }
+    if (!isObject(schema)) return;
+    const { [MARK]: mark, properties, ...others } = schema;
+    if (mark !== undefined) {
+      const header = textOf(mark).toLowerCase();
+      const isOne = TOKEN.test(header) && PLAIN.includes(textOf(schema.type)) &&
+        !marked.some((known) => known.header === header);
+      if (!isOne || path === undefined || path.length === 0) throw wronglyMarked(tool);
+      marked.push({ header, path });
     }
-    addParams(headers, { schema: one, value: said, depth: depth + 1 });
-  }
+    for (const [key, one] of Object.entries(objectOf(properties))) {
+      visit(one, path && [...path, key]);
+    }
+    // Only what stands at one fixed place can be marked.
+    for (const one of Object.values(others)) visit(one, undefined);
+  };
+  visit(tool.inputSchema, []);
+  return marked;
+});
+
+function wronglyMarked({ name }: ListItem): PmlError {
+  const why = "its schema marks arguments for headers against the rules of MCP";
+  return new PmlError("UPSTREAM_PROTOCOL", `Cannot call ${quoted(String(name))}: ${why}`, {
+    hint: "Its server has to be mended",
+    detail: { may_have_run: false },
+  });
 }
 
-function isPlain(value: Json): boolean {
+function isPlain(value: unknown): boolean {
   return typeof value === "string" || typeof value === "boolean" ||
     typeof value === "number" && (!Number.isInteger(value) || Number.isSafeInteger(value));
 }

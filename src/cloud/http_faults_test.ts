@@ -208,6 +208,7 @@ Deno.test("One that takes connections and says nothing costs one wait, and each 
   const calls = Array.from({ length: 10 }, () => failed(stage.call("t")));
   for (const { code } of await Promise.all(calls)) assert.equal(code, "TIMED_OUT");
   assert.ok(performance.now() - since < 190, "they waited for another start");
+  await until(() => hole.received.length >= 2);
   assert.equal(hole.received.length, 2, "one look was made for all");
 });
 
@@ -257,7 +258,9 @@ Deno.test("A server that tells of no change is asked for its lists again, one th
     await using server = new Scripted(({ message: { id, method } }) => {
       if (!tells) return undefined;
       const capabilities = { tools: { listChanged: true } };
-      if (method === "server/discover") return answer(id, { capabilities });
+      if (method === "server/discover") {
+        return answer(id, { supportedVersions: ["2026-07-28"], capabilities });
+      }
       return method === "subscriptions/listen"
         ? stream([": open\n\n"], { stays: true })
         : undefined;

@@ -146,6 +146,37 @@ Deno.test("The newest revision is tried first, with the headers that it wants; a
   ]);
 });
 
+Deno.test("A tool that marks arguments for headers against the rules is not called", async () => {
+  const mark = (header: string | number, type = "string") => ({ type, "x-mcp-header": header });
+  const wrong: Readonly<Record<string, JsonObject>> = {
+    empty: { properties: { a: mark("") } },
+    blank: { properties: { a: mark("a b") } },
+    line: { properties: { a: mark("a\r\nb") } },
+    number: { properties: { a: mark("A", "number") } },
+    object: { properties: { a: mark("A", "object") } },
+    twice: { properties: { a: mark("A"), b: mark("a") } },
+    root: mark("A"),
+    items: { properties: { a: { type: "array", items: mark("A") } } },
+    any: { anyOf: [{ properties: { a: mark("A") } }] },
+    shared: { $defs: { a: mark("A") } },
+    text: { properties: { a: mark(1) } },
+  };
+  await using server = new Scripted();
+  server.tools = [
+    ...Object.entries(wrong).map(([name, schema]) => ({ name, inputSchema: schema })),
+    { name: "right", inputSchema: { properties: { "x-mcp-header": mark("A", "boolean") } } },
+  ];
+  await using stage = await Stage.at(server.url);
+  await stage.list("tools");
+  for (const name of Object.keys(wrong)) {
+    const error = await failed(stage.call(name, { a: "x", b: "y" }));
+    assert.deepEqual([error.code, error.detail?.may_have_run], ["UPSTREAM_PROTOCOL", false], name);
+  }
+  await stage.call("right", { "x-mcp-header": true });
+  const calls = server.came.filter(({ message }) => message.method === "tools/call");
+  assert.deepEqual(calls.map(({ headers }) => headers.get("mcp-param-a")), ["true"]);
+});
+
 Deno.test("Progress reaches the call that it is of, and no other", async () => {
   await using server = new Scripted(({ message: { id, method, params } }) => {
     if (method !== "tools/call") return undefined;
@@ -164,6 +195,26 @@ Deno.test("Progress reaches the call that it is of, and no other", async () => {
     ),
   );
   assert.deepEqual(heard, [[1, 2], [1, 2]]);
+});
+
+Deno.test("The handshake finds the revision of a server, whatever it says to the other one", async () => {
+  // One answers anything to what it does not know, one the newest revision at second sight only.
+  await using vague = new Scripted(
+    ({ message: { id, method } }) => method === "server/discover" ? answer(id, {}) : undefined,
+    { isOlder: true },
+  );
+  let isFirst = true;
+  await using shy = new Scripted(({ message: { id } }) => {
+    if (!isFirst) return undefined;
+    isFirst = false;
+    const error = { code: -32022, message: "no", data: { supported: ["2026-07-28"] } };
+    return Response.json({ jsonrpc: "2.0", id, error }, { status: 400 });
+  });
+  for (const [server, greeted] of [[vague, "initialize"], [shy, "server/discover"]] as const) {
+    await using stage = await Stage.at(server.url);
+    assert.deepEqual((await stage.call("t")).content, DONE);
+    assert.deepEqual(server.methods.slice(0, 2), ["server/discover", greeted]);
+  }
 });
 
 Deno.test("No request overtakes the end of the handshake", async () => {

@@ -201,10 +201,9 @@ export class Connection implements Living {
       if (this.#wire.newestFirst) await this.#discover(signal);
       else await this.#initialize(signal);
     } catch (error) {
-      if (!(this.#wire.newestFirst ? mayBeOlder(error) : isNewer(error))) {
-        throw this.#refused(error);
-      }
-      this.#isModern = !this.#wire.newestFirst;
+      const { newestFirst } = this.#wire;
+      if (!(newestFirst ? mayBeOlder(error) : isNewer(error))) throw this.#refused(error);
+      this.#isModern = !newestFirst || knowsNewest(error);
       const other = this.#isModern ? this.#discover(signal) : this.#initialize(signal);
       await other.catch((cause) => {
         throw this.#refused(cause);
@@ -224,8 +223,14 @@ export class Connection implements Living {
 
   async #discover(signal: AbortSignal): Promise<void> {
     this.#isModern = true;
-    const said = await this.request("server/discover", {}, { signal });
-    this.#capabilities = objectOf(objectOf(said).capabilities);
+    const { supportedVersions, capabilities } = objectOf(
+      await this.request("server/discover", {}, { signal }),
+    );
+    // An older server may answer anything to what it does not know.
+    if (!Array.isArray(supportedVersions) || !supportedVersions.includes(MODERN)) {
+      throw new Answered(NO_SUCH_METHOD, `it does not speak ${MODERN}`);
+    }
+    this.#capabilities = objectOf(capabilities);
     const tells = Object.values(this.#capabilities).some((one) => isObject(one) && one.listChanged);
     if (tells) void this.#hearChanges();
   }
@@ -361,6 +366,13 @@ export class Connection implements Living {
 /** Tells whether a server says that it speaks the newest revision only. */
 function isNewer(error: unknown): boolean {
   return error instanceof Answered && [UNSUPPORTED_VERSION, NO_SUCH_METHOD].includes(error.code);
+}
+
+/** Tells whether a server that refused the newest revision names it all the same. */
+function knowsNewest(error: unknown): boolean {
+  if (!(error instanceof Answered) || error.code !== UNSUPPORTED_VERSION) return false;
+  const { supported } = objectOf(error.data);
+  return Array.isArray(supported) && supported.includes(MODERN);
 }
 
 /** Tells whether a server may have refused only what it does not know. */
