@@ -153,15 +153,17 @@ export class GuardedFetch implements Disposable {
   async #agentOf({ isNamed, isSecure }: Target): Promise<Agent> {
     const key = `${isNamed} ${isSecure}`;
     const { Agent } = isSecure ? await import("node:https") : await import("node:http");
-    const agent = this.#agents.get(key) ?? new Agent({
+    const settings = {
       keepAlive: true,
       maxSockets: CONNECTIONS,
       maxFreeSockets: IDLE_CONNECTIONS,
       timeout: IDLE_MS,
-      // No variable of the environment takes it away.
+      // No variable of the environment changes these: a proxy would look names up again.
       rejectUnauthorized: true,
+      proxyEnv: {},
       ...(this.#options.ca === undefined ? {} : { ca: this.#options.ca }),
-    });
+    };
+    const agent = this.#agents.get(key) ?? new Agent(settings);
     this.#agents.set(key, agent);
     return agent;
   }
