@@ -17,12 +17,8 @@ const ENTRIES = 10_000;
 const COLD_MS = 50;
 const SEARCH_MS = 5;
 
-/** About 60 KB of code, as much as a module of some size has. */
-const FILLER = Array.from(
-  { length: 700 },
-  (_, at) =>
-    `export function helper_${at}(value) { return [value, ${at}, "some text to fill a line"]; }`,
-).join("\n");
+/** About 60 KB, as much as a module of some size has. */
+const FILLER = `/* ${"some text to fill lines ".repeat(2_500)} */`;
 const MODULE = `export const __meta__ = {
   name: "clock", version: "1.0.0",
   tools: { tell: { description: "Tell the time", inputSchema: { type: "object" } } },
