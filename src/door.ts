@@ -197,7 +197,15 @@ export class Door implements AsyncDisposable {
       policy.now.config.servers.some(({ name }) => name === server);
     if (isOwn) return undefined;
     const nobody = this.#config().registries.length === 0 && policy.adopted(server) === undefined;
-    return nobody ? undefined : await (await adopted()).unapproved(server, { signal, isAllowed });
+    if (nobody) return undefined;
+    try {
+      return await (await adopted()).unapproved(server, { signal, isAllowed });
+    } catch (error) {
+      // What runs in the cloud by PML's own list needs no registry.
+      const isGone = error instanceof PmlError && error.code === "REGISTRY_OFFLINE";
+      if (isGone && this.#routingOf(server) === "cloud") return undefined;
+      throw error;
+    }
   }
 
   #asking(): AskGateOptions {

@@ -9,6 +9,9 @@ import type { ServerDefinition } from "./config/servers.ts";
 import type { ServerSource } from "./gateway/servers.ts";
 import type { Policy } from "./policy/policy.ts";
 
+/** What ships with PML is the same as long as PML runs. */
+const SHIPPED = {};
+
 /** What servers are gathered from. */
 export interface SourcesOptions {
   readonly policy: Policy;
@@ -36,6 +39,7 @@ export function sourcesOf(options: SourcesOptions): readonly ServerSource[] {
       name,
       origin: "builtin",
       kind: "deno",
+      identity: SHIPPED,
       blocked: () => undefined,
       load: (list) => options.listOf(name, list),
     })),
@@ -50,6 +54,7 @@ function adoptedSource(name: string, { adopted, listOf }: SourcesOptions): Serve
     name,
     origin: "registry",
     kind,
+    identity: adopted?.manifestOf(name),
     tells: kind !== "deno",
     blocked: () => adopted?.blocked(name),
     load: (list) => listOf(name, list),
@@ -57,10 +62,12 @@ function adoptedSource(name: string, { adopted, listOf }: SourcesOptions): Serve
 }
 
 function ownSource(
-  { name, title, kind }: ServerDefinition,
+  server: ServerDefinition,
   { policy, listOf }: SourcesOptions,
 ): ServerSource {
+  const { name, title, kind } = server;
   return {
+    identity: server,
     name,
     ...(title === undefined ? {} : { title }),
     origin: "private",

@@ -7,7 +7,7 @@
 import type { Answer, Call, Meanwhile, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { confusableWith } from "../core/confusable.ts";
-import { asPmlError, type PmlError } from "../core/errors.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type Json, type JsonObject } from "../core/json.ts";
 import { isServerName, parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
@@ -149,6 +149,8 @@ export class MetaCalls {
       callTool,
       judge,
       check: async (call) => {
+        const { server } = splitToolId(call.id);
+        if (!servers.has(server) && servers.isOffered(call.id)) throw neverUsed(call.id);
         const { inputSchema } = await servers.shown(call.id);
         const wrong = (await schemas.validator(inputSchema))(call.arguments);
         if (wrong !== undefined) throw badArguments(call.id, wrong);
@@ -182,6 +184,12 @@ interface BatchRequest {
   readonly id?: string;
   readonly tool: string;
   readonly arguments?: JsonObject;
+}
+
+function neverUsed(id: ToolId): PmlError {
+  return new PmlError("APPROVAL_REQUIRED", `Cannot run "${id}" in a batch: it was never used`, {
+    hint: "Call it alone first: the question to the person comes with it",
+  });
 }
 
 function asCall(id: ToolId, request: MetaCall & { readonly via: string }): Call {

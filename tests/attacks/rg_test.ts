@@ -4,7 +4,7 @@ import { FakeRegistry, moduleEntry } from "../kit/fake_registry.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { makeWorkspace, type Workspace } from "../kit/workspace.ts";
 import { endWell, GOOD, textOf } from "./oracles.ts";
-import { answerOf, outcomeOf, questionOf } from "./questions.ts";
+import { answerOf, outcomeOf, picked, questionOf, read } from "./questions.ts";
 
 function moduleOf(name: string, permissions = {}): string {
   return `export const __meta__ = {
@@ -54,6 +54,8 @@ Deno.test("A rule that names a server answers its first use where the file is li
   assert.equal(textOf(await answerOf(pml, called("named:go"))), "named went");
   const asked = await questionOf(pml, called("other:go"));
   assert.match(asked.text, /Yes lets PML use "other"/);
+  await read();
+  assert.match(textOf(await asked.answer(picked("No"))), /said no/);
   assert.equal(textOf(await answerOf(pml, called("mine:go"))), "my own went");
   assert.ok(registry.paths.every((path) => !path.includes("mine")), "a private name was asked for");
   await endWell(ws, pml);
