@@ -8,7 +8,9 @@
 import { BUDGET, sizeOf } from "../tools/size.ts";
 import { benchAtOnce, benchCalls } from "./calls.ts";
 import { benchFirstAnswer } from "./first_answer.ts";
+import { benchHttp } from "./http.ts";
 import { pathOf, type Row } from "./measure.ts";
+import { benchRegistry } from "./registry.ts";
 import { benchSandbox } from "./sandbox.ts";
 
 const WARM_BUDGET_MS = 1;
@@ -21,6 +23,8 @@ if (import.meta.main) {
     ...await sandboxRows(),
     ...await benchCalls(),
     ...await benchAtOnce(),
+    ...await benchHttp(),
+    ...await benchRegistry(),
     await sizeRow(),
   ];
   if (Deno.args.includes("--json")) console.log(JSON.stringify(rows));

@@ -45,11 +45,18 @@ export class Spawned implements AsyncDisposable {
     readonly args: readonly string[];
     readonly cwd: string;
     readonly home: string;
+    /** What is asked for servers; nobody unless it is told. */
+    readonly registries?: string;
   }) {
     this.#child = new Deno.Command(Deno.execPath(), {
       args: ["run", "-A", "--config", pathOf("deno.json"), script, ...options.args],
       cwd: options.cwd,
-      env: { PML_HOME: options.home, PML_LOG_LEVEL: "error", PML_TRUST: options.cwd },
+      env: {
+        PML_HOME: options.home,
+        PML_LOG_LEVEL: "error",
+        PML_REGISTRIES: options.registries ?? "none",
+        PML_TRUST: options.cwd,
+      },
       stdin: "piped",
       stdout: "piped",
       stderr: "null",

@@ -5,30 +5,33 @@
  * @module
  */
 
+import type { Adopted } from "./adopted.ts";
 import { Log } from "./audit/log.ts";
+import type { Authors } from "./authors.ts";
 import { Redactor } from "./audit/redact.ts";
 import type { Config, LoadedConfig } from "./config/config.ts";
 import { type Environment, readEnvironment } from "./config/env.ts";
-import type { ServerDefinition } from "./config/servers.ts";
+import { Keys } from "./config/keys.ts";
 import type { CallTool, Question, Verdict } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
-import { PmlError } from "./core/errors.ts";
+import type { PmlError } from "./core/errors.ts";
 import type { JsonObject } from "./core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "./core/lists.ts";
 import type { ToolId } from "./core/tool_id.ts";
-import { VERSION } from "./core/version.ts";
 import type { Door } from "./door.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import { type Hello, helloOf } from "./gateway/hello.ts";
 import { Schemas } from "./gateway/schemas.ts";
 import { Servers, type ServerSource } from "./gateway/servers.ts";
 import { builtins, RUNS_CODE } from "./local/builtins.ts";
-import type { CheckOptions, ModuleReport } from "./local/check.ts";
 import type { Trial } from "./local/learn.ts";
 import { ModuleFiles } from "./local/module_files.ts";
 import type { Approvals } from "./permissions/approvals.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
+import type { AtHand, Pins } from "./policy/pins.ts";
+import { mayHaveAdopted } from "./policy/pins_file.ts";
 import { Policy } from "./policy/policy.ts";
+import { sourcesOf } from "./sources.ts";
 import { Catalog } from "./search/catalog.ts";
 import type { Search, SearchAnswer, SearchOptions } from "./search/search.ts";
 
@@ -45,6 +48,7 @@ interface AppParts {
   readonly log: Log;
   readonly redactor: Redactor;
   readonly files: ModuleFiles;
+  readonly keys: Keys;
 }
 
 const BUILTINS = builtins();
@@ -65,7 +69,15 @@ export async function openApp(options: AppOptions): Promise<App> {
     integrityOf: (module, maxBytes) => files.integrityOf(module, maxBytes),
     warn: (message) => log.warn(message),
   });
-  return new App({ policy, log, redactor, files });
+  const keys = new Keys({
+    environment: () => policy.now.loaded.environment,
+    trusted: () => policy.now.config.trusted ? policy.now.loaded.workspace.root : undefined,
+    register: (value) => void redactor.register(value),
+    warn: (message) => log.warn(message),
+  });
+  const app = new App({ policy, log, redactor, files, keys });
+  await app.resume();
+  return app;
 }
 
 /** The house: what the doors and the command line may use of it. */
@@ -74,6 +86,8 @@ export class App implements AsyncDisposable {
   readonly log: Log;
   /** What holds: the configuration, and what of it is trusted. */
   readonly policy: Policy;
+  /** Finds the keys that servers want. */
+  readonly keys: Keys;
   /** Every known tool. */
   readonly catalog: Catalog = new Catalog();
   /** Every known server. */
@@ -81,6 +95,7 @@ export class App implements AsyncDisposable {
     catalog: this.catalog,
     waitMs: FIRST_LIST_MS,
     onChange: (list) => this.#told((gateway) => gateway.listChanged(list)),
+    offered: (id) => this.#adopted?.offered?.get(id)?.tool,
   });
   /** The names of the servers that ship with PML. */
   readonly builtins: ReadonlySet<string> = new Set(BUILTINS.keys());
@@ -88,25 +103,45 @@ export class App implements AsyncDisposable {
   readonly #schemas = new Schemas();
   readonly #closing = new AbortController();
   #door: Promise<Door> | undefined;
+  #pins: Promise<Pins> | undefined;
   #gateway: Promise<Gateway> | undefined;
   #face: Gateway | undefined;
   #level: string | undefined;
   #search: Promise<Search> | undefined;
+  #adopting: Promise<Adopted> | undefined;
+  /** The servers of registries, once something is known of them. */
+  #adopted: Adopted | undefined;
 
   /** Makes the house of its parts. */
   constructor(parts: AppParts) {
-    const { policy, log } = parts;
+    const { policy, log, keys } = parts;
     this.#parts = parts;
+    this.keys = keys;
     this.policy = policy;
     this.log = log;
     this.servers.replace(this.#sources());
-    policy.onChange(() => {
+    policy.onChange((change) => {
       this.servers.replace(this.#sources());
       this.#told((gateway) => LIST_NAMES.forEach((list) => gateway.listChanged(list)));
       const { problem } = policy.now.config;
+      if (change === "adopted") return;
       if (problem === undefined) log.info("The configuration was applied");
       else log.error(problem.message);
     });
+  }
+
+  /** Takes up the servers of registries that the person approved here before. */
+  async resume(): Promise<void> {
+    const { environment, workspace } = this.loaded();
+    if (!mayHaveAdopted(environment.home, workspace.root)) return;
+    // A broken lock is told by each call.
+    await this.adopted().catch((error) => this.log.warn(error.message));
+  }
+
+  /** The servers of registries; loaded when one is looked up, or was approved before. */
+  adopted(): Promise<Adopted> {
+    this.#adopting ??= this.#adopt();
+    return this.#adopting;
   }
 
   /** Runs a call through every gate: the one door. */
@@ -137,12 +172,29 @@ export class App implements AsyncDisposable {
     return await (await this.#opened()).machine.permissionsOf(id);
   }
 
+  /** The variables that the servers of registries need which the person approved here. */
+  adoptedKeys(): readonly { readonly server: string; readonly names: readonly string[] }[] {
+    return (this.#adopted?.names() ?? []).map((server) => ({
+      server,
+      names: this.#adopted?.manifestOf(server)?.envRequired ?? [],
+    }));
+  }
+
   /** Finds tools. */
   async search(
     query: string | readonly string[],
     options: SearchOptions = {},
   ): Promise<SearchAnswer> {
-    this.#search ??= import("./search/search.ts").then(({ Search }) => new Search(this.catalog));
+    const offered = () => this.#adopted?.offered;
+    this.#search ??= import("./search/search.ts").then(({ Search }) =>
+      new Search(this.catalog, {
+        get catalog() {
+          return offered();
+        },
+        isTaken: (server) => this.servers.has(server),
+      })
+    );
+    if (this.config().registries.length > 0) await (await this.adopted()).look();
     return (await this.#search).search(query, options);
   }
 
@@ -162,6 +214,24 @@ export class App implements AsyncDisposable {
     return this.policy.unapproved();
   }
 
+  /** What servers and tools were when they were first seen, or approved. */
+  async pins(): Promise<Pins> {
+    this.#pins ??= this.#openPins();
+    return await this.#pins;
+  }
+
+  /** Gives the servers of the files as they would be pinned now; nothing is started. */
+  async atHand(): Promise<readonly AtHand[]> {
+    const { machine } = await this.#opened();
+    const { file, person } = this.loaded();
+    const own = file?.servers ?? [];
+    const names = new Set(own.map(({ name }) => name));
+    const defined = [...own, ...person.servers.filter(({ name }) => !names.has(name))]
+      .map((server) => machine.atHand(server));
+    if (this.config().registries.length === 0) return defined;
+    return [...defined, ...await (await this.adopted()).hands()];
+  }
+
   /** The open questions, and those that wait for `pml approve`. */
   async approvals(): Promise<Approvals> {
     return (await this.#opened()).approvals;
@@ -177,13 +247,16 @@ export class App implements AsyncDisposable {
     return await (await this.#opened()).machine.listOf(server, list);
   }
 
-  /** Forgets what stdio servers listed, all or one, so that they are asked again. */
+  /** Forgets what servers listed, all or one, so that they are asked again; registries are, too. */
   async refresh(only?: string): Promise<void> {
+    if (this.config().registries.length > 0) {
+      await (await this.adopted()).refresh(this.#closing.signal);
+    }
     const { machine } = await this.#opened();
-    const stdio = this.servers.states().filter(({ name, kind, state }) =>
-      kind === "stdio" && state !== "blocked" && (only === undefined || name === only)
+    const servers = this.servers.states().filter(({ name, kind, state }) =>
+      kind !== "deno" && state !== "blocked" && (only === undefined || name === only)
     );
-    for (const { name } of stdio) machine.forget(name);
+    for (const { name } of servers) machine.forget(name);
   }
 
   /** Has a server run confined from now on, with these grants alone, and keeps what it asks for. */
@@ -196,17 +269,13 @@ export class App implements AsyncDisposable {
     return await (await this.#opened()).checks();
   }
 
-  /** Looks a module over for its author: no approval is needed, and nothing is granted. */
-  async checkModule(
-    path: string,
-    options: Pick<CheckOptions, "types" | "signal">,
-  ): Promise<ModuleReport> {
-    const { checkModule } = await import("./local/check.ts");
-    return await checkModule(path, {
-      ...options,
-      ...this.config(),
-      taken: new Set(BUILTINS.keys()),
-      compile: (schema) => this.#schemas.validator(schema),
+  /** What authors of modules use: no approval is needed, and nothing is granted. */
+  async authors(): Promise<Authors> {
+    const { Authors } = await import("./authors.ts");
+    return new Authors({
+      config: () => this.config(),
+      taken: this.builtins,
+      schemas: this.#schemas,
     });
   }
 
@@ -220,6 +289,7 @@ export class App implements AsyncDisposable {
   /** Ends everything that a call started. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
+    this.#adopted?.[Symbol.dispose]();
     this.servers[Symbol.dispose]();
     this.#face?.[Symbol.dispose]();
     const door = await this.#door;
@@ -228,12 +298,15 @@ export class App implements AsyncDisposable {
 
   #opened(): Promise<Door> {
     const { servers } = this;
-    this.#door ??= import("./door.ts").then(({ Door }) =>
+    this.#door ??= Promise.all([import("./door.ts"), this.pins()]).then(([{ Door }, pins]) =>
       new Door({
         ...this.#parts,
+        pins,
         servers,
+        adopted: () => this.adopted(),
         schemas: this.#schemas,
         builtins: BUILTINS,
+        manifest: (server) => this.#adopted?.manifestOf(server),
         between: {
           told: {
             changed: (server, list) => servers.changed(server, list),
@@ -278,33 +351,34 @@ export class App implements AsyncDisposable {
   }
 
   #sources(): readonly ServerSource[] {
-    const { servers } = this.config();
-    const taken = new Set(servers.map(({ name }) => name));
-    const shipped = [...BUILTINS.keys()].filter((name) => !taken.has(name))
-      .map((name): ServerSource => ({
-        name,
-        origin: "builtin",
-        kind: "deno",
-        blocked: () => undefined,
-        load: (list) => this.listOf(name, list),
-      }));
-    for (const { name } of shipped) taken.add(name);
-    const waiting = (this.loaded().file?.servers ?? []).filter(({ name }) => !taken.has(name));
-    // An untrusted file cannot hide a built-in, or a server of the person's, behind its name.
-    return [...shipped, ...[...servers, ...waiting].map((server) => this.#ownSource(server))];
+    return sourcesOf({
+      policy: this.policy,
+      builtins: this.builtins,
+      adopted: this.#adopted,
+      listOf: (server, list) => this.listOf(server, list),
+    });
   }
 
-  #ownSource(server: ServerDefinition): ServerSource {
-    const { name, title, kind } = server;
-    return {
-      name,
-      ...(title === undefined ? {} : { title }),
-      origin: "private",
-      kind,
-      tells: kind === "stdio",
-      blocked: () => this.policy.blocked(name),
-      load: (list) => kind === "http" ? unsupported(server) : this.listOf(name, list),
-    };
+  async #openPins(): Promise<Pins> {
+    const { Pins } = await import("./policy/pins.ts");
+    const { policy } = this;
+    const pins = new Pins({
+      home: policy.now.loaded.environment.home,
+      folder: () => policy.now.loaded.workspace.root,
+      isShared: (own) => policy.now.loaded.file?.servers.includes(own) === true,
+      warn: (message) => this.log.warn(message),
+    });
+    policy.onChange((change) => change === "configuration" && pins.forget());
+    return pins;
+  }
+
+  async #adopt(): Promise<Adopted> {
+    const { Adopted } = await import("./adopted.ts");
+    const pins = await this.pins();
+    const adopted = new Adopted({ ...this.#parts, pins, builtins: this.builtins });
+    this.#adopted = adopted;
+    await adopted.open();
+    return adopted;
   }
 
   #setLevel(level: string): void {
@@ -317,14 +391,4 @@ export class App implements AsyncDisposable {
   #told(tell: (gateway: Gateway) => void): void {
     if (this.#face !== undefined) tell(this.#face);
   }
-}
-
-function unsupported({ name, kind }: ServerDefinition): Promise<never> {
-  return Promise.reject(
-    new PmlError(
-      "UPSTREAM_DOWN",
-      `Cannot start "${name}": servers of kind ${kind} are not served by PML ${VERSION}`,
-      { hint: "Keep it in the client's own configuration for now; modules (type deno) work" },
-    ),
-  );
 }

@@ -5,17 +5,19 @@
  * @module
  */
 
+import { join } from "node:path";
 import { auditGate } from "./audit/gate.ts";
 import { Journal, type JournalRecord } from "./audit/journal.ts";
-import { readKeyFile } from "./cloud/key.ts";
-import { cloudCall } from "./cloud/rpc.ts";
+import { HubRouting } from "./cloud/hub_routing.ts";
+import { CLOUD_URL } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
+import type { ServerDefinition } from "./config/servers.ts";
 import { serverText } from "./config/shown.ts";
 import { type Call, type CallTool, type Gate, type Question, through } from "./core/call.ts";
 import { type Check, check } from "./core/check.ts";
 import { deadlineGate } from "./core/deadline.ts";
-import { PmlError } from "./core/errors.ts";
-import { type JsonObject, quoted } from "./core/json.ts";
+import { type ErrorCode, PmlError } from "./core/errors.ts";
+import { type JsonObject, quoted, visible } from "./core/json.ts";
 import { Running } from "./core/running.ts";
 import { splitToolId } from "./core/tool_id.ts";
 import type { ToolDefinition } from "./core/tool.ts";
@@ -25,10 +27,11 @@ import { Approvals } from "./permissions/approvals.ts";
 import { type AskedAll, askForAll } from "./permissions/ask_all.ts";
 import { askGate, type AskGateOptions, judgeGate, refuseGate } from "./permissions/gate.ts";
 import type { Subject } from "./permissions/subject.ts";
-import { trustGate } from "./permissions/trust_gate.ts";
+import { trustGate, type Unapproved } from "./permissions/trust_gate.ts";
 import { definitionHash, integrityGate } from "./registry/integrity.ts";
 import { makeRouter } from "./router/router.ts";
-import { getToolRouting } from "./router/routing.ts";
+import type { PinEvent } from "./policy/pins.ts";
+import { getToolRouting, isListedLocal } from "./router/routing.ts";
 
 /** What the door stands in. */
 export interface DoorOptions extends MachineOptions {
@@ -44,7 +47,7 @@ export class Door implements AsyncDisposable {
   /** What runs on this machine. */
   readonly machine: Machine;
   readonly #options: DoorOptions;
-  readonly #cloud: CallTool;
+  readonly #hub: HubRouting;
   readonly #running = new Running(() => this.#config().limits);
   #journal: Journal | undefined;
 
@@ -56,8 +59,17 @@ export class Door implements AsyncDisposable {
       warn: (message) => log.warn(message),
       ttl: policy.now.config.limits.approvalMs,
     });
-    this.#cloud = cloudCall(() => this.#key());
-    this.machine = new Machine(options);
+    options.pins.listen((event) => this.#onPin(event));
+    const machine = this.machine = new Machine(options);
+    this.#hub = new HubRouting({
+      file: join(policy.now.loaded.environment.home, "hub_routing.json"),
+      fetch: (url, how) => machine.fetch(url, how),
+      hub: () => {
+        const url = this.#config().cloud?.url;
+        return { url: url ?? CLOUD_URL, isNamed: url !== undefined };
+      },
+      warn: (message) => log.warn(message),
+    });
     this.callTool = this.#gated();
   }
 
@@ -70,13 +82,18 @@ export class Door implements AsyncDisposable {
   async leave(question: Question): Promise<PmlError> {
     const left = await this.approvals.leave(question.handle);
     const code = question.otherwise ?? "APPROVAL_REQUIRED";
-    const or = code === "APPROVAL_REQUIRED" ? "" : " (or `pml trust`)";
+    const or = OTHERWISE[code] ?? "";
+    const facts = left?.subjects.flatMap(({ facts = [] }) => facts) ?? [];
+    // The terminal shows all of it.
+    const changed = facts.slice(0, FACTS_MAX).map((fact) => visible(fact, 500));
     const where = JSON.stringify(this.#config().workspace);
     const what = left?.subjects.map(({ tool }) => tool).join(", ") ?? "this";
     return new PmlError(code, `Cannot run ${quoted(what, 400)} without the person's approval`, {
       hint: `Nothing was run. Ask the person to run \`pml approve\`${or} on a terminal in ` +
         `${where}, then make exactly this call again`,
-      ...(left === undefined ? {} : { detail: { approval: left.id } }),
+      ...(left && {
+        detail: { approval: left.id, ...(CHANGED.includes(code) && { changed }) },
+      }),
     });
   }
 
@@ -94,9 +111,11 @@ export class Door implements AsyncDisposable {
 
   /** Ends every child and server, then the journal. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#hub[Symbol.dispose]();
     await this.machine[Symbol.asyncDispose]();
     // Each call has an end, and the journal tells it.
     await this.#running.over();
+    await this.#options.pins.settled();
     this.#journal?.[Symbol.dispose]();
   }
 
@@ -109,7 +128,12 @@ export class Door implements AsyncDisposable {
     const router = makeRouter({
       routingOf: (server) => this.#routingOf(server),
       local: (call) => machine.call(call),
-      cloud: this.#cloud,
+      cloud: async (call) => {
+        const outcome = machine.callCloud(call);
+        // Only now: what stays on this machine asks the hub for nothing.
+        void outcome.then(() => this.#hub.refresh(), () => {});
+        return await outcome;
+      },
     });
     return through([
       this.#running.gate,
@@ -121,15 +145,16 @@ export class Door implements AsyncDisposable {
         ...asking,
         judge,
         workspace: () => this.#config().workspace,
-        unapproved: (call) => policy.unapproved(splitToolId(call.id).server),
+        unapproved: async (call) =>
+          await policy.unapproved(splitToolId(call.id).server) ?? await this.#unpinned(call),
       }),
       // The look may have found that the person trusted the file elsewhere meanwhile.
       judgeGate(judge),
       schemaGate(schemas, (call) => this.#definitionOf(call)),
       askGate(asking),
       integrityGate({
-        // A command was approved as it was shown, with the file that names it.
-        approved: (server) => machine.isStdio(server) ? undefined : machine.approved(server),
+        // A command or an address was approved as it was shown, with the file that names it.
+        approved: (server) => machine.isUpstream(server) ? undefined : machine.approved(server),
         atHand: (server) => machine.integrityOf(server),
       }),
       deadlineGate(() => {
@@ -137,6 +162,50 @@ export class Door implements AsyncDisposable {
         return { callMs, capMs: callMaxMs };
       }),
     ], router.call);
+  }
+
+  /** Tells in what a server or tool is not the pinned one; what ships with PML is pinned by that. */
+  async #unpinned(call: Call): Promise<Unapproved | undefined> {
+    const { server, tool } = splitToolId(call.id);
+    const { policy, pins } = this.#options;
+    const unknown = await this.#lookedUp(call);
+    if (unknown !== undefined) return unknown;
+    if (policy.definitionOf(server) === undefined) return undefined;
+    await pins.state();
+    const hand = this.machine.handOf(server);
+    const first = hand && await pins.unapproved(hand);
+    const isKnown = hand === undefined || call.method !== undefined || pins.hasCode(hand, tool);
+    if (first !== undefined || isKnown) return first;
+    try {
+      const definition = await this.#definitionOf(call);
+      // It may have been installed for that, and so be known by its version now.
+      return await pins.unapprovedTool(this.machine.handOf(server) ?? hand, definition);
+    } catch (error) {
+      // What was installed turned out to be another one.
+      const late = await pins.unapproved(this.machine.handOf(server) ?? hand);
+      if (late === undefined) throw error;
+      return late;
+    }
+  }
+
+  /** Looks a server up that is neither built in nor the person's, and tells what nobody approved. */
+  async #lookedUp({ id, signal, verdict }: Call): Promise<Unapproved | undefined> {
+    const { server } = splitToolId(id);
+    const { policy, builtins, adopted } = this.#options;
+    const isAllowed = policy.allowsBeforehand(verdict);
+    const isOwn = builtins.has(server) ||
+      policy.now.config.servers.some(({ name }) => name === server);
+    if (isOwn) return undefined;
+    const nobody = this.#config().registries.length === 0 && policy.adopted(server) === undefined;
+    if (nobody) return undefined;
+    try {
+      return await (await adopted()).unapproved(server, { signal, isAllowed });
+    } catch (error) {
+      // What runs in the cloud by PML's own list needs no registry.
+      const isGone = error instanceof PmlError && error.code === "REGISTRY_OFFLINE";
+      if (isGone && this.#routingOf(server) === "cloud") return undefined;
+      throw error;
+    }
   }
 
   #asking(): AskGateOptions {
@@ -154,10 +223,24 @@ export class Door implements AsyncDisposable {
     };
   }
 
+  #onPin({ event, ...about }: PinEvent): void {
+    const { log, servers } = this.#options;
+    this.#records().note({ kind: "event", event: `pin ${event}`, about: { ...about } });
+    if (event !== "stale") return;
+    const { server, tool } = about;
+    const what = tool === undefined ? quoted(server) : quoted(`${server}:${tool}`, 200);
+    log.warn(`${what} is not what was approved: its next call asks`, { server });
+    // What was kept of it is from before.
+    this.machine.forget(server);
+    servers.changed(server, "tools");
+  }
+
   async #subjectOf(call: Call): Promise<Subject> {
     const { policy } = this.#options;
     const definition = await this.#definitionOf(call);
-    const own = policy.definitionOf(splitToolId(call.id).server);
+    const { server } = splitToolId(call.id);
+    const own = policy.definitionOf(server);
+    const isFar = this.#routingOf(server) === "cloud";
     const gives = call.method === SAMPLING ? GIVES : [];
     return {
       tool: call.id,
@@ -167,11 +250,17 @@ export class Door implements AsyncDisposable {
       actor: call.actor,
       workspace: this.#config().workspace,
       facts: [
-        own === undefined ? "a module that ships with PML, in the sandbox" : serverText(own),
-        ...(await this.machine.permissionsOf(call.id)).map((line) => `It ${line}`),
+        ...(isFar ? this.machine.cloud.facts(server) : await this.#localFacts(call, own)),
         ...gives,
       ],
     };
+  }
+
+  async #localFacts({ id }: Call, own: ServerDefinition | undefined): Promise<readonly string[]> {
+    return [
+      own === undefined ? "a module that ships with PML, in the sandbox" : serverText(own),
+      ...(await this.machine.permissionsOf(id)).map((line) => `It ${line}`),
+    ];
   }
 
   #config(): Config {
@@ -180,26 +269,24 @@ export class Door implements AsyncDisposable {
 
   #routingOf(server: string): "local" | "cloud" {
     const { builtins, policy } = this.#options;
-    const here = builtins.has(server) || policy.definitionOf(server) !== undefined;
-    return here ? "local" : getToolRouting(server);
+    if (builtins.has(server) || policy.definitionOf(server) !== undefined) return "local";
+    const known = this.#options.manifest(server);
+    if (known !== undefined) return known.kind === "cloud" ? "cloud" : "local";
+    // The list of the hub adds names, and takes none from this machine.
+    const added = !isListedLocal(server) && this.#hub.has(server);
+    return added ? "cloud" : getToolRouting(server);
   }
 
   async #definitionOf(call: Call): Promise<ToolDefinition> {
-    const { server } = splitToolId(call.id);
+    const { server, tool } = splitToolId(call.id);
+    const isFar = this.#routingOf(server) === "cloud";
     // What cannot be reached is said before anybody is asked about it.
-    if (this.#routingOf(server) === "cloud") await this.#cloud(call);
+    const far = isFar ? this.machine.cloud.definition(server, tool) : undefined;
     if (call.method !== undefined) return { name: call.method, inputSchema: {} };
+    if (far !== undefined) return far;
     const work = () => this.#options.servers.definition(call.id);
     // To know a tool, its server may have to be installed.
     return await this.machine.starts.during(server, { onProgress: call.onProgress, work });
-  }
-
-  #key(): string | undefined {
-    const { policy, redactor } = this.#options;
-    const { apiKey, home } = policy.now.loaded.environment;
-    const key = apiKey ?? readKeyFile(home);
-    if (key !== undefined) redactor.register(key);
-    return key;
   }
 
   #problemGate(): Gate {
@@ -230,6 +317,15 @@ export class Door implements AsyncDisposable {
   }
 }
 
+/** What does the same as approving the call, by what it fails with. */
+const OTHERWISE: Partial<Record<ErrorCode, string>> = {
+  WORKSPACE_UNTRUSTED: " (or `pml trust`)",
+  APPROVAL_STALE: " (or `pml trust`, or `pml lock update`)",
+};
+/** Of what it fails with, that which says in what something changed. */
+const CHANGED: readonly ErrorCode[] = ["APPROVAL_STALE", "NAME_CONFLICT"];
+/** How many lines of what changed an error holds. */
+const FACTS_MAX = 20;
 const SAMPLING = "sampling/createMessage";
 
 /** What the person has to know before a server's text goes to a model. */

@@ -3,12 +3,14 @@ import { join } from "node:path";
 import { Log } from "./audit/log.ts";
 import { Redactor } from "./audit/redact.ts";
 import { environmentOf } from "./config/env.ts";
+import { Keys } from "./config/keys.ts";
 import type { Call } from "./core/call.ts";
 import { toolId } from "./core/tool_id.ts";
 import { Door } from "./door.ts";
 import { Schemas } from "./gateway/schemas.ts";
 import { Servers } from "./gateway/servers.ts";
 import { ModuleFiles } from "./local/module_files.ts";
+import { Pins } from "./policy/pins.ts";
 import { Policy } from "./policy/policy.ts";
 import { integrityOf } from "./registry/integrity.ts";
 import { Catalog } from "./search/catalog.ts";
@@ -26,6 +28,8 @@ interface Stage extends AsyncDisposable {
   readonly call: Call;
 }
 
+const NOBODY = { warn: () => {}, register: () => {} };
+
 /** Opens a door on a module; `seen` is what the gate that asks sees of it, `files` what runs. */
 async function openDoor(
   seen: (path: string) => string | undefined,
@@ -37,7 +41,7 @@ async function openDoor(
   await Deno.writeTextFile(join(ws, ".pml.json"), JSON.stringify(RULES));
   await Deno.writeTextFile(join(ws, "late.js"), MODULE);
   const variables = { HOME: root, PML_HOME: join(root, "home"), PML_WORKSPACE: ws, PML_TRUST: ws };
-  const policy = await Policy.open(environmentOf(variables), {
+  const policy = await Policy.open(environmentOf({ ...variables, PML_REGISTRIES: "none" }), {
     cwd: ws,
     builtins: new Set(),
     integrityOf: () => seen(join(ws, "late.js")),
@@ -52,10 +56,18 @@ async function openDoor(
       level: () => undefined,
     },
     policy,
+    pins: new Pins({ ...NOBODY, home: join(root, "home"), folder: () => ws }),
+    adopted: () => Promise.reject(new Error("no registry is asked")),
     servers,
     schemas: new Schemas(),
     files: files(join(ws, "late.js")),
     builtins: new Map(),
+    manifest: () => undefined,
+    keys: new Keys({
+      ...NOBODY,
+      environment: () => policy.now.loaded.environment,
+      trusted: () => undefined,
+    }),
     log: new Log({ redactor, level: "error" }),
     redactor,
   });

@@ -1,11 +1,13 @@
 /**
- * What runs on this machine: the modules in the sandbox, and the stdio servers of the person's.
+ * What runs on this machine, and what is spoken to from it: the modules in the sandbox, and the MCP
+ * servers of the person's, on stdio and over HTTP.
  *
  * @module
  */
 
 import { join } from "node:path";
 import protectedPaths from "../config/protected-paths.json" with { type: "json" };
+import type { Adopted } from "./adopted.ts";
 import type { Log } from "./audit/log.ts";
 import type { Redactor } from "./audit/redact.ts";
 import {
@@ -13,26 +15,36 @@ import {
   programEnvironment,
   serverEnvironment,
 } from "./config/child_environment.ts";
+import { HttpServers } from "./cloud/http_servers.ts";
+import { Cloud } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
-import { expanded } from "./config/expand.ts";
-import type { StdioDefinition } from "./config/servers.ts";
+import type { Keys } from "./config/keys.ts";
+import type { ServerDefinition } from "./config/servers.ts";
+import type { GuardedFetch } from "./cloud/guarded_fetch.ts";
 import type { Call, Outcome } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import { PmlError } from "./core/errors.ts";
+import type { Fetch } from "./core/fetch.ts";
 import { defined, quoted } from "./core/json.ts";
+import type { Manifest } from "./core/manifest.ts";
 import type { ListItem, ListName } from "./core/lists.ts";
 import { memoized } from "./core/memo.ts";
+import { type ModuleMeta, NO_PERMISSIONS, type Permissions } from "./core/tool.ts";
 import { splitToolId, type ToolId, toolId } from "./core/tool_id.ts";
 import type { Servers } from "./gateway/servers.ts";
+import { Filled } from "./filled.ts";
 import { Local } from "./local/executor.ts";
 import type { Grants } from "./local/grants.ts";
 import type { Trial } from "./local/learn.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
-import { Starts } from "./local/starts.ts";
-import { Upstreams, type UpstreamsOptions } from "./local/upstreams.ts";
+import { type StdioServer, StdioServers } from "./local/stdio_servers.ts";
+import { Packages } from "./packages.ts";
+import type { AtHand, Pins } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
 import { assertIntegrity } from "./registry/integrity.ts";
 import { Reaper } from "./sandbox/reaper.ts";
+import { Starts } from "./upstream/starts.ts";
+import { Upstreams, type UpstreamsOptions } from "./upstream/upstreams.ts";
 
 /** What the machine stands in. */
 export interface MachineOptions {
@@ -40,32 +52,50 @@ export interface MachineOptions {
   readonly servers: Servers;
   readonly files: ModuleFiles;
   readonly builtins: ReadonlyMap<string, ModuleSource>;
+  /** The servers of registries. */
+  readonly adopted: () => Promise<Adopted>;
+  readonly keys: Keys;
+  /** What a registry says of a server that it knows. */
+  readonly manifest: (server: string) => Manifest | undefined;
+  readonly pins: Pins;
   readonly log: Log;
   readonly redactor: Redactor;
-  /** What stdio servers and clients say to each other. */
+  /** What servers and clients say to each other. */
   readonly between: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
 }
 
+/** A header whose value is a key, also where it stands in the file as it is. */
 const NO_ITEMS: readonly ListItem[] = [];
 
 /** Runs what passed the gates; nothing is started before the first call. */
 export class Machine implements AsyncDisposable {
+  /** What runs far away. */
+  readonly cloud: Cloud;
   /** Tells the calls that wait how what they wait for comes along. */
   readonly starts: Starts = new Starts();
   readonly #options: MachineOptions;
   readonly #reaper: Reaper;
   readonly #local: Local;
   readonly #upstreams: Upstreams;
+  readonly #far: Upstreams;
   readonly #trials = new Map<string, Trial>();
+  readonly #closing = new AbortController();
+  readonly #packages: Packages;
+  #network: Promise<GuardedFetch> | undefined;
 
   /** Takes what there is. */
   constructor(options: MachineOptions) {
     this.#options = options;
     const { home } = options.policy.now.loaded.environment;
     this.#reaper = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
+    this.#packages = new Packages(options);
     this.#local = this.#openLocal();
-    this.#upstreams = this.#openUpstreams();
-    options.policy.onChange(() => this.#upstreams.refollow());
+    this.cloud = this.#openCloud();
+    const shared = this.#upstreamsOptions();
+    this.#upstreams = new Upstreams({ ...shared, server: this.#waysFrom(shared) });
+    // The cloud has its own: nothing that is asked of a server of the person's finds a way there.
+    this.#far = new Upstreams({ ...shared, server: (name) => this.cloud.of(name) });
+    options.policy.onChange(() => this.#each((upstreams) => upstreams.refollow()));
   }
 
   /** Gives a list of a server; modules have tools only. */
@@ -73,14 +103,14 @@ export class Machine implements AsyncDisposable {
     return await this.#list(server, list).catch((error) => this.#withoutSecrets(error));
   }
 
-  /** Forgets what a stdio server listed, so that it is asked again. */
+  /** Forgets what a server listed, so that it is asked again. */
   forget(server: string): void {
     this.#upstreams.forget(server);
   }
 
   /** Tells the running servers which log messages clients want. */
   setLevel(level: string): void {
-    this.#upstreams.setLevel(level);
+    this.#each((upstreams) => upstreams.setLevel(level));
   }
 
   /** Runs a call, or passes another request on. */
@@ -88,9 +118,15 @@ export class Machine implements AsyncDisposable {
     return await this.#run(call).catch((error) => this.#withoutSecrets(error));
   }
 
+  /** Runs a call of a tool in the cloud. */
+  async callCloud(call: Call): Promise<Outcome> {
+    const run = this.cloud.calling((one) => this.#far.call(one));
+    return await run(call).catch((error) => this.#withoutSecrets(error));
+  }
+
   /** Follows a resource for one less. */
   unfollow(followed: { readonly server: string; readonly uri: string }): void {
-    this.#upstreams.unfollow(followed);
+    this.#each((upstreams) => upstreams.unfollow(followed));
   }
 
   /** Says in plain sentences what a tool of a module may do; nothing of other tools. */
@@ -98,6 +134,16 @@ export class Machine implements AsyncDisposable {
     const { server, tool } = splitToolId(id);
     const { kind } = this.#options.policy.definitionOf(server) ?? { kind: "deno" };
     return kind === "deno" ? await this.#local.permissionsOf(server, tool) : [];
+  }
+
+  /** Gives a server of the person's as it is pinned; undefined for what ships with PML. */
+  handOf(server: string): AtHand | undefined {
+    return this.#packages.handOf(server);
+  }
+
+  /** Gives a server as a file has it, whether that is trusted or not; nothing is started. */
+  atHand(own: ServerDefinition): AtHand {
+    return this.#packages.atHand(own, this.#options.files);
   }
 
   /** Gives the hash of the code of a module. */
@@ -132,20 +178,47 @@ export class Machine implements AsyncDisposable {
 
   /** Ends every child and server. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([this.#local, this.#upstreams].map((open) => open[Symbol.asyncDispose]()));
+    this.#closing.abort(new PmlError("CANCELLED", "Cannot start the module: PML is ending"));
+    const open = [this.#local, this.#upstreams, this.#far];
+    await Promise.all(open.map((each) => each[Symbol.asyncDispose]()));
+    (await this.#network)?.[Symbol.dispose]();
     await this.#reaper[Symbol.asyncDispose]();
     for (const trial of this.#trials.values()) trial[Symbol.dispose]();
   }
 
+  #each(act: (upstreams: Upstreams) => void): void {
+    for (const upstreams of [this.#upstreams, this.#far]) act(upstreams);
+  }
+
   async #list(server: string, list: ListName): Promise<readonly ListItem[]> {
-    if (this.isStdio(server)) return await this.#upstreams.listOf(server, list);
+    if (this.isUpstream(server)) return await this.#upstreams.listOf(server, list);
     if (list !== "tools") return NO_ITEMS;
-    return (await this.#local.load(server)).definitions;
+    const far = this.#options.manifest(server);
+    if (far?.kind === "cloud") return far.tools.map(({ name }) => this.cloud.listed(server, name));
+    await this.#fetched(server);
+    const { meta, definitions } = await this.#local.load(server);
+    const promised = this.#options.policy.adopted(server)?.hand.pinned.permissions;
+    if (promised !== undefined) assertPromised(meta, promised);
+    return definitions;
+  }
+
+  /** Has the code of a registry's module at hand before it is read. */
+  async #fetched(server: string): Promise<void> {
+    const { policy, adopted } = this.#options;
+    if (policy.adopted(server)?.definition?.kind !== "deno") return;
+    await (await adopted()).ready(server, {
+      signal: this.#closing.signal,
+      tell: (message) => this.starts.tell(server, message),
+    });
   }
 
   async #run(call: Call): Promise<Outcome> {
     const { server } = splitToolId(call.id);
-    if (this.isStdio(server)) return await this.#upstreams.call(call);
+    if (call.method === "tools/list") {
+      await this.#list(server, "tools");
+      return { kind: "result", result: { content: [] } };
+    }
+    if (this.isUpstream(server)) return await this.#upstreams.call(call);
     if (call.method === undefined) return await this.#local.call(call);
     throw new PmlError("BAD_REQUEST", `Cannot ask ${quoted(server)}: it has tools only`, {
       hint: "See `pml://servers` for what each server has",
@@ -157,14 +230,16 @@ export class Machine implements AsyncDisposable {
     if (!(error instanceof PmlError)) throw error;
     const { code, message, hint, detail } = error;
     const { redactor } = this.#options;
-    // Texts at any depth: what a server answered is among the facts.
-    const facts = detail &&
-      JSON.parse(
-        JSON.stringify(detail),
-        (_, fact) => typeof fact === "string" ? redactor.redact(fact) : fact,
-      );
+    const facts = detail && this.#clean(detail);
     const told = defined({ hint, detail: facts });
     throw new PmlError(code, redactor.redact(message), { ...told, cause: error });
+  }
+
+  /** Takes secrets out of texts at any depth: what a server answered is among the facts. */
+  #clean<T extends object>(facts: T): T {
+    const { redactor } = this.#options;
+    const text = JSON.stringify(facts);
+    return JSON.parse(text, (_, fact) => typeof fact === "string" ? redactor.redact(fact) : fact);
   }
 
   #openLocal(): Local {
@@ -190,7 +265,7 @@ export class Machine implements AsyncDisposable {
       },
       workspace: () => this.#config().workspace,
       grants: (server) => this.#config().grants[server],
-      variable: (name) => this.#secret(name),
+      variable: (name) => this.#options.keys.get(name),
       environment: programEnvironment(policy.now.loaded.environment),
       // What modules run from is not for modules to write.
       protection: () => ({ ...protectedPaths, paths: own().map(({ path }) => path) }),
@@ -204,71 +279,108 @@ export class Machine implements AsyncDisposable {
     });
   }
 
-  #openUpstreams(): Upstreams {
-    const { policy, log, redactor, between } = this.#options;
-    const { environment } = policy.now.loaded;
-    const { get } = environment;
-    // A definition is read anew when its file changes, and the environment never is.
-    const filled = memoized((own: StdioDefinition) => {
-      const { name, command, tools, cwd = this.#config().workspace, confine = false } = own;
-      const from = { get, server: name };
-      const env = expanded(own.env, { ...from, what: "env" });
-      const args = expanded(Object.fromEntries(own.args.entries()), { ...from, what: "args" });
-      for (const secret of [...env.secrets, ...args.secrets]) redactor.register(secret);
-      const given = { args: Object.values(args.values), env: env.values };
-      return { name, command, ...given, cwd, tools, confine, definition: own };
-    });
-    const serverOf = (name: string) => {
-      const own = policy.definitionOf(name);
-      if (own?.kind === "stdio") return filled(own);
-      throw this.#options.servers.unknown(name);
-    };
-    const tried = memoized((trial: Trial) => ({ ...serverOf(trial.name), trial }));
-    return new Upstreams({
-      server: (name) => {
-        const trial = this.#trials.get(name);
-        return trial === undefined ? serverOf(name) : tried(trial);
+  #openCloud(): Cloud {
+    const { keys, manifest } = this.#options;
+    return new Cloud({
+      fetch: this.fetch,
+      limits: () => this.#config().limits,
+      url: () => this.#config().cloud?.url,
+      key: () => keys.cloud(),
+      find: (name) => keys.get(name),
+      fill: (headers, server) => keys.filled({ headers }, server).headers,
+      manifest: (server) => {
+        const known = manifest(server);
+        return known?.kind === "cloud" ? known : undefined;
       },
+    });
+  }
+
+  #upstreamsOptions(): Omit<UpstreamsOptions, "server"> {
+    const { policy, log, between } = this.#options;
+    return {
+      ...between,
+      withoutSecrets: (facts) => this.#clean(facts),
       workspace: () => this.#config().workspace,
+      home: policy.now.loaded.environment.home,
+      limits: () => this.#config().limits,
       seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
       mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
-      ...between,
-      grants: (server) => this.#config().grants[server],
-      protection: protectedPaths,
-      environment: serverEnvironment(environment),
-      installEnvironment: installEnvironment(environment),
-      home: environment.home,
-      limits: () => this.#config().limits,
-      groups: this.#reaper,
       onLog: (server, level, text) => {
         this.#trials.get(server)?.hear(text);
         log[level](text, { server });
       },
       starts: this.starts,
+    };
+  }
+
+  /** Finds the way to a server of the person's. */
+  #waysFrom(shared: Omit<UpstreamsOptions, "server">): UpstreamsOptions["server"] {
+    const { policy } = this.#options;
+    const { environment } = policy.now.loaded;
+    const limits = () => this.#config().limits;
+    const filled = new Filled(this.#options);
+    const stdio = new StdioServers({
+      ...shared,
+      limits,
+      grants: (server) => this.#config().grants[server],
+      protection: protectedPaths,
+      environment: serverEnvironment(environment),
+      installEnvironment: installEnvironment(environment),
+      groups: this.#reaper,
+      packages: this.#packages,
     });
+    const http = new HttpServers({ fetch: this.fetch, limits });
+    const tried = memoized((trial: Trial) =>
+      memoized((server: StdioServer) => ({ ...server, trial }))
+    );
+    return (name) => {
+      const trial = this.#trials.get(name);
+      const own = policy.definitionOf(name);
+      if (own?.kind === "http") return http.of(filled.http(own));
+      if (own?.kind !== "stdio") throw this.#options.servers.unknown(name);
+      const server = filled.stdio(own);
+      return stdio.of(trial === undefined ? server : tried(trial)(server));
+    };
   }
 
-  /** Tells whether a server is one of the person's that speaks MCP on its pipes. */
-  isStdio(server: string): boolean {
-    return this.#options.policy.definitionOf(server)?.kind === "stdio";
+  /** Tells whether a server is one of the person's that speaks MCP. */
+  isUpstream(server: string): boolean {
+    const kind = this.#options.policy.definitionOf(server)?.kind;
+    return kind === "stdio" || kind === "http";
   }
 
-  /** Gives a variable of the environment, which from then on shows in no log. */
-  #secret(name: string): string | undefined {
-    const { policy, redactor } = this.#options;
-    const value = policy.now.loaded.environment.get(name);
-    if (value !== undefined) redactor.register(value);
-    return value;
-  }
+  /** The way out to the network, which is opened when something first goes there. */
+  readonly fetch: Fetch = async (url, options) => {
+    this.#network ??= import("./cloud/guarded_fetch.ts").then(({ GuardedFetch }) =>
+      new GuardedFetch()
+    );
+    return await (await this.#network).fetch(url, options);
+  };
 
   /** Gives the hash of the code that was approved. Without one only what PML ships may run: an own module may have had no file till now. */
   approved(server: string): string | undefined {
     const { policy } = this.#options;
     const own = policy.definitionOf(server) !== undefined;
-    return policy.now.trust.approved.get(server) ?? (own ? "no code" : undefined);
+    return policy.approvedCode(server) ?? (own ? "no code" : undefined);
   }
 
   #config(): Config {
     return this.#options.policy.now.config;
+  }
+}
+
+/** Refuses a module whose code asks for more than its registry said, which is what was shown. */
+function assertPromised({ name, tools }: ModuleMeta, promised: Permissions): void {
+  for (const { definition, permissions } of tools) {
+    for (const kind of Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]) { // all of its names
+      const more = permissions[kind].find((item) => !promised[kind].includes(item));
+      if (more === undefined) continue;
+      const tool = quoted(`${name}:${definition.name}`);
+      const message = `Cannot run ${tool}: its code asks for ${kind} ${quoted(more)}, and its ` +
+        "registry does not say so";
+      throw new PmlError("REGISTRY_BAD_RESPONSE", message, {
+        hint: "Nothing of it ran with that permission; tell whoever runs the registry",
+      });
+    }
   }
 }

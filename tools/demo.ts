@@ -85,7 +85,12 @@ async function openScene(folder: string): Promise<Scene> {
         ...[new URL("mod.ts", root).pathname, "stdio"],
       ],
       cwd: workspace,
-      env: { ...Deno.env.toObject(), PML_HOME: `${folder}/home`, PML_LOG_LEVEL: "error" },
+      env: {
+        ...Deno.env.toObject(),
+        PML_HOME: `${folder}/home`,
+        PML_LOG_LEVEL: "error",
+        PML_REGISTRIES: "none",
+      },
     }),
   );
   say(`pml stdio is up after ${ms(since)}, in ${workspace}`);

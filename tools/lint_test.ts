@@ -23,7 +23,7 @@ Deno.test("rooms lets a room import only down the plan of the house", () => {
   const cases: [string, string, string][] = [
     ["core/a.ts", `import "../config/env.ts";`, `import "./json.ts";`],
     ["config/a.ts", `import { x } from "../audit/log.ts";`, `import { x } from "../core/a.ts";`],
-    ["local/pool.ts", `import "../cloud/rpc.ts";`, `import "../sandbox/sandbox.ts";`],
+    ["local/loader.ts", `import "../cloud/rpc.ts";`, `import "../sandbox/sandbox.ts";`],
     ["cloud/rpc.ts", `import "../local/pool.ts";`, `import "../core/call.ts";`],
     ["router/router.ts", `import "../gateway/gateway.ts";`, `import "../cloud/rpc.ts";`],
     ["gateway/a.ts", `export * from "../router/router.ts";`, `export * from "../search/a.ts";`],

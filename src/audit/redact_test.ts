@@ -95,9 +95,14 @@ Deno.test("redact() reads a hostile text a bounded number of times", () => {
   const pieces = ["eyJ", "eyJa.", "Bearer ", "sk-", "://", ":// a:", "-----BEGIN ", "a", "?key="];
   for (const piece of [...pieces, "-----BEGIN PRIVATE KEY-----", "Authorization: Basic "]) {
     const small = timed(redactor, piece.repeat(20_000));
-    const large = timed(redactor, piece.repeat(160_000));
     // Eight times the text: a quadratic pattern would take 64 times as long.
-    assert.ok(large < small * 24 + 100, `${piece}: ${small} ms, ${large} ms`);
+    const most = small * 24 + 100;
+    let large = Infinity;
+    // Others may use the machine meanwhile: the shortest time is nearest to its own.
+    for (let at = 0; at < 5 && large >= most; at++) {
+      large = Math.min(large, timed(redactor, piece.repeat(160_000)));
+    }
+    assert.ok(large < most, `${piece}: ${small} ms, ${large} ms`);
   }
 });
 

@@ -6,6 +6,8 @@
 
 import { join } from "node:path";
 import type { App } from "../app.ts";
+import { KEY_FILE } from "../config/keys.ts";
+import { type WantedKey, wantedKeys } from "../config/wanted_keys.ts";
 import { exists } from "../config/workspace.ts";
 import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
@@ -13,7 +15,6 @@ import { isObject, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { refused } from "./_files.ts";
 import type { Shown, Visit } from "./_house.ts";
-import { KEY_FILE } from "./_init.ts";
 
 /** Looks at everything; 1 where something is broken. */
 export async function doctor({ app }: Visit): Promise<Shown> {
@@ -33,20 +34,71 @@ export async function doctor({ app }: Visit): Promise<Shown> {
   const ok = findings.every((finding) => finding.ok);
   const deno = Deno.version.deno;
   return {
-    value: { version: VERSION, deno, ok, findings },
+    value: { version: VERSION, deno, ok, findings, keys: keysFound(app) },
     text: [`PML ${VERSION} on Deno ${deno}`, ...findings.map(textOf)].join("\n"),
     code: ok ? 0 : 1,
   };
 }
 
 async function rest(app: App): Promise<readonly Check[]> {
-  const key = join(app.config().home, KEY_FILE);
   return [
     await trust(app),
+    await lock(app),
     ...await servers(app),
+    ...await registries(app),
     ...await app.checks(),
-    await check("key", keySaid(app, key), () => mustBePrivate(key, "600")),
+    await key(app),
+    ...keysFound(app).map(keyCheck),
   ];
+}
+
+/** Where a key is that somebody wants, and never what it is. */
+type Found = WantedKey & { readonly from: string | undefined };
+
+function keysFound(app: App): readonly Found[] {
+  return wantedKeys(app.config(), app.adoptedKeys()).map((wanted) => ({
+    ...wanted,
+    from: app.keys.find(wanted.name)?.from,
+  }));
+}
+
+function keyCheck({ name, by, isRequired, from }: Found): Check {
+  const said = from === undefined ? "not set" : `set, in ${from}`;
+  return {
+    name: `key ${visible(name)}`,
+    ok: from !== undefined || !isRequired,
+    said: `wanted by ${by.map((each) => visible(each)).join(", ")}: ${said}`,
+    ...(from === undefined
+      ? { hint: "Set it in the environment that starts pml, or in .env of a trusted workspace" }
+      : {}),
+  };
+}
+
+/** Tells what is known of each registry; what cannot be reached now is no fault of this machine. */
+async function registries(app: App): Promise<readonly Check[]> {
+  if (app.config().registries.length === 0) {
+    return [{ name: "registry", ok: true, said: "none is asked" }];
+  }
+  return (await app.adopted()).known().map(({ url, servers }) => ({
+    name: `registry ${url}`,
+    ok: true,
+    said: servers === 0
+      ? "nothing is known of what it offers; `pml tools --refresh` asks it"
+      : `${servers} servers are known`,
+  }));
+}
+
+/** Says whether there is a key for the cloud, and never which. */
+async function key(app: App): Promise<Check> {
+  const path = join(app.config().home, KEY_FILE);
+  let said = "there is none, so local tools only; `pml init` takes one";
+  const found = await check("key", said, async () => {
+    await mustBePrivate(path, "600");
+    const from = app.keys.cloud()?.from;
+    if (from === "the environment") said = "PML_API_KEY is set";
+    if (from === "the key file") said = `it is kept in ${path}`;
+  });
+  return found.ok ? { ...found, said } : found;
 }
 
 async function mustBeUsable(home: string, problem: PmlError | undefined): Promise<void> {
@@ -83,6 +135,14 @@ async function trust(app: App): Promise<Check> {
   return waits ? { ...found, said: "not trusted yet", hint: "Look at it with `pml trust`" } : found;
 }
 
+async function lock(app: App): Promise<Check> {
+  const pins = await app.pins();
+  const said = exists(pins.path)
+    ? pins.path
+    : "there is none: it comes with the first call of a server";
+  return await check("lock", said, async () => void await pins.state());
+}
+
 async function servers(app: App): Promise<readonly Check[]> {
   if (app.config().problem !== undefined) return [];
   await app.servers.prepare();
@@ -91,14 +151,6 @@ async function servers(app: App): Promise<readonly Check[]> {
     ok: state !== "failed",
     said: `${origin}, ${state}: ${why === undefined ? `${tools} tools` : visible(why, 400)}`,
   }));
-}
-
-/** Says whether there is a key, and never which. */
-function keySaid(app: App, path: string): string {
-  if (app.loaded().environment.apiKey !== undefined) return "PML_API_KEY is set";
-  return exists(path)
-    ? `it is kept in ${path}`
-    : "there is none, so local tools only; `pml init` takes one";
 }
 
 function textOf({ name, ok, said, hint }: Check): string {

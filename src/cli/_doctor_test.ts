@@ -12,7 +12,8 @@ Deno.test("doctor() tells a workspace file that cannot be trusted as one finding
     await Deno.mkdir(cwd);
     await Deno.writeTextFile(`${cwd}/real.json`, '{"version": 1}');
     await Deno.symlink("real.json", `${cwd}/.pml.json`);
-    await using app = await openApp({ cwd, environment: environmentOf({ HOME }) });
+    const environment = environmentOf({ HOME, PML_REGISTRIES: "none" });
+    await using app = await openApp({ cwd, environment });
     const link = new PmlError("WORKSPACE_UNTRUSTED", "Cannot trust it: it is a link", {
       hint: "Put the file itself there",
     });
@@ -28,6 +29,36 @@ Deno.test("doctor() tells a workspace file that cannot be trusted as one finding
     const { text, trust } = await looks();
     assert.deepEqual(trust, { name: "trust", ok: false, said: link.message, hint: link.hint });
     assert.match(text, /^FAIL trust: Cannot trust it: it is a link\n {5}Put/m);
+  } finally {
+    await Deno.remove(HOME, { recursive: true });
+  }
+});
+
+Deno.test("doctor() tells which server wants which key and where it is, never its value", async () => {
+  const HOME = await Deno.realPath(await Deno.makeTempDir());
+  try {
+    const cwd = `${HOME}/ws`;
+    await Deno.mkdir(`${HOME}/.pml`, { recursive: true, mode: 0o700 });
+    await Deno.mkdir(cwd);
+    const own = { command: "none", env: { A: "${MINE_KEY}", B: "${NO_KEY}", C: "${SET_KEY:-}" } };
+    await Deno.writeTextFile(`${HOME}/.pml/config.yaml`, JSON.stringify({ mcpServers: { own } }));
+    await Deno.writeTextFile(`${cwd}/.pml.json`, '{"version": 1}');
+    await Deno.writeTextFile(`${cwd}/.env`, "MINE_KEY=CANARY-of-the-file\n");
+    const variables = { HOME, SET_KEY: "CANARY-of-the-environment", PML_TRUST: cwd };
+    await using app = await openApp({ cwd, environment: environmentOf(variables) });
+    const { text = "", value } = await doctor({ app, signal: new AbortController().signal });
+    const lines = [
+      "ok   key MINE_KEY: wanted by own: set, in .env",
+      "FAIL key NO_KEY: wanted by own: not set",
+      "ok   key SET_KEY: wanted by own: set, in the environment",
+    ];
+    assert.deepEqual(text.split("\n").filter((line) => / key \w+:/.test(line)), lines);
+    assert.doesNotMatch(text + JSON.stringify(value), /CANARY/);
+    // The same file gives nothing to the person's own server where nobody trusts it.
+    const { PML_TRUST: _, ...untrusted } = variables;
+    await using other = await openApp({ cwd, environment: environmentOf(untrusted) });
+    assert.equal(other.keys.find("MINE_KEY"), undefined);
+    assert.equal(app.keys.find("MINE_KEY")?.from, ".env");
   } finally {
     await Deno.remove(HOME, { recursive: true });
   }

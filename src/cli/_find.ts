@@ -51,10 +51,15 @@ export async function search(
     limit: Number(limit),
     allowed: (id) => app.judge(id).kind !== "deny",
   });
-  const found = hits.map((hit) => ({ ...listedBy(app)(hit), score: hit.score }));
+  const found = hits.map((hit) => ({
+    ...listedBy(app)(hit),
+    origin: hit.server.origin,
+    approved: hit.server.isOffer !== true,
+    score: hit.score,
+  }));
   return {
     value: { mode, hits: found },
-    text: found.map(lineOf).join("\n"),
+    text: found.map((one) => `${lineOf(one)} [${originSaid(one)}]`).join("\n"),
     note: found.length > 0 ? "" : "Nothing fits; try other words, or `pml tools`",
   };
 }
@@ -96,6 +101,12 @@ async function showTool(app: App, id: ToolId): Promise<Shown> {
   const { kind, rule, source } = app.judge(id);
   const permissions = await app.permissionsOf(id);
   return { value: { id, verdict: SAYS[kind], rule, source, permissions, ...definition } };
+}
+
+function originSaid(
+  { origin, approved }: { readonly origin: string; readonly approved: boolean },
+): string {
+  return approved ? origin : `${origin}, never used here`;
 }
 
 interface Found {

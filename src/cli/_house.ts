@@ -19,10 +19,15 @@ export interface Typed {
   readonly server?: string;
   readonly limit?: string;
   readonly refresh?: boolean;
+  readonly check?: boolean;
   readonly types?: boolean;
   readonly workspace?: boolean;
   readonly dryRun?: boolean;
   readonly undo?: boolean;
+  readonly host?: string;
+  readonly port?: string;
+  readonly key?: string;
+  readonly url?: string;
 }
 
 /** What a command has while the house is open. */

@@ -7,6 +7,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { App } from "../app.ts";
+import { KEY_FILE } from "../config/keys.ts";
 import { defaultRules } from "../config/rules.ts";
 import { exists, FILE_NAME } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
@@ -16,9 +17,6 @@ import { usage } from "./_failure.ts";
 import { backUp, type Found, place, readInside } from "./_files.ts";
 import type { Shown, Typed, Visit } from "./_house.ts";
 import { askReply, askSecret, isTerminal } from "./_terminal.ts";
-
-/** The name of the person's key in the PML home. */
-export const KEY_FILE = "api_key";
 
 const CLIENT_FILE = ".mcp.json";
 const TODO = "Your client does not start PML yet: give it the command `pml stdio`";

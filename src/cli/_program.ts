@@ -17,7 +17,9 @@ import { type Typed, visit } from "./_house.ts";
 import { importServers } from "./_import.ts";
 import { init } from "./_init.ts";
 import { learn } from "./_learn.ts";
+import { lock } from "./_lock.ts";
 import { approve, trust } from "./_persons_word.ts";
+import { registry } from "./_registry.ts";
 import { stdio } from "./_stdio.ts";
 import { print } from "./out.ts";
 
@@ -93,6 +95,16 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       examples: ["pml approve", "pml approve 3fa9"],
       run: visit(approve),
     },
+    {
+      usage: "lock [update] [server]",
+      does: "show what pml.lock pins of servers, check it, or pin anew what you agree to",
+      options: {
+        ...JSON_OPTION,
+        "--check": "say in what it differs from what is there, and exit 1 if it does",
+      },
+      examples: ["pml lock", "pml lock --check", "pml lock update github"],
+      run: visit(lock),
+    },
   ],
   "Setting up:": [
     {
@@ -138,6 +150,19 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       },
       examples: ["pml check weather.ts", "pml check --no-types --json weather.ts"],
       run: visit(check, { broken: true }),
+    },
+    {
+      usage: "registry <serve> <folder>",
+      does: "serve a folder of modules and manifests as a registry, read-only, until it is stopped",
+      options: {
+        "--json": "print where it listens as JSON",
+        "--port <number>": "where to listen; 3004 unless told, 0 for a free one",
+        "--host <address>": "127.0.0.1 unless told; any other lets others read the whole folder",
+        "--key <file>": "sign what is served with this Ed25519 key (PEM)",
+        "--url <address>": "what clients configure, where it is another address; it is signed too",
+      },
+      examples: ["pml registry serve ./servers", "pml registry serve --port 0 --json ./servers"],
+      run: registry,
     },
     {
       usage: "stdio",

@@ -39,7 +39,7 @@ const CLIENT_FILES = [
   ".env",
 ];
 
-const NAMES = ["PML_HOME", "PML_TRUST"];
+const NAMES = ["PML_HOME", "PML_TRUST", "PML_REGISTRIES"];
 const MOST_BYTES = 1_000_000;
 
 /** Gives the environment that counts: without what such a file may have set. */

@@ -8,34 +8,27 @@ import type { z } from "zod";
 import { isObject } from "../core/json.ts";
 import { GRAMMAR, parsePattern } from "../core/pattern.ts";
 import { isServerName, serverSlug } from "../core/tool_id.ts";
+import { isAddress } from "./_address.ts";
 import { META_TOOLS } from "./gateway_options.ts";
 import { OS_LAYERS } from "./os_layer.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "./limits.ts";
+import { REGISTRY_BEGINNINGS } from "./registries.ts";
 
 /** The schema library, which is loaded only where there is a file. */
 export type Zod = typeof z;
 
-const THIS_MACHINE = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 const SERVER_NAME = 'a name of 1 to 64 of a-z, 0-9, ".", "_" and "-", none that PML keeps';
 const RULE = `the rule ${GRAMMAR}`;
 
 /** What a `.pml.json` may say. */
 export function workspaceSchema(zod: Zod) {
-  const { object, text, list, filled, variable, url } = words(zod);
+  const { object, text, list, filled, url } = words(zod);
   const texts = list(filled, "strings");
-  const registry = url("https://", "mcp+https://");
   return object({ version: zod.literal(1, "1") }, {
     $schema: text(),
     workspace: text("a relative path", /^(?![/\\]|[A-Za-z]:|(.*[/\\])?\.\.([/\\]|$))./s),
     ...shared(zod),
     ...serverSections(zod),
-    registries: list(
-      zod.union(
-        [registry, object({ url: registry }, { token_env: variable, public_key: filled })],
-        "a URL, or an object with url, token_env and public_key",
-      ),
-      "registries",
-    ),
     cloud: object({}, { url: url("https://") }),
     grants: zod.record(
       text("the name of a server", { test: isServerName }),
@@ -68,7 +61,8 @@ export function personSchema(zod: Zod) {
 
 /** What both files may say. */
 function shared(zod: Zod) {
-  const { object, text, list, flag } = words(zod);
+  const { object, text, list, flag, filled, variable, url } = words(zod);
+  const registry = url(...REGISTRY_BEGINNINGS);
   const rule = text(RULE, { test: (value) => succeeds(() => parsePattern(value)) });
   const rules = list(rule, "rules");
   const metaTool = zod.enum([...META_TOOLS, "execute_workflow", "execute_code"]);
@@ -80,6 +74,13 @@ function shared(zod: Zod) {
       prefix: flag,
       hybrid: zod.unknown(),
     }),
+    registries: list(
+      zod.union(
+        [registry, object({ url: registry }, { token_env: variable, public_key: filled })],
+        "a URL, or an object with url, token_env and public_key",
+      ),
+      "registries",
+    ),
   };
 }
 
@@ -150,19 +151,13 @@ function words(zod: Zod) {
     /** A URL that begins so, or a URL of this machine. */
     url: (...beginnings: readonly string[]) =>
       text(`a URL that begins ${beginnings.join(" or ")}, without a user name or password`, {
-        test: (value) => isAddress(URL.parse(value), beginnings),
+        test: (value) => isAddress(value, beginnings),
       }),
     number: (least: number, most: number) => {
       const wanted = `a whole number from ${least} to ${most}`;
       return zod.int(wanted).min(least, wanted).max(most, wanted);
     },
   };
-}
-
-function isAddress(url: URL | null, beginnings: readonly string[]): boolean {
-  if (url === null || url.username !== "" || url.password !== "") return false;
-  return beginnings.includes(`${url.protocol}//`) ||
-    url.protocol === "http:" && THIS_MACHINE.test(url.hostname);
 }
 
 /** Clients need not say a type that the other keys show. */

@@ -37,7 +37,7 @@ export class Scratch implements Disposable {
 
   /** Gives an environment with this home and more variables. */
   environment(more: Readonly<Record<string, string>> = {}): Environment {
-    return environmentOf({ HOME: this.user, ...more });
+    return environmentOf({ HOME: this.user, PML_REGISTRIES: "none", ...more });
   }
 
   /** Loads what stands in the workspace. */

@@ -11,17 +11,12 @@ import { parsePattern } from "../core/pattern.ts";
 import { withoutClientFiles } from "./_client_files.ts";
 import { invalid, type Problem, type Report } from "./_problem.ts";
 import type { Environment } from "./env.ts";
-import {
-  type Grants,
-  readWorkspaceFile,
-  type RegistryEntry,
-  type Sections,
-  type WorkspaceFile,
-} from "./file.ts";
+import { type Grants, readWorkspaceFile, type Sections, type WorkspaceFile } from "./file.ts";
 import { DEFAULT_GATEWAY, type GatewayOptions } from "./gateway_options.ts";
 import type { Limits } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { type Channel, type PersonConfig, readPerson } from "./person.ts";
+import { askedRegistries, type RegistryEntry, registryProblems } from "./registries.ts";
 import { defaultRules, NO_RULES, type Rules } from "./rules.ts";
 import type { ServerDefinition } from "./servers.ts";
 import { findWorkspace, holds, realPathOf, rulingFiles, type Workspace } from "./workspace.ts";
@@ -54,8 +49,8 @@ export interface Config {
   readonly rules: Rules;
   /** The servers of the workspace file, if it is trusted, and of the person's configuration. */
   readonly servers: readonly ServerDefinition[];
-  /** Where servers are looked up, where the person named that. */
-  readonly registries: readonly RegistryEntry[] | undefined;
+  /** Where servers are looked up, in order. */
+  readonly registries: readonly RegistryEntry[];
   /** The cloud, where the person named another one. */
   readonly cloud: { readonly url?: string } | undefined;
   /** What the person granted, by server. */
@@ -117,7 +112,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     workspace: folder,
     rules: problem === undefined ? rulesThatHold(loaded, trusted) : nothingRuns(loaded),
     servers: nearest(believed?.servers ?? [], person.servers),
-    registries,
+    registries: askedRegistries(environment, registries, person.registries),
     cloud,
     grants,
     gateway,
@@ -150,7 +145,7 @@ async function loadFiles(
   const { environment, cwd, workspace, lost } = from;
   const { root, warning } = workspace;
   const report: Report = {
-    problems: homeProblems(environment, root),
+    problems: [...homeProblems(environment, root), ...registryProblems(environment)],
     warnings: [...environment.warnings, ...(warning === undefined ? [] : [warning])],
   };
   const read = (path: string) => readWorkspaceFile(path, report);

@@ -61,7 +61,7 @@ Deno.test("settle() believes nothing of an untrusted file but its deny and ask",
   assert.deepEqual(texts(config.rules.deny), ["shell:*"]);
   assert.equal(config.rules.deny[0]?.source, path);
   assert.deepEqual(config.servers, []);
-  assert.equal(config.registries, undefined);
+  assert.deepEqual(config.registries, [], "those of the environment");
   assert.equal(config.cloud, undefined);
   assert.equal(config.grants["constructor"], undefined);
   assert.equal(config.gateway.exposure, "meta_only");

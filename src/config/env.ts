@@ -22,6 +22,8 @@ export interface Environment {
   /** The paths of `PML_TRUST`, absolute. */
   readonly trust: readonly string[];
   readonly apiKey: string | undefined;
+  /** The addresses of `PML_REGISTRIES`, in place of what any file says; none for the word "none". */
+  readonly registries: readonly string[] | undefined;
   /** `PML_LOG_LEVEL`, else `info`. */
   readonly logLevel: LogLevel;
   /** Gives any other variable as it was at start. */
@@ -54,6 +56,7 @@ export function environmentOf(variables: Readonly<Record<string, string>>): Envi
     workspace: own("PML_WORKSPACE"),
     trust: pathsOf(own("PML_TRUST")),
     apiKey: own("PML_API_KEY"),
+    registries: addressesOf(own("PML_REGISTRIES")),
     logLevel: levelOf(own("PML_LOG_LEVEL"), warnings),
     get: (name: string) => all.get(name),
     warnings,
@@ -72,6 +75,7 @@ export function ignoring(
     ...environment,
     home: setBy.has("PML_HOME") ? join(environment.userHome, ".pml") : environment.home,
     trust: setBy.has("PML_TRUST") ? [] : environment.trust,
+    registries: setBy.has("PML_REGISTRIES") ? undefined : environment.registries,
     get: (name: string) => setBy.has(name) ? undefined : environment.get(name),
     warnings: [...environment.warnings, ...why],
   });
@@ -79,6 +83,10 @@ export function ignoring(
 
 function pathsOf(list: string | undefined): readonly string[] {
   return (list ?? "").split(delimiter).filter((path) => path !== "").map((path) => resolve(path));
+}
+
+function addressesOf(list: string | undefined): readonly string[] | undefined {
+  return list === "none" ? [] : list?.split(/[\s,]+/).filter((address) => address !== "");
 }
 
 function levelOf(said: string | undefined, warnings: string[]): LogLevel {

@@ -45,8 +45,12 @@ Deno.test("environmentOf() gives no property of objects for a variable", () => {
 });
 
 Deno.test("ignoring() forgets what the names say, and says why", () => {
-  const environment = environmentOf({ HOME: "/h", PML_HOME: "/evil", PML_TRUST: "/evil/a" });
-  const counting = ignoring(environment, new Map([["PML_HOME", "/w/f"], ["PML_TRUST", "/w/g"]]));
+  const set = { PML_HOME: "/evil", PML_TRUST: "/evil/a", PML_REGISTRIES: "https://evil.example" };
+  const environment = environmentOf({ HOME: "/h", ...set });
+  assert.deepEqual(environment.registries, ["https://evil.example"]);
+  const setBy = new Map([["PML_HOME", "/w/f"], ["PML_TRUST", "/w/g"], ["PML_REGISTRIES", "/w/g"]]);
+  const counting = ignoring(environment, setBy);
+  assert.equal(counting.registries, undefined);
   assert.equal(counting.home, join("/h", ".pml"));
   assert.deepEqual(counting.trust, []);
   assert.equal(counting.get("PML_TRUST"), undefined);

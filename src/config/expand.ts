@@ -7,38 +7,95 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
+/** What a definition gives to its server, as written, by the kind of place where it stands. */
+export type Given = Readonly<
+  Partial<Record<"args" | "env" | "headers" | "url", Readonly<Record<string, string>>>>
+>;
+
+/** A variable that a definition names. */
+export interface Reference {
+  readonly name: string;
+  /** What stands for it where it is not set; undefined where it must be. */
+  readonly otherwise: string | undefined;
+  /** Where it is named: `env.TOKEN`. */
+  readonly at: string;
+}
+
 const REFERENCE = /\$\{(\w+)(?::-([^}]*))?\}/g;
+/** No key is as long, and no command line takes much more. */
+const LONGEST = 32_768;
+/** What a line of a request can carry. */
+const LINE = /^[\t\x20-\x7e]*$/;
+
+/** Gives every variable that a definition names. */
+export function referencesIn(given: Given): readonly Reference[] {
+  return Object.entries(given).flatMap(([kind, values]) =>
+    Object.entries(values).flatMap(([key, value]) =>
+      [...value.matchAll(REFERENCE)].map(([, name = "", otherwise]) => ({
+        name,
+        otherwise,
+        at: `${kind}.${key}`,
+      }))
+    )
+  );
+}
 
 /**
- * Gives the values filled in, and those that came from the environment, which are secrets. All names
- * that are missing are told at once.
+ * Gives the values filled in. All names that are missing are told at once; what is told of a value
+ * is the name of its variable.
  */
-export function expanded(
-  values: Readonly<Record<string, string>>,
-  { get, server, what }: {
+export function expanded<T extends Given>(
+  given: T,
+  { get, server }: {
     readonly get: (name: string) => string | undefined;
     readonly server: string;
-    readonly what: "args" | "env" | "headers" | "url";
   },
-): { readonly values: Readonly<Record<string, string>>; readonly secrets: readonly string[] } {
-  const missing = new Map<string, string>();
-  const secrets: string[] = [];
-  const filled = Object.entries(values).map(([key, value]) => [
-    key,
-    value.replace(REFERENCE, (_, name: string, otherwise?: string) => {
+): T {
+  const missing = referencesIn(given).filter(({ name, otherwise }) =>
+    otherwise === undefined && get(name) === undefined
+  );
+  if (missing.length > 0) throw missingError(server, missing);
+  const fill = (kind: string, value: string) =>
+    value.replace(REFERENCE, (_, name: string, otherwise = "") => {
       const found = get(name);
-      // What still holds a reference was filled in by nobody.
-      const isSet = found !== undefined && found !== "" && !found.includes("${");
-      if (isSet) secrets.push(found);
-      else if (otherwise === undefined) missing.set(name, key);
-      return isSet ? found : otherwise ?? "";
-    }),
+      if (found !== undefined) mustFit(found, { name, kind, server });
+      return found ?? otherwise;
+    });
+  const filled = Object.entries(given).map(([kind, values]) => [
+    kind,
+    Object.fromEntries(Object.entries(values).map(([key, value]) => [key, fill(kind, value)])),
   ]);
-  if (missing.size === 0) return { values: Object.fromEntries(filled), secrets };
-  const names = [...missing.keys()].join(", ");
-  const at = [...missing.values()].map((key) => `${what}.${key}`).join(", ");
-  throw new PmlError("KEY_MISSING", `Cannot start ${quoted(server)}: it requires ${names}`, {
-    hint: `Set it in the environment of PML, or write \${NAME:-default} at ${at} in .pml.json`,
-    detail: { missing: [...missing.keys()] },
+  return Object.fromEntries(filled); // the same keys as before
+}
+
+/** A program takes several lines in a variable; a header and an address do not. */
+function mustFit(
+  value: string,
+  at: { readonly name: string; readonly kind: string; readonly server: string },
+): void {
+  const { name, kind, server } = at;
+  const isLine = kind === "headers" || kind === "url";
+  const why = value.length > LONGEST
+    ? `is longer than ${LONGEST} characters`
+    : value.includes("\0") || (isLine && !LINE.test(value))
+    ? `holds a line end or another character that cannot be sent`
+    : undefined;
+  if (why === undefined) return;
+  throw new PmlError("CONFIG_INVALID", `Cannot start ${quoted(server)}: ${name} ${why}`, {
+    hint: `Look at the value of ${name} where it is set`,
+  });
+}
+
+function missingError(server: string, missing: readonly Reference[]): PmlError {
+  const names = [...new Set(missing.map(({ name }) => name))];
+  const places = missing.map(({ at }) => at).join(", ");
+  const own = names.some((name) => name.startsWith("PML_"))
+    ? "; what begins with PML_ is given to no server"
+    : "";
+  const how = "Set it in the environment of PML, or in .env of a workspace that is trusted";
+  const said = `Cannot start ${quoted(server)}: it requires ${names.join(", ")}`;
+  return new PmlError("KEY_MISSING", said, {
+    hint: `${how}, or write \${NAME:-default} at ${places} in .pml.json${own}`,
+    detail: { missing: names },
   });
 }

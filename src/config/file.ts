@@ -10,18 +10,9 @@ import type { Report } from "./_problem.ts";
 import { workspaceSchema } from "./_schema.ts";
 import { parseJsonc } from "./_syntax.ts";
 import { gatewayOf, type GatewayOptions } from "./gateway_options.ts";
+import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 import { type ServerDefinition, serversOf } from "./servers.ts";
-
-/** Where servers are looked up. */
-export interface RegistryEntry {
-  /** Its address. */
-  readonly url: string;
-  /** The variable that holds the token. */
-  readonly tokenEnv?: string;
-  /** The key that its manifests are signed with. */
-  readonly publicKey?: string;
-}
 
 /** What a person gives to a server's code beyond the defaults, by server. */
 export type Grants = Readonly<Record<string, Partial<Permissions>>>;
@@ -67,11 +58,7 @@ export async function readWorkspaceFile(
     permissions: permissions && rulesOf(permissions, path),
     servers,
     sections: {
-      registries: registries?.map((entry) =>
-        typeof entry === "string"
-          ? { url: entry }
-          : { url: entry.url, tokenEnv: entry.token_env, publicKey: entry.public_key }
-      ),
+      registries: registriesOf(registries),
       cloud,
       // Without a prototype, `constructor` names nothing that the person did not write.
       grants: grants && Object.assign(Object.create(null), grants),

@@ -154,8 +154,8 @@ Deno.test("readWorkspaceFile() says all of it in one message", async () => {
       `found "*" (a string), wanted an array of rules; "${path}", line 4, column 21, ` +
       'key "permissions.x": found an unknown key, wanted one of allow, ask, deny; ' +
       `"${path}", line 4, column 30, key "a": found an unknown key, ` +
-      "wanted one of version, $schema, workspace, permissions, gateway, private_mcps, " +
-      "mcpServers, registries, cloud, grants, intent; and 2 more",
+      "wanted one of version, $schema, workspace, permissions, gateway, registries, private_mcps, " +
+      "mcpServers, cloud, grants, intent; and 2 more",
   );
   assert.equal(error?.code, "CONFIG_INVALID");
   assert.match(error?.hint ?? "", /Mend it/);

@@ -11,6 +11,7 @@ import { parseYaml } from "./_syntax.ts";
 import { gatewayOf, type GatewayOptions } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
+import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 import { type ServerDefinition, serversOf } from "./servers.ts";
 
@@ -31,6 +32,8 @@ export interface PersonConfig {
   readonly osLayer: OsLayer;
   /** The person's own servers, in every workspace. */
   readonly servers: readonly ServerDefinition[];
+  /** Where servers are looked up, where the person said so. */
+  readonly registries: readonly RegistryEntry[] | undefined;
 }
 
 /** Reads a file. A missing one says nothing, a bad one only to the report. */
@@ -43,6 +46,7 @@ export async function readPerson(path: string, report: Report): Promise<PersonCo
     limits = {},
     approvals,
     sandbox,
+    registries,
     mcpServers: _,
     ...later
   } = read?.said ?? {};
@@ -57,5 +61,6 @@ export async function readPerson(path: string, report: Report): Promise<PersonCo
     channel: approvals?.channel,
     osLayer: sandbox?.os_layer ?? "auto",
     servers,
+    registries: registriesOf(registries),
   };
 }

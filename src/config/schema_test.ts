@@ -32,7 +32,14 @@ const GOOD: readonly object[] = [
     mcpServers: { a: { ...SERVER, timeout: 3, description: "", autoApprove: [], disabled: true } },
   },
   { mcpServers: { a: { type: "streamable-http", url: "https://x/" } } },
-  { registries: ["https://x.y/mcp", "mcp+https://x.y", "http://127.0.0.1:99/mcp"] },
+  {
+    registries: [
+      "https://x.y/mcp",
+      "mcp+https://x.y",
+      "http://127.0.0.1:99/mcp",
+      "mcp+http://[::1]:9/",
+    ],
+  },
   { registries: [{ url: "https://x.y", token_env: "T", public_key: "k" }] },
   { cloud: { url: "https://x.y" } },
   { grants: { filesystem: { read: ["../x"], write: [], net: ["a.b"], run: ["git"], env: ["A"] } } },
@@ -115,6 +122,7 @@ const BAD: readonly object[] = [
   { registries: "https://x.y" },
   { registries: ["ftp://x.y"] },
   { registries: ["http://x.y"] },
+  { registries: ["mcp+http://x.y"] },
   { registries: ["http://127.0.0.1.evil.com/"] },
   { registries: [{}] },
   { registries: [{ url: "https://x.y", token_env: "A B" }] },

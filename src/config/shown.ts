@@ -10,6 +10,7 @@ import type { ServerDefinition } from "./servers.ts";
 
 /** Whatever its length: what is cut off would be trusted unseen. */
 const WHOLE = Infinity;
+const GETS_KEY = " (is sent your PML_API_KEY with calls of cloud tools)";
 /** What starts packages of npm, which can run under Deno's permissions. */
 const OF_NPM = /(?:^|[\\/])(?:npx|bunx|pnpx)(?:\.cmd)?$/i;
 
@@ -19,7 +20,9 @@ export function shownLines({ permissions, servers, sections }: WorkspaceFile): r
   return [
     ...servers.map((server) => `server "${server.name}": ${serverText(server)}`),
     ...(permissions?.allow ?? []).map((rule) => `runs unasked: ${rule.pattern.text}`),
-    ...said.map(([name, value]) => `${name}: ${visible(JSON.stringify(value), WHOLE)}`),
+    ...said.map(([name, value]) =>
+      `${name}: ${visible(JSON.stringify(value), WHOLE)}${name === "cloud" ? GETS_KEY : ""}`
+    ),
   ];
 }
 

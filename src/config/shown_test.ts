@@ -21,6 +21,17 @@ Deno.test("shownLines() cuts nothing off that a yes would cover", async () => {
   assert.ok(lines.includes("last.ts"));
 });
 
+Deno.test("shownLines() says that the cloud that a file names is sent the person's key", async () => {
+  using scratch = new Scratch();
+  const cloud = { url: "https://cloud.example.com" };
+  scratch.write("ws/.pml.json", JSON.stringify({ version: 1, cloud }));
+  const { file } = await scratch.load();
+  assert.ok(file !== undefined);
+  assert.deepEqual(shownLines(file), [
+    `cloud: ${JSON.stringify(cloud)} (is sent your PML_API_KEY with calls of cloud tools)`,
+  ]);
+});
+
 Deno.test("serverText() says how a server runs, and what could hold one of npm", () => {
   const server = { kind: "stdio", name: "gh", command: "npx", args: ["-y", "x"], env: {} } as const;
   const free = 'runs the command ["npx","-y","x"] with your rights';

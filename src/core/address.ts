@@ -31,17 +31,34 @@ export function isLiteral(host: string): boolean {
   return /^[\d.]+(:\d+)?$|^\[/.test(host);
 }
 
+/** Tells whether a host of a URL, as `URL` writes it, can only be this machine. */
+export function isLoopback(host: string): boolean {
+  return /^(localhost|127\.[\d.]+|\[?::1\]?)$/.test(host);
+}
+
 /** Tells whether an address is no public one. */
 export async function isPrivate(address: string): Promise<boolean> {
-  const { BlockList, isIPv6 } = await import("node:net");
-  const inside = (ranges: readonly string[], family: "ipv4" | "ipv6") => {
+  const { BlockList, isIPv4, isIPv6 } = await import("node:net");
+  const inside = (ip: string, ranges: readonly string[], family: "ipv4" | "ipv6") => {
     const list = new BlockList();
     for (const range of ranges) {
       const [net = "", bits] = range.split("/");
       list.addSubnet(net, Number(bits), family);
     }
-    return list.check(address, family);
+    return list.check(ip, family);
   };
-  if (!isIPv6(address)) return inside(PRIVATE_IPV4, "ipv4");
-  return !inside([PUBLIC_IPV6], "ipv6") || inside(PRIVATE_IPV6, "ipv6");
+  // One with a zone, as of a link, is none that the whole internet has.
+  if (address.includes("%")) return true;
+  const ip = isIPv6(address) ? translated(address) ?? address : address;
+  if (isIPv4(ip)) return inside(ip, PRIVATE_IPV4, "ipv4");
+  return !isIPv6(ip) || !inside(ip, [PUBLIC_IPV6], "ipv6") || inside(ip, PRIVATE_IPV6, "ipv6");
+}
+
+/** Gives the IPv4 address that a network without IPv4 leads this one to (NAT64). */
+function translated(address: string): string | undefined {
+  const { hostname } = new URL(`http://[${address}]`);
+  const found = /^\[64:ff9b::(?:([\da-f]+):)?([\da-f]*)\]$/.exec(hostname);
+  if (found === null) return undefined;
+  const [high = 0, low = 0] = found.slice(1).map((group) => parseInt(group || "0", 16));
+  return [high >> 8, high & 255, low >> 8, low & 255].join(".");
 }

@@ -6,9 +6,11 @@
 
 import type { Answer, Call, Meanwhile, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
-import { asPmlError, type PmlError } from "../core/errors.ts";
+import { confusableWith } from "../core/confusable.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type Json, type JsonObject } from "../core/json.ts";
-import { parseToolId, type ToolId } from "../core/tool_id.ts";
+import { isServerName, parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
+import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { type BatchItem, runBatch } from "../workflow/batch.ts";
@@ -27,6 +29,8 @@ export interface MetaCall extends Meanwhile {
 }
 
 const DESCRIPTION_MAX = 160;
+/** How the tools of a server are asked for that nobody knows yet. */
+const WHOLE_LINE = `${WHOLE_SERVER} (call it to see the tools of this server)`;
 
 /** Answers calls of the meta-tools. */
 export class MetaCalls {
@@ -74,13 +78,18 @@ export class MetaCalls {
     return textResult([...found, `mode: ${mode}`, ...blocked].join("\n"));
   }
 
-  #line({ id, score, tool, server }: SearchHit): string {
-    const runs = this.#options.judge(id).kind === "allow" ? "runs" : "asks";
+  #line({ id, tool, server, score }: Pick<SearchHit, "id" | "tool" | "server"> & {
+    readonly score?: number;
+  }): string {
+    const runs = this.#options.judge(id).kind === "allow" && !server.isOffer ? "runs" : "asks";
     const said = (tool.description ?? "").split("\n", 1)[0] ?? "";
     const line = said.length > DESCRIPTION_MAX ? `${said.slice(0, DESCRIPTION_MAX)}…` : said;
-    const [name] = id.split(":");
-    const call = `${name}:${signatureOf(tool)}`;
-    return `${call}\n  ${line} [${server.origin}, ${runs}, ${score.toFixed(2)}]`;
+    const call = tool.name === WHOLE_SERVER ? WHOLE_LINE : signatureOf(tool);
+    const scored = score === undefined ? "" : `, ${score.toFixed(2)}`;
+    const names = this.#options.servers.states().map(({ name }) => name);
+    const twin = server.isOffer ? confusableWith(server.name, names) : undefined;
+    const like = twin === undefined ? "" : `, not ${twin} but a name like it`;
+    return `${server.name}:${call}\n  ${line} [${server.origin}, ${runs}${scored}${like}]`;
   }
 
   async #schema(args: JsonObject): Promise<ToolResult> {
@@ -95,7 +104,7 @@ export class MetaCalls {
     try {
       const id = this.#idOf(name);
       if (judge(id).kind === "deny") throw servers.unknown(name);
-      const { name: _, ...definition } = await servers.definition(id);
+      const { name: _, ...definition } = await servers.shown(id);
       const permission = judge(id).kind === "allow" ? "runs" : "asks the user first";
       return { tool: id, ...definition as JsonObject, permission };
     } catch (error) {
@@ -106,12 +115,26 @@ export class MetaCalls {
   async #call(request: MetaCall): Promise<Outcome> {
     const { tool, arguments: args } = request.arguments as { tool: string; arguments?: JsonObject };
     try {
+      const id = this.#idOf(tool);
       const inner = { ...request, arguments: args ?? {}, via: "call" };
-      return await this.callTool(this.#idOf(tool), inner);
+      if (splitToolId(id).tool === WHOLE_SERVER) return await this.#toolsOf(id, inner);
+      return await this.callTool(id, inner);
     } catch (error) {
       // The model wrote the name and the arguments: it is the one to mend them.
       return { kind: "result", result: errorResult(error) };
     }
+  }
+
+  /** Lists the tools of a server, which is a use of it like any other. */
+  async #toolsOf(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
+    const { callTool, catalog, judge, servers } = this.#options;
+    const outcome = await callTool({ ...asCall(id, request), arguments: {}, method: "tools/list" });
+    if (outcome.kind === "ask") return outcome;
+    await servers.prepare("tools", splitToolId(id).server);
+    const shown = (entry: CatalogEntry) => judge(entry.id).kind !== "deny";
+    const lines = catalog.toolsOf(splitToolId(id).server).filter(shown)
+      .map((entry) => this.#line(entry));
+    return { kind: "result", result: textResult(lines.join("\n") || "It has no tools") };
   }
 
   async #batch(request: MetaCall): Promise<Outcome> {
@@ -126,7 +149,9 @@ export class MetaCalls {
       callTool,
       judge,
       check: async (call) => {
-        const { inputSchema } = await servers.definition(call.id);
+        const { server } = splitToolId(call.id);
+        if (!servers.has(server) && servers.isOffered(call.id)) throw neverUsed(call.id);
+        const { inputSchema } = await servers.shown(call.id);
         const wrong = (await schemas.validator(inputSchema))(call.arguments);
         if (wrong !== undefined) throw badArguments(call.id, wrong);
       },
@@ -149,6 +174,8 @@ export class MetaCalls {
   }
 
   #known(name: string): ToolId | undefined {
+    const [server = "", tool] = name.split(":");
+    if (tool === WHOLE_SERVER && isServerName(server)) return toolId(server, tool);
     return this.#options.catalog.byWireName(name) ?? parseToolId(name);
   }
 }
@@ -157,6 +184,12 @@ interface BatchRequest {
   readonly id?: string;
   readonly tool: string;
   readonly arguments?: JsonObject;
+}
+
+function neverUsed(id: ToolId): PmlError {
+  return new PmlError("APPROVAL_REQUIRED", `Cannot run "${id}" in a batch: it was never used`, {
+    hint: "Call it alone first: the question to the person comes with it",
+  });
 }
 
 function asCall(id: ToolId, request: MetaCall & { readonly via: string }): Call {

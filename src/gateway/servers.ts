@@ -19,6 +19,8 @@ const REJECTED_MAX = 5;
 export interface ServerSource extends CatalogServer {
   /** How it runs: `deno`, `stdio`, `http` or `cloud`. */
   readonly kind: string;
+  /** What stands for it as it is defined: with another, it is another server. */
+  readonly identity?: object | undefined;
   /** Why its lists may not be asked for now; undefined when they may. */
   readonly blocked: () => string | undefined;
   /** Whether it says when a list has changed, so that a known one holds till then. */
@@ -69,6 +71,8 @@ export interface ServersOptions {
   readonly waitMs: number;
   /** Told when a list has really changed. */
   readonly onChange: (list: ListName) => void;
+  /** Gives the definition of a tool that a registry offers. */
+  readonly offered?: (id: ToolId) => ToolDefinition | undefined;
 }
 
 /** Changes that come together are looked at together; one that always changes waits longer. */
@@ -87,16 +91,17 @@ export class Servers implements Disposable {
     this.#options = options;
   }
 
-  /** Takes the servers of a new configuration; what is known of the old ones is asked again. */
+  /** Takes the servers that there are now; what is known of one that is the same stays known. */
   replace(sources: readonly ServerSource[]): void {
-    for (const name of this.#entries.keys()) this.#options.catalog.remove(name);
-    this.#entries = new Map(sources.map((source) => [source.name, {
-      source,
-      lists: new Map(),
-      failures: new Map(),
-      waits: new Map(),
-      rejected: [],
-    }]));
+    const before = this.#entries;
+    this.#entries = new Map(sources.map((source) => {
+      const known = before.get(source.name);
+      const isSame = source.identity !== undefined && known?.source.identity === source.identity;
+      return [source.name, isSame && known !== undefined ? known : newEntry(source)];
+    }));
+    for (const [name, entry] of before) {
+      if (this.#entries.get(name) !== entry) this.#options.catalog.remove(name);
+    }
   }
 
   /** Asks the servers whose list is unknown, side by side; one that hangs delays no other. */
@@ -171,6 +176,17 @@ export class Servers implements Disposable {
     throw this.unknown(id);
   }
 
+  /** Tells whether a registry offers a tool. */
+  isOffered(id: ToolId): boolean {
+    return this.#options.offered?.(id) !== undefined;
+  }
+
+  /** Gives a tool's definition as it is shown: also that of a server nobody has approved yet. */
+  async shown(id: ToolId): Promise<ToolDefinition> {
+    const offered = this.has(splitToolId(id).server) ? undefined : this.#options.offered?.(id);
+    return offered ?? await this.definition(id);
+  }
+
   /** Makes the error for a name that is no tool; it says what the server does have. */
   unknown(name: string): PmlError {
     const [server = "", tool = ""] = name.split(/:|__/, 2);
@@ -241,6 +257,10 @@ export class Servers implements Disposable {
     for (const { timer } of this.#changing.values()) clearTimeout(timer);
     this.#changing.clear();
   }
+}
+
+function newEntry(source: ServerSource): Entry {
+  return { source, lists: new Map(), failures: new Map(), waits: new Map(), rejected: [] };
 }
 
 function stateOf({ source, lists, failures, rejected }: Entry): ServerState {

@@ -146,3 +146,25 @@ Deno.test("Servers asks one that tells of changes again only when it told of one
   why = "not trusted";
   await assert.rejects(servers.definition(toolId("tells", "t")), { code: "APPROVAL_REQUIRED" });
 });
+
+Deno.test("replace() keeps what is known of a server that is the same, and forgets another", async () => {
+  const catalog = new Catalog();
+  const servers = new Servers({ catalog, waitMs: 20, onChange: () => {} });
+  const loads: string[] = [];
+  const of = (name: string, identity: object) =>
+    source(name, {
+      identity,
+      load: () => {
+        loads.push(name);
+        return Promise.resolve(TOOLS);
+      },
+    });
+  const same = {};
+  servers.replace([of("a", same), of("b", {}), of("gone", {})]);
+  await servers.prepare();
+  servers.replace([of("a", same), of("b", {}), of("c", {})]);
+  assert.deepEqual(catalog.list().map(({ id }) => id), ["a:t"]);
+  await servers.prepare();
+  assert.deepEqual(catalog.list().map(({ id }) => id), ["a:t", "b:t", "c:t"]);
+  assert.deepEqual(loads.sort(), ["a", "b", "b", "c", "gone"]);
+});

@@ -12,15 +12,15 @@ import { findProgram, searchPath } from "../sandbox/search_path.ts";
 import { confinedArgs } from "./_confined.ts";
 import { packageCommand } from "./_package_command.ts";
 import { Installs } from "./installs.ts";
-import type { StdioServer, UpstreamsOptions } from "./upstreams.ts";
+import type { StdioServer, StdioServersOptions } from "./stdio_servers.ts";
 
 /** Finds and installs the programs of servers. */
 export class Launch {
-  readonly #options: UpstreamsOptions;
+  readonly #options: StdioServersOptions;
   readonly #installs: Installs;
 
   /** Takes the definitions; `closing` gives up what is being installed. */
-  constructor(options: UpstreamsOptions, closing: AbortSignal) {
+  constructor(options: StdioServersOptions, closing: AbortSignal) {
     this.#options = options;
     const { home, environment, installEnvironment, groups } = options;
     this.#installs = new Installs({
@@ -38,17 +38,19 @@ export class Launch {
   /** Gives the program of a server, after installing it where it is not there yet. */
   async programOf(server: StdioServer): Promise<Program> {
     const { name, command, args, env, cwd, trial } = server;
-    const { environment, groups, starts } = this.#options;
+    const { environment, groups, starts, packages } = this.#options;
     const confine = server.confine || trial !== undefined;
     const path = this.#path().join(delimiter);
     const own = { ...environment, PATH: path, PML_RUN: `${groups.mark}.`, ...env };
     const wanted = packageCommand(server);
     if (confine && wanted?.tool !== "npm") throw unconfinable(name, command);
     if (wanted === undefined) return { file: this.#found(command, server), args, cwd, env: own };
-    const { folder, file } = await this.#installs.fileOf(wanted, {
+    const { folder, file, installed } = await this.#installs.fileOf(wanted, {
       find: (program) => this.#beside(program, server),
       tell: (message) => starts.tell(name, message),
+      version: await packages?.versionOf(name),
     });
+    await packages?.check(name, installed);
     if (confine) return this.#confined(server, { folder, file, args: wanted.args, env: own });
     if (wanted.runtime === undefined) {
       // What it would compile for later starts would be files that were not installed.

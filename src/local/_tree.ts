@@ -12,6 +12,8 @@ export const RECORD = "pml-installed.json";
 
 /** What servers keep beside their own code: data that nothing loads as code. */
 const DATA = /\.(?:jsonl|log|db|sqlite3?)(?:-(?:wal|shm|journal))?$/i;
+/** What npm notes for itself, with the name of the folder that it worked in, which is another each time. */
+const NOTES = /^(?:node_modules[\\/]\.)?package-lock\.json$/;
 /** After how many files a look lets others have their turn. */
 const TURN = 200;
 
@@ -57,6 +59,6 @@ function* filesOf(folder: string, at = ""): Generator<File> {
   for (const entry of entries) {
     const path = join(at, entry.name);
     if (entry.isDirectory) yield* filesOf(folder, path);
-    else if (path !== RECORD && !DATA.test(path)) yield { path, entry };
+    else if (path !== RECORD && !DATA.test(path) && !NOTES.test(path)) yield { path, entry };
   }
 }

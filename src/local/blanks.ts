@@ -9,16 +9,22 @@ export interface Blank extends AsyncDisposable {
   readonly alive: boolean;
 }
 
+/** How long after a call the next blank thing is started: neither answers nor an end wait for it. */
+const REST_MS = 250;
+
 /** Keeps one blank thing, made like the one that was used last. */
 export class Blanks<T extends Blank> implements AsyncDisposable {
   readonly #idleMs: () => number;
+  readonly #restMs: number;
   #key = "";
   #kept: Promise<T | undefined> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #rest: ReturnType<typeof setTimeout> | undefined;
 
-  /** Takes how long a blank thing stays unused. */
-  constructor(idleMs: () => number) {
+  /** Takes how long a blank thing stays unused, and how long it is not yet started. */
+  constructor(idleMs: () => number, restMs: number = REST_MS) {
     this.#idleMs = idleMs;
+    this.#restMs = restMs;
   }
 
   /** Gives the blank thing of a key, if there is one, or a new one. */
@@ -31,7 +37,7 @@ export class Blanks<T extends Blank> implements AsyncDisposable {
     return await open();
   }
 
-  /** Has a blank thing of this key ready, in place of one of another key. */
+  /** Has a blank thing of this key ready soon, in place of one of another key. */
   keep(key: string, open: () => Promise<T>): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#drop(), this.#idleMs());
@@ -39,7 +45,7 @@ export class Blanks<T extends Blank> implements AsyncDisposable {
     void this.#drop();
     this.#key = key;
     // Where it cannot be started, the next call says why.
-    this.#kept = open().catch(() => undefined);
+    this.#rest = setTimeout(() => this.#kept = open().catch(() => undefined), this.#restMs);
   }
 
   /** Closes what is kept. */
@@ -49,6 +55,7 @@ export class Blanks<T extends Blank> implements AsyncDisposable {
   }
 
   async #drop(): Promise<void> {
+    clearTimeout(this.#rest);
     const kept = this.#kept;
     this.#kept = undefined;
     await (await kept)?.[Symbol.asyncDispose]();

@@ -27,7 +27,7 @@ import { type Access, accessOf, type Grants } from "./grants.ts";
 import { type Inspection, Loader, type Module } from "./loader.ts";
 import type { ModuleCode, ModuleFiles, ModuleSource } from "./module_files.ts";
 import { permissionLines } from "./permission_lines.ts";
-import { Pool, type PoolLimits } from "./pool.ts";
+import { Pool, type PoolLimits } from "../upstream/pool.ts";
 
 /** What running modules needs from outside; functions are asked at each call. */
 export interface LocalOptions {

@@ -12,7 +12,7 @@ import { isObject, quoted, visible } from "../core/json.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
 import { Installing, type Tell } from "./_installing.ts";
 import { npm } from "./_npm.ts";
-import type { PackageCommand } from "./_package_command.ts";
+import { type PackageCommand, packageCommand, type Written } from "./_package_command.ts";
 import { changedSince, RECORD, treeHash, treeStamp } from "./_tree.ts";
 import { uv } from "./_uv.ts";
 
@@ -33,12 +33,22 @@ export interface Wanting {
   readonly find: (program: string) => string;
   /** Told what is installed. */
   readonly tell: Tell;
+  /** The exact version that is pinned, for a package that is named without one. */
+  readonly version?: string | undefined;
+}
+
+/** What tells a package that is there from any other. */
+export interface InstalledPackage {
+  readonly version: string;
+  /** `sha256-` and the hash over all of its files. */
+  readonly integrity: string;
 }
 
 /** A package that is there. */
 export interface Present {
   readonly folder: string;
   readonly file: string;
+  readonly installed: InstalledPackage;
 }
 
 /** How packages of one kind are installed. */
@@ -71,6 +81,7 @@ interface Under {
 }
 
 const INSTALLERS = { npm, uv };
+const EXACT = /^\d[\w.+-]*$/;
 const INSTALL_MS = 300_000;
 const NEW = "Remove it to have it installed anew";
 /** How uv says that a package would have to be built. */
@@ -87,11 +98,10 @@ export class Installs {
   }
 
   /** Gives a package's folder and the file of its program, installing the package where it is not there yet. */
-  async fileOf(wanted: PackageCommand, { find, tell }: Wanting): Promise<Present> {
-    const { tool, spec, bin = "", beside, python = "" } = wanted;
-    const more = tool === "npm" ? [] : [...beside, python];
-    const id = sha256([spec, bin, ...more].join(" ")).slice(0, 32);
-    const folder = join(this.#options.home, "servers", `${tool}-${id}`);
+  async fileOf(asked: PackageCommand, { find, tell, version }: Wanting): Promise<Present> {
+    const { home } = this.#options;
+    const wanted = pinnedCommand(asked, { home, version });
+    const folder = folderOf(home, wanted);
     const known = this.#under.get(folder);
     if (known !== undefined) {
       known.told.add(tell);
@@ -116,7 +126,7 @@ export class Installs {
     if (await treeStamp(folder) !== known.stamp) await assertSame(known, folder);
     const { file, version } = known;
     this.#options.onLog("debug", `${wanted.spec} is version ${version} in ${folder}`);
-    return { folder, file: join(folder, file) };
+    return { folder, file: join(folder, file), installed: packageOf(known) };
   }
 
   async #installed(
@@ -187,6 +197,44 @@ export class Installs {
     });
     if (code !== 0) throw failed(`\`${step}\` ended with ${code}`, "UPSTREAM_DOWN");
   }
+}
+
+/** Gives what is there already of a command's package; nothing is installed, and nothing run. */
+export function installedPackage(
+  written: Written,
+  from: { readonly home: string; readonly version: string | undefined },
+): InstalledPackage | undefined {
+  try {
+    const asked = packageCommand(written);
+    const known = asked && recordOf(folderOf(from.home, pinnedCommand(asked, from)));
+    return known && packageOf(known);
+  } catch {
+    // Starting it says why it cannot be used.
+    return undefined;
+  }
+}
+
+/** Names the pinned version where a command names none, unless what is there is of that version. */
+function pinnedCommand(
+  wanted: PackageCommand,
+  { home, version = "" }: { readonly home: string; readonly version: string | undefined },
+): PackageCommand {
+  const { tool, spec, name } = wanted;
+  const isOpen = tool === "npm" ? [name, `${name}@latest`].includes(spec) : !/[=<>!~]/.test(spec);
+  if (!isOpen || !EXACT.test(version)) return wanted;
+  if (recordOf(folderOf(home, wanted))?.version === version) return wanted;
+  return { ...wanted, spec: tool === "npm" ? `${name}@${version}` : `${spec}==${version}` };
+}
+
+function folderOf(home: string, wanted: PackageCommand): string {
+  const { tool, spec, bin = "", beside, python = "" } = wanted;
+  const more = tool === "npm" ? [] : [...beside, python];
+  const id = sha256([spec, bin, ...more].join(" ")).slice(0, 32);
+  return join(home, "servers", `${tool}-${id}`);
+}
+
+function packageOf({ version, tree }: Installed): InstalledPackage {
+  return { version, integrity: `sha256-${tree}` };
 }
 
 async function assertSame(known: Installed, folder: string): Promise<void> {

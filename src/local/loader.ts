@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { quoted } from "../core/json.ts";
 import { type ModuleMeta, parseModuleMeta, type ToolDefinition } from "../core/tool.ts";
 import { findImport } from "./_imports.ts";
-import { keep, readKept } from "./_kept.ts";
+import { keep, readKept } from "../upstream/kept.ts";
 import { metaComment } from "./_meta_comment.ts";
 import {
   type ModuleCode,

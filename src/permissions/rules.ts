@@ -26,6 +26,8 @@ const UNNAMED: Readonly<Record<string, Verdict>> = {
   "@prompts": FOLLOWS,
   "@elicitation": FOLLOWS,
   "@roots": FOLLOWS,
+  // To see what a server has; no rule can name it.
+  "@tools": FOLLOWS,
 };
 
 /** How many of the rules that look at arguments a verdict names. */

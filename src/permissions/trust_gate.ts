@@ -4,14 +4,20 @@
  * @module
  */
 
-import type { Call, Gate } from "../core/call.ts";
+import type { Call, Gate, Outcome } from "../core/call.ts";
 import { askAbout, type AskGateOptions } from "./gate.ts";
 import { denied, type Judge } from "./rules.ts";
+
+export { unhidden } from "./_question.ts";
 
 /** What has to be shown, and what a yes then means. */
 export interface Unapproved {
   /** What a call fails with where nobody can be asked. */
-  readonly code: "WORKSPACE_UNTRUSTED" | "APPROVAL_STALE";
+  readonly code:
+    | "WORKSPACE_UNTRUSTED"
+    | "APPROVAL_REQUIRED"
+    | "APPROVAL_STALE"
+    | "NAME_CONFLICT";
   /** Everything that a yes covers, one line each. */
   readonly facts: readonly string[];
   /** Keeps the yes, if what was shown is still so. */
@@ -34,31 +40,37 @@ export interface TrustGateOptions
  */
 export function trustGate(options: TrustGateOptions): Gate {
   const { approvals, subjectOf, record, judge, workspace } = options;
-  return (next) => async (call) => {
-    const unapproved = await options.unapproved(call);
-    if (unapproved === undefined) return await next(call);
-    const { code, facts, accept } = unapproved;
-    const asked = await askAbout([call], {
-      ...options,
-      subjects: [{
-        tool: call.id,
-        arguments: call.arguments,
-        definition: "not read yet",
-        rules: "trust",
-        actor: call.actor,
-        workspace: workspace(),
-        facts,
-      }],
-    });
-    if (asked.kind === "ask") {
-      return { kind: "ask", question: { ...asked.question, otherwise: code } };
-    }
-    await accept();
-    await record({ event: "approved", call, detail: { trusted: facts } });
-    const verdict = judge()(call.id, call.arguments);
-    if (verdict.kind === "deny") throw denied(call.id, verdict);
-    const { answer: _, ...rest } = { ...call, verdict };
-    if (verdict.kind === "allow") return await next(rest);
-    return await next({ ...rest, answer: approvals.ticket(await subjectOf(call)) });
+  return (next) => {
+    /** Asks until nothing is left to ask about; `isSaid` tells that the call itself was shown. */
+    const pass = async (call: Call, isSaid: boolean): Promise<Outcome> => {
+      const unapproved = await options.unapproved(call);
+      if (unapproved === undefined) {
+        if (!isSaid || call.verdict?.kind === "allow") return await next(call);
+        return await next({ ...call, answer: approvals.ticket(await subjectOf(call)) });
+      }
+      const { code, facts, accept } = unapproved;
+      const asked = await askAbout([call], {
+        ...options,
+        subjects: [{
+          tool: call.id,
+          arguments: call.arguments,
+          definition: "not read yet",
+          rules: "trust",
+          actor: call.actor,
+          workspace: workspace(),
+          facts,
+        }],
+      });
+      if (asked.kind === "ask") {
+        return { kind: "ask", question: { ...asked.question, otherwise: code } };
+      }
+      await accept();
+      await record({ event: "approved", call, detail: { trusted: facts } });
+      const verdict = judge()(call.id, call.arguments);
+      if (verdict.kind === "deny") throw denied(call.id, verdict);
+      const { answer: _, ...rest } = { ...call, verdict };
+      return await pass(rest, true);
+    };
+    return (call) => pass(call, false);
   };
 }

@@ -105,6 +105,33 @@ Deno.test("trustGate() judges again by the rules that the trusted file brings", 
   assert.deepEqual([at.ran.length, at.state.passed], [0, 0]);
 });
 
+Deno.test("trustGate() asks until nothing is left to ask about, and of the call itself once", async () => {
+  await using at = await house({});
+  const left = ["the file", "the tool"];
+  const unapproved = () =>
+    Promise.resolve(
+      left.length === 0 ? undefined : {
+        code: "APPROVAL_STALE" as const,
+        facts: left.slice(0, 1),
+        accept: () => Promise.resolve(void left.shift()),
+      },
+    );
+  const judge = () => makeJudge({ deny: [], ask: [], allow: [] });
+  const options = { ...at.asking, judge, workspace: () => "/ws", unapproved };
+  const asked = askGate(at.asking)(() => Promise.resolve(DONE));
+  const callTool = judgeGate(judge)(trustGate(options)(asked));
+  const first = await questionOf(callTool(callOf()));
+  const second = await questionOf(
+    callTool(callOf({ answer: { handle: first.handle, reply: "Yes" } })),
+  );
+  assert.deepEqual(
+    [first, second].map(({ text }) => /the (?:file|tool)/.exec(text)?.[0]),
+    ["the file", "the tool"],
+  );
+  const { kind } = await callTool(callOf({ answer: { handle: second.handle, reply: "Yes" } }));
+  assert.equal(kind, "result");
+});
+
 Deno.test("trustGate() judges again with the arguments of the call", async () => {
   await using at = await house({ deny: ["weather:today(city=O*)"], allow: ["weather:*"] });
   const answered = async (city: string) => {

@@ -18,11 +18,12 @@ import type { ServerDefinition } from "../config/servers.ts";
 import { shownLines } from "../config/shown.ts";
 import { watchConfig } from "../config/watch.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
-import type { Call } from "../core/call.ts";
+import type { Call, Verdict } from "../core/call.ts";
 import { argumentsRule } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { addAllow } from "../permissions/always.ts";
 import { alwaysWins, type Judge, makeJudge, rulesVersion } from "../permissions/rules.ts";
+import type { AtHand } from "./pins.ts";
 import { TrustStore } from "../permissions/trust.ts";
 import type { Unapproved } from "../permissions/trust_gate.ts";
 import { type ShownFile, type TrustState, WorkspaceTrust } from "../permissions/workspace_trust.ts";
@@ -53,6 +54,17 @@ export interface PolicyOptions {
   readonly warn: (message: string) => void;
 }
 
+/** A server of a registry that the person approved in this workspace. */
+export interface AdoptedServer {
+  /** Nothing where it runs in the cloud. */
+  readonly definition: ServerDefinition | undefined;
+  /** What is pinned of it. */
+  readonly hand: AtHand;
+}
+
+/** What has changed: the files or the trust in them, or the servers of registries. */
+export type Change = "configuration" | "adopted";
+
 type Asked = Pick<Call, "id" | "arguments">;
 
 const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
@@ -63,8 +75,9 @@ export class Policy {
   readonly store: TrustStore;
   readonly #options: PolicyOptions;
   readonly #trust: WorkspaceTrust;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<(change: Change) => void>();
   #loaded: LoadedConfig;
+  #adopted: ReadonlyMap<string, AdoptedServer> = new Map();
   #now: Holding;
 
   private constructor(loaded: LoadedConfig, options: PolicyOptions) {
@@ -72,7 +85,7 @@ export class Policy {
     this.store = new TrustStore(loaded.environment.home, { warn: options.warn });
     this.#trust = new WorkspaceTrust(this.store);
     this.#loaded = loaded;
-    this.#now = holdingOf(loaded, { trust: NO_TRUST, builtins: options.builtins });
+    this.#now = this.#holdingOf(loaded, NO_TRUST);
   }
 
   /** Reads the configuration of a process that was started in `cwd`. */
@@ -91,7 +104,7 @@ export class Policy {
   }
 
   /** Has `listener` told of each change. */
-  onChange(listener: () => void): void {
+  onChange(listener: (change: Change) => void): void {
     this.#listeners.add(listener);
   }
 
@@ -104,8 +117,20 @@ export class Policy {
       trust = await this.#trust.stateOf(this.#shown());
       // What was read meanwhile is not what the trust was told of.
     } while (loaded !== this.#loaded);
-    this.#now = holdingOf(loaded, { trust, builtins: this.#options.builtins });
-    for (const listener of this.#listeners) listener();
+    this.#now = this.#holdingOf(loaded, trust);
+    this.#tell("configuration");
+  }
+
+  /** Takes the servers of registries that the person approved here. */
+  adopt(servers: ReadonlyMap<string, AdoptedServer>): void {
+    this.#adopted = servers;
+    this.#now = this.#holdingOf(this.#loaded, this.#now.trust);
+    this.#tell("adopted");
+  }
+
+  /** Gives a server of a registry that the person approved here. */
+  adopted(server: string): AdoptedServer | undefined {
+    return this.#adopted.get(server);
   }
 
   /** Reads the files again, and settles. */
@@ -123,9 +148,15 @@ export class Policy {
     await watchConfig(this.#loaded, follow, signal);
   }
 
-  /** Gives the person's own definition of a server, if it is trusted. */
+  /** Gives the person's own definition of a server, if it is trusted, else that of a registry. */
   definitionOf(server: string): ServerDefinition | undefined {
-    return this.#now.config.servers.find(({ name }) => name === server);
+    const own = this.#now.config.servers.find(({ name }) => name === server);
+    return own ?? this.#adopted.get(server)?.definition;
+  }
+
+  /** Gives the hash of a module's code that was approved. */
+  approvedCode(server: string): string | undefined {
+    return this.#now.trust.approved.get(server) ?? this.#adopted.get(server)?.hand.pinned.integrity;
   }
 
   /**
@@ -162,6 +193,13 @@ export class Policy {
       : "the workspace file is not trusted; calling it, or `pml trust`, asks the person";
   }
 
+  /** Tells whether a file that `PML_TRUST` lists allows a tool of a server by its name. */
+  allowsBeforehand(verdict: Verdict | undefined): boolean {
+    const { file } = this.#loaded;
+    // A bare `*` covers no first use, so what allows one names its server.
+    return verdict?.kind === "allow" && verdict.source === file?.path && isListed(this.#loaded);
+  }
+
   /** Gives the rule that "Always" would add for a call, where it would count. */
   alwaysOffered({ id, arguments: args }: Asked): string | undefined {
     const { loaded, config, known } = this.#now;
@@ -190,6 +228,17 @@ export class Policy {
   get rulesFile(): string {
     const { file, workspace } = this.#now.loaded;
     return file?.path ?? join(workspace.root, FILE_NAME);
+  }
+
+  #tell(change: Change): void {
+    for (const listener of this.#listeners) listener(change);
+  }
+
+  #holdingOf(loaded: LoadedConfig, trust: TrustState): Holding {
+    return holdingOf(loaded, {
+      trust,
+      known: [...this.#options.builtins, ...this.#adopted.keys()],
+    });
   }
 
   #alwaysRule({ id, arguments: args }: Asked): string | undefined {
@@ -240,13 +289,14 @@ export class Policy {
 
 function holdingOf(
   loaded: LoadedConfig,
-  from: { readonly trust: TrustState; readonly builtins: ReadonlySet<string> },
+  from: { readonly trust: TrustState; readonly known: readonly string[] },
 ): Holding {
-  const { trust, builtins } = from;
+  const { trust } = from;
   const config = settle(loaded, trust.trusted);
   const own = new Set(config.servers.map(({ name }) => name));
   const rules = withoutDefaultsFor(own, config.rules);
-  const known = (server: string) => builtins.has(server) || own.has(server);
+  const all = new Set([...own, ...from.known]);
+  const known = (server: string) => all.has(server);
   return {
     loaded,
     config,

@@ -17,7 +17,7 @@ async function open(pml: object) {
   const file = join(ws, ".pml.json");
   await Deno.writeTextFile(file, JSON.stringify({ version: 1, ...pml }));
   const variables = { HOME: root, PML_HOME: home, PML_WORKSPACE: ws, PML_TRUST: file };
-  const policy = await Policy.open(environmentOf(variables), {
+  const policy = await Policy.open(environmentOf({ ...variables, PML_REGISTRIES: "none" }), {
     cwd: ws,
     builtins: new Set(["filesystem", "shell"]),
     exactAlways: (id) => id === EXEC,
@@ -93,7 +93,7 @@ Deno.test("settle() never takes the trust in one file for that in the next", asy
   await Deno.mkdir(ws);
   await Deno.writeTextFile(file, GOOD);
   const variables = { HOME: root, PML_HOME: home, PML_WORKSPACE: ws, PML_TRUST: file };
-  const policy = await Policy.open(environmentOf(variables), {
+  const policy = await Policy.open(environmentOf({ ...variables, PML_REGISTRIES: "none" }), {
     cwd: ws,
     builtins: new Set(["filesystem"]),
     integrityOf: () => undefined,

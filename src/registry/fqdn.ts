@@ -6,7 +6,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { isServerName, isToolName } from "../core/tool_id.ts";
+import { isServerName } from "../core/tool_id.ts";
 
 /** A registry name, taken apart. */
 export interface Fqdn {
@@ -18,18 +18,38 @@ export interface Fqdn {
   readonly version: string | undefined;
 }
 
-const VERSION = /^[A-Za-z0-9](?:[A-Za-z0-9.+-]{0,62}[A-Za-z0-9])?$/;
+// An action is a part of a path too, so not all that names a tool will do.
+const ACTION = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
+const VERSION = /^[A-Za-z0-9](?:[A-Za-z0-9.+_-]{0,62}[A-Za-z0-9])?$/;
+/** Windows opens a device under such a name, whatever folder and ending it has. */
+const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/;
 
 /** Reads a registry name, or throws NAME_INVALID before anything is asked or written. */
 export function parseFqdn(text: string): Fqdn {
-  const at = text.indexOf("@");
-  const version = at < 0 ? undefined : text.slice(at + 1);
-  const [name = "", action, ...rest] = (at < 0 ? text : text.slice(0, at)).split(":");
-  const valid = isServerName(name) && rest.length === 0 &&
-    (action === undefined || isToolName(action)) &&
-    (version === undefined || VERSION.test(version));
-  if (valid) return { name, action, version };
+  const fqdn = fqdnOf(text);
+  if (fqdn !== undefined) return fqdn;
   throw new PmlError("NAME_INVALID", `Cannot look up ${quoted(text)}: it is no registry name`, {
     hint: 'Write "name", "namespace:action" or either with "@version", in lower case',
   });
+}
+
+/** Reads a registry name, or gives nothing where it is none. */
+export function fqdnOf(text: string): Fqdn | undefined {
+  const at = text.indexOf("@");
+  const version = at < 0 ? undefined : text.slice(at + 1);
+  const [name = "", action, ...rest] = (at < 0 ? text : text.slice(0, at)).split(":");
+  const valid = isServerName(name) && !DEVICE.test(name) && rest.length === 0 &&
+    (action === undefined || ACTION.test(action) && !action.includes("..")) &&
+    (version === undefined || isVersion(version));
+  return valid ? { name, action, version } : undefined;
+}
+
+/** Tells whether a text may be the version of an entry, or a tag. */
+export function isVersion(text: string): boolean {
+  return VERSION.test(text) && !text.includes("..");
+}
+
+/** Writes a registry name without its version. */
+export function entryName({ name, action }: Fqdn): string {
+  return action === undefined ? name : `${name}:${action}`;
 }

@@ -11,6 +11,11 @@ export type ToolRouting = "local" | "cloud";
 
 const CLOUD: ReadonlySet<string> = new Set(routing.cloud);
 
+/** Tells whether the embedded list says that a server runs on this machine. */
+export function isListedLocal(server: string): boolean {
+  return routing.local.includes(server);
+}
+
 /**
  * Tells where the tools of a server run by the embedded list; what is not on it is local.
  * Takes a server, `server:tool` or `server__tool`.

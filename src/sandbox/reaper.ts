@@ -19,8 +19,9 @@ while read -r word pid; do
   esac
 done
 for group in $groups; do kill -s KILL -- "-$group"; done
-for file in /proc/[0-9]*/environ; do
-  grep -qs "PML_RUN=$1" "$file" && pid=\${file#/proc/} && kill -s KILL "\${pid%/environ}"
+for file in $(grep -ls "PML_RUN=$1" /proc/[0-9]*/environ); do
+  pid=\${file#/proc/}
+  kill -s KILL "\${pid%/environ}"
 done
 rm -rf -- "$2$1"*`;
 

@@ -50,11 +50,11 @@ Deno.test("Sandbox does with files what Deno itself does, waiting and not", asyn
 async function directly(codes: string[], cwd: string): Promise<unknown[]> {
   const code = `${twinModule}\nconst codes = JSON.parse(Deno.args[0]);
     console.log(JSON.stringify(await attempts({ codes })))`;
-  const { stdout } = await new Deno.Command(Deno.execPath(), {
+  const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["eval", "--quiet", "--ext=ts", code, JSON.stringify(codes)],
     cwd,
-    stderr: "inherit",
   }).output();
+  assert.ok(success, `the direct process failed: ${new TextDecoder().decode(stderr)}`);
   return JSON.parse(new TextDecoder().decode(stdout));
 }
 

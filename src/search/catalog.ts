@@ -7,6 +7,9 @@
 import type { ToolDefinition } from "../core/tool.ts";
 import { isToolName, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 
+/** Stands for the tools of a server that offers some, and of which nobody knows which. */
+export const WHOLE_SERVER = "@tools";
+
 const MOST_TOOLS = 50_000;
 /** Deeper definitions could not be written to a client either. */
 const DEEPEST = 200;
@@ -21,6 +24,8 @@ export interface CatalogServer {
   readonly origin: string;
   /** What it is. */
   readonly description?: string;
+  /** Whether a registry offers it, and nobody has approved it yet. */
+  readonly isOffer?: boolean;
 }
 
 /** A tool with its id and its server. */
@@ -103,7 +108,10 @@ export class Catalog {
   }
 
   #add(entry: CatalogEntry): string | undefined {
-    if (!isToolName(entry.tool.name)) return "its name has other characters than A-Z, 0-9, _ . - /";
+    const isWhole = entry.server.isOffer === true && entry.tool.name === WHOLE_SERVER;
+    if (!isToolName(entry.tool.name) && !isWhole) {
+      return "its name has other characters than A-Z, 0-9, _ . - /";
+    }
     if (this.#entries.has(entry.id)) return "the server lists another tool of this name";
     if (this.#entries.size >= MOST_TOOLS) return `the catalog holds ${MOST_TOOLS} tools already`;
     const wire = wireName(entry.id);

@@ -12,7 +12,12 @@ const K1 = 1.2;
 const B = 0.75;
 /** How much a tool gains whose whole name is asked for. */
 const NAME_GAIN = 0.3;
+/** What the score of a tool is worth that nobody has approved yet. */
+const OFFER_WORTH = 0.9;
 const MOST_QUERY_TERMS = 256;
+/** How many tools are ranked at most, and of how many of one server: five times what is shown. */
+const MOST_RANKED = 500;
+const MOST_OF_SERVER = 100;
 
 /** A tool and how well it fits, on a scale that means nothing beyond its query. */
 export interface Ranked {
@@ -26,7 +31,7 @@ interface Posting {
   readonly weights: number[];
 }
 
-/** Gives every tool that has a word of the query and is allowed, the best first, ties by id. */
+/** Gives the best tools that have a word of the query and are allowed, in order, ties by id. */
 export type Ranking = (
   query: string,
   allowed: (entry: CatalogEntry) => boolean,
@@ -47,14 +52,31 @@ export function makeRanking(entries: readonly CatalogEntry[]): Ranking {
     }
     const ranked = entries.flatMap((entry, slot) => {
       const score = scores[slot] ?? 0;
-      if (score === 0 || !allowed(entry)) return [];
+      if (score === 0) return [];
       const name = names[slot] ?? [];
       const met = name.filter((term) => terms.has(term)).length / Math.max(name.length, 1);
-      return [{ entry, score: score * (1 + NAME_GAIN * met) }];
+      const worth = entry.server.isOffer ? OFFER_WORTH : 1;
+      return [{ entry, score: score * (1 + NAME_GAIN * met) * worth }];
     });
     // The order of ids stays where the scores are the same.
-    return ranked.sort((a, b) => b.score - a.score);
+    return best(ranked.sort((a, b) => b.score - a.score), allowed);
   };
+}
+
+/** Takes the best that are allowed, of no server so many that it could keep others out. */
+function best(ranked: readonly Ranked[], allowed: (entry: CatalogEntry) => boolean): Ranked[] {
+  const taken: Ranked[] = [];
+  const counts = new Map<string, number>();
+  for (const one of ranked) {
+    if (taken.length >= MOST_RANKED) break;
+    const { name } = one.entry.server;
+    const count = counts.get(name) ?? 0;
+    // The rules are asked last: they take longer than all the rest.
+    if (count >= MOST_OF_SERVER || !allowed(one.entry)) continue;
+    counts.set(name, count + 1);
+    taken.push(one);
+  }
+  return taken;
 }
 
 type Terms = readonly string[];

@@ -47,15 +47,25 @@ export interface SearchAnswer {
   readonly hits: readonly SearchHit[];
 }
 
+/** What is searched beside the tools that there are. */
+export interface SearchOffers {
+  /** The tools that registries offer, as they are at each search. */
+  readonly catalog: Catalog | undefined;
+  /** Whether a server of this name is there already, so that the offer of its name is none. */
+  readonly isTaken: (server: string) => boolean;
+}
+
 /** Searches the tools of a catalog as it is at each search. */
 export class Search {
   readonly #catalog: Catalog;
-  #entries: readonly CatalogEntry[] = [];
+  readonly #offers: SearchOffers | undefined;
+  #lists: readonly (readonly CatalogEntry[])[] = [];
   #ranking: Ranking = () => [];
 
   /** Opens a search over a catalog; what is in it is read at the first search. */
-  constructor(catalog: Catalog) {
+  constructor(catalog: Catalog, offers?: SearchOffers) {
     this.#catalog = catalog;
+    this.#offers = offers;
   }
 
   /** Gives the tools that fit a query, or several queries at once, the best first. */
@@ -67,17 +77,23 @@ export class Search {
     return { mode: "lexical", hits: shared(merged(ranked), limit).map(hitOf) };
   }
 
+  #catalogs(): readonly Catalog[] {
+    const { catalog } = this.#offers ?? {};
+    return catalog === undefined ? [this.#catalog] : [this.#catalog, catalog];
+  }
+
   // The catalog gives another list after a change only: many in a row are read once.
   #follow(): void {
-    const entries = this.#catalog.list();
-    if (entries === this.#entries) return;
-    this.#entries = entries;
-    this.#ranking = makeRanking(entries);
+    const lists = this.#catalogs().map((catalog) => catalog.list());
+    if (lists.every((list, at) => list === this.#lists[at])) return;
+    this.#lists = lists;
+    this.#ranking = makeRanking(lists.flat().sort(byId));
   }
 
   #rank(query: string, { server, allowed }: SearchOptions): readonly Ranked[] {
     const may = (entry: CatalogEntry) =>
-      (server === undefined || entry.server.name === server) && (allowed?.(entry.id) ?? true);
+      (server === undefined || entry.server.name === server) && (allowed?.(entry.id) ?? true) &&
+      !(entry.server.isOffer === true && this.#offers?.isTaken(entry.server.name));
     const ranked = this.#ranking(query, may);
     const best = ranked[0]?.score ?? 1;
     const relative = ranked.map(({ entry, score }) => ({ entry, score: score / best }));
@@ -93,12 +109,14 @@ export class Search {
 
   #named(name: string): readonly CatalogEntry[] {
     const wire = name.replace(/^mcp__.+?__/, "");
-    const id = this.#catalog.byWireName(name) ?? this.#catalog.byWireName(wire);
-    // Asking for an id that is none finds nothing.
-    const entry = this.#catalog.get(id ?? (name as ToolId));
-    if (entry) return [entry];
+    const exact = this.#catalogs().flatMap((catalog) => {
+      const id = catalog.byWireName(name) ?? catalog.byWireName(wire);
+      // Asking for an id that is none finds nothing.
+      return catalog.get(id ?? (name as ToolId)) ?? [];
+    });
+    if (exact.length > 0) return exact;
     if (!isToolName(name)) return [];
-    return this.#catalog.list().filter((each) => splitToolId(each.id).tool === name);
+    return this.#lists.flat().filter((each) => splitToolId(each.id).tool === name);
   }
 }
 
@@ -154,4 +172,8 @@ function hitOf({ entry, score }: Ranked): SearchHit {
     tool: entry.tool,
     server: entry.server,
   };
+}
+
+function byId(a: CatalogEntry, b: CatalogEntry): number {
+  return a.id < b.id ? -1 : 1;
 }

@@ -55,6 +55,29 @@ Deno.test("search() gives hits with tool, server and a score of 1 for the best",
   assert.deepEqual(scores, scores.toSorted((a, b) => b - a));
 });
 
+Deno.test("search() finds what registries offer too, a little lower, and not what is there", () => {
+  const offers = new Catalog();
+  const offer = (name: string, tools: readonly ToolDefinition[]) =>
+    offers.set({ name, origin: "registry", description: "Tides of the sea", isOffer: true }, tools);
+  offer("almanac", [tool(["forecast", "Tell tomorrow's weather of a city"])]);
+  offer("weather", [tool(["forecast", "Tell tomorrow's weather of a city"])]);
+  offer("harbour", [tool(["@tools", "Ships and tides of a harbour"])]);
+  const search = new Search(catalogOf(HOUSE), {
+    catalog: offers,
+    isTaken: (server) => server in HOUSE,
+  });
+  const ids = (query: string) => search.search(query).hits.map((hit) => hit.id);
+  assert.deepEqual(ids("tomorrow's weather of a city"), ["weather:forecast", "almanac:forecast"]);
+  assert.deepEqual(ids("ships in a harbour"), ["harbour:@tools"]);
+  assert.deepEqual(ids("almanac:forecast")[0], "almanac:forecast");
+  assert.deepEqual(ids("weather__forecast")[0], "weather:forecast");
+  assert.equal(search.search("weather").hits[1]?.server.isOffer, true);
+  offers.remove("almanac");
+  assert.deepEqual(ids("tomorrow's weather of a city"), ["weather:forecast"]);
+  const rejected = catalogOf({ mine: { "@tools": "x" } });
+  assert.deepEqual(rejected.list(), []);
+});
+
 Deno.test("search() finds nothing where no word fits", () => {
   for (const query of ["quantum", "", "the of and", "\u0000\u001b[31m", "🦕", "?!"]) {
     assert.deepEqual(found(query), []);

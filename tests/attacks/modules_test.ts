@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { ERAS, type Message, paramsFor } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
-import { waitUntil } from "../kit/wait.ts";
+import { until, waitUntil } from "../kit/wait.ts";
 import { makeWorkspace } from "../kit/workspace.ts";
 import { assertRefused, attack, said } from "./evilmod/house.ts";
 import { endWell, eventsOf, GOOD, textOf } from "./oracles.ts";
@@ -77,7 +77,9 @@ for (const era of ERAS) {
 
   Deno.test(`progress reaches the client, on ${era}`, async () => {
     const modules = { good: "good.ts" };
-    await attack({ modules, era, limits: { call_ms: 1_000 } }, async ({ pml }) => {
+    await attack({ modules, era, limits: { call_ms: 1_000 } }, async ({ call, pml }) => {
+      // Starting the child may take longer than this deadline where others use the machine.
+      await until(async () => (await call("good:ping")).text === "pong");
       const params = { name: "call", _meta: { progressToken: "tok" } };
       const counted = (to: number) => ({
         ...params,

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { rename, writeFile } from "node:fs/promises";
 import type { RawStdio } from "../kit/raw_stdio.ts";
-import { assertAftermath, codeOf, journalOf, ofKind } from "./oracles.ts";
-import { FILES_ALLOWED, makeScene } from "./stage.ts";
+import { until } from "../kit/wait.ts";
+import { assertAftermath, codeOf, endWell, journalOf, ofKind } from "./oracles.ts";
+import { FILES_ALLOWED, makeScene, type Scene } from "./stage.ts";
 
 /** What the rules may say of a pattern; `both` stands for an allow and an ask. */
 const SAYINGS = ["none", "allow", "ask", "deny", "both"] as const;
@@ -45,9 +47,10 @@ const DOORS: Readonly<
 
 for (const any of SAYINGS) {
   Deno.test(`Rules win in their order, whichever way a call comes, with "*" ${any} (PM6)`, async () => {
+    const written = (server: Saying) => ({ version: 1, permissions: rulesOf({ any, server }) });
+    await using scene = await makeScene({ pml: written(SAYINGS[0]), capabilities: {} });
     for (const server of SAYINGS) {
-      const pml = { version: 1, permissions: rulesOf({ any, server }) };
-      await using scene = await makeScene({ pml, capabilities: {} });
+      if (server !== SAYINGS[0]) await rewrite(scene, written(server), "was applied");
       for (const [exact, tool] of Object.entries(TOOLS)) {
         const wanted = CODES[verdictOf([exact as Saying, server, any])];
         for (const [door, use] of Object.entries(DOORS)) {
@@ -55,9 +58,9 @@ for (const any of SAYINGS) {
           assert.equal(await use(scene.pml, tool), wanted, what);
         }
       }
-      assert.equal((await scene.pml.close()).code, 0);
-      await assertAftermath(scene.ws, scene.pml);
     }
+    assert.equal((await scene.pml.close()).code, 0);
+    await assertAftermath(scene.ws, scene.pml);
   });
 }
 
@@ -155,13 +158,29 @@ const BAD_PATTERNS = [
 ];
 
 Deno.test("A pattern outside the grammar denies everything (PM5, PM7)", async () => {
-  for (const pattern of BAD_PATTERNS) {
-    const permissions = { allow: ["filesystem:*"], deny: [pattern] };
-    await using scene = await makeScene({ pml: { version: 1, permissions } });
+  const written = (pattern: string) => ({
+    version: 1,
+    permissions: { allow: ["filesystem:*"], deny: [pattern] },
+  });
+  const [first = "", ...others] = BAD_PATTERNS;
+  await using scene = await makeScene({ pml: written(first) });
+  for (const pattern of [first, ...others]) {
+    if (pattern !== first) await rewrite(scene, written(pattern), "Cannot use the configuration");
     const answer = await scene.pml.callTool("filesystem__read_file", { path: "good.txt" });
     assert.equal(codeOf(answer), "CONFIG_INVALID", JSON.stringify(pattern));
   }
+  await rewrite(scene, FILES_ALLOWED, "was applied");
+  await endWell(scene.ws, scene.pml);
 });
+
+/** Puts another file in the place of the workspace's, and waits until PML has said what of it. */
+async function rewrite({ ws, pml }: Scene, content: unknown, says: string): Promise<void> {
+  const told = () => pml.stderr.split(says).length;
+  const before = told();
+  await writeFile(ws.file("new"), JSON.stringify(content));
+  await rename(ws.file("new"), ws.file(".pml.json"));
+  await until(() => told() > before);
+}
 
 function rulesOf({ any, server }: { readonly any: Saying; readonly server: Saying }) {
   const lists: Record<"allow" | "ask" | "deny", string[]> = { allow: [], ask: [], deny: [] };

@@ -46,11 +46,12 @@ export async function outcomeOf(
   const { answer } = pml.begin("tools/call", { ...call, ...more });
   const asked = () =>
     pml.messages.slice(before).find(({ method }) => method === "elicitation/create");
+  let isOver = false;
   const held = (async () => {
-    await until(() => asked() !== undefined);
+    await until(() => isOver || asked() !== undefined);
     return asked();
   })();
-  const first = await Promise.race([answer, held]);
+  const first = await Promise.race([answer, held]).finally(() => isOver = true);
   assert.ok(first !== undefined, "neither a question nor an answer came");
   if (first.method === "elicitation/create") {
     return { kind: "asked", asked: askedNow(pml, first, answer) };

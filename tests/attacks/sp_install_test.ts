@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { appendFile, mkdir, readdir, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { FakeNpm } from "../kit/fake_npm.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
+import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { endWell, textOf } from "./oracles.ts";
 import { makeScene, type Scene } from "./stage.ts";
@@ -162,6 +163,34 @@ Deno.test("An npm server whose files were changed does not run", async () => {
   await appendFile(join(ws.home, "servers", folder, "node_modules/tiny/main.js"), "\n// changed\n");
   await using again = await reopened(hosted);
   assert.match(await tell(again.pml), /^INTEGRITY_MISMATCH: /);
+});
+
+Deno.test("The version that pml.lock pins is installed, and another package is asked about (RP7, RG2)", async () => {
+  const both = { "1.0.0": serverOf("1.0.0"), "2.0.0": serverOf("2.0.0") };
+  await using npm = new FakeNpm({ tiny: both });
+  const lockOf = (integrity?: string) => {
+    const command = ["npx", "-y", "tiny"];
+    const pinned = { source: "private", kind: "stdio", command, version: "1.0.0", integrity };
+    return JSON.stringify({ version: 1, servers: { tiny: { ...pinned, tools: {} } } });
+  };
+  const other = `sha256-${"0".repeat(64)}`;
+  const prepare = (ws: Workspace) => writeFile(ws.file("pml.lock"), lockOf(other));
+  await using hosted = await scene(npm, ["-y", "tiny"], prepare);
+  const { ws, pml } = hosted;
+  const answer = await pml.callTool("call", { tool: "tiny:tell", arguments: {} }, { ms: 60_000 });
+  assert.match(textOf(answer), /^APPROVAL_STALE: /);
+  const said = JSON.stringify(answer);
+  assert.match(said, /is not what pml\.lock pins/);
+  assert.match(said, new RegExp(`integrity: was .*${other}.*, is .*sha256-`));
+  assert.doesNotMatch(said, /version: was/);
+  await writeFile(ws.file("pml.lock"), lockOf());
+  let told = "";
+  await until(async () => (told = await tell(pml)).startsWith("["));
+  assert.equal(JSON.parse(told)[0], "1.0.0");
+  await until(async () =>
+    /"integrity": "sha256-/.test(await readFile(ws.file("pml.lock"), "utf8"))
+  );
+  await endWell(ws, pml);
 });
 
 Deno.test("What npx is not told plainly, or is not there, does not run", async () => {

@@ -37,6 +37,14 @@ function send(message: object): void {
   write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
 }
 
+function isThere(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false;
+  }
+}
+
 function text(said: unknown): object {
   return {
     content: [{ type: "text", text: typeof said === "string" ? said : JSON.stringify(said) }],
@@ -116,6 +124,7 @@ async function called({ id, params }: Message): Promise<void> {
         await new Promise((resolve) => setTimeout(resolve, Number(args.ms ?? 20)));
         const progressToken = _meta?.progressToken;
         send({ method: "notifications/progress", params: { progressToken, progress } });
+        if (typeof args.until === "string" && isThere(args.until)) break;
       }
       note("done slow");
       return send({ id, result: text("slow done") });

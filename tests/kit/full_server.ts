@@ -15,8 +15,22 @@ import {
 } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 
-const [era = "legacy", ledger = "/dev/null"] = Deno.args;
-const isModern = era === "modern";
+/** What a server stands in. */
+export interface FullOptions {
+  readonly isModern: boolean;
+  /** Takes note of what it did, a line each. */
+  readonly note: (line: string) => void;
+  /** Tells whoever listens, where that is none of the server's own connections. */
+  readonly tell?: {
+    readonly resourceUpdated: (uri: string) => void;
+    readonly promptsChanged: () => void;
+  };
+}
+
+interface State extends FullOptions {
+  prompts: readonly object[];
+}
+
 const ASKED = {
   type: "object" as const,
   properties: { name: { type: "string" as const, title: "Name" } },
@@ -40,19 +54,13 @@ const RESOURCES = [
   { uri: "test://b", name: "b" },
 ];
 
-let prompts = [{ name: "greet", arguments: [{ name: "name", required: true }] }];
-
-function note(line: string): void {
-  Deno.writeTextFileSync(ledger, `${line}\n`, { append: true });
-}
-
 function text(said: unknown) {
   return { content: [{ type: "text" as const, text: String(said) }] };
 }
 
 /** Asks the client: at once where the era has it, else by an answer that it comes back to. */
 async function asked(
-  context: ServerContext,
+  { isModern, context }: { readonly isModern: boolean; readonly context: ServerContext },
   requests: Readonly<Record<string, { method: string; params: object }>>,
 ): Promise<Readonly<Record<string, Record<string, unknown>>> | undefined> {
   if (isModern) {
@@ -95,16 +103,17 @@ function wantedBy(name: string): Record<string, { method: string; params: object
 
 async function call(
   { name, arguments: args, _meta }: { name: string; arguments?: unknown; _meta?: unknown },
-  { context, server }: { context: ServerContext; server: Server },
+  { context, server, state }: { context: ServerContext; server: Server; state: State },
 ) {
+  const { isModern, note, tell } = state;
   note(`call ${name} ${JSON.stringify(args ?? null)}`);
   const wanted = wantedBy(name);
   if (Object.keys(wanted).length > 0) {
-    const answers = await asked(context, wanted);
+    const answers = await asked({ isModern, context }, wanted);
     if (answers !== undefined) {
       if (name === "ask_page" && !isModern) {
         const params = { elicitationId: "e1" };
-        await server.notification({ method: "notifications/elicitation/complete", params });
+        await context.mcpReq.notify({ method: "notifications/elicitation/complete", params });
       }
       return text(JSON.stringify(answers));
     }
@@ -130,11 +139,17 @@ async function call(
       }
       return text("logged");
     case "touch":
-      for (const uri of ["test://a", "test://b"]) await server.sendResourceUpdated({ uri });
+      for (const uri of ["test://a", "test://b"]) {
+        if (tell === undefined) await server.sendResourceUpdated({ uri });
+        else tell.resourceUpdated(uri);
+      }
       return text("touched");
     case "add_prompt":
-      prompts = [...prompts, { name: "later", arguments: [] }];
-      for (let at = 0; at < 20; at++) await server.sendPromptListChanged();
+      state.prompts = [...state.prompts, { name: "later", arguments: [] }];
+      for (let at = 0; at < 20; at++) {
+        if (tell === undefined) await server.sendPromptListChanged();
+        else tell.promptsChanged();
+      }
       return text("added");
     case "meta":
       return text(JSON.stringify(_meta ?? null));
@@ -143,7 +158,15 @@ async function call(
   }
 }
 
-function makeServer(): Server {
+/** Gives what makes the server, once for each connection or request. */
+export function fullServer(options: FullOptions): () => Server {
+  const prompts = [{ name: "greet", arguments: [{ name: "name", required: true }] }];
+  const state: State = { ...options, prompts };
+  return () => makeServer(state);
+}
+
+function makeServer(state: State): Server {
+  const { note } = state;
   const server = new Server({ name: "full", version: "1.0.0" }, {
     capabilities: {
       tools: {},
@@ -163,7 +186,7 @@ function makeServer(): Server {
       case "tools/list":
         return { tools: TOOLS.map((name) => ({ name, inputSchema: { type: "object" } })) };
       case "tools/call":
-        return await call(params as never, { context, server });
+        return await call(params as never, { context, server, state });
       case "resources/list": {
         // The last page names itself as the next.
         const at = Number(params.cursor ?? 0);
@@ -178,7 +201,7 @@ function makeServer(): Server {
           "x/kept": 2,
         };
       case "prompts/list":
-        return { prompts };
+        return { prompts: state.prompts };
       case "prompts/get": {
         const said = JSON.stringify([params.name, params.arguments]);
         return { messages: [{ role: "user", content: { type: "text", text: said } }] };
@@ -196,6 +219,9 @@ function makeServer(): Server {
 }
 
 if (import.meta.main) {
+  const [era = "legacy", ledger = "/dev/null"] = Deno.args;
+  const isModern = era === "modern";
+  const note = (line: string) => Deno.writeTextFileSync(ledger, `${line}\n`, { append: true });
   note(`start ${Deno.pid}`);
-  serveStdio(makeServer, isModern ? { legacy: "reject" } : {});
+  serveStdio(fullServer({ isModern, note }), isModern ? { legacy: "reject" } : {});
 }

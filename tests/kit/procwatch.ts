@@ -6,7 +6,8 @@
  */
 
 import assert from "node:assert/strict";
-import { readdir, readFile, readlink } from "node:fs/promises";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readdir, readlink } from "node:fs/promises";
 import process from "node:process";
 import { waitUntil } from "./wait.ts";
 
@@ -36,8 +37,7 @@ export class ProcWatch {
     const all = await processes();
     const remembered = all.filter((item) => this.#remembered.has(keyOf(item)));
     const others = all.filter((item) => !remembered.includes(item) && item.pid !== process.pid);
-    const marks = await Promise.all(others.map((item) => carries(item.pid, this.#tag)));
-    return [...remembered, ...others.filter((_, index) => marks[index])];
+    return [...remembered, ...others.filter((item) => carries(item, this.#tag))];
   }
 
   /** Remembers a process and all that it started, so that they count even without the tag. */
@@ -65,16 +65,17 @@ export async function treeOf(pid: number): Promise<readonly Process[]> {
 }
 
 /** Gives every living process; a zombie counts as gone. */
-export async function processes(): Promise<readonly Process[]> {
-  const names = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
-  const found = await Promise.all(names.map((name) => readProcess(Number(name))));
-  return found.filter((item) => item !== undefined);
+export function processes(): Promise<readonly Process[]> {
+  // Nothing in `/proc` has to be waited for, and a promise for each file costs far more than it.
+  const names = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  const found = names.map((name) => readProcess(Number(name)));
+  return Promise.resolve(found.filter((item) => item !== undefined));
 }
 
 /** Gives the resident memory of a process in bytes, or 0 when it is gone. */
-export async function rssOf(pid: number): Promise<number> {
-  const status = await readOrNothing(`/proc/${pid}/status`);
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
+export function rssOf(pid: number): Promise<number> {
+  const status = readOrNothing(`/proc/${pid}/status`);
+  return Promise.resolve(Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024);
 }
 
 /** Gives what the open file descriptors of a process lead to. */
@@ -87,25 +88,27 @@ export async function openFiles(pid: number): Promise<readonly string[]> {
   return links.filter((link) => link !== "");
 }
 
-async function readProcess(pid: number): Promise<Process | undefined> {
-  const stat = await readOrNothing(`/proc/${pid}/stat`);
+function readProcess(pid: number): Process | undefined {
+  const stat = readOrNothing(`/proc/${pid}/stat`);
   // The name stands in parentheses and may hold any character.
   const [state, parent, ...rest] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   if (stat === "" || state === "Z" || state === "X") return undefined;
-  const command = (await readOrNothing(`/proc/${pid}/cmdline`)).replaceAll("\0", " ").trim();
+  const command = readOrNothing(`/proc/${pid}/cmdline`).replaceAll("\0", " ").trim();
   return { pid, parent: Number(parent), command, started: rest[17] ?? "" };
 }
 
-async function carries(pid: number, tag: string): Promise<boolean> {
-  for (const name of ["environ", "cmdline"]) {
-    if ((await readOrNothing(`/proc/${pid}/${name}`)).includes(tag)) return true;
+function carries({ pid, command }: Process, tag: string): boolean {
+  if (command.includes(tag) || readOrNothing(`/proc/${pid}/environ`).includes(tag)) return true;
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`).includes(tag);
+  } catch {
+    return false; // the process has ended, or belongs to another user
   }
-  return (await readlink(`/proc/${pid}/cwd`).catch(() => "")).includes(tag);
 }
 
-async function readOrNothing(path: string): Promise<string> {
+function readOrNothing(path: string): string {
   try {
-    return await readFile(path, "utf8");
+    return readFileSync(path, "utf8");
   } catch {
     return ""; // the process has ended, or belongs to another user
   }

@@ -126,6 +126,7 @@ function environment(
     DENO_NO_UPDATE_CHECK: "1",
     NO_COLOR: "1",
     PML_HOME: place.home,
+    PML_REGISTRIES: "none", // no test goes out to the network
     PML_TEST_TAG: place.tag,
     ...(pml !== undefined && trusted ? { PML_TRUST: join(place.path, ".pml.json") } : {}),
     ...env,

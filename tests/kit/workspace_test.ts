@@ -10,6 +10,7 @@ Deno.test("makeWorkspace() writes the files and the configuration, and trusts it
   assert.deepEqual(JSON.parse(await readFile(ws.file(".pml.json"), "utf8")), { version: 1 });
   assert.equal(ws.env.PML_TRUST, ws.file(".pml.json"));
   assert.equal(ws.env.PML_HOME, ws.home);
+  assert.equal(ws.env.PML_REGISTRIES, "none");
 });
 
 Deno.test("makeWorkspace() trusts nothing when told so, nor where there is nothing", async () => {

@@ -26,9 +26,18 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   cli: ["core", "config", "serve", "app.ts"],
 };
 const ROOMS = Object.keys(ALLOWED);
-const APP = [...ROOMS.filter((room) => room !== "cli"), "door.ts", "machine.ts"];
-/** The files that put the house together: all but the first are loaded by the first call. */
-const COMPOSITION = ["app.ts", "door.ts", "machine.ts"];
+/** The files that put the house together: all but the first are loaded when they are needed. */
+const COMPOSITION = [
+  "app.ts",
+  "door.ts",
+  "machine.ts",
+  "adopted.ts",
+  "authors.ts",
+  "packages.ts",
+  "filled.ts",
+  "sources.ts",
+];
+const APP = [...ROOMS.filter((room) => room !== "cli"), ...COMPOSITION];
 const BOOT = "src/sandbox/boot/";
 /** The types of what a module's function gets; they are erased. */
 const HOST = "src/core/host.ts";

@@ -8,7 +8,7 @@ import { type Place, placeOf } from "./place.ts";
 
 const ROOMS =
   "core config audit permissions policy sandbox registry search local cloud router sampling " +
-  "workflow gateway serve cli";
+  "workflow gateway serve cli upstream";
 const EMPTY_NAMES = "utils util helpers helper types constants shared common index mod";
 const SNAKE_CASE = /^_?[a-z0-9]+(_[a-z0-9]+)*\.ts$/;
 
@@ -50,7 +50,8 @@ function nameOffence(
     return { message: `"${name}" is not in snake_case`, hint: "Use a-z, 0-9 and '_'" };
   }
   if (
-    !ROOMS.split(" ").includes(place.room) && !/^(app|door|machine)(_test)?\.ts$/.test(place.room)
+    !ROOMS.split(" ").includes(place.room) &&
+    !/^(app|door|machine|adopted|authors|packages|filled|sources)(_test)?\.ts$/.test(place.room)
   ) {
     const hint = "The rooms stand in the plan of the house";
     return { message: `"${place.path}" stands in no room`, hint };

@@ -89,8 +89,12 @@ export async function count({ to }: { to: number }, host: Host): Promise<string>
 
 /** Waits to be told that it should stop, and leaves a note of it. */
 export async function wait({ note }: { note: string }, host: Host): Promise<string> {
+  // Listens first: whoever sees the note may cancel before the writing of it is told here.
+  const told = new Promise<void>((resolve) => {
+    host.signal.addEventListener("abort", () => resolve());
+  });
   await Deno.writeTextFile(`${note}-begun`, "");
-  await new Promise<void>((resolve) => host.signal.addEventListener("abort", () => resolve()));
+  await told;
   await Deno.writeTextFile(`${note}-stopped`, "");
   return "stopped";
 }

@@ -27,15 +27,6 @@ const LIST_MAX = 32_000_000;
 const LOG_MAX = 64_000;
 const LOGGER_MAX = 200;
 
-/** Reads a line; undefined where it is no JSON. */
-export function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // a log line, or half of a message
-  }
-}
-
 /** Reads all pages of a list. */
 export async function readList(
   name: ListName,

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { aborted } from "./_in_time.ts";
+import { aborted, pause } from "./in_time.ts";
 import { Answered } from "./_peer.ts";
 
 /** A resource of a server. */
@@ -122,11 +122,4 @@ export class Subscriptions implements Disposable {
 
 function keyOf({ server, uri }: Followed): string {
   return `${server} ${uri}`;
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  await Promise.race([promise, aborted(signal)]);
-  clearTimeout(timer);
 }

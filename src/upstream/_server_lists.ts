@@ -9,7 +9,7 @@ import { sha256 } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
-import { keep, readKept } from "./_kept.ts";
+import { keep, readKept } from "./kept.ts";
 
 /** Whose list it is; the same object stands for the same lists. */
 export interface ListOwner {
@@ -23,10 +23,14 @@ export interface ListOwner {
 interface Known {
   readonly lists: Map<ListName, readonly ListItem[]>;
   readonly asking: Map<ListName, Promise<readonly ListItem[]>>;
+  /** When each was told. */
+  readonly at: Map<ListName, number>;
   readonly file: string | undefined;
   /** Whether it was told by a process of the server that is gone. */
   isOld: boolean;
 }
+
+const NONE: readonly ListItem[] = [];
 
 /** Keeps lists by what defines their server. */
 export class ServerLists {
@@ -68,12 +72,21 @@ export class ServerLists {
     known.isOld = known.lists.size > 0;
   }
 
-  /** Gives, once, the lists that another process of the server told: it may have others by now. */
-  takeOld(owner: ListOwner): readonly ListName[] {
+  /** Gives what is known of a list. */
+  known(owner: ListOwner, name: ListName): readonly ListItem[] {
+    return this.#of(owner).lists.get(name) ?? NONE;
+  }
+
+  /**
+   * Gives, once, the lists that another process of the server told, or that were told longer ago:
+   * it may have others by now.
+   */
+  takeOld(owner: ListOwner, maxMs = Infinity): readonly ListName[] {
     const known = this.#of(owner);
-    if (!known.isOld) return [];
+    const { isOld, at, lists } = known;
     known.isOld = false;
-    return [...known.lists.keys()];
+    const least = performance.now() - maxMs;
+    return [...lists.keys()].filter((name) => isOld || (at.get(name) ?? Infinity) < least);
   }
 
   async #ask(
@@ -88,6 +101,7 @@ export class ServerLists {
       const list = await ask();
       if (known.asking.get(name) !== own) return list;
       known.lists.set(name, list);
+      known.at.set(name, performance.now());
       this.#keep(known);
       return list;
     } finally {
@@ -109,7 +123,7 @@ export class ServerLists {
     const key = sha256(JSON.stringify([name, definition])).slice(0, 32);
     const file = isKept ? join(this.#folder, `${name}-${key}.json`) : undefined;
     const lists = file === undefined ? new Map() : listsOf(readKept(file));
-    return { lists, asking: new Map(), file, isOld: false };
+    return { lists, asking: new Map(), at: new Map(), file, isOld: false };
   }
 }
 

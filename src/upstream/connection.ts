@@ -1,6 +1,6 @@
 /**
- * One running MCP server on stdio: its process, its handshake, and what it asks and tells. Lines
- * that are no messages are passed over.
+ * A connection to an MCP server, whatever carries it: the handshake, requests, and what the server
+ * asks and tells.
  *
  * @module
  */
@@ -16,41 +16,33 @@ import {
   textOf,
   visible,
 } from "../core/json.ts";
-import { eachPiece, LineReader } from "../core/lines.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { VERSION } from "../core/version.ts";
-import { killGroup, type Process, type Program, startProcess } from "../sandbox/process.ts";
-import { downError } from "./_down.ts";
-import { aborted, soon, StartTimer } from "./_in_time.ts";
-import { Outbox } from "./_outbox.ts";
 import { Answered, type Asked, Peer, type RequestOptions } from "./_peer.ts";
-import { logMessage, parsed, readList } from "./_read.ts";
+import { logMessage, readList } from "./_read.ts";
 import type { Following } from "./_subscriptions.ts";
+import { aborted, pause, StartTimer } from "./in_time.ts";
 import type { Living } from "./pool.ts";
+import type { OpenWire, Wire } from "./wire.ts";
 
-/** What a server is started with, and who is told of what. */
-export interface UpstreamOptions {
+/** What a connection is made with, and who is told of what. */
+export interface ConnectionOptions {
   readonly name: string;
-  readonly program: Program;
+  readonly open: OpenWire;
   /** The roots that the server may know. */
   readonly roots: () => readonly JsonObject[];
   /** What the client can do for a server. */
   readonly capabilities: () => JsonObject;
-  readonly limits: {
-    readonly startMs: number;
-    readonly lineBytes: number;
-    readonly stderrBytes: number;
-    readonly catalogTools: number;
-  };
+  readonly limits: { readonly startMs: number; readonly catalogTools: number };
   /** Gives up the start. */
   readonly closing: AbortSignal;
   readonly onLog: (level: "debug" | "warn", text: string) => void;
   /** Told of what belongs to no request: changes, and log messages. */
   readonly onNotification: (method: string, params: JsonObject) => void;
+  /** Gives what is known of a tool. */
+  readonly tool: (name: string) => ListItem | undefined;
   /** Told when it has ended, however. */
-  readonly onEnd: (upstream: Upstream) => void;
-  /** Keeps the process group, so that it ends with PML however it ends. */
-  readonly groups: { add(pid: number): void; remove(pid: number): void };
+  readonly onEnd: (connection: Connection) => void;
 }
 
 const LEGACY = "2025-11-25";
@@ -66,61 +58,56 @@ const ASKED_MAX = 64;
 /** How often a server of the newest revision may ask before it answers. */
 const ROUNDS_MAX = 20;
 const TAIL = 4_000;
-const EOF_MS = 300;
-const TERM_MS = 700;
+/** After how long a server is asked anew to tell of changes. */
+const LISTEN_MS = 5_000;
 
 /** A server that answered the handshake. */
-export class Upstream implements Living {
-  readonly #options: UpstreamOptions;
-  readonly #process: Process;
-  readonly #outbox: Outbox;
+export class Connection implements Living {
+  readonly #options: ConnectionOptions;
+  readonly #wire: Wire;
   readonly #peer: Peer;
-  readonly #ended: Promise<void>;
   readonly #over = new AbortController();
   readonly #retired = new AbortController();
   #stray = 0;
-  #stderr = "";
   #isModern = false;
+  #isLost = false;
+  #isListening = false;
   #capabilities: JsonObject = {};
   #dead: PmlError | undefined;
 
-  private constructor(options: UpstreamOptions) {
+  private constructor(options: ConnectionOptions) {
     this.#options = options;
-    this.#process = startProcess(options.program);
-    options.groups.add(this.#process.pid);
-    this.#outbox = new Outbox(this.#process.stdin, {
-      max: options.limits.lineBytes,
-      onFull: () => this.#fail(this.#broken("it does not read what it is sent")),
+    const wire = this.#wire = options.open({
+      received: (message, request) => this.#take(message, request),
+      failed: (id, error, { isOver }) => {
+        this.#isLost ||= isOver;
+        this.#peer.fail(id, error);
+      },
+      broken: (why) => this.#fail(this.#broken(why)),
+      ended: (error) => this.#fail(error),
+      said: (text) => options.onLog("debug", visible(text.trimEnd(), TAIL)),
+      missed: () => this.#missed(),
+      tool: options.tool,
     });
     this.#peer = new Peer({
-      send: (message) => this.#outbox.send(message),
+      send: (message) => wire.send(message),
+      cancel: wire.cancel && ((id) => wire.cancel?.(id)),
       onRequest: (asked) => this.#asked(asked),
-      onNotification: (method, params) => this.#notified(method, params),
+      onNotification: (method, params, meant) => this.#notified(method, params, meant),
     });
-    this.#ended = this.#follow();
   }
 
-  /** Starts a server and shakes hands: as the older revisions do, and as the newest if it asks for that. */
-  static async start(options: UpstreamOptions): Promise<Upstream> {
+  /** Reaches a server and shakes hands, in the revision that it wants. */
+  static async start(options: ConnectionOptions): Promise<Connection> {
     const { name, limits: { startMs }, closing } = options;
     using late = new StartTimer(name, startMs, closing);
-    const upstream = Upstream.#launched(options);
+    const connection = new Connection(options);
     try {
-      await upstream.#greet(late.signal);
-      return upstream;
+      await connection.#greet(late.signal);
+      return connection;
     } catch (error) {
-      await upstream[Symbol.asyncDispose]();
+      await connection[Symbol.asyncDispose]();
       throw error;
-    }
-  }
-
-  static #launched(options: UpstreamOptions): Upstream {
-    try {
-      return new Upstream(options);
-    } catch (cause) {
-      const { name, program: { file } } = options;
-      const message = `Cannot start ${quoted(name)}: ${quoted(file, 300)} does not run`;
-      throw new PmlError("UPSTREAM_DOWN", message, { hint: "Check its command", cause });
     }
   }
 
@@ -136,7 +123,12 @@ export class Upstream implements Living {
 
   /** Whether it answers nothing any more: neither what was given up, nor whether it is there. */
   get hung(): boolean {
-    return this.#peer.hung;
+    return this.#isLost || this.#peer.hung;
+  }
+
+  /** Whether it says of itself that something has changed. */
+  get tells(): boolean {
+    return this.#wire.tells || this.#isListening;
   }
 
   /** Whether it said that it can do something, such as `resources`. */
@@ -198,45 +190,70 @@ export class Upstream implements Living {
     this.#peer.request("logging/setLevel", { level }, ASIDE).catch(() => {});
   }
 
-  /** Ends it: the end of its input, then a word, then by force, with all that it started. */
+  /** Ends it, and what carries it. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#fail(this.#down("it was closed", false));
-    // A server that reads nothing is not waited for.
-    void this.#outbox.close();
-    if (!await soon(this.#ended, EOF_MS)) {
-      killGroup(this.#process.pid, "SIGTERM");
-      await soon(this.#ended, TERM_MS);
-    }
-    killGroup(this.#process.pid);
-    await this.#ended;
-    this.#options.groups.remove(this.#process.pid);
+    this.#fail(this.#wire.down("it was closed", false));
+    await this.#wire.close();
   }
 
   async #greet(signal: AbortSignal): Promise<void> {
     try {
-      const said = await this.#peer.request("initialize", {
-        protocolVersion: LEGACY,
-        capabilities: { roots: {}, ...this.#options.capabilities() },
-        clientInfo: CLIENT,
-      }, { signal });
-      this.#capabilities = objectOf(objectOf(said).capabilities);
-      this.#outbox.send({ method: "notifications/initialized" });
+      if (this.#wire.newestFirst) await this.#discover(signal);
+      else await this.#initialize(signal);
     } catch (error) {
-      const newer = [UNSUPPORTED_VERSION, NO_SUCH_METHOD];
-      if (!(error instanceof Answered) || !newer.includes(error.code)) throw this.#refused(error);
-      await this.#discover(signal);
+      const { newestFirst } = this.#wire;
+      if (!(newestFirst ? mayBeOlder(error) : isNewer(error))) throw this.#refused(error);
+      this.#isModern = !newestFirst || knowsNewest(error);
+      const other = this.#isModern ? this.#discover(signal) : this.#initialize(signal);
+      await other.catch((cause) => {
+        throw this.#refused(cause);
+      });
     }
+  }
+
+  async #initialize(signal: AbortSignal): Promise<void> {
+    const said = await this.#peer.request("initialize", {
+      protocolVersion: LEGACY,
+      capabilities: { roots: {}, ...this.#options.capabilities() },
+      clientInfo: CLIENT,
+    }, { signal });
+    this.#capabilities = objectOf(objectOf(said).capabilities);
+    this.#wire.send({ method: "notifications/initialized" });
   }
 
   async #discover(signal: AbortSignal): Promise<void> {
     this.#isModern = true;
-    const said = await this.request("server/discover", {}, { signal }).catch((cause) => {
-      throw this.#refused(cause);
-    });
-    this.#capabilities = objectOf(objectOf(said).capabilities);
+    const { supportedVersions, capabilities } = objectOf(
+      await this.request("server/discover", {}, { signal }),
+    );
+    // An older server may answer anything to what it does not know.
+    if (!Array.isArray(supportedVersions) || !supportedVersions.includes(MODERN)) {
+      throw new Answered(NO_SUCH_METHOD, `it does not speak ${MODERN}`);
+    }
+    this.#capabilities = objectOf(capabilities);
     const tells = Object.values(this.#capabilities).some((one) => isObject(one) && one.listChanged);
-    // It ends with the server, which then tells nothing any more.
-    if (tells) this.#listen(ALL_CHANGES, ASIDE).catch(() => {});
+    if (tells) void this.#hearChanges();
+  }
+
+  /** Has the server tell of changes for as long as it is there, and wants to. */
+  async #hearChanges(): Promise<void> {
+    const { signal } = this.#over;
+    while (this.alive) {
+      this.#isListening = true;
+      const end = await this.#listen(ALL_CHANGES, ASIDE).catch((error) => error);
+      this.#isListening = false;
+      // On the pipes of a process it ends with that.
+      if (end instanceof Answered || this.#wire.tells) return;
+      await pause(LISTEN_MS, signal);
+      if (this.alive) this.#missed();
+    }
+  }
+
+  /** What was told meanwhile may be that everything is another. */
+  #missed(): void {
+    for (const list of ["tools", "resources", "prompts"]) {
+      this.#options.onNotification(`notifications/${list}/list_changed`, {});
+    }
   }
 
   async #listen(notifications: JsonObject, options: RequestOptions): Promise<void> {
@@ -285,59 +302,19 @@ export class Upstream implements Living {
     }
   }
 
-  async #follow(): Promise<void> {
-    const { stdout, stderr, status, pid } = this.#process;
-    const kill = () => killGroup(pid);
-    // Without an output it can answer nothing more.
-    const read = this.#read(stdout).finally(async () => {
-      if (!await soon(status, EOF_MS)) kill();
-    });
-    const heard = Promise.all([read, this.#hear(stderr)]);
-    // Looked at when the process has ended.
-    heard.catch(() => {});
-    const { code, signal } = await status;
-    // What it started and left behind goes with it, and would hold its output open.
-    kill();
-    await soon(heard, EOF_MS);
-    const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
-    this.#fail(this.#down(`its process ended with ${how}`, true));
-  }
-
-  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
-    const reader = new LineReader(this.#options.limits.lineBytes);
-    const decoder = new TextDecoder();
-    await eachPiece(stream, (piece) => {
-      for (const line of reader.push(piece)) {
-        if (line.kind === "too-long") {
-          this.#fail(this.#broken(`it wrote a line over ${line.max} bytes`));
-        } else this.#take(parsed(decoder.decode(line.bytes)));
-      }
-    });
-  }
-
-  #take(message: unknown): void {
+  #take(message: unknown, request: string | undefined): void {
     try {
-      if (!this.#peer.receive(message)) this.#strayed();
+      if (!this.#peer.receive(message, request)) this.#strayed();
     } catch (error) {
       this.#fail(this.#broken(`it wrote what cannot be taken: ${error}`));
     }
   }
 
-  async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
-    const decoder = new TextDecoder();
-    const { stderrBytes } = this.#options.limits;
-    for await (const chunk of stream) {
-      const text = decoder.decode(chunk, { stream: true });
-      this.#stderr = (this.#stderr + text).slice(-stderrBytes);
-      this.#options.onLog("debug", visible(text.trimEnd(), TAIL));
-    }
-  }
-
-  #notified(method: string, params: JsonObject): void {
+  #notified(method: string, params: JsonObject, meant: string | undefined): void {
     if (method !== "notifications/message") return this.#options.onNotification(method, params);
     this.#options.onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
     const message = logMessage(this.#options.name, params);
-    this.#peer.latest("onMessage")?.onMessage?.(message);
+    this.#peer.latest("onMessage", meant)?.onMessage?.(message);
     this.#options.onNotification(method, message);
   }
 
@@ -375,10 +352,6 @@ export class Upstream implements Living {
     });
   }
 
-  #down(why: string, mayHaveRun: boolean): PmlError {
-    return downError(this.#options.name, { why, mayHaveRun, stderr: this.#stderr });
-  }
-
   /** Ends it for good; what waits is told, and nothing is sent again. */
   #fail(error: PmlError): void {
     if (this.#dead) return;
@@ -386,8 +359,27 @@ export class Upstream implements Living {
     this.#peer.end(error);
     this.#over.abort(error);
     this.#options.onEnd(this);
-    if (error.code === "UPSTREAM_PROTOCOL") killGroup(this.#process.pid);
+    if (error.code === "UPSTREAM_PROTOCOL") this.#wire.kill();
   }
+}
+
+/** Tells whether a server says that it speaks the newest revision only. */
+function isNewer(error: unknown): boolean {
+  return error instanceof Answered && [UNSUPPORTED_VERSION, NO_SUCH_METHOD].includes(error.code);
+}
+
+/** Tells whether a server that refused the newest revision names it all the same. */
+function knowsNewest(error: unknown): boolean {
+  if (!(error instanceof Answered) || error.code !== UNSUPPORTED_VERSION) return false;
+  const { supported } = objectOf(error.data);
+  return Array.isArray(supported) && supported.includes(MODERN);
+}
+
+/** Tells whether a server may have refused only what it does not know. */
+function mayBeOlder(error: unknown): boolean {
+  return error instanceof Answered ||
+    error instanceof PmlError && error.detail?.status !== undefined &&
+      error.code !== "LOGIN_REQUIRED";
 }
 
 const ALL_CHANGES = {

@@ -24,6 +24,14 @@ export function aborted(signal: AbortSignal): Promise<void> {
   return promise;
 }
 
+/** Waits for a while, or until the signal aborts. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  await Promise.race([promise, aborted(signal)]);
+  clearTimeout(timer);
+}
+
 /** Bounds how long a server may take until it answers for the first time. */
 export class StartTimer implements Disposable {
   /** Aborts with the error that says so, or with the reason of what closes all. */
@@ -35,7 +43,7 @@ export class StartTimer implements Disposable {
   constructor(name: string, ms: number, closing: AbortSignal) {
     this.signal = AbortSignal.any([this.#abort.signal, closing]);
     const late = new PmlError("TIMED_OUT", `Cannot start ${quoted(name)}: no answer in ${ms} ms`, {
-      hint: "Try its command by hand, or raise limits.start_ms in config.yaml",
+      hint: "Try it by hand, or raise limits.start_ms in config.yaml",
     });
     this.#timer = setTimeout(() => this.#abort.abort(late), ms);
   }

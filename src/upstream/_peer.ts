@@ -17,9 +17,11 @@ export interface RequestOptions extends Meanwhile {
 /** What a peer needs of who made it. */
 export interface PeerOptions {
   readonly send: (message: JsonObject) => void;
+  /** Takes back a request, of which then nothing more comes; else the server is only told. */
+  readonly cancel?: ((id: string) => void) | undefined;
   /** Answers what the server asks. */
   readonly onRequest: (asked: Asked) => Promise<JsonObject>;
-  readonly onNotification: (method: string, params: JsonObject) => void;
+  readonly onNotification: (method: string, params: JsonObject, meant?: string) => void;
 }
 
 /** A request of the server's. */
@@ -27,7 +29,7 @@ export interface Asked {
   readonly method: string;
   readonly params: JsonObject;
   readonly signal: AbortSignal;
-  /** The latest request whose maker can be asked something. */
+  /** The request that it belongs to, as far as that can be told, whose maker can be asked something. */
   readonly during: RequestOptions | undefined;
 }
 
@@ -90,8 +92,12 @@ export class Peer {
     const cancel = () => {
       this.#pending.delete(id);
       answer.reject(signal.reason);
-      this.#options.send({ method: "notifications/cancelled", params: { requestId: id } });
-      if (!lasts) this.#leave(id);
+      const { cancel } = this.#options;
+      if (cancel !== undefined) cancel(id);
+      else this.#options.send({ method: "notifications/cancelled", params: { requestId: id } });
+      if (lasts) return;
+      if (cancel === undefined) this.#leave(id);
+      this.#ping(id);
     };
     this.#pending.set(id, { answer, options, lasts });
     if (lasts) this.#lasting++;
@@ -110,20 +116,22 @@ export class Peer {
     }
   }
 
-  /** The latest request whose maker takes something; the server does not say which one it means. */
-  latest(able: "onAsk" | "onMessage"): RequestOptions | undefined {
+  /** The request that was meant; where nobody says which, the latest whose maker takes something. */
+  latest(able: "onAsk" | "onMessage", meant?: string): RequestOptions | undefined {
+    if (meant !== undefined) return this.#pending.get(meant)?.options;
     return [...this.#pending.values()].findLast(({ options }) => options[able])?.options;
   }
 
-  /** Takes a message; false for one that means nothing here. */
-  receive(message: unknown): boolean {
+  /** Takes a message, of the request that it came for if any; false for one that means nothing here. */
+  receive(message: unknown, meant?: string): boolean {
     if (!isObject(message)) return false;
     const { id, method, result, error } = message;
     const params = (isObject(message.params) ? message.params : {}) as JsonObject; // parsed JSON
     if (typeof method === "string") {
-      if (id === undefined) this.#notified(method, params);
-      else if (isId(id)) void this.#answer(id, { method, params });
-      else return false;
+      if (id === undefined) this.#notified(method, params, meant);
+      else if (isId(id)) {
+        void this.#answer(id, { method, params, during: this.latest("onAsk", meant) });
+      } else return false;
       return true;
     }
     if (typeof id !== "string") return false;
@@ -140,6 +148,13 @@ export class Peer {
     return true;
   }
 
+  /** Ends one request; that it could not be sent says that nobody hangs. */
+  fail(id: string, error: Error): void {
+    if (id === this.#pinged?.id) this.#pinged = undefined;
+    this.#pending.get(id)?.answer.reject(error);
+    this.#pending.delete(id);
+  }
+
   /** Ends it for good: what waits is told. */
   end(error: Error): void {
     this.#dead ??= error;
@@ -149,17 +164,20 @@ export class Peer {
     this.#asked.clear();
   }
 
-  /** One that stopped the request need not answer it, so it is asked whether it is there. */
+  /** One that stopped the request need not answer it, and is asked whether it is there. */
   #leave(id: string): void {
     this.#left.add(id);
     const [oldest] = this.#left;
     if (this.#left.size > LEFT_MAX && oldest !== undefined) this.#left.delete(oldest);
+  }
+
+  #ping(id: string): void {
     if (this.#pinged !== undefined) return;
     this.#pinged = { id: `${id}?`, at: performance.now() };
     this.#options.send({ id: this.#pinged.id, method: "ping" });
   }
 
-  #notified(method: string, params: JsonObject): void {
+  #notified(method: string, params: JsonObject, meant: string | undefined): void {
     switch (method) {
       case "notifications/progress": {
         const progress = progressOf(params);
@@ -170,11 +188,11 @@ export class Peer {
       case "notifications/cancelled":
         return this.#asked.get(JSON.stringify(params.requestId) ?? "")?.abort();
       default:
-        return this.#options.onNotification(method, params);
+        return this.#options.onNotification(method, params, meant);
     }
   }
 
-  async #answer(id: number | string, asked: Pick<Asked, "method" | "params">): Promise<void> {
+  async #answer(id: number | string, asked: Omit<Asked, "signal">): Promise<void> {
     const key = JSON.stringify(id);
     if (this.#asked.size >= ASKED_MAX) {
       const error = { code: INTERNAL_ERROR, message: "too many requests are open" };
@@ -184,8 +202,7 @@ export class Peer {
     // An id that is used twice stands for the later one.
     this.#asked.set(key, abort);
     try {
-      const during = this.latest("onAsk");
-      const result = await this.#options.onRequest({ ...asked, signal: abort.signal, during });
+      const result = await this.#options.onRequest({ ...asked, signal: abort.signal });
       if (!abort.signal.aborted) this.#options.send({ id, result });
     } catch (error) {
       const code = error instanceof Answered ? error.code : INTERNAL_ERROR;

@@ -1,5 +1,6 @@
 /**
- * The stdio servers that a person defined: started by the first call, shared, ended when idle.
+ * The MCP servers that are spoken to, whatever carries it: reached by the first call, shared, given
+ * up when idle.
  *
  * @module
  */
@@ -7,44 +8,43 @@
 import { pathToFileURL } from "node:url";
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
+import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, quoted, textOf } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
-import type { Confinement } from "./_confined.ts";
-import { StartTimer } from "./_in_time.ts";
-import { Launch } from "./_launch.ts";
 import { Answered } from "./_peer.ts";
 import { type ListOwner, ServerLists } from "./_server_lists.ts";
 import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
-import type { Grants } from "./grants.ts";
-import type { Trial } from "./learn.ts";
-import { Pool, type PoolLimits } from "./pool.ts";
+import { Connection, type ConnectionOptions } from "./connection.ts";
+import { soon, StartTimer } from "./in_time.ts";
+import { Pool, type PoolLimits, type PoolUse } from "./pool.ts";
 import type { Starts } from "./starts.ts";
-import { Upstream, type UpstreamOptions } from "./upstream.ts";
+import { type OpenWire, SessionLost } from "./wire.ts";
 
-/** A server as it is started; values are filled in. */
-export interface StdioServer {
+/** A server, and the way to it. */
+export interface UpstreamServer {
   readonly name: string;
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly cwd: string;
-  /** Whether it runs under Deno with permissions. */
-  readonly confine: boolean;
   /** The only tools of it that count, where they are named. */
   readonly tools: readonly string[] | undefined;
-  /** Its definition as the person wrote it: without the values of variables. */
+  /** Its definition as it was written: without the values of variables. */
   readonly definition: unknown;
-  /** Where it is tried out: confined, with these grants and no others. */
-  readonly trial?: Trial | undefined;
+  /** Whether another process may be told what it lists. */
+  readonly isKept: boolean;
+  /** Whether it may take long to find that it is not there, so that this is found once for all. */
+  readonly isRemote?: boolean;
+  /** Gives the name that a tool has there, where that is another one. */
+  readonly toolName?: (tool: string) => string;
+  /** All that a connection depends on: with another, it is another one. */
+  readonly version: () => string;
+  /** Prepares the way; `closing` gives that up. */
+  readonly way: (closing: AbortSignal) => Promise<OpenWire>;
 }
 
-/** What starting servers needs from outside; functions are asked at each call. */
+/** What speaking to servers needs from outside; functions are asked at each call. */
 export interface UpstreamsOptions {
-  /** Gives a server with its values filled in, the same one each time; throws what is missing. */
-  readonly server: (name: string) => StdioServer;
+  /** Gives a server, the same object as long as nothing of it changes; throws what is missing. */
+  readonly server: (name: string) => UpstreamServer;
   readonly workspace: () => string;
   /** Whether a server may know the workspace. */
   readonly seesRoots: (server: string) => boolean;
@@ -54,16 +54,11 @@ export interface UpstreamsOptions {
   readonly capabilities: () => JsonObject;
   /** From which level on clients want log messages, where they said so. */
   readonly level: () => string | undefined;
-  readonly grants: (server: string) => Grants | undefined;
-  readonly protection: Confinement["protection"];
-  /** What every server finds in its environment, PATH among it. */
-  readonly environment: Readonly<Record<string, string>>;
-  /** What installers find there beside that: how the registry of the person is reached. */
-  readonly installEnvironment: Readonly<Record<string, string>>;
-  /** The PML home, where packages are installed. */
+  /** Takes secrets out of an error: it is no result, which would pass as it is. */
+  readonly withoutSecrets: (facts: JsonObject) => JsonObject;
+  /** The PML home, where lists are kept. */
   readonly home: string;
-  readonly limits: () => UpstreamOptions["limits"] & PoolLimits;
-  readonly groups: UpstreamOptions["groups"] & { readonly mark: string };
+  readonly limits: () => ConnectionOptions["limits"] & PoolLimits;
   readonly onLog: (server: string, level: "debug" | "info" | "warn", text: string) => void;
   readonly told: Told;
   /** Tells the calls that wait what is installed for them. */
@@ -86,6 +81,13 @@ export interface Told {
 const OURS = [-32042, -32020, -32021, -32022];
 const INTERNAL_ERROR = -32603;
 
+/** How long a call waits for a look whether a server is there again that was not. */
+const LOOK_MS = 70;
+/** What is said of a server that does not answer. */
+const UNREACHED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "TIMED_OUT"];
+/** How long a list holds of a server that tells of no change. */
+const FRESH_MS = 60_000;
+
 /** Which lists a notification says have changed. */
 const CHANGES: Readonly<Record<string, readonly ListName[]>> = {
   "notifications/tools/list_changed": ["tools"],
@@ -93,17 +95,20 @@ const CHANGES: Readonly<Record<string, readonly ListName[]>> = {
   "notifications/prompts/list_changed": ["prompts"],
 };
 
-/** The stdio servers of this PML. */
+/** The servers of this PML. */
 export class Upstreams implements AsyncDisposable {
   readonly #options: UpstreamsOptions;
-  readonly #pool: Pool<Upstream>;
-  readonly #launch: Launch;
+  readonly #pool: Pool<Connection>;
   readonly #closing = new AbortController();
   readonly #lists: ServerLists;
-  readonly #running = new Set<Upstream>();
+  readonly #running = new Set<Connection>();
+  /** Why the servers are not there that were not when they were last looked for. */
+  readonly #gone = new Map<string, { readonly version: string; readonly error: PmlError }>();
+  readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
+    new Map(tools.map((tool) => [String(tool.name), tool]))
+  );
   readonly #subscriptions: Subscriptions;
-  readonly #keyOf = memoized((server: StdioServer) => JSON.stringify(server));
-  readonly #owners = memoized((_: StdioServer) => new Map<string, ListOwner>());
+  readonly #owners = memoized((_: UpstreamServer) => new Map<string, ListOwner>());
 
   /** Takes the definitions; nothing is started before the first request. */
   constructor(options: UpstreamsOptions) {
@@ -121,16 +126,15 @@ export class Upstreams implements AsyncDisposable {
       (following) => this.#follow(following),
       (server, error) => options.onLog(server, "warn", `Cannot follow a resource: ${error}`),
     );
-    this.#launch = new Launch(options, this.#closing.signal);
   }
 
   /** Gives a list of a server: the same array as long as it says nothing of a change. */
   async listOf(name: string, list: ListName): Promise<readonly ListItem[]> {
     const server = this.#options.server(name);
     return await this.#lists.get(this.#ownerOf(server), list, async () => {
-      const all = await this.#use(server, async (upstream) => {
+      const all = await this.#use(server, async (connection) => {
         using late = new StartTimer(name, this.#options.limits().startMs, this.#closing.signal);
-        return await upstream.list(list, late.signal);
+        return await connection.list(list, late.signal);
       });
       if (list !== "tools") return all;
       return all.filter((tool) => server.tools?.includes(String(tool.name)) ?? true);
@@ -149,7 +153,7 @@ export class Upstreams implements AsyncDisposable {
 
   /** Tells the running servers which log messages clients want. */
   setLevel(level: string): void {
-    for (const upstream of this.#running) upstream.setLevel(level);
+    for (const connection of this.#running) connection.setLevel(level);
   }
 
   /** Runs a call, or another request, that passed the gates. */
@@ -160,7 +164,8 @@ export class Upstreams implements AsyncDisposable {
       await this.#subscriptions.add({ server: name, uri: textOf(args.uri) }, call.signal);
       return { kind: "result", result: { content: [] } };
     }
-    const params = method === "tools/call" ? { name: tool, arguments: args } : args;
+    const there = () => this.#options.server(name).toolName?.(tool) ?? tool;
+    const params = method === "tools/call" ? { name: there(), arguments: args } : args;
     const meta = call.meta && { _meta: call.meta };
     const result = await this.#request(call, { method, params: { ...params, ...meta } });
     return { kind: "result", result: resultOf(result, { name, method }) };
@@ -190,23 +195,26 @@ export class Upstreams implements AsyncDisposable {
   ): Promise<Json> {
     const { server: name } = splitToolId(call.id);
     const server = this.#options.server(name);
-    const ask = async (upstream: Upstream) => {
+    let tells = true;
+    const ask = async (connection: Connection) => {
+      ({ tells } = connection);
       try {
-        return await upstream.request(method, params, call);
+        return await connection.request(method, params, call);
       } catch (error) {
         if (!(error instanceof Answered)) throw error;
         const text = `${quoted(name)} answered with the error ${error.code}: ${error.message}`;
         if (method !== "tools/call") throw refused(text, error);
         const { code, data } = error;
         const _meta = { "pml/error": defined({ code, data }) };
-        return { ...textResult(text), isError: true, _meta } as unknown as JsonObject; // plain JSON
+        const result = { ...textResult(text), isError: true, _meta };
+        return this.#options.withoutSecrets(result as unknown as JsonObject); // plain JSON
       }
     };
     const work = () => this.#use(server, ask);
     const result = await this.#options.starts.during(name, { onProgress: call.onProgress, work });
     // What an earlier process of it told is looked at again: it may have been another program.
     const owner = this.#ownerOf(server);
-    for (const list of this.#lists.takeOld(owner)) {
+    for (const list of this.#lists.takeOld(owner, tells ? Infinity : FRESH_MS)) {
       this.#lists.forget(owner, list);
       this.#options.told.changed(name, list);
     }
@@ -220,57 +228,103 @@ export class Upstreams implements AsyncDisposable {
         `Cannot follow resources of ${quoted(server)} any more`,
       );
     }
-    await this.#use(this.#options.server(server), (upstream) => upstream.tellOf(following));
+    await this.#use(this.#options.server(server), (connection) => connection.tellOf(following));
   }
 
   /** What its lists depend on; the same object each time, because every call asks for it. */
-  #ownerOf(server: StdioServer): ListOwner {
+  #ownerOf(server: UpstreamServer): ListOwner {
     const able = Object.keys(this.#options.capabilities()).join();
     const owners = this.#owners(server);
-    const { name, definition, trial } = server;
-    // A trial is there to start it.
+    const { name, definition, isKept } = server;
     const owner = owners.get(able) ?? {
       name,
       definition: [definition, this.#options.workspace(), able],
-      isKept: trial === undefined,
+      isKept,
     };
     owners.set(able, owner);
     return owner;
   }
 
-  async #use<T>(server: StdioServer, use: (upstream: Upstream) => Promise<T>): Promise<T> {
+  async #use<T>(server: UpstreamServer, use: (connection: Connection) => Promise<T>): Promise<T> {
     const { name } = server;
-    // What holds it is part of what it is.
-    const held = server.confine ? JSON.stringify(this.#options.grants(name) ?? null) : "";
-    const version = this.#keyOf(server) + held;
-    return await this.#pool.use(name, { name, version, start: () => this.#start(server), use });
+    const version = server.version();
+    const what = { name, version, start: () => this.#start(server, version) };
+    await this.#look(what);
+    const used = () => this.#pool.use(name, { ...what, use });
+    try {
+      return await used().catch((error) => {
+        if (error instanceof SessionLost) return used();
+        throw error;
+      });
+    } catch (error) {
+      const isUnsent = error instanceof PmlError && error.detail?.may_have_run === false;
+      if (isUnsent && error.code === "UPSTREAM_DOWN") this.#note(server, { version, error });
+      throw error;
+    }
   }
 
-  async #start(server: StdioServer): Promise<Upstream> {
-    const { groups, limits, onLog, workspace, capabilities, seesRoots } = this.#options;
+  /** Looks, once for all calls, whether a server is there again; throws at once where it is not. */
+  async #look(what: Omit<PoolUse<Connection, void>, "use"> & { version: string }): Promise<void> {
+    const { name, version } = what;
+    const gone = () => {
+      const known = this.#gone.get(name);
+      return known?.version === version ? known.error : undefined;
+    };
+    const before = gone();
+    if (before === undefined) return;
+    const look = this.#pool.use(name, { ...what, use: () => Promise.resolve() });
+    const isThere = look.then(() => void this.#gone.delete(name), () => {});
+    // One that answers, such as that a key is wrong, does so soon.
+    const isAway = UNREACHED.includes(before.code);
+    await soon(isThere, isAway ? LOOK_MS : this.#options.limits().startMs);
+    const still = gone();
+    if (still !== undefined) throw still;
+  }
+
+  #note(
+    server: UpstreamServer,
+    gone: { readonly version: string; readonly error: PmlError },
+  ): void {
+    if (server.isRemote) this.#gone.set(server.name, gone);
+  }
+
+  async #start(server: UpstreamServer, version: string): Promise<Connection> {
+    try {
+      return await this.#started(server);
+    } catch (error) {
+      // Whatever it was, the pool would soon say only that it always fails.
+      if (error instanceof PmlError) this.#note(server, { version, error });
+      throw error;
+    }
+  }
+
+  async #started(server: UpstreamServer): Promise<Connection> {
+    const { limits, onLog, workspace, capabilities, seesRoots } = this.#options;
     const { name } = server;
+    const { signal: closing } = this.#closing;
     const uri = pathToFileURL(workspace()).href;
-    const upstream = await Upstream.start({
+    const owner = this.#ownerOf(server);
+    const connection = await Connection.start({
       name,
-      program: await this.#launch.programOf(server),
+      open: await server.way(closing),
       roots: () => seesRoots(name) ? [{ uri, name: "workspace" }] : [],
       capabilities,
       limits: limits(),
-      groups,
-      closing: this.#closing.signal,
+      closing,
       onLog: (level, text) => onLog(name, level, text),
       onNotification: (method, params) => this.#notified(server, { method, params }),
+      tool: (tool) => this.#toolsOf(this.#lists.known(owner, "tools")).get(tool),
       onEnd: (ended) => void this.#running.delete(ended),
     });
-    if (upstream.alive) this.#running.add(upstream);
-    this.#lists.outdate(this.#ownerOf(server));
+    if (connection.alive) this.#running.add(connection);
+    this.#lists.outdate(owner);
     const level = this.#options.level();
-    if (level !== undefined) upstream.setLevel(level);
-    return upstream;
+    if (level !== undefined) connection.setLevel(level);
+    return connection;
   }
 
   #notified(
-    server: StdioServer,
+    server: UpstreamServer,
     { method, params }: { readonly method: string; readonly params: JsonObject },
   ): void {
     const { told } = this.#options;

@@ -1,0 +1,78 @@
+/**
+ * What a small call of a server over HTTP costs through `pml stdio`, beside the SDK's own client
+ * that calls the same server directly.
+ *
+ * @module
+ */
+
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { FullHttp } from "../tests/kit/full_http.ts";
+import { median, pathOf, type Row, Spawned } from "./measure.ts";
+
+const RUNS = 300;
+const WARM_UP = 30;
+
+/** Calls a tool of one server of each era, directly and through PML. */
+export async function benchHttp(): Promise<readonly Row[]> {
+  const rows: Row[] = [];
+  for (const kind of ["legacy", "modern"] as const) {
+    await using server = new FullHttp(kind);
+    rows.push({
+      what: `call of a server over HTTP, ${kind}, warm`,
+      value: await throughPml(server.url),
+      unit: "ms",
+      baseline: await direct(server.url, kind),
+      budget: "none yet",
+      ok: true,
+      runs: RUNS,
+    });
+  }
+  return rows;
+}
+
+async function throughPml(url: string): Promise<number> {
+  const folder = await Deno.makeTempDir({ prefix: "pml-bench-" });
+  await Deno.mkdir(`${folder}/ws`);
+  const config = {
+    version: 1,
+    permissions: { allow: ["far:*"] },
+    mcpServers: { far: { type: "http", url } },
+  };
+  await Deno.writeTextFile(`${folder}/ws/.pml.json`, JSON.stringify(config));
+  const options = { args: ["stdio"], cwd: `${folder}/ws`, home: `${folder}/home` };
+  const call = { name: "call", arguments: { tool: "far:meta", arguments: {} } };
+  let time: number;
+  {
+    await using pml = new Spawned(pathOf("mod.ts"), options);
+    await pml.initialize();
+    let id = 0;
+    const said = JSON.stringify(await pml.request(++id, "tools/call", call));
+    if (said.includes('"isError":true')) throw new Error(said);
+    time = await timed(() => pml.request(++id, "tools/call", call));
+  }
+  await Deno.remove(folder, { recursive: true });
+  return time;
+}
+
+async function direct(url: string, kind: "legacy" | "modern"): Promise<number> {
+  const mode = kind === "legacy" ? "legacy" : { pin: "2026-07-28" };
+  const client = new Client({ name: "bench", version: "1" }, {
+    versionNegotiation: { mode },
+  });
+  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  const time = await timed(() => client.callTool({ name: "meta", arguments: {} }));
+  await client.close();
+  return time;
+}
+
+async function timed(call: () => Promise<unknown>): Promise<number> {
+  const times: number[] = [];
+  for (let run = 0; run < WARM_UP + RUNS; run++) {
+    const since = performance.now();
+    await call();
+    if (run >= WARM_UP) times.push(performance.now() - since);
+  }
+  return median(times);
+}
+
+if (import.meta.main) console.log(JSON.stringify(await benchHttp(), null, 2));

@@ -1,0 +1,220 @@
+/**
+ * What a server of a registry costs: its first call, cold and from the cache, beside a module of the
+ * person's own; a search over a large catalog; and a start beside a registry that never answers.
+ *
+ * @module
+ */
+
+import { createServer } from "node:net";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { FakeRegistry, manifestEntry, moduleEntry } from "../tests/kit/fake_registry.ts";
+import { median, pathOf, type Row, Spawned } from "./measure.ts";
+
+const RUNS = 9;
+const SEARCHES = 40;
+const ENTRIES = 10_000;
+const COLD_MS = 50;
+const SEARCH_MS = 5;
+
+/** About 60 KB, as much as a module of some size has. */
+const FILLER = `/* ${"some text to fill lines ".repeat(2_500)} */`;
+const MODULE = `export const __meta__ = {
+  name: "clock", version: "1.0.0",
+  tools: { tell: { description: "Tell the time", inputSchema: { type: "object" } } },
+};
+export function tell() { return "late"; }
+${FILLER}
+`;
+
+interface Scene {
+  readonly cwd: string;
+  readonly home: string;
+}
+
+/** Measures all of it. */
+export async function benchRegistry(): Promise<readonly Row[]> {
+  await using registry = await FakeRegistry.open([await moduleEntry("clock", MODULE)]);
+  const { url } = registry;
+  const own: number[] = [];
+  const cold: number[] = [];
+  const cached: number[] = [];
+  const warm: number[] = [];
+  const downloads: number[] = [];
+  for (let run = 0; run < RUNS; run++) {
+    const mine = await sceneOf({ clock: { type: "deno", path: "clock.js" } });
+    own.push((await calls(mine)).first);
+    const scene = await sceneOf();
+    cold.push((await calls({ ...scene, registries: url })).first);
+    const again = await calls({ ...scene, registries: url });
+    cached.push(again.first);
+    warm.push(again.next);
+    downloads.push(await download(url));
+    for (const { cwd } of [mine, scene]) await Deno.remove(`${cwd}/..`, { recursive: true });
+  }
+  const over = median(cold) - median(downloads);
+  const row = { unit: "ms", runs: RUNS, baseline: median(own) };
+  return [
+    {
+      ...row,
+      what: "first call of a registry's module, cold, over its download; own module beside it",
+      value: over,
+      budget: `≤ ${COLD_MS} ms more than an own module`,
+      ok: over - median(own) <= COLD_MS,
+    },
+    {
+      ...row,
+      what: "first call of a registry's module, from the cache; own module beside it",
+      value: median(cached),
+      budget: `≤ ${COLD_MS} ms`,
+      ok: median(cached) <= COLD_MS,
+    },
+    {
+      ...row,
+      what: "next call of a registry's module",
+      value: median(warm),
+      budget: "none yet",
+      ok: true,
+    },
+    ...await benchCatalog(),
+    await benchBlackHole(),
+  ];
+}
+
+async function benchCatalog(): Promise<readonly Row[]> {
+  const words = ["weather", "invoice", "calendar", "ship", "tide", "map", "mail", "song", "stock"];
+  const entries = Array.from({ length: ENTRIES }, (_, at) => {
+    const word = words[at % words.length];
+    const description = `Looks up the ${word} number ${at} of a region, by name`;
+    const tools = [{ name: `get_${word}_${at}`, description, inputSchema: { type: "object" } }];
+    const proxy_to = "https://servers.example/mcp";
+    return manifestEntry(`server-${at}`, { type: "cloud", proxy_to, description, tools });
+  });
+  await using registry = await FakeRegistry.open(entries);
+  const scene = await sceneOf();
+  const options = { ...scene, args: ["stdio"], registries: registry.url };
+  const search = (query: string) => ({ name: "search", arguments: { query } });
+  {
+    await using pml = new Spawned(pathOf("mod.ts"), options);
+    await pml.initialize();
+    await pml.request(1, "tools/call", search("weather"));
+    // The first look ends before all pages are there; the rest comes in the background.
+    await until(async () => {
+      const said = JSON.stringify(await pml.request(2, "tools/call", search("server-9999")));
+      return said.includes("server-9999");
+    });
+  }
+  await using pml = new Spawned(pathOf("mod.ts"), options);
+  await pml.initialize();
+  const since = performance.now();
+  await pml.request(1, "tools/call", search("the tide in a region"));
+  const first = performance.now() - since;
+  const times: number[] = [];
+  for (let run = 0; run < SEARCHES; run++) {
+    const before = performance.now();
+    await pml.request(10 + run, "tools/call", search(`${words[run % words.length]} ${run}`));
+    times.push(performance.now() - before);
+  }
+  const p95 = times.sort((a, b) => a - b)[Math.floor(SEARCHES * 0.95)] ?? NaN;
+  await Deno.remove(`${scene.cwd}/..`, { recursive: true });
+  return [
+    {
+      what: `first search over a catalog of ${ENTRIES} servers, from the cache`,
+      value: first,
+      unit: "ms",
+      budget: "≤ 500 ms",
+      ok: first <= 500,
+      runs: 1,
+    },
+    {
+      what: `search over a catalog of ${ENTRIES} servers, p95`,
+      value: p95,
+      unit: "ms",
+      budget: `≤ ${SEARCH_MS} ms`,
+      ok: p95 <= SEARCH_MS,
+      runs: SEARCHES,
+    },
+  ];
+}
+
+async function benchBlackHole(): Promise<Row> {
+  const hole = createServer(() => {});
+  hole.listen(0, "127.0.0.1");
+  await once(hole, "listening");
+  const registries = `http://127.0.0.1:${(hole.address() as AddressInfo).port}/mcp`;
+  const scene = await sceneOf();
+  const start = async (registries?: string) => {
+    const since = performance.now();
+    const named = registries === undefined ? {} : { registries };
+    await using pml = new Spawned(pathOf("mod.ts"), { ...scene, args: ["stdio"], ...named });
+    await pml.initialize();
+    return performance.now() - since;
+  };
+  const [beside, without]: [number[], number[]] = [[], []];
+  for (let run = 0; run < RUNS; run++) {
+    without.push(await start());
+    beside.push(await start(registries));
+  }
+  hole.close();
+  await Deno.remove(`${scene.cwd}/..`, { recursive: true });
+  const [value, baseline] = [median(beside), median(without)];
+  return {
+    what: "first answer beside a registry that never answers",
+    value,
+    unit: "ms",
+    baseline,
+    budget: "≤ 1.1 × without a registry",
+    ok: value <= 1.1 * baseline,
+    runs: RUNS,
+  };
+}
+
+async function sceneOf(private_mcps = {}): Promise<Scene> {
+  const root = await Deno.makeTempDir({ prefix: "pml-bench-" });
+  const cwd = `${root}/ws`;
+  await Deno.mkdir(cwd);
+  await Deno.writeTextFile(`${cwd}/small.txt`, "hello\n");
+  await Deno.writeTextFile(`${cwd}/clock.js`, MODULE);
+  const config = {
+    version: 1,
+    permissions: { allow: ["clock:*", "filesystem:*"] },
+    private_mcps,
+  };
+  await Deno.writeTextFile(`${cwd}/.pml.json`, JSON.stringify(config));
+  return { cwd, home: `${root}/home` };
+}
+
+/** Starts PML, has it do something first, and times the first call of the module and the next. */
+async function calls(
+  scene: Scene & { readonly registries?: string },
+): Promise<{ readonly first: number; readonly next: number }> {
+  await using pml = new Spawned(pathOf("mod.ts"), { ...scene, args: ["stdio"] });
+  await pml.initialize();
+  const call = async (id: number, tool: string, args = {}) => {
+    const since = performance.now();
+    const params = { name: "call", arguments: { tool, arguments: args } };
+    const said = JSON.stringify(await pml.request(id, "tools/call", params));
+    if (said.includes("isError")) throw new Error(said);
+    return performance.now() - since;
+  };
+  await call(1, "filesystem:read_file", { path: "small.txt" });
+  // What the call before left to be made ready is over.
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  return { first: await call(2, "clock:tell"), next: await call(3, "clock:tell") };
+}
+
+/** Times what any client would have to load: the entry, then the code. */
+async function download(url: string): Promise<number> {
+  const since = performance.now();
+  for (const accept of ["application/json", "application/typescript"]) {
+    await (await fetch(`${url}/clock`, { headers: { accept } })).bytes();
+  }
+  return performance.now() - since;
+}
+
+async function until(isTrue: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; !await isTrue(); tries++) {
+    if (tries > 200) throw new Error("The catalog was never whole");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}

@@ -1,0 +1,394 @@
+/**
+ * The servers of registries: looked up when somebody calls them, asked about once, pinned, and from
+ * then on servers like any other in this workspace.
+ *
+ * @module
+ */
+
+import type { Log } from "./audit/log.ts";
+import { GuardedFetch } from "./cloud/guarded_fetch.ts";
+import { keyRequired, keysMissing } from "./cloud/rpc.ts";
+import type { Redactor } from "./audit/redact.ts";
+import { serverText } from "./config/shown.ts";
+import type { Keys } from "./config/keys.ts";
+import type { RegistryEntry } from "./config/registries.ts";
+import type { ServerDefinition } from "./config/servers.ts";
+import { confusableWith } from "./core/confusable.ts";
+import { PmlError } from "./core/errors.ts";
+import { defined, quoted } from "./core/json.ts";
+import type { DenoManifest, Manifest } from "./core/manifest.ts";
+import { accessOf } from "./local/grants.ts";
+import { permissionLines } from "./local/permission_lines.ts";
+import type { Unapproved } from "./permissions/trust_gate.ts";
+import type { AtHand, Pins } from "./policy/pins.ts";
+import type { Policy } from "./policy/policy.ts";
+import { sourceOf } from "./registry/sources.ts";
+import { Cache } from "./registry/cache.ts";
+import type { Catalog } from "./search/catalog.ts";
+import { offeredCatalog } from "./search/offered.ts";
+import { pinnedChanges, pinnedIn, pinnedOf } from "./registry/lock.ts";
+import { type CatalogItem, type Found, Registries } from "./registry/registries.ts";
+
+/** What adopting needs. */
+export interface AdoptedOptions {
+  readonly policy: Policy;
+  readonly builtins: ReadonlySet<string>;
+  readonly keys: Keys;
+  readonly pins: Pins;
+  readonly log: Log;
+  readonly redactor: Redactor;
+}
+
+/** A server that a registry has. */
+interface Server {
+  readonly found: Found;
+  readonly hand: AtHand;
+  readonly definition: ServerDefinition | undefined;
+}
+
+/** How long the first search waits for what registries offer. */
+const FIRST_LOOK_MS = 2_000;
+
+/** The servers of registries in this workspace. */
+export class Adopted implements Disposable {
+  readonly #options: AdoptedOptions;
+  readonly #closing = new AbortController();
+  readonly #network = new GuardedFetch();
+  readonly #cache: Cache;
+  /** What was found last, by name. */
+  readonly #found = new Map<string, Server>();
+  /** What the person approved here. */
+  readonly #here = new Map<string, Server>();
+  /** Their names, and those of servers that are something else now than was approved. */
+  readonly #approved = new Set<string>();
+  /** The registries that were waited for. */
+  #asked: Registries | undefined;
+  #items: readonly CatalogItem[] = [];
+  #offered: Catalog | undefined;
+  #places: readonly RegistryEntry[] = [];
+  #registries: Registries;
+
+  /** Takes what holds; nothing is asked of any registry yet. */
+  constructor(options: AdoptedOptions) {
+    const { policy, log } = options;
+    this.#options = options;
+    this.#cache = new Cache(policy.now.config.home, { warn: (message) => log.warn(message) });
+    this.#registries = this.#opened();
+    policy.onChange(() => {
+      if (policy.now.config.registries === this.#places) return;
+      this.#registries = this.#opened();
+    });
+  }
+
+  /** Takes up what the person approved in this workspace before. */
+  async open(): Promise<void> {
+    const { pins } = this.#options;
+    const { home } = await pins.state();
+    for (const [name, { source }] of Object.entries(home)) {
+      if (source === "private" || this.#isOther(name)) continue;
+      this.#approved.add(name);
+      const found = this.#registries.known(name);
+      if (found === undefined) continue;
+      const server = this.#serverOf(found);
+      if (await pins.unapproved(server.hand) === undefined) this.#here.set(name, server);
+    }
+    if (this.#approved.size > 0) this.#tell();
+  }
+
+  /** Gives what a registry says of a server that the person approved here. */
+  manifestOf(name: string): Manifest | undefined {
+    return this.#here.get(name)?.found.manifest;
+  }
+
+  /**
+   * The servers that the person approved here, also those that are something else by now; but none
+   * whose name is another's.
+   */
+  names(): readonly string[] {
+    return [...this.#approved].filter((name) => !this.#isOther(name));
+  }
+
+  /** Gives the servers of the lock as their registries have them, to be compared with what is pinned. */
+  async hands(): Promise<readonly AtHand[]> {
+    const { lock } = await this.#options.pins.state();
+    const locked = Object.entries(lock).filter(([, { source }]) => source !== "private");
+    const names = new Set([...locked.map(([name]) => name), ...this.names()]);
+    const hands = await Promise.all([...names].map(async (name) => {
+      const found = this.#registries.known(name) ??
+        await this.#registries.find(name, { signal: this.#closing.signal });
+      return found === undefined ? [] : [this.#serverOf(found).hand];
+    }));
+    return hands.flat();
+  }
+
+  /** Says why a server may not be used as it is; undefined where it may. */
+  blocked(name: string): string | undefined {
+    const here = this.#here.get(name);
+    return here !== undefined && this.#registries.known(name)?.hash === here.found.hash
+      ? undefined
+      : "its registry says something else of it now; calling it asks the person";
+  }
+
+  /** Tells what nobody has approved yet of a server that a registry has; looks it up first. */
+  async unapproved(
+    name: string,
+    { signal, isAllowed }: {
+      readonly signal: AbortSignal;
+      /** Whether the person allowed its first use beforehand. */
+      readonly isAllowed: boolean;
+    },
+  ): Promise<Unapproved | undefined> {
+    if (this.#isOther(name)) return undefined;
+    const found = this.#registries.known(name) ?? await this.#lookedUp(name, signal);
+    if (found === undefined) return undefined;
+    const server = this.#serverOf(found);
+    const { pins } = this.#options;
+    const unapproved = await pins.unapproved(server.hand);
+    if (unapproved !== undefined && !(isAllowed && await this.#isFirst(server.hand))) {
+      this.#assertKeys(found.manifest);
+      return unapproved;
+    }
+    await unapproved?.accept();
+    this.#adopt(server);
+    return undefined;
+  }
+
+  async #lookedUp(name: string, signal: AbortSignal): Promise<Found | undefined> {
+    try {
+      return await this.#registries.find(name, { signal });
+    } catch (error) {
+      if (!(error instanceof PmlError) || error.code !== "REGISTRY_OFFLINE") throw error;
+      const { code, message, hint, detail } = error;
+      const why = message.replace(/^C/, "c");
+      const told = { ...defined({ hint, detail }), cause: error };
+      throw new PmlError(code, `Cannot look up ${quoted(name)}: ${why}`, told);
+    }
+  }
+
+  /** What a call would lack is said before anybody is asked about it. */
+  #assertKeys({ kind, name, envRequired }: Manifest): void {
+    const { keys } = this.#options;
+    if (kind === "cloud" && keys.cloud() === undefined) throw keyRequired(name);
+    const missing = envRequired.filter((each) => keys.find(each) === undefined);
+    if (missing.length > 0) throw keysMissing(name, missing);
+  }
+
+  /** Whether nobody pinned another one here, or in the lock that came with the workspace. */
+  async #isFirst({ name, pinned }: AtHand): Promise<boolean> {
+    const { lock, home } = await this.#options.pins.state();
+    const locked = pinnedIn(lock, name);
+    return pinnedIn(home, name) === undefined &&
+      (locked === undefined || pinnedChanges(locked, pinned).length === 0);
+  }
+
+  /** Has the code of a module at hand before it is read. */
+  async ready(
+    name: string,
+    { signal, tell }: { readonly signal: AbortSignal; readonly tell: (message: string) => void },
+  ): Promise<void> {
+    const { found } = this.#here.get(name) ?? {};
+    if (found?.manifest.kind !== "deno" || this.#registries.hasCode(found)) return;
+    tell(`getting ${name} from ${new URL(found.source.replace(/^mcp\+/, "")).host}`);
+    await this.#registries.code(found, {
+      signal,
+      onProgress: ({ progress, total }) =>
+        tell(`getting ${name}: ${progress}${total === undefined ? "" : ` of ${total}`} bytes`),
+    });
+  }
+
+  /** The tools that the registries offer, as they were at the last look. */
+  get offered(): Catalog | undefined {
+    return this.#offered;
+  }
+
+  /** Looks at what the registries offer; waits for them a little where nothing is known yet. */
+  async look(): Promise<void> {
+    const registries = this.#registries;
+    if (registries.catalog().length === 0 && this.#asked !== registries) {
+      this.#asked = registries;
+      const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(FIRST_LOOK_MS)]);
+      // Who cannot be asked is told of by who looks a server up.
+      await registries.refreshCatalog({ signal }).catch(() => {});
+    }
+    const items = registries.catalog();
+    if (items === this.#items) return;
+    this.#items = items;
+    this.#offered = offeredCatalog(items);
+  }
+
+  /** Tells how many servers are known of each registry; nothing is asked. */
+  known(): readonly { readonly url: string; readonly servers: number }[] {
+    const items = this.#registries.catalog();
+    return this.#places.map(({ url }) => ({
+      url,
+      servers: items.filter(({ source }) => source === url).length,
+    }));
+  }
+
+  /** Asks the registries for what they offer, and for the servers that are used here. */
+  async refresh(signal: AbortSignal): Promise<void> {
+    const { log } = this.#options;
+    const [outcomes] = await Promise.all([
+      this.#registries.refreshCatalog({ signal }),
+      ...this.names().map((name) =>
+        this.#registries.refresh(name, { signal }).catch((error) => log.warn(`${error.message}`))
+      ),
+    ]);
+    for (const { error } of outcomes) if (error !== undefined) log.warn(error.message);
+  }
+
+  /** Asks nothing any more. */
+  [Symbol.dispose](): void {
+    this.#closing.abort(new PmlError("CANCELLED", "Cannot ask a registry: PML is ending"));
+    this.#network[Symbol.dispose]();
+  }
+
+  #opened(): Registries {
+    const { policy, log, redactor } = this.#options;
+    const { environment } = policy.now.loaded;
+    this.#places = policy.now.config.registries;
+    const token = (name: string) => {
+      const value = environment.get(name);
+      if (value !== undefined) redactor.register(value);
+      return value;
+    };
+    return new Registries({
+      places: this.#places.map(({ url, tokenEnv, publicKey }) => ({
+        source: sourceOf(url, {
+          fetch: this.#network.fetch,
+          ...(tokenEnv === undefined ? {} : { token: () => token(tokenEnv) }),
+        }),
+        publicKey,
+        named: (name) => this.#named(name),
+      })),
+      cache: this.#cache,
+      isPrivate: (name) => this.#isOther(name),
+      pinned: (name) => {
+        const source = this.#options.pins.pinned(name)?.source;
+        return this.#places.find(({ url }) => url === source)?.url;
+      },
+      onChange: (name) => log.info(`${quoted(name)} is another one at its registry now`),
+      warn: (message) => log.warn(message),
+      closing: this.#closing.signal,
+    });
+  }
+
+  /** Gives the hosts that the person named for a server, which may lie on this machine. */
+  #named(name: string): readonly string[] {
+    const { cloud, grants } = this.#options.policy.now.config;
+    const hub = cloud?.url === undefined ? [] : [new URL(cloud.url).host];
+    return [...hub, ...grants[name]?.net ?? []];
+  }
+
+  /** Whether a name stands for what ships with PML, or what the person defined. */
+  #isOther(name: string): boolean {
+    const { builtins, policy } = this.#options;
+    const { config, loaded } = policy.now;
+    const own = [...config.servers, ...loaded.file?.servers ?? []];
+    return builtins.has(name) || own.some((server) => server.name === name);
+  }
+
+  #adopt(server: Server): void {
+    const { name } = server.hand;
+    if (this.#here.get(name) === server) return;
+    this.#here.set(name, server);
+    this.#approved.add(name);
+    this.#tell();
+  }
+
+  #tell(): void {
+    this.#options.policy.adopt(new Map(this.#here));
+  }
+
+  /** Gives what was found as a server: the same object as long as it is the same. */
+  #serverOf(found: Found): Server {
+    const { name } = found.manifest;
+    const known = this.#found.get(name);
+    const lookOf = ({ hash, source, vouched, older, gone }: Found) =>
+      JSON.stringify([hash, source, vouched, older, gone]);
+    if (known !== undefined && lookOf(known.found) === lookOf(found)) return known;
+    const definition = this.#definitionOf(found);
+    const hand: AtHand = {
+      name,
+      pinned: pinnedOf(found.manifest, found),
+      facts: this.#factsOf(found, definition),
+      origin: "registry",
+    };
+    const server = { found, hand, definition };
+    this.#found.set(name, server);
+    return server;
+  }
+
+  #definitionOf(found: Found): ServerDefinition | undefined {
+    const { manifest } = found;
+    const { kind, name } = manifest;
+    switch (kind) {
+      case "deno":
+        return { kind, name, path: this.#registries.codePath(manifest) };
+      case "stdio":
+        return { kind, name, command: manifest.command, args: manifest.args, env: envOf(manifest) };
+      case "http":
+        return { kind, name, url: manifest.url, headers: manifest.headers };
+      case "cloud":
+        return undefined;
+    }
+  }
+
+  #factsOf(found: Found, definition: ServerDefinition | undefined): readonly string[] {
+    const { manifest, source, vouched, older, gone } = found;
+    const twin = confusableWith(manifest.name, this.#names());
+    const said = manifest.kind === "deno"
+      ? ["a module in the sandbox", ...this.#codeLines(manifest)]
+      : [definition === undefined ? cloudText(manifest) : serverText(definition)];
+    return [
+      `Yes lets PML use ${quoted(manifest.name)} in this workspace. It is:`,
+      ...said,
+      `version ${quoted(manifest.version)} of the registry ${quoted(source, Infinity)}`,
+      vouched,
+      ...(twin === undefined
+        ? []
+        : [`Its name looks like ${quoted(twin)}, which is another server`]),
+      ...(gone ? ["Its registry does not have it any more"] : []),
+      ...(older ? ["This is older than what its registry said before"] : []),
+      ...keyLines(manifest),
+      ...manifest.warnings.map((line) => `Its author warns: ${quoted(line, Infinity)}`),
+    ];
+  }
+
+  /** Every name that a person may know here. */
+  #names(): readonly string[] {
+    const { builtins, policy } = this.#options;
+    const own = policy.now.config.servers.map(({ name }) => name);
+    return [...builtins, ...own, ...this.#here.keys()];
+  }
+
+  #codeLines({ name, integrity, permissions }: DenoManifest): readonly string[] {
+    const { workspace, grants } = this.#options.policy.now.config;
+    const access = accessOf(permissions, { workspace, grants: grants[name] });
+    const lines = permissionLines(permissions, access, workspace).map((line) => `It ${line}`);
+    return [`its code: ${integrity}`, ...lines];
+  }
+}
+
+/** A program finds in its environment what its registry says that it needs. */
+function envOf({ env, envRequired }: Extract<Manifest, { kind: "stdio" }>): Record<string, string> {
+  const needed = envRequired.filter((name) => !Object.hasOwn(env, name));
+  return { ...Object.fromEntries(needed.map((name) => [name, `\${${name}}`])), ...env };
+}
+
+function cloudText(manifest: Manifest): string {
+  const url = manifest.kind === "cloud" ? manifest.proxyTo : "";
+  return `a server in the cloud: each call goes to ${quoted(url, Infinity)}, whose operator can ` +
+    "read it and the keys that go with it";
+}
+
+/** Where each key goes; what a program or a header is given is said with it. */
+function keyLines(manifest: Manifest): readonly string[] {
+  if (manifest.kind === "cloud") {
+    const { host } = new URL(manifest.proxyTo);
+    return manifest.envRequired.map((name) => `Your key ${name} goes with each call to ${host}`);
+  }
+  return manifest.kind === "deno"
+    ? manifest.envRequired.map((name) => `It is given the variable ${name}`)
+    : [];
+}

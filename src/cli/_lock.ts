@@ -1,0 +1,163 @@
+/**
+ * `pml lock`: what is pinned, in what that is not so any more, and the person's word to pin it anew.
+ *
+ * @module
+ */
+
+import type { App } from "../app.ts";
+import { PmlError } from "../core/errors.ts";
+import { quoted, visible } from "../core/json.ts";
+import { toolId } from "../core/tool_id.ts";
+import { usage } from "./_failure.ts";
+import type { Shown, Typed, Visit } from "./_house.ts";
+import { askWord, needPerson } from "./_terminal.ts";
+import { tell } from "./out.ts";
+
+type State = Awaited<ReturnType<Awaited<ReturnType<App["pins"]>>["state"]>>;
+type Entry = State["lock"][string];
+type Open = Pick<NonNullable<Awaited<ReturnType<App["untrusted"]>>>, "facts" | "accept">;
+
+/** Shows the lock, checks it, or pins anew what the person agrees to. */
+export async function lock(at: Visit, typed: Typed): Promise<Shown> {
+  const { words: [word, server] } = typed;
+  if (word === "update" && typed.check !== true) return await update(at, { server, ...typed });
+  if (word !== undefined) {
+    throw usage(`Cannot run \`pml lock ${visible(word)}\`: there is no such word`, "Try `--help`");
+  }
+  return await (typed.check === true ? check(at) : show(at));
+}
+
+async function show({ app }: Visit): Promise<Shown> {
+  const pins = await app.pins();
+  const { lock, home } = await pins.state();
+  const servers = Object.entries(lock).map(([name, entry]) => {
+    const known = Object.hasOwn(home, name) ? home[name] : undefined;
+    return { name, ...entry, approved: JSON.stringify(known) === JSON.stringify(entry) };
+  });
+  const own = Object.entries(home).filter(([name]) => !Object.hasOwn(lock, name))
+    .map(([name, entry]) => ({ name, ...entry, approved: true }));
+  const texts = [
+    ...servers.map(textOf),
+    ...own.map((one) => `${textOf(one)}\n  on this machine alone`),
+  ];
+  return {
+    value: { file: pins.path, servers, local: own },
+    text: texts.join("\n"),
+    note: texts.length > 0 ? "" : "Nothing is pinned: that comes with the first call of a server",
+  };
+}
+
+function textOf(entry: Entry & { readonly name: string; readonly approved: boolean }): string {
+  const { name, source, kind, version, integrity, command, url, tools, approved } = entry;
+  const facts = { version, integrity, command: command && JSON.stringify(command), url };
+  const lines = Object.entries({ ...facts, ...tools }).flatMap(([key, value]) =>
+    value === undefined ? [] : [`  ${visible(key)}: ${visible(value, Infinity)}`]
+  );
+  const said = approved ? "" : ", not what was approved on this machine";
+  return [`${name} (${visible(source)}, ${kind}${said})`, ...lines].join("\n");
+}
+
+/** Compares without asking or starting anything, so that it can run where nobody is. */
+async function check({ app }: Visit): Promise<Shown> {
+  const pins = await app.pins();
+  const differences = await pins.differences(await app.atHand());
+  const ok = differences.length === 0;
+  return {
+    value: { file: pins.path, ok, differences },
+    text: ok ? `Nothing differs from ${pins.path}` : differences.join("\n"),
+    note: ok ? "" : "Look at them, then `pml lock update` pins what is there now",
+    code: ok ? 0 : 1,
+  };
+}
+
+async function update(
+  { app, signal }: Visit,
+  { server, json }: { readonly server: string | undefined; readonly json?: boolean },
+): Promise<Shown> {
+  if (json !== true) needPerson("Cannot pin anything anew", "pml lock update");
+  const facts: string[] = [];
+  const agreed = async (open: readonly Open[]) => {
+    const lines = open.flatMap((one) => one.facts);
+    facts.push(...lines);
+    if (json === true || lines.length === 0) return true;
+    for (const line of lines) tell(line);
+    if (await askWord('Type "pin" to pin exactly this', signal) !== "pin") return false;
+    for (const one of open) await one.accept();
+    return true;
+  };
+  const pins = await app.pins();
+  await mustBeTrusted(app);
+  const isMeant = (name: string) => server === undefined || server === name;
+  const { lock } = await pins.state();
+  const hands = await app.atHand();
+  const meant = hands.filter(({ name }) => isMeant(name));
+  const gone = Object.entries(lock).filter(([name, { source }]) =>
+    source === "private" && isMeant(name) && hands.every((hand) => hand.name !== name)
+  ).map(([name]) => name);
+  if (server !== undefined && meant.length + gone.length === 0) {
+    throw usage(`Cannot find the server ${quoted(server)}`, "See all with `pml lock`");
+  }
+  const stale = await Promise.all(meant.map((hand) => pins.unapproved(hand)));
+  const isAgreed = await agreed(stale.filter((one) => one !== undefined)) &&
+    await agreed(await staleTools(app, isMeant)) &&
+    await agreed([await covered(app, { isMeant, gone })]);
+  const value = { facts };
+  if (!isAgreed) return { value, text: "Not pinned: the rest stays as it was", code: 1 };
+  return { value, text: facts.length === 0 ? "Nothing differs" : "Pinned" };
+}
+
+async function mustBeTrusted(app: App): Promise<void> {
+  const open = await app.untrusted();
+  if (open === undefined) return;
+  throw new PmlError(open.code, "Cannot pin anything anew: the workspace file is not trusted", {
+    hint: "Look at it with `pml trust` first",
+  });
+}
+
+/** What the trust in the files covers, and what they do not name any more. */
+async function covered(
+  app: App,
+  { isMeant, gone }: {
+    readonly isMeant: (name: string) => boolean;
+    readonly gone: readonly string[];
+  },
+): Promise<Open> {
+  const pins = await app.pins();
+  await pins.settled();
+  const hands = await app.atHand();
+  const facts = (await pins.differences(hands)).filter((line) =>
+    isMeant(line.split(":", 1)[0] ?? "")
+  );
+  const accept = async () => {
+    await pins.renew(hands.filter(({ name }) => isMeant(name)));
+    await pins.remove(gone);
+  };
+  return { facts, accept };
+}
+
+/** Asks the servers for the tools that are pinned, and gives those that are others now. */
+async function staleTools(
+  app: App,
+  isMeant: (name: string) => boolean,
+): Promise<readonly Open[]> {
+  const pins = await app.pins();
+  const { lock, home } = await pins.state();
+  const names = (await app.atHand()).map(({ name }) => name)
+    .filter((name) => isMeant(name) && (Object.hasOwn(lock, name) || Object.hasOwn(home, name)));
+  const found: Open[] = [];
+  for (const name of names) {
+    await app.refresh(name);
+    await app.servers.prepare("tools", name);
+    // Its version is known once it was asked.
+    const hand = (await app.atHand()).find((one) => one.name === name);
+    const tools = new Set(
+      [lock, home].flatMap((entries) => Object.keys(entries[name]?.tools ?? {})),
+    );
+    for (const tool of tools) {
+      const definition = app.catalog.get(toolId(name, tool))?.tool;
+      const stale = hand && definition && await pins.unapprovedTool(hand, definition);
+      if (stale) found.push(stale);
+    }
+  }
+  return found;
+}

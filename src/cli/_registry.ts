@@ -1,0 +1,77 @@
+/**
+ * `pml registry serve`: a folder as a registry, until a signal comes.
+ *
+ * @module
+ */
+
+import { once } from "node:events";
+import { holds } from "../config/workspace.ts";
+import { PmlError } from "../core/errors.ts";
+import { quoted, visible } from "../core/json.ts";
+import { usage } from "./_failure.ts";
+import type { Typed } from "./_house.ts";
+import { Signals } from "./_signals.ts";
+import { print, tell } from "./out.ts";
+
+const PORT = "3004";
+
+/** Serves a folder; a signal ends it, and gives the exit code. */
+export async function registry(typed: Typed): Promise<number> {
+  const { words: [verb = "", folder = ""], host = "127.0.0.1", json } = typed;
+  if (verb !== "serve") {
+    throw usage(`Cannot run ${quoted(`pml registry ${verb}`)}: there is no such command`, HOW);
+  }
+  const path = folderOf(folder);
+  const port = portOf(typed.port ?? PORT);
+  const privateKey = typed.key === undefined ? undefined : keyOf(typed.key, path);
+  using signals = new Signals();
+  const { signal } = signals;
+  const { openApp } = await import("../app.ts");
+  await using app = await openApp({ cwd: Deno.cwd() });
+  const warn = (message: string) => tell(`warning: ${message}`);
+  const options = { host, port, warn, signal, privateKey, publicUrl: typed.url };
+  await using served = await (await app.authors()).serveRegistry(path, options);
+  const { url, size: servers, isLocal, publicKey } = served;
+  if (!isLocal) warn(`whoever reaches ${host} can read all of ${quoted(path, 300)}; ${PLAIN}`);
+  const place = typed.url ?? url;
+  const entry = publicKey === undefined ? place : { url: place, public_key: publicKey };
+  const said = `Serving ${servers} server${servers === 1 ? "" : "s"} of ${visible(path, 300)}`;
+  print(
+    json
+      ? JSON.stringify({ url, servers, ...publicKey && { public_key: publicKey } })
+      : `${said} at ${url}\n  In .pml.json: "registries": [${JSON.stringify(entry)}]`,
+  );
+  if (!signal.aborted) await once(signal, "abort");
+  return signals.exitCode ?? 0;
+}
+
+const HOW = "Write `pml registry serve FOLDER`";
+const PLAIN = "it is read-only, and without TLS, which clients ask for beyond this machine";
+
+function folderOf(folder: string): string {
+  try {
+    const path = Deno.realPathSync(folder);
+    if (Deno.statSync(path).isDirectory) return path;
+  } catch {
+    // what follows says so
+  }
+  throw usage(`Cannot serve ${quoted(folder, 300)}: there is no such folder`, HOW);
+}
+
+function portOf(text: string): number {
+  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
+  throw usage(`Cannot listen at port ${quoted(text)}: it is no number up to 65535`, HOW);
+}
+
+/** Reads the key, which must not lie where it would be served beside. */
+function keyOf(file: string, served: string): string {
+  const refused = (why: string) =>
+    usage(`Cannot sign with ${quoted(file, 300)}: ${why}`, "Keep the key where nobody else reads");
+  try {
+    const path = Deno.realPathSync(file);
+    if (holds(served, path)) throw refused("it lies in the folder that is served");
+    return Deno.readTextFileSync(path);
+  } catch (error) {
+    throw error instanceof PmlError ? error : refused("it cannot be read");
+  }
+}

@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { registry } from "./_registry.ts";
+
+Deno.test("registry() says what cannot be served, before anything is opened", async () => {
+  const rows = [
+    [["publish", "."], {}, 'Cannot run "pml registry publish": there is no such command'],
+    [["serve", "nowhere"], {}, 'Cannot serve "nowhere": there is no such folder'],
+    [["serve", "deno.json"], {}, 'Cannot serve "deno.json": there is no such folder'],
+    [
+      ["serve", "."],
+      { port: "70000" },
+      'Cannot listen at port "70000": it is no number up to 65535',
+    ],
+    [["serve", "."], { key: "nowhere.pem" }, 'Cannot sign with "nowhere.pem": it cannot be read'],
+    [
+      ["serve", "."],
+      { key: "deno.json" },
+      'Cannot sign with "deno.json": it lies in the folder that is served',
+    ],
+    [["serve", "."], { port: "80a" }, 'Cannot listen at port "80a": it is no number up to 65535'],
+  ] as const;
+  for (const [words, options, message] of rows) {
+    await assert.rejects(registry({ words, ...options }), { code: "USAGE", message });
+  }
+});

@@ -1,0 +1,80 @@
+/**
+ * What a server's answers over HTTP mean that are no answers of MCP.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { quoted, visible } from "../core/json.ts";
+
+/** A server as its errors name it. */
+export interface Named {
+  readonly name: string;
+  readonly url: string;
+  /** Its headers as they were written, with the names of variables in place of their values. */
+  readonly written: Readonly<Record<string, string>>;
+}
+
+const TEXT_MAX = 500;
+
+/** Makes the error of an answer by its status. */
+export function statusError(
+  server: Named,
+  { status, text, location }: {
+    readonly status: number;
+    /** What the server wrote beside it. */
+    readonly text: string;
+    readonly location: string | null;
+  },
+): PmlError {
+  const say = (code: PmlError["code"], why: string, hint: string) =>
+    new PmlError(code, `Cannot use ${quoted(server.name)}: ${why}`, {
+      hint,
+      detail: {
+        status,
+        // A server that fails has had the request; one that refuses says that it took none.
+        may_have_run: status >= 500,
+        ...(text !== "" && { answered: visible(text, TEXT_MAX) }),
+      },
+    });
+  const it = `it answered with the status ${status}`;
+  if (status === 401 || status === 403) return say("LOGIN_REQUIRED", it, loginHint(server));
+  if (status === 429 || status >= 500) return say("UPSTREAM_DOWN", it, "Try again later");
+  if (status < 400) {
+    const to = location === null ? undefined : URL.parse(location, server.url)?.origin;
+    const where = to === undefined ? "" : ` to ${visible(to)}`;
+    const hint = "Nothing was sent there. Give the address itself, if you trust it";
+    return say("UPSTREAM_PROTOCOL", `it redirects${where}, and PML follows no redirect`, hint);
+  }
+  return say(
+    "UPSTREAM_PROTOCOL",
+    it,
+    "See whether its address is that of an MCP server over Streamable HTTP",
+  );
+}
+
+function loginHint({ written }: Named): string {
+  const headers = Object.entries(written).filter(([, value]) => value.includes("${"));
+  if (headers.length === 0) {
+    return 'Give it a key: "headers": {"Authorization": "Bearer ${NAME}"} beside its url';
+  }
+  const all = headers.map(([header, value]) => `${header} (${namesIn(value)})`).join(", ");
+  return `It does not take what it is sent: look at ${all}`;
+}
+
+/** Makes the error of a header whose value cannot be sent; the value is in no message. */
+export function headerError({ name, written }: Named, header: string): PmlError {
+  const names = namesIn(written[header] ?? "");
+  const hint = names === ""
+    ? `Write "headers.${header}" in .pml.json in plain characters, on one line`
+    : `Look at ${names}: it has a line end, or a character that no header can hold`;
+  const message = `Cannot reach ${quoted(name)}: its header ${quoted(header)} cannot be sent`;
+  return new PmlError(names === "" ? "CONFIG_INVALID" : "KEY_MISSING", message, {
+    hint,
+    detail: { may_have_run: false },
+  });
+}
+
+function namesIn(value: string): string {
+  return [...value.matchAll(/\$\{(\w+)/g)].map(([, name]) => name).join(", ");
+}

@@ -1,0 +1,72 @@
+/**
+ * Reads a `.env` file: `NAME=value`, one to a line.
+ *
+ * `export` may stand before the name. A value in single quotes is taken as it is; in double quotes
+ * `\n`, `\r`, `\t`, `\\`, `\"` and `\$` mean what they usually do; both may have several lines. A
+ * value without quotes ends with its line, or at a blank and `#`. Nothing is filled in: a value with
+ * `${` in it counts as unset, as everywhere. A name that comes twice has its last value.
+ *
+ * @module
+ */
+
+/** What was read, and the lines that were passed over. */
+export interface Dotenv {
+  readonly values: ReadonlyMap<string, string>;
+  /** The numbers of lines that are neither blank, nor a comment, nor a value. */
+  readonly odd: readonly number[];
+}
+
+const HEAD = /[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[ \t]*/y;
+const NOTHING = /[ \t]*(?:#[^\n]*)?(?:\r?\n|$)/y;
+const PLAIN = /[^\n]*/y;
+const QUOTED: Readonly<Record<string, RegExp>> = {
+  "'": /'([^']*)'/y,
+  '"': /"((?:[^"\\]|\\[^])*)"/y,
+};
+const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
+
+/** Reads the text of a `.env` file. */
+export function parseDotenv(text: string): Dotenv {
+  const values = new Map<string, string>();
+  const odd: number[] = [];
+  let at = text.startsWith("\uFEFF") ? 1 : 0;
+  let [line, counted] = [1, 0];
+  const take = (pattern: RegExp) => {
+    pattern.lastIndex = at;
+    const found = pattern.exec(text);
+    if (found !== null) at = pattern.lastIndex;
+    return found;
+  };
+  while (at < text.length) {
+    const begin = at;
+    if (take(NOTHING) !== null) continue;
+    const name = take(HEAD)?.[1];
+    const quote = text[at] ?? "";
+    const within = QUOTED[quote];
+    const value = within === undefined ? plain(take(PLAIN)?.[0] ?? "") : take(within)?.[1];
+    if (name !== undefined && value !== undefined && take(NOTHING) !== null) {
+      values.set(name, quote === '"' ? unescaped(value) : value);
+      continue;
+    }
+    line += text.slice(counted, begin).split("\n").length - 1;
+    counted = begin;
+    odd.push(line);
+    // Where a quote has no end, nobody knows what is meant by the rest.
+    if (name !== undefined && value === undefined) break;
+    at = begin;
+    take(PLAIN);
+    at += 1;
+  }
+  return { values, odd };
+}
+
+function plain(rest: string): string {
+  return (rest.split(/(?:^|[ \t])#/, 1)[0] ?? "").trim();
+}
+
+function unescaped(value: string): string {
+  return value.replace(
+    /\\([nrt\\"$])/g,
+    (_, character: string) => ESCAPES[character] ?? character,
+  );
+}

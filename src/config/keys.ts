@@ -1,0 +1,186 @@
+/**
+ * The one owner of keys: gives the value of a variable to who named it, and says where it is from.
+ *
+ * The environment comes first, then `.env` in the root of a workspace whose file is trusted. Only
+ * what a definition names is ever asked for, so nothing else of `.env` is given to anybody.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
+import { parseDotenv } from "./_dotenv.ts";
+import type { Environment } from "./env.ts";
+import { expanded, type Given, referencesIn } from "./expand.ts";
+
+/** A value, and where it was found. */
+export interface Key {
+  readonly value: string;
+  readonly from: "the environment" | ".env" | "the key file";
+}
+
+/** What keys are looked up in; functions are asked at each look. */
+export interface KeysOptions {
+  readonly environment: () => Pick<Environment, "get" | "apiKey" | "home">;
+  /** The root of the workspace, where its file is trusted. */
+  readonly trusted: () => string | undefined;
+  /** Has a value taken out of every text from now on. */
+  readonly register: (value: string) => void;
+  readonly warn: (message: string) => void;
+}
+
+/** The name of the person's key in the PML home. */
+export const KEY_FILE = "api_key";
+
+/** What belongs to PML, and is given to no server wherever it is set. */
+const OWN = /^PML_/i;
+/** What would change how programs run, rather than be a key: no `.env` sets it. */
+const DANGEROUS = new RegExp(
+  "^(?:(?:PML|LD|DYLD|DENO|UV|PIP|NPM_CONFIG|BASH|SSL|CURL|JDK|_?JAVA)_|PYTHON|PERL5|RUBY(?:OPT|LIB)|" +
+    "NODE_(?!ENV$)|GIT_(?!.*(?:TOKEN|KEY)$)|(?:PATH|PATHEXT|HOME|USERPROFILE|SHELL|SHELLOPTS|" +
+    "BASHOPTS|COMSPEC|ENV|IFS|TMPDIR|TE?MP|SYSTEMROOT)$)|_PROXY$",
+  "i",
+);
+const MOST_BYTES = 65_536;
+/** What a header can carry without a blank in it. */
+const ONE_WORD = /^[\x21-\x7e]{1,4096}$/;
+const NO_FILE = { stamp: undefined, values: new Map<string, string>() };
+
+type Values = ReadonlyMap<string, string>;
+
+/** What came of a definition, and the file that it was filled in from. */
+interface Filled {
+  values?: Given | undefined;
+  file?: Values | undefined;
+}
+
+/** Finds keys. */
+export class Keys {
+  readonly #options: KeysOptions;
+  readonly #filled = memoized((_: Given): Filled => ({}));
+  #file: { readonly stamp: string | undefined; readonly values: Values } = NO_FILE;
+
+  /** Takes where to look; nothing is read yet. */
+  constructor(options: KeysOptions) {
+    this.#options = options;
+  }
+
+  /** Fills in what a definition gives: the same object as long as no value in it changes. */
+  filled<T extends Given>(given: T, server: string): T {
+    const known = this.#filled(given);
+    const isSame = known.file === undefined || known.file === this.#dotenv();
+    if (known.values !== undefined && isSame) return known.values as T; // of this very object
+    const file = this.#dotenv();
+    const values = expanded(given, { get: (name) => this.get(name), server });
+    const isPlain = referencesIn(given).every(({ name }) =>
+      this.find(name)?.from === "the environment"
+    );
+    // What the environment has all of is not looked up again.
+    known.file = isPlain ? undefined : file;
+    if (JSON.stringify(known.values) !== JSON.stringify(values)) known.values = values;
+    return known.values as T; // as above
+  }
+
+  /**
+   * Gives a function that makes a server of a definition: the same object for the same definition,
+   * as long as no value in it changes.
+   */
+  maker<D extends { readonly name: string }, G extends Given, S extends object>(
+    givenOf: (own: D) => G,
+    make: (own: D, filled: G) => S,
+  ): (own: D) => S {
+    const parts = memoized((own: D) => ({
+      given: givenOf(own),
+      of: memoized((filled: G) => make(own, filled)),
+    }));
+    return (own) => {
+      const { given, of } = parts(own);
+      return of(this.filled(given, own.name));
+    };
+  }
+
+  /** Gives a variable that a server's definition names. */
+  get(name: string): string | undefined {
+    return this.find(name)?.value;
+  }
+
+  /** Gives a variable, and where it is from. What is empty, or was filled in by nobody, is unset. */
+  find(name: string): Key | undefined {
+    if (OWN.test(name)) return undefined;
+    return this.#known(this.#options.environment().get(name), "the environment") ??
+      (DANGEROUS.test(name) ? undefined : this.#known(this.#dotenv().get(name), ".env"));
+  }
+
+  /** Gives the key of the person's cloud account. */
+  cloud(): Key | undefined {
+    const { apiKey, home } = this.#options.environment();
+    const path = join(home, KEY_FILE);
+    const key = this.#known(apiKey, "the environment") ??
+      this.#known(readPlain(path)?.trim(), "the key file");
+    if (key === undefined || ONE_WORD.test(key.value)) return key;
+    const name = key.from === "the key file" ? path : "PML_API_KEY";
+    throw new PmlError("CONFIG_INVALID", `Cannot use ${name}: it holds what is no key`, {
+      hint: "A key is one word of letters, digits and signs; see that it was copied whole",
+    });
+  }
+
+  /** Gives what `.env` holds: the same map as long as the file is the same. */
+  #dotenv(): Values {
+    const root = this.#options.trusted();
+    const path = root === undefined ? undefined : join(root, ".env");
+    const stamp = path === undefined ? undefined : stampOf(path);
+    if (stamp === this.#file.stamp) return this.#file.values;
+    this.#file = stamp === undefined ? NO_FILE : { stamp, values: this.#read(path ?? "") };
+    return this.#file.values;
+  }
+
+  #read(path: string): Values {
+    const text = readPlain(path);
+    const { values, odd } = parseDotenv(text ?? "");
+    const why = text === undefined
+      ? "it is a link, no plain file, or longer than 64 KB"
+      : `it is read as NAME=value, which line ${odd.slice(0, 5).join(", ")} is not`;
+    if (text === undefined || odd.length > 0) {
+      this.#options.warn(
+        `Cannot read ${text === undefined ? "" : "all of "}${quoted(path, 200)}: ${why}`,
+      );
+    }
+    return values;
+  }
+
+  #known(value: string | undefined, from: Key["from"]): Key | undefined {
+    if (value === undefined || value.trim() === "" || value.includes("${")) return undefined;
+    this.#options.register(value);
+    return { value, from };
+  }
+}
+
+/** Tells a file that was changed from what it was; undefined where there is none. */
+function stampOf(path: string): string | undefined {
+  try {
+    const { ino, dev, size, mtime, ctime } = Deno.lstatSync(path);
+    return [path, ino, dev, size, Number(mtime), Number(ctime)].join();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Reads a plain file that is no link and not too long; what was opened is what was looked at. */
+function readPlain(path: string): string | undefined {
+  try {
+    // A pipe would keep the opening waiting.
+    if (!Deno.lstatSync(path).isFile) return undefined;
+    using file = Deno.openSync(path);
+    const [opened, named] = [file.statSync(), Deno.lstatSync(path)];
+    if (!named.isFile || opened.ino !== named.ino || opened.dev !== named.dev) return undefined;
+    if (opened.size > MOST_BYTES) return undefined;
+    const bytes = new Uint8Array(opened.size);
+    const read = file.readSync(bytes) ?? 0;
+    return new TextDecoder().decode(bytes.subarray(0, read));
+  } catch {
+    // What cannot be opened holds no key.
+    return undefined;
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * Which keys the configuration names, and for whom.
+ *
+ * @module
+ */
+
+import type { Config } from "./config.ts";
+import { referencesIn } from "./expand.ts";
+import type { ServerDefinition } from "./servers.ts";
+
+/** A variable that somebody wants. */
+export interface WantedKey {
+  readonly name: string;
+  /** The names of the servers, and the addresses of the registries. */
+  readonly by: readonly string[];
+  /** Whether one of them does not work without it. */
+  readonly isRequired: boolean;
+}
+
+interface Wish {
+  readonly name: string;
+  readonly by: string;
+  readonly isRequired: boolean;
+}
+
+/** Gives every variable that a server or a registry of the configuration names, in order. */
+export function wantedKeys(
+  { servers, grants, registries = [] }: Pick<Config, "servers" | "grants" | "registries">,
+  others: readonly { readonly server: string; readonly names: readonly string[] }[] = [],
+): readonly WantedKey[] {
+  const wishes: readonly Wish[] = [
+    ...servers.flatMap((server) => wishesOf(server, grants[server.name]?.env ?? [])),
+    ...others.flatMap(({ server: by, names }) =>
+      names.map((name) => ({ name, by, isRequired: true }))
+    ),
+    ...registries.flatMap(({ url, tokenEnv }) =>
+      tokenEnv === undefined ? [] : [{ name: tokenEnv, by: url, isRequired: true }]
+    ),
+  ];
+  return [...Map.groupBy(wishes, ({ name }) => name)].map(([name, all]) => ({
+    name,
+    by: [...new Set(all.map(({ by }) => by))],
+    isRequired: all.some(({ isRequired }) => isRequired),
+  }));
+}
+
+function wishesOf(server: ServerDefinition, granted: readonly string[]): readonly Wish[] {
+  const by = server.name;
+  if (server.kind === "deno") {
+    // It may ask for any other as well: those it gets are the ones that it was granted by name.
+    return granted.filter((name) => name !== "*").map((name) => ({ name, by, isRequired: false }));
+  }
+  const given = server.kind === "http"
+    ? { url: { "": server.url }, headers: server.headers }
+    : { env: server.env, args: Object.fromEntries(server.args.entries()) };
+  return referencesIn(given).map(({ name, otherwise }) => ({
+    name,
+    by,
+    isRequired: otherwise === undefined,
+  }));
+}

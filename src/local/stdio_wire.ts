@@ -1,0 +1,126 @@
+/**
+ * The pipes of a process as the wire of an MCP server. Lines that are no messages are passed over.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { type JsonObject, quoted } from "../core/json.ts";
+import { eachPiece, LineReader } from "../core/lines.ts";
+import { killGroup, type Process, type Program, startProcess } from "../sandbox/process.ts";
+import { soon } from "../upstream/in_time.ts";
+import { parsed, type Wire, type WireEnds } from "../upstream/wire.ts";
+import { downError } from "./_down.ts";
+import { Outbox } from "./_outbox.ts";
+
+/** What a process is started with. */
+export interface StdioWireOptions {
+  readonly name: string;
+  readonly program: Program;
+  readonly limits: { readonly lineBytes: number; readonly stderrBytes: number };
+  /** Keeps the process group, so that it ends with PML however it ends. */
+  readonly groups: { add(pid: number): void; remove(pid: number): void };
+}
+
+const EOF_MS = 300;
+const TERM_MS = 700;
+
+/** A process that speaks MCP on its pipes. */
+export class StdioWire implements Wire {
+  /** Its pipes are open as long as it runs. */
+  readonly tells = true;
+  readonly #options: StdioWireOptions;
+  readonly #ends: WireEnds;
+  readonly #process: Process;
+  readonly #outbox: Outbox;
+  readonly #ended: Promise<void>;
+  #stderr = "";
+
+  /** Starts the process. */
+  constructor(options: StdioWireOptions, ends: WireEnds) {
+    this.#options = options;
+    this.#ends = ends;
+    this.#process = started(options);
+    options.groups.add(this.#process.pid);
+    this.#outbox = new Outbox(this.#process.stdin, {
+      max: options.limits.lineBytes,
+      onFull: () => ends.broken("it does not read what it is sent"),
+    });
+    this.#ended = this.#follow();
+  }
+
+  /** Sends a message of JSON-RPC. */
+  send(message: JsonObject): void {
+    this.#outbox.send(message);
+  }
+
+  /** Makes the error for what is not answered any more, with what the process wrote last. */
+  down(why: string, mayHaveRun: boolean): PmlError {
+    return downError(this.#options.name, { why, mayHaveRun, stderr: this.#stderr });
+  }
+
+  /** Ends it by force, with all that it started. */
+  kill(): void {
+    killGroup(this.#process.pid);
+  }
+
+  /** Ends it: the end of its input, then a word, then by force, with all that it started. */
+  async close(): Promise<void> {
+    // A server that reads nothing is not waited for.
+    void this.#outbox.close();
+    if (!await soon(this.#ended, EOF_MS)) {
+      killGroup(this.#process.pid, "SIGTERM");
+      await soon(this.#ended, TERM_MS);
+    }
+    this.kill();
+    await this.#ended;
+    this.#options.groups.remove(this.#process.pid);
+  }
+
+  async #follow(): Promise<void> {
+    const { stdout, stderr, status } = this.#process;
+    // Without an output it can answer nothing more.
+    const read = this.#read(stdout).finally(async () => {
+      if (!await soon(status, EOF_MS)) this.kill();
+    });
+    const heard = Promise.all([read, this.#hear(stderr)]);
+    // Looked at when the process has ended.
+    heard.catch(() => {});
+    const { code, signal } = await status;
+    // What it started and left behind goes with it, and would hold its output open.
+    this.kill();
+    await soon(heard, EOF_MS);
+    const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
+    this.#ends.ended(this.down(`its process ended with ${how}`, true));
+  }
+
+  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const reader = new LineReader(this.#options.limits.lineBytes);
+    const decoder = new TextDecoder();
+    await eachPiece(stream, (piece) => {
+      for (const line of reader.push(piece)) {
+        if (line.kind === "too-long") this.#ends.broken(`it wrote a line over ${line.max} bytes`);
+        else this.#ends.received(parsed(decoder.decode(line.bytes)));
+      }
+    });
+  }
+
+  async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const decoder = new TextDecoder();
+    const { stderrBytes } = this.#options.limits;
+    for await (const chunk of stream) {
+      const text = decoder.decode(chunk, { stream: true });
+      this.#stderr = (this.#stderr + text).slice(-stderrBytes);
+      this.#ends.said(text);
+    }
+  }
+}
+
+function started({ name, program }: StdioWireOptions): Process {
+  try {
+    return startProcess(program);
+  } catch (cause) {
+    const message = `Cannot start ${quoted(name)}: ${quoted(program.file, 300)} does not run`;
+    throw new PmlError("UPSTREAM_DOWN", message, { hint: "Check its command", cause });
+  }
+}

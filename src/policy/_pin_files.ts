@@ -1,0 +1,160 @@
+/**
+ * Where pins are kept: `pml.lock` in the workspace, and beside it what the person approved for that
+ * workspace, in the PML home. Read whole, written whole, one writer at a time.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { isObject, quoted } from "../core/json.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import {
+  keep,
+  locked,
+  readKept,
+  readPlain,
+  removeLeftovers,
+  unlessGone,
+  writeWhole,
+} from "../permissions/files.ts";
+import { definitionHash } from "../registry/integrity.ts";
+import { pinsFile } from "./pins_file.ts";
+import { LOCK_MAX, type LockEntries, lockText, parseLock, parsePinned } from "../registry/lock.ts";
+
+/** What is pinned at one moment. */
+export interface PinState {
+  /** What `pml.lock` holds; nothing where there is no such file. */
+  readonly lock: LockEntries;
+  /** What the person approved for this workspace. */
+  readonly home: LockEntries;
+  /** What tells whether the files are still the same. */
+  readonly stamp: string;
+}
+
+/** Where the files are. */
+export interface PinFilesOptions {
+  readonly home: string;
+  /** The folder of `pml.lock`. */
+  readonly folder: string;
+  readonly warn: (message: string) => void;
+}
+
+/** The name of the lock in a workspace. */
+export const LOCK_NAME = "pml.lock";
+
+/** The files of one workspace. */
+export class PinFiles {
+  /** The path of `pml.lock`. */
+  readonly path: string;
+  readonly #options: PinFilesOptions;
+  readonly #home: string;
+  readonly #definitions: string;
+
+  /** Takes where they are; nothing is opened before it is used. */
+  constructor(options: PinFilesOptions) {
+    const pins = join(options.home, "pins");
+    this.path = join(options.folder, LOCK_NAME);
+    this.#options = options;
+    this.#home = pinsFile(options.home, options.folder);
+    this.#definitions = join(pins, "definitions");
+  }
+
+  /** Tells soon whether another process wrote the files. */
+  stamp(): string {
+    return [this.path, this.#home].map((path) => {
+      try {
+        const { size, mtime, ctime, ino } = Deno.lstatSync(path);
+        return [size, mtime?.getTime(), ctime?.getTime(), ino].join();
+      } catch {
+        // What is not there has no stamp; what cannot be looked at is told where it is read.
+        return "";
+      }
+    }).join(" ");
+  }
+
+  /** Reads both, while nobody writes them; throws CONFIG_INVALID where `pml.lock` is none. */
+  async read(): Promise<PinState> {
+    return await locked(`${this.#home}.lock`, () => this.#read());
+  }
+
+  /**
+   * Has both be what `change` makes of them. Gives what then is; a workspace that cannot be written
+   * is told, and keeps nothing.
+   */
+  async write(change: (now: PinState) => Omit<PinState, "stamp">): Promise<PinState> {
+    const { folder, warn } = this.#options;
+    return await locked(`${this.#home}.lock`, async () => {
+      const before = await this.#read();
+      const { lock, home } = change(before);
+      if (lockText(home) !== lockText(before.home)) {
+        await keep(this.#home, { path: folder, ...JSON.parse(lockText(home)) });
+      }
+      const text = lockText(lock);
+      if (text !== lockText(before.lock)) {
+        await this.#writeLock(text).catch((error) =>
+          warn(`Cannot keep what was pinned in ${quoted(this.path, 400)}: ${error}`)
+        );
+      }
+      return { lock, home, stamp: this.stamp() };
+    });
+  }
+
+  /** Keeps the text of a definition, to show it beside a later one. */
+  async keepDefinition(hash: string, definition: ToolDefinition): Promise<void> {
+    await keep(join(this.#definitions, `${hash}.json`), definition);
+  }
+
+  /** Gives the definition of a hash, where it was kept and is still that. */
+  async definition(hash: string): Promise<ToolDefinition | undefined> {
+    const parse = (json: unknown) => {
+      const definition = json as ToolDefinition; // of this hash, so it is what was kept
+      if (definitionHash(definition) !== hash) throw new TypeError("it is another one");
+      return definition;
+    };
+    return await readKept(join(this.#definitions, `${hash}.json`), { parse, warn: () => {} });
+  }
+
+  async #read(): Promise<PinState> {
+    // Taken before, so that a change meanwhile is seen the next time.
+    const stamp = this.stamp();
+    const { folder, warn } = this.#options;
+    const parse = (json: unknown) => {
+      if (!isObject(json) || json.path !== folder) throw new TypeError(`no pins of ${folder}`);
+      return parsePinned(json.servers, this.#home);
+    };
+    const home = await readKept(this.#home, { parse, warn });
+    return { lock: await this.#readLock(), home: home ?? {}, stamp };
+  }
+
+  async #readLock(): Promise<LockEntries> {
+    const { size = 0 } = await Deno.lstat(this.path).catch(unlessGone) ?? {};
+    const bytes = size > LOCK_MAX ? undefined : (await readPlain(this.path))?.bytes;
+    if (size <= LOCK_MAX && bytes === undefined) return {};
+    const text = bytes && textOf(bytes);
+    if (text !== undefined) return parseLock(text, this.path);
+    const wanted = `UTF-8 text of at most ${LOCK_MAX / 1_000_000} MB`;
+    throw new PmlError("CONFIG_INVALID", `Cannot use ${quoted(this.path, 400)}: wanted ${wanted}`, {
+      hint: "Take it from the repository again; where it is removed, PML asks anew",
+      detail: { problems: [{ file: this.path, key: "", found: `${size} bytes`, wanted }] },
+    });
+  }
+
+  async #writeLock(text: string): Promise<void> {
+    await removeLeftovers(this.path);
+    const before = await readPlain(this.path);
+    await writeWhole(this.path, {
+      bytes: new TextEncoder().encode(text),
+      mode: before?.mode ?? 0o644,
+      over: before?.bytes ?? "nothing",
+    });
+  }
+}
+
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * Says what of a server or a tool is not what was pinned, in lines for a person.
+ *
+ * @module
+ */
+
+import { quoted } from "../core/json.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import type { Unapproved } from "../permissions/trust_gate.ts";
+import { definitionChanges } from "../registry/definition_changes.ts";
+import { type LockEntry, pinnedChanges, pinnedIn } from "../registry/lock.ts";
+import { type AtHand, type Pin, uncovered } from "./_pin_changes.ts";
+import { LOCK_NAME, type PinState } from "./_pin_files.ts";
+
+/** What nobody has approved, before there is a yes to keep. */
+type Stale = Pick<Unapproved, "code" | "facts">;
+
+/** Tells in what a server is not the one that was approved. */
+export function staleServer(hand: AtHand, { lock, home }: PinState): Stale | undefined {
+  const { name, origin, pinned: { source }, facts } = hand;
+  const approved = pinnedIn(home, name);
+  const locked = origin === "person" ? approved : pinnedIn(lock, name);
+  const lines = [
+    ...changedLines(`${quoted(name)} is not what was approved`, { was: approved, hand }),
+    ...(locked === approved
+      ? []
+      : changedLines(`${quoted(name)} is not what ${LOCK_NAME} pins`, { was: locked, hand })),
+  ];
+  const others = [approved, locked].filter((was) => was !== undefined && was.source !== source);
+  if (others.length > 0) return { code: "NAME_CONFLICT", facts: [...lines, ...facts] };
+  if (lines.length > 0 && approved !== undefined) {
+    return { code: "APPROVAL_STALE", facts: [...lines, ...facts] };
+  }
+  if (origin === "registry" && (approved === undefined || locked === undefined)) {
+    const gone = approved === undefined
+      ? []
+      : [`${quoted(name)} was approved, and taken out of ${LOCK_NAME} since`];
+    return { code: "APPROVAL_REQUIRED", facts: [...gone, ...lines, ...facts] };
+  }
+  return lines.length > 0 ? { code: "APPROVAL_STALE", facts: [...lines, ...facts] } : undefined;
+}
+
+/** Tells in what a tool is not the one that was pinned. */
+export async function staleTool(
+  { hand: { name, pinned, origin }, tool }: Omit<Pin, "isSaid">,
+  from: {
+    readonly state: PinState;
+    /** Gives the definition of a hash, where it is known. */
+    readonly definition: (hash: string) => Promise<ToolDefinition | undefined>;
+  },
+): Promise<Stale | undefined> {
+  // The definitions of a module are part of its code.
+  if (tool === undefined || pinned.kind === "deno") return undefined;
+  const { lock, home } = from.state;
+  const { definition, hash } = tool;
+  const hashIn = (entry: LockEntry | undefined) => entry && pinnedIn(entry.tools, definition.name);
+  const approved = hashIn(pinnedIn(home, name));
+  const locked = origin === "person" ? undefined : hashIn(pinnedIn(lock, name));
+  const others = [...new Set([approved, locked])]
+    .filter((one): one is string => one !== undefined && one !== hash);
+  if (others.length === 0) return undefined;
+  // Where only the hash of the one before is known, all of this one is shown.
+  const unknown = { name: definition.name, inputSchema: {} };
+  const facts: string[] = [];
+  for (const other of others) {
+    const where = other === approved ? "it was when it was approved" : `${LOCK_NAME} pins`;
+    const was = await from.definition(other);
+    facts.push(
+      `The tool ${quoted(definition.name)} of ${quoted(name)} is not what ${where}:`,
+      `  definition: was ${other}, is ${hash}`,
+      ...definitionChanges(was ?? unknown, definition).map((line) => `  ${line}`),
+    );
+  }
+  return { code: "APPROVAL_STALE", facts };
+}
+
+/** Says in what the lock is not what is at hand or was approved, one line each. */
+export function differencesOf(
+  { lock, home }: PinState,
+  hands: readonly AtHand[],
+): readonly string[] {
+  const shared = hands.filter(({ origin }) => origin !== "person");
+  const lines = shared.flatMap((hand) => {
+    const { name, pinned, origin } = hand;
+    const [locked, approved] = [pinnedIn(lock, name), pinnedIn(home, name)];
+    if (locked === undefined) {
+      return approved === undefined ? [] : [`${name}: approved here, and not in ${LOCK_NAME}`];
+    }
+    // What is not known here, such as the version of what is not installed, is no difference.
+    const { version = locked.version, integrity = locked.integrity } = pinned;
+    const now = origin === "registry" ? pinned : { ...pinned, version, integrity };
+    return [
+      ...pinnedChanges(locked, now).map((line) => `${name}: ${line}`),
+      ...toolDifferences(name, { locked, approved }),
+    ];
+  });
+  const names = new Set(hands.map(({ name }) => name));
+  const left = Object.entries(lock).filter(([name, { source }]) =>
+    source === "private" && !names.has(name)
+  );
+  return [...lines, ...left.map(([name]) => `${name}: in ${LOCK_NAME}, and nothing defines it`)];
+}
+
+function toolDifferences(
+  name: string,
+  { locked, approved }: { readonly locked: LockEntry; readonly approved: LockEntry | undefined },
+): readonly string[] {
+  return Object.entries(approved?.tools ?? {}).flatMap(([tool, hash]) => {
+    const other = pinnedIn(locked.tools, tool);
+    if (other === hash) return [];
+    const pins = other === undefined ? "does not pin it" : `pins ${other}`;
+    return [`${name}:${tool}: ${hash} was approved here, ${LOCK_NAME} ${pins}`];
+  });
+}
+
+function changedLines(
+  title: string,
+  { was, hand }: { readonly was: LockEntry | undefined; readonly hand: AtHand },
+): readonly string[] {
+  const lines = was === undefined ? [] : uncovered(was, hand);
+  return lines.length === 0 ? [] : [`${title}:`, ...lines.map((line) => `  ${line}`)];
+}

@@ -1,0 +1,48 @@
+/**
+ * What tests run in other processes: `deno run child_test.ts HOME WORKSPACE NAME COUNT` pins so many
+ * servers. As a test file it holds no test, and it is not published.
+ *
+ * @module
+ */
+
+import { Pins } from "./pins.ts";
+
+/** Runs this file in several processes that go together, and gives what they printed. */
+export async function race(each: readonly (readonly string[])[]): Promise<string[]> {
+  const children = each.map((args) =>
+    new Deno.Command(Deno.execPath(), {
+      args: [
+        "run",
+        "-A",
+        "--no-lock",
+        "--no-check",
+        "--quiet",
+        import.meta.filename ?? "",
+        ...args,
+      ],
+      cwd: import.meta.dirname ?? ".",
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "inherit",
+    }).spawn()
+  );
+  for (const { stdin } of children) await stdin.close();
+  return await Promise.all(children.map(async (child) => {
+    const said = await new Response(child.stdout).text();
+    await child.status;
+    return said;
+  }));
+}
+
+if (import.meta.main && Deno.args.length > 0) {
+  const [home = "", folder = "", name = "", count = "0"] = Deno.args;
+  const pins = new Pins({ home, folder: () => folder, warn: (text) => console.error(text) });
+  // The end of stdin is the word to go, so that several start together.
+  await new Response(Deno.stdin.readable).text();
+  for (let at = 0; at < Number(count); at++) {
+    const pinned = { source: "https://registry.example", kind: "stdio" } as const;
+    const hand = { name: `${name}-${at}`, origin: "registry", facts: [], pinned } as const;
+    await (await pins.unapproved(hand))?.accept();
+  }
+  console.log("done");
+}

@@ -1,0 +1,84 @@
+/**
+ * A registry that speaks PML's own contract.
+ *
+ * @module
+ */
+
+import { isObject, objectOf } from "../core/json.ts";
+import { Client, type ClientOptions } from "./client.ts";
+import { entryName, type Fqdn } from "./fqdn.ts";
+import type { Source } from "./source.ts";
+
+/** What a registry of the contract is asked with. */
+export interface ContractOptions extends ClientOptions {
+  /** How long a look at an entry or a page may take. */
+  readonly lookMs?: number;
+  /** How long the code of a module may take. */
+  readonly codeMs?: number;
+}
+
+const MB = 1024 * 1024;
+const MANIFEST_BYTES = MB;
+const CODE_BYTES = 2 * MB;
+const PAGE_BYTES = 4 * MB;
+const LOOK_MS = 10_000;
+const CODE_MS = 60_000;
+const PAGE = 500;
+const LONGEST_CURSOR = 1_000;
+const HASH_TAG = /^"sha256-[0-9a-f]{64}"$/;
+
+/** Makes a source of a registry's address; nothing is asked yet. */
+export function contractSource(url: string, options: ContractOptions): Source {
+  const client = new Client(url, options);
+  const { lookMs: ms = LOOK_MS, codeMs = CODE_MS } = options;
+  const look = { type: "application/json", ms } as const;
+  return {
+    url,
+    async manifest(name, { signal, etag }) {
+      const path = `/${written(name)}`;
+      const answered = await client.get(path, {
+        ...look,
+        maxBytes: MANIFEST_BYTES,
+        signal,
+        etag,
+      });
+      if (answered.kind !== "found") return answered;
+      const json = client.json(answered.bytes);
+      if (!isObject(json)) throw client.bad(`what it says of "${entryName(name)}" is no object`);
+      return { kind: "found", json: objectOf(json), etag: answered.etag };
+    },
+    async code({ fqdn, version }, { signal, onProgress }) {
+      const answered = await client.get(`/${fqdn}@${encodeURIComponent(version)}`, {
+        type: "application/typescript",
+        maxBytes: CODE_BYTES,
+        ms: codeMs,
+        signal,
+        onBytes: onProgress &&
+          ((bytes) => onProgress({ ...bytes, message: `downloading ${fqdn} ${version}` })),
+      });
+      if (answered.kind !== "found") {
+        throw client.bad(`it has no code of "${fqdn}" ${version}, which it offers`);
+      }
+      // The hash of the bytes decides; this says that the registry means them to be of one.
+      if (!HASH_TAG.test(answered.etag ?? "")) throw client.bad("its etag is no hash of the code");
+      return answered.bytes;
+    },
+    async catalog({ signal, cursor }) {
+      const query = new URLSearchParams({ include: "tools", limit: `${PAGE}` });
+      if (cursor !== undefined) query.set("cursor", cursor);
+      const answered = await client.get(`?${query}`, { ...look, maxBytes: PAGE_BYTES, signal });
+      const page = answered.kind === "found" ? client.json(answered.bytes) : undefined;
+      const { items, next_cursor: next = null } = isObject(page) ? page : {};
+      if (!Array.isArray(items)) throw client.bad("its catalog has no items");
+      if (next !== null && (typeof next !== "string" || next.length > LONGEST_CURSOR)) {
+        throw client.bad("the cursor of its catalog is no short text");
+      }
+      return { items, next: next ?? undefined };
+    },
+  };
+}
+
+function written(name: Fqdn): string {
+  const { version } = name;
+  return `${entryName(name)}${version === undefined ? "" : `@${encodeURIComponent(version)}`}`;
+}

@@ -1,0 +1,109 @@
+/**
+ * The tools of a registry entry, and what they ask for.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { isObject } from "../core/json.ts";
+import type { ManifestTool } from "../core/manifest.ts";
+import {
+  type ModuleTool,
+  NO_PERMISSIONS,
+  parseModuleMeta,
+  type Permissions,
+} from "../core/tool.ts";
+import { isToolName } from "../core/tool_id.ts";
+import { isPlain, isVariable, MOST, sorted } from "./_entry_words.ts";
+import type { Fqdn } from "./fqdn.ts";
+
+/** How the reader of metadata begins what it says. */
+const BEFORE = /^.*?__meta__\.tools\.(?:x\.)?/;
+
+/** The tools of an entry, and what those with a definition ask for. */
+export interface ToolsRead {
+  readonly tools: readonly ManifestTool[];
+  readonly permissions: readonly Permissions[];
+}
+
+/** Reads the tools of an entry, and leaves out those that cannot be one of it. */
+export function toolsOf(
+  list: readonly unknown[],
+  { asked, onLeftOut }: {
+    readonly asked: Fqdn;
+    readonly onLeftOut: (tool: string, reason: string) => void;
+  },
+): ToolsRead {
+  const tools: ManifestTool[] = [];
+  const permissions: Permissions[] = [];
+  const names = new Set<string>();
+  for (const said of list) {
+    const full = isObject(said) ? said.name : said;
+    const [name, reason] = toolName(full, asked);
+    const folded = name.toLowerCase();
+    try {
+      if (reason !== undefined) throw conflict(reason);
+      if (names.has(folded)) throw conflict("the server lists another tool of this name");
+      const tool = isObject(said) ? definitionOf(name, said) : undefined;
+      names.add(folded);
+      tools.push({ name, definition: tool?.definition });
+      if (tool !== undefined) permissions.push(tool.permissions);
+    } catch (error) {
+      if (!(error instanceof PmlError)) throw error;
+      onLeftOut(name, error.message.replace(BEFORE, ""));
+    }
+  }
+  return { tools, permissions };
+}
+
+/** Gives the name of a tool within its server, and why it is none of the server's. */
+function toolName(full: unknown, { name: server, action }: Fqdn): [string, string?] {
+  if (typeof full !== "string") return ["", "it has no name"];
+  const [owner, ...rest] = full.split(":");
+  const name = rest.length === 0 ? full : rest.join(":");
+  if (rest.length > 0 && owner !== server) return [full, "it belongs to another server"];
+  if (!isToolName(name)) return [name, "its name has other characters than A-Z, 0-9, _ . - /"];
+  // The other actions of a namespace are entries of their own.
+  if (action !== undefined && name !== action) return [name, "it belongs to another entry"];
+  return [name];
+}
+
+function conflict(reason: string): PmlError {
+  return new PmlError("NAME_CONFLICT", reason);
+}
+
+/** A tool is written in a registry as in a module, but for its name. */
+function definitionOf(
+  tool: string,
+  { name: _, ...said }: Readonly<Record<string, unknown>>,
+): ModuleTool {
+  const { tools: [found] } = parseModuleMeta({ name: "x", tools: { [tool]: said } }, "");
+  if (found === undefined) throw conflict("it is no tool");
+  return found;
+}
+
+/** Reads what an entry asks for. */
+export function permissionsOf(permissions: unknown, wrong: (why: string) => PmlError): Permissions {
+  try {
+    return definitionOf("x", { permissions }).permissions;
+  } catch (error) {
+    if (!(error instanceof PmlError)) throw error;
+    throw wrong(error.message.replace(BEFORE, ""));
+  }
+}
+
+/** Joins what an entry and its tools ask for. */
+export function together(
+  all: readonly Permissions[],
+  wrong: (why: string) => PmlError,
+): Permissions {
+  const kinds = Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]; // of a literal
+  const found = kinds.map((kind) => {
+    const list = sorted(all.flatMap((one) => one[kind]));
+    const isWell = list.length <= MOST.texts && list.every(isPlain) &&
+      (kind !== "env" || list.every(isVariable));
+    if (!isWell) throw wrong(`permissions.${kind} holds what cannot be asked for`);
+    return [kind, list];
+  });
+  return Object.fromEntries(found) as Permissions; // every kind
+}

@@ -1,0 +1,144 @@
+/**
+ * The official MCP Registry, or another that speaks its API (v0.1), as a place where servers are
+ * looked up.
+ *
+ * @module
+ */
+
+import { objectOf, quoted, textOf } from "../core/json.ts";
+import { nameHere, offerOf } from "./_server_json.ts";
+import { Client, type ClientOptions } from "./client.ts";
+import type { Fqdn } from "./fqdn.ts";
+import type { CatalogPage, LookOptions, Lookup, Source } from "./source.ts";
+
+const LOOK_BYTES = 4_000_000;
+const LOOK_MS = 10_000;
+const PAGE = 100;
+const MISSING: Lookup = { kind: "missing" };
+
+/** Makes the source of a registry that is configured as `mcp+https://…`; nothing is asked yet. */
+export function officialSource(url: string, options: ClientOptions): Source {
+  const client = new Client(url, options);
+  const official = new Official(client);
+  return {
+    url,
+    manifest: (name, options) => official.manifest(name, options),
+    code: () => Promise.reject(client.bad("it has no modules")),
+    catalog: (options) => official.catalog(options),
+  };
+}
+
+class Official {
+  readonly #client: Client;
+  /** Names there by names here, as far as they were seen. */
+  readonly #names = new Map<string, string>();
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  /**
+   * Looks a server up. Its name there has a slash, and capitals maybe, which the one here does not
+   * tell; so the likeliest is asked for, and then it is searched: three requests at most.
+   */
+  async manifest({ name, action, version }: Fqdn, options: LookOptions): Promise<Lookup> {
+    if (action !== undefined || !name.includes(".")) return MISSING;
+    const known = this.#names.get(name) ?? likeliest(name);
+    const found = await this.#version(known, version, options);
+    if (found !== undefined) return found;
+    const [owner = "", own = ""] = name.split(".").slice(-2);
+    const isNewest = version === undefined || version === "latest";
+    // A version takes a request more, once its server is found.
+    for (const search of [`${owner}/${own}`, ...isNewest ? [`${owner}.${own}`] : []]) {
+      const { server, response } = await this.#searched(search, { name, options });
+      if (server !== undefined && isNewest) return this.#lookup(response);
+      if (server !== undefined && server !== known) {
+        return await this.#version(server, version, options) ?? MISSING;
+      }
+    }
+    return MISSING;
+  }
+
+  /** Gives a page of the newest versions; what cannot be run here is not among them. */
+  async catalog(
+    options: LookOptions & { readonly cursor?: string | undefined },
+  ): Promise<CatalogPage> {
+    const { cursor } = options;
+    const { servers, next } = await this.#list({ ...cursor !== undefined && { cursor } }, options);
+    const items = servers.flatMap((response) => {
+      const offer = offerOf(response);
+      if (offer.kind !== "entry") return [];
+      this.#remember(nameOf(response));
+      return [offer.json];
+    });
+    return { items, next };
+  }
+
+  async #version(
+    server: string,
+    version: string | undefined,
+    { signal, etag }: LookOptions,
+  ): Promise<Lookup | undefined> {
+    const which = `${encodeURIComponent(server)}/versions/${
+      encodeURIComponent(version ?? "latest")
+    }`;
+    const answered = await this.#client.get(`/v0.1/servers/${which}`, {
+      type: "application/json",
+      ...{ maxBytes: LOOK_BYTES, ms: LOOK_MS, signal },
+      ...etag !== undefined && { etag },
+    });
+    if (answered.kind === "missing") return undefined;
+    if (answered.kind === "unchanged") return answered;
+    return this.#lookup(this.#client.json(answered.bytes), answered.etag);
+  }
+
+  async #searched(
+    search: string,
+    { name, options }: { readonly name: string; readonly options: LookOptions },
+  ): Promise<{ readonly server?: string; readonly response?: unknown }> {
+    const { servers } = await this.#list({ search }, options);
+    const response = servers.find((one) => nameHere(nameOf(one)) === name);
+    if (response === undefined) return {};
+    const server = nameOf(response);
+    this.#remember(server);
+    return { server, response };
+  }
+
+  /** Of names that are one here, the likeliest counts, whichever came first. */
+  #remember(server: string): void {
+    const here = nameHere(server);
+    if (server === likeliest(here) || !this.#names.has(here)) this.#names.set(here, server);
+  }
+
+  async #list(
+    asked: Readonly<Record<string, string>>,
+    { signal }: LookOptions,
+  ): Promise<{ readonly servers: readonly unknown[]; readonly next: string | undefined }> {
+    const query = new URLSearchParams({ version: "latest", limit: String(PAGE), ...asked });
+    const answered = await this.#client.get(`/v0.1/servers?${query}`, {
+      type: "application/json",
+      ...{ maxBytes: LOOK_BYTES, ms: LOOK_MS, signal },
+    });
+    if (answered.kind !== "found") throw this.#client.bad("it has no list of servers");
+    const { servers, metadata } = objectOf(this.#client.json(answered.bytes));
+    if (!Array.isArray(servers)) throw this.#client.bad("its list of servers is none");
+    return { servers, next: textOf(objectOf(metadata).nextCursor) || undefined };
+  }
+
+  #lookup(response: unknown, etag?: string): Lookup {
+    const offer = offerOf(response);
+    if (offer.kind === "entry") return { kind: "found", json: offer.json, etag };
+    if (offer.kind === "deleted") return MISSING;
+    throw this.#client.bad(`${quoted(nameOf(response))} cannot be run here: ${offer.why}`, {
+      hint: "Look at its page for another way to run it, and define it under mcpServers",
+    });
+  }
+}
+
+function likeliest(name: string): string {
+  return name.replace(/\.(?=[^.]*$)/, "/");
+}
+
+function nameOf(response: unknown): string {
+  return textOf(objectOf(objectOf(response).server).name);
+}

@@ -1,0 +1,290 @@
+/**
+ * Makes of a `server.json` of the official MCP Registry what PML's own contract says of a server.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { isObject, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
+
+/** What a `server.json` comes to here. */
+export type Offer =
+  | { readonly kind: "entry"; readonly json: JsonObject }
+  /** It was taken back. */
+  | { readonly kind: "deleted" }
+  /** Nothing of it can be run here, and why. */
+  | { readonly kind: "refused"; readonly why: string };
+
+/** What an entry needs: variables without which it does not start. */
+type Needed = Set<string>;
+
+const OFFICIAL = "io.modelcontextprotocol.registry/official";
+const NPM_NAME = /^(@[a-z0-9][\w.-]*\/)?[a-z0-9][\w.-]*$/i;
+const PYPI_NAME = /^[a-z0-9]([\w.-]*[a-z0-9])?$/i;
+const NPM_VERSION = /^\d+\.\d+\.\d+([-+][\w.+-]*)?$/;
+const PYPI_VERSION = /^(\d+!)?\d(?!.*\.x(\.|$))[\w.+-]*$/i;
+/** Options of what runs a package that say nothing of what is run. */
+const IDLE = ["-y", "--yes", "-q", "--quiet"];
+/** What stands for a reference while the text around it is looked at. */
+const GAP = "\u0000";
+
+/** What installs a package, and where packages come from then: the second-level name of that host. */
+const INSTALLERS: Readonly<Record<string, Installer | undefined>> = {
+  npm: {
+    home: "npmjs",
+    runs: { npx: ["npx", "-y"], bunx: ["bunx"] },
+    usual: "npx",
+    name: NPM_NAME,
+    version: NPM_VERSION,
+  },
+  pypi: {
+    home: "pypi",
+    runs: { uvx: ["uvx"] },
+    usual: "uvx",
+    name: PYPI_NAME,
+    version: PYPI_VERSION,
+  },
+};
+
+interface Installer {
+  readonly home: string;
+  readonly runs: Readonly<Record<string, readonly [string, ...string[]] | undefined>>;
+  readonly usual: string;
+  readonly name: RegExp;
+  readonly version: RegExp;
+}
+
+/** Writes the name of a server there as one that a server can have here. */
+export function nameHere(name: string): string {
+  return name.toLowerCase().replace("/", ".");
+}
+
+/**
+ * Reads what the registry says of one version of a server. The first package that PML can install
+ * counts, and where there is none the first remote.
+ */
+export function offerOf(response: unknown): Offer {
+  const { server, _meta } = objectOf(response);
+  const said = objectOf(server);
+  const meta = objectOf(objectOf(_meta ?? said._meta)[OFFICIAL]);
+  const status = textOf(meta.status ?? said.status);
+  if (status === "deleted") return { kind: "deleted" };
+  const ways = [
+    ...listOf(said.packages).map((one) => () => packaged(objectOf(one))),
+    ...listOf(said.remotes).map((one) => () => remote(objectOf(one))),
+  ];
+  const why: string[] = [];
+  for (const way of ways) {
+    try {
+      const json = way();
+      const message = textOf(meta.statusMessage);
+      return {
+        kind: "entry",
+        json: {
+          fqdn: nameHere(textOf(said.name)),
+          version: textOf(said.version),
+          description: textOf(said.description),
+          tools: [],
+          warnings: status === "deprecated" ? [`deprecated${message && `: ${message}`}`] : [],
+          routing: "local",
+          ...json,
+        },
+      };
+    } catch (error) {
+      if (!(error instanceof PmlError)) throw error;
+      why.push(error.message);
+    }
+  }
+  return { kind: "refused", why: [...new Set(why)].join("; ") || "it offers nothing to run" };
+}
+
+function packaged(said: JsonObject): JsonObject {
+  const type = textOf(said.registryType);
+  const installer = Object.hasOwn(INSTALLERS, type) ? INSTALLERS[type] : undefined;
+  if (installer === undefined) throw unfit(`PML installs no packages of type ${quoted(type)}`);
+  const identifier = textOf(said.identifier);
+  const package_ = `the package ${quoted(identifier)}`;
+  if (!installer.name.test(identifier)) throw unfit(`${package_} has no name of a package`);
+  const transport = textOf(objectOf(said.transport).type ?? "stdio");
+  if (transport !== "stdio") throw unfit(`${package_} speaks ${quoted(transport)}, not stdio`);
+  const version = textOf(said.version);
+  if (!installer.version.test(version)) {
+    throw unfit(`${package_} has no exact version, but ${quoted(version)}`);
+  }
+  const base = textOf(said.registryBaseUrl);
+  if (base !== "" && homeOf(base) !== installer.home) {
+    throw unfit(`${package_} comes from ${quoted(base)}, where PML does not look`);
+  }
+  const hint = textOf(said.runtimeHint ?? installer.usual);
+  const command = Object.hasOwn(installer.runs, hint) ? installer.runs[hint] : undefined;
+  if (command === undefined) throw unfit(`${package_} is run by ${quoted(hint)}`);
+  const odd = listOf(said.runtimeArguments).map((one) => {
+    const { name, value } = objectOf(one);
+    return textOf(name ?? value);
+  }).find((one) => !IDLE.includes(one));
+  if (odd !== undefined) throw unfit(`${package_} wants ${quoted(hint)} to get ${quoted(odd)}`);
+  const needed: Needed = new Set();
+  const [program, ...first] = command;
+  const args = argumentsOf(listOf(said.packageArguments), needed);
+  const env = inputsOf(listOf(said.environmentVariables), { needed, nameOf: (name) => name });
+  return {
+    type: "stdio",
+    install: {
+      command: program,
+      args: [...first, `${identifier}@${version}`, ...args],
+      env,
+      env_required: [...needed],
+    },
+    env_required: [...needed],
+  };
+}
+
+function remote(said: JsonObject): JsonObject {
+  const type = textOf(said.type);
+  if (type !== "streamable-http") {
+    throw unfit(`PML speaks to no remote of type ${quoted(type)}, only "streamable-http"`);
+  }
+  const variables = objectOf(said.variables);
+  const url = textOf(said.url).replace(/\{([^{}]*)\}/g, (_, name: string) => {
+    const { value, default: otherwise } = objectOf(memberOf(variables, name));
+    const filled = value ?? otherwise;
+    if (filled !== undefined) return plainText(filled);
+    throw unfit(`its address wants ${quoted(name)}, which PML does not fill in`);
+  });
+  if (!url.startsWith("https://")) throw unfit(`its address ${quoted(url)} is not https`);
+  const needed: Needed = new Set();
+  const headers = inputsOf(listOf(said.headers), { needed, nameOf: variableOf });
+  return { type: "http", url, headers, env_required: [...needed] };
+}
+
+/** Makes the arguments of a program, each a text of its own, whatever stands in it. */
+function argumentsOf(all: readonly unknown[], needed: Needed): readonly string[] {
+  const args: string[] = [];
+  let isMissing = false;
+  for (const one of all.map(objectOf)) {
+    const isNamed = one.type === "named";
+    const name = textOf(one.name);
+    const own = textOf(one.valueHint) || name;
+    const text = inputOf(one, { needed, variable: () => variableOf(own), isArgument: true });
+    if (isNamed) {
+      if (text === undefined && !isFlag(one)) continue;
+      // A short option takes its value as the next argument.
+      const isLong = name.startsWith("--");
+      args.push(
+        ...text === undefined
+          ? [literal(name)]
+          : isLong
+          ? [`${literal(name)}=${text}`]
+          : [literal(name), text],
+      );
+    } else if (text === undefined) isMissing = true;
+    else if (isMissing) throw unfit("an argument without a value stands before others");
+    else args.push(text);
+  }
+  return args;
+}
+
+/** An option with nothing that could be filled in is a word by itself. */
+function isFlag(said: JsonObject): boolean {
+  const filled = ["valueHint", "choices", "placeholder", "variables"];
+  return filled.every((key) => said[key] === undefined) &&
+    (said.format === undefined || said.format === "boolean");
+}
+
+/** Makes the values of variables or headers. */
+function inputsOf(
+  all: readonly unknown[],
+  { needed, nameOf }: { readonly needed: Needed; readonly nameOf: (name: string) => string },
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(all.map((one) => {
+    const said = objectOf(one);
+    const name = textOf(said.name);
+    return [name, inputOf(said, { needed, variable: () => nameOf(name) }) ?? ""];
+  }));
+}
+
+/** Gives a fixed value, or a reference to the variable that holds it; an argument may have neither. */
+function inputOf(
+  said: JsonObject,
+  { needed, variable, isArgument = false }: {
+    readonly needed: Needed;
+    readonly variable: () => string;
+    readonly isArgument?: boolean;
+  },
+): string | undefined {
+  const { value, variables, isRequired, default: otherwise } = withoutNull(said);
+  if (value !== undefined) {
+    return filledIn(plainText(value), { variables: objectOf(variables), needed });
+  }
+  if (isArgument && isRequired !== true && otherwise === undefined) return undefined;
+  return reference(variable(), { said, needed });
+}
+
+/** Puts references where a value names variables in braces; what it does not declare stays. */
+function filledIn(
+  value: string,
+  { variables, needed }: { readonly variables: JsonObject; readonly needed: Needed },
+): string {
+  const references: string[] = [];
+  const gapped = literal(value).replace(/\{([^{}]*)\}/g, (whole, name: string) => {
+    const said = memberOf(variables, name);
+    if (!isObject(said)) return whole;
+    if (said.value !== undefined) return literal(plainText(said.value));
+    references.push(reference(variableOf(name), { said: objectOf(said), needed }));
+    return GAP;
+  });
+  // What was put together may read as a reference that nobody declared.
+  return gapped.split(GAP).map(literal).join(GAP).replaceAll(GAP, () => references.shift() ?? "");
+}
+
+function reference(
+  name: string,
+  { said, needed }: { readonly said: JsonObject; readonly needed: Needed },
+): string {
+  const { default: otherwise, isRequired } = withoutNull(said);
+  const fallback = otherwise === undefined ? undefined : plainText(otherwise);
+  if (fallback !== undefined && !/[{}\p{Cc}]/u.test(fallback)) return `\${${name}:-${fallback}}`;
+  if (isRequired !== true) return `\${${name}:-}`;
+  needed.add(name);
+  return `\${${name}}`;
+}
+
+/** Refuses a text that PML would fill in, though the registry's format says that it stays. */
+function literal(text: string): string {
+  if (text.includes("${")) throw unfit(`${quoted(text)} would be filled in by PML`);
+  if (/\p{Cc}/u.test(text)) throw unfit("a value holds a control character");
+  return text;
+}
+
+function variableOf(name: string): string {
+  const variable = name.replace(/^\W+/, "").replace(/\W+/g, "_").toUpperCase();
+  if (/^[A-Z_]/.test(variable)) return variable;
+  throw unfit(`${quoted(name)} can be no variable`);
+}
+
+/** The name of a host before its last part. */
+function homeOf(url: string): string | undefined {
+  return URL.parse(url)?.hostname.split(".").at(-2);
+}
+
+function memberOf(said: JsonObject, name: string): unknown {
+  return Object.hasOwn(said, name) ? said[name] : undefined;
+}
+
+function withoutNull(said: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== null));
+}
+
+function listOf(said: unknown): readonly unknown[] {
+  return Array.isArray(said) ? said : [];
+}
+
+/** Values are texts; some publish numbers and truths. */
+function plainText(said: unknown): string {
+  if (["string", "number", "boolean"].includes(typeof said)) return String(said);
+  throw unfit("a value is no text");
+}
+
+function unfit(why: string): PmlError {
+  return new PmlError("REGISTRY_BAD_RESPONSE", why);
+}

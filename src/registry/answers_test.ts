@@ -1,0 +1,181 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { type Answer, answer, type Asked } from "./answers.ts";
+import { compareVersions, type Entry, type Shelf, versionsOf } from "./shelf.ts";
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+function entry(fqdn: string, version: string, more: Partial<Entry> = {}): Entry {
+  const tools = [{ name: "look", inputSchema: { type: "object" } }];
+  const manifest = {
+    fqdn,
+    type: "deno",
+    version,
+    description: `D ${fqdn}`,
+    routing: "local",
+    tools,
+  };
+  return { fqdn, version, manifest, code: bytes(`// ${version}`), immutable: true, ...more };
+}
+
+function shelf(entries: readonly Entry[], tags = {}): Shelf {
+  const versions = versionsOf(entries, tags);
+  return {
+    find: (fqdn) => Promise.resolve(versions.find((one) => one.fqdn === fqdn)),
+    all: () => Promise.resolve(versions),
+  };
+}
+
+const WEATHER = shelf([
+  entry("weather", "1.9.0"),
+  entry("weather", "1.10.0"),
+  entry("weather", "2.0.0-rc.1"),
+  entry("draft", "0.1.0-a", { immutable: false }),
+  entry("fs:read_json", "1.0.0"),
+], { weather: { beta: "2.0.0-rc.1", gone: "9.9.9" }, draft: {} });
+
+async function ask(target: string, more: Partial<Asked> = {}): Promise<Answer> {
+  return await answer({ method: "GET", target, ...more }, WEATHER);
+}
+
+const text = ({ body }: Answer) => new TextDecoder().decode(body);
+
+Deno.test("answer() gives the version that is named, tagged or newest, and says which are for ever", async () => {
+  const rows = [
+    ["/mcp/weather", "1.10.0", "no-cache"],
+    ["/weather", "1.10.0", "no-cache"],
+    ["/mcp/weather@latest", "1.10.0", "no-cache"],
+    ["/mcp/weather@beta", "2.0.0-rc.1", "no-cache"],
+    ["/mcp/weather%401.9.0", "1.9.0", "public, max-age=31536000, immutable"],
+    ["/mcp/draft", "0.1.0-a", "no-cache"],
+    ["/mcp/draft@0.1.0-a", "0.1.0-a", "no-cache"],
+    ["/mcp/fs:read_json", "1.0.0", "no-cache"],
+    ["/mcp/fs%3Aread_json@1.0.0", "1.0.0", "public, max-age=31536000, immutable"],
+  ] as const;
+  for (const [target, version, caching] of rows) {
+    const made = await ask(target);
+    assert.equal(text(made), `// ${version}`, target);
+    assert.equal(made.headers["cache-control"], caching, target);
+    assert.equal(made.headers["x-pml-version"], version, target);
+  }
+  const gone = [
+    "weather@gone",
+    "weather@3",
+    "fs",
+    "constructor",
+    "weather@constructor",
+    "a/b",
+    "%",
+  ];
+  for (const name of gone) {
+    const made = await ask(`/mcp/${name}`);
+    assert.equal(made.status, 404, name);
+    assert.equal(text(made), `{"error":"not_found","message":"MCP '${name}' not in registry"}`);
+  }
+});
+
+Deno.test("answer() gives the manifest to who wants JSON more than code", async () => {
+  const rows: readonly (readonly [string | undefined, "json" | "typescript"])[] = [
+    [undefined, "typescript"],
+    ["*/*", "typescript"],
+    ["application/typescript", "typescript"],
+    ["application/typescript, application/json", "typescript"],
+    ["application/json;q=0.5, application/typescript", "typescript"],
+    ["text/html", "typescript"],
+    ["application/json", "json"],
+    ["APPLICATION/JSON", "json"],
+    ["application/json, */*", "json"],
+    ["application/json, application/typescript;q=0.9", "json"],
+    ["*/*, application/typescript;q=0", "json"],
+  ];
+  for (const [accept, kind] of rows) {
+    const { headers } = await ask("/mcp/weather", { accept });
+    assert.equal(headers["content-type"], `application/${kind}`, accept);
+    assert.equal(headers.vary, "accept");
+  }
+});
+
+Deno.test("answer() sends nothing that is known, and no body for HEAD", async () => {
+  for (const target of ["/mcp/weather", "/mcp"]) {
+    const whole = await ask(target);
+    const { etag = "" } = whole.headers;
+    assert.match(etag, /^"sha256-[0-9a-f]{64}"$/);
+    for (const ifNoneMatch of [etag, `"x", ${etag}`, `W/${etag}`, "*"]) {
+      const { status, headers, body } = await ask(target, { ifNoneMatch });
+      assert.deepEqual([status, body.length, headers.etag], [304, 0, etag], ifNoneMatch);
+      assert.equal("content-type" in headers || "content-length" in headers, false);
+    }
+    assert.equal((await ask(target, { ifNoneMatch: '"sha256-0"' })).status, 200);
+    assert.deepEqual(await ask(target, { method: "HEAD" }), { ...whole, body: new Uint8Array() });
+  }
+});
+
+Deno.test("answer() only reads, and speaks no MCP", async () => {
+  for (const method of ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "get"]) {
+    const { status, headers } = await ask("/mcp/weather", { method });
+    assert.deepEqual([status, headers.allow], [405, "GET, HEAD"], method);
+  }
+  assert.equal((await ask("/mcp", { accept: "text/event-stream" })).status, 405);
+  for (const limit of ["0", "-1", "x", "1e3", ""]) {
+    assert.equal((await ask(`/mcp?limit=${limit}`)).status, 400, limit);
+  }
+});
+
+Deno.test("answer() gives the catalog in pages that hold each server once, whatever their size", async () => {
+  const name = fc.stringMatching(/^[a-z][a-z0-9.-]{0,5}$/);
+  await fc.assert(
+    fc.asyncProperty(fc.uniqueArray(name), fc.integer({ min: 1, max: 9 }), async (names, limit) => {
+      const all = shelf(names.map((each) => entry(each, "1.0.0")));
+      const found: string[] = [];
+      for (let cursor = "";;) {
+        const target = `/mcp?limit=${limit}&cursor=${encodeURIComponent(cursor)}`;
+        const { items, next_cursor } = JSON.parse(
+          text(await answer({ method: "GET", target }, all)),
+        );
+        assert.ok(items.length <= limit);
+        found.push(...items.map(({ fqdn }: { fqdn: string }) => fqdn));
+        if (next_cursor === null) break;
+        cursor = next_cursor;
+      }
+      assert.deepEqual(found, names.toSorted());
+    }),
+    { numRuns: 50 },
+  );
+});
+
+Deno.test("answer() has an answer to whatever is sent", async () => {
+  const unit = fc.constantFrom(..."%?&=/@:,;*q. \0\r\nü\ud800a1mcp".split(""));
+  const odd = fc.string({ unit, maxLength: 40 });
+  await fc.assert(fc.asyncProperty(odd, odd, odd, async (path, accept, ifNoneMatch) => {
+    const made = await ask(`/mcp/${path}`, { accept, ifNoneMatch });
+    assert.ok([200, 304, 400, 404].includes(made.status), String(made.status));
+    for (const value of Object.values(made.headers)) assert.match(value, /^[ -~]*$/);
+  }));
+});
+
+Deno.test("answer() finds in the catalog by words, and adds tools where they are asked for", async () => {
+  const items = async (query: string) => JSON.parse(text(await ask(`/mcp/?${query}`))).items;
+  const names = async (query: string) => (await items(query)).map(({ fqdn }: Entry) => fqdn);
+  assert.deepEqual(await names("q=READ"), ["fs:read_json"]);
+  assert.deepEqual(await names("q=d%20look%20weather"), ["weather"]);
+  assert.deepEqual(await names("q=nothing"), []);
+  assert.deepEqual(await items("q=weather"), [
+    {
+      fqdn: "weather",
+      type: "deno",
+      version: "1.10.0",
+      description: "D weather",
+      routing: "local",
+    },
+  ]);
+  assert.equal((await items("q=weather&include=tools"))[0].tools[0].name, "look");
+});
+
+Deno.test("compareVersions() orders as semantic versions are", () => {
+  const inOrder = [
+    ...["0.9.0", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta.2"],
+    ...["1.0.0-beta.11", "1.0.0-rc.1", "1.0.0", "1.0.1", "1.2.0", "1.10.0", "2024-a", "2024"],
+  ];
+  assert.deepEqual(inOrder.toReversed().sort(compareVersions), inOrder);
+  assert.equal(compareVersions("1.0.0+a", "1.0.0+b"), 0);
+});

@@ -1,0 +1,253 @@
+/**
+ * One question to a registry, bounded in place, size and time; what a registry may answer is a list.
+ *
+ * @module
+ */
+
+import type { Progress } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import type { Fetch } from "../core/fetch.ts";
+import { joined } from "../core/lines.ts";
+import { quoted, visible } from "../core/json.ts";
+
+/** What a client of a registry needs. */
+export interface ClientOptions {
+  readonly fetch: Fetch;
+  /** Gives the token of this registry, which goes to its origin only. */
+  readonly token?: (() => string | undefined) | undefined;
+  /** How long it waits before it tries again, for the first time. */
+  readonly retryMs?: number | undefined;
+}
+
+/** What is asked for, and how much of it is taken. */
+export interface Asking {
+  /** The one content type that is wanted. */
+  readonly type: "application/json" | "application/typescript";
+  readonly maxBytes: number;
+  /** How long all of it may take, with what is tried again. */
+  readonly ms: number;
+  readonly signal: AbortSignal;
+  readonly etag?: string | undefined;
+  /** Is told how many bytes have come, and of how many. */
+  readonly onBytes?: ((progress: Progress) => void) | undefined;
+}
+
+/** What a registry answers that answers as it should. */
+export type Answered =
+  | { readonly kind: "found"; readonly bytes: Uint8Array; readonly etag: string | undefined }
+  | { readonly kind: "unchanged" }
+  | { readonly kind: "missing" };
+
+interface Attempt extends Asking {
+  readonly path: string;
+}
+
+const RETRIES = 2;
+const RETRY_MS = 200;
+const REDIRECTS = 3;
+const REDIRECTING = [301, 302, 303, 307, 308];
+const LONGEST_ETAG = 200;
+const TYPE = /^(application\/(?:json|typescript))(?:\s*;\s*charset="?utf-8"?)?$/i;
+const TOKEN = /^[\x21-\x7e]{1,8192}$/;
+
+/** Asks one registry. */
+export class Client {
+  /** The registry, as it was configured. */
+  readonly url: string;
+  readonly #base: URL;
+  readonly #options: ClientOptions;
+
+  /** Connects to nothing yet; the address was looked at with the configuration. */
+  constructor(url: string, options: ClientOptions) {
+    this.url = url;
+    this.#base = new URL(url.replace(/^mcp\+/, ""));
+    this.#options = options;
+  }
+
+  /** Gets what lies at a path below the registry's address, or at the address where it begins with `?`. */
+  async get(path: string, asking: Asking): Promise<Answered> {
+    const { signal, ms } = asking;
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(this.#offline(`no answer in ${ms} ms`)), ms);
+    const both = AbortSignal.any([signal, late.signal]);
+    const until = performance.now() + ms;
+    try {
+      for (let tries = 0;; tries++) {
+        const answered = await inTime(this.#follow({ ...asking, path, signal: both }), both)
+          .catch((error) => signal.aborted ? reasonOf(signal) : this.#failure(error));
+        if (!(answered instanceof PmlError)) return answered;
+        const wait = (this.#options.retryMs ?? RETRY_MS) * 3 ** tries * (0.5 + Math.random());
+        const isOver = tries === RETRIES || performance.now() + wait >= until;
+        if (answered.code !== "REGISTRY_OFFLINE" || isOver) throw answered;
+        await pause(wait, both);
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Makes of bytes what they are as JSON, or says that they are none. */
+  json(bytes: Uint8Array): unknown {
+    try {
+      return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    } catch (cause) {
+      throw this.bad("what it sent is no JSON", { cause });
+    }
+  }
+
+  /** Makes the error of an answer that cannot be used. */
+  bad(why: string, { hint, cause }: { hint?: string; cause?: unknown } = {}): PmlError {
+    return new PmlError("REGISTRY_BAD_RESPONSE", `Cannot use ${this.#name()}: ${why}`, {
+      hint: hint ?? "Tell who runs the registry; nothing of this answer was used",
+      cause,
+    });
+  }
+
+  /** Follows redirects as long as they stay with the registry. */
+  async #follow(attempt: Attempt): Promise<Answered> {
+    const { origin, pathname } = this.#base;
+    let url = `${origin}${pathname.replace(/\/+$/, "")}${attempt.path}`;
+    for (let hops = 0;; hops++) {
+      const response = await this.#options.fetch(url, {
+        headers: this.#headers(attempt),
+        signal: attempt.signal,
+        named: new Set([this.#base.host]),
+      });
+      if (!REDIRECTING.includes(response.status)) return await this.#answer(response, attempt);
+      await response.body?.cancel();
+      const location = response.headers.get("location");
+      const to = location === null ? null : URL.parse(location, url);
+      const isSame = to?.origin === origin && to.username === "" && to.password === "";
+      if (to === null || !isSame) throw this.bad("it redirects to another place");
+      if (hops === REDIRECTS) throw this.bad(`it redirects more than ${REDIRECTS} times`);
+      url = to.href;
+    }
+  }
+
+  #headers({ type, etag }: Attempt): Record<string, string> {
+    const token = this.#options.token?.();
+    if (token !== undefined && !TOKEN.test(token)) {
+      throw new PmlError("KEY_MISSING", `Cannot ask ${this.#name()}: its token cannot be sent`, {
+        hint: "Look at the variable that token_env names: it holds characters that no token has",
+      });
+    }
+    return {
+      "accept": type,
+      ...(token === undefined ? {} : { "authorization": `Bearer ${token}` }),
+      ...(etag === undefined ? {} : { "if-none-match": etag }),
+    };
+  }
+
+  async #answer(response: Response, attempt: Attempt): Promise<Answered> {
+    const { status, headers } = response;
+    if (status === 200) {
+      const etag = headers.get("etag") ?? undefined;
+      const bytes = await this.#body(response, attempt);
+      return { kind: "found", bytes, etag: isEtag(etag) ? etag : undefined };
+    }
+    await response.body?.cancel();
+    if (status === 404) return { kind: "missing" };
+    if (status === 304 && attempt.etag !== undefined) return { kind: "unchanged" };
+    if (status === 429 || status >= 500) throw this.#offline(`it answers ${status}`);
+    if (status !== 401 && status !== 403) throw this.bad(`it answers ${status}`);
+    const hint = this.#options.token?.() === undefined
+      ? "Give its entry in registries a token_env that names the variable with your token"
+      : "Look at the token in the variable that its token_env names";
+    throw this.bad(`it answers ${status}`, { hint });
+  }
+
+  async #body(response: Response, { type, maxBytes, onBytes, signal }: Attempt) {
+    const { headers, body } = response;
+    const [, said] = TYPE.exec(headers.get("content-type") ?? "") ?? [];
+    const encoding = headers.get("content-encoding") ?? "identity";
+    const total = Number(headers.get("content-length") ?? Number.NaN);
+    const why = said?.toLowerCase() !== type
+      ? `its content type is ${quoted(headers.get("content-type") ?? "")}, wanted "${type}"`
+      : encoding !== "identity"
+      ? `its answer is compressed (${quoted(encoding)}), which was not asked for`
+      : total > maxBytes
+      ? `its answer is longer than ${maxBytes} bytes`
+      : undefined;
+    const parts: Uint8Array[] = [];
+    let length = 0;
+    const reader = body?.getReader();
+    const stop = () => void reader?.cancel().catch(() => {}); // it has ended already
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      if (why !== undefined) throw this.bad(why);
+      for (let piece = await reader?.read(); piece?.value; piece = await reader?.read()) {
+        length += piece.value.length;
+        if (length > maxBytes) throw this.bad(`its answer is longer than ${maxBytes} bytes`);
+        parts.push(piece.value);
+        onBytes?.({ progress: length, ...(Number.isNaN(total) ? {} : { total }) });
+      }
+      signal.throwIfAborted();
+    } finally {
+      signal.removeEventListener("abort", stop);
+      stop();
+    }
+    return joined(parts);
+  }
+
+  /** Says of whatever went wrong whether the registry is away or answers what cannot be used. */
+  #failure(error: unknown): PmlError {
+    if (!(error instanceof PmlError)) return this.#offline("the connection broke", error);
+    const why = error.message.replace(/^.*?: /s, "");
+    if (error.code === "UPSTREAM_DOWN") return this.#offline(why, error);
+    const isOurs = /^REGISTRY_|^KEY_MISSING$/.test(error.code);
+    return isOurs ? error : this.bad(why, { cause: error });
+  }
+
+  #offline(why: string, cause?: unknown): PmlError {
+    return offline(this.url, { why, cause });
+  }
+
+  #name(): string {
+    return `the registry ${quoted(this.url, 200)}`;
+  }
+}
+
+/** Makes the error of a registry that cannot be asked now. */
+export function offline(
+  url: string,
+  { why, cause }: { readonly why: string; readonly cause?: unknown },
+): PmlError {
+  const message = `Cannot reach the registry ${quoted(url, 200)}: ${visible(why)}`;
+  return new PmlError("REGISTRY_OFFLINE", message, {
+    hint: "What was used before still works; try again when the network and the registry are there",
+    cause,
+  });
+}
+
+/** Waits for a promise until a signal aborts, whether what is waited for heeds it or not. */
+export async function inTime<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const over = Promise.withResolvers<never>();
+  const abort = () => over.reject(reasonOf(signal));
+  if (signal.aborted) abort();
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([work, over.promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+    // What comes of it later goes nowhere.
+    work.catch(() => {});
+  }
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  // Who waits no longer is told so by the next attempt.
+  await inTime(promise, signal).catch(() => {});
+  clearTimeout(timer);
+}
+
+function reasonOf({ reason }: AbortSignal): PmlError {
+  if (reason instanceof PmlError) return reason;
+  return new PmlError("CANCELLED", "Cannot finish the look at a registry: it was cancelled");
+}
+
+function isEtag(etag: string | undefined): boolean {
+  return etag !== undefined && etag.length <= LONGEST_ETAG &&
+    /^(W\/)?"[\x21\x23-\x7e]*"$/.test(etag);
+}

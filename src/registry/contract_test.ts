@@ -1,0 +1,323 @@
+import assert from "node:assert/strict";
+import { gzipSync } from "node:zlib";
+import type { Progress } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import type { DenoManifest } from "../core/manifest.ts";
+import { contractSource } from "./_contract.ts";
+import {
+  type Asked,
+  code,
+  denoEntry,
+  entries,
+  hash,
+  json,
+  plainFetch,
+  type Scripted,
+  ScriptedRegistry,
+  tag,
+} from "./_scripted_test.ts";
+import { parseFqdn } from "./fqdn.ts";
+import { parseManifest } from "./manifest.ts";
+
+const CODE = "export const hello = () => 'hello';";
+const NAME = parseFqdn("hello");
+const never = new AbortController().signal;
+const FAST = { fetch: plainFetch, retryMs: 1 };
+
+function manifest(): DenoManifest {
+  const read = parseManifest(denoEntry("hello", CODE), { url: "https://x.example", asked: NAME });
+  assert.ok(read.kind === "deno");
+  return read;
+}
+
+async function fails(work: Promise<unknown>, expected: string, says?: RegExp): Promise<void> {
+  await assert.rejects(work, (error) => {
+    assert.ok(error instanceof PmlError, `${error}`);
+    assert.equal(error.code, expected, error.message);
+    assert.ok((error.hint ?? "").length > 10);
+    if (says !== undefined) assert.match(`${error.message} ${error.hint}`, says);
+    return true;
+  });
+}
+
+Deno.test("contractSource() asks for entries and code as the contract says", async () => {
+  await using registry = new ScriptedRegistry(entries({
+    "hello": { json: denoEntry("hello", CODE), text: CODE },
+  }));
+  const source = contractSource(`${registry.url}/`, FAST);
+  const found = await source.manifest(NAME, { signal: never });
+  assert.ok(found.kind === "found");
+  assert.deepEqual(found.json, denoEntry("hello", CODE));
+  const { etag } = found;
+  assert.deepEqual(await source.manifest(NAME, { signal: never, etag }), { kind: "unchanged" });
+  assert.deepEqual(await source.manifest(parseFqdn("fs:read_json"), { signal: never }), {
+    kind: "missing",
+  });
+  const told: Progress[] = [];
+  const bytes = await source.code(manifest(), {
+    signal: never,
+    onProgress: (progress) => told.push(progress),
+  });
+  assert.equal(new TextDecoder().decode(bytes), CODE);
+  assert.deepEqual(told.at(-1), {
+    progress: CODE.length,
+    total: CODE.length,
+    message: "downloading hello 1.0.0",
+  });
+  assert.deepEqual(registry.targets, ["/hello", "/hello", "/fs:read_json", "/hello@1.0.0"]);
+  const accepted = registry.asked.map(({ headers }) => headers.get("accept"));
+  assert.deepEqual(accepted.slice(2), ["application/json", "application/typescript"]);
+  assert.ok(registry.asked.every(({ headers }) => headers.get("authorization") === null));
+});
+
+Deno.test("contractSource() takes the exact content types, and nothing that is like them", async () => {
+  const types = [
+    ...["text/html", "text/plain", "application/javascript", "application/json+x", ""],
+    ...["application/typescript; charset=utf-16", "application/typescript; charset=latin1"],
+    ...["application/typescript, text/html", "application/typescript;boundary=x", "video/mp2t"],
+    "application/json;charset=utf-7",
+  ];
+  await using registry = new ScriptedRegistry();
+  const source = contractSource(registry.url, FAST);
+  for (const type of types) {
+    registry.answer = () => code(CODE, { "content-type": type });
+    await fails(
+      source.code(manifest(), { signal: never }),
+      "REGISTRY_BAD_RESPONSE",
+      /content type/,
+    );
+    registry.answer = () => json(denoEntry("hello", CODE), { "content-type": type });
+    await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", /content type/);
+  }
+  const etag = { etag: tag(CODE) };
+  registry.answer = () => ({ headers: etag, body: CODE });
+  await fails(source.code(manifest(), { signal: never }), "REGISTRY_BAD_RESPONSE", /content type/);
+  // JSON where code was asked for, and code where JSON was.
+  registry.answer = () => json(denoEntry("hello", CODE), etag);
+  await fails(source.code(manifest(), { signal: never }), "REGISTRY_BAD_RESPONSE", /content type/);
+  registry.answer = () => code(CODE);
+  await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", /content type/);
+  registry.answer = () => code(CODE, { "content-type": "Application/TypeScript; charset=UTF-8" });
+  assert.equal((await source.code(manifest(), { signal: never })).length, CODE.length);
+  const before = registry.asked.length;
+  for (const odd of ["", "x", "\ufeff{", "[1]", '{"a":"\\q"}', "\xff\xfe"]) {
+    registry.answer = () => json(odd);
+    await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE");
+  }
+  assert.equal(registry.asked.length, before + 6, "what is no answer of a registry is not retried");
+});
+
+Deno.test("contractSource() follows redirects within the registry alone", async () => {
+  await using other = new ScriptedRegistry(() => json(denoEntry("hello", CODE)));
+  await using registry = new ScriptedRegistry();
+  const source = contractSource(registry.url, { ...FAST, token: () => "t0ken" });
+  const redirect = (location: string, status = 302): Scripted => ({
+    status,
+    headers: { location },
+  });
+  const elsewhere = [
+    ...[
+      other.url,
+      "https://127.0.0.1/x",
+      "file:///etc/passwd",
+      "data:application/json,{}",
+      "//x.y/",
+    ],
+    ...[
+      `http://user:pw@${registry.host}/mcp/x`,
+      "http://[",
+      `http://localhost:${registry.host.split(":")[1]}/`,
+    ],
+  ];
+  for (const location of elsewhere) {
+    registry.answer = () => redirect(location);
+    await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", /redirects to/);
+  }
+  registry.answer = () => ({ status: 307 });
+  await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", /redirects to/);
+  assert.deepEqual(other.asked, []);
+  const before = registry.asked.length;
+  registry.answer = () => redirect("/mcp/hello");
+  await fails(
+    source.manifest(NAME, { signal: never }),
+    "REGISTRY_BAD_RESPONSE",
+    /more than 3 times/,
+  );
+  assert.equal(registry.asked.length, before + 4);
+  const hops = ["/mcp/a", `${registry.url}/b`, "c"];
+  registry.answer = ({ target }) => {
+    const hop = hops[["/mcp/hello", "/mcp/a", "/mcp/b"].indexOf(target)];
+    return hop === undefined ? json(denoEntry("hello", CODE)) : redirect(hop, 308);
+  };
+  assert.equal((await source.manifest(NAME, { signal: never })).kind, "found");
+  assert.ok(registry.asked.every(({ headers }) => headers.get("authorization") === "Bearer t0ken"));
+});
+
+Deno.test("contractSource() bounds what comes, whatever the registry says of its length", async () => {
+  await using registry = new ScriptedRegistry();
+  const source = contractSource(registry.url, FAST);
+  const head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+  const endless = (most: number) => async (send: (piece: string) => Promise<void>) => {
+    await send(`${head}transfer-encoding: chunked\r\n\r\n`);
+    const piece = "x".repeat(65_536);
+    for (let sent = 0; sent < most; sent += piece.length) await send(`10000\r\n${piece}\r\n`);
+  };
+  const long = /longer than 1048576 bytes/;
+  registry.answer = () => ({ raw: endless(Infinity) });
+  const memory = Deno.memoryUsage().rss;
+  await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", long);
+  registry.answer = () => json("", { "content-length": "2000000000" });
+  await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", long);
+  const bomb = gzipSync(new Uint8Array(32 << 20).fill(32));
+  registry.answer = () => ({
+    body: bomb,
+    headers: { "content-encoding": "gzip", "content-type": "application/json" },
+  });
+  await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", /compressed/);
+  assert.ok(Deno.memoryUsage().rss - memory < 150 << 20, "memory stays flat");
+});
+
+Deno.test("contractSource() gives up slow, silent and broken answers within its time", async () => {
+  await using registry = new ScriptedRegistry();
+  const hasty = contractSource(registry.url, { ...FAST, lookMs: 150 });
+  const source = contractSource(registry.url, FAST);
+  const head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+  const dripping = async (send: (piece: string) => Promise<void>, first: string) => {
+    await send(first);
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      await send("x");
+    }
+  };
+  const slow: (() => Scripted)[] = [
+    () => "silence",
+    () => ({ raw: (send) => dripping(send, `${head}content-length: 500000\r\n\r\n`) }),
+    () => ({ raw: (send) => dripping(send, `${head}x-endless: `) }),
+  ];
+  for (const answer of slow) {
+    registry.answer = answer;
+    await fails(
+      hasty.manifest(NAME, { signal: never }),
+      "REGISTRY_OFFLINE",
+      /no answer in 150 ms/,
+    );
+  }
+  const broken: (() => Scripted)[] = [
+    () => "hang up",
+    () => json("{}", { "content-length": "1000" }),
+    () => ({ status: 500 }),
+    () => ({ status: 503 }),
+    () => ({ status: 429 }),
+  ];
+  for (const answer of broken) {
+    registry.answer = answer;
+    const before = registry.asked.length;
+    await fails(source.manifest(NAME, { signal: never }), "REGISTRY_OFFLINE");
+    // A platform may itself ask again over a connection that ended without an answer.
+    assert.ok(registry.asked.length - before >= 3, "it was tried again, twice");
+  }
+  let tries = 0;
+  registry.answer = () => tries++ < 2 ? { status: 502 } : json(denoEntry("hello", CODE));
+  assert.equal((await source.manifest(NAME, { signal: never })).kind, "found");
+  registry.stop();
+  await fails(
+    source.manifest(NAME, { signal: never }),
+    "REGISTRY_OFFLINE",
+    /used before still works/,
+  );
+});
+
+Deno.test("contractSource() stops at once when the caller does", async () => {
+  await using registry = new ScriptedRegistry(() => "silence");
+  const source = contractSource(registry.url, FAST);
+  const abort = new AbortController();
+  const looking = source.manifest(NAME, { signal: abort.signal });
+  abort.abort(new PmlError("CANCELLED", "it was cancelled", { hint: "nothing to do here" }));
+  await fails(looking, "CANCELLED");
+});
+
+Deno.test("contractSource() says what else a registry answers, and what to do about it", async () => {
+  await using registry = new ScriptedRegistry();
+  const source = contractSource(registry.url, FAST);
+  for (const status of [201, 204, 400, 410, 418]) {
+    registry.answer = () => ({ status });
+    await fails(
+      source.manifest(NAME, { signal: never }),
+      "REGISTRY_BAD_RESPONSE",
+      RegExp(`${status}`),
+    );
+  }
+  // A tag of what was never asked for proves nothing.
+  registry.answer = () => ({ status: 304, headers: { etag: tag(CODE) } });
+  await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", /304/);
+  registry.answer = () => ({ status: 401 });
+  await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", /token_env/);
+  for (const etag of ["x", 'W/"1"', `"${hash(CODE).toUpperCase()}"`, `W/${tag(CODE)}`]) {
+    registry.answer = () => code(CODE, { etag });
+    await fails(source.code(manifest(), { signal: never }), "REGISTRY_BAD_RESPONSE", /etag/);
+  }
+  registry.answer = () => ({ status: 404 });
+  await fails(source.code(manifest(), { signal: never }), "REGISTRY_BAD_RESPONSE", /has no code/);
+});
+
+Deno.test("contractSource() tells a registry that is away from one that may not be reached", async () => {
+  let tries = 0;
+  const failing = (error: Error) =>
+    contractSource("https://registry.example/mcp", {
+      retryMs: 1,
+      fetch: () => {
+        tries++;
+        return Promise.reject(error);
+      },
+    }).manifest(NAME, { signal: never });
+  const why = 'Cannot reach "registry.example": its certificate does not hold (CERT_HAS_EXPIRED)';
+  await fails(failing(new PmlError("UPSTREAM_DOWN", why)), "REGISTRY_OFFLINE", /CERT_HAS_EXPIRED/);
+  assert.equal(tries, 3);
+  const local = 'Cannot reach "registry.example": its address is not public';
+  await fails(failing(new PmlError("PERMISSION_DENIED", local)), "REGISTRY_BAD_RESPONSE", /public/);
+  assert.equal(tries, 4);
+  // What the platform says may hold what was sent.
+  const work = failing(new TypeError("Bearer t0ken is no header"));
+  await assert.rejects(work, (error) => error instanceof PmlError && !/t0ken/.test(error.message));
+});
+
+Deno.test("contractSource() sends a token in one header, or not at all", async () => {
+  await using registry = new ScriptedRegistry(() => json(denoEntry("hello", CODE)));
+  for (const token of ["a\r\nx: y", "ключ", "", "x".repeat(1 << 20), "a b"]) {
+    const source = contractSource(registry.url, { ...FAST, token: () => token });
+    await assert.rejects(source.manifest(NAME, { signal: never }), (error) => {
+      assert.ok(error instanceof PmlError && error.code === "KEY_MISSING", `${error}`);
+      if (token !== "") assert.ok(!`${error.message}${error.hint}`.includes(token));
+      return true;
+    });
+  }
+  assert.deepEqual(registry.asked, []);
+});
+
+Deno.test("contractSource() asks for the catalog page by page", async () => {
+  const pages: Record<string, unknown> = {
+    "": { items: [1, 2], next_cursor: "a b&c" },
+    "a b&c": { items: [3], next_cursor: null },
+  };
+  await using registry = new ScriptedRegistry(({ target }: Asked) => {
+    const cursor = new URL(target, "http://x").searchParams.get("cursor") ?? "";
+    return json(pages[cursor] ?? {});
+  });
+  const source = contractSource(registry.url, FAST);
+  const first = await source.catalog({ signal: never });
+  assert.deepEqual(first, { items: [1, 2], next: "a b&c" });
+  assert.deepEqual(await source.catalog({ signal: never, cursor: first.next }), {
+    items: [3],
+    next: undefined,
+  });
+  assert.match(registry.targets[0] ?? "", /^\?include=tools&limit=\d+$/);
+  for (
+    const page of [[], {}, { items: {} }, { items: [], next_cursor: 7 }, {
+      items: [],
+      next_cursor: "x".repeat(2_000),
+    }]
+  ) {
+    registry.answer = () => json(page);
+    await fails(source.catalog({ signal: never }), "REGISTRY_BAD_RESPONSE", /catalog/);
+  }
+});

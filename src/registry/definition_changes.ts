@@ -1,0 +1,47 @@
+/**
+ * Says in what a tool's definition is another one than before, for the person who is asked.
+ *
+ * @module
+ */
+
+import { canonical, type Json, type JsonObject, objectOf } from "../core/json.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+
+/** Gives a line or two for each field that changed, whole: what is cut off would be approved unseen. */
+export function definitionChanges(was: ToolDefinition, is: ToolDefinition): readonly string[] {
+  const { inputSchema: before, outputSchema: beforeOut, ...rest } = was;
+  const { inputSchema: now, outputSchema: nowOut, ...other } = is;
+  return [
+    ...changed(rest, other, ""),
+    ...schemaChanges(before, now, "parameter"),
+    ...schemaChanges(objectOf(beforeOut), objectOf(nowOut), "result"),
+  ];
+}
+
+function schemaChanges(was: JsonObject, is: JsonObject, what: string): readonly string[] {
+  const { properties: before, ...rest } = was;
+  const { properties: now, ...other } = is;
+  return [
+    ...changed(objectOf(before), objectOf(now), `${what} `),
+    ...changed(rest, other, `${what}s, `),
+  ];
+}
+
+type Members = Readonly<Record<string, Json | undefined>>;
+
+function changed(was: Members, is: Members, what: string): readonly string[] {
+  const keys = [...new Set([...Object.keys(was), ...Object.keys(is)])].sort();
+  return keys.flatMap((key) => {
+    const [before, now] = [valueAt(was, key), valueAt(is, key)];
+    const name = `${what}${JSON.stringify(key)}`;
+    if (before === now) return [];
+    if (before === undefined) return [`${name} is new: ${now}`];
+    if (now === undefined) return [`${name} is gone, was: ${before}`];
+    return [`${name} was: ${before}`, `${name} is:  ${now}`];
+  });
+}
+
+function valueAt(members: Members, key: string): string | undefined {
+  const value = Object.hasOwn(members, key) ? members[key] : undefined;
+  return value === undefined ? undefined : canonical(value);
+}

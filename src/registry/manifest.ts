@@ -1,0 +1,261 @@
+/**
+ * Reads what a registry says of a server: the one place where its JSON becomes a manifest.
+ *
+ * @module
+ */
+
+import canonicalize from "canonicalize";
+import { PmlError } from "../core/errors.ts";
+import { isObject, quoted } from "../core/json.ts";
+import type { Manifest } from "../core/manifest.ts";
+import { permissionsOf, together, toolsOf, type ToolsRead } from "./_entry_tools.ts";
+import {
+  isHeader,
+  isIntegrity,
+  isPlain,
+  isProgram,
+  isSound,
+  isTemplate,
+  isVariable,
+  MOST,
+  referencesOf,
+  shownText,
+  sorted,
+  warningsOf,
+} from "./_entry_words.ts";
+import { entryName, type Fqdn, fqdnOf, isVersion } from "./fqdn.ts";
+import { integrityOf } from "./integrity.ts";
+
+/** How a manifest is read. */
+export interface ManifestOptions {
+  /** The registry that sent it. */
+  readonly url: string;
+  /** The name that was asked for. */
+  readonly asked: Fqdn;
+  /** Hosts on this machine, with their ports, that may be spoken to without TLS. */
+  readonly named?: ReadonlySet<string>;
+  /** Is told of each tool that is left out, and why. */
+  readonly onLeftOut?: (tool: string, reason: string) => void;
+}
+
+interface Kind<T> {
+  readonly wanted: string;
+  readonly is: (value: unknown) => boolean;
+  readonly as?: T;
+}
+
+/** Gives what stands at a key if it is of a kind, or throws; null is as good as nothing. */
+type Read = <T>(key: string, value: unknown, kind: Kind<T>) => T;
+
+type Texts = Readonly<Record<string, string>>;
+type Members = Readonly<Record<string, unknown>>;
+
+const DEEPEST = 64;
+const LONGEST_URL = 2_000;
+const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
+
+const ENTRY: Kind<Members> = { wanted: "an object", is: isObject };
+const MEMBERS: Kind<Members | undefined> = {
+  wanted: "an object",
+  is: (value) => value === undefined || isObject(value),
+};
+const INTEGRITY: Kind<string> = {
+  wanted: '"sha256-" and 64 hexadecimal digits',
+  is: (value) => typeof value === "string" && isIntegrity(value),
+};
+const VERSION: Kind<string> = {
+  wanted: "a version",
+  is: (value) => typeof value === "string" && isVersion(value),
+};
+const DESCRIPTION: Kind<string | undefined> = {
+  wanted: "a text",
+  is: (value) => value === undefined || typeof value === "string",
+};
+const ROUTING: Kind<"local" | "cloud" | undefined> = {
+  wanted: '"local" or "cloud"',
+  is: (value) => value === undefined || value === "local" || value === "cloud",
+};
+const COMMAND: Kind<string> = {
+  wanted: "the name of a program, without a path, that is no shell",
+  is: (value) => typeof value === "string" && isProgram(value),
+};
+const TOOLS: Kind<readonly unknown[] | undefined> = {
+  wanted: `an array of at most ${MOST.tools} tools`,
+  is: (value) => value === undefined || Array.isArray(value) && value.length <= MOST.tools,
+};
+const ARGS = texts("plain texts", isPlain);
+const VARIABLES = texts("names of variables that a server may ask for", isVariable);
+
+/** Reads a registry entry, or throws REGISTRY_BAD_RESPONSE. */
+export function parseManifest(json: unknown, options: ManifestOptions): Manifest {
+  const { asked, onLeftOut = () => {} } = options;
+  const wrong = (why: string) => refused(options, why);
+  const read: Read = (key, value, { wanted, is }) => {
+    const found = value ?? undefined;
+    if (is(found)) return found as never; // of the kind, as it was looked at
+    const said = found === undefined ? "missing" : quoted(JSON.stringify(found));
+    throw wrong(`${key} is ${said}, wanted ${wanted}`);
+  };
+  if (!isSound(json, DEEPEST)) throw wrong("it is nested too deep, or holds what is no JSON");
+  const entry = read("it", json, ENTRY);
+  const version = read("version", entry.version, VERSION);
+  read("fqdn", entry.fqdn, nameKind(asked, version));
+  // A number is one version for ever; anything else that is asked for is a tag.
+  if (/^\d+\.\d/.test(asked.version ?? "")) read("version", version, exactly(asked.version));
+  const told = toolsOf(read("tools", entry.tools, TOOLS) ?? [], { asked, onLeftOut });
+  const base = {
+    fqdn: entryName(asked),
+    name: asked.name,
+    version,
+    description: shownText(read("description", entry.description, DESCRIPTION)),
+    tools: told.tools,
+    envRequired: sorted(read("env_required", entry.env_required, VARIABLES) ?? []),
+    warnings: warningsOf(entry.warnings ?? undefined),
+    routing: read("routing", entry.routing, ROUTING),
+  };
+  return { ...base, ...kindOf(entry, { read, options, told, envRequired: base.envRequired }) };
+}
+
+function kindOf(
+  entry: Members,
+  { read, options, told, envRequired }: {
+    readonly read: Read;
+    readonly options: ManifestOptions;
+    readonly told: ToolsRead;
+    readonly envRequired: readonly string[];
+  },
+) {
+  const wrong = (why: string) => refused(options, why);
+  switch (entry.type) {
+    case "deno": {
+      const own = permissionsOf(entry.permissions ?? {}, wrong);
+      const permissions = together([own, ...told.permissions], wrong);
+      const integrity = read("integrity", entry.integrity, INTEGRITY);
+      return { kind: "deno", integrity, permissions } as const;
+    }
+    case "stdio": {
+      const install = read("install", entry.install, ENTRY);
+      const more = read("install.env_required", install.env_required, VARIABLES) ?? [];
+      return {
+        kind: "stdio",
+        envRequired: sorted([...envRequired, ...more]),
+        command: read("install.command", install.command, COMMAND),
+        args: read("install.args", install.args, ARGS) ?? [],
+        env: values("install.env", install.env, { read, isName: isVariable }),
+      } as const;
+    }
+    case "http": {
+      const url = address("url", entry.url, { read, options });
+      const headers = values("headers", entry.headers, { read, isName: isHeader });
+      return { kind: "http", url, headers } as const;
+    }
+    case "cloud":
+      return {
+        kind: "cloud",
+        proxyTo: address("proxy_to", entry.proxy_to, { read, options }),
+      } as const;
+    default:
+      return read<never>("type", entry.type, { wanted: "deno, stdio, http or cloud", is: never });
+  }
+}
+
+function never(): boolean {
+  return false;
+}
+
+/**
+ * Hashes everything of a manifest that an approval is bound to: all but its description. The order
+ * of keys and of tools does not count.
+ */
+export function manifestHash({ description: _, ...manifest }: Manifest): string {
+  const tools = manifest.tools.toSorted((a, b) => a.name < b.name ? -1 : 1);
+  const text = canonicalize({ ...manifest, tools }) ?? "";
+  return integrityOf(new TextEncoder().encode(text));
+}
+
+/** Gives the names of all variables that a server is given values of, whether it needs them or not. */
+export function variablesOf(manifest: Manifest): readonly string[] {
+  const filled = manifest.kind === "stdio"
+    ? manifest.env
+    : manifest.kind === "http"
+    ? manifest.headers
+    : {};
+  const named = Object.values(filled).flatMap(referencesOf);
+  const asked = manifest.kind === "deno" ? manifest.permissions.env : [];
+  return sorted([...manifest.envRequired, ...named, ...asked]);
+}
+
+/** Reads names with values, which may refer to variables. */
+function values(
+  key: string,
+  said: unknown,
+  { read, isName }: { readonly read: Read; readonly isName: (text: string) => boolean },
+): Texts {
+  const members = Object.entries(read(key, said, MEMBERS) ?? {});
+  const few: Kind<typeof members> = {
+    wanted: `at most ${MOST.texts} of them`,
+    is: () => members.length <= MOST.texts,
+  };
+  return Object.fromEntries(
+    read(key, members, few).map(([name, value]) => [
+      read(`a name in ${key}`, name, {
+        wanted: "one that a server may set",
+        is: () => isName(name),
+      } as Kind<string>),
+      read(`${key}.${name}`, value, {
+        wanted: "a plain text; only ${NAME} and ${NAME:-default} are filled in",
+        is: () => isTemplate(value),
+      } as Kind<string>),
+    ]),
+  );
+}
+
+function address(
+  key: string,
+  said: unknown,
+  { read, options: { named } }: { readonly read: Read; readonly options: ManifestOptions },
+): string {
+  const url = typeof said === "string" && said.length <= LONGEST_URL && isPlain(said)
+    ? URL.parse(said)
+    : null;
+  const isHere = url?.protocol === "http:" && LOOPBACK.test(url.hostname) &&
+    named?.has(url.host) === true;
+  const is = url !== null && (url.protocol === "https:" || isHere) &&
+    url.username === "" && url.password === "" && !url.href.includes("#");
+  const kind: Kind<string> = { wanted: "an https address without user and fragment", is: () => is };
+  read(key, said, kind);
+  return url?.href ?? "";
+}
+
+function texts(what: string, is: (text: string) => boolean): Kind<readonly string[] | undefined> {
+  return {
+    wanted: `an array of at most ${MOST.texts} ${what}`,
+    is: (value) =>
+      value === undefined ||
+      Array.isArray(value) && value.length <= MOST.texts &&
+        value.every((one) => typeof one === "string" && is(one)),
+  };
+}
+
+function nameKind(asked: Fqdn, version: string): Kind<string> {
+  const wanted = entryName(asked);
+  return {
+    wanted: quoted(wanted),
+    is: (value) => {
+      const said = typeof value === "string" ? fqdnOf(value) : undefined;
+      return said !== undefined && entryName(said) === wanted &&
+        (said.version === undefined || said.version === version);
+    },
+  };
+}
+
+function exactly(wanted = ""): Kind<string> {
+  return { wanted: quoted(wanted), is: (value) => value === wanted };
+}
+
+function refused({ url, asked }: ManifestOptions, why: string): PmlError {
+  const message = `Cannot use what ${quoted(url, 200)} says of ${quoted(entryName(asked))}: ${why}`;
+  return new PmlError("REGISTRY_BAD_RESPONSE", message, {
+    hint: "Tell who runs the registry; nothing of this entry was used",
+  });
+}

@@ -1,0 +1,110 @@
+/**
+ * The reference registry: listens, and answers from a shelf.
+ *
+ * @module
+ */
+
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { type Answer, answer } from "./answers.ts";
+import type { Shelf } from "./shelf.ts";
+
+/** Where it listens. */
+export interface ReferenceOptions {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly onError: (error: Error) => void;
+}
+
+/** A registry that listens. */
+export interface Reference extends AsyncDisposable {
+  /** What clients configure. */
+  readonly url: string;
+  /** Whether only this machine reaches it. */
+  readonly isLocal: boolean;
+}
+
+const SECOND = 1_000;
+const CAPS = {
+  connectionsCheckingInterval: SECOND,
+  maxHeaderSize: 16_384,
+  headersTimeout: 10 * SECOND,
+  requestTimeout: 20 * SECOND,
+};
+const IDLE_MS = 60 * SECOND;
+const CONNECTIONS_MAX = 256;
+const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[?::1\]?)$/;
+
+/** Answers requests until it is disposed. */
+export async function openReference(shelf: Shelf, options: ReferenceOptions): Promise<Reference> {
+  const { host, port, onError } = options;
+  const isLocal = LOOPBACK.test(host);
+  const server = createServer({ ...CAPS, keepAliveTimeout: IDLE_MS }, (request, response) => {
+    const made = isLocal && !isOwn(request) ? Promise.resolve(FOREIGN) : answerOf(request, shelf);
+    made.catch((error) => {
+      onError(error);
+      return FAILED;
+    }).then((made) => send(response, made, request)).catch(onError);
+  });
+  server.maxConnections = CONNECTIONS_MAX;
+  server.setTimeout(IDLE_MS);
+  server.listen(port, host.replace(/^\[|\]$/g, ""));
+  await once(server, "listening").catch((cause) => {
+    const why = `${quoted(host)} cannot be listened at: ${cause.message}`;
+    const hint = "Give another port with --port; 0 takes a free one";
+    throw new PmlError("USAGE", `Cannot serve a registry: ${why}`, { hint, cause });
+  });
+  const named = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
+  return {
+    url: `http://${named}:${(server.address() as AddressInfo).port}/mcp`,
+    isLocal,
+    [Symbol.asyncDispose]: async () => {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function answerOf(
+  { method = "", url = "", headers }: IncomingMessage,
+  shelf: Shelf,
+): Promise<Answer> {
+  const { accept, "if-none-match": ifNoneMatch } = headers;
+  return answer({ method, target: url, accept, ifNoneMatch }, shelf);
+}
+
+/** A page of the web may reach the loopback by a name of its own: it reads nothing here. */
+function isOwn({ headers: { host = "", origin } }: IncomingMessage): boolean {
+  const bare = (authority: string) => authority.replace(/:\d+$/, "").toLowerCase();
+  return LOOPBACK.test(bare(host)) &&
+    (origin === undefined || LOOPBACK.test(bare(origin.replace(/^https?:\/\//, ""))));
+}
+
+function send(
+  response: ServerResponse,
+  { status, headers, body }: Answer,
+  request: IncomingMessage,
+) {
+  // The body of what is refused is not waited for.
+  const isRead = request.method === "GET" || request.method === "HEAD";
+  response.writeHead(status, isRead ? headers : { ...headers, connection: "close" });
+  response.end(body);
+}
+
+const FOREIGN = plain(403, "forbidden", "This registry answers to this machine only");
+const FAILED = plain(500, "failed", "The registry could not answer");
+
+function plain(status: number, error: string, message: string): Answer {
+  const body = new TextEncoder().encode(JSON.stringify({ error, message }));
+  return {
+    status,
+    headers: { "content-type": "application/json", "content-length": String(body.length) },
+    body,
+  };
+}

@@ -1,0 +1,393 @@
+/**
+ * The registries in their order: what they have of a name, its code, and their catalogs.
+ *
+ * @module
+ */
+
+import type { Progress } from "../core/call.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import type { DenoManifest, Manifest } from "../core/manifest.ts";
+import {
+  type CatalogItem,
+  freshCatalog,
+  itemsOf,
+  type KeptCatalog,
+  keptCatalog,
+} from "./_catalog.ts";
+import { type KeptEntry, type LeftOut, Place, type RegistryPlace } from "./_place.ts";
+import type { Cache } from "./cache.ts";
+import { inTime } from "./client.ts";
+import { type Fqdn, parseFqdn } from "./fqdn.ts";
+import { integrityOf } from "./integrity.ts";
+
+export type { CatalogItem, LeftOut, RegistryPlace };
+
+/** What the registries need. */
+export interface RegistriesOptions {
+  /** In the order that they are asked. */
+  readonly places: readonly RegistryPlace[];
+  readonly cache: Cache;
+  /** Whether a server is a definition of the person's own: its name is told to no registry. */
+  readonly isPrivate: (server: string) => boolean;
+  /** The address of the registry that a server is pinned to: no other is asked for it. */
+  readonly pinned: (server: string) => string | undefined;
+  /** Is told of a name whose entry is another now. */
+  readonly onChange?: (name: string) => void;
+  /** Is told that a catalog is another now. */
+  readonly onCatalog?: () => void;
+  readonly warn: (message: string) => void;
+  /** Ends what is under way. */
+  readonly closing: AbortSignal;
+  /** How long an entry is used before it is looked at again, behind the calls. */
+  readonly entryMs?: number;
+  /** The same for a catalog. */
+  readonly catalogMs?: number;
+  /** How long a registry is left in peace that could not be reached. */
+  readonly restMs?: number;
+}
+
+/** An entry of a registry, and what is known of how it came here. */
+export interface Found {
+  readonly manifest: Manifest;
+  /** The address of the registry, as it was configured. */
+  readonly source: string;
+  /** The hash of all that an approval is bound to. */
+  readonly hash: string;
+  /** When the registry last said so, in milliseconds. */
+  readonly at: number;
+  /** Whether the registry could not be reached when it was last asked. */
+  readonly offline: boolean;
+  /** Whether the registry has it no more. */
+  readonly gone: boolean;
+  /** Whether it was signed before one that was seen already. */
+  readonly older: boolean;
+  /** Who says that it is what its owner meant. */
+  readonly vouched: string;
+  /** Tools that could not be taken, and why. */
+  readonly leftOut: readonly LeftOut[];
+}
+
+/** What came of asking one registry for its catalog. */
+export interface CatalogOutcome {
+  readonly source: string;
+  readonly entries: number;
+  /** How many entries could not be used. */
+  readonly dropped: number;
+  readonly error: PmlError | undefined;
+}
+
+/** How long somebody waits. */
+interface Waiting {
+  readonly signal: AbortSignal;
+}
+
+interface Download {
+  readonly bytes: Promise<Uint8Array>;
+  readonly told: Set<(progress: Progress) => void>;
+}
+
+const MINUTE_MS = 60_000;
+const ENTRY_MS = 15 * MINUTE_MS;
+const CATALOG_MS = 60 * MINUTE_MS;
+/** How long it is remembered that nobody has a name, or that a look behind the callers was made. */
+const AGAIN_MS = MINUTE_MS;
+const REST_MS = 5_000;
+/** A version that stands for one entry for ever. */
+const EXACT = /^\d+\.\d/;
+
+/** Looks servers up. Making one asks nothing and reads nothing. */
+export class Registries {
+  readonly #options: RegistriesOptions;
+  readonly #places: readonly Place[];
+  readonly #finding = new Map<string, Promise<Found | undefined>>();
+  readonly #behind = new Map<string, { readonly at: number; isOver: boolean }>();
+  readonly #downloads = new Map<string, Download>();
+  readonly #catalogs = new Map<Place, KeptCatalog>();
+  #merged: readonly CatalogItem[] | undefined;
+
+  /** Takes the registries in their order. */
+  constructor(options: RegistriesOptions) {
+    const { cache, warn, restMs = REST_MS } = options;
+    this.#options = options;
+    this.#places = options.places.map((place) => new Place(place, { cache, warn, restMs }));
+  }
+
+  /**
+   * Gives what is known of a name without asking anybody; undefined too where a registry that comes
+   * first was never asked. What is old is looked at again, behind the caller.
+   */
+  known(name: string): Found | undefined {
+    const fqdn = parseFqdn(name);
+    for (const place of this.#order(fqdn)) {
+      const kept = place.kept(fqdn);
+      if (kept === undefined) return undefined;
+      if (this.#isOld(kept.at, fqdn)) this.#refreshBehind(place, name);
+      if (kept.kind === "found") return this.#found(place, { fqdn, kept });
+    }
+    return undefined;
+  }
+
+  /** Gives an entry, asking the registries in order where it is not known; undefined: none has it. */
+  async find(name: string, { signal }: Waiting): Promise<Found | undefined> {
+    const known = this.known(name);
+    if (known !== undefined) return known;
+    const finding = this.#finding.get(name) ??
+      this.#ask(name, AGAIN_MS).finally(() => this.#finding.delete(name));
+    this.#finding.set(name, finding);
+    return await inTime(finding, signal);
+  }
+
+  /** Asks for an entry now, whatever is known of it. */
+  async refresh(name: string, { signal }: Waiting): Promise<Found | undefined> {
+    return await inTime(this.#ask(name, 0, true), signal);
+  }
+
+  /** Gives the registries that are known to have a name, in order. */
+  sources(name: string): readonly string[] {
+    const fqdn = parseFqdn(name);
+    return this.#places.filter((place) => place.kept(fqdn)?.kind === "found")
+      .map(({ source }) => source.url);
+  }
+
+  /** Tells whether the code of an entry is here. */
+  hasCode({ manifest }: Found): boolean {
+    return manifest.kind === "deno" && this.#options.cache.hasCode(manifest.integrity);
+  }
+
+  /** The file that the code of a module is kept in, once it was loaded. */
+  codePath({ integrity }: DenoManifest): string {
+    return this.#options.cache.codePath(integrity);
+  }
+
+  /** Gives the code of a module: the bytes whose hash its entry says, or an error. */
+  async code(
+    found: Found,
+    { signal, onProgress }: Waiting & {
+      readonly onProgress?: ((progress: Progress) => void) | undefined;
+    },
+  ): Promise<Uint8Array> {
+    const { manifest } = found;
+    if (manifest.kind !== "deno") {
+      throw new PmlError("BUG", `Cannot load "${manifest.fqdn}": it is no module`);
+    }
+    const cached = this.#options.cache.code(manifest.integrity);
+    if (cached !== undefined) return cached;
+    const download = this.#downloads.get(manifest.integrity) ?? this.#download(found);
+    if (onProgress !== undefined) download.told.add(onProgress);
+    try {
+      return await inTime(download.bytes, signal);
+    } finally {
+      if (onProgress !== undefined) download.told.delete(onProgress);
+    }
+  }
+
+  /** Gives what is known of all that there is; what is old is asked for again, behind the caller. */
+  catalog(): readonly CatalogItem[] {
+    const { cache, catalogMs = CATALOG_MS } = this.#options;
+    for (const place of this.#places) {
+      const kept = this.#catalogs.get(place) ?? keptCatalog(place, cache);
+      if (kept !== undefined) this.#setCatalog(place, kept);
+      if (Date.now() - (kept?.at ?? 0) >= catalogMs) this.#refreshCatalogBehind(place);
+    }
+    this.#merged ??= this.#mergedCatalogs();
+    return this.#merged;
+  }
+
+  /** Asks every registry for its catalog now. */
+  async refreshCatalog({ signal }: Waiting): Promise<readonly CatalogOutcome[]> {
+    return await Promise.all(this.#places.map(async (place) => {
+      const source = place.source.url;
+      try {
+        const { rows, dropped } = await this.#freshCatalog(place, signal);
+        return { source, entries: rows.length, dropped, error: undefined };
+      } catch (thrown) {
+        return { source, entries: 0, dropped: 0, error: asPmlError(thrown) };
+      }
+    }));
+  }
+
+  /** Gives the registries that may be asked for a name, in order. */
+  #order({ name }: Fqdn): readonly Place[] {
+    if (this.#options.isPrivate(name)) return [];
+    const url = this.#options.pinned(name);
+    const pinned = this.#places.find(({ source }) => source.url === url);
+    return pinned === undefined ? this.#places : [pinned];
+  }
+
+  /**
+   * Asks in order. A registry that cannot answer ends it: the next might have something else under
+   * this name, and would learn a name that is none of its own.
+   */
+  async #ask(name: string, missingMs: number, again = false): Promise<Found | undefined> {
+    const fqdn = parseFqdn(name);
+    const without: Place[] = [];
+    for (const place of this.#order(fqdn)) {
+      const before = place.kept(fqdn);
+      const isUsed = !again && before !== undefined &&
+        (before.kind === "found" || Date.now() - before.at < missingMs);
+      const kept = isUsed ? before : await place.look(fqdn, this.#options.closing);
+      if (kept.kind === "found") {
+        // So that it is known next time, that these have not got it is kept too.
+        const missing = { kind: "missing", at: Date.now() } as const;
+        for (const other of without) other.keep(fqdn, missing, { stored: true });
+        return this.#found(place, { fqdn, kept });
+      }
+      without.push(place);
+    }
+    return undefined;
+  }
+
+  #isOld(at: number, { version }: Fqdn): boolean {
+    return Date.now() - at >= (this.#options.entryMs ?? ENTRY_MS) && !EXACT.test(version ?? "");
+  }
+
+  #found(
+    place: Place,
+    { fqdn, kept }: { readonly fqdn: Fqdn; readonly kept: KeptEntry },
+  ): Found {
+    const { at, gone, issued, newest } = kept;
+    return {
+      ...place.read(fqdn, kept),
+      source: place.source.url,
+      at,
+      gone,
+      offline: place.isDown,
+      older: issued < newest,
+      vouched: vouchedBy(place),
+    };
+  }
+
+  /** Looks at an entry again; nobody waits for it. */
+  #refreshBehind(place: Place, name: string, isForced = false): void {
+    this.#workBehind(place, {
+      key: name,
+      isForced,
+      work: async () => {
+        const fqdn = parseFqdn(name);
+        const before = place.kept(fqdn);
+        // Another process may have done it.
+        const stored = isForced ? undefined : place.newest(fqdn);
+        const after = stored !== undefined && !this.#isOld(stored.at, fqdn)
+          ? stored
+          : await place.look(fqdn, this.#options.closing);
+        const is = (kept = before) =>
+          kept?.kind === "found" ? `${place.read(fqdn, kept).hash} ${kept.gone}` : "missing";
+        if (is(before) !== is(after)) this.#options.onChange?.(name);
+      },
+    });
+  }
+
+  #refreshCatalogBehind(place: Place): void {
+    this.#workBehind(place, {
+      key: "",
+      isForced: false,
+      work: async () => {
+        await this.#freshCatalog(place, this.#options.closing);
+        this.#options.onCatalog?.();
+      },
+    });
+  }
+
+  /** Does what nobody waits for: once at a time, not too often, and not while the registry is away. */
+  #workBehind(
+    place: Place,
+    { key, isForced, work }: {
+      readonly key: string;
+      readonly isForced: boolean;
+      readonly work: () => Promise<void>;
+    },
+  ): void {
+    const { warn, closing, entryMs = ENTRY_MS } = this.#options;
+    const id = `${place.source.url} ${key}`;
+    const last = this.#behind.get(id);
+    const isSoon = last !== undefined && Date.now() - last.at < Math.min(AGAIN_MS, entryMs);
+    if (last?.isOver === false || isSoon && !isForced || !place.canAsk || closing.aborted) return;
+    const now = { at: Date.now(), isOver: false };
+    this.#behind.set(id, now);
+    work().catch((error) => {
+      const { code, message } = asPmlError(error);
+      // That a registry is away is told where that is found.
+      if (code !== "REGISTRY_OFFLINE" && !closing.aborted) warn(message);
+    }).finally(() => {
+      now.isOver = true;
+    });
+  }
+
+  #download(found: Found): Download {
+    const told = new Set<(progress: Progress) => void>();
+    const { manifest, source } = found;
+    const integrity = manifest.kind === "deno" ? manifest.integrity : "";
+    const bytes = this.#fetched(found, (progress) => {
+      for (const tell of told) tell(progress);
+    }).finally(() => this.#downloads.delete(integrity));
+    // Who asked may be gone when it fails.
+    bytes.catch((error) => {
+      const place = this.#places.find((place) => place.source.url === source);
+      // The entry is older than the code, or the code is not what it should be: the entry tells.
+      if (asPmlError(error).code === "INTEGRITY_MISMATCH" && place !== undefined) {
+        this.#refreshBehind(place, manifest.fqdn, true);
+      }
+    });
+    const download = { bytes, told };
+    this.#downloads.set(integrity, download);
+    return download;
+  }
+
+  async #fetched(
+    { manifest, source }: Found,
+    onProgress: (progress: Progress) => void,
+  ): Promise<Uint8Array> {
+    const place = this.#places.find((place) => place.source.url === source);
+    if (place === undefined || manifest.kind !== "deno") {
+      throw new PmlError("BUG", `Cannot load "${manifest.fqdn}": its registry is not configured`);
+    }
+    const { closing: signal, cache } = this.#options;
+    const bytes = await place.ask((source) => source.code(manifest, { signal, onProgress }));
+    const integrity = integrityOf(bytes);
+    if (integrity !== manifest.integrity) throw mismatch(manifest, { integrity, source });
+    cache.keepCode(bytes);
+    return bytes;
+  }
+
+  async #freshCatalog(place: Place, signal: AbortSignal): Promise<KeptCatalog> {
+    const kept = await freshCatalog(place, { ...this.#options, signal });
+    this.#setCatalog(place, kept);
+    return kept;
+  }
+
+  #setCatalog(place: Place, kept: KeptCatalog): void {
+    if (this.#catalogs.get(place) !== kept) this.#merged = undefined;
+    this.#catalogs.set(place, kept);
+  }
+
+  /** The first registry that offers a name is the one that is asked for it. */
+  #mergedCatalogs(): readonly CatalogItem[] {
+    const items = new Map<string, CatalogItem>();
+    for (const place of this.#places.toReversed()) {
+      const kept = this.#catalogs.get(place);
+      if (kept === undefined) continue;
+      for (const item of itemsOf(kept, place.source.url)) items.set(item.fqdn, item);
+    }
+    return [...items.values()];
+  }
+}
+
+function vouchedBy({ isSigned, isSecure, host }: Place): string {
+  if (isSigned) return "signed by the key of this registry";
+  return isSecure
+    ? `vouched for by TLS to ${host} only`
+    : `vouched for by nobody: ${host} is reached without TLS`;
+}
+
+function mismatch(
+  { fqdn, version, integrity: wanted }: Extract<Manifest, { kind: "deno" }>,
+  { integrity, source }: { readonly integrity: string; readonly source: string },
+): PmlError {
+  const what = `${quoted(fqdn)} ${version} from ${quoted(source, 200)}`;
+  return new PmlError(
+    "INTEGRITY_MISMATCH",
+    `Cannot load ${what}: its code is ${integrity}, and its entry says ${wanted}`,
+    { hint: "Nothing of it ran; call again later, or tell who runs the registry" },
+  );
+}

@@ -1,0 +1,270 @@
+import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
+import { join } from "node:path";
+import fc from "fast-check";
+import type { Progress } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { fails, never, Scene, until } from "./_scene_test.ts";
+import {
+  code,
+  denoEntry,
+  entries,
+  Folder,
+  hash,
+  json,
+  ScriptedRegistry,
+} from "./_scripted_test.ts";
+import { signManifest } from "./signature.ts";
+
+const ONE = "export const hello = () => 1;";
+const TWO = "export const hello = () => 2;";
+
+function hello(text = ONE, more = {}) {
+  return { hello: { json: denoEntry("hello", text, more), text } };
+}
+
+Deno.test("Registries asks once for an entry and its code, and never again while they are known", async () => {
+  using home = new Folder();
+  await using registry = new ScriptedRegistry(entries(hello()));
+  const { registries } = new Scene(home, [registry]);
+  assert.equal(registries.known("hello"), undefined);
+  const found = await registries.find("hello", never);
+  assert.ok(found);
+  assert.equal(found.source, registry.url);
+  assert.equal(found.vouched, `vouched for by nobody: ${registry.host} is reached without TLS`);
+  assert.deepEqual([found.offline, found.gone, found.older], [false, false, false]);
+  assert.equal(registries.hasCode(found), false);
+  const told: Progress[] = [];
+  const [bytes, same] = await Promise.all([
+    registries.code(found, { ...never, onProgress: (progress) => told.push(progress) }),
+    registries.code(found, never),
+  ]);
+  assert.equal(new TextDecoder().decode(bytes), ONE);
+  assert.equal(same, bytes);
+  assert.equal(told.at(-1)?.progress, ONE.length);
+  assert.equal(registries.hasCode(found), true);
+  assert.deepEqual(registry.targets, ["/hello", "/hello@1.0.0"]);
+  registry.stop();
+  // Another process, and no registry.
+  const later = new Scene(home, [registry]).registries;
+  const known = later.known("hello");
+  assert.equal(known?.hash, found.hash);
+  assert.deepEqual(later.sources("hello"), [registry.url]);
+  assert.equal(new TextDecoder().decode(await later.code(known ?? found, never)), ONE);
+  assert.equal(registry.asked.length, 2);
+});
+
+Deno.test("Registries gives only code whose hash the entry says, and keeps no other", async () => {
+  using home = new Folder();
+  await using registry = new ScriptedRegistry();
+  const { registries, changed } = new Scene(home, [registry]);
+  const entry = hello();
+  const wrong = [TWO, ONE.slice(0, -1), `${ONE} `, ONE.replace("1", "l"), ""];
+  for (const text of wrong) {
+    // Its tag says that it is the right one.
+    registry.answer = (asked) =>
+      asked.headers.get("accept") === "application/typescript"
+        ? code(text, { etag: `"${hash(ONE)}"` })
+        : entries(entry)(asked);
+    const found = await registries.find("hello", never);
+    assert.ok(found);
+    await fails(
+      registries.code(found, never),
+      "INTEGRITY_MISMATCH",
+      /"hello" 1\.0\.0 .* its code is/,
+    );
+    assert.equal(registries.hasCode(found), false);
+  }
+  const stored = [...Deno.readDirSync(join(home.path, "cache"))].map(({ name }) => name);
+  assert.deepEqual(stored.filter((name) => name.endsWith(".code")), []);
+  // Code that has moved on under its version: the entry is looked at again, and is another.
+  const found = await registries.find("hello", never);
+  assert.ok(found);
+  await until(() => registry.asked.length >= 2 * wrong.length);
+  registry.answer = entries(hello(TWO));
+  await fails(registries.code(found, never), "INTEGRITY_MISMATCH");
+  await until(() => changed.length > 0);
+  const anew = await registries.find("hello", never);
+  assert.equal(new TextDecoder().decode(await registries.code(anew ?? found, never)), TWO);
+  // A cached file that was changed is fetched again.
+  Deno.writeTextFileSync(join(home.path, "cache", `${hash(TWO)}.code`), ONE);
+  assert.equal(new TextDecoder().decode(await registries.code(anew ?? found, never)), TWO);
+});
+
+Deno.test("Registries asks for an entry anew, without its tag, when the kept one was touched", async () => {
+  using home = new Folder();
+  await using registry = new ScriptedRegistry(entries(hello()));
+  await new Scene(home, [registry]).registries.find("hello", never);
+  const [file = ""] = [...Deno.readDirSync(join(home.path, "cache"))].map(({ name }) => name);
+  const path = join(home.path, "cache", file);
+  const text = Deno.readTextFileSync(path);
+  const spoiled = [text.replace("Says hello", "Says HELLO"), text.slice(0, -9), "", "{}"];
+  for (const spoil of spoiled) {
+    Deno.writeTextFileSync(path, spoil);
+    const { registries } = new Scene(home, [registry]);
+    assert.equal(registries.known("hello"), undefined);
+    assert.equal((await registries.find("hello", never))?.manifest.description, "Says hello");
+    assert.equal(registry.asked.at(-1)?.headers.get("if-none-match"), null);
+  }
+  assert.equal(registry.asked.length, 1 + spoiled.length);
+});
+
+Deno.test("Registries looks at old entries behind the calls, and tells what is another", async () => {
+  using home = new Folder();
+  await using registry = new ScriptedRegistry(entries(hello()));
+  const scene = new Scene(home, [registry], { entryMs: 0 });
+  const { registries, changed, warned } = scene;
+  const first = await registries.find("hello", never);
+  registries.known("hello");
+  await until(() => registry.asked.length === 2);
+  assert.equal(registry.asked[1]?.headers.get("if-none-match")?.startsWith('"sha256-'), true);
+  assert.deepEqual(changed, []);
+  registry.answer = entries(hello(TWO, { version: "1.1.0" }));
+  assert.equal(registries.known("hello")?.hash, first?.hash, "what is known is given at once");
+  await until(() => changed.length === 1 || (registries.known("hello"), false));
+  assert.deepEqual(changed, ["hello"]);
+  assert.equal(await scene.version("hello"), "1.1.0");
+  // What cannot be used changes nothing, and is told.
+  registry.answer = () => json({ ...hello().hello.json, fqdn: "evil" });
+  await until(() => warned.length > 0 || (registries.known("hello"), false));
+  assert.match(warned[0] ?? "", /fqdn is/);
+  assert.equal(await scene.version("hello"), "1.1.0");
+  registry.answer = entries({});
+  await until(() => registries.known("hello")?.gone === true);
+  assert.equal(await scene.version("hello"), "1.1.0", "what is in use goes on");
+  assert.equal(changed.length, 2);
+  // An exact version is the same for ever.
+  registry.answer = entries(hello());
+  await registries.find("hello@1.0.0", never);
+  const { length } = registry.targets.filter((target) => target === "/hello@1.0.0");
+  registries.known("hello@1.0.0");
+  await registries.refresh("hello", never);
+  assert.equal(registry.targets.filter((target) => target === "/hello@1.0.0").length, length);
+});
+
+Deno.test("Registries goes on without its registry: cached entries run, the rest fails unasked", async () => {
+  using home = new Folder();
+  await using registry = new ScriptedRegistry(entries(hello()));
+  const scene = new Scene(home, [registry], { restMs: 60_000, entryMs: 0 });
+  const { registries, warned } = scene;
+  const found = await registries.find("hello", never);
+  assert.ok(found);
+  registry.stop();
+  await fails(registries.find("other", never), "REGISTRY_OFFLINE", /Cannot reach the registry/);
+  const { fetched } = scene;
+  for (let call = 0; call < 20; call++) {
+    await fails(registries.find(`other${call}`, never), "REGISTRY_OFFLINE");
+    await fails(registries.code(found, never), "REGISTRY_OFFLINE");
+    assert.equal(registries.known("hello")?.offline, true);
+    assert.equal((await registries.find("hello", never))?.hash, found.hash);
+  }
+  assert.equal(scene.fetched, fetched, "nobody waits for a registry that is away");
+  assert.equal(warned.length, 1, "an outage is told once");
+  assert.match(warned[0] ?? "", /Cannot reach .*; what is cached of it is used/);
+  const later = new Scene(home, [registry], { restMs: 1, entryMs: 0 }).registries;
+  await fails(later.code(found, never), "REGISTRY_OFFLINE");
+  registry.start();
+  await until(() => later.known("hello")?.offline === false);
+  assert.equal(new TextDecoder().decode(await later.code(found, never)), ONE);
+});
+
+Deno.test("Registries waits for a silent registry once, and for one question at a time after that", async () => {
+  using home = new Folder();
+  await using registry = new ScriptedRegistry(() => "silence");
+  // It rests no time: whoever comes after a failure finds out whether it is still so.
+  const { registries } = new Scene(home, [registry], { restMs: 0, lookMs: 150 });
+  await fails(registries.find("hello", never), "REGISTRY_OFFLINE", /no answer in 150 ms/);
+  const { length } = registry.asked;
+  const probe = registries.find("hello", never);
+  const others = ["a", "b", "c"];
+  await Promise.all(others.map((name) => fails(registries.find(name, never), "REGISTRY_OFFLINE")));
+  await fails(probe, "REGISTRY_OFFLINE");
+  assert.equal(registry.asked.length, length + 1);
+  // Who waits no longer does not wait.
+  const abort = new AbortController();
+  const waiting = registries.find("hello", { signal: abort.signal });
+  abort.abort(new PmlError("CANCELLED", "over"));
+  await fails(waiting, "CANCELLED");
+  await fails(registries.find("hello", never), "REGISTRY_OFFLINE");
+});
+
+Deno.test("Registries asks in order, and nobody for what is private, pinned elsewhere or ill named", async () => {
+  using home = new Folder();
+  await using company = new ScriptedRegistry(entries(hello(ONE)));
+  await using open = new ScriptedRegistry(entries({
+    ...hello(TWO, { version: "9.9.9" }),
+    tool: { json: denoEntry("tool", TWO) },
+    mine: { json: denoEntry("mine", TWO) },
+  }));
+  const pins: Record<string, string> = {};
+  const scene = new Scene(home, [company, open], {
+    isPrivate: (name) => name === "mine",
+    pinned: (name) => pins[name],
+  });
+  const { registries } = scene;
+  assert.equal(await scene.version("hello"), "1.0.0");
+  assert.deepEqual(open.asked, []);
+  assert.equal(await scene.version("tool"), "1.0.0");
+  assert.deepEqual(company.targets, ["/hello", "/tool"]);
+  assert.equal(registries.known("tool")?.source, open.url);
+  assert.equal(await scene.version("mine"), undefined);
+  assert.equal(await scene.version("nobody"), undefined);
+  assert.equal(await scene.version("nobody"), undefined);
+  assert.ok(![...company.targets, ...open.targets].includes("/mine"));
+  const asked = open.targets.filter((target) => target === "/nobody");
+  assert.equal(asked.length, 1, "that nobody has a name is remembered");
+  // The company's registry is away: what it alone was asked for is asked of no other.
+  company.stop();
+  const { length } = open.asked;
+  await fails(registries.find("company-secret", never), "REGISTRY_OFFLINE");
+  assert.equal(open.asked.length, length);
+  // Known to be missing there, in another process too.
+  const later = new Scene(home, [company, open]).registries;
+  assert.equal(later.known("tool")?.source, open.url);
+  company.start();
+  pins.hello = open.url;
+  const pinned = new Scene(home, [company, open], { pinned: (name) => pins[name] });
+  assert.equal(await pinned.version("hello"), "9.9.9");
+  assert.deepEqual(pinned.registries.sources("hello"), [company.url, open.url]);
+  const before = company.asked.length + open.asked.length;
+  const ill = ["../x", "a/b", "a%2fb", "a?b", "A", "", "a".repeat(300), "a\0", "con", "nul.txt"];
+  for (const name of [...ill, "__proto__", "hеllo", "hello.", "fs:../x", "fs:a/b", "hello@../1"]) {
+    await fails(registries.find(name, never), "NAME_INVALID");
+    await fails(() => registries.known(name), "NAME_INVALID");
+  }
+  const odd = fc.string({ unit: "grapheme", maxLength: 80 });
+  await fc.assert(fc.asyncProperty(odd, async (name) => {
+    if (/^[a-z0-9][a-z0-9._-]*(:[a-z0-9][a-z0-9._-]*)?(@[\w.+-]+)?$/.test(name)) return;
+    await fails(registries.find(name, never), "NAME_INVALID");
+  }));
+  assert.equal(company.asked.length + open.asked.length, before);
+});
+
+Deno.test("Registries takes from a registry with a key only what is signed, and tells what is older", async () => {
+  using home = new Folder();
+  await using registry = new ScriptedRegistry(entries(hello()));
+  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+  const pem = publicKey.export({ format: "pem", type: "spki" }).toString();
+  const sign = (issued: string, version = "1.0.0") => {
+    const entry = denoEntry("hello", ONE, { version });
+    const key = privateKey.export({ format: "pem", type: "pkcs8" }).toString();
+    return entries({
+      hello: { json: signManifest(entry, { registry: registry.url, privateKey: key, issued }) },
+    });
+  };
+  await new Scene(home, [registry]).registries.find("hello", never);
+  const { registries } = new Scene(home, [registry], { publicKey: pem });
+  // What was kept before the key came is worth nothing now.
+  assert.equal(registries.known("hello"), undefined);
+  await fails(registries.find("hello", never), "REGISTRY_BAD_RESPONSE", /is not signed/);
+  registry.answer = sign("2026-02-01T00:00:00Z", "1.1.0");
+  const found = await registries.find("hello", never);
+  assert.equal(found?.vouched, "signed by the key of this registry");
+  assert.equal(found?.older, false);
+  registry.answer = sign("2026-01-01T00:00:00Z");
+  assert.equal((await registries.refresh("hello", never))?.older, true);
+  registry.answer = sign("2026-03-01T00:00:00Z", "1.2.0");
+  assert.equal((await registries.refresh("hello", never))?.older, false);
+  const wrong = new Scene(home, [registry], { publicKey: "SECRET" }).registries;
+  await fails(wrong.find("hello", never), "CONFIG_INVALID");
+});

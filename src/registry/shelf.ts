@@ -1,0 +1,127 @@
+/**
+ * What a registry has: entries with their versions, and the manifest of a module.
+ *
+ * @module
+ */
+
+import { defined, type JsonObject } from "../core/json.ts";
+import { type ModuleMeta, NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
+
+/** One version of a server. */
+export interface Entry {
+  /** Its name without a version: `serena`, `fs:read_json`. */
+  readonly fqdn: string;
+  readonly version: string;
+  /** What a client gets that asks for JSON. */
+  readonly manifest: JsonObject;
+  /** The exact bytes of a module. */
+  readonly code?: Uint8Array;
+  /** Whether its version stands for what it is now for ever. */
+  readonly immutable: boolean;
+}
+
+/** All versions of one server. */
+export interface Versions {
+  readonly fqdn: string;
+  /** The newest first; never empty. */
+  readonly entries: readonly Entry[];
+  /** Names that stand for a version: `beta`; `latest` is what comes without one. */
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+/** Where a registry looks for its entries. */
+export interface Shelf {
+  /** Gives what there is of a name without a version. */
+  readonly find: (fqdn: string) => Promise<Versions | undefined>;
+  /** Gives everything, by name. */
+  readonly all: () => Promise<readonly Versions[]>;
+}
+
+/** Puts entries together by their names, which come in order. */
+export function versionsOf(
+  entries: readonly Entry[],
+  tags: Readonly<Record<string, Versions["tags"]>> = {},
+): readonly Versions[] {
+  const byName = Map.groupBy(entries, ({ fqdn }) => fqdn);
+  return [...byName].sort(([a], [b]) => a < b ? -1 : 1).map(([fqdn, own]) => ({
+    fqdn,
+    entries: own.toSorted((a, b) => compareVersions(b.version, a.version)),
+    tags: Object.hasOwn(tags, fqdn) ? tags[fqdn] ?? {} : {},
+  }));
+}
+
+/** Gives the entry that a version or a tag names; without one the newest that is no try-out. */
+export function chosen(
+  { entries, tags }: Versions,
+  version: string | undefined,
+): Entry | undefined {
+  const exact = (wanted: string | undefined) => entries.find((one) => one.version === wanted);
+  const tagged = (tag: string) => exact(Object.hasOwn(tags, tag) ? tags[tag] : undefined);
+  if (version !== undefined && version !== "latest") return exact(version) ?? tagged(version);
+  return tagged("latest") ?? entries.find((one) => !isTryOut(one.version)) ?? entries[0];
+}
+
+/** Makes the manifest of a module: what its `__meta__` says, and the hash of its code. */
+export function moduleManifest(
+  { fqdn, version, meta, integrity }: {
+    readonly fqdn: string;
+    readonly version: string;
+    readonly meta: ModuleMeta;
+    readonly integrity: string;
+  },
+): JsonObject {
+  const permissions = togetherOf(meta.tools.map((tool) => tool.permissions));
+  const { description } = meta;
+  // Its members are JSON: they were read from it.
+  return defined({
+    fqdn,
+    type: "deno",
+    version,
+    description,
+    permissions,
+    tools: meta.tools.map(({ definition, permissions }) => ({ ...definition, permissions })),
+    env_required: permissions.env,
+    warnings: [],
+    routing: "local",
+    integrity,
+  }) as unknown as JsonObject;
+}
+
+/** Tells which of two versions is newer, as semantic versions are; what is none goes by its text. */
+export function compareVersions(a: string, b: string): number {
+  const [one, other] = [partsOf(a), partsOf(b)] as const;
+  const byCore = compareParts(one.core, other.core);
+  if (byCore !== 0) return byCore;
+  // A try-out comes before what it tries out.
+  const both = one.tryOut.length > 0 && other.tryOut.length > 0;
+  return both ? compareParts(one.tryOut, other.tryOut) : other.tryOut.length - one.tryOut.length;
+}
+
+function partsOf(version: string) {
+  const [core = "", tryOut] = version.replace(/\+.*/, "").split(/-(.*)/s);
+  return { core: core.split("."), tryOut: tryOut?.split(".") ?? [] };
+}
+
+function compareParts(a: readonly string[], b: readonly string[]): number {
+  for (let at = 0; at < Math.max(a.length, b.length); at++) {
+    const [one, other] = [a[at], b[at]];
+    if (one === other) continue;
+    if (one === undefined || other === undefined) return one === undefined ? -1 : 1;
+    const numbers = [one, other].map((part) => /^\d+$/.test(part));
+    if (numbers[0] !== numbers[1]) return numbers[0] ? -1 : 1;
+    const byNumber = numbers[0] ? Number(one) - Number(other) : 0;
+    return byNumber !== 0 ? byNumber : one < other ? -1 : 1;
+  }
+  return 0;
+}
+
+function isTryOut(version: string): boolean {
+  return version.replace(/\+.*/, "").includes("-");
+}
+
+function togetherOf(all: readonly Permissions[]): Permissions {
+  const kinds = Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]; // of a literal
+  return Object.fromEntries(
+    kinds.map((kind) => [kind, [...new Set(all.flatMap((one) => one[kind]))]]),
+  ) as unknown as Permissions; // all of its kinds
+}

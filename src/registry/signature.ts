@@ -1,0 +1,114 @@
+/**
+ * The signature of a registry's entries, for registries whose key the person pinned. What TLS vouches
+ * for is a host; this vouches for what its owner meant to say.
+ *
+ * @module
+ */
+
+import canonicalize from "canonicalize";
+import { Buffer } from "node:buffer";
+import type { KeyObject } from "node:crypto";
+import process from "node:process";
+import { PmlError } from "../core/errors.ts";
+import { type JsonObject, quoted, textOf } from "../core/json.ts";
+import { integrityOf } from "./integrity.ts";
+
+/** How an entry is signed. */
+export interface SignOptions {
+  /** The address of the registry, as its clients configure it. */
+  readonly registry: string;
+  /** The Ed25519 key as PEM (PKCS 8). */
+  readonly privateKey: string;
+  /** When it is issued: `2026-01-31T12:00:00Z`. */
+  readonly issued: string;
+}
+
+/** What a signature is compared with. */
+export interface VerifyOptions {
+  readonly registry: string;
+  /** The Ed25519 key as PEM, or as base64 of its 32 bytes or of its SPKI form. */
+  readonly publicKey: string;
+}
+
+/** What stands before the 32 bytes of a key in its SPKI form. */
+const SPKI = "302a300506032b6570032100";
+const SPKI_LENGTH = 44;
+const ISSUED = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/;
+const SIGNATURE = /^[A-Za-z0-9+/]{86}==$/;
+
+/** Gives an entry with `issued` and `signature`. */
+export function signManifest(
+  json: JsonObject,
+  { registry, privateKey, issued }: SignOptions,
+): JsonObject {
+  const { signature: _, ...rest } = json;
+  const entry = { ...rest, issued };
+  const key = crypto().createPrivateKey(privateKey);
+  const signature = crypto().sign(null, signedBytes(entry, registry), key).toString("base64");
+  return { ...entry, signature };
+}
+
+/** Gives when an entry was issued, in milliseconds, or throws REGISTRY_BAD_RESPONSE if it is not signed. */
+export function verifyManifest(json: JsonObject, { registry, publicKey }: VerifyOptions): number {
+  const { signature, ...entry } = json;
+  const key = publicKeyOf(publicKey, registry);
+  const [said, issued] = [textOf(signature), textOf(entry.issued)];
+  const isSigned = SIGNATURE.test(said) && ISSUED.test(issued) &&
+    crypto().verify(null, signedBytes(entry, registry), key, Buffer.from(said, "base64"));
+  const at = Date.parse(issued);
+  if (isSigned && !Number.isNaN(at)) return at;
+  const why = signature === undefined ? "it is not signed" : "its signature is not by that key";
+  throw new PmlError(
+    "REGISTRY_BAD_RESPONSE",
+    `Cannot use what ${quoted(registry, 200)} says of ${quoted(textOf(entry.fqdn))}: ${why}`,
+    { hint: "Tell who runs the registry; if its key is another now, set its public_key anew" },
+  );
+}
+
+/** Reads a public key, or throws CONFIG_INVALID. */
+export function publicKeyOf(text: string, registry: string): KeyObject {
+  try {
+    const { createPublicKey } = crypto();
+    const bytes = Buffer.from(text.trim(), "base64");
+    const key = text.includes("-----BEGIN") ? createPublicKey(text) : createPublicKey({
+      key: bytes.length === SPKI_LENGTH ? bytes : Buffer.concat([Buffer.from(SPKI, "hex"), bytes]),
+      format: "der",
+      type: "spki",
+    });
+    if (key.asymmetricKeyType === "ed25519") return key;
+  } catch {
+    // Said below, without the text of the platform.
+  }
+  throw new PmlError(
+    "CONFIG_INVALID",
+    `Cannot use the registry ${quoted(registry, 200)}: its public_key is no Ed25519 key`,
+    { hint: "Write the key as PEM, or its 32 bytes as base64" },
+  );
+}
+
+/**
+ * What is signed. The members that stand by themselves are those that a person is asked about; `entry`
+ * is the hash of all that the entry says, so that a command or an address is signed as well.
+ */
+function signedBytes(entry: JsonObject, registry: string): Uint8Array {
+  return bytesOf({
+    registry: registry.replace(/^mcp\+/, "").replace(/\/+$/, ""),
+    fqdn: entry.fqdn ?? null,
+    version: entry.version ?? null,
+    sha256: entry.integrity ?? null,
+    permissions: entry.permissions ?? {},
+    env: entry.env_required ?? [],
+    tools: entry.tools ?? [],
+    issued: entry.issued ?? null,
+    entry: integrityOf(bytesOf(entry)),
+  });
+}
+
+function bytesOf(value: JsonObject): Uint8Array {
+  return new TextEncoder().encode(canonicalize(value) ?? "");
+}
+
+/** Loaded by the first signature: most registries have no key. */
+function crypto() {
+  return process.getBuiltinModule("node:crypto");
+}

@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { offeredCatalog } from "./offered.ts";
+
+Deno.test("offeredCatalog() holds each tool that is known, and whole servers else", () => {
+  const definition = { name: "now", description: "Tell the weather", inputSchema: {} };
+  const catalog = offeredCatalog([
+    { name: "sky", description: "Weather", tools: [{ name: "now", definition }] },
+    { name: "names", description: "Names", tools: [{ name: "find", definition: undefined }] },
+    { name: "whole", description: undefined, tools: [] },
+    { name: "sky", description: "another", tools: [] },
+  ]);
+  const shown = catalog.list().map(({ id, tool, server }) => [id, tool.description, server]);
+  const of = (name: string, description?: string) => ({
+    name,
+    origin: "registry",
+    isOffer: true,
+    ...(description === undefined ? {} : { description }),
+  });
+  assert.deepEqual(shown, [
+    ["names:find", "Names", of("names", "Names")],
+    ["sky:now", "Tell the weather", of("sky", "Weather")],
+    ["whole:@tools", undefined, of("whole")],
+  ]);
+});
+
+Deno.test("offeredCatalog() of 10,000 servers is there at once", () => {
+  const servers = Array.from({ length: 10_000 }, (_, at) => ({
+    name: `server-${at}`,
+    description: `Does the thing number ${at}`,
+    tools: [{ name: `do_${at}`, definition: undefined }],
+  }));
+  assert.equal(offeredCatalog(servers).list().length, 10_000);
+});

@@ -1,0 +1,68 @@
+/**
+ * What carries the messages of a connection: the pipes of a process, or requests over HTTP.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { type JsonObject, quoted } from "../core/json.ts";
+import type { ListItem } from "../core/lists.ts";
+
+/** The way of messages to a server. */
+export interface Wire {
+  /** Sends a message of JSON-RPC; what becomes of it is told to the ends. */
+  send(message: JsonObject): void;
+  /** Takes back a request; a wire that carries each by itself frees what carried it. */
+  cancel?(id: string): void;
+  /** Whether the server can say of itself, over this wire, that something has changed. */
+  readonly tells: boolean;
+  /** Whether the newest revision is tried first: where that costs nothing when it is refused. */
+  readonly newestFirst?: boolean;
+  /** Makes the error for what a server that is gone does not answer any more. */
+  down(why: string, mayHaveRun: boolean): PmlError;
+  /** Ends it at once: what came over it was no MCP. */
+  kill(): void;
+  /** Ends it well. */
+  close(): Promise<void>;
+}
+
+/** Who is told what comes over a wire. */
+export interface WireEnds {
+  /** A message came, or what should be one; on a way of its own it belongs to that request. */
+  received(message: unknown, request?: string): void;
+  /** One request alone has no answer; where that `isOver`, the next one wants another wire. */
+  failed(id: string, error: PmlError, options: { readonly isOver: boolean }): void;
+  /** What came is no MCP. */
+  broken(why: string): void;
+  /** Nothing comes any more. */
+  ended(error: PmlError): void;
+  /** Nobody could hear for a while what the server told of itself. */
+  missed(): void;
+  /** The server wrote something beside its messages. */
+  said(text: string): void;
+  /** Gives what is known of a tool of the server. */
+  tool(name: string): ListItem | undefined;
+}
+
+/** Opens a wire; where nothing can be opened it throws. */
+export type OpenWire = (ends: WireEnds) => Wire;
+
+/** The server has forgotten who it talked to, and has not looked at the request: it may come again. */
+export class SessionLost extends PmlError {
+  /** Says which server. */
+  constructor(server: string) {
+    super("UPSTREAM_DOWN", `Cannot reach ${quoted(server)}: it forgets its sessions`, {
+      hint: "Nothing was done; try again",
+      detail: { may_have_run: false },
+    });
+  }
+}
+
+/** Reads a message; undefined where it is no JSON. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // a log line, or half of a message
+  }
+}

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { FakeRegistry, moduleEntry } from "../kit/fake_registry.ts";
+import { RawStdio } from "../kit/raw_stdio.ts";
+import { makeWorkspace, type Workspace } from "../kit/workspace.ts";
+import { endWell, GOOD, textOf } from "./oracles.ts";
+import { answerOf, outcomeOf, picked, questionOf, read } from "./questions.ts";
+
+function moduleOf(name: string, permissions = {}): string {
+  return `export const __meta__ = {
+    name: "${name}", version: "1.0.0", permissions: ${JSON.stringify(permissions)},
+    tools: { go: { description: "Goes", inputSchema: { type: "object" } } },
+  };
+  export function go() { return "${name} went"; }`;
+}
+
+const ASKS = { capabilities: { elicitation: {} } };
+
+function called(tool: string) {
+  return { name: "call", arguments: { tool, arguments: {} } };
+}
+
+/** A registry with three modules, one of which says less of itself than its code does. */
+async function openRegistry(): Promise<FakeRegistry> {
+  const wide = await moduleEntry("wide", moduleOf("wide", { net: ["api.example.com"] }));
+  const manifest = JSON.parse(JSON.stringify(wide.manifest));
+  manifest.permissions = {};
+  for (const tool of manifest.tools) delete tool.permissions;
+  return await FakeRegistry.open([
+    await moduleEntry("named", moduleOf("named")),
+    await moduleEntry("other", moduleOf("other")),
+    await moduleEntry("mine", moduleOf("mine")),
+    { ...wide, manifest },
+  ]);
+}
+
+async function workspaceOf(registry: FakeRegistry): Promise<Workspace> {
+  return await makeWorkspace({
+    env: { PML_REGISTRIES: registry.url },
+    files: { "mine.js": moduleOf("mine").replace("mine went", "my own went"), ...GOOD },
+    pml: {
+      version: 1,
+      permissions: { allow: ["*", "named:*", "wide:*", "mine:*", "filesystem:*"] },
+      private_mcps: { mine: { type: "deno", path: "mine.js" } },
+    },
+  });
+}
+
+Deno.test("A rule that names a server answers its first use where the file is listed; a bare * does not", async () => {
+  await using registry = await openRegistry();
+  await using ws = await workspaceOf(registry);
+  await using pml = new RawStdio(ws, ASKS);
+  await pml.open();
+  assert.equal(textOf(await answerOf(pml, called("named:go"))), "named went");
+  const asked = await questionOf(pml, called("other:go"));
+  assert.match(asked.text, /Yes lets PML use "other"/);
+  await read();
+  assert.match(textOf(await asked.answer(picked("No"))), /said no/);
+  assert.equal(textOf(await answerOf(pml, called("mine:go"))), "my own went");
+  assert.ok(registry.paths.every((path) => !path.includes("mine")), "a private name was asked for");
+  await endWell(ws, pml);
+});
+
+Deno.test("A module whose code asks for more than its registry said does not run (SE11)", async () => {
+  await using registry = await openRegistry();
+  await using ws = await workspaceOf(registry);
+  await using pml = new RawStdio(ws, ASKS);
+  await pml.open();
+  const said = textOf(await answerOf(pml, called("wide:go")));
+  assert.match(said, /^REGISTRY_BAD_RESPONSE: .*its code asks for net "api\.example\.com"/);
+  await endWell(ws, pml);
+});
+
+Deno.test("A lock that came with a clone approves nothing, and is not passed over (RG2, RG11)", async () => {
+  await using registry = await openRegistry();
+  await using ws = await workspaceOf(registry);
+  {
+    await using first = new RawStdio(ws, ASKS);
+    await first.open();
+    assert.equal(textOf(await answerOf(first, called("named:go"))), "named went");
+    assert.equal((await first.close()).code, 0);
+  }
+  const lock = await readFile(ws.file("pml.lock"), "utf8");
+  const { servers } = JSON.parse(lock);
+  assert.equal(servers.named.source, registry.url);
+  const elsewhere = { env: { PML_HOME: `${ws.root}/another-home` }, ...ASKS };
+  const asks = async (text: string, expected: RegExp) => {
+    await writeFile(ws.file("pml.lock"), text);
+    await using pml = new RawStdio(ws, elsewhere);
+    await pml.open();
+    const outcome = await outcomeOf(pml, called("named:go"));
+    assert.equal(outcome.kind, "asked", JSON.stringify(outcome));
+    if (outcome.kind === "asked") assert.match(outcome.asked.text, expected);
+    assert.equal((await pml.close()).code, 0);
+  };
+  const other = `sha256-${"0".repeat(64)}`;
+  await asks(lock.replaceAll(servers.named.integrity, other), /integrity: was "sha256-0{64}", is /);
+  await asks(
+    lock.replaceAll(registry.url, "https://other.example/mcp"),
+    /source: was "https:\/\/other\.example\/mcp", is /,
+  );
+});

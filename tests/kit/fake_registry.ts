@@ -1,0 +1,272 @@
+/**
+ * A registry on the loopback: entries that a test gives it, answered by the code of
+ * `pml registry serve`, with a log of what it was asked and faults that a test scripts.
+ *
+ * @module
+ */
+
+import { Buffer } from "node:buffer";
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import type { JsonObject } from "../../src/core/json.ts";
+import { parseModuleMeta } from "../../src/core/tool.ts";
+import { type Answer, answer, type Asked } from "../../src/registry/answers.ts";
+import { integrityOf } from "../../src/registry/integrity.ts";
+import { type Entry, moduleManifest, versionsOf } from "../../src/registry/shelf.ts";
+
+/** What goes wrong with the answers of a path; what is not named goes well. */
+export interface Fault {
+  /** How many answers it holds for; all unless told. */
+  readonly times?: number;
+  readonly status?: number;
+  /** Headers to add or to take the place of others; undefined leaves one out. */
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+  /** Shorthands of `headers` and `status`. */
+  readonly contentType?: string | undefined;
+  readonly etag?: string | undefined;
+  readonly redirect?: string;
+  /** Another body; the length of it is told. */
+  readonly body?: string | Uint8Array;
+  /** Changes the last byte of the body and nothing else. */
+  readonly corrupt?: true;
+  /** Sends so many bytes of the body, then closes. */
+  readonly truncate?: number;
+  /** Closes the connection in place of an answer. */
+  readonly drop?: true;
+  /** Sends the body again and again. */
+  readonly endless?: true;
+  /** Says nothing at all. */
+  readonly hang?: true;
+  /** Waits before the answer. */
+  readonly delayMs?: number;
+  /** Sends the body byte by byte, with such waits. */
+  readonly byteMs?: number;
+}
+
+/** A request that came. */
+export interface Logged {
+  readonly method: string;
+  /** The path with its query, as it was sent. */
+  readonly target: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Answers in the place of a registry of PML's own contract. */
+export type Answerer = (asked: Asked) => Answer | Promise<Answer>;
+
+/** A running registry. */
+export class FakeRegistry implements AsyncDisposable {
+  /** What it was asked, in order. */
+  readonly asked: Logged[] = [];
+  #entries: readonly Entry[];
+  #tags: Readonly<Record<string, Readonly<Record<string, string>>>> = {};
+  readonly #faults = new Map<string, Fault>();
+  readonly #sockets = new Set<Socket>();
+  readonly #timers = new Set<ReturnType<typeof setTimeout>>();
+  #server: Server | undefined;
+  #port = 0;
+
+  readonly #answerer: Answerer;
+
+  private constructor(entries: readonly Entry[], answerer?: Answerer) {
+    this.#entries = entries;
+    this.#answerer = answerer ?? ((asked) => this.#answer(asked));
+  }
+
+  /** Serves entries at a free port. */
+  static async open(entries: readonly Entry[] = [], answerer?: Answerer): Promise<FakeRegistry> {
+    const registry = new FakeRegistry(entries, answerer);
+    await registry.start();
+    return registry;
+  }
+
+  /** Its address without a path. */
+  get origin(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  /** The address to configure; it stays the same over `stop()` and `start()`. */
+  get url(): string {
+    return `${this.origin}/mcp`;
+  }
+
+  /** The paths that were asked for, each as often as it was. */
+  get paths(): readonly string[] {
+    return this.asked.map(({ target }) => target);
+  }
+
+  /** Serves these entries from now on. */
+  publish(entries: readonly Entry[], tags = this.#tags): void {
+    this.#entries = entries;
+    this.#tags = tags;
+  }
+
+  /** Scripts what goes wrong at a path (`/mcp/x`, whatever its query), or at all with `*`; nothing without a fault. */
+  fault(path: string, fault?: Fault): void {
+    if (fault === undefined) this.#faults.delete(path);
+    else this.#faults.set(path, fault);
+  }
+
+  /** Listens, where it listened before. */
+  async start(): Promise<void> {
+    this.#server = createServer((socket) => this.#converse(socket));
+    this.#server.listen(this.#port, "127.0.0.1");
+    await once(this.#server, "listening");
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Is gone, with all its connections: one is refused from now on. */
+  async stop(): Promise<void> {
+    const server = this.#server;
+    if (server === undefined) return;
+    this.#server = undefined;
+    const closed = once(server, "close");
+    server.close();
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#timers.clear();
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+  }
+
+  /** Stops it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  #converse(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.on("close", () => this.#sockets.delete(socket));
+    socket.on("error", () => {}); // whoever asked has gone
+    let text = "";
+    socket.on("data", (chunk) => {
+      text += chunk.toString("latin1");
+      const end = text.indexOf("\r\n\r\n");
+      if (end < 0) return;
+      const head = text.slice(0, end);
+      text = text.slice(end + 4);
+      this.#take(head, socket).catch((error) => socket.destroy(error));
+    });
+  }
+
+  async #take(head: string, socket: Socket): Promise<void> {
+    const [first = "", ...lines] = head.split("\r\n");
+    const [method = "", target = ""] = first.split(" ");
+    const headers = Object.fromEntries(lines.map((line) => {
+      const [name = "", value = ""] = line.split(/:(.*)/s);
+      return [name.toLowerCase(), value.trim()];
+    }));
+    this.asked.push({ method, target, headers });
+    const fault = this.#faultOf(target);
+    if (fault.drop) return void socket.destroy();
+    if (fault.hang) return;
+    const asked = {
+      method,
+      target,
+      accept: headers.accept,
+      ifNoneMatch: headers["if-none-match"],
+    };
+    const made = await this.#answerer(asked);
+    if (fault.delayMs !== undefined) await this.#wait(fault.delayMs);
+    await this.#send(spoiled(made, fault), { socket, fault });
+  }
+
+  #answer(asked: Asked): Promise<Answer> {
+    const versions = versionsOf(this.#entries, this.#tags);
+    return answer(asked, {
+      find: (fqdn) => Promise.resolve(versions.find((one) => one.fqdn === fqdn)),
+      all: () => Promise.resolve(versions),
+    });
+  }
+
+  #faultOf(target: string): Fault {
+    const path = [target.split("?")[0] ?? "", "*"].find((path) => this.#faults.has(path)) ?? "";
+    const fault = this.#faults.get(path);
+    if (fault?.times === undefined) return fault ?? {};
+    if (fault.times <= 1) this.#faults.delete(path);
+    else this.#faults.set(path, { ...fault, times: fault.times - 1 });
+    return fault;
+  }
+
+  async #send(
+    { status, headers, body }: Answer,
+    { socket, fault }: { readonly socket: Socket; readonly fault: Fault },
+  ): Promise<void> {
+    const lines = Object.entries({ ...headers, connection: "close" })
+      .map(([name, value]) => `${name}: ${value}`);
+    socket.write([`HTTP/1.1 ${status} Said`, ...lines, "", ""].join("\r\n"));
+    if (fault.endless) {
+      while (!socket.destroyed) {
+        if (socket.write(body)) await this.#wait(0);
+        else await Promise.race([once(socket, "drain"), once(socket, "close")]);
+      }
+    }
+    if (fault.byteMs !== undefined) {
+      for (const byte of body) {
+        socket.write(Uint8Array.of(byte));
+        await this.#wait(fault.byteMs);
+        if (socket.destroyed) return;
+      }
+    } else socket.write(body.subarray(0, fault.truncate));
+    socket.end();
+  }
+
+  /** Waits, and for ever where it is stopped meanwhile. */
+  #wait(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        this.#timers.delete(timer);
+        resolve();
+      }, ms);
+      this.#timers.add(timer);
+    });
+  }
+}
+
+/** Makes the entry of a module of its source; it is run in this process to read its `__meta__`. */
+export async function moduleEntry(
+  fqdn: string,
+  source: string,
+  { version, immutable = false }: { readonly version?: string; readonly immutable?: boolean } = {},
+): Promise<Entry> {
+  const code = new TextEncoder().encode(source);
+  const url = `data:application/typescript;base64,${Buffer.from(code).toString("base64")}`;
+  const meta = parseModuleMeta((await import(url)).__meta__, fqdn);
+  const known = version ?? meta.version ?? "1.0.0";
+  const manifest = moduleManifest({ fqdn, version: known, meta, integrity: integrityOf(code) });
+  return { fqdn, version: known, manifest, code, immutable };
+}
+
+/** Makes the entry of another kind, of its manifest; what is left out is filled in. */
+export function manifestEntry(fqdn: string, said: JsonObject): Entry {
+  const manifest = {
+    fqdn,
+    version: "1.0.0",
+    description: `The server ${fqdn}`,
+    tools: [],
+    env_required: [],
+    warnings: [],
+    routing: said.type === "cloud" ? "cloud" : "local",
+    ...said,
+  };
+  return { fqdn, version: manifest.version, manifest, immutable: false };
+}
+
+function spoiled(made: Answer, fault: Fault): Answer {
+  const body = Buffer.from(fault.body ?? made.body);
+  if (fault.corrupt) body[body.length - 1] = (body.at(-1) ?? 0) ^ 1;
+  const headers: Record<string, string | undefined> = {
+    ...made.headers,
+    ...("content-length" in made.headers && { "content-length": String(body.length) }),
+    ...("contentType" in fault && { "content-type": fault.contentType }),
+    ...("etag" in fault && { etag: fault.etag }),
+    ...(fault.redirect !== undefined && { location: fault.redirect }),
+    ...(fault.endless && { "content-length": undefined }),
+    ...fault.headers,
+  };
+  const kept = Object.entries(headers).filter(([, value]) => value !== undefined);
+  return {
+    status: fault.status ?? (fault.redirect === undefined ? made.status : 302),
+    headers: Object.fromEntries(kept) as Answer["headers"], // of what is left
+    body,
+  };
+}

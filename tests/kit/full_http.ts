@@ -1,0 +1,83 @@
+/**
+ * The server that has everything, over Streamable HTTP on loopback, in either era.
+ *
+ * @module
+ */
+
+import {
+  createMcpHandler,
+  type McpHttpHandler,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
+import { fullServer } from "./full_server.ts";
+
+/** A request that it was sent. */
+export interface Asked {
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The server, and what it saw. */
+export class FullHttp implements AsyncDisposable {
+  /** What it did, a line each. */
+  readonly ledger: string[] = [];
+  /** The requests, in order. */
+  readonly asked: Asked[] = [];
+  readonly #sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  readonly #modern: McpHttpHandler | undefined;
+  readonly #make: ReturnType<typeof fullServer>;
+
+  /** Listens on a free port of 127.0.0.1, for one era. */
+  constructor(kind: "legacy" | "modern") {
+    const note = (line: string) => void this.ledger.push(line);
+    const isModern = kind === "modern";
+    const tell = {
+      resourceUpdated: (uri: string) => this.#modern?.notify.resourceUpdated(uri),
+      promptsChanged: () => this.#modern?.notify.promptsChanged(),
+    };
+    this.#make = fullServer({ isModern, note, ...(isModern && { tell }) });
+    this.#modern = isModern ? createMcpHandler(this.#make, { legacy: "reject" }) : undefined;
+    const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+    this.#server = Deno.serve(options, async (request) => {
+      this.asked.push({ method: request.method, headers: Object.fromEntries(request.headers) });
+      return await (this.#modern?.fetch(request) ?? this.#older(request));
+    });
+  }
+
+  /** Its address. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.addr.port}/mcp`;
+  }
+
+  /** Forgets everybody, as a server does that was started anew. */
+  async forget(): Promise<void> {
+    const sessions = [...this.#sessions.values()];
+    this.#sessions.clear();
+    for (const transport of sessions) await transport.close();
+  }
+
+  /** Stops listening, and drops who is connected. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.forget();
+    await this.#modern?.close();
+    await this.#server.shutdown();
+  }
+
+  async #older(request: Request): Promise<Response> {
+    const known = request.headers.get("mcp-session-id");
+    if (known !== null) {
+      const transport = this.#sessions.get(known);
+      if (transport !== undefined) return await transport.handleRequest(request);
+      const error = { code: -32001, message: "Session not found" };
+      return Response.json({ jsonrpc: "2.0", error, id: null }, { status: 404 });
+    }
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: () => crypto.randomUUID(),
+      onsessioninitialized: (id) => void this.#sessions.set(id, transport),
+      onsessionclosed: (id) => void this.#sessions.delete(id),
+    });
+    await this.#make().connect(transport);
+    return await transport.handleRequest(request);
+  }
+}

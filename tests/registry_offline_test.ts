@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { answerOf, outcomeOf, picked, questionOf, read } from "./attacks/questions.ts";
+import { FakeRegistry, moduleEntry } from "./kit/fake_registry.ts";
+import type { Message } from "./kit/json_rpc.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import { runPml } from "./kit/run.ts";
+import { makeWorkspace } from "./kit/workspace.ts";
+
+const MODULE = `export const __meta__ = {
+  name: "clock", version: "1.0.0", description: "Tells the time",
+  tools: { tell: { description: "Tell the time", inputSchema: { type: "object" } } },
+};
+export function tell() { return "late"; }`;
+
+/** Takes connections and says nothing on them. */
+async function blackHole() {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => {}); // whoever came has gone
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
+    sockets,
+    [Symbol.asyncDispose]: async () => {
+      const closed = once(server, "close");
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+function called(tool: string) {
+  return { name: "call", arguments: { tool, arguments: {} } };
+}
+
+function textOf(message: Message): string {
+  const { content } = message.result as unknown as { content: readonly { text: string }[] };
+  return content.map(({ text }) => text).join();
+}
+
+Deno.test("A registry that is gone: what was used runs on, the rest is told at once, nothing local waits", async () => {
+  await using registry = await FakeRegistry.open([await moduleEntry("clock", MODULE)]);
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: registry.url },
+    files: { "a.txt": "good" },
+  });
+  assert.equal((await runPml(ws, ["init", "--yes"])).code, 0);
+  await using pml = new RawStdio(ws, { capabilities: { elicitation: {} } });
+  await pml.open();
+  const first = await questionOf(pml, called("clock:tell"));
+  await read();
+  assert.equal(textOf(await first.answer(picked("Yes"))), "late");
+  await registry.stop();
+  assert.match(textOf(await answerOf(pml, called("ghost:run"))), /^REGISTRY_OFFLINE: .*"ghost"/);
+  const before = performance.now();
+  const again = textOf(await answerOf(pml, called("spook:run")));
+  const took = performance.now() - before;
+  assert.match(again, /^REGISTRY_OFFLINE: /);
+  assert.ok(took < 1_000, `${took} ms`);
+  const read_file = { tool: "filesystem:read_file", arguments: { path: "a.txt" } };
+  assert.equal(textOf(await pml.callTool("call", read_file)), "good");
+  const once_more = await outcomeOf(pml, called("clock:tell"));
+  assert.equal(once_more.kind, "asked", "no rule allows it, so it is asked about");
+  if (once_more.kind === "asked") {
+    await read();
+    assert.equal(textOf(await once_more.asked.answer(picked("Yes"))), "late");
+  }
+  assert.match(textOf(await pml.callTool("search", { query: "tell the time" })), /clock:tell/);
+  assert.equal((await pml.close()).code, 0);
+});
+
+Deno.test("A registry that never answers is met by nobody who starts, lists or calls what is local", async () => {
+  await using hole = await blackHole();
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: hole.url },
+    files: { "a.txt": "good" },
+  });
+  await using pml = new RawStdio(ws, { capabilities: { elicitation: {} } });
+  await pml.open();
+  await pml.request("tools/list", {});
+  const read_file = { tool: "filesystem:read_file", arguments: { path: "a.txt" } };
+  assert.equal(textOf(await pml.callTool("call", read_file)), "good");
+  assert.equal(hole.sockets.size, 0, "somebody was asked");
+  const found = textOf(await pml.callTool("search", { query: "read a file" }));
+  assert.match(found, /filesystem:read_file/);
+  assert.ok(hole.sockets.size > 0, "nobody asked what there is");
+  assert.equal((await pml.close()).code, 0);
+});

@@ -1,0 +1,226 @@
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { answerOf, type Asked, picked, questionOf, read } from "./attacks/questions.ts";
+import { FakeCloud } from "./kit/fake_cloud.ts";
+import { FakeNpm } from "./kit/fake_npm.ts";
+import { FakeRegistry, manifestEntry, moduleEntry } from "./kit/fake_registry.ts";
+import type { Era } from "./kit/json_rpc.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import { runPml } from "./kit/run.ts";
+import { FullHttp } from "./kit/full_http.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+const ERAS: readonly Era[] = ["2025-11-25", "2026-07-28"];
+
+function greeter(said: string, version = "1.0.0"): string {
+  return `export const __meta__ = {
+    name: "greeter", version: "${version}", description: "Says hello",
+    permissions: { read: ["."] },
+    tools: {
+      greet: {
+        description: "Greet somebody by name",
+        inputSchema: { type: "object", properties: { name: { type: "string" } } },
+      },
+    },
+  };
+  export function greet({ name }) { return "${said} " + name; }`;
+}
+
+const GREET = { name: "greeter__greet", arguments: { name: "Ada" } };
+const CALL = { name: "call", arguments: { tool: "greeter:greet", arguments: { name: "Ada" } } };
+
+function textOf(message: { readonly result?: unknown }): string {
+  const { content } = message.result as { content: readonly { text: string }[] };
+  return content.map(({ text }) => text).join();
+}
+
+for (const era of ERAS) {
+  Deno.test(`A module of a registry is there when it is called, and asks again when it changes, on ${era}`, async () => {
+    await using registry = await FakeRegistry.open([
+      await moduleEntry("greeter", greeter("Hello")),
+    ]);
+    const env = { PML_REGISTRIES: registry.url };
+    const rules = { version: 1, permissions: { allow: ["*"] } };
+    await using ws = await makeWorkspace({ env, pml: rules });
+    {
+      await using pml = new RawStdio(ws, {
+        era,
+        answer: undefined,
+        capabilities: { elicitation: {} },
+      });
+      await pml.open();
+      const found = textOf(await pml.callTool("search", { query: "greet somebody" }));
+      assert.match(found, /greeter:greet\(name\?: string\).*\n.*\[registry, asks/, found);
+      const asked = await questionOf(pml, CALL);
+      assert.match(asked.text, /Yes lets PML use "greeter" in this workspace/);
+      assert.match(asked.text, /a module in the sandbox/);
+      assert.match(asked.text, /its code: sha256-[0-9a-f]{64}/);
+      assert.match(asked.text, new RegExp(`registry "${registry.url}"`));
+      assert.match(asked.text, /reads the workspace/);
+      assert.ok(!registry.paths.some((path) => path.includes("@1.0.0")), "code before the yes");
+      await read();
+      assert.equal(textOf(await asked.answer(picked("Yes"))), "Hello Ada");
+      assert.equal(textOf(await answerOf(pml, GREET)), "Hello Ada");
+      const lock = JSON.parse(await readFile(ws.file("pml.lock"), "utf8"));
+      assert.equal(lock.servers.greeter.source, registry.url);
+      assert.equal(lock.servers.greeter.version, "1.0.0");
+      assert.equal((await pml.close()).code, 0);
+    }
+    await registry.stop();
+    {
+      await using pml = new RawStdio(ws, { era, capabilities: { elicitation: {} } });
+      await pml.open();
+      assert.equal(textOf(await answerOf(pml, CALL)), "Hello Ada");
+      assert.equal((await pml.close()).code, 0);
+    }
+    await registry.start();
+    registry.publish([await moduleEntry("greeter", greeter("Bonjour", "1.1.0"))]);
+    assert.equal((await runPml(ws, ["tools", "--refresh"])).code, 0);
+    {
+      await using pml = new RawStdio(ws, { era, capabilities: { elicitation: {} } });
+      await pml.open();
+      const asked = await questionOf(pml, CALL);
+      assert.match(asked.text, /"greeter" is not what was approved/);
+      assert.match(asked.text, /version: was "1\.0\.0", is "1\.1\.0"/);
+      assert.match(asked.text, /integrity: was "sha256-[0-9a-f]{64}", is "sha256-[0-9a-f]{64}"/);
+      await read();
+      assert.equal(textOf(await asked.answer(picked("Yes"))), "Bonjour Ada");
+      assert.equal((await pml.close()).code, 0);
+    }
+  });
+}
+
+/** A server of npm in plain JavaScript; its tool tells what it was started with. */
+const TINY = {
+  "package.json": JSON.stringify({ bin: { tiny: "main.js" } }),
+  "main.js": `#!/usr/bin/env node
+let rest = "";
+process.stdin.on("data", (chunk) => {
+  const lines = (rest + chunk).split("\\n");
+  rest = lines.pop();
+  for (const { id, method, params } of lines.map((line) => JSON.parse(line))) {
+    if (id === undefined) continue;
+    const said = [process.env.TINY_KEY, ...process.argv.slice(2)];
+    const result = method === "initialize"
+      ? { protocolVersion: params.protocolVersion, capabilities: {}, serverInfo: { name: "t", version: "1" } }
+      : method === "tools/list"
+      ? { tools: [{ name: "tell", inputSchema: { type: "object" } }] }
+      : { content: [{ type: "text", text: JSON.stringify(said) }] };
+    process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result }) + "\\n");
+  }
+});
+process.stdin.on("end", () => process.exit(0));
+`,
+};
+
+const tiny = {
+  type: "stdio",
+  install: { command: "npx", args: ["-y", "tiny@1.0.0", "--flag"] },
+  env_required: ["TINY_KEY"],
+  warnings: { creates_dotfiles: [".tiny"] },
+};
+
+function called(tool: string, args = {}) {
+  return { name: "call", arguments: { tool, arguments: args } };
+}
+
+/** A registry with a server of each kind, and what they stand on. */
+interface Market extends AsyncDisposable {
+  readonly npm: FakeNpm;
+  readonly far: FullHttp;
+  readonly hub: FakeCloud;
+  readonly registry: FakeRegistry;
+  readonly ws: Workspace;
+}
+
+async function openMarket(): Promise<Market> {
+  await using stack = new AsyncDisposableStack();
+  const npm = stack.use(new FakeNpm({ tiny: { "1.0.0": TINY } }));
+  const far = stack.use(new FullHttp("modern"));
+  const hub = stack.use(new FakeCloud());
+  const registry = stack.use(
+    await FakeRegistry.open([
+      manifestEntry("tiny", tiny),
+      manifestEntry("everything", { type: "http", url: far.url }),
+      manifestEntry("sky", {
+        type: "cloud",
+        proxy_to: `${hub.url}/mcp/proxy/sky`,
+        env_required: ["SKY_KEY"],
+        tools: [{ name: "look", description: "Look up", inputSchema: { type: "object" } }],
+      }),
+    ]),
+  );
+  const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
+  await writeFile(settings, `registry=${npm.url}\n`);
+  const env = {
+    PML_REGISTRIES: registry.url,
+    NPM_CONFIG_USERCONFIG: settings,
+    PML_API_KEY: "account-key-canary",
+  };
+  const grants = { everything: { net: [new URL(far.url).host] } };
+  const pml = { version: 1, permissions: { allow: ["*"] }, cloud: { url: hub.url }, grants };
+  const ws = stack.use(await makeWorkspace({ env, pml }));
+  const all = stack.move();
+  return { npm, far, hub, registry, ws, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+Deno.test("Servers of every kind come from a registry, each with one question that has everything", async () => {
+  await using market = await openMarket();
+  const { npm, far, hub, registry, ws } = market;
+  const keys = { TINY_KEY: "tiny-key-canary", SKY_KEY: "sky-key-canary" };
+  {
+    await using without = new RawStdio(ws, { capabilities: { elicitation: {} } });
+    await without.open();
+    const missing = textOf(await answerOf(without, called("tiny:tell")));
+    assert.match(missing, /"tiny": it requires TINY_KEY/);
+    assert.equal((await without.close()).code, 0);
+  }
+  await using client = new RawStdio(ws, { env: keys, capabilities: { elicitation: {} } });
+  await client.open();
+  const search = textOf(await client.callTool("search", { query: "the server everything" }));
+  assert.match(search, /everything:@tools/);
+  const command = /runs the command \["npx","-y","tiny@1\.0\.0","--flag"\] with your rights/;
+  const install = await asked(client, "tiny:tell", [command, /TINY_KEY/, /author warns: .*\.tiny/]);
+  assert.equal(npm.asked.length, 0, "installed before the yes");
+  const told = textOf(await install.answer(picked("Yes")));
+  assert.equal(told, JSON.stringify(["tiny-key-canary", "--flag"]));
+  const open = await asked(client, "everything:@tools", [new RegExp(far.url)]);
+  assert.match(textOf(await open.answer(picked("Yes"))), /everything:/);
+  const cloudy = await asked(client, "sky:look", [/SKY_KEY goes with each call to/]);
+  assert.equal(textOf(await cloudy.answer(picked("Yes"))), "look ran");
+  assert.equal(hub.calls[0]?.headers["x-pml-key-sky_key"], "sky-key-canary");
+  assert.equal(hub.calls[0]?.path, "/mcp/proxy/sky");
+  const lock = await readFile(ws.file("pml.lock"), "utf8");
+  assert.doesNotMatch(lock, /canary/);
+  const { servers } = JSON.parse(lock);
+  assert.match(servers.tiny.integrity, /^sha256-/);
+  assert.deepEqual(Object.keys(servers), ["everything", "sky", "tiny"]);
+  assert.equal((await client.close()).code, 0);
+  const evil = { command: "npx", args: ["-y", "tiny@1.0.0", "--evil"] };
+  registry.publish([manifestEntry("tiny", { ...tiny, install: evil })]);
+  await assertStale(ws, keys);
+});
+
+/** Makes a call that is asked about, and reads the question, which has all of this. */
+async function asked(pml: RawStdio, tool: string, texts: readonly RegExp[]): Promise<Asked> {
+  const question = await questionOf(pml, called(tool));
+  for (const text of texts) assert.match(question.text, text);
+  await read();
+  return question;
+}
+
+/** Asserts that another command is told, compared and asked about. */
+async function assertStale(ws: Workspace, env: Record<string, string>): Promise<void> {
+  assert.equal((await runPml(ws, ["tools", "--refresh"], { env })).code, 0);
+  const check = await runPml(ws, ["lock", "--check"]);
+  assert.equal(check.code, 1);
+  assert.match(check.stdout, /tiny: command: was .*--flag.*is .*--evil/);
+  await using again = new RawStdio(ws, { env, capabilities: { elicitation: {} } });
+  await again.open();
+  const stale = await questionOf(again, called("tiny:tell"));
+  assert.match(stale.text, /command: was .*"--flag".*, is .*"--evil"/);
+  await read();
+  const refused = await stale.answer(picked("No"));
+  assert.match(textOf(refused), /said no/);
+  assert.equal((await again.close()).code, 0);
+}
