@@ -9,16 +9,14 @@ import type { Log } from "./audit/log.ts";
 import { GuardedFetch } from "./cloud/guarded_fetch.ts";
 import { keyRequired, keysMissing } from "./cloud/rpc.ts";
 import type { Redactor } from "./audit/redact.ts";
-import { serverText } from "./config/shown.ts";
 import type { Keys } from "./config/keys.ts";
 import type { RegistryEntry } from "./config/registries.ts";
 import type { ServerDefinition } from "./config/servers.ts";
 import { confusableWith } from "./core/confusable.ts";
 import { PmlError } from "./core/errors.ts";
 import { defined, quoted } from "./core/json.ts";
-import type { DenoManifest, Manifest } from "./core/manifest.ts";
-import { accessOf } from "./local/grants.ts";
-import { permissionLines } from "./local/permission_lines.ts";
+import type { Manifest } from "./core/manifest.ts";
+import { definitionOf, factsOf, grantsOf } from "./entry.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
 import type { AtHand, Pins } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
@@ -216,6 +214,14 @@ export class Adopted implements Disposable {
     this.#offered = offeredCatalog(items);
   }
 
+  /** The variables that the servers need which the person approved here. */
+  wanted(): readonly { readonly server: string; readonly names: readonly string[] }[] {
+    return this.names().map((server) => ({
+      server,
+      names: this.manifestOf(server)?.envRequired ?? [],
+    }));
+  }
+
   /** Tells how many servers are known of each registry; nothing is asked. */
   known(): readonly { readonly url: string; readonly servers: number }[] {
     const items = this.#registries.catalog();
@@ -307,52 +313,22 @@ export class Adopted implements Disposable {
     const lookOf = ({ hash, source, vouched, older, gone }: Found) =>
       JSON.stringify([hash, source, vouched, older, gone]);
     if (known !== undefined && lookOf(known.found) === lookOf(found)) return known;
-    const definition = this.#definitionOf(found);
+    const { workspace, grants } = this.#options.policy.now.config;
+    const definition = definitionOf(found.manifest, (code) => this.#registries.codePath(code));
     const hand: AtHand = {
       name,
       pinned: pinnedOf(found.manifest, found),
-      facts: this.#factsOf(found, definition),
+      facts: factsOf(found, {
+        definition,
+        workspace,
+        grants: grantsOf(found.manifest, grants[name]),
+        twin: confusableWith(name, this.#names()),
+      }),
       origin: "registry",
     };
     const server = { found, hand, definition };
     this.#found.set(name, server);
     return server;
-  }
-
-  #definitionOf(found: Found): ServerDefinition | undefined {
-    const { manifest } = found;
-    const { kind, name } = manifest;
-    switch (kind) {
-      case "deno":
-        return { kind, name, path: this.#registries.codePath(manifest) };
-      case "stdio":
-        return { kind, name, command: manifest.command, args: manifest.args, env: envOf(manifest) };
-      case "http":
-        return { kind, name, url: manifest.url, headers: manifest.headers };
-      case "cloud":
-        return undefined;
-    }
-  }
-
-  #factsOf(found: Found, definition: ServerDefinition | undefined): readonly string[] {
-    const { manifest, source, vouched, older, gone } = found;
-    const twin = confusableWith(manifest.name, this.#names());
-    const said = manifest.kind === "deno"
-      ? ["a module in the sandbox", ...this.#codeLines(manifest)]
-      : [definition === undefined ? cloudText(manifest) : serverText(definition)];
-    return [
-      `Yes lets PML use ${quoted(manifest.name)} in this workspace. It is:`,
-      ...said,
-      `version ${quoted(manifest.version)} of the registry ${quoted(source, Infinity)}`,
-      vouched,
-      ...(twin === undefined
-        ? []
-        : [`Its name looks like ${quoted(twin)}, which is another server`]),
-      ...(gone ? ["Its registry does not have it any more"] : []),
-      ...(older ? ["This is older than what its registry said before"] : []),
-      ...keyLines(manifest),
-      ...manifest.warnings.map((line) => `Its author warns: ${quoted(line, Infinity)}`),
-    ];
   }
 
   /** Every name that a person may know here. */
@@ -361,34 +337,4 @@ export class Adopted implements Disposable {
     const own = policy.now.config.servers.map(({ name }) => name);
     return [...builtins, ...own, ...this.#here.keys()];
   }
-
-  #codeLines({ name, integrity, permissions }: DenoManifest): readonly string[] {
-    const { workspace, grants } = this.#options.policy.now.config;
-    const access = accessOf(permissions, { workspace, grants: grants[name] });
-    const lines = permissionLines(permissions, access, workspace).map((line) => `It ${line}`);
-    return [`its code: ${integrity}`, ...lines];
-  }
-}
-
-/** A program finds in its environment what its registry says that it needs. */
-function envOf({ env, envRequired }: Extract<Manifest, { kind: "stdio" }>): Record<string, string> {
-  const needed = envRequired.filter((name) => !Object.hasOwn(env, name));
-  return { ...Object.fromEntries(needed.map((name) => [name, `\${${name}}`])), ...env };
-}
-
-function cloudText(manifest: Manifest): string {
-  const url = manifest.kind === "cloud" ? manifest.proxyTo : "";
-  return `a server in the cloud: each call goes to ${quoted(url, Infinity)}, whose operator can ` +
-    "read it and the keys that go with it";
-}
-
-/** Where each key goes; what a program or a header is given is said with it. */
-function keyLines(manifest: Manifest): readonly string[] {
-  if (manifest.kind === "cloud") {
-    const { host } = new URL(manifest.proxyTo);
-    return manifest.envRequired.map((name) => `Your key ${name} goes with each call to ${host}`);
-  }
-  return manifest.kind === "deno"
-    ? manifest.envRequired.map((name) => `It is given the variable ${name}`)
-    : [];
 }

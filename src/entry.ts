@@ -1,0 +1,96 @@
+/**
+ * Makes a server of what a registry says of it: how it is started or reached, what it gets, and what
+ * a person is shown before its first use.
+ *
+ * @module
+ */
+
+import type { ServerDefinition } from "./config/servers.ts";
+import { serverText } from "./config/shown.ts";
+import { quoted } from "./core/json.ts";
+import type { DenoManifest, Manifest } from "./core/manifest.ts";
+import { accessOf, type Grants } from "./local/grants.ts";
+import { permissionLines } from "./local/permission_lines.ts";
+import type { Found } from "./registry/registries.ts";
+
+/** What a person is shown beside the entry itself. */
+export interface Showing {
+  readonly definition: ServerDefinition | undefined;
+  readonly workspace: string;
+  /** What it gets beyond the defaults. */
+  readonly grants: Grants | undefined;
+  /** Another name that this one could be taken for. */
+  readonly twin: string | undefined;
+}
+
+/** Gives the definition of an entry; nothing for what runs in the cloud. */
+export function definitionOf(
+  manifest: Manifest,
+  codePath: (manifest: DenoManifest) => string,
+): ServerDefinition | undefined {
+  const { kind, name } = manifest;
+  switch (kind) {
+    case "deno":
+      return { kind, name, path: codePath(manifest) };
+    case "stdio":
+      return { kind, name, command: manifest.command, args: manifest.args, env: envOf(manifest) };
+    case "http":
+      return { kind, name, url: manifest.url, headers: manifest.headers };
+    case "cloud":
+      return undefined;
+  }
+}
+
+/** Gives what a module gets: what the person grants it, and the variables that the yes covered. */
+export function grantsOf(manifest: Manifest, grants: Grants | undefined): Grants | undefined {
+  if (manifest.kind !== "deno" || manifest.envRequired.length === 0) return grants;
+  return { ...grants, env: [...grants?.env ?? [], ...manifest.envRequired] };
+}
+
+/** Says line by line what a yes covers. */
+export function factsOf(found: Found, showing: Showing): readonly string[] {
+  const { manifest, source, vouched, older, gone } = found;
+  const { definition, twin } = showing;
+  const said = manifest.kind === "deno"
+    ? codeLines(manifest, showing)
+    : [definition === undefined ? cloudText(manifest) : serverText(definition)];
+  return [
+    `Yes lets PML use ${quoted(manifest.name)} in this workspace. It is:`,
+    ...said,
+    `version ${quoted(manifest.version)} of the registry ${quoted(source, Infinity)}`,
+    vouched,
+    ...(twin === undefined ? [] : [`Its name looks like ${quoted(twin)}, which is another server`]),
+    ...(gone ? ["Its registry does not have it any more"] : []),
+    ...(older ? ["This is older than what its registry said before"] : []),
+    ...keyLines(manifest),
+    ...manifest.warnings.map((line) => `Its author warns: ${quoted(line, Infinity)}`),
+  ];
+}
+
+function codeLines(
+  { integrity, permissions }: DenoManifest,
+  { workspace, grants }: Showing,
+): readonly string[] {
+  const access = accessOf(permissions, { workspace, grants });
+  const lines = permissionLines(permissions, access, workspace).map((line) => `It ${line}`);
+  return ["a module in the sandbox", `its code: ${integrity}`, ...lines];
+}
+
+/** A program finds in its environment what its registry says that it needs. */
+function envOf({ env, envRequired }: Extract<Manifest, { kind: "stdio" }>): Record<string, string> {
+  const needed = envRequired.filter((name) => !Object.hasOwn(env, name));
+  return { ...Object.fromEntries(needed.map((name) => [name, `\${${name}}`])), ...env };
+}
+
+function cloudText(manifest: Manifest): string {
+  const url = manifest.kind === "cloud" ? manifest.proxyTo : "";
+  return `a server in the cloud: each call goes to ${quoted(url, Infinity)}, whose operator can ` +
+    "read it and the keys that go with it";
+}
+
+/** Where each key goes; what a program, a module or a header is given is said with it. */
+function keyLines(manifest: Manifest): readonly string[] {
+  if (manifest.kind !== "cloud") return [];
+  const { host } = new URL(manifest.proxyTo);
+  return manifest.envRequired.map((name) => `Your key ${name} goes with each call to ${host}`);
+}
