@@ -23,6 +23,9 @@ function called(tool: string) {
 /** A registry with three modules, one of which says less of itself than its code does. */
 async function openRegistry(): Promise<FakeRegistry> {
   const wide = await moduleEntry("wide", moduleOf("wide", { net: ["api.example.com"] }));
+  const code = moduleOf("keyed", { env: ["KEYED_KEY"] })
+    .replace('go() { return "keyed went"', 'go(_, host) { return host.env("KEYED_KEY") ?? "none"');
+  const keyed = await moduleEntry("keyed", code);
   const manifest = JSON.parse(JSON.stringify(wide.manifest));
   manifest.permissions = {};
   for (const tool of manifest.tools) delete tool.permissions;
@@ -31,6 +34,7 @@ async function openRegistry(): Promise<FakeRegistry> {
     await moduleEntry("other", moduleOf("other")),
     await moduleEntry("mine", moduleOf("mine")),
     { ...wide, manifest },
+    { ...keyed, manifest: { ...keyed.manifest, env_required: ["KEYED_KEY"] } },
   ]);
 }
 
@@ -68,6 +72,25 @@ Deno.test("A module whose code asks for more than its registry said does not run
   await pml.open();
   const said = textOf(await answerOf(pml, called("wide:go")));
   assert.match(said, /^REGISTRY_BAD_RESPONSE: .*its code asks for net "api\.example\.com"/);
+  await endWell(ws, pml);
+});
+
+Deno.test("A module is given the variables that its question shows, and is not asked about without them", async () => {
+  await using registry = await openRegistry();
+  await using ws = await workspaceOf(registry);
+  {
+    await using without = new RawStdio(ws, ASKS);
+    await without.open();
+    const said = textOf(await answerOf(without, called("keyed:go")));
+    assert.match(said, /^KEY_MISSING: .*"keyed": it requires KEYED_KEY/);
+    assert.equal((await without.close()).code, 0);
+  }
+  await using pml = new RawStdio(ws, { ...ASKS, env: { KEYED_KEY: "the value" } });
+  await pml.open();
+  const asked = await questionOf(pml, called("keyed:go"));
+  assert.match(asked.text, /It reads the variable KEYED_KEY/);
+  await read();
+  assert.equal(textOf(await asked.answer(picked("Yes"))), "the value");
   await endWell(ws, pml);
 });
 
