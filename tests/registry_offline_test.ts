@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { appendFile, readdir } from "node:fs/promises";
 import { type AddressInfo, createServer, type Socket } from "node:net";
+import { join } from "node:path";
 import { answerOf, outcomeOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { FakeRegistry, moduleEntry } from "./kit/fake_registry.ts";
 import type { Message } from "./kit/json_rpc.ts";
@@ -72,6 +74,11 @@ Deno.test("A registry that is gone: what was used runs on, the rest is told at o
     assert.equal(textOf(await once_more.asked.answer(picked("Yes"))), "late");
   }
   assert.match(textOf(await pml.callTool("search", { query: "tell the time" })), /clock:tell/);
+  const cache = join(ws.home, "cache");
+  const code = (await readdir(cache)).filter((name) => name.endsWith(".code"));
+  for (const name of code) await appendFile(join(cache, name), "\n");
+  assert.equal(code.length, 1);
+  assert.match(textOf(await answerOf(pml, called("clock:tell"))), /^REGISTRY_OFFLINE: /);
   assert.equal((await pml.close()).code, 0);
 });
 
