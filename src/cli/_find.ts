@@ -136,14 +136,16 @@ function originSaid(
 interface Found {
   readonly id: ToolId;
   readonly tool: ToolDefinition;
+  readonly server: { readonly isOffer?: boolean };
 }
 
 function listedBy(app: App) {
-  return ({ id, tool: { description = "" } }: Found) => ({
-    id,
-    description,
-    verdict: SAYS[app.judge(id).kind],
-  });
+  return ({ id, tool: { description = "" }, server }: Found) => {
+    const { kind } = app.judge(id);
+    // The first use of a server asks, whatever the rules allow.
+    const verdict = SAYS[server.isOffer && kind === "allow" ? "ask" : kind];
+    return { id, description, verdict };
+  };
 }
 
 function lineOf({ id, description, verdict }: ReturnType<ReturnType<typeof listedBy>>): string {
