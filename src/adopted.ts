@@ -72,9 +72,12 @@ export class Adopted implements Disposable {
     this.#options = options;
     this.#cache = new Cache(policy.now.config.home, { warn: (message) => log.warn(message) });
     this.#registries = this.#opened();
-    policy.onChange(() => {
-      if (policy.now.config.registries === this.#places) return;
-      this.#registries = this.#opened();
+    policy.onChange((change) => {
+      if (policy.now.config.registries !== this.#places) this.#registries = this.#opened();
+      if (change === "adopted") return;
+      // What a person is shown says what is granted, and whose a name is.
+      this.#found.clear();
+      if (this.#approved.size > 0) this.#tell();
     });
   }
 
@@ -95,7 +98,7 @@ export class Adopted implements Disposable {
 
   /** Gives what a registry says of a server that the person approved here. */
   manifestOf(name: string): Manifest | undefined {
-    return this.#here.get(name)?.found.manifest;
+    return this.#isOther(name) ? undefined : this.#here.get(name)?.found.manifest;
   }
 
   /**
@@ -122,7 +125,9 @@ export class Adopted implements Disposable {
   /** Says why a server may not be used as it is; undefined where it may. */
   blocked(name: string): string | undefined {
     const here = this.#here.get(name);
-    return here !== undefined && this.#registries.known(name)?.hash === here.found.hash
+    const known = this.#registries.known(name);
+    if (known === undefined) return "nobody that is asked for servers has it now";
+    return here !== undefined && known.hash === here.found.hash
       ? undefined
       : "its registry says something else of it now; calling it asks the person";
   }
@@ -137,7 +142,7 @@ export class Adopted implements Disposable {
     },
   ): Promise<Unapproved | undefined> {
     if (this.#isOther(name)) return undefined;
-    const found = this.#registries.known(name) ?? await this.#lookedUp(name, signal);
+    const found = await this.#newest(name, signal);
     if (found === undefined) return undefined;
     const server = this.#serverOf(found);
     const { pins } = this.#options;
@@ -149,6 +154,16 @@ export class Adopted implements Disposable {
     await unapproved?.accept();
     this.#adopt(server);
     return undefined;
+  }
+
+  /** Another process may have seen a newer entry, and the person approved that one. */
+  async #newest(name: string, signal: AbortSignal): Promise<Found | undefined> {
+    const known = this.#registries.known(name);
+    if (known === undefined) return await this.#lookedUp(name, signal);
+    const pinned = this.#options.pins.pinned(name)?.manifest;
+    if (pinned === undefined || pinned === known.hash) return known;
+    // Where it cannot be asked, what is known is asked about.
+    return await this.#registries.refresh(name, { signal }).catch(() => undefined) ?? known;
   }
 
   async #lookedUp(name: string, signal: AbortSignal): Promise<Found | undefined> {
@@ -268,7 +283,9 @@ export class Adopted implements Disposable {
         named: (name) => this.#named(name),
       })),
       cache: this.#cache,
-      isPrivate: (name) => this.#isOther(name),
+      // What a lock pins as somebody's own is nobody else's business, also where it is not defined.
+      isPrivate: (name) =>
+        this.#isOther(name) || this.#options.pins.pinned(name)?.source === "private",
       pinned: (name) => {
         const source = this.#options.pins.pinned(name)?.source;
         return this.#places.find(({ url }) => url === source)?.url;
@@ -303,7 +320,8 @@ export class Adopted implements Disposable {
   }
 
   #tell(): void {
-    this.#options.policy.adopt(new Map(this.#here));
+    const own = [...this.#here].filter(([name]) => !this.#isOther(name));
+    this.#options.policy.adopt(new Map(own));
   }
 
   /** Gives what was found as a server: the same object as long as it is the same. */

@@ -144,7 +144,11 @@ export class App implements AsyncDisposable {
 
   /** The servers of registries; loaded when one is looked up, or was approved before. */
   adopted(): Promise<Adopted> {
-    this.#adopting ??= this.#adopt();
+    // What failed, for a broken lock, may be mended.
+    this.#adopting ??= this.#adopt().catch((error) => {
+      this.#adopting = undefined;
+      throw error;
+    });
     return this.#adopting;
   }
 
@@ -226,14 +230,7 @@ export class App implements AsyncDisposable {
 
   /** Gives the servers of the files as they would be pinned now; nothing is started. */
   async atHand(): Promise<readonly AtHand[]> {
-    const { machine } = await this.#opened();
-    const { file, person } = this.loaded();
-    const own = file?.servers ?? [];
-    const names = new Set(own.map(({ name }) => name));
-    const defined = [...own, ...person.servers.filter(({ name }) => !names.has(name))]
-      .map((server) => machine.atHand(server));
-    if (this.config().registries.length === 0) return defined;
-    return [...defined, ...await (await this.adopted()).hands()];
+    return await (await this.#opened()).atHand();
   }
 
   /** The open questions, and those that wait for `pml approve`. */
@@ -372,14 +369,20 @@ export class App implements AsyncDisposable {
     const { Adopted } = await import("./adopted.ts");
     const pins = await this.pins();
     const adopted = new Adopted({ ...this.#parts, pins, builtins: this.builtins });
+    // What it takes up is told at once.
     this.#adopted = adopted;
-    await adopted.open();
+    await adopted.open().catch((error) => {
+      this.#adopted = undefined;
+      throw error;
+    });
     return adopted;
   }
 
   /** Has a look at what registries offer. */
   async #offers(): Promise<Adopted | undefined> {
-    if (this.config().registries.length > 0) await (await this.adopted()).look();
+    if (this.config().registries.length === 0) return undefined;
+    const look = async () => await (await this.adopted()).look();
+    await look().catch((error) => this.log.warn(`Cannot search what registries offer: ${error}`));
     return this.#adopted;
   }
 
