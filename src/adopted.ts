@@ -7,7 +7,7 @@
 
 import type { Log } from "./audit/log.ts";
 import { GuardedFetch } from "./cloud/guarded_fetch.ts";
-import { keyRequired, keysMissing } from "./cloud/rpc.ts";
+import { isProxy, keyRequired, keysMissing } from "./cloud/rpc.ts";
 import type { Redactor } from "./audit/redact.ts";
 import type { Keys } from "./config/keys.ts";
 import type { RegistryEntry } from "./config/registries.ts";
@@ -336,17 +336,26 @@ export class Adopted implements Disposable {
     const hand: AtHand = {
       name,
       pinned: pinnedOf(found.manifest, found),
-      facts: factsOf(found, {
-        definition,
-        workspace,
-        grants: grantsOf(found.manifest, grants[name]),
-        twin: confusableWith(name, this.#names()),
-      }),
+      facts: [
+        ...factsOf(found, {
+          definition,
+          workspace,
+          grants: grantsOf(found.manifest, grants[name]),
+          twin: confusableWith(name, this.#names()),
+        }),
+        ...this.#accountLines(found.manifest),
+      ],
       origin: "registry",
     };
     const server = { found, hand, definition };
     this.#found.set(name, server);
     return server;
+  }
+
+  #accountLines(manifest: Manifest): readonly string[] {
+    const { cloud } = this.#options.policy.now.config;
+    if (manifest.kind !== "cloud" || !isProxy(manifest.proxyTo, cloud?.url)) return [];
+    return [`Your PML_API_KEY goes with all that is sent to ${new URL(manifest.proxyTo).host}`];
   }
 
   /** Every name that a person may know here. */

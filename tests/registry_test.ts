@@ -186,7 +186,10 @@ Deno.test("Servers of every kind come from a registry, each with one question th
   assert.equal(told, JSON.stringify(["tiny-key-canary", "--flag"]));
   const open = await asked(client, "everything:@tools", [new RegExp(far.url)]);
   assert.match(textOf(await open.answer(picked("Yes"))), /everything:/);
-  const cloudy = await asked(client, "sky:look", [/SKY_KEY goes with each call to/]);
+  const cloudy = await asked(client, "sky:look", [
+    /SKY_KEY goes with each call to/,
+    /PML_API_KEY goes with/,
+  ]);
   assert.equal(textOf(await cloudy.answer(picked("Yes"))), "look ran");
   assert.equal(hub.calls[0]?.headers["x-pml-key-sky_key"], "sky-key-canary");
   assert.equal(hub.calls[0]?.path, "/mcp/proxy/sky");
