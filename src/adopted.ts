@@ -226,7 +226,8 @@ export class Adopted implements Disposable {
     const items = registries.catalog();
     if (items === this.#items) return;
     this.#items = items;
-    this.#offered = offeredCatalog(items);
+    // Of a capability's name (`fs:read_json`) nothing could be called yet.
+    this.#offered = offeredCatalog(items.filter(({ fqdn, name }) => fqdn === name));
   }
 
   /** The variables that the servers need which the person approved here. */
