@@ -7,10 +7,11 @@
 
 import type { ServerDefinition } from "./config/servers.ts";
 import { serverText } from "./config/shown.ts";
-import { quoted } from "./core/json.ts";
+import { quoted, visible } from "./core/json.ts";
 import type { DenoManifest, Manifest } from "./core/manifest.ts";
 import { accessOf, type Grants } from "./local/grants.ts";
 import { permissionLines } from "./local/permission_lines.ts";
+import { unpinnedPackages } from "./local/unpinned.ts";
 import type { Found } from "./registry/registries.ts";
 
 /** What a person is shown beside the entry itself. */
@@ -53,7 +54,9 @@ export function factsOf(found: Found, showing: Showing): readonly string[] {
   const { definition, twin } = showing;
   const said = manifest.kind === "deno"
     ? codeLines(manifest, showing)
-    : [definition === undefined ? cloudText(manifest) : serverText(definition)];
+    : definition === undefined
+    ? [cloudText(manifest)]
+    : definitionLines(definition);
   return [
     `Yes lets PML use ${quoted(manifest.name)} in this workspace. It is:`,
     ...said,
@@ -74,6 +77,31 @@ function codeLines(
   const access = accessOf(permissions, { workspace, grants });
   const lines = permissionLines(permissions, access, workspace).map((line) => `It ${line}`);
   return ["a module in the sandbox", `its code: ${integrity}`, ...lines];
+}
+
+/** Shows values whole: a registry wrote them, so they are no keys, and one may be an address. */
+function definitionLines(definition: ServerDefinition): readonly string[] {
+  const lines = (values: Readonly<Record<string, string>>, [what, sign]: readonly string[]) =>
+    Object.entries(values).map((pair) => visible(`It is ${what} ${pair.join(sign)}`, Infinity));
+  switch (definition.kind) {
+    case "deno":
+      return [serverText(definition)];
+    case "stdio":
+      return [
+        serverText({ ...definition, env: {} }),
+        ...unpinnedPackages(definition).map(unpinnedText),
+        ...lines(definition.env, ["given", "="]),
+      ];
+    case "http":
+      return [
+        serverText({ ...definition, headers: {} }),
+        ...lines(definition.headers, ["sent the header", ": "]),
+      ];
+  }
+}
+
+function unpinnedText(spec: string): string {
+  return `It installs the newest ${spec} there is, whatever version its registry says`;
 }
 
 /** A program finds in its environment what its registry says that it needs. */

@@ -167,6 +167,7 @@ Deno.test("parseManifest() lets no entry ask for, or set, what steers PML, loade
       "BASH_ENV",
       "GIT_SSH_COMMAND",
     ],
+    ...["JAVA_TOOL_OPTIONS", "PYTHONUSERBASE", "CURL_HOME", "NODE_REPL_EXTERNAL_MODULE"],
     ...["PYTHONPATH", "A-B", "A=B", "1A", "", "A\n", "a".repeat(200)],
   ];
   for (const name of steering) {
