@@ -88,7 +88,7 @@ export class Adopted implements Disposable {
     for (const [name, { source }] of Object.entries(home)) {
       if (source === "private" || this.#isOther(name)) continue;
       this.#approved.add(name);
-      const found = this.#registries.known(name);
+      const found = this.#registries.kept(name);
       if (found === undefined) continue;
       const server = this.#serverOf(found);
       if (await pins.unapproved(server.hand) === undefined) this.#here.set(name, server);
@@ -125,7 +125,7 @@ export class Adopted implements Disposable {
   /** Says why a server may not be used as it is; undefined where it may. */
   blocked(name: string): string | undefined {
     const here = this.#here.get(name);
-    const known = this.#registries.known(name);
+    const known = this.#registries.kept(name);
     if (known === undefined) return "nobody that is asked for servers has it now";
     return here !== undefined && known.hash === here.found.hash
       ? undefined
