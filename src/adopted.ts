@@ -24,6 +24,7 @@ import { sourceOf } from "./registry/sources.ts";
 import { Cache } from "./registry/cache.ts";
 import type { Catalog } from "./search/catalog.ts";
 import { offeredCatalog } from "./search/offered.ts";
+import { requiredOf } from "./registry/manifest.ts";
 import { pinnedChanges, pinnedIn, pinnedOf } from "./registry/lock.ts";
 import { type CatalogItem, type Found, Registries } from "./registry/registries.ts";
 
@@ -164,10 +165,11 @@ export class Adopted implements Disposable {
   }
 
   /** What a call would lack is said before anybody is asked about it. */
-  #assertKeys({ kind, name, envRequired }: Manifest): void {
+  #assertKeys(manifest: Manifest): void {
     const { keys } = this.#options;
+    const { kind, name } = manifest;
     if (kind === "cloud" && keys.cloud() === undefined) throw keyRequired(name);
-    const missing = envRequired.filter((each) => keys.find(each) === undefined);
+    const missing = requiredOf(manifest).filter((each) => keys.find(each) === undefined);
     if (missing.length > 0) throw keysMissing(name, missing);
   }
 
@@ -216,10 +218,10 @@ export class Adopted implements Disposable {
 
   /** The variables that the servers need which the person approved here. */
   wanted(): readonly { readonly server: string; readonly names: readonly string[] }[] {
-    return this.names().map((server) => ({
-      server,
-      names: this.manifestOf(server)?.envRequired ?? [],
-    }));
+    return this.names().map((server) => {
+      const manifest = this.manifestOf(server);
+      return { server, names: manifest === undefined ? [] : requiredOf(manifest) };
+    });
   }
 
   /** Tells how many servers are known of each registry; nothing is asked. */
