@@ -24,7 +24,7 @@ import { sourceOf } from "./registry/sources.ts";
 import { Cache } from "./registry/cache.ts";
 import type { Catalog } from "./search/catalog.ts";
 import { offeredCatalog } from "./search/offered.ts";
-import { requiredOf } from "./registry/manifest.ts";
+import { requiredOf, variablesOf } from "./registry/manifest.ts";
 import { pinnedChanges, pinnedIn, pinnedOf } from "./registry/lock.ts";
 import { type CatalogItem, type Found, Registries } from "./registry/registries.ts";
 
@@ -88,6 +88,9 @@ export class Adopted implements Disposable {
       this.#approved.add(name);
       const found = this.#registries.known(name);
       if (found === undefined) continue;
+      const wrong = this.#wrongIn(found);
+      if (wrong !== undefined) this.#options.log.warn(wrong.message);
+      if (wrong !== undefined) continue;
       const server = this.#serverOf(found);
       if (await pins.unapproved(server.hand) === undefined) this.#here.set(name, server);
     }
@@ -123,6 +126,9 @@ export class Adopted implements Disposable {
   /** Says why a server may not be used as it is; undefined where it may. */
   blocked(name: string): string | undefined {
     const here = this.#here.get(name);
+    if (here !== undefined && this.#wrongIn(here.found) !== undefined) {
+      return "its registry has it given the token of a registry";
+    }
     return here !== undefined && this.#registries.known(name)?.hash === here.found.hash
       ? undefined
       : "its registry says something else of it now; calling it asks the person";
@@ -140,6 +146,8 @@ export class Adopted implements Disposable {
     if (this.#isOther(name)) return undefined;
     const found = this.#registries.known(name) ?? await this.#lookedUp(name, signal);
     if (found === undefined) return undefined;
+    const wrong = this.#wrongIn(found);
+    if (wrong !== undefined) throw wrong;
     const server = this.#serverOf(found);
     const { pins } = this.#options;
     const unapproved = await pins.unapproved(server.hand);
@@ -162,6 +170,22 @@ export class Adopted implements Disposable {
       const told = { ...defined({ hint, detail }), cause: error };
       throw new PmlError(code, `Cannot look up ${quoted(name)}: ${why}`, told);
     }
+  }
+
+  /** The token of a registry goes to that registry alone: whoever writes entries would have it sent on. */
+  #wrongIn({ manifest, source }: Found): PmlError | undefined {
+    const tokens = this.#places.flatMap(({ tokenEnv }) => tokenEnv?.toUpperCase() ?? []);
+    // In some systems the case of a name does not count.
+    const token = variablesOf(manifest).find((each) => tokens.includes(each.toUpperCase()));
+    if (token === undefined) return undefined;
+    const what = `Cannot use what ${quoted(source, 200)} says of ${quoted(manifest.name)}`;
+    return new PmlError(
+      "REGISTRY_BAD_RESPONSE",
+      `${what}: it names ${token}, the token of a registry`,
+      {
+        hint: "Where the server needs a value of its own, give the registry's token another name",
+      },
+    );
   }
 
   /** What a call would lack is said before anybody is asked about it. */
