@@ -24,6 +24,7 @@ import { sourceOf } from "./registry/sources.ts";
 import { Cache } from "./registry/cache.ts";
 import type { Catalog } from "./search/catalog.ts";
 import { offeredCatalog } from "./search/offered.ts";
+import { requiredOf, variablesOf } from "./registry/manifest.ts";
 import { pinnedChanges, pinnedIn, pinnedOf } from "./registry/lock.ts";
 import { type CatalogItem, type Found, Registries } from "./registry/registries.ts";
 
@@ -90,6 +91,9 @@ export class Adopted implements Disposable {
       this.#approved.add(name);
       const found = this.#registries.kept(name);
       if (found === undefined) continue;
+      const wrong = this.#wrongIn(found);
+      if (wrong !== undefined) this.#options.log.warn(wrong.message);
+      if (wrong !== undefined) continue;
       const server = this.#serverOf(found);
       if (await pins.unapproved(server.hand) === undefined) this.#here.set(name, server);
     }
@@ -127,6 +131,9 @@ export class Adopted implements Disposable {
     const here = this.#here.get(name);
     const known = this.#registries.kept(name);
     if (known === undefined) return "nobody that is asked for servers has it now";
+    if (this.#wrongIn(known) !== undefined) {
+      return "its registry has it given the token of a registry";
+    }
     return here !== undefined && known.hash === here.found.hash
       ? undefined
       : "its registry says something else of it now; calling it asks the person";
@@ -144,6 +151,8 @@ export class Adopted implements Disposable {
     if (this.#isOther(name)) return undefined;
     const found = await this.#newest(name, signal);
     if (found === undefined) return undefined;
+    const wrong = this.#wrongIn(found);
+    if (wrong !== undefined) throw wrong;
     const server = this.#serverOf(found);
     const { pins } = this.#options;
     const unapproved = await pins.unapproved(server.hand);
@@ -178,11 +187,28 @@ export class Adopted implements Disposable {
     }
   }
 
+  /** The token of a registry goes to that registry alone: whoever writes entries would have it sent on. */
+  #wrongIn({ manifest, source }: Found): PmlError | undefined {
+    const tokens = this.#places.flatMap(({ tokenEnv }) => tokenEnv?.toUpperCase() ?? []);
+    // In some systems the case of a name does not count.
+    const token = variablesOf(manifest).find((each) => tokens.includes(each.toUpperCase()));
+    if (token === undefined) return undefined;
+    const what = `Cannot use what ${quoted(source, 200)} says of ${quoted(manifest.name)}`;
+    return new PmlError(
+      "REGISTRY_BAD_RESPONSE",
+      `${what}: it names ${token}, the token of a registry`,
+      {
+        hint: "Where the server needs a value of its own, give the registry's token another name",
+      },
+    );
+  }
+
   /** What a call would lack is said before anybody is asked about it. */
-  #assertKeys({ kind, name, envRequired }: Manifest): void {
+  #assertKeys(manifest: Manifest): void {
     const { keys } = this.#options;
+    const { kind, name } = manifest;
     if (kind === "cloud" && keys.cloud() === undefined) throw keyRequired(name);
-    const missing = envRequired.filter((each) => keys.find(each) === undefined);
+    const missing = requiredOf(manifest).filter((each) => keys.find(each) === undefined);
     if (missing.length > 0) throw keysMissing(name, missing);
   }
 
@@ -232,10 +258,10 @@ export class Adopted implements Disposable {
 
   /** The variables that the servers need which the person approved here. */
   wanted(): readonly { readonly server: string; readonly names: readonly string[] }[] {
-    return this.names().map((server) => ({
-      server,
-      names: this.manifestOf(server)?.envRequired ?? [],
-    }));
+    return this.names().map((server) => {
+      const manifest = this.manifestOf(server);
+      return { server, names: manifest === undefined ? [] : requiredOf(manifest) };
+    });
   }
 
   /** Tells how many servers are known of each registry; nothing is asked. */

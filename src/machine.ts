@@ -65,7 +65,6 @@ export interface MachineOptions {
   readonly between: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
 }
 
-/** A header whose value is a key, also where it stands in the file as it is. */
 const NO_ITEMS: readonly ListItem[] = [];
 
 /** Runs what passed the gates; nothing is started before the first call. */

@@ -186,7 +186,9 @@ export class Pins {
     const { hand: { name: server }, tool } = pin;
     const about = tool && { tool: tool.definition.name, hash: tool.hash };
     const key = JSON.stringify([server, about, facts]);
-    if (code !== "APPROVAL_REQUIRED" && !this.#told.has(key)) {
+    // What nobody listens for yet is told the next time.
+    const isHeard = this.#listeners.size > 0;
+    if (code !== "APPROVAL_REQUIRED" && isHeard && !this.#told.has(key)) {
       this.#told.add(key);
       this.#tell({ event: "stale", server, ...about });
     }

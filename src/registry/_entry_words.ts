@@ -62,6 +62,12 @@ export function referencesOf(value: string): readonly string[] {
   return [...value.matchAll(REFERENCE)].map(([, name = ""]) => name);
 }
 
+/** Gives the names of the variables without a default in a value. */
+export function neededIn(value: string): readonly string[] {
+  return [...value.matchAll(REFERENCE)].filter(([text]) => !text.includes(":-"))
+    .map(([, name = ""]) => name);
+}
+
 /** Gives each name once, in order. */
 export function sorted(names: readonly string[]): readonly string[] {
   return [...new Set(names)].sort();
