@@ -13,7 +13,7 @@ import type { Keys } from "./config/keys.ts";
 import type { RegistryEntry } from "./config/registries.ts";
 import type { ServerDefinition } from "./config/servers.ts";
 import { confusableWith } from "./core/confusable.ts";
-import { PmlError } from "./core/errors.ts";
+import { asPmlError, PmlError } from "./core/errors.ts";
 import { defined, quoted } from "./core/json.ts";
 import type { Manifest } from "./core/manifest.ts";
 import { definitionOf, factsOf, grantsOf } from "./entry.ts";
@@ -46,6 +46,8 @@ interface Server {
 
 /** How long the first search waits for what registries offer. */
 const FIRST_LOOK_MS = 2_000;
+/** How long a comparison with what is pinned waits for registries. */
+const COMPARED_MS = 4_000;
 
 /** The servers of registries in this workspace. */
 export class Adopted implements Disposable {
@@ -61,6 +63,8 @@ export class Adopted implements Disposable {
   readonly #approved = new Set<string>();
   /** The registries that were waited for. */
   #asked: Registries | undefined;
+  /** What was looked up anew to be compared, by name: what was shown is what is pinned then. */
+  readonly #anew = new Map<string, Promise<Found | undefined>>();
   #items: readonly CatalogItem[] = [];
   #offered: Catalog | undefined;
   #places: readonly RegistryEntry[] = [];
@@ -75,6 +79,7 @@ export class Adopted implements Disposable {
     policy.onChange(() => {
       if (policy.now.config.registries === this.#places) return;
       this.#registries = this.#opened();
+      this.#anew.clear();
     });
   }
 
@@ -112,11 +117,30 @@ export class Adopted implements Disposable {
     const locked = Object.entries(lock).filter(([, { source }]) => source !== "private");
     const names = new Set([...locked.map(([name]) => name), ...this.names()]);
     const hands = await Promise.all([...names].map(async (name) => {
-      const found = this.#registries.known(name) ??
-        await this.#registries.find(name, { signal: this.#closing.signal });
+      const asked = this.#anew.get(name) ?? this.#askedAnew(name);
+      this.#anew.set(name, asked);
+      const found = await asked;
       return found === undefined ? [] : [this.#serverOf(found).hand];
     }));
     return hands.flat();
+  }
+
+  /** Asks for a server now; where that fails, what is kept is told of and given. */
+  async #askedAnew(name: string): Promise<Found | undefined> {
+    const late = AbortSignal.timeout(COMPARED_MS);
+    const signal = AbortSignal.any([this.#closing.signal, late]);
+    try {
+      return await this.#registries.refresh(name, { signal });
+    } catch (error) {
+      const kept = this.#registries.kept(name);
+      // That nothing differs cannot be said of what nobody knows.
+      if (kept === undefined || this.#closing.signal.aborted) throw error;
+      const why = late.aborted ? `no answer in ${COMPARED_MS} ms` : asPmlError(error).message;
+      this.#options.log.warn(
+        `Compared ${quoted(name)} with what was known of it, as it cannot be asked about: ${why}`,
+      );
+      return kept;
+    }
   }
 
   /** Says why a server may not be used as it is; undefined where it may. */
