@@ -132,10 +132,18 @@ export class Adopted implements Disposable {
     try {
       return await this.#registries.refresh(name, { signal });
     } catch (error) {
+      if (this.#closing.signal.aborted) throw error;
+      const { code, message, hint } = asPmlError(error);
+      const why = late.aborted ? `no answer in ${COMPARED_MS} ms` : message;
       const kept = this.#registries.kept(name);
-      // That nothing differs cannot be said of what nobody knows.
-      if (kept === undefined || this.#closing.signal.aborted) throw error;
-      const why = late.aborted ? `no answer in ${COMPARED_MS} ms` : asPmlError(error).message;
+      if (kept === undefined) {
+        // That nothing differs cannot be said of what nobody knows.
+        throw new PmlError(
+          late.aborted ? "REGISTRY_OFFLINE" : code,
+          `Cannot compare ${quoted(name)} with what is pinned: ${why}`,
+          { hint: hint ?? "Try again when its registry can be reached", cause: error },
+        );
+      }
       this.#options.log.warn(
         `Compared ${quoted(name)} with what was known of it, as it cannot be asked about: ${why}`,
       );

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { answerOf, type Asked, picked, questionOf, read } from "./attacks/questions.ts";
 import { FakeCloud } from "./kit/fake_cloud.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
@@ -125,6 +126,11 @@ Deno.test("pml lock --check asks the registry what is there now, and compares wh
     assert.equal(told.length, 1, without.stderr);
     assert.match(told[0] ?? "", /with what was known of it.*: Cannot reach the registry/);
   }
+  // On a machine where nothing of them is known, that nothing differs would be a lie.
+  const env = { PML_HOME: join(ws.root, "bare"), PML_TRUST: ws.path };
+  const bare = await runPml(ws, ["lock", "--check"], { env });
+  assert.notEqual(bare.code, 0);
+  assert.match(bare.stderr, /Cannot compare "(greeter|other)" with what is pinned: Cannot reach/);
 });
 
 /** A server of npm in plain JavaScript; its tool tells what it was started with. */

@@ -57,7 +57,7 @@ function textOf(entry: Entry & { readonly name: string; readonly approved: boole
   return [`${name} (${visible(source)}, ${kind}${said})`, ...lines].join("\n");
 }
 
-/** Compares without asking or starting anything, so that it can run where nobody is. */
+/** Compares without asking a person or starting anything, so that it can run where nobody is. */
 async function check({ app }: Visit): Promise<Shown> {
   const pins = await app.pins();
   const differences = await pins.differences(await app.atHand());
