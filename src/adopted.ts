@@ -7,16 +7,16 @@
 
 import type { Log } from "./audit/log.ts";
 import { GuardedFetch } from "./cloud/guarded_fetch.ts";
-import { isProxy, keyRequired, keysMissing } from "./cloud/rpc.ts";
+import { isProxy } from "./cloud/rpc.ts";
 import type { Redactor } from "./audit/redact.ts";
 import type { Keys } from "./config/keys.ts";
 import type { RegistryEntry } from "./config/registries.ts";
 import type { ServerDefinition } from "./config/servers.ts";
 import { confusableWith } from "./core/confusable.ts";
-import { PmlError } from "./core/errors.ts";
+import { asPmlError, PmlError } from "./core/errors.ts";
 import { defined, quoted } from "./core/json.ts";
 import type { Manifest } from "./core/manifest.ts";
-import { definitionOf, factsOf, grantsOf } from "./entry.ts";
+import { assertKeys, definitionOf, factsOf, grantsOf, misusedToken } from "./entry.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
 import type { AtHand, Pins } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
@@ -24,7 +24,7 @@ import { sourceOf } from "./registry/sources.ts";
 import { Cache } from "./registry/cache.ts";
 import type { Catalog } from "./search/catalog.ts";
 import { offeredCatalog } from "./search/offered.ts";
-import { requiredOf, variablesOf } from "./registry/manifest.ts";
+import { requiredOf } from "./registry/manifest.ts";
 import { pinnedChanges, pinnedIn, pinnedOf } from "./registry/lock.ts";
 import { type CatalogItem, type Found, Registries } from "./registry/registries.ts";
 
@@ -47,6 +47,8 @@ interface Server {
 
 /** How long the first search waits for what registries offer. */
 const FIRST_LOOK_MS = 2_000;
+/** How long a comparison with what is pinned waits for registries. */
+const COMPARED_MS = 4_000;
 
 /** The servers of registries in this workspace. */
 export class Adopted implements Disposable {
@@ -62,6 +64,8 @@ export class Adopted implements Disposable {
   readonly #approved = new Set<string>();
   /** The registries that were waited for. */
   #asked: Registries | undefined;
+  /** What was looked up anew to be compared, by name: what was shown is what is pinned then. */
+  readonly #anew = new Map<string, Promise<Found | undefined>>();
   #items: readonly CatalogItem[] = [];
   #offered: Catalog | undefined;
   #places: readonly RegistryEntry[] = [];
@@ -74,7 +78,10 @@ export class Adopted implements Disposable {
     this.#cache = new Cache(policy.now.config.home, { warn: (message) => log.warn(message) });
     this.#registries = this.#opened();
     policy.onChange((change) => {
-      if (policy.now.config.registries !== this.#places) this.#registries = this.#opened();
+      if (policy.now.config.registries !== this.#places) {
+        this.#registries = this.#opened();
+        this.#anew.clear();
+      }
       if (change === "adopted") return;
       // What a person is shown says what is granted, and whose a name is.
       this.#found.clear();
@@ -90,10 +97,7 @@ export class Adopted implements Disposable {
       if (source === "private" || this.#isOther(name)) continue;
       this.#approved.add(name);
       const found = this.#registries.kept(name);
-      if (found === undefined) continue;
-      const wrong = this.#wrongIn(found);
-      if (wrong !== undefined) this.#options.log.warn(wrong.message);
-      if (wrong !== undefined) continue;
+      if (found === undefined || misusedToken(found, this.#places) !== undefined) continue;
       const server = this.#serverOf(found);
       if (await pins.unapproved(server.hand) === undefined) this.#here.set(name, server);
     }
@@ -119,11 +123,38 @@ export class Adopted implements Disposable {
     const locked = Object.entries(lock).filter(([, { source }]) => source !== "private");
     const names = new Set([...locked.map(([name]) => name), ...this.names()]);
     const hands = await Promise.all([...names].map(async (name) => {
-      const found = this.#registries.known(name) ??
-        await this.#registries.find(name, { signal: this.#closing.signal });
+      const asked = this.#anew.get(name) ?? this.#askedAnew(name);
+      this.#anew.set(name, asked);
+      const found = await asked;
       return found === undefined ? [] : [this.#serverOf(found).hand];
     }));
     return hands.flat();
+  }
+
+  /** Asks for a server now; where that fails, what is kept is told of and given. */
+  async #askedAnew(name: string): Promise<Found | undefined> {
+    const late = AbortSignal.timeout(COMPARED_MS);
+    const signal = AbortSignal.any([this.#closing.signal, late]);
+    try {
+      return await this.#registries.refresh(name, { signal });
+    } catch (error) {
+      if (this.#closing.signal.aborted) throw error;
+      const { code, message, hint } = asPmlError(error);
+      const why = late.aborted ? `no answer in ${COMPARED_MS} ms` : message;
+      const kept = this.#registries.kept(name);
+      if (kept === undefined) {
+        // That nothing differs cannot be said of what nobody knows.
+        throw new PmlError(
+          late.aborted ? "REGISTRY_OFFLINE" : code,
+          `Cannot compare ${quoted(name)} with what is pinned: ${why}`,
+          { hint: hint ?? "Try again when its registry can be reached", cause: error },
+        );
+      }
+      this.#options.log.warn(
+        `Compared ${quoted(name)} with what was known of it, as it cannot be asked about: ${why}`,
+      );
+      return kept;
+    }
   }
 
   /** Says why a server may not be used as it is; undefined where it may. */
@@ -131,7 +162,7 @@ export class Adopted implements Disposable {
     const here = this.#here.get(name);
     const known = this.#registries.kept(name);
     if (known === undefined) return "nobody that is asked for servers has it now";
-    if (this.#wrongIn(known) !== undefined) {
+    if (misusedToken(known, this.#places) !== undefined) {
       return "its registry has it given the token of a registry";
     }
     return here !== undefined && known.hash === here.found.hash
@@ -151,13 +182,13 @@ export class Adopted implements Disposable {
     if (this.#isOther(name)) return undefined;
     const found = await this.#newest(name, signal);
     if (found === undefined) return undefined;
-    const wrong = this.#wrongIn(found);
+    const wrong = misusedToken(found, this.#places);
     if (wrong !== undefined) throw wrong;
     const server = this.#serverOf(found);
     const { pins } = this.#options;
     const unapproved = await pins.unapproved(server.hand);
     if (unapproved !== undefined && !(isAllowed && await this.#isFirst(server.hand))) {
-      this.#assertKeys(found.manifest);
+      assertKeys(found.manifest, this.#options.keys);
       return unapproved;
     }
     await unapproved?.accept();
@@ -185,31 +216,6 @@ export class Adopted implements Disposable {
       const told = { ...defined({ hint, detail }), cause: error };
       throw new PmlError(code, `Cannot look up ${quoted(name)}: ${why}`, told);
     }
-  }
-
-  /** The token of a registry goes to that registry alone: whoever writes entries would have it sent on. */
-  #wrongIn({ manifest, source }: Found): PmlError | undefined {
-    const tokens = this.#places.flatMap(({ tokenEnv }) => tokenEnv?.toUpperCase() ?? []);
-    // In some systems the case of a name does not count.
-    const token = variablesOf(manifest).find((each) => tokens.includes(each.toUpperCase()));
-    if (token === undefined) return undefined;
-    const what = `Cannot use what ${quoted(source, 200)} says of ${quoted(manifest.name)}`;
-    return new PmlError(
-      "REGISTRY_BAD_RESPONSE",
-      `${what}: it names ${token}, the token of a registry`,
-      {
-        hint: "Where the server needs a value of its own, give the registry's token another name",
-      },
-    );
-  }
-
-  /** What a call would lack is said before anybody is asked about it. */
-  #assertKeys(manifest: Manifest): void {
-    const { keys } = this.#options;
-    const { kind, name } = manifest;
-    if (kind === "cloud" && keys.cloud() === undefined) throw keyRequired(name);
-    const missing = requiredOf(manifest).filter((each) => keys.find(each) === undefined);
-    if (missing.length > 0) throw keysMissing(name, missing);
   }
 
   /** Whether nobody pinned another one here, or in the lock that came with the workspace. */
@@ -387,8 +393,7 @@ export class Adopted implements Disposable {
 
   /** Every name that a person may know here. */
   #names(): readonly string[] {
-    const { builtins, policy } = this.#options;
-    const own = policy.now.config.servers.map(({ name }) => name);
-    return [...builtins, ...own, ...this.#here.keys()];
+    const own = this.#options.policy.now.config.servers.map(({ name }) => name);
+    return [...this.#options.builtins, ...own, ...this.#here.keys()];
   }
 }

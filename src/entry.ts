@@ -5,13 +5,18 @@
  * @module
  */
 
+import { keyRequired, keysMissing } from "./cloud/rpc.ts";
+import type { Keys } from "./config/keys.ts";
+import type { RegistryEntry } from "./config/registries.ts";
 import type { ServerDefinition } from "./config/servers.ts";
 import { serverText } from "./config/shown.ts";
+import { PmlError } from "./core/errors.ts";
 import { quoted, visible } from "./core/json.ts";
 import type { DenoManifest, Manifest } from "./core/manifest.ts";
 import { accessOf, type Grants } from "./local/grants.ts";
 import { permissionLines } from "./local/permission_lines.ts";
 import { unpinnedPackages } from "./local/unpinned.ts";
+import { requiredOf, variablesOf } from "./registry/manifest.ts";
 import type { Found } from "./registry/registries.ts";
 
 /** What a person is shown beside the entry itself. */
@@ -121,4 +126,28 @@ function keyLines(manifest: Manifest): readonly string[] {
   if (manifest.kind !== "cloud") return [];
   const { host } = new URL(manifest.proxyTo);
   return manifest.envRequired.map((name) => `Your key ${name} goes with each call to ${host}`);
+}
+
+/** The token of a registry goes to that registry alone: whoever writes entries would have it sent on. */
+export function misusedToken(
+  { manifest, source }: Found,
+  registries: readonly RegistryEntry[],
+): PmlError | undefined {
+  const tokens = registries.flatMap(({ tokenEnv }) => tokenEnv?.toUpperCase() ?? []);
+  // In some systems the case of a name does not count.
+  const token = variablesOf(manifest).find((each) => tokens.includes(each.toUpperCase()));
+  if (token === undefined) return undefined;
+  const what = `Cannot use what ${quoted(source, 200)} says of ${quoted(manifest.name)}`;
+  const why = `${what}: it names ${token}, the token of a registry`;
+  return new PmlError("REGISTRY_BAD_RESPONSE", why, {
+    hint: "Where the server needs a value of its own, give the registry's token another name",
+  });
+}
+
+/** What a call would lack is said before anybody is asked about it. */
+export function assertKeys(manifest: Manifest, keys: Pick<Keys, "cloud" | "find">): void {
+  const { kind, name } = manifest;
+  if (kind === "cloud" && keys.cloud() === undefined) throw keyRequired(name);
+  const missing = requiredOf(manifest).filter((each) => keys.find(each) === undefined);
+  if (missing.length > 0) throw keysMissing(name, missing);
 }
