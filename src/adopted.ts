@@ -7,18 +7,16 @@
 
 import type { Log } from "./audit/log.ts";
 import { GuardedFetch } from "./cloud/guarded_fetch.ts";
-import { keyRequired, keysMissing } from "./cloud/rpc.ts";
+import { isProxy } from "./cloud/rpc.ts";
 import type { Redactor } from "./audit/redact.ts";
-import { serverText } from "./config/shown.ts";
 import type { Keys } from "./config/keys.ts";
 import type { RegistryEntry } from "./config/registries.ts";
 import type { ServerDefinition } from "./config/servers.ts";
 import { confusableWith } from "./core/confusable.ts";
-import { PmlError } from "./core/errors.ts";
+import { asPmlError, PmlError } from "./core/errors.ts";
 import { defined, quoted } from "./core/json.ts";
-import type { DenoManifest, Manifest } from "./core/manifest.ts";
-import { accessOf } from "./local/grants.ts";
-import { permissionLines } from "./local/permission_lines.ts";
+import type { Manifest } from "./core/manifest.ts";
+import { assertKeys, definitionOf, factsOf, grantsOf, misusedToken } from "./entry.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
 import type { AtHand, Pins } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
@@ -26,6 +24,7 @@ import { sourceOf } from "./registry/sources.ts";
 import { Cache } from "./registry/cache.ts";
 import type { Catalog } from "./search/catalog.ts";
 import { offeredCatalog } from "./search/offered.ts";
+import { requiredOf } from "./registry/manifest.ts";
 import { pinnedChanges, pinnedIn, pinnedOf } from "./registry/lock.ts";
 import { type CatalogItem, type Found, Registries } from "./registry/registries.ts";
 
@@ -48,6 +47,8 @@ interface Server {
 
 /** How long the first search waits for what registries offer. */
 const FIRST_LOOK_MS = 2_000;
+/** How long a comparison with what is pinned waits for registries. */
+const COMPARED_MS = 4_000;
 
 /** The servers of registries in this workspace. */
 export class Adopted implements Disposable {
@@ -63,6 +64,8 @@ export class Adopted implements Disposable {
   readonly #approved = new Set<string>();
   /** The registries that were waited for. */
   #asked: Registries | undefined;
+  /** What was looked up anew to be compared, by name: what was shown is what is pinned then. */
+  readonly #anew = new Map<string, Promise<Found | undefined>>();
   #items: readonly CatalogItem[] = [];
   #offered: Catalog | undefined;
   #places: readonly RegistryEntry[] = [];
@@ -74,9 +77,15 @@ export class Adopted implements Disposable {
     this.#options = options;
     this.#cache = new Cache(policy.now.config.home, { warn: (message) => log.warn(message) });
     this.#registries = this.#opened();
-    policy.onChange(() => {
-      if (policy.now.config.registries === this.#places) return;
-      this.#registries = this.#opened();
+    policy.onChange((change) => {
+      if (policy.now.config.registries !== this.#places) {
+        this.#registries = this.#opened();
+        this.#anew.clear();
+      }
+      if (change === "adopted") return;
+      // What a person is shown says what is granted, and whose a name is.
+      this.#found.clear();
+      if (this.#approved.size > 0) this.#tell();
     });
   }
 
@@ -87,8 +96,8 @@ export class Adopted implements Disposable {
     for (const [name, { source }] of Object.entries(home)) {
       if (source === "private" || this.#isOther(name)) continue;
       this.#approved.add(name);
-      const found = this.#registries.known(name);
-      if (found === undefined) continue;
+      const found = this.#registries.kept(name);
+      if (found === undefined || misusedToken(found, this.#places) !== undefined) continue;
       const server = this.#serverOf(found);
       if (await pins.unapproved(server.hand) === undefined) this.#here.set(name, server);
     }
@@ -97,7 +106,7 @@ export class Adopted implements Disposable {
 
   /** Gives what a registry says of a server that the person approved here. */
   manifestOf(name: string): Manifest | undefined {
-    return this.#here.get(name)?.found.manifest;
+    return this.#isOther(name) ? undefined : this.#here.get(name)?.found.manifest;
   }
 
   /**
@@ -114,17 +123,49 @@ export class Adopted implements Disposable {
     const locked = Object.entries(lock).filter(([, { source }]) => source !== "private");
     const names = new Set([...locked.map(([name]) => name), ...this.names()]);
     const hands = await Promise.all([...names].map(async (name) => {
-      const found = this.#registries.known(name) ??
-        await this.#registries.find(name, { signal: this.#closing.signal });
+      const asked = this.#anew.get(name) ?? this.#askedAnew(name);
+      this.#anew.set(name, asked);
+      const found = await asked;
       return found === undefined ? [] : [this.#serverOf(found).hand];
     }));
     return hands.flat();
   }
 
+  /** Asks for a server now; where that fails, what is kept is told of and given. */
+  async #askedAnew(name: string): Promise<Found | undefined> {
+    const late = AbortSignal.timeout(COMPARED_MS);
+    const signal = AbortSignal.any([this.#closing.signal, late]);
+    try {
+      return await this.#registries.refresh(name, { signal });
+    } catch (error) {
+      if (this.#closing.signal.aborted) throw error;
+      const { code, message, hint } = asPmlError(error);
+      const why = late.aborted ? `no answer in ${COMPARED_MS} ms` : message;
+      const kept = this.#registries.kept(name);
+      if (kept === undefined) {
+        // That nothing differs cannot be said of what nobody knows.
+        throw new PmlError(
+          late.aborted ? "REGISTRY_OFFLINE" : code,
+          `Cannot compare ${quoted(name)} with what is pinned: ${why}`,
+          { hint: hint ?? "Try again when its registry can be reached", cause: error },
+        );
+      }
+      this.#options.log.warn(
+        `Compared ${quoted(name)} with what was known of it, as it cannot be asked about: ${why}`,
+      );
+      return kept;
+    }
+  }
+
   /** Says why a server may not be used as it is; undefined where it may. */
   blocked(name: string): string | undefined {
     const here = this.#here.get(name);
-    return here !== undefined && this.#registries.known(name)?.hash === here.found.hash
+    const known = this.#registries.kept(name);
+    if (known === undefined) return "nobody that is asked for servers has it now";
+    if (misusedToken(known, this.#places) !== undefined) {
+      return "its registry has it given the token of a registry";
+    }
+    return here !== undefined && known.hash === here.found.hash
       ? undefined
       : "its registry says something else of it now; calling it asks the person";
   }
@@ -139,18 +180,30 @@ export class Adopted implements Disposable {
     },
   ): Promise<Unapproved | undefined> {
     if (this.#isOther(name)) return undefined;
-    const found = this.#registries.known(name) ?? await this.#lookedUp(name, signal);
+    const found = await this.#newest(name, signal);
     if (found === undefined) return undefined;
+    const wrong = misusedToken(found, this.#places);
+    if (wrong !== undefined) throw wrong;
     const server = this.#serverOf(found);
     const { pins } = this.#options;
     const unapproved = await pins.unapproved(server.hand);
     if (unapproved !== undefined && !(isAllowed && await this.#isFirst(server.hand))) {
-      this.#assertKeys(found.manifest);
+      assertKeys(found.manifest, this.#options.keys);
       return unapproved;
     }
     await unapproved?.accept();
     this.#adopt(server);
     return undefined;
+  }
+
+  /** Another process may have seen a newer entry, and the person approved that one. */
+  async #newest(name: string, signal: AbortSignal): Promise<Found | undefined> {
+    const known = this.#registries.known(name);
+    if (known === undefined) return await this.#lookedUp(name, signal);
+    const pinned = this.#options.pins.pinned(name)?.manifest;
+    if (pinned === undefined || pinned === known.hash) return known;
+    // Where it cannot be asked, what is known is asked about.
+    return await this.#registries.refresh(name, { signal }).catch(() => undefined) ?? known;
   }
 
   async #lookedUp(name: string, signal: AbortSignal): Promise<Found | undefined> {
@@ -163,14 +216,6 @@ export class Adopted implements Disposable {
       const told = { ...defined({ hint, detail }), cause: error };
       throw new PmlError(code, `Cannot look up ${quoted(name)}: ${why}`, told);
     }
-  }
-
-  /** What a call would lack is said before anybody is asked about it. */
-  #assertKeys({ kind, name, envRequired }: Manifest): void {
-    const { keys } = this.#options;
-    if (kind === "cloud" && keys.cloud() === undefined) throw keyRequired(name);
-    const missing = envRequired.filter((each) => keys.find(each) === undefined);
-    if (missing.length > 0) throw keysMissing(name, missing);
   }
 
   /** Whether nobody pinned another one here, or in the lock that came with the workspace. */
@@ -213,7 +258,16 @@ export class Adopted implements Disposable {
     const items = registries.catalog();
     if (items === this.#items) return;
     this.#items = items;
-    this.#offered = offeredCatalog(items);
+    // Of a capability's name (`fs:read_json`) nothing could be called yet.
+    this.#offered = offeredCatalog(items.filter(({ fqdn, name }) => fqdn === name));
+  }
+
+  /** The variables that the servers need which the person approved here. */
+  wanted(): readonly { readonly server: string; readonly names: readonly string[] }[] {
+    return this.names().map((server) => {
+      const manifest = this.manifestOf(server);
+      return { server, names: manifest === undefined ? [] : requiredOf(manifest) };
+    });
   }
 
   /** Tells how many servers are known of each registry; nothing is asked. */
@@ -262,7 +316,9 @@ export class Adopted implements Disposable {
         named: (name) => this.#named(name),
       })),
       cache: this.#cache,
-      isPrivate: (name) => this.#isOther(name),
+      // What a lock pins as somebody's own is nobody else's business, also where it is not defined.
+      isPrivate: (name) =>
+        this.#isOther(name) || this.#options.pins.pinned(name)?.source === "private",
       pinned: (name) => {
         const source = this.#options.pins.pinned(name)?.source;
         return this.#places.find(({ url }) => url === source)?.url;
@@ -297,7 +353,8 @@ export class Adopted implements Disposable {
   }
 
   #tell(): void {
-    this.#options.policy.adopt(new Map(this.#here));
+    const own = [...this.#here].filter(([name]) => !this.#isOther(name));
+    this.#options.policy.adopt(new Map(own));
   }
 
   /** Gives what was found as a server: the same object as long as it is the same. */
@@ -307,11 +364,20 @@ export class Adopted implements Disposable {
     const lookOf = ({ hash, source, vouched, older, gone }: Found) =>
       JSON.stringify([hash, source, vouched, older, gone]);
     if (known !== undefined && lookOf(known.found) === lookOf(found)) return known;
-    const definition = this.#definitionOf(found);
+    const { workspace, grants } = this.#options.policy.now.config;
+    const definition = definitionOf(found.manifest, (code) => this.#registries.codePath(code));
     const hand: AtHand = {
       name,
       pinned: pinnedOf(found.manifest, found),
-      facts: this.#factsOf(found, definition),
+      facts: [
+        ...factsOf(found, {
+          definition,
+          workspace,
+          grants: grantsOf(found.manifest, grants[name]),
+          twin: confusableWith(name, this.#names()),
+        }),
+        ...this.#accountLines(found.manifest),
+      ],
       origin: "registry",
     };
     const server = { found, hand, definition };
@@ -319,76 +385,15 @@ export class Adopted implements Disposable {
     return server;
   }
 
-  #definitionOf(found: Found): ServerDefinition | undefined {
-    const { manifest } = found;
-    const { kind, name } = manifest;
-    switch (kind) {
-      case "deno":
-        return { kind, name, path: this.#registries.codePath(manifest) };
-      case "stdio":
-        return { kind, name, command: manifest.command, args: manifest.args, env: envOf(manifest) };
-      case "http":
-        return { kind, name, url: manifest.url, headers: manifest.headers };
-      case "cloud":
-        return undefined;
-    }
-  }
-
-  #factsOf(found: Found, definition: ServerDefinition | undefined): readonly string[] {
-    const { manifest, source, vouched, older, gone } = found;
-    const twin = confusableWith(manifest.name, this.#names());
-    const said = manifest.kind === "deno"
-      ? ["a module in the sandbox", ...this.#codeLines(manifest)]
-      : [definition === undefined ? cloudText(manifest) : serverText(definition)];
-    return [
-      `Yes lets PML use ${quoted(manifest.name)} in this workspace. It is:`,
-      ...said,
-      `version ${quoted(manifest.version)} of the registry ${quoted(source, Infinity)}`,
-      vouched,
-      ...(twin === undefined
-        ? []
-        : [`Its name looks like ${quoted(twin)}, which is another server`]),
-      ...(gone ? ["Its registry does not have it any more"] : []),
-      ...(older ? ["This is older than what its registry said before"] : []),
-      ...keyLines(manifest),
-      ...manifest.warnings.map((line) => `Its author warns: ${quoted(line, Infinity)}`),
-    ];
+  #accountLines(manifest: Manifest): readonly string[] {
+    const { cloud } = this.#options.policy.now.config;
+    if (manifest.kind !== "cloud" || !isProxy(manifest.proxyTo, cloud?.url)) return [];
+    return [`Your PML_API_KEY goes with all that is sent to ${new URL(manifest.proxyTo).host}`];
   }
 
   /** Every name that a person may know here. */
   #names(): readonly string[] {
-    const { builtins, policy } = this.#options;
-    const own = policy.now.config.servers.map(({ name }) => name);
-    return [...builtins, ...own, ...this.#here.keys()];
+    const own = this.#options.policy.now.config.servers.map(({ name }) => name);
+    return [...this.#options.builtins, ...own, ...this.#here.keys()];
   }
-
-  #codeLines({ name, integrity, permissions }: DenoManifest): readonly string[] {
-    const { workspace, grants } = this.#options.policy.now.config;
-    const access = accessOf(permissions, { workspace, grants: grants[name] });
-    const lines = permissionLines(permissions, access, workspace).map((line) => `It ${line}`);
-    return [`its code: ${integrity}`, ...lines];
-  }
-}
-
-/** A program finds in its environment what its registry says that it needs. */
-function envOf({ env, envRequired }: Extract<Manifest, { kind: "stdio" }>): Record<string, string> {
-  const needed = envRequired.filter((name) => !Object.hasOwn(env, name));
-  return { ...Object.fromEntries(needed.map((name) => [name, `\${${name}}`])), ...env };
-}
-
-function cloudText(manifest: Manifest): string {
-  const url = manifest.kind === "cloud" ? manifest.proxyTo : "";
-  return `a server in the cloud: each call goes to ${quoted(url, Infinity)}, whose operator can ` +
-    "read it and the keys that go with it";
-}
-
-/** Where each key goes; what a program or a header is given is said with it. */
-function keyLines(manifest: Manifest): readonly string[] {
-  if (manifest.kind === "cloud") {
-    const { host } = new URL(manifest.proxyTo);
-    return manifest.envRequired.map((name) => `Your key ${name} goes with each call to ${host}`);
-  }
-  return manifest.kind === "deno"
-    ? manifest.envRequired.map((name) => `It is given the variable ${name}`)
-    : [];
 }

@@ -32,7 +32,7 @@ import type { AtHand, Pins } from "./policy/pins.ts";
 import { mayHaveAdopted } from "./policy/pins_file.ts";
 import { Policy } from "./policy/policy.ts";
 import { sourcesOf } from "./sources.ts";
-import { Catalog } from "./search/catalog.ts";
+import { Catalog, type CatalogEntry } from "./search/catalog.ts";
 import type { Search, SearchAnswer, SearchOptions } from "./search/search.ts";
 
 /** How a house is opened. */
@@ -120,11 +120,15 @@ export class App implements AsyncDisposable {
     this.policy = policy;
     this.log = log;
     this.servers.replace(this.#sources());
+    let told = policy.now.loaded;
     policy.onChange((change) => {
       this.servers.replace(this.#sources());
       this.#told((gateway) => LIST_NAMES.forEach((list) => gateway.listChanged(list)));
-      const { problem } = policy.now.config;
-      if (change === "adopted") return;
+      const { loaded, config: { problem } } = policy.now;
+      // Looking at the trust again changes nothing that was read.
+      const isNew = loaded !== told;
+      told = loaded;
+      if (change === "adopted" || !isNew) return;
       if (problem === undefined) log.info("The configuration was applied");
       else log.error(problem.message);
     });
@@ -140,7 +144,11 @@ export class App implements AsyncDisposable {
 
   /** The servers of registries; loaded when one is looked up, or was approved before. */
   adopted(): Promise<Adopted> {
-    this.#adopting ??= this.#adopt();
+    // What failed, for a broken lock, may be mended.
+    this.#adopting ??= this.#adopt().catch((error) => {
+      this.#adopting = undefined;
+      throw error;
+    });
     return this.#adopting;
   }
 
@@ -174,10 +182,7 @@ export class App implements AsyncDisposable {
 
   /** The variables that the servers of registries need which the person approved here. */
   adoptedKeys(): readonly { readonly server: string; readonly names: readonly string[] }[] {
-    return (this.#adopted?.names() ?? []).map((server) => ({
-      server,
-      names: this.#adopted?.manifestOf(server)?.envRequired ?? [],
-    }));
+    return this.#adopted?.wanted() ?? [];
   }
 
   /** Finds tools. */
@@ -185,17 +190,20 @@ export class App implements AsyncDisposable {
     query: string | readonly string[],
     options: SearchOptions = {},
   ): Promise<SearchAnswer> {
-    const offered = () => this.#adopted?.offered;
     this.#search ??= import("./search/search.ts").then(({ Search }) =>
       new Search(this.catalog, {
-        get catalog() {
-          return offered();
-        },
+        catalog: () => this.#adopted?.offered,
         isTaken: (server) => this.servers.has(server),
       })
     );
-    if (this.config().registries.length > 0) await (await this.adopted()).look();
+    await this.#offers();
     return (await this.#search).search(query, options);
+  }
+
+  /** Gives the tools of a server that a registry offers, and that nobody has used here yet. */
+  async offered(server: string): Promise<readonly CatalogEntry[]> {
+    const { offered } = await this.#offers() ?? {};
+    return this.servers.has(server) ? [] : offered?.toolsOf(server) ?? [];
   }
 
   /** The MCP face, which is loaded with the SDK when it is first needed. */
@@ -222,14 +230,7 @@ export class App implements AsyncDisposable {
 
   /** Gives the servers of the files as they would be pinned now; nothing is started. */
   async atHand(): Promise<readonly AtHand[]> {
-    const { machine } = await this.#opened();
-    const { file, person } = this.loaded();
-    const own = file?.servers ?? [];
-    const names = new Set(own.map(({ name }) => name));
-    const defined = [...own, ...person.servers.filter(({ name }) => !names.has(name))]
-      .map((server) => machine.atHand(server));
-    if (this.config().registries.length === 0) return defined;
-    return [...defined, ...await (await this.adopted()).hands()];
+    return await (await this.#opened()).atHand();
   }
 
   /** The open questions, and those that wait for `pml approve`. */
@@ -360,25 +361,29 @@ export class App implements AsyncDisposable {
   }
 
   async #openPins(): Promise<Pins> {
-    const { Pins } = await import("./policy/pins.ts");
-    const { policy } = this;
-    const pins = new Pins({
-      home: policy.now.loaded.environment.home,
-      folder: () => policy.now.loaded.workspace.root,
-      isShared: (own) => policy.now.loaded.file?.servers.includes(own) === true,
-      warn: (message) => this.log.warn(message),
-    });
-    policy.onChange((change) => change === "configuration" && pins.forget());
-    return pins;
+    const { pinsOf } = await import("./policy/pins.ts");
+    return pinsOf(this.policy, (message) => this.log.warn(message));
   }
 
   async #adopt(): Promise<Adopted> {
     const { Adopted } = await import("./adopted.ts");
     const pins = await this.pins();
     const adopted = new Adopted({ ...this.#parts, pins, builtins: this.builtins });
+    // What it takes up is told at once.
     this.#adopted = adopted;
-    await adopted.open();
+    await adopted.open().catch((error) => {
+      this.#adopted = undefined;
+      throw error;
+    });
     return adopted;
+  }
+
+  /** Has a look at what registries offer. */
+  async #offers(): Promise<Adopted | undefined> {
+    if (this.config().registries.length === 0) return undefined;
+    const look = async () => await (await this.adopted()).look();
+    await look().catch((error) => this.log.warn(`Cannot search what registries offer: ${error}`));
+    return this.#adopted;
   }
 
   #setLevel(level: string): void {

@@ -30,7 +30,7 @@ import type { Subject } from "./permissions/subject.ts";
 import { trustGate, type Unapproved } from "./permissions/trust_gate.ts";
 import { definitionHash, integrityGate } from "./registry/integrity.ts";
 import { makeRouter } from "./router/router.ts";
-import type { PinEvent } from "./policy/pins.ts";
+import type { AtHand, PinEvent } from "./policy/pins.ts";
 import { getToolRouting, isListedLocal } from "./router/routing.ts";
 
 /** What the door stands in. */
@@ -107,6 +107,18 @@ export class Door implements AsyncDisposable {
         () => this.#records().write({ kind: "event", event: "checked" }),
       ),
     ];
+  }
+
+  /** Gives the servers of files and registries as they would be pinned now; nothing is started. */
+  async atHand(): Promise<readonly AtHand[]> {
+    const { policy, adopted } = this.#options;
+    const { file, person } = policy.now.loaded;
+    const own = file?.servers ?? [];
+    const names = new Set(own.map(({ name }) => name));
+    const defined = [...own, ...person.servers.filter(({ name }) => !names.has(name))]
+      .map((server) => this.machine.atHand(server));
+    if (this.#config().registries.length === 0) return defined;
+    return [...defined, ...await (await adopted()).hands()];
   }
 
   /** Ends every child and server, then the journal. */
@@ -191,21 +203,26 @@ export class Door implements AsyncDisposable {
   /** Looks a server up that is neither built in nor the person's, and tells what nobody approved. */
   async #lookedUp({ id, signal, verdict }: Call): Promise<Unapproved | undefined> {
     const { server } = splitToolId(id);
-    const { policy, builtins, adopted } = this.#options;
+    const { policy, builtins, adopted, pins } = this.#options;
     const isAllowed = policy.allowsBeforehand(verdict);
     const isOwn = builtins.has(server) ||
       policy.now.config.servers.some(({ name }) => name === server);
     if (isOwn) return undefined;
-    const nobody = this.#config().registries.length === 0 && policy.adopted(server) === undefined;
-    if (nobody) return undefined;
+    await pins.state();
     try {
-      return await (await adopted()).unapproved(server, { signal, isAllowed });
+      const unapproved = this.#config().registries.length === 0
+        ? undefined
+        : await (await adopted()).unapproved(server, { signal, isAllowed });
+      if (unapproved !== undefined || policy.adopted(server) !== undefined) return unapproved;
     } catch (error) {
       // What runs in the cloud by PML's own list needs no registry.
       const isGone = error instanceof PmlError && error.code === "REGISTRY_OFFLINE";
       if (isGone && this.#routingOf(server) === "cloud") return undefined;
       throw error;
     }
+    const { source = "private" } = pins.pinned(server) ?? {};
+    if (source !== "private") throw notThere(server, source);
+    return undefined;
   }
 
   #asking(): AskGateOptions {
@@ -272,6 +289,9 @@ export class Door implements AsyncDisposable {
     if (builtins.has(server) || policy.definitionOf(server) !== undefined) return "local";
     const known = this.#options.manifest(server);
     if (known !== undefined) return known.kind === "cloud" ? "cloud" : "local";
+    // What was pinned to run here is nobody's in the cloud, also where it is not to be had now.
+    const pinned = this.#options.pins.pinned(server);
+    if (pinned !== undefined && pinned.kind !== "cloud") return "local";
     // The list of the hub adds names, and takes none from this machine.
     const added = !isListedLocal(server) && this.#hub.has(server);
     return added ? "cloud" : getToolRouting(server);
@@ -333,3 +353,12 @@ const GIVES = [
   "It gives this text to the model of your client, and gets the answer",
   "The client may count it, or charge for it, as a request of yours",
 ];
+
+function notThere(server: string, source: string): PmlError {
+  const message =
+    `Cannot use ${quoted(server)}: it is pinned to ${quoted(source, 300)}, which is ` +
+    "not asked, or does not have it any more";
+  return new PmlError("REGISTRY_OFFLINE", message, {
+    hint: "Put that registry back under `registries`, or run `pml lock update` to let go of it",
+  });
+}

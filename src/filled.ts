@@ -66,11 +66,12 @@ export class Filled {
   /** Gives the hosts that the person named: those may lie on this machine, or beside it. */
   #namedBy({ name, url }: HttpDefinition): ReadonlySet<string> {
     const { policy } = this.#options;
-    const { registries, grants } = policy.now.config;
+    const { grants } = policy.now.config;
     if (!this.#isAdopted(name)) return new Set([new URL(url).host]);
-    // What a registry says lies where the registry lies, or where the person let the server go.
-    const hosts = registries.map((one) => new URL(one.url.replace(/^mcp\+/, "")).host);
-    return new Set([...hosts, ...grants[name]?.net ?? []]);
+    // What a registry says lies where that registry lies, or where the person let the server go.
+    const source = policy.adopted(name)?.hand.pinned.source ?? "";
+    const host = URL.parse(source.replace(/^mcp\+/, ""))?.host;
+    return new Set([...host === undefined ? [] : [host], ...grants[name]?.net ?? []]);
   }
 }
 

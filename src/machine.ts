@@ -32,6 +32,7 @@ import { memoized } from "./core/memo.ts";
 import { type ModuleMeta, NO_PERMISSIONS, type Permissions } from "./core/tool.ts";
 import { splitToolId, type ToolId, toolId } from "./core/tool_id.ts";
 import type { Servers } from "./gateway/servers.ts";
+import { grantsOf } from "./entry.ts";
 import { Filled } from "./filled.ts";
 import { Local } from "./local/executor.ts";
 import type { Grants } from "./local/grants.ts";
@@ -64,7 +65,6 @@ export interface MachineOptions {
   readonly between: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
 }
 
-/** A header whose value is a key, also where it stands in the file as it is. */
 const NO_ITEMS: readonly ListItem[] = [];
 
 /** Runs what passed the gates; nothing is started before the first call. */
@@ -264,7 +264,11 @@ export class Machine implements AsyncDisposable {
         return server.kind === "deno" ? { kind: "file", name, path: server.path } : undefined;
       },
       workspace: () => this.#config().workspace,
-      grants: (server) => this.#config().grants[server],
+      grants: (server) => {
+        const manifest = this.#options.manifest(server);
+        const own = this.#config().grants[server];
+        return manifest === undefined ? own : grantsOf(manifest, own);
+      },
       variable: (name) => this.#options.keys.get(name),
       environment: programEnvironment(policy.now.loaded.environment),
       // What modules run from is not for modules to write.

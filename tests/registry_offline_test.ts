@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { appendFile, readdir } from "node:fs/promises";
 import { type AddressInfo, createServer, type Socket } from "node:net";
+import { join } from "node:path";
 import { answerOf, outcomeOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { FakeRegistry, moduleEntry } from "./kit/fake_registry.ts";
 import type { Message } from "./kit/json_rpc.ts";
@@ -72,7 +74,40 @@ Deno.test("A registry that is gone: what was used runs on, the rest is told at o
     assert.equal(textOf(await once_more.asked.answer(picked("Yes"))), "late");
   }
   assert.match(textOf(await pml.callTool("search", { query: "tell the time" })), /clock:tell/);
+  const cache = join(ws.home, "cache");
+  const code = (await readdir(cache)).filter((name) => name.endsWith(".code"));
+  for (const name of code) await appendFile(join(cache, name), "\n");
+  assert.equal(code.length, 1);
+  assert.match(textOf(await answerOf(pml, called("clock:tell"))), /^REGISTRY_OFFLINE: /);
   assert.equal((await pml.close()).code, 0);
+});
+
+Deno.test("A module that changed asks with the difference, and then runs beside a registry that hangs", async () => {
+  await using registry = await FakeRegistry.open([await moduleEntry("clock", MODULE)]);
+  await using ws = await makeWorkspace({ env: { PML_REGISTRIES: registry.url } });
+  assert.equal((await runPml(ws, ["init", "--yes"])).code, 0);
+  /** Calls in a PML that was just started, says yes, and gives the question and the result. */
+  const use = async () => {
+    await using pml = new RawStdio(ws, { capabilities: { elicitation: {} } });
+    await pml.open();
+    const { text, answer } = await questionOf(pml, called("clock:tell"));
+    await read();
+    const said = textOf(await answer(picked("Yes")));
+    assert.equal((await pml.close()).code, 0);
+    return { text, said };
+  };
+  assert.equal((await use()).said, "late");
+  const newer = MODULE.replace("1.0.0", "1.1.0").replace('"late"', '"later"');
+  registry.publish([await moduleEntry("clock", newer)]);
+  assert.equal((await runPml(ws, ["tools", "--refresh"])).code, 0);
+  const changed = await use();
+  assert.match(changed.text, /"clock" is not what was approved/);
+  assert.match(changed.text, /version: was "1\.0\.0", is "1\.1\.0"/);
+  assert.equal(changed.said, "later");
+  registry.fault("*", { hang: true });
+  const beside = await use();
+  assert.doesNotMatch(beside.text, /was approved|registry/);
+  assert.equal(beside.said, "later");
 });
 
 Deno.test("A registry that never answers is met by nobody who starts, lists or calls what is local", async () => {

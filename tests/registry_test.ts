@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { answerOf, type Asked, picked, questionOf, read } from "./attacks/questions.ts";
 import { FakeCloud } from "./kit/fake_cloud.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
@@ -89,6 +90,48 @@ for (const era of ERAS) {
     }
   });
 }
+
+Deno.test("pml lock --check asks the registry what is there now, and compares what is known without it", async () => {
+  await using registry = await FakeRegistry.open([
+    await moduleEntry("greeter", greeter("Hello")),
+    await moduleEntry("other", greeter("Hello").replace('"greeter"', '"other"')),
+  ]);
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: registry.url },
+    pml: { version: 1, permissions: { allow: ["greeter:*", "other:*"] } },
+  });
+  for (const tool of ["greeter:greet", "other:greet"]) {
+    const called = await runPml(ws, ["call", tool, "name=Ada"]);
+    assert.equal(called.code, 0, called.stderr);
+  }
+  const before = await runPml(ws, ["lock", "--check"]);
+  assert.match(before.stdout, /^Nothing differs/);
+  assert.equal(before.stderr, "");
+  registry.asked.length = 0;
+  assert.equal((await runPml(ws, ["lock", "update", "--json"])).code, 0);
+  assert.equal(registry.paths.filter((path) => /^\/mcp\/?(\?|$)/.test(path)).length, 1);
+  registry.publish([
+    await moduleEntry("greeter", greeter("Bonjour", "1.1.0")),
+    await moduleEntry("other", greeter("Hello").replace('"greeter"', '"other"')),
+  ]);
+  const changed = await runPml(ws, ["lock", "--check"]);
+  assert.equal(changed.code, 1);
+  assert.match(changed.stdout, /greeter: version: was "1\.0\.0", is "1\.1\.0"/);
+  await registry.stop();
+  const without = await runPml(ws, ["lock", "--check"]);
+  assert.equal(without.code, 1);
+  assert.equal(without.stdout, changed.stdout);
+  for (const name of ["greeter", "other"]) {
+    const told = without.stderr.split("\n").filter((line) => line.includes(`"${name}"`));
+    assert.equal(told.length, 1, without.stderr);
+    assert.match(told[0] ?? "", /with what was known of it.*: Cannot reach the registry/);
+  }
+  // On a machine where nothing of them is known, that nothing differs would be a lie.
+  const env = { PML_HOME: join(ws.root, "bare"), PML_TRUST: ws.path };
+  const bare = await runPml(ws, ["lock", "--check"], { env });
+  assert.notEqual(bare.code, 0);
+  assert.match(bare.stderr, /Cannot compare "(greeter|other)" with what is pinned: Cannot reach/);
+});
 
 /** A server of npm in plain JavaScript; its tool tells what it was started with. */
 const TINY = {
@@ -186,7 +229,10 @@ Deno.test("Servers of every kind come from a registry, each with one question th
   assert.equal(told, JSON.stringify(["tiny-key-canary", "--flag"]));
   const open = await asked(client, "everything:@tools", [new RegExp(far.url)]);
   assert.match(textOf(await open.answer(picked("Yes"))), /everything:/);
-  const cloudy = await asked(client, "sky:look", [/SKY_KEY goes with each call to/]);
+  const cloudy = await asked(client, "sky:look", [
+    /SKY_KEY goes with each call to/,
+    /PML_API_KEY goes with/,
+  ]);
   assert.equal(textOf(await cloudy.answer(picked("Yes"))), "look ran");
   assert.equal(hub.calls[0]?.headers["x-pml-key-sky_key"], "sky-key-canary");
   assert.equal(hub.calls[0]?.path, "/mcp/proxy/sky");

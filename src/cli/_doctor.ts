@@ -84,7 +84,7 @@ async function registries(app: App): Promise<readonly Check[]> {
     ok: true,
     said: servers === 0
       ? "nothing is known of what it offers; `pml tools --refresh` asks it"
-      : `${servers} servers are known`,
+      : `${servers} of its servers ${servers === 1 ? "is" : "are"} known`,
   }));
 }
 

@@ -14,13 +14,17 @@ import { parseId, parseObject } from "./_arguments.ts";
 import { usage } from "./_failure.ts";
 import { prepare, type Shown, type Typed, type Visit } from "./_house.ts";
 
+type Offered = Awaited<ReturnType<App["offered"]>>;
+
 const SAYS = { allow: "runs", ask: "asks", deny: "denied" } as const;
 
 /** Lists servers and their tools, or shows one tool whole. */
 export async function tools({ app }: Visit, { words: [name], refresh }: Typed): Promise<Shown> {
   const server = name?.split(":", 1)[0];
   if (refresh === true) await app.refresh(server);
-  if (name?.includes(":")) return await showTool(app, parseId(name));
+  const offered = server === undefined ? [] : await app.offered(server);
+  if (name?.includes(":")) return await showTool(app, { id: parseId(name), offered });
+  if (name !== undefined && offered.length > 0) return showOffer(app, { name, offered });
   await prepare(app, name);
   const servers = app.servers.states()
     .filter((state) => name === undefined || state.name === name)
@@ -95,7 +99,27 @@ function ruleSaid({ rule, source }: Pick<Verdict, "rule" | "source">): string {
   return /[:*]/.test(rule) ? `${quoted(rule, Infinity)} in ${source}` : `default: ${rule}`;
 }
 
-async function showTool(app: App, id: ToolId): Promise<Shown> {
+/** Shows what a registry says of a server that nobody has used here. */
+function showOffer(
+  app: App,
+  { name, offered }: { readonly name: string; readonly offered: Offered },
+): Shown {
+  const tools = offered.map(listedBy(app));
+  const head = `${name} (registry) never used here: calling it asks`;
+  const state = { name, origin: "registry", state: "offered", tools };
+  const text = [head, ...tools.map((tool) => `  ${lineOf(tool)}`)].join("\n");
+  return { value: { servers: [state] }, text };
+}
+
+async function showTool(
+  app: App,
+  { id, offered }: { readonly id: ToolId; readonly offered: Offered },
+): Promise<Shown> {
+  const known = offered.find((one) => one.id === id);
+  if (known !== undefined) {
+    const { name: _, ...definition } = known.tool;
+    return { value: { id, verdict: "asks", origin: "registry", ...definition } };
+  }
   await prepare(app, splitToolId(id).server);
   const definition = await app.servers.definition(id);
   const { kind, rule, source } = app.judge(id);
@@ -112,14 +136,16 @@ function originSaid(
 interface Found {
   readonly id: ToolId;
   readonly tool: ToolDefinition;
+  readonly server: { readonly isOffer?: boolean };
 }
 
 function listedBy(app: App) {
-  return ({ id, tool: { description = "" } }: Found) => ({
-    id,
-    description,
-    verdict: SAYS[app.judge(id).kind],
-  });
+  return ({ id, tool: { description = "" }, server }: Found) => {
+    const { kind } = app.judge(id);
+    // The first use of a server asks, whatever the rules allow.
+    const verdict = SAYS[server.isOffer && kind === "allow" ? "ask" : kind];
+    return { id, description, verdict };
+  };
 }
 
 function lineOf({ id, description, verdict }: ReturnType<ReturnType<typeof listedBy>>): string {

@@ -57,7 +57,7 @@ function textOf(entry: Entry & { readonly name: string; readonly approved: boole
   return [`${name} (${visible(source)}, ${kind}${said})`, ...lines].join("\n");
 }
 
-/** Compares without asking or starting anything, so that it can run where nobody is. */
+/** Compares without asking a person or starting anything, so that it can run where nobody is. */
 async function check({ app }: Visit): Promise<Shown> {
   const pins = await app.pins();
   const differences = await pins.differences(await app.atHand());
@@ -145,8 +145,9 @@ async function staleTools(
   const names = (await app.atHand()).map(({ name }) => name)
     .filter((name) => isMeant(name) && (Object.hasOwn(lock, name) || Object.hasOwn(home, name)));
   const found: Open[] = [];
+  // Once for all of them: each time the registries are asked for all that they offer.
+  if (names.length > 0) await app.refresh(names.length === 1 ? names[0] : undefined);
   for (const name of names) {
-    await app.refresh(name);
     await app.servers.prepare("tools", name);
     // Its version is known once it was asked.
     const hand = (await app.atHand()).find((one) => one.name === name);

@@ -98,7 +98,13 @@ export class Cloud {
 
   /** Gives what is known of a tool. */
   listed(server: string, tool: string): ToolDefinition {
-    const known = this.#options.manifest(server)?.tools.find(({ name }) => name === tool);
+    const { tools = [] } = this.#options.manifest(server) ?? {};
+    const known = tools.find(({ name }) => name === tool);
+    if (known === undefined && tools.length > 0) {
+      const has = tools.slice(0, 20).map(({ name }) => name).join(", ");
+      const message = `Cannot find the tool ${quoted(`${server}:${tool}`, 200)}: it has ${has}`;
+      throw new PmlError("UNKNOWN_TOOL", message, { hint: "Find its name with `search`" });
+    }
     // The hub looks at arguments that nobody here knows a schema for.
     return known?.definition ?? { name: tool, inputSchema: { type: "object" } };
   }
@@ -145,7 +151,7 @@ export class Cloud {
     const named = new Set(this.#options.url() === undefined ? [] : [new URL(hub).host]);
     const manifest = this.#options.manifest(name);
     const url = manifest?.proxyTo ?? `${hub.replace(/\/+$/, "")}/mcp`;
-    return { url, isHub: URL.parse(url)?.origin === new URL(hub).origin, named, manifest };
+    return { url, isHub: manifest === undefined || isProxy(url, hub), named, manifest };
   }
 
   #reached(name: string): HttpServer {
@@ -213,6 +219,16 @@ export class Cloud {
     });
     await soon(again, LOOK_MS);
   }
+}
+
+/**
+ * Tells whether an address is one where the hub proxies a server: a registry can name any, and the
+ * key of the account opens more than that.
+ */
+export function isProxy(url: string, hub: string | undefined): boolean {
+  const address = URL.parse(url);
+  return address?.origin === new URL(hub ?? CLOUD_URL).origin &&
+    /^\/mcp\/proxy\/[^/]+$/.test(address.pathname) && address.search === "";
 }
 
 function isUnsent(error: unknown): boolean {

@@ -104,7 +104,7 @@ Deno.test("Keys reach their own origin only, whatever is called in between (SX1,
 Deno.test("No key follows a redirect, and none is in what is said of it (SX2)", async () => {
   await using sink = new TcpSink();
   await using hub = new FakeCloud();
-  const manifests = { exa: manifest("exa", `${hub.url}/exa`, ["EXA_API_KEY"]) };
+  const manifests = { exa: manifest("exa", `${hub.url}/mcp/proxy/exa`, ["EXA_API_KEY"]) };
   await using stage = await makeStage({ url: hub.url, variables: { EXA_API_KEY: EXA }, manifests });
   const targets = [
     `http://127.0.0.1:${sink.port}/`,
@@ -134,7 +134,7 @@ Deno.test("A key that the cloud does not take is told by where it came from", as
     Response.json({ error: `no ${headers.authorization}` }, { status: 401 })
   );
   const manifests = {
-    exa: manifest("exa", `${hub.url}/exa`, ["EXA_API_KEY"]),
+    exa: manifest("exa", `${hub.url}/mcp/proxy/exa`, ["EXA_API_KEY"]),
   };
   await using stage = await makeStage({ url: hub.url, variables: { EXA_API_KEY: EXA }, manifests });
   for (const [name, status] of [["tavily", 401], ["exa", 403]] as const) {
@@ -162,7 +162,9 @@ Deno.test("A key that the cloud does not take is told by where it came from", as
 
 Deno.test("What a call lacks is said at once, all of it, and nothing is sent", async () => {
   await using hub = new FakeCloud();
-  const manifests = { exa: manifest("exa", `${hub.url}/exa`, ["EXA_API_KEY", "SECOND", "THIRD"]) };
+  const manifests = {
+    exa: manifest("exa", `${hub.url}/mcp/proxy/exa`, ["EXA_API_KEY", "SECOND", "THIRD"]),
+  };
   const variables = { SECOND: "x", EXA_API_KEY: "${EXA_API_KEY}" };
   await using stage = await makeStage({ url: hub.url, variables, manifests });
   for (const say of [() => stage.call("exa:run"), () => stage.define("exa")]) {

@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
+import { isSteering } from "../core/steering.ts";
 import { parseDotenv } from "./_dotenv.ts";
 import type { Environment } from "./env.ts";
 import { expanded, type Given, referencesIn } from "./expand.ts";
@@ -36,13 +37,6 @@ export const KEY_FILE = "api_key";
 
 /** What belongs to PML, and is given to no server wherever it is set. */
 const OWN = /^PML_/i;
-/** What would change how programs run, rather than be a key: no `.env` sets it. */
-const DANGEROUS = new RegExp(
-  "^(?:(?:PML|LD|DYLD|DENO|UV|PIP|NPM_CONFIG|BASH|SSL|CURL|JDK|_?JAVA)_|PYTHON|PERL5|RUBY(?:OPT|LIB)|" +
-    "NODE_(?!ENV$)|GIT_(?!.*(?:TOKEN|KEY)$)|(?:PATH|PATHEXT|HOME|USERPROFILE|SHELL|SHELLOPTS|" +
-    "BASHOPTS|COMSPEC|ENV|IFS|TMPDIR|TE?MP|SYSTEMROOT)$)|_PROXY$",
-  "i",
-);
 const MOST_BYTES = 65_536;
 /** What a header can carry without a blank in it. */
 const ONE_WORD = /^[\x21-\x7e]{1,4096}$/;
@@ -110,7 +104,7 @@ export class Keys {
   find(name: string): Key | undefined {
     if (OWN.test(name)) return undefined;
     return this.#known(this.#options.environment().get(name), "the environment") ??
-      (DANGEROUS.test(name) ? undefined : this.#known(this.#dotenv().get(name), ".env"));
+      (isSteering(name) ? undefined : this.#known(this.#dotenv().get(name), ".env"));
   }
 
   /** Gives the key of the person's cloud account. */

@@ -6,6 +6,7 @@
  */
 
 import { quoted } from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
 import { isAddress } from "./_address.ts";
 import type { Problem } from "./_problem.ts";
 import type { Environment } from "./env.ts";
@@ -47,9 +48,14 @@ export function askedRegistries(
   { registries }: Environment,
   ...said: readonly (readonly RegistryEntry[] | undefined)[]
 ): readonly RegistryEntry[] {
-  const ofEnvironment = registries?.map((url) => ({ url }));
+  const ofEnvironment = registries && entriesOf(registries);
   return [ofEnvironment, ...said].find((list) => list !== undefined) ?? DEFAULT;
 }
+
+// The same list for the same environment: what asks registries is made anew where the list is another.
+const entriesOf = memoized((urls: readonly string[]): readonly RegistryEntry[] =>
+  urls.map((url) => ({ url }))
+);
 
 /** Tells what of `PML_REGISTRIES` is no address. */
 export function registryProblems({ registries = [] }: Environment): Problem[] {

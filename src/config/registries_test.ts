@@ -25,6 +25,14 @@ Deno.test("askedRegistries() takes the environment's, else the file's, else the 
   assert.deepEqual(askedRegistries(unset), [{ url: "https://pml.casys.ai/mcp" }]);
 });
 
+Deno.test("askedRegistries() gives the same list each time as long as nothing else is said", () => {
+  const said = environmentOf({ HOME, PML_REGISTRIES: "https://a.example/mcp" });
+  assert.equal(askedRegistries(said, FILE, MINE), askedRegistries(said, undefined, MINE));
+  const unset = environmentOf({ HOME });
+  assert.equal(askedRegistries(unset, FILE, MINE), askedRegistries(unset, FILE));
+  assert.equal(askedRegistries(unset), askedRegistries(unset));
+});
+
 Deno.test("registryProblems() names each address of PML_REGISTRIES that is none", () => {
   const PML_REGISTRIES = "ftp://x.y https://me:pw@x.y http://x.y https://good.example none";
   const found = registryProblems(environmentOf({ HOME, PML_REGISTRIES })).map((one) => one.found);

@@ -105,7 +105,8 @@ export class MetaCalls {
       const id = this.#idOf(name);
       if (judge(id).kind === "deny") throw servers.unknown(name);
       const { name: _, ...definition } = await servers.shown(id);
-      const permission = judge(id).kind === "allow" ? "runs" : "asks the user first";
+      const isRun = judge(id).kind === "allow" && !this.#isOffer(id);
+      const permission = isRun ? "runs" : "asks the user first";
       return { tool: id, ...definition as JsonObject, permission };
     } catch (error) {
       return { tool: name, error: errorBody(asPmlError(error)) as unknown as Json };
@@ -149,8 +150,7 @@ export class MetaCalls {
       callTool,
       judge,
       check: async (call) => {
-        const { server } = splitToolId(call.id);
-        if (!servers.has(server) && servers.isOffered(call.id)) throw neverUsed(call.id);
+        if (this.#isOffer(call.id)) throw neverUsed(call.id);
         const { inputSchema } = await servers.shown(call.id);
         const wrong = (await schemas.validator(inputSchema))(call.arguments);
         if (wrong !== undefined) throw badArguments(call.id, wrong);
@@ -165,6 +165,12 @@ export class MetaCalls {
     const id = this.#known(one.tool);
     if (id === undefined) return this.#options.servers.unknown(one.tool);
     return asCall(id, { ...request, arguments: one.arguments ?? {}, via: "batch" });
+  }
+
+  /** Whether a registry offers a tool whose server nobody has used here. */
+  #isOffer(id: ToolId): boolean {
+    const { servers } = this.#options;
+    return !servers.has(splitToolId(id).server) && servers.isOffered(id);
   }
 
   #idOf(name: string): ToolId {

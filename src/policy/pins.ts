@@ -16,6 +16,7 @@ import { type CodeAtHand, ownAtHand } from "./_at_hand.ts";
 import { type AtHand, changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
 import { PinFiles, type PinFilesOptions, type PinState } from "./_pin_files.ts";
 import { differencesOf, staleServer, staleTool } from "./_stale.ts";
+import type { Policy } from "./policy.ts";
 
 export type { CodeAtHand } from "./_at_hand.ts";
 export type { AtHand } from "./_pin_changes.ts";
@@ -185,7 +186,9 @@ export class Pins {
     const { hand: { name: server }, tool } = pin;
     const about = tool && { tool: tool.definition.name, hash: tool.hash };
     const key = JSON.stringify([server, about, facts]);
-    if (code !== "APPROVAL_REQUIRED" && !this.#told.has(key)) {
+    // What nobody listens for yet is told the next time.
+    const isHeard = this.#listeners.size > 0;
+    if (code !== "APPROVAL_REQUIRED" && isHeard && !this.#told.has(key)) {
       this.#told.add(key);
       this.#tell({ event: "stale", server, ...about });
     }
@@ -229,4 +232,17 @@ export class Pins {
   #tell(event: PinEvent): void {
     for (const listener of this.#listeners) listener(event);
   }
+}
+
+/** Makes the pins of the workspace that a policy holds for. */
+export function pinsOf(policy: Policy, warn: (message: string) => void): Pins {
+  const loaded = () => policy.now.loaded;
+  const pins = new Pins({
+    home: loaded().environment.home,
+    folder: () => loaded().workspace.root,
+    isShared: (own) => loaded().file?.servers.includes(own) === true,
+    warn,
+  });
+  policy.onChange((change) => change === "configuration" && pins.forget());
+  return pins;
 }

@@ -284,3 +284,15 @@ Deno.test("handOf() is one object for the same server, and knows whose it is", a
   assert.deepEqual(pins.handOf(own).pinned.headers, ["Authorization=${DOCS}"]);
   assert.deepEqual([db.origin, pins.handOf(own).origin], ["workspace", "person"]);
 });
+
+Deno.test("Pins tell that a server is another one also where that was found before anybody listened", async () => {
+  await using at = await used("registry");
+  const pins = new Pins({ home: at.home, folder: () => at.ws, warn: () => {} });
+  const other = handOf("registry", { command: ["npx", "-y", "other"] });
+  assert.equal((await pins.unapproved(other))?.code, "APPROVAL_STALE");
+  const events: string[] = [];
+  pins.listen(({ event, server }) => events.push(`${event} ${server}`));
+  await pins.unapproved(other);
+  await pins.unapproved(other);
+  assert.deepEqual(events, ["stale mine"]);
+});

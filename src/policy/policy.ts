@@ -124,7 +124,8 @@ export class Policy {
   /** Takes the servers of registries that the person approved here. */
   adopt(servers: ReadonlyMap<string, AdoptedServer>): void {
     this.#adopted = servers;
-    this.#now = this.#holdingOf(this.#loaded, this.#now.trust);
+    // What was read meanwhile was not judged yet: it counts when that is done.
+    this.#now = this.#holdingOf(this.#now.loaded, this.#now.trust);
     this.#tell("adopted");
   }
 
@@ -243,6 +244,8 @@ export class Policy {
 
   #alwaysRule({ id, arguments: args }: Asked): string | undefined {
     const { run = [] } = this.#now.config.grants[splitToolId(id).server] ?? {};
+    // No rule can name a look at what a server has.
+    if (id.endsWith(":@tools")) return undefined;
     const exact = run.length > 0 || this.#options.exactAlways?.(id);
     return exact ? argumentsRule(id, args) : id;
   }

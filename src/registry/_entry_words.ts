@@ -6,6 +6,7 @@
  */
 
 import { isObject } from "../core/json.ts";
+import { isSteering } from "../core/steering.ts";
 
 /** How many of one kind an entry may hold, and lines of warnings. */
 export const MOST = { tools: 1_000, texts: 100, lines: 20 };
@@ -15,15 +16,6 @@ const CONTROL = /\p{Cc}/u;
 /** What is not seen, or changes what else is seen. */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]+/gu;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
-/** With these a value, or who is given one, would steer PML, its installers or the loader. */
-const STEERING = new RegExp(
-  "^(?:(?:PML|LD|DYLD|DENO|NPM_CONFIG|UV|PIP|BASH)_.*|" +
-    "NODE_(?:OPTIONS|PATH|EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED)|" +
-    "PYTHON(?:PATH|HOME|STARTUP)|(?:PERL5|RUBY)(?:LIB|OPT)|(?:.*_)?PROXY|SSL_CERT_(?:FILE|DIR)|" +
-    "GIT_(?:SSH|EXEC|CONFIG|PROXY|ASKPASS|EDITOR|PAGER).*|" +
-    "PATH|PATHEXT|COMSPEC|HOME|USERPROFILE|SHELL|ENV|IFS|TMPDIR|TEMP|TMP)$",
-  "i",
-);
 const REFERENCE = /\$\{([A-Za-z_]\w*)(?::-[^}]*)?\}/g;
 /** Headers that say how a request is carried, or that are PML's to send. */
 const CARRYING =
@@ -51,7 +43,7 @@ export function isPlain(text: string): boolean {
 
 /** Tells whether a server may ask for a variable, or set it. */
 export function isVariable(name: string): boolean {
-  return VARIABLE.test(name) && !STEERING.test(name);
+  return VARIABLE.test(name) && !isSteering(name);
 }
 
 /** Tells whether a server may have a header of this name sent. */
@@ -68,6 +60,12 @@ export function isTemplate(value: unknown): boolean {
 /** Gives the names of the variables that a value is filled in with. */
 export function referencesOf(value: string): readonly string[] {
   return [...value.matchAll(REFERENCE)].map(([, name = ""]) => name);
+}
+
+/** Gives the names of the variables without a default in a value. */
+export function neededIn(value: string): readonly string[] {
+  return [...value.matchAll(REFERENCE)].filter(([text]) => !text.includes(":-"))
+    .map(([, name = ""]) => name);
 }
 
 /** Gives each name once, in order. */

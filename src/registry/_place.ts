@@ -9,6 +9,7 @@ import type { JsonObject } from "../core/json.ts";
 import type { Manifest } from "../core/manifest.ts";
 import { memoized } from "../core/memo.ts";
 import type { Cache } from "./cache.ts";
+import { inTime } from "./client.ts";
 import { entryName, type Fqdn } from "./fqdn.ts";
 import { manifestHash, parseManifest } from "./manifest.ts";
 import { verifyManifest } from "./signature.ts";
@@ -62,6 +63,8 @@ export interface PlaceOptions {
 
 /** How many names are remembered that a registry does not have. */
 const MOST_NAMES = 20_000;
+/** How long who asks waits for the look whether a registry is there again that was away. */
+const LOOK_MS = 70;
 
 /** A registry, its entries in the cache, and its state. */
 export class Place {
@@ -76,7 +79,8 @@ export class Place {
   readonly #kept = new Map<string, Kept>();
   readonly #reads = new Map<string, (kept: KeptEntry) => Read>();
   #down: { readonly error: PmlError; readonly until: number } | undefined;
-  #probing = false;
+  /** The look whether it is there again, which never fails. */
+  #probe: Promise<void> | undefined;
 
   /** Asks nothing, and reads nothing. */
   constructor({ source, publicKey, named = () => [] }: RegistryPlace, options: PlaceOptions) {
@@ -97,14 +101,41 @@ export class Place {
 
   /** Whether a question would be put to it, and not be answered by what is known of its state. */
   get canAsk(): boolean {
-    return this.#down === undefined || !this.#probing && Date.now() >= this.#down.until;
+    return this.#down === undefined || this.#probe === undefined && Date.now() >= this.#down.until;
   }
 
   /** Asks it something; while it is away one question at a time finds out whether it still is. */
   async ask<T>(question: (source: Source) => Promise<T>): Promise<T> {
+    if (this.#down === undefined) return await this.#asked(question);
+    if (!this.canAsk) throw this.#down.error;
+    const answer = this.#asked(question);
+    const over = () => void (this.#probe = undefined);
+    this.#probe = answer.then(over, over);
+    return await answer;
+  }
+
+  /**
+   * Does what somebody waits for. While it is away that is no longer than a moment: then who waits is
+   * told what is known, and the question goes on behind, so that nobody waits for silence twice.
+   */
+  async briefly<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#probe !== undefined) await this.#aMoment(this.#probe);
+    return await this.#aMoment(work());
+  }
+
+  async #aMoment<T>(work: Promise<T>): Promise<T> {
     const down = this.#down;
-    if (down !== undefined && !this.canAsk) throw down.error;
-    this.#probing = down !== undefined;
+    if (down === undefined) return await work;
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(down.error), LOOK_MS);
+    try {
+      return await inTime(work, late.signal);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #asked<T>(question: (source: Source) => Promise<T>): Promise<T> {
     try {
       const answer = await question(this.source);
       this.#down = undefined;
@@ -115,8 +146,6 @@ export class Place {
       // It answered, whatever it said.
       else if (error.code === "REGISTRY_BAD_RESPONSE") this.#down = undefined;
       throw error;
-    } finally {
-      if (down !== undefined) this.#probing = false;
     }
   }
 

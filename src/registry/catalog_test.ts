@@ -63,6 +63,29 @@ Deno.test("Registries keeps a catalog that can be searched without them, of what
   assert.deepEqual([first?.entries, first?.dropped], [3, 7]);
 });
 
+Deno.test("Registries loads a catalog once for all that want it at the same time", async () => {
+  using home = new Folder();
+  await using registry = new ScriptedRegistry(() =>
+    json({ items: [{ fqdn: "a", type: "deno" }], next_cursor: null })
+  );
+  const scene = new Scene(home, [registry]);
+  const { registries } = scene;
+  assert.deepEqual(registries.catalog(), []);
+  const over = new AbortController();
+  over.abort();
+  const [outcomes, again, [given]] = await Promise.all([
+    registries.refreshCatalog(never),
+    registries.refreshCatalog(never),
+    registries.refreshCatalog({ signal: over.signal }),
+  ]);
+  assert.deepEqual([outcomes[0]?.entries, again[0]?.entries], [1, 1]);
+  assert.equal(given?.error?.code, "CANCELLED", "who does not wait ends nothing");
+  assert.equal(registry.asked.length, 1);
+  assert.equal(scene.catalogs, 1);
+  await registries.refreshCatalog(never);
+  assert.equal(registry.asked.length, 2);
+});
+
 Deno.test("Registries bounds a catalog that has no end, or is too much", async () => {
   using home = new Folder();
   let pages = 0;

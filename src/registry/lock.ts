@@ -127,15 +127,20 @@ export function pinnedOf(
     case "deno":
       return { ...base, integrity: manifest.integrity, permissions: manifest.permissions, env };
     case "stdio": {
-      const given = variablesOf(manifest.env) ?? [];
+      const given = templatesOf(manifest.env);
       const command = [manifest.command, ...manifest.args];
       return { ...base, command, env: listed([...given, ...envRequired]) };
     }
     case "http":
-      return { ...base, url: manifest.url, headers: variablesOf(manifest.headers), env };
+      return { ...base, url: manifest.url, headers: listed(templatesOf(manifest.headers)), env };
     case "cloud":
       return { ...base, url: manifest.proxyTo, env };
   }
+}
+
+/** What a registry writes is no secret: a change of it is to be seen. */
+function templatesOf(values: Readonly<Record<string, string>>): readonly string[] {
+  return Object.entries(values).map(([name, value]) => `${name}=${value}`);
 }
 
 /** Names what a server is given, and the variables that go in, without any value. */

@@ -153,19 +153,19 @@ Deno.test("pinnedOf() pins what an entry runs, reaches and is given, and no valu
     integrity: OTHER,
     permissions: NO_PERMISSIONS,
   });
-  const env = { TOKEN: "Bearer ${MY_TOKEN}${KEY}", MODE: "s3cret" };
+  const env = { TOKEN: "Bearer ${MY_TOKEN}${KEY}", MODE: "as the registry says" };
   assert.deepEqual(of({ kind: "stdio", command: "npx", args: ["-y", "x"], env }), {
     ...pinned,
     kind: "stdio",
     command: ["npx", "-y", "x"],
-    env: ["KEY", "MODE", "TOKEN=${MY_TOKEN}${KEY}"],
+    env: ["KEY", "MODE=as the registry says", "TOKEN=Bearer ${MY_TOKEN}${KEY}"],
   });
   const headers = { Authorization: "Bearer ${KEY}" };
   assert.deepEqual(of({ kind: "http", url: "https://x/mcp", headers }), {
     ...pinned,
     kind: "http",
     url: "https://x/mcp",
-    headers: ["Authorization=${KEY}"],
+    headers: ["Authorization=Bearer ${KEY}"],
   });
   assert.deepEqual(of({ kind: "cloud", proxyTo: "https://y" }), {
     ...pinned,

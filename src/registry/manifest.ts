@@ -18,6 +18,7 @@ import {
   isTemplate,
   isVariable,
   MOST,
+  neededIn,
   referencesOf,
   shownText,
   sorted,
@@ -175,14 +176,27 @@ export function manifestHash({ description: _, ...manifest }: Manifest): string 
 
 /** Gives the names of all variables that a server is given values of, whether it needs them or not. */
 export function variablesOf(manifest: Manifest): readonly string[] {
-  const filled = manifest.kind === "stdio"
-    ? manifest.env
-    : manifest.kind === "http"
-    ? manifest.headers
-    : {};
-  const named = Object.values(filled).flatMap(referencesOf);
   const asked = manifest.kind === "deno" ? manifest.permissions.env : [];
+  const named = templatesOf(manifest).flatMap(referencesOf);
   return sorted([...manifest.envRequired, ...named, ...asked]);
+}
+
+/** Gives the names of the variables without which a server cannot be used. */
+export function requiredOf(manifest: Manifest): readonly string[] {
+  return sorted([...manifest.envRequired, ...templatesOf(manifest).flatMap(neededIn)]);
+}
+
+/** Gives the texts that are filled in; arguments are, too. */
+function templatesOf(manifest: Manifest): readonly string[] {
+  switch (manifest.kind) {
+    case "stdio":
+      return [...manifest.args, ...Object.values(manifest.env)];
+    case "http":
+      return Object.values(manifest.headers);
+    case "deno":
+    case "cloud":
+      return [];
+  }
 }
 
 /** Reads names with values, which may refer to variables. */

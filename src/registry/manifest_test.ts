@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { JsonObject } from "../core/json.ts";
 import { PmlError } from "../core/errors.ts";
 import { parseFqdn } from "./fqdn.ts";
-import { manifestHash, parseManifest, variablesOf } from "./manifest.ts";
+import { manifestHash, parseManifest, requiredOf, variablesOf } from "./manifest.ts";
 
 const URL_HERE = "https://registry.example/mcp";
 const HASH = `sha256-${"a".repeat(64)}`;
@@ -72,6 +72,22 @@ Deno.test("parseManifest() reads the four kinds", () => {
   assert.deepEqual(variablesOf(http), ["SERENA_TOKEN"]);
   const cloud = parse(CLOUD);
   assert.equal(cloud.kind === "cloud" && cloud.proxyTo, "https://pml.casys.ai/x");
+});
+
+Deno.test("requiredOf() names what an entry needs, wherever it says so, and nothing that has a default", () => {
+  const stdio = parse({
+    ...STDIO,
+    install: {
+      command: "uvx",
+      args: ["serena@1.2.0", "--key=${ARG_KEY}"],
+      env: { A: "x ${FREE_KEY:-none} ${GIVEN_KEY}" },
+      env_required: ["SERENA_TOKEN"],
+    },
+  });
+  assert.deepEqual(requiredOf(stdio), ["ARG_KEY", "GIVEN_KEY", "SERENA_TOKEN"]);
+  const headers = { Authorization: "Bearer ${SERENA_TOKEN}", "X-Team": "${TEAM:-}" };
+  assert.deepEqual(requiredOf(parse({ ...HTTP, headers })), ["SERENA_TOKEN"]);
+  assert.deepEqual(requiredOf(parse({ ...DENO, permissions: { env: ["MAYBE"] } })), []);
 });
 
 Deno.test("parseManifest() takes warnings of every form, as bounded lines of what is seen", () => {
@@ -167,6 +183,7 @@ Deno.test("parseManifest() lets no entry ask for, or set, what steers PML, loade
       "BASH_ENV",
       "GIT_SSH_COMMAND",
     ],
+    ...["JAVA_TOOL_OPTIONS", "PYTHONUSERBASE", "CURL_HOME", "NODE_REPL_EXTERNAL_MODULE"],
     ...["PYTHONPATH", "A-B", "A=B", "1A", "", "A\n", "a".repeat(200)],
   ];
   for (const name of steering) {

@@ -8,20 +8,15 @@ import type { Progress } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { DenoManifest, Manifest } from "../core/manifest.ts";
-import {
-  type CatalogItem,
-  freshCatalog,
-  itemsOf,
-  type KeptCatalog,
-  keptCatalog,
-} from "./_catalog.ts";
+import type { CatalogItem } from "./_catalog.ts";
+import { type CatalogOutcome, Catalogs } from "./_catalogs.ts";
 import { type KeptEntry, type LeftOut, Place, type RegistryPlace } from "./_place.ts";
 import type { Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
 import { type Fqdn, parseFqdn } from "./fqdn.ts";
 import { integrityOf } from "./integrity.ts";
 
-export type { CatalogItem, LeftOut, RegistryPlace };
+export type { CatalogItem, CatalogOutcome, LeftOut, RegistryPlace };
 
 /** What the registries need. */
 export interface RegistriesOptions {
@@ -68,15 +63,6 @@ export interface Found {
   readonly leftOut: readonly LeftOut[];
 }
 
-/** What came of asking one registry for its catalog. */
-export interface CatalogOutcome {
-  readonly source: string;
-  readonly entries: number;
-  /** How many entries could not be used. */
-  readonly dropped: number;
-  readonly error: PmlError | undefined;
-}
-
 /** How long somebody waits. */
 interface Waiting {
   readonly signal: AbortSignal;
@@ -103,14 +89,14 @@ export class Registries {
   readonly #finding = new Map<string, Promise<Found | undefined>>();
   readonly #behind = new Map<string, { readonly at: number; isOver: boolean }>();
   readonly #downloads = new Map<string, Download>();
-  readonly #catalogs = new Map<Place, KeptCatalog>();
-  #merged: readonly CatalogItem[] | undefined;
+  readonly #catalogs: Catalogs;
 
   /** Takes the registries in their order. */
   constructor(options: RegistriesOptions) {
     const { cache, warn, restMs = REST_MS } = options;
     this.#options = options;
     this.#places = options.places.map((place) => new Place(place, { cache, warn, restMs }));
+    this.#catalogs = new Catalogs(this.#places, options);
   }
 
   /**
@@ -118,11 +104,20 @@ export class Registries {
    * first was never asked. What is old is looked at again, behind the caller.
    */
   known(name: string): Found | undefined {
+    return this.#known(name, (place) => this.#refreshBehind(place, name));
+  }
+
+  /** The same, however old it is: nothing is asked behind the caller either. */
+  kept(name: string): Found | undefined {
+    return this.#known(name, () => {});
+  }
+
+  #known(name: string, onOld: (place: Place) => void): Found | undefined {
     const fqdn = parseFqdn(name);
     for (const place of this.#order(fqdn)) {
       const kept = place.kept(fqdn);
       if (kept === undefined) return undefined;
-      if (this.#isOld(kept.at, fqdn)) this.#refreshBehind(place, name);
+      if (this.#isOld(kept.at, fqdn)) onOld(place);
       if (kept.kind === "found") return this.#found(place, { fqdn, kept });
     }
     return undefined;
@@ -184,27 +179,15 @@ export class Registries {
 
   /** Gives what is known of all that there is; what is old is asked for again, behind the caller. */
   catalog(): readonly CatalogItem[] {
-    const { cache, catalogMs = CATALOG_MS } = this.#options;
-    for (const place of this.#places) {
-      const kept = this.#catalogs.get(place) ?? keptCatalog(place, cache);
-      if (kept !== undefined) this.#setCatalog(place, kept);
-      if (Date.now() - (kept?.at ?? 0) >= catalogMs) this.#refreshCatalogBehind(place);
-    }
-    this.#merged ??= this.#mergedCatalogs();
-    return this.#merged;
+    const { catalogMs = CATALOG_MS } = this.#options;
+    return this.#catalogs.items((place, at) => {
+      if (Date.now() - at >= catalogMs) this.#refreshCatalogBehind(place);
+    });
   }
 
   /** Asks every registry for its catalog now. */
   async refreshCatalog({ signal }: Waiting): Promise<readonly CatalogOutcome[]> {
-    return await Promise.all(this.#places.map(async (place) => {
-      const source = place.source.url;
-      try {
-        const { rows, dropped } = await this.#freshCatalog(place, signal);
-        return { source, entries: rows.length, dropped, error: undefined };
-      } catch (thrown) {
-        return { source, entries: 0, dropped: 0, error: asPmlError(thrown) };
-      }
-    }));
+    return await this.#catalogs.refresh(signal);
   }
 
   /** Gives the registries that may be asked for a name, in order. */
@@ -226,7 +209,9 @@ export class Registries {
       const before = place.kept(fqdn);
       const isUsed = !again && before !== undefined &&
         (before.kind === "found" || Date.now() - before.at < missingMs);
-      const kept = isUsed ? before : await place.look(fqdn, this.#options.closing);
+      const kept = isUsed
+        ? before
+        : await place.briefly(() => place.look(fqdn, this.#options.closing));
       if (kept.kind === "found") {
         // So that it is known next time, that these have not got it is kept too.
         const missing = { kind: "missing", at: Date.now() } as const;
@@ -283,7 +268,7 @@ export class Registries {
       key: "",
       isForced: false,
       work: async () => {
-        await this.#freshCatalog(place, this.#options.closing);
+        await this.#catalogs.load(place);
         this.#options.onCatalog?.();
       },
     });
@@ -343,33 +328,13 @@ export class Registries {
       throw new PmlError("BUG", `Cannot load "${manifest.fqdn}": its registry is not configured`);
     }
     const { closing: signal, cache } = this.#options;
-    const bytes = await place.ask((source) => source.code(manifest, { signal, onProgress }));
-    const integrity = integrityOf(bytes);
-    if (integrity !== manifest.integrity) throw mismatch(manifest, { integrity, source });
-    cache.keepCode(bytes);
-    return bytes;
-  }
-
-  async #freshCatalog(place: Place, signal: AbortSignal): Promise<KeptCatalog> {
-    const kept = await freshCatalog(place, { ...this.#options, signal });
-    this.#setCatalog(place, kept);
-    return kept;
-  }
-
-  #setCatalog(place: Place, kept: KeptCatalog): void {
-    if (this.#catalogs.get(place) !== kept) this.#merged = undefined;
-    this.#catalogs.set(place, kept);
-  }
-
-  /** The first registry that offers a name is the one that is asked for it. */
-  #mergedCatalogs(): readonly CatalogItem[] {
-    const items = new Map<string, CatalogItem>();
-    for (const place of this.#places.toReversed()) {
-      const kept = this.#catalogs.get(place);
-      if (kept === undefined) continue;
-      for (const item of itemsOf(kept, place.source.url)) items.set(item.fqdn, item);
-    }
-    return [...items.values()];
+    return await place.briefly(async () => {
+      const bytes = await place.ask((source) => source.code(manifest, { signal, onProgress }));
+      const integrity = integrityOf(bytes);
+      if (integrity !== manifest.integrity) throw mismatch(manifest, { integrity, source });
+      cache.keepCode(bytes);
+      return bytes;
+    });
   }
 }
 

@@ -175,10 +175,8 @@ Deno.test("Registries waits for a silent registry once, and for one question at 
   const { registries } = new Scene(home, [registry], { restMs: 0, lookMs: 150 });
   await fails(registries.find("hello", never), "REGISTRY_OFFLINE", /no answer in 150 ms/);
   const { length } = registry.asked;
-  const probe = registries.find("hello", never);
-  const others = ["a", "b", "c"];
-  await Promise.all(others.map((name) => fails(registries.find(name, never), "REGISTRY_OFFLINE")));
-  await fails(probe, "REGISTRY_OFFLINE");
+  const names = ["hello", "a", "b", "c"];
+  await Promise.all(names.map((name) => fails(registries.find(name, never), "REGISTRY_OFFLINE")));
   assert.equal(registry.asked.length, length + 1);
   // Who waits no longer does not wait.
   const abort = new AbortController();
@@ -186,6 +184,40 @@ Deno.test("Registries waits for a silent registry once, and for one question at 
   abort.abort(new PmlError("CANCELLED", "over"));
   await fails(waiting, "CANCELLED");
   await fails(registries.find("hello", never), "REGISTRY_OFFLINE");
+});
+
+Deno.test("Registries lets nobody wait for a registry that was away: it looks behind the callers", async () => {
+  using home = new Folder();
+  await using registry = new ScriptedRegistry();
+  registry.stop();
+  const { registries } = new Scene(home, [registry], { restMs: 0 });
+  await fails(registries.find("hello", never), "REGISTRY_OFFLINE");
+  const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
+  registry.answer = () => ({ raw: () => held.then(() => {}) });
+  registry.start();
+  // Who asked would wait for 20 s if it were the one to find out.
+  await fails(registries.find("hello", never), "REGISTRY_OFFLINE");
+  await fails(registries.find("other", never), "REGISTRY_OFFLINE");
+  assert.equal((await registries.refreshCatalog(never))[0]?.error?.code, "REGISTRY_OFFLINE");
+  assert.equal(registry.asked.length, 1);
+  // It answers: what comes of the look is kept, though nobody waited for it.
+  registry.answer = entries(hello());
+  letGo();
+  await until(() => registries.kept("hello")?.offline === false);
+  assert.equal((await registries.find("hello", never))?.manifest.version, "1.0.0");
+});
+
+Deno.test("Registries.kept() asks nobody, however old an entry is", async () => {
+  using home = new Folder();
+  await using registry = new ScriptedRegistry(entries(hello()));
+  const { registries } = new Scene(home, [registry], { entryMs: 0 });
+  assert.equal(registries.kept("hello"), undefined);
+  const found = await registries.find("hello", never);
+  registry.asked.length = 0;
+  assert.equal(registries.kept("hello")?.hash, found?.hash);
+  // What is asked behind goes out after a turn of the loop: a question that is waited for is later.
+  await registries.find("ghost", never);
+  assert.deepEqual(registry.targets, ["/ghost"]);
 });
 
 Deno.test("Registries asks in order, and nobody for what is private, pinned elsewhere or ill named", async () => {

@@ -15,8 +15,8 @@ const NAME_GAIN = 0.3;
 /** What the score of a tool is worth that nobody has approved yet. */
 const OFFER_WORTH = 0.9;
 const MOST_QUERY_TERMS = 256;
-/** How many tools are ranked at most, and of how many of one server: five times what is shown. */
-const MOST_RANKED = 500;
+/** How many tools are ranked at most, twice what is shown, and how many of one server. */
+const MOST_RANKED = 200;
 const MOST_OF_SERVER = 100;
 
 /** A tool and how well it fits, on a scale that means nothing beyond its query. */

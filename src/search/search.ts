@@ -50,7 +50,7 @@ export interface SearchAnswer {
 /** What is searched beside the tools that there are. */
 export interface SearchOffers {
   /** The tools that registries offer, as they are at each search. */
-  readonly catalog: Catalog | undefined;
+  readonly catalog: () => Catalog | undefined;
   /** Whether a server of this name is there already, so that the offer of its name is none. */
   readonly isTaken: (server: string) => boolean;
 }
@@ -78,7 +78,7 @@ export class Search {
   }
 
   #catalogs(): readonly Catalog[] {
-    const { catalog } = this.#offers ?? {};
+    const catalog = this.#offers?.catalog();
     return catalog === undefined ? [this.#catalog] : [this.#catalog, catalog];
   }
 

@@ -63,7 +63,7 @@ Deno.test("search() finds what registries offer too, a little lower, and not wha
   offer("weather", [tool(["forecast", "Tell tomorrow's weather of a city"])]);
   offer("harbour", [tool(["@tools", "Ships and tides of a harbour"])]);
   const search = new Search(catalogOf(HOUSE), {
-    catalog: offers,
+    catalog: () => offers,
     isTaken: (server) => server in HOUSE,
   });
   const ids = (query: string) => search.search(query).hits.map((hit) => hit.id);

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
-import { FakeRegistry, moduleEntry } from "../kit/fake_registry.ts";
+import { FakeRegistry, manifestEntry, moduleEntry } from "../kit/fake_registry.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
+import { runPml, runPmlOnTerminal } from "../kit/run.ts";
+import { TcpSink } from "../kit/sinks.ts";
 import { makeWorkspace, type Workspace } from "../kit/workspace.ts";
 import { endWell, GOOD, textOf } from "./oracles.ts";
 import { answerOf, outcomeOf, picked, questionOf, read } from "./questions.ts";
@@ -23,6 +25,9 @@ function called(tool: string) {
 /** A registry with three modules, one of which says less of itself than its code does. */
 async function openRegistry(): Promise<FakeRegistry> {
   const wide = await moduleEntry("wide", moduleOf("wide", { net: ["api.example.com"] }));
+  const code = moduleOf("keyed", { env: ["KEYED_KEY"] })
+    .replace('go() { return "keyed went"', 'go(_, host) { return host.env("KEYED_KEY") ?? "none"');
+  const keyed = await moduleEntry("keyed", code);
   const manifest = JSON.parse(JSON.stringify(wide.manifest));
   manifest.permissions = {};
   for (const tool of manifest.tools) delete tool.permissions;
@@ -31,6 +36,7 @@ async function openRegistry(): Promise<FakeRegistry> {
     await moduleEntry("other", moduleOf("other")),
     await moduleEntry("mine", moduleOf("mine")),
     { ...wide, manifest },
+    { ...keyed, manifest: { ...keyed.manifest, env_required: ["KEYED_KEY"] } },
   ]);
 }
 
@@ -68,6 +74,68 @@ Deno.test("A module whose code asks for more than its registry said does not run
   await pml.open();
   const said = textOf(await answerOf(pml, called("wide:go")));
   assert.match(said, /^REGISTRY_BAD_RESPONSE: .*its code asks for net "api\.example\.com"/);
+  await endWell(ws, pml);
+});
+
+Deno.test("A rule that names a server is no yes where nobody saw what the server is", async () => {
+  await using registry = await openRegistry();
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: registry.url },
+    trusted: false,
+    pml: { version: 1, permissions: { allow: ["named:*"] } },
+  });
+  const typed = [[/Type "trust"/, "trust"]] as const;
+  assert.equal((await runPmlOnTerminal(ws, ["trust"], { typed })).code, 0);
+  assert.match((await runPml(ws, ["why", "named:go"])).stdout, /named:go: runs/);
+  await using pml = new RawStdio(ws, ASKS);
+  await pml.open();
+  const asked = await questionOf(pml, called("named:go"));
+  assert.match(asked.text, /Yes lets PML use "named"/);
+  await read();
+  assert.equal(textOf(await asked.answer(picked("Yes"))), "named went");
+  assert.equal(textOf(await answerOf(pml, called("named:go"))), "named went");
+  assert.equal((await pml.close()).code, 0);
+});
+
+Deno.test("An address in a private network that a registry names is not connected to (NI4)", async () => {
+  await using sink = new TcpSink();
+  const url = `https://127.0.0.1:${sink.port}/mcp`;
+  await using registry = await FakeRegistry.open([
+    manifestEntry("inner", { type: "http", url }),
+    manifestEntry("cloudy", { type: "cloud", proxy_to: url, tools: ["go"] }),
+  ]);
+  await using ws = await makeWorkspace({ env: { PML_REGISTRIES: registry.url, PML_API_KEY: "k" } });
+  await using pml = new RawStdio(ws, ASKS);
+  await pml.open();
+  for (const tool of ["inner:@tools", "cloudy:go"]) {
+    const asked = await questionOf(pml, called(tool));
+    await read();
+    assert.match(
+      textOf(await asked.answer(picked("Yes"))),
+      /127\.0\.0\.1.* (?:private|public)/,
+      tool,
+    );
+  }
+  sink.assertSilent();
+  assert.equal((await pml.close()).code, 0);
+});
+
+Deno.test("A module is given the variables that its question shows, and is not asked about without them", async () => {
+  await using registry = await openRegistry();
+  await using ws = await workspaceOf(registry);
+  {
+    await using without = new RawStdio(ws, ASKS);
+    await without.open();
+    const said = textOf(await answerOf(without, called("keyed:go")));
+    assert.match(said, /^KEY_MISSING: .*"keyed": it requires KEYED_KEY/);
+    assert.equal((await without.close()).code, 0);
+  }
+  await using pml = new RawStdio(ws, { ...ASKS, env: { KEYED_KEY: "the value" } });
+  await pml.open();
+  const asked = await questionOf(pml, called("keyed:go"));
+  assert.match(asked.text, /It reads the variable KEYED_KEY/);
+  await read();
+  assert.equal(textOf(await asked.answer(picked("Yes"))), "the value");
   await endWell(ws, pml);
 });
 

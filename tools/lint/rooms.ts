@@ -36,6 +36,7 @@ const COMPOSITION = [
   "packages.ts",
   "filled.ts",
   "sources.ts",
+  "entry.ts",
 ];
 const APP = [...ROOMS.filter((room) => room !== "cli"), ...COMPOSITION];
 const BOOT = "src/sandbox/boot/";
