@@ -57,14 +57,14 @@ export async function benchRegistry(): Promise<readonly Row[]> {
   return [
     {
       ...row,
-      what: "first call of a registry's module, cold, over its download; own module beside it",
+      what: "first call of a registry's module, less its download; of an own module",
       value: over,
       budget: `≤ ${COLD_MS} ms more than an own module`,
       ok: over - median(own) <= COLD_MS,
     },
     {
       ...row,
-      what: "first call of a registry's module, from the cache; own module beside it",
+      what: "first call of a registry's module, from the cache; of an own module",
       value: median(cached),
       budget: `≤ ${COLD_MS} ms`,
       ok: median(cached) <= COLD_MS,
