@@ -202,8 +202,9 @@ export class App implements AsyncDisposable {
 
   /** Gives the tools of a server that a registry offers, and that nobody has used here yet. */
   async offered(server: string): Promise<readonly CatalogEntry[]> {
-    const { offered } = await this.#offers() ?? {};
-    return this.servers.has(server) ? [] : offered?.toolsOf(server) ?? [];
+    // A server that is there waits for no registry.
+    if (this.servers.has(server)) return [];
+    return (await this.#offers())?.offered?.toolsOf(server) ?? [];
   }
 
   /** The MCP face, which is loaded with the SDK when it is first needed. */

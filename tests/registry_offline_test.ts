@@ -116,6 +116,8 @@ Deno.test("A registry that never answers is met by nobody who starts, lists or c
     env: { PML_REGISTRIES: hole.url },
     files: { "a.txt": "good" },
   });
+  assert.equal((await runPml(ws, ["tools", "filesystem"])).code, 0);
+  assert.equal(hole.sockets.size, 0, "a server that is there was looked up");
   await using pml = new RawStdio(ws, { capabilities: { elicitation: {} } });
   await pml.open();
   await pml.request("tools/list", {});

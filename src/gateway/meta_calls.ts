@@ -86,8 +86,8 @@ export class MetaCalls {
     const line = said.length > DESCRIPTION_MAX ? `${said.slice(0, DESCRIPTION_MAX)}…` : said;
     const call = tool.name === WHOLE_SERVER ? WHOLE_LINE : signatureOf(tool);
     const scored = score === undefined ? "" : `, ${score.toFixed(2)}`;
-    const names = this.#options.servers.states().map(({ name }) => name);
-    const twin = server.isOffer ? confusableWith(server.name, names) : undefined;
+    const names = () => this.#options.servers.states().map(({ name }) => name);
+    const twin = server.isOffer ? confusableWith(server.name, names()) : undefined;
     const like = twin === undefined ? "" : `, not ${twin} but a name like it`;
     return `${server.name}:${call}\n  ${line} [${server.origin}, ${runs}${scored}${like}]`;
   }
@@ -151,7 +151,7 @@ export class MetaCalls {
       judge,
       check: async (call) => {
         if (this.#isOffer(call.id)) throw neverUsed(call.id);
-        const { inputSchema } = await servers.shown(call.id);
+        const { inputSchema } = await servers.definition(call.id);
         const wrong = (await schemas.validator(inputSchema))(call.arguments);
         if (wrong !== undefined) throw badArguments(call.id, wrong);
       },
