@@ -6,6 +6,7 @@ import { FakeCloud } from "./kit/fake_cloud.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
 import { FakeRegistry, manifestEntry, moduleEntry } from "./kit/fake_registry.ts";
 import type { Era } from "./kit/json_rpc.ts";
+import { npmServer } from "./kit/npm_server.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { FullHttp } from "./kit/full_http.ts";
@@ -133,28 +134,8 @@ Deno.test("pml lock --check asks the registry what is there now, and compares wh
   assert.match(bare.stderr, /Cannot compare "(greeter|other)" with what is pinned: Cannot reach/);
 });
 
-/** A server of npm in plain JavaScript; its tool tells what it was started with. */
-const TINY = {
-  "package.json": JSON.stringify({ bin: { tiny: "main.js" } }),
-  "main.js": `#!/usr/bin/env node
-let rest = "";
-process.stdin.on("data", (chunk) => {
-  const lines = (rest + chunk).split("\\n");
-  rest = lines.pop();
-  for (const { id, method, params } of lines.map((line) => JSON.parse(line))) {
-    if (id === undefined) continue;
-    const said = [process.env.TINY_KEY, ...process.argv.slice(2)];
-    const result = method === "initialize"
-      ? { protocolVersion: params.protocolVersion, capabilities: {}, serverInfo: { name: "t", version: "1" } }
-      : method === "tools/list"
-      ? { tools: [{ name: "tell", inputSchema: { type: "object" } }] }
-      : { content: [{ type: "text", text: JSON.stringify(said) }] };
-    process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result }) + "\\n");
-  }
-});
-process.stdin.on("end", () => process.exit(0));
-`,
-};
+/** A server whose tool tells what it was started with. */
+const TINY = npmServer("[process.env.TINY_KEY, ...process.argv.slice(2)]");
 
 const tiny = {
   type: "stdio",

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { appendFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { FakeNpm } from "../kit/fake_npm.ts";
+import { npmServer } from "../kit/npm_server.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
@@ -15,28 +16,8 @@ function serverOf(version: string): Readonly<Record<string, string>> {
     install: "touch PLANTED",
     postinstall: "touch PLANTED",
   };
-  return {
-    "package.json": JSON.stringify({ bin: { tiny: "main.js" }, scripts }),
-    "main.js": `#!/usr/bin/env node
-let rest = "";
-process.stdin.on("data", (chunk) => {
-  rest += chunk;
-  const lines = rest.split("\\n");
-  rest = lines.pop();
-  for (const { id, method, params } of lines.map((line) => JSON.parse(line))) {
-    if (id === undefined) continue;
-    const said = [${JSON.stringify(version)}, process.cwd(), ...process.argv.slice(2)];
-    const result = method === "initialize"
-      ? { protocolVersion: params.protocolVersion, capabilities: {}, serverInfo: { name: "t", version: "1" } }
-      : method === "tools/list"
-      ? { tools: [{ name: "tell", inputSchema: { type: "object" } }] }
-      : { content: [{ type: "text", text: JSON.stringify(said) }] };
-    process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result }) + "\\n");
-  }
-});
-process.stdin.on("end", () => process.exit(0));
-`,
-  };
+  const said = `[${JSON.stringify(version)}, process.cwd(), ...process.argv.slice(2)]`;
+  return npmServer(said, { scripts });
 }
 
 const PLANTED = { "main.js": "require('node:fs').writeFileSync('PLANTED', '');" };
