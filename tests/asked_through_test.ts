@@ -8,7 +8,16 @@ import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import { textOf } from "./attacks/oracles.ts";
 import { READING_MS } from "./attacks/questions.ts";
-import { ALL_ABLE, call, full, KINDS, ledgerOf, listed, sceneOf } from "./full_scene.ts";
+import {
+  ALL_ABLE,
+  assertLogged,
+  call,
+  full,
+  KINDS,
+  ledgerOf,
+  listed,
+  sceneOf,
+} from "./full_scene.ts";
 import { ERAS, type Message } from "./kit/json_rpc.ts";
 import { until } from "./kit/wait.ts";
 
@@ -192,17 +201,7 @@ for (const era of ERAS) {
     if (isOlder) {
       assert.equal((await pml.request("logging/setLevel", { level: "info" })).error, undefined);
     }
-    for (const kind of KINDS) {
-      const levels = () =>
-        pml.messages.filter(({ method, params }) =>
-          method === "notifications/message" && params?.logger === `${kind}/deep`
-        ).map(({ params }) => params?.level);
-      const _meta = isOlder ? {} : { "io.modelcontextprotocol/logLevel": "info" };
-      const params = { name: "call", arguments: { tool: `${kind}:log`, arguments: {} }, _meta };
-      await pml.request("tools/call", params);
-      await until(() => levels().length >= 2);
-      assert.deepEqual(levels(), ["info", "error"]);
-    }
+    await assertLogged(pml);
     const lines = await ledgerOf(ws, "legacy");
     if (isOlder) assert.ok(lines.includes('logging/setLevel {"level":"info"}'));
     const wrong = await pml.request("logging/setLevel", { level: "loud" });

@@ -11,6 +11,7 @@ import { makeScene, type Scene, type SceneOptions } from "./attacks/stage.ts";
 import type { Era, Json, Message } from "./kit/json_rpc.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
+import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
 /** Servers of both eras. */
@@ -58,4 +59,20 @@ export async function listed(pml: RawStdio, method: string, key: string): Promis
 /** Calls a tool through the meta-tool. */
 export async function call(pml: RawStdio, id: string, args = {}): Promise<Message> {
   return await pml.callTool("call", { tool: id, arguments: args });
+}
+
+/** Asserts that the log messages of both servers come to their client, from the level `info` on. */
+export async function assertLogged(pml: RawStdio): Promise<void> {
+  const isOlder = pml.era === "2025-11-25";
+  for (const kind of KINDS) {
+    const levels = () =>
+      pml.messages.filter(({ method, params }) =>
+        method === "notifications/message" && params?.logger === `${kind}/deep`
+      ).map(({ params }) => params?.level);
+    const _meta = isOlder ? {} : { "io.modelcontextprotocol/logLevel": "info" };
+    const params = { name: "call", arguments: { tool: `${kind}:log`, arguments: {} }, _meta };
+    await pml.request("tools/call", params);
+    await until(() => levels().length >= 2);
+    assert.deepEqual(levels(), ["info", "error"]);
+  }
 }

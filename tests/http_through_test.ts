@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { textOf } from "./attacks/oracles.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
-import { ALL_ABLE, call, KINDS, listed } from "./full_scene.ts";
+import { ALL_ABLE, assertLogged, call, KINDS, listed } from "./full_scene.ts";
 import { FullHttp } from "./kit/full_http.ts";
 import { type Era, ERAS, type Json } from "./kit/json_rpc.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
@@ -182,17 +182,7 @@ async function follows(
 async function logs(pml: RawStdio, era: Era): Promise<void> {
   const isOlder = era === "2025-11-25";
   if (isOlder) await pml.request("logging/setLevel", { level: "info" });
-  for (const kind of KINDS) {
-    const levels = () =>
-      pml.messages.filter(({ method, params }) =>
-        method === "notifications/message" && params?.logger === `${kind}/deep`
-      ).map(({ params }) => params?.level);
-    const _meta = isOlder ? {} : { "io.modelcontextprotocol/logLevel": "info" };
-    const params = { name: "call", arguments: { tool: `${kind}:log`, arguments: {} }, _meta };
-    await pml.request("tools/call", params);
-    await until(() => levels().length >= 2);
-    assert.deepEqual(levels(), ["info", "error"]);
-  }
+  await assertLogged(pml);
 }
 
 /** A server that was started anew knows nobody: calls go on, and so does what was followed. */
