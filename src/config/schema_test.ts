@@ -45,6 +45,18 @@ const GOOD: readonly object[] = [
   { grants: { filesystem: { read: ["../x"], write: [], net: ["a.b"], run: ["git"], env: ["A"] } } },
   { gateway: { tools_exposure: "whatever", meta_tools: ["search", "execute_code"], prefix: true } },
   { gateway: { hybrid: { semantic_threshold: 0.5, max_underlying_tools: 3 } } },
+  {
+    gateway: {
+      hybrid: {
+        expose_meta_tools: false,
+        expose_underlying_tools: true,
+        apply_semantic_filter: false,
+        max_tokens: 0,
+        whitelisted_tools: ["*", "a:*", "a:b"],
+        blacklisted_tools: [],
+      },
+    },
+  },
 ];
 const BAD: readonly object[] = [
   { version: 0 },
@@ -136,6 +148,16 @@ const BAD: readonly object[] = [
   { gateway: { exposure: "meta_only" } },
   { gateway: { meta_tools: ["shell"] } },
   { gateway: { prefix: 0 } },
+  { gateway: { hybrid: [] } },
+  { gateway: { hybrid: { max_tools: 3 } } },
+  { gateway: { hybrid: { max_underlying_tools: -1 } } },
+  { gateway: { hybrid: { max_underlying_tools: 1.5 } } },
+  { gateway: { hybrid: { semantic_threshold: 1.1 } } },
+  { gateway: { hybrid: { semantic_threshold: "0.5" } } },
+  { gateway: { hybrid: { whitelisted_tools: "a:b" } } },
+  { gateway: { hybrid: { whitelisted_tools: ["a:b(x=1)"] } } },
+  { gateway: { hybrid: { blacklisted_tools: ["a:@prompts"] } } },
+  { gateway: { hybrid: { blacklisted_tools: ["a:b*"] } } },
   { intent: 1 },
   { intent: "x".repeat(2001) },
 ];

@@ -38,7 +38,7 @@ const FRESH = { ttlMs: 5_000, cacheScope: "private" };
 
 /** What the configuration says of the face. */
 export interface FaceSettings {
-  readonly exposure: "meta_only" | "full_proxy";
+  readonly exposure: "meta_only" | "semantic" | "hybrid" | "full_proxy";
   readonly metaTools: readonly MetaTool[];
   /** Whether names in lists begin with their server's. */
   readonly prefix: boolean;

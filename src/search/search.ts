@@ -25,6 +25,10 @@ export interface SearchOptions {
   readonly limit?: number;
   /** Which tools may be found at all. */
   readonly allowed?: (id: ToolId) => boolean;
+  /** The part of the best score that a hit has to have; 0 unless told. */
+  readonly threshold?: number;
+  /** Whether what registries offer is found, too; true unless told. */
+  readonly offers?: boolean;
 }
 
 /** A tool that fits. The best hit of a search has the score 1. */
@@ -42,7 +46,7 @@ export interface SearchHit {
 /** What a search found; no hits where nothing fits. */
 export interface SearchAnswer {
   /** How it was ranked. */
-  readonly mode: "lexical";
+  readonly mode: "lexical" | "hybrid";
   /** What fits, the best first. */
   readonly hits: readonly SearchHit[];
 }
