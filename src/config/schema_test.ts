@@ -11,7 +11,11 @@ const GOOD: readonly object[] = [
   { workspace: "..a/b..c" },
   { permissions: {} },
   {
-    permissions: { allow: ["*", "a:*", "a:b", "a.b-c_d:X/y.z", "a:@resources"], ask: [], deny: [] },
+    permissions: {
+      allow: ["*", "a:*", "a:b", "a.b-c_d:X/y.z", "a:B c", "a:b c(x=1)", "a:@resources"],
+      ask: [],
+      deny: [],
+    },
   },
   {
     permissions: {
@@ -102,7 +106,7 @@ const BAD: readonly object[] = [
     ...["a:b()", "a:b(x)", "a:b(x=1,)", "a:b(x= 1)", "a:b(x=1 )", "a:b(x=1", "a:b(x=(1))"],
     ...["a:*(x=1)", "*(x=1)", "a:@roots(x=1)", "a:b(x=1)y", "a:b([1])", "a:b({)", "a:b(x=\n)"],
     ...[`a:b(x=${"y".repeat(4_096)})`, "a__b:c(x=1)", "pml:b({})", "a:b (x=1)", "a:b(x=\\y)"],
-    ...["fs\u0435:b", "a:\u200bb", "a:b*"],
+    ...["fs\u0435:b", "a:\u200bb", "a:b*", "a: b", "a:b ", "a:b  c", `a:${"x".repeat(129)}`],
   ].map((rule) => ({ permissions: { deny: [rule] } })),
   { private_mcps: [] },
   { private_mcps: { a: {} } },
