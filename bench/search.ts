@@ -61,7 +61,7 @@ if (import.meta.main) {
     const queries = readRows<Judged>(values.queries);
     const ranked = new Map<string, readonly string[]>();
     for (const { query } of queries) {
-      const { hits } = await search.search(query, { limit: 100 });
+      const { hits } = await search.search(query, { limit: 10 });
       ranked.set(query, hits.map(({ id }) => id));
     }
     const found = metrics(queries, (query) => ranked.get(query) ?? []);

@@ -8,14 +8,27 @@ import { PmlError } from "../core/errors.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { isToolName, splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
-import { makeRanking, type Ranked, type Ranking } from "./lexical.ts";
+import { fused } from "./_fusing.ts";
+import { picked, type Ranked, shared } from "./_picking.ts";
+import { type Evidence, LexicalIndex } from "./lexical.ts";
+import type { Semantics } from "./semantics.ts";
 
 const LONGEST_QUERY = 32_768;
 const MOST_QUERIES = 5;
 const USUAL_LIMIT = 10;
-const MOST_HITS = 100;
-/** The part of the best score from which a tool of another server fits nearly as well. */
-const NEARLY = 0.6;
+const MOST_HITS = 10_000;
+/** How many tools are ranked at least, twice what is shown usually, and how many of one server. */
+const LEAST_RANKED = 200;
+/** What the score of a tool is worth that nobody has approved yet. */
+const OFFER_WORTH = 0.9;
+/** How many of the best are looked at to tell whether anything fits. */
+const LOOKED_AT = 3;
+/** A tool that has this part of a query's words fits, whatever they say. */
+const COVERED = 0.5;
+/** Below this nothing fits; both were measured on real queries, with and without an answer. */
+const FITS = 0.25;
+/** Below this what is found fits loosely. */
+const FITS_WELL = 0.4;
 
 /** Narrows a search. */
 export interface SearchOptions {
@@ -49,66 +62,104 @@ export interface SearchAnswer {
   readonly mode: "lexical" | "hybrid";
   /** What fits, the best first. */
   readonly hits: readonly SearchHit[];
+  /** The queries that nothing fits. */
+  readonly unmet: readonly string[];
+  /** Whether what was found fits no query well. */
+  readonly isLoose: boolean;
 }
 
-/** What is searched beside the tools that there are. */
-export interface SearchOffers {
+/** What is searched beside the tools that there are, and what helps. */
+export interface SearchParts {
   /** The tools that registries offer, as they are at each search. */
-  readonly catalog: () => Catalog | undefined;
+  readonly catalog?: () => Catalog | undefined;
   /** Whether a server of this name is there already, so that the offer of its name is none. */
-  readonly isTaken: (server: string) => boolean;
+  readonly isTaken?: (server: string) => boolean;
+  /** Understands meanings, where there is a model that can. */
+  readonly semantics?: () => Semantics | undefined;
+}
+
+/** What one query found. */
+interface Found {
+  readonly ranked: readonly Ranked[];
+  readonly evidence: Evidence;
 }
 
 /** Searches the tools of a catalog as it is at each search. */
 export class Search {
   readonly #catalog: Catalog;
-  readonly #offers: SearchOffers | undefined;
+  readonly #parts: SearchParts;
+  readonly #index = new LexicalIndex();
   #lists: readonly (readonly CatalogEntry[])[] = [];
-  #ranking: Ranking = () => [];
+  #entries: readonly CatalogEntry[] = [];
 
   /** Opens a search over a catalog; what is in it is read at the first search. */
-  constructor(catalog: Catalog, offers?: SearchOffers) {
+  constructor(catalog: Catalog, parts: SearchParts = {}) {
     this.#catalog = catalog;
-    this.#offers = offers;
+    this.#parts = parts;
   }
 
   /** Gives the tools that fit a query, or several queries at once, the best first. */
-  search(query: string | readonly string[], options: SearchOptions = {}): SearchAnswer {
+  async search(
+    query: string | readonly string[],
+    options: SearchOptions = {},
+  ): Promise<SearchAnswer> {
     const queries = checked(query);
     this.#follow();
-    const ranked = queries.map((text) => this.#rank(text, options));
-    const limit = Math.min(Math.max(options.limit ?? USUAL_LIMIT, 1), MOST_HITS);
-    return { mode: "lexical", hits: shared(merged(ranked), limit).map(hitOf) };
+    const entries = this.#entries;
+    const similar = await this.#parts.semantics?.()?.similarities(queries, entries);
+    // The catalog may have changed meanwhile: numbers of another list say nothing of this one.
+    const near = similar !== undefined && entries === this.#entries ? similar : undefined;
+    const found = queries.map((text, at) => this.#find(text, { ...options, near: near?.[at] }));
+    const { limit: wanted = USUAL_LIMIT, threshold = 0 } = options;
+    const limit = Math.min(Math.max(wanted, 1), MOST_HITS);
+    const ranked = merged(found.map((one) => one.ranked)).filter(({ score }) => score >= threshold);
+    const hits = shared(ranked, limit).map(hitOf);
+    return {
+      mode: near === undefined ? "lexical" : "hybrid",
+      hits,
+      unmet: queries.filter((_, at) => found[at]?.ranked.length === 0),
+      isLoose: hits.length > 0 && found.every(({ evidence }) => !fits(evidence, FITS_WELL)),
+    };
   }
 
   #catalogs(): readonly Catalog[] {
-    const catalog = this.#offers?.catalog();
+    const catalog = this.#parts.catalog?.();
     return catalog === undefined ? [this.#catalog] : [this.#catalog, catalog];
   }
 
   // The catalog gives another list after a change only: many in a row are read once.
   #follow(): void {
     const lists = this.#catalogs().map((catalog) => catalog.list());
-    if (lists.every((list, at) => list === this.#lists[at])) return;
+    if (
+      lists.length === this.#lists.length && lists.every((list, at) => list === this.#lists[at])
+    ) {
+      return;
+    }
     this.#lists = lists;
-    this.#ranking = makeRanking(lists.flat().sort(byId));
+    this.#entries = lists.flat().sort(byId);
+    this.#index.set(this.#entries);
   }
 
-  #rank(query: string, { server, allowed }: SearchOptions): readonly Ranked[] {
-    const may = (entry: CatalogEntry) =>
-      (server === undefined || entry.server.name === server) && (allowed?.(entry.id) ?? true) &&
-      !(entry.server.isOffer === true && this.#offers?.isTaken(entry.server.name));
-    const ranked = this.#ranking(query, may);
-    const best = ranked[0]?.score ?? 1;
-    const relative = ranked.map(({ entry, score }) => ({ entry, score: score / best }));
+  #find(
+    query: string,
+    options: SearchOptions & { readonly near?: Float32Array | undefined },
+  ): Found {
+    const { server, allowed, offers = true, limit = USUAL_LIMIT, near } = options;
+    const may = ({ id, server: { name, isOffer = false } }: CatalogEntry) =>
+      (server === undefined || name === server) && (allowed?.(id) ?? true) &&
+      !(isOffer && (!offers || this.#parts.isTaken?.(name)));
+    const most = Math.max(LEAST_RANKED, 2 * limit);
+    const picking = { most, mostOfServer: most / 2, allowed: may };
+    const { scores, evidence } = this.#index.rank(query);
+    const all = near === undefined ? scores : fused(scores, near, this.#entries.map(may));
+    this.#entries.forEach((entry, slot) => {
+      if (entry.server.isOffer === true) all[slot] = (all[slot] ?? 0) * OFFER_WORTH;
+    });
+    const ranked = relative(picked(this.#entries, all, picking));
     const named = this.#named(query.trim()).filter(may);
-    if (named.length === 0) return relative;
-    // A tool that is called by its name comes before all that only resemble it.
-    const others = relative.filter(({ entry }) => !named.includes(entry));
-    return [
-      ...named.map((entry) => ({ entry, score: 1 })),
-      ...others.map(({ entry, score }) => ({ entry, score: score / 2 })),
-    ];
+    if (named.length > 0) return { ranked: first(named, ranked), evidence: WHOLE };
+    const said = best(ranked.slice(0, LOOKED_AT).map(({ slot }) => evidence(slot)));
+    return { ranked: fits(said, FITS) ? ranked : [], evidence: said };
   }
 
   #named(name: string): readonly CatalogEntry[] {
@@ -120,8 +171,36 @@ export class Search {
     });
     if (exact.length > 0) return exact;
     if (!isToolName(name)) return [];
-    return this.#lists.flat().filter((each) => splitToolId(each.id).tool === name);
+    return this.#entries.filter((each) => splitToolId(each.id).tool === name);
   }
+}
+
+const WHOLE: Evidence = { covered: 1, said: 1 };
+
+function fits({ covered, said }: Evidence, least: number): boolean {
+  return covered >= COVERED || said >= least;
+}
+
+function best(all: readonly Evidence[]): Evidence {
+  return all.reduce((one, other) => ({
+    covered: Math.max(one.covered, other.covered),
+    said: Math.max(one.said, other.said),
+  }), { covered: 0, said: 0 });
+}
+
+/** The best hit of a query has the score 1. */
+function relative(ranked: readonly Ranked[]): readonly Ranked[] {
+  const best = ranked[0]?.score ?? 1;
+  return ranked.map((one) => ({ ...one, score: one.score / best }));
+}
+
+/** A tool that is called by its name comes before all that only resemble it. */
+function first(named: readonly CatalogEntry[], ranked: readonly Ranked[]): readonly Ranked[] {
+  const others = ranked.filter(({ entry }) => !named.includes(entry));
+  return [
+    ...named.map((entry) => ({ entry, slot: -1, score: 1 })),
+    ...others.map((one) => ({ ...one, score: one.score / 2 })),
+  ];
 }
 
 function checked(query: string | readonly string[]): readonly string[] {
@@ -149,24 +228,6 @@ function merged(ranked: readonly (readonly Ranked[])[]): readonly Ranked[] {
     if (!known || known.score < hit.score) best.set(hit.entry.id, hit);
   }
   return [...best.values()].sort((a, b) => b.score - a.score || (a.entry.id < b.entry.id ? -1 : 1));
-}
-
-/** Takes the best, but of one server no more than half while tools of others fit nearly as well. */
-function shared(ranked: readonly Ranked[], limit: number): readonly Ranked[] {
-  const fitting = (ranked[0]?.score ?? 0) * NEARLY;
-  const most = Math.ceil(limit / 2);
-  const taken = new Map<string, number>();
-  const first = ranked.filter(({ entry, score }) => {
-    const count = (taken.get(entry.server.name) ?? 0) + 1;
-    taken.set(entry.server.name, count);
-    return score >= fitting && count <= most;
-  }).slice(0, limit);
-  const chosen = new Set(first);
-  for (const hit of ranked) {
-    if (chosen.size >= limit) break;
-    chosen.add(hit);
-  }
-  return ranked.filter((hit) => chosen.has(hit));
 }
 
 function hitOf({ entry, score }: Ranked): SearchHit {

@@ -1,0 +1,33 @@
+/**
+ * Joins what words say of tools with what their meanings say.
+ *
+ * @module
+ */
+
+/** Gives for each tool half of its lexical score and half of its cosine, each from 0 to 1 among the allowed. */
+export function fused(
+  lexical: Float64Array,
+  cosines: Float32Array,
+  allowed: readonly boolean[],
+): Float64Array {
+  const words = spread(lexical, allowed);
+  const meanings = spread(cosines, allowed);
+  return lexical.map((score, slot) =>
+    allowed[slot] ? (words(score) + meanings(cosines[slot] ?? 0)) / 2 : 0
+  );
+}
+
+/** Makes what brings the allowed ones between 0 and 1. */
+function spread(
+  values: Float64Array | Float32Array,
+  allowed: readonly boolean[],
+): (value: number) => number {
+  let least = Infinity;
+  let most = -Infinity;
+  values.forEach((value, slot) => {
+    if (!allowed[slot]) return;
+    least = Math.min(least, value);
+    most = Math.max(most, value);
+  });
+  return (value) => most > least ? (value - least) / (most - least) : 0;
+}
