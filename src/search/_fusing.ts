@@ -31,3 +31,22 @@ function spread(
   });
   return (value) => most > least ? (value - least) / (most - least) : 0;
 }
+
+/** Sentences about nothing that tools do: how near they come is how near nothing comes. */
+export const UNRELATED = [
+  "sing a lullaby to a sleeping baby",
+  "polish a pair of old leather boots",
+  "water the roses before noon",
+  "climb the oak tree behind the barn",
+  "fold a swan out of paper",
+  "the colour of the sky in the morning",
+  "walk the dog around the lake",
+  "sharpen a kitchen knife",
+  "wear a warm coat in winter",
+];
+
+/** The cosine that the best tool has to have to mean more than nothing: what half of these reach. */
+export function leastCosine(cosines: readonly Float32Array[]): number {
+  const best = cosines.map((each) => each.reduce((one, other) => Math.max(one, other), -1));
+  return best.sort((one, other) => one - other)[best.length >> 1] ?? 0;
+}

@@ -56,6 +56,8 @@ export function stem(word: string): string {
   const singular = withoutPlural(word);
   const root = singular.length > 5 && singular.endsWith("ing")
     ? undoubled(singular.slice(0, -3))
+    : singular.length > 4 && singular.endsWith("ied")
+    ? `${singular.slice(0, -3)}y`
     : singular.length > 4 && singular.endsWith("ed")
     ? undoubled(singular.slice(0, -2))
     : singular;
@@ -70,5 +72,5 @@ function withoutPlural(word: string): string {
 }
 
 function undoubled(word: string): string {
-  return /([bdgmnprt])\1$/.test(word) ? word.slice(0, -1) : word;
+  return word.length > 3 && /([bdgmnprt])\1$/.test(word) ? word.slice(0, -1) : word;
 }

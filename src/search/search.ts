@@ -8,7 +8,7 @@ import { PmlError } from "../core/errors.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { isToolName, splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
-import { fused } from "./_fusing.ts";
+import { fused, leastCosine, UNRELATED } from "./_fusing.ts";
 import { picked, type Ranked, shared } from "./_picking.ts";
 import { type Evidence, LexicalIndex } from "./lexical.ts";
 import type { Semantics } from "./semantics.ts";
@@ -81,7 +81,13 @@ export interface SearchParts {
 /** What one query found. */
 interface Found {
   readonly ranked: readonly Ranked[];
-  readonly evidence: Evidence;
+  readonly fit: "none" | "loosely" | "well";
+}
+
+/** How near each tool is to a query in meaning, and from where on that says anything. */
+interface Near {
+  readonly cosines: Float32Array;
+  readonly least: number;
 }
 
 /** Searches the tools of a catalog as it is at each search. */
@@ -89,6 +95,8 @@ export class Search {
   readonly #catalog: Catalog;
   readonly #parts: SearchParts;
   readonly #index = new LexicalIndex();
+  /** From where on a cosine says anything, for one list of tools and one model. */
+  #least: { readonly of: object; readonly by: Semantics; readonly value: number } | undefined;
   #lists: readonly (readonly CatalogEntry[])[] = [];
   #entries: readonly CatalogEntry[] = [];
 
@@ -106,9 +114,9 @@ export class Search {
     const queries = checked(query);
     this.#follow();
     const entries = this.#entries;
-    const similar = await this.#parts.semantics?.()?.similarities(queries, entries);
+    const meant = await this.#meant(queries, entries);
     // The catalog may have changed meanwhile: numbers of another list say nothing of this one.
-    const near = similar !== undefined && entries === this.#entries ? similar : undefined;
+    const near = entries === this.#entries ? meant : undefined;
     const found = queries.map((text, at) => this.#find(text, { ...options, near: near?.[at] }));
     const { limit: wanted = USUAL_LIMIT, threshold = 0 } = options;
     const limit = Math.min(Math.max(wanted, 1), MOST_HITS);
@@ -118,7 +126,7 @@ export class Search {
       mode: near === undefined ? "lexical" : "hybrid",
       hits,
       unmet: queries.filter((_, at) => found[at]?.ranked.length === 0),
-      isLoose: hits.length > 0 && found.every(({ evidence }) => !fits(evidence, FITS_WELL)),
+      isLoose: hits.length > 0 && found.every(({ fit }) => fit !== "well"),
     };
   }
 
@@ -140,10 +148,24 @@ export class Search {
     this.#index.set(this.#entries);
   }
 
-  #find(
-    query: string,
-    options: SearchOptions & { readonly near?: Float32Array | undefined },
-  ): Found {
+  /** Asks the model how near the tools are to the queries; nothing where it cannot tell yet. */
+  async #meant(
+    queries: readonly string[],
+    entries: readonly CatalogEntry[],
+  ): Promise<readonly Near[] | undefined> {
+    const by = this.#parts.semantics?.();
+    const similar = await by?.similarities(queries, entries);
+    if (by === undefined || similar === undefined) return undefined;
+    if (this.#least?.of !== entries || this.#least.by !== by) {
+      const unrelated = await by.similarities(UNRELATED, entries);
+      if (unrelated === undefined) return undefined;
+      this.#least = { of: entries, by, value: leastCosine(unrelated) };
+    }
+    const { value: least } = this.#least;
+    return similar.map((cosines) => ({ cosines, least }));
+  }
+
+  #find(query: string, options: SearchOptions & { readonly near?: Near | undefined }): Found {
     const { server, allowed, offers = true, limit = USUAL_LIMIT, near } = options;
     const may = ({ id, server: { name, isOffer = false } }: CatalogEntry) =>
       (server === undefined || name === server) && (allowed?.(id) ?? true) &&
@@ -151,15 +173,21 @@ export class Search {
     const most = Math.max(LEAST_RANKED, 2 * limit);
     const picking = { most, mostOfServer: most / 2, allowed: may };
     const { scores, evidence } = this.#index.rank(query);
-    const all = near === undefined ? scores : fused(scores, near, this.#entries.map(may));
+    const all = near && /\S/.test(query)
+      ? fused(scores, near.cosines, this.#entries.map(may))
+      : scores;
     this.#entries.forEach((entry, slot) => {
       if (entry.server.isOffer === true) all[slot] = (all[slot] ?? 0) * OFFER_WORTH;
     });
     const ranked = relative(picked(this.#entries, all, picking));
     const named = this.#named(query.trim()).filter(may);
-    if (named.length > 0) return { ranked: first(named, ranked), evidence: WHOLE };
-    const said = best(ranked.slice(0, LOOKED_AT).map(({ slot }) => evidence(slot)));
-    return { ranked: fits(said, FITS) ? ranked : [], evidence: said };
+    if (named.length > 0) return { ranked: first(named, ranked), fit: "well" };
+    const looked = ranked.slice(0, LOOKED_AT);
+    const said = best(looked.map(({ slot }) => evidence(slot)));
+    const isNear = near !== undefined &&
+      looked.some(({ slot }) => (near.cosines[slot] ?? -1) >= near.least);
+    const fit = fitOf(said, isNear);
+    return { ranked: fit === "none" ? [] : ranked, fit };
   }
 
   #named(name: string): readonly CatalogEntry[] {
@@ -175,7 +203,11 @@ export class Search {
   }
 }
 
-const WHOLE: Evidence = { covered: 1, said: 1 };
+/** What words or meaning alone say counts little; both together count. */
+function fitOf(said: Evidence, isNear: boolean): Found["fit"] {
+  if (fits(said, isNear ? FITS : FITS_WELL)) return "well";
+  return isNear || fits(said, FITS) ? "loosely" : "none";
+}
 
 function fits({ covered, said }: Evidence, least: number): boolean {
   return covered >= COVERED || said >= least;

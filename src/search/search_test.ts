@@ -208,12 +208,34 @@ Deno.test("search() joins words and meanings, half and half, while all meanings 
   assert.equal(after.mode, "hybrid");
   const scores = Object.fromEntries(after.hits.map(({ id, score }) => [id, score]));
   assert.equal(scores["weather:forecast"], scores["filesystem:write_file"]);
-  assert.deepEqual(asked, [[query], [query]]);
+  // What is near to nothing is asked once for these tools.
+  await search.search(query);
+  assert.deepEqual(asked.map(([first]) => first === query), [true, true, false, true]);
   // What may not be seen does not stretch the scale either.
   const allowed = (id: string) => id !== "weather:forecast";
   const { hits } = await search.search(query, { allowed });
   assert.deepEqual(hits[0]?.id, "filesystem:write_file");
   assert.ok(!hits.some(({ id }) => id === "weather:forecast"));
+});
+
+Deno.test("search() of meanings finds nothing either where all are as far as from nonsense", async () => {
+  const cosines = { far: 0.3, near: 0.5 };
+  let query: keyof typeof cosines = "far";
+  const semantics: Semantics = {
+    similarities: (queries, entries) =>
+      Promise.resolve(
+        queries.map((text) =>
+          Float32Array.from(entries, (_, at) => (text === query ? cosines[query] : 0.4) - at / 100)
+        ),
+      ),
+  };
+  const search = new Search(catalogOf(HOUSE), { semantics: () => semantics });
+  const far = await search.search(query);
+  assert.deepEqual([far.mode, far.hits, far.unmet], ["hybrid", [], ["far"]]);
+  query = "near";
+  const { hits, isLoose } = await search.search(query);
+  assert.ok(hits.length > 3 && isLoose);
+  assert.deepEqual((await search.search(" ")).hits, []);
 });
 
 Deno.test("search() refuses a query that is too large", async () => {
