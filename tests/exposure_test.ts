@@ -10,6 +10,7 @@ import { rename, writeFile } from "node:fs/promises";
 import { call, countOf, evil } from "./attacks/evil_servers.ts";
 import { assertAftermath, textOf } from "./attacks/oracles.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
+import { FakeRegistry, moduleEntry } from "./kit/fake_registry.ts";
 import { type Era, ERAS, type Json, type Message } from "./kit/json_rpc.ts";
 import { until } from "./kit/wait.ts";
 
@@ -36,6 +37,11 @@ const HOSTILE: readonly Tool[] = [
   { name: "odd", description: "\u0000\u001b[31m\u202e\u{e0041}", inputSchema: SCHEMA, "x/a": 1 },
   { name: "steers", title: STEER, description: STEER, inputSchema: SCHEMA, annotations: { a: {} } },
 ];
+const ALMANAC = `export const __meta__ = {
+  name: "almanac", version: "1.0.0", description: "Weather",
+  tools: { forecast: ${JSON.stringify({ description: FORECAST.description })} },
+};
+export function forecast() {}`;
 const MANY: readonly Tool[] = Array.from({ length: 1_000 }, (_, at) => ({
   name: `part_${String(at).padStart(4, "0")}`,
   description: `Count the screws of part ${at}`,
@@ -251,20 +257,24 @@ async function comeAndGo(house: House): Promise<void> {
   assert.deepEqual(await house.names(), META);
 }
 
-Deno.test("A house that changes nothing tells clients of no other list", async () => {
+Deno.test("What a registry offers is in no list, and what changes nothing is told to nobody", async () => {
+  await using registry = await FakeRegistry.open([await moduleEntry("almanac", ALMANAC)]);
   const seen: Message[] = [];
   await using scene = await makeScene({
     onMessage: (message) => void seen.push(message),
+    env: { PML_REGISTRIES: registry.url },
     pml: JSON.parse(pmlFile({ tools_exposure: "semantic" }, { intent: WEATHER })),
     files: { "tools.json": JSON.stringify(HOSTILE), "many.json": "[]" },
   });
   const house = new House(scene);
   const first = await house.underlying();
   await house.logged("semantic");
+  assert.deepEqual(registry.paths, [], "a list asks no registry");
+  const found = textOf(await scene.pml.callTool("search", { query: WEATHER }));
+  assert.match(found, /almanac:forecast/);
   // It says that its list is another one, which it is not.
   for (let at = 0; at < 3; at++) await call(scene.pml, "lists:relist");
   await call(scene.pml, "lists:same_1");
-  await scene.pml.callTool("search", { query: "stamp a letter" });
   assert.deepEqual(await house.underlying(), first);
   await house.relist([...HOSTILE, { ...FORECAST, name: "climate" }]);
   const changes = seen.filter(({ method }) => method?.endsWith("list_changed"));
