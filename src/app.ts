@@ -11,6 +11,7 @@ import type { Authors } from "./authors.ts";
 import { Redactor } from "./audit/redact.ts";
 import type { Config, LoadedConfig } from "./config/config.ts";
 import { type Environment, readEnvironment } from "./config/env.ts";
+import { faceOf } from "./config/face.ts";
 import { Keys } from "./config/keys.ts";
 import type { CallTool, Question, Verdict } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
@@ -196,7 +197,7 @@ export class App implements AsyncDisposable {
         isTaken: (server) => this.servers.has(server),
       })
     );
-    await this.#offers();
+    if (options.offers !== false) await this.#offers();
     return (await this.#search).search(query, options);
   }
 
@@ -333,11 +334,7 @@ export class App implements AsyncDisposable {
       schemas: this.#schemas,
       search: (query, options) => this.search(query, options),
       judge: (id, args) => this.judge(id, args),
-      settings: () => {
-        const { gateway, limits, channel } = this.config();
-        const asksClient = channel === undefined || channel === "client";
-        return { ...gateway, batchMax: limits.batch, approvalMs: limits.approvalMs, asksClient };
-      },
+      settings: () => faceOf(this.config()),
       askForAll: async (calls) => await (await this.#opened()).askForAll(calls),
       leave: (question) => this.leave(question),
       problem: () => this.config().problem,

@@ -127,18 +127,30 @@ export function gatewayFrom(...said: readonly (SaidOfGateway | undefined)[]): Ga
   return { ...options, hybrid };
 }
 
+/** Gives what was said as files say it; what is not set is left out. */
+export function gatewaySection(said: SaidOfGateway): GatewaySection {
+  return defined({
+    tools_exposure: said.exposure,
+    meta_tools: said.metaTools,
+    prefix: said.prefix,
+    hybrid: said.hybrid && hybridSection(said.hybrid),
+  });
+}
+
 /** Gives the names of options as files have them, with their values; what is not set is left out. */
-export function hybridSection(options: HybridOptions): NonNullable<GatewaySection["hybrid"]> {
-  return {
+export function hybridSection(
+  options: Partial<HybridOptions>,
+): NonNullable<GatewaySection["hybrid"]> {
+  return defined({
     expose_meta_tools: options.exposeMetaTools,
     expose_underlying_tools: options.exposeUnderlyingTools,
     apply_semantic_filter: options.applySemanticFilter,
     max_underlying_tools: options.maxUnderlyingTools,
     semantic_threshold: options.semanticThreshold,
-    ...(options.maxTokens !== undefined && { max_tokens: options.maxTokens }),
-    whitelisted_tools: options.whitelistedTools.map(({ text }) => text),
-    blacklisted_tools: options.blacklistedTools.map(({ text }) => text),
-  };
+    max_tokens: options.maxTokens,
+    whitelisted_tools: options.whitelistedTools?.map(({ text }) => text),
+    blacklisted_tools: options.blacklistedTools?.map(({ text }) => text),
+  });
 }
 
 function hybridOf(said: NonNullable<GatewaySection["hybrid"]>): Partial<HybridOptions> {

@@ -20,6 +20,11 @@ export function text(params: JsonObject, key: string): string {
   throw invalid(`${key} is no text`);
 }
 
+/** Reads a text that a request may leave out. */
+export function optionalText(params: JsonObject, key: string): string | undefined {
+  return params[key] === undefined ? undefined : text(params, key);
+}
+
 /** Makes the error of a request that cannot be read. */
 export function invalid(why: string): PmlError {
   return new PmlError("BAD_REQUEST", `Cannot read the request: ${why}`);

@@ -15,20 +15,20 @@ import type { PmlError } from "../core/errors.ts";
 import { defined, isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import type { DoorName } from "../core/pattern.ts";
-import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
+import { parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
 import type { Asked } from "../workflow/batch.ts";
 import { type Client, Clients } from "./_clients.ts";
 import { type ClientRequest, Exchange, type Working } from "./_exchange.ts";
 import { Offers, SERVERS_URI } from "./_offers.ts";
-import { invalid, passedOn, text } from "./_params.ts";
+import { invalid, optionalText, passedOn, text } from "./_params.ts";
 import { capabilitiesOf } from "./asking.ts";
+import { exposed, type ExposureSettings } from "./exposure.ts";
 import { helloOf } from "./hello.ts";
-import { serverLine } from "./instructions.ts";
 import { LEVELS } from "../core/levels.ts";
 import type { MetaCalls } from "./meta_calls.ts";
-import { isMetaTool, type MetaTool, metaTools } from "./meta_tools.ts";
+import { isMetaTool } from "./meta_tools.ts";
 import { failed, forOlderClient, refusal } from "./results.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Servers } from "./servers.ts";
@@ -37,12 +37,7 @@ import type { Servers } from "./servers.ts";
 const FRESH = { ttlMs: 5_000, cacheScope: "private" };
 
 /** What the configuration says of the face. */
-export interface FaceSettings {
-  readonly exposure: "meta_only" | "semantic" | "hybrid" | "full_proxy";
-  readonly metaTools: readonly MetaTool[];
-  /** Whether names in lists begin with their server's. */
-  readonly prefix: boolean;
-  readonly batchMax: number;
+export interface FaceSettings extends ExposureSettings {
   /** Whether questions may go to the client at all. */
   readonly asksClient: boolean;
   /** How long a question waits for its answer. */
@@ -163,17 +158,14 @@ export class Gateway implements Disposable {
     for (const client of this.#clients.modern) this.#listen(client);
   }
 
-  /** Gives the tools that the exposure shows, in a fixed order. */
-  async list(): Promise<readonly JsonObject[]> {
-    const { settings, servers, catalog, judge, problem } = this.#options;
-    const { exposure, metaTools: names, batchMax, prefix } = settings();
-    if (exposure === "meta_only") {
-      const all = metaTools(serverLine(servers.states()), batchMax);
-      return names.map((name) => all[name] as unknown as JsonObject);
-    }
-    if (problem() === undefined) await servers.prepare();
-    return catalog.list().filter(({ id }) => judge(id).kind !== "deny")
-      .map(({ id, tool }) => ({ ...tool, name: prefix ? wireName(id) : tool.name } as JsonObject));
+  /** Gives the tools that a client is shown, with what it says that it is about. */
+  list(query?: string): Promise<readonly JsonObject[]> {
+    return this.exposed({}, query);
+  }
+
+  /** Gives the tools that clients would be shown if these settings were in place of the present. */
+  exposed(settings: Partial<ExposureSettings>, query?: string): Promise<readonly JsonObject[]> {
+    return exposed({ ...this.#options.settings(), ...settings }, { ...this.#options, query });
   }
 
   /** Gives up what waits for clients. */
@@ -197,7 +189,8 @@ export class Gateway implements Disposable {
     const fresh = client.isModern ? FRESH : {};
     switch (method) {
       case "tools/list":
-        return { tools: await this.list(), ...fresh };
+        // Not of MCP: a client may say what its tools are to be for.
+        return { tools: await this.list(optionalText(params, "query")), ...fresh };
       case "resources/list":
         return { resources: await this.#listed("resources"), ...fresh };
       case "resources/templates/list":
