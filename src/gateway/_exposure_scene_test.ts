@@ -117,8 +117,9 @@ export class Scene implements Disposable {
       score,
       tool: { name: id.slice(2), inputSchema: {} },
       server: { name: id.slice(0, 1), origin: "test" },
-    })).filter(({ id }) => options.allowed?.(id)).slice(0, options.limit);
-    return Promise.resolve({ mode: "lexical", hits });
+    })).filter(({ id, score }) => options.allowed?.(id) && score >= (options.threshold ?? 0))
+      .slice(0, options.limit);
+    return Promise.resolve({ mode: "lexical", hits, unmet: [], isLoose: false });
   };
 }
 

@@ -144,8 +144,7 @@ async function fitting(
   const entries = new Map(listable.map((entry) => [entry.id, entry]));
   const allowed = (id: ToolId) => entries.has(id);
   const { hits } = await search(query, { limit, threshold, offers: false, allowed });
-  return hits.filter(({ score }) => score >= threshold)
-    .flatMap(({ id }) => entries.get(id) ?? []);
+  return hits.flatMap(({ id }) => entries.get(id) ?? []);
 }
 
 /** Adds in order what the bounds leave room for: one that is too large keeps no other out. */
