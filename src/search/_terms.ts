@@ -17,13 +17,21 @@ const STOP = new Set(
 
 /** Gives the terms of a text, in their order: lower case, stemmed, without the commonest words. */
 export function termsOf(text: string): string[] {
+  return runsOf(text).flatMap(termsOfRun);
+}
+
+/** Cuts a text at all that is neither a letter nor a digit. */
+export function runsOf(text: string): readonly string[] {
+  return text.normalize("NFKC").match(WORD) ?? [];
+}
+
+/** Gives the terms of what stands between blanks and signs. */
+export function termsOfRun(run: string): string[] {
   const terms: string[] = [];
-  for (const run of text.normalize("NFKC").match(WORD) ?? []) {
-    const word = run.toLowerCase();
-    // Most words are of one piece: they are not looked at letter by letter.
-    if (word === run) addTerm(terms, word);
-    else for (const part of run.split(CAMEL)) addTerm(terms, part.toLowerCase());
-  }
+  const word = run.toLowerCase();
+  // Most words are of one piece: they are not looked at letter by letter.
+  if (word === run) addTerm(terms, word);
+  else for (const part of run.split(CAMEL)) addTerm(terms, part.toLowerCase());
   return terms;
 }
 

@@ -60,7 +60,7 @@ export class LexicalIndex {
 
   /** Takes the tools there are now; only those that are new are read. */
   set(entries: readonly CatalogEntry[]): void {
-    this.#documents.forgetUnused(this.#used());
+    this.#documents.forgetUnused(this.#slots.length);
     this.#entries = entries;
     this.#read = this.#documents.of(entries);
     const numbers = new Map<string, number>();
@@ -84,11 +84,6 @@ export class LexicalIndex {
     }
     this.#raise(scores, new Set(wanted.flatMap(({ id }) => id ?? [])));
     return { scores, evidence: (slot) => this.#evidence(slot, wanted) };
-  }
-
-  /** How many words stand somewhere. */
-  #used(): number {
-    return this.#starts.filter((start, id) => start < this.#start(id + 1)).length;
   }
 
   #wanted(term: string): Wanted {
@@ -122,27 +117,31 @@ export class LexicalIndex {
 
   /** The part of a name's words that is asked for. */
   #nameMet(slot: number, wanted: ReadonlySet<number>): number {
-    const { terms = [], named = 0 } = this.#read[slot] ?? {};
+    const { from, named } = this.#read[slot] ?? NO_WORDS;
     let met = 0;
-    for (let at = 0; at < named; at++) if (wanted.has(terms[at] ?? NaN)) met += 1;
-    return met / Math.max(named, 1);
+    for (let at = from; at < named; at++) if (wanted.has(this.#documents.term(at))) met += 1;
+    return met / Math.max(named - from, 1);
   }
 
   #evidence(slot: number, wanted: readonly Wanted[]): Evidence {
-    const { terms = new Uint32Array(), named = 0 } = this.#read[slot] ?? {};
-    const most = this.#rarity(undefined);
+    const document = this.#read[slot] ?? NO_WORDS;
+    const has = (id: number | undefined) =>
+      id === undefined ? -1 : this.#documents.find(document, id);
     let total = 0;
     let met = 0;
     let inName = 0;
     for (const { id, rarity, others } of wanted) {
       total += rarity;
-      const at = id === undefined ? -1 : terms.indexOf(id);
+      const at = has(id);
       if (at >= 0) met += rarity;
-      else if (others.some((other) => terms.includes(other))) met += rarity * SYNONYM_WORTH;
-      if (at >= 0 && at < named) inName += rarity;
+      else if (others.some((other) => has(other) >= 0)) met += rarity * SYNONYM_WORTH;
+      if (at >= 0 && at < document.named) inName += rarity;
     }
-    const said = (met + inName) / Math.sqrt(total * most);
-    return total === 0 ? { covered: 0, said: 0 } : { covered: met / total, said };
+    if (total === 0) return { covered: 0, said: 0 };
+    return {
+      covered: met / total,
+      said: (met + inName) / Math.sqrt(total * this.#rarity(undefined)),
+    };
   }
 
   /** How much a word says: less, the more tools have it, and most where none does. */
@@ -156,31 +155,41 @@ export class LexicalIndex {
   }
 
   #place(): void {
-    const starts = new Uint32Array(this.#documents.size + 1);
-    for (const { terms } of this.#read) {
-      for (const term of terms) starts[term + 1] = (starts[term + 1] ?? 0) + 1;
+    const documents = this.#documents;
+    const starts = new Uint32Array(documents.size + 1);
+    for (const { from, to } of this.#read) {
+      for (let at = from; at < to; at++) {
+        const next = documents.term(at) + 1;
+        starts[next] = (starts[next] ?? 0) + 1;
+      }
     }
     for (let id = 1; id < starts.length; id++) {
       starts[id] = (starts[id] ?? 0) + (starts[id - 1] ?? 0);
     }
-    const next = starts.slice();
     const total = starts.at(-1) ?? 0;
     this.#slots = new Uint32Array(total);
     this.#weights = new Float32Array(total);
     this.#starts = starts;
+    const next = starts.slice();
     const means = meansOf(this.#read);
     this.#read.forEach((document, slot) => {
       const parts = partsOf(document, means);
-      document.terms.forEach((term, at) => {
+      for (let at = document.from; at < document.to; at++) {
+        const term = documents.term(at);
         const place = next[term] ?? 0;
         next[term] = place + 1;
-        const weight = weightAt(document, at, parts);
+        const weight = parts.reduce(
+          (sum, part, field) => sum + part * documents.count(at, field),
+          0,
+        );
         this.#slots[place] = slot;
         this.#weights[place] = weight / (K1 + weight);
-      });
+      }
     });
   }
 }
+
+const NO_WORDS: Document = { from: 0, to: 0, named: 0, lengths: [] };
 
 /** Gives what each word is worth that is looked for, and each other word for one. */
 function worths(
@@ -209,13 +218,4 @@ function partsOf({ lengths }: Document, means: readonly number[]): readonly numb
   return FIELD_WEIGHTS.map((weight, field) =>
     weight / (1 - B + B * (lengths[field] ?? 0) / (means[field] ?? 1))
   );
-}
-
-function weightAt({ counts }: Document, at: number, parts: readonly number[]): number {
-  const from = at * parts.length;
-  let weight = 0;
-  for (let field = 0; field < parts.length; field++) {
-    weight += (counts[from + field] ?? 0) * (parts[field] ?? 0);
-  }
-  return weight;
 }
