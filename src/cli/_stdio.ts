@@ -6,11 +6,10 @@
 
 import type { App } from "../app.ts";
 import { asPmlError } from "../core/errors.ts";
+import { tokensOf } from "../core/tokens.ts";
 import { report } from "./_failure.ts";
 import { Signals } from "./_signals.ts";
 
-/** What the schemas of tools come to, near enough for a log. */
-const CHARACTERS_PER_TOKEN = 4.2;
 const MANY_TOKENS = 10_000;
 
 const WATCH_AFTER_MS = 250;
@@ -81,7 +80,7 @@ function logStart(app: App): void {
 
 async function logCost(app: App): Promise<void> {
   const tools = await (await app.gateway()).list();
-  const tokens = Math.round(JSON.stringify(tools).length / CHARACTERS_PER_TOKEN);
+  const tokens = tokensOf(JSON.stringify(tools));
   const level = tokens > MANY_TOKENS ? "warn" : "info";
   app.log[level](`The list of tools costs a client about ${tokens} tokens`, {
     tools: tools.length,
