@@ -19,9 +19,10 @@ for (const era of ERAS) {
     const resources = await listed(pml, "resources/list", "resources");
     assert.deepEqual(resources.map(({ uri }) => uri), [
       "pml://servers",
+      "pml://metrics",
       ...KINDS.flatMap((kind) => ["a", "b"].map((one) => `pml://${kind}/test://${one}`)),
     ]);
-    assert.deepEqual(resources[1], {
+    assert.deepEqual(resources[2], {
       uri: "pml://legacy/test://a",
       name: "a",
       title: "The first",
@@ -142,7 +143,7 @@ for (const era of ERAS) {
     assert.equal(read.error, undefined);
     await using closed = await sceneOf(era, { rules: { deny: ["legacy:@resources", "modern:*"] } });
     const uris = (await listed(closed.pml, "resources/list", "resources")).map(({ uri }) => uri);
-    assert.deepEqual(uris, ["pml://servers"]);
+    assert.deepEqual(uris, ["pml://servers", "pml://metrics"]);
     for (const kind of KINDS) {
       const { error } = await closed.pml.request("resources/read", {
         uri: `pml://${kind}/test://a`,

@@ -21,7 +21,8 @@ import type { SearchAnswer, SearchOptions } from "../search/search.ts";
 import type { Asked } from "../workflow/batch.ts";
 import { type Client, Clients } from "./_clients.ts";
 import { type ClientRequest, Exchange, type Working } from "./_exchange.ts";
-import { Offers, SERVERS_URI } from "./_offers.ts";
+import { Offers } from "./_offers.ts";
+import { isOwn, readOwn } from "./_own_resources.ts";
 import { invalid, passedOn, text } from "./_params.ts";
 import { capabilitiesOf } from "./asking.ts";
 import { helloOf } from "./hello.ts";
@@ -74,6 +75,10 @@ export interface GatewayOptions {
   /** Told of a resource that cannot be followed for a client that nobody can tell. */
   readonly onLost: (error: Error) => void;
   readonly onError: (error: Error) => void;
+  /** Gives what was counted, as plain JSON. */
+  readonly metrics: () => object;
+  /** Told of each list of tools and each answer of one, by the name of the meta-tool. */
+  readonly onAnswer: (what: string, answer: JsonObject) => void;
 }
 
 /** What is asked of a server beside calls of its tools. */
@@ -186,10 +191,22 @@ export class Gateway implements Disposable {
     const capabilities = capabilitiesOf(context, client.server.getClientCapabilities());
     client.capabilities = capabilities;
     try {
-      return await this.#answer({ ...request, capabilities });
+      const answer = await this.#answer({ ...request, capabilities });
+      this.#count(request, answer);
+      return answer;
     } catch (error) {
       throw refusal(error);
     }
+  }
+
+  #count(
+    { context: { mcpReq: { method } }, params }: Pick<ClientRequest, "context" | "params">,
+    answer: JsonObject,
+  ): void {
+    const { settings, onAnswer } = this.#options;
+    if (method === "tools/list") onAnswer(`tools/list ${settings().exposure}`, answer);
+    if (method !== "tools/call") return;
+    onAnswer(isMetaTool(String(params.name)) ? String(params.name) : method, answer);
   }
 
   async #answer(request: ClientRequest): Promise<JsonObject> {
@@ -207,7 +224,7 @@ export class Gateway implements Disposable {
       case "tools/call":
         return await this.#call(request);
       case "resources/read":
-        if (params.uri === SERVERS_URI) return this.#states();
+        if (isOwn(params.uri)) return readOwn(params.uri, this.#options);
         return await this.#ask(request, await this.#resource(text(params, "uri"), request));
       case "prompts/get":
         return await this.#ask(request, await this.#prompt(text(params, "name"), request));
@@ -328,7 +345,7 @@ export class Gateway implements Disposable {
     { client, uri }: { readonly client: Client; readonly uri: string },
     ask: (wanted: Wanted) => Promise<unknown>,
   ): Promise<void> {
-    if (uri === SERVERS_URI || client.followed.has(uri)) return;
+    if (isOwn(uri) || client.followed.has(uri)) return;
     const { server, name } = await this.#offers.resource(uri);
     const params = { uri: name };
     await ask({ door: "@resources", server, method: "resources/subscribe", params });
@@ -354,12 +371,6 @@ export class Gateway implements Disposable {
     client.level = level;
     this.#options.setLevel(this.#clients.level());
     return {};
-  }
-
-  #states(): JsonObject {
-    const states = this.#options.servers.states().map((state) => defined(state));
-    const json = { mimeType: "application/json", text: JSON.stringify(states, null, 2) };
-    return { contents: [{ uri: SERVERS_URI, ...json }] };
   }
 
   /** Remembers what a result links, which may then be read. */
