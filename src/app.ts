@@ -13,6 +13,7 @@ import { Redactor } from "./audit/redact.ts";
 import type { Config, LoadedConfig } from "./config/config.ts";
 import { type Environment, readEnvironment } from "./config/env.ts";
 import { Keys } from "./config/keys.ts";
+import type { Costs } from "./costs.ts";
 import type { CallTool, Question, Verdict } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import type { PmlError } from "./core/errors.ts";
@@ -141,8 +142,7 @@ export class App implements AsyncDisposable {
 
   /** Takes up the servers of registries that the person approved here before. */
   async resume(): Promise<void> {
-    const { environment, workspace } = this.loaded();
-    if (!mayHaveAdopted(environment.home, workspace.root)) return;
+    if (!mayHaveAdopted(this.config().home, this.loaded().workspace.root)) return;
     // A broken lock is told by each call.
     await this.adopted().catch((error) => this.log.warn(error.message));
   }
@@ -279,6 +279,11 @@ export class App implements AsyncDisposable {
     const { Authors } = await import("./authors.ts");
     const config = () => this.config();
     return new Authors({ config, taken: this.builtins, schemas: this.#schemas });
+  }
+
+  /** Measures what lists and answers would cost a client. */
+  async costs(): Promise<Costs> {
+    return (await import("./costs.ts")).costsOf(this);
   }
 
   /** Follows changes of the configuration until the house is closed. */

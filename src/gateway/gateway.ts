@@ -23,7 +23,7 @@ import { type Client, Clients } from "./_clients.ts";
 import { type ClientRequest, Exchange, type Working } from "./_exchange.ts";
 import { Offers } from "./_offers.ts";
 import { isOwn, readOwn } from "./_own_resources.ts";
-import { invalid, passedOn, text } from "./_params.ts";
+import { countedAs, invalid, passedOn, text } from "./_params.ts";
 import { capabilitiesOf } from "./asking.ts";
 import { helloOf } from "./hello.ts";
 import { serverLine } from "./instructions.ts";
@@ -169,9 +169,14 @@ export class Gateway implements Disposable {
   }
 
   /** Gives the tools that the exposure shows, in a fixed order. */
-  async list(): Promise<readonly JsonObject[]> {
+  list(): Promise<readonly JsonObject[]> {
+    return this.exposed({});
+  }
+
+  /** Gives the tools that other settings would show; no client is told of them. */
+  async exposed(other: Partial<FaceSettings>, _query?: string): Promise<readonly JsonObject[]> {
     const { settings, servers, catalog, judge, problem } = this.#options;
-    const { exposure, metaTools: names, batchMax, prefix } = settings();
+    const { exposure, metaTools: names, batchMax, prefix } = { ...settings(), ...other };
     if (exposure === "meta_only") {
       const all = metaTools(serverLine(servers.states()), batchMax);
       return names.map((name) => all[name] as unknown as JsonObject);
@@ -187,26 +192,18 @@ export class Gateway implements Disposable {
   }
 
   async #serve(request: Omit<ClientRequest, "capabilities">): Promise<JsonObject> {
-    const { client, context } = request;
+    const { client, context, params } = request;
     const capabilities = capabilitiesOf(context, client.server.getClientCapabilities());
     client.capabilities = capabilities;
     try {
       const answer = await this.#answer({ ...request, capabilities });
-      this.#count(request, answer);
+      const { settings, onAnswer } = this.#options;
+      const what = countedAs(context.mcpReq.method, { params, exposure: settings().exposure });
+      if (what !== undefined) onAnswer(what, answer);
       return answer;
     } catch (error) {
       throw refusal(error);
     }
-  }
-
-  #count(
-    { context: { mcpReq: { method } }, params }: Pick<ClientRequest, "context" | "params">,
-    answer: JsonObject,
-  ): void {
-    const { settings, onAnswer } = this.#options;
-    if (method === "tools/list") onAnswer(`tools/list ${settings().exposure}`, answer);
-    if (method !== "tools/call") return;
-    onAnswer(isMetaTool(String(params.name)) ? String(params.name) : method, answer);
   }
 
   async #answer(request: ClientRequest): Promise<JsonObject> {
@@ -255,7 +252,7 @@ export class Gateway implements Disposable {
       const asked = { arguments: args as JsonObject, ...passedOn(_meta) };
       const result = await this.#exchange.serve(request, async (working) => {
         const call = { ...asked, ...working };
-        const meta = await this.#metaCalls();
+        const meta = await this.metaCalls();
         if (isMetaTool(name)) return await meta.call(name, call);
         return await meta.callTool(this.#idOf(name), { ...call, via: "tools/call" });
       });
@@ -381,8 +378,8 @@ export class Gateway implements Disposable {
     return outcome;
   }
 
-  /** What only calls need is loaded by the first of them. */
-  #metaCalls(): Promise<MetaCalls> {
+  /** Gives what answers the meta-tools; what only calls need is loaded by the first of them. */
+  metaCalls(): Promise<MetaCalls> {
     this.#meta ??= import("./meta_calls.ts").then(({ MetaCalls }) => new MetaCalls(this.#options));
     return this.#meta;
   }
