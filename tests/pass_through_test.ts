@@ -82,6 +82,13 @@ for (const era of ERAS) {
     const [{ text }] = states.result?.contents as unknown as [{ text: string }];
     const legacy = JSON.parse(text).find(({ name }: { name: string }) => name === "legacy");
     assert.deepEqual([legacy.state, legacy.tools], ["ready", 11]);
+    const counted = await pml.request("resources/read", { uri: "pml://metrics" });
+    const [metrics] = counted.result?.contents as unknown as [{ text: string }];
+    const { calls, tokens } = JSON.parse(metrics.text);
+    // Reading a resource goes through the one door, too, and is no answer of a tool.
+    assert.deepEqual([calls.errors, calls.failed, Object.keys(tokens)], [1, { BAD_REQUEST: 1 }, [
+      "call",
+    ]]);
   });
 
   Deno.test(`Prompts and completion reach their server under its own names, on ${era}`, async () => {

@@ -51,7 +51,9 @@ export async function changeOf(
       if (workspace) await assertTrusted(app, target);
       await replace(app, { path, found, text, trusted });
     });
-  return { path, diff: changed(found?.text ?? "", text).join("\n"), write };
+  // A file is not made to take something out of it.
+  const isNone = found === undefined && settings.every(({ entry }) => entry === undefined);
+  return { path, diff: isNone ? "" : changed(found?.text ?? "", text).join("\n"), write };
 }
 
 /** Shows a change, and writes it at the person's typed word. */

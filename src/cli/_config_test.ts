@@ -236,6 +236,40 @@ Deno.test("A workspace file that is missing is made and trusted; one that is not
   assert.ok(!await late.app.policy.store.isTrusted(join(late.ws, ".pml.json"), sha256(evil)));
 });
 
+Deno.test("pml config tells of what cannot be, and shows as JSON what it would write", async () => {
+  await using house = await open();
+  const typed = (words: readonly string[], more = {}) =>
+    config({ app: house.app, signal }, { words, json: true, ...more });
+  const wrong: readonly (readonly [readonly string[], object?])[] = [
+    [["all"]],
+    [["show", "all"]],
+    [["show"], { wizard: true }],
+    [["intent", "x"], { preset: "balanced" }],
+    [["intent", "x".repeat(2_001)]],
+    [[], { preset: "fast" }],
+    [[], { wizard: true }],
+  ];
+  for (const [words, more] of wrong) {
+    await assert.rejects(typed(words, more), { code: "USAGE" }, JSON.stringify({ words, more }));
+  }
+  const { value: preset } = await typed([], { preset: "advanced", workspace: true });
+  const intent = await typed(["intent", "a", "web app"]);
+  const path = join(house.ws, ".pml.json");
+  const { tokens, ...planned } = preset as { readonly tokens: { readonly estimated: boolean } };
+  assert.deepEqual(planned, {
+    preset: "meta_only",
+    path,
+    gateway: { tools_exposure: "meta_only" },
+    diff:
+      '+ {\n+   "version": 1,\n+   "gateway": {\n+     "tools_exposure": "meta_only"\n+   }\n+ }',
+  });
+  assert.equal(tokens.estimated, true);
+  assert.equal((intent.value as { readonly intent: string }).intent, "a web app");
+  const none = await typed(["intent", ""], { json: false });
+  assert.match(none.note ?? "", /nothing was changed/);
+  await assert.rejects(Deno.stat(path), Deno.errors.NotFound);
+});
+
 Deno.test("recommended() weighs all tools against a search, the client's limit and the intent", () => {
   const said = { client: "other", planned: 0, intent: undefined } as const;
   const costs = (tools: number, tokens: number) => ({
