@@ -47,8 +47,9 @@ const SAMPLE = 1_024;
 const BLOCKS = 64;
 /** The same for lists, which are few and have to be right. */
 const LIST_SAMPLE = 65_536;
-/** So many answers wait at most until somebody has time to count them. */
-const WAITING_MAX = 256;
+/** So many answers wait at most until there is time to count them; more are taken by their length. */
+const WAITING_MAX = 64;
+const CHARACTERS_PER_TOKEN = 4;
 const SOON_MS = 20;
 
 /** A spread of values in constant memory: a histogram whose buckets widen with the values. */
@@ -122,7 +123,10 @@ export class Metrics {
     if (tools !== undefined) return this.#later(() => tally.add(listed(tools)));
     const texts = textsOf(content);
     const length = texts.reduce((sum, text) => sum + text.length, 0);
-    if (length <= SMALL) return this.#later(() => tally.add(tokensOf(texts.join("\n"))));
+    if (length <= SMALL && this.#waiting.length < WAITING_MAX) {
+      return this.#later(() => tally.add(tokensOf(texts.join("\n"))));
+    }
+    if (length <= SMALL) return tally.add(Math.ceil(length / CHARACTERS_PER_TOKEN));
     const sample = texts.slice(0, BLOCKS).map((text) => text.slice(0, SAMPLE)).join("\n");
     tally.add(scaled(sample.slice(0, SAMPLE), length));
   }
@@ -149,7 +153,6 @@ export class Metrics {
   }
 
   #later(work: () => void): void {
-    if (this.#waiting.length >= WAITING_MAX) this.#countAll();
     if (this.#waiting.push(work) > 1) return;
     Deno.unrefTimer(setTimeout(() => this.#countAll(), SOON_MS));
   }

@@ -48,6 +48,7 @@ const TEXTS: readonly (readonly [what: string, text: string, off: number])[] = [
   ["Arabic", "يقرأ الملف في المسار المحدد ويعيد محتواه كنص.", 0.3],
   ["German", "Liest die Datei unter dem angegebenen Pfad und gibt ihren Inhalt zurück.", 0.25],
   ["French", "Lit le fichier situé à l'emplacement donné et renvoie son contenu complet.", 0.25],
+  ["rulers", `Title\n${"=".repeat(70)}\nText\n${"-".repeat(90)}\nMore\n`, 0.45],
   ["signs", "| a | b |\n| --- | --- |\n| ✅ ok | ⚠️ wait |\n".repeat(8), 0.35],
 ];
 
