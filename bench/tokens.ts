@@ -71,7 +71,7 @@ async function main(args: readonly string[]): Promise<void> {
     reference: args.includes("--offline") ? undefined : await ofReference(),
   };
   if (args.includes("--json")) console.log(JSON.stringify(found));
-  else for (const [name, counts] of Object.entries(found)) print(name, counts ?? []);
+  else for (const [name, counts] of Object.entries(found)) if (counts) print(name, counts);
 }
 
 async function ofCatalog(app: App, { rows, queries }: {

@@ -63,13 +63,12 @@ export function costsText({ catalog, modes, search, schema }: AllCosts): string 
       name,
       number(tools),
       number(tokens),
-      `${Math.round(saves * 100)} %`,
+      `${(saves * 100).toFixed(1)} %`,
       queried === undefined ? "" : number(queried),
     ]),
   ];
   const answer = (name: string, { median, p95, count }: AnswerCost) =>
-    `  an answer of ${name}: ${number(median)} in the middle, ${number(p95)} at most in 95 of 100` +
-    ` (of ${count})`;
+    `  an answer of ${name}: median ${number(median)}, p95 ${number(p95)} (of ${count})`;
   return [
     `Tokens of a list, estimated over ${number(tools)} tools of ${servers} servers:`,
     ...aligned(rows),
