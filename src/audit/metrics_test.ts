@@ -7,7 +7,7 @@ import type { EndRecord } from "./journal.ts";
 import { Metrics, Tally } from "./metrics.ts";
 
 Deno.test("Tally gives the total as it is, and median and p95 within five of a hundred", () => {
-  const values = fc.array(fc.double({ min: 0.01, max: 1e6, noNaN: true }), { minLength: 1 });
+  const values = fc.array(fc.double({ min: 0.1, max: 1e6, noNaN: true }), { minLength: 1 });
   fc.assert(fc.property(values, (all) => {
     const tally = new Tally();
     all.forEach((value) => tally.add(value));
@@ -17,7 +17,7 @@ Deno.test("Tally gives the total as it is, and median and p95 within five of a h
     assert.ok(Math.abs(total - all.reduce((sum, value) => sum + value, 0)) <= 0.001);
     for (const [part, found] of [[0.5, median], [0.95, p95]] as const) {
       const wanted = sorted[Math.ceil(part * all.length) - 1] ?? NaN;
-      assert.ok(Math.abs(found / wanted - 1) <= 0.1, `${found} for ${wanted}`);
+      assert.ok(Math.abs(found / wanted - 1) <= 0.06, `${found} for ${wanted}`);
     }
   }));
   assert.deepEqual(new Tally().spread(), { count: 0, total: 0, median: 0, p95: 0 });
