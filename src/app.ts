@@ -7,12 +7,14 @@
 
 import type { Adopted } from "./adopted.ts";
 import { Log } from "./audit/log.ts";
+import { Metrics } from "./audit/metrics.ts";
 import type { Authors } from "./authors.ts";
 import { Redactor } from "./audit/redact.ts";
 import type { Config, LoadedConfig } from "./config/config.ts";
 import { type Environment, readEnvironment } from "./config/env.ts";
 import { faceOf } from "./config/face.ts";
 import { Keys } from "./config/keys.ts";
+import type { Costs } from "./costs.ts";
 import type { CallTool, Question, Verdict } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import type { PmlError } from "./core/errors.ts";
@@ -50,6 +52,7 @@ interface AppParts {
   readonly redactor: Redactor;
   readonly files: ModuleFiles;
   readonly keys: Keys;
+  readonly metrics: Metrics;
 }
 
 const BUILTINS = builtins();
@@ -76,7 +79,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     register: (value) => void redactor.register(value),
     warn: (message) => log.warn(message),
   });
-  const app = new App({ policy, log, redactor, files, keys });
+  const app = new App({ policy, log, redactor, files, keys, metrics: new Metrics() });
   await app.resume();
   return app;
 }
@@ -89,6 +92,8 @@ export class App implements AsyncDisposable {
   readonly policy: Policy;
   /** Finds the keys that servers want. */
   readonly keys: Keys;
+  /** What was counted since the start. */
+  readonly metrics: Metrics;
   /** Every known tool. */
   readonly catalog: Catalog = new Catalog();
   /** Every known server. */
@@ -115,9 +120,10 @@ export class App implements AsyncDisposable {
 
   /** Makes the house of its parts. */
   constructor(parts: AppParts) {
-    const { policy, log, keys } = parts;
+    const { policy, log, keys, metrics } = parts;
     this.#parts = parts;
     this.keys = keys;
+    this.metrics = metrics;
     this.policy = policy;
     this.log = log;
     this.servers.replace(this.#sources());
@@ -137,8 +143,7 @@ export class App implements AsyncDisposable {
 
   /** Takes up the servers of registries that the person approved here before. */
   async resume(): Promise<void> {
-    const { environment, workspace } = this.loaded();
-    if (!mayHaveAdopted(environment.home, workspace.root)) return;
+    if (!mayHaveAdopted(this.config().home, this.loaded().workspace.root)) return;
     // A broken lock is told by each call.
     await this.adopted().catch((error) => this.log.warn(error.message));
   }
@@ -226,7 +231,9 @@ export class App implements AsyncDisposable {
 
   /** What servers and tools were when they were first seen, or approved. */
   async pins(): Promise<Pins> {
-    this.#pins ??= this.#openPins();
+    this.#pins ??= import("./policy/pins.ts").then(({ pinsOf }) =>
+      pinsOf(this.policy, (message) => this.log.warn(message))
+    );
     return await this.#pins;
   }
 
@@ -255,11 +262,7 @@ export class App implements AsyncDisposable {
     if (this.config().registries.length > 0) {
       await (await this.adopted()).refresh(this.#closing.signal);
     }
-    const { machine } = await this.#opened();
-    const servers = this.servers.states().filter(({ name, kind, state }) =>
-      kind !== "deno" && state !== "blocked" && (only === undefined || name === only)
-    );
-    for (const { name } of servers) machine.forget(name);
+    (await this.#opened()).forget(only);
   }
 
   /** Has a server run confined from now on, with these grants alone, and keeps what it asks for. */
@@ -275,11 +278,13 @@ export class App implements AsyncDisposable {
   /** What authors of modules use: no approval is needed, and nothing is granted. */
   async authors(): Promise<Authors> {
     const { Authors } = await import("./authors.ts");
-    return new Authors({
-      config: () => this.config(),
-      taken: this.builtins,
-      schemas: this.#schemas,
-    });
+    const config = () => this.config();
+    return new Authors({ config, taken: this.builtins, schemas: this.#schemas });
+  }
+
+  /** Measures what lists and answers would cost a client. */
+  async costs(): Promise<Costs> {
+    return (await import("./costs.ts")).costsOf(this);
   }
 
   /** Follows changes of the configuration until the house is closed. */
@@ -343,8 +348,14 @@ export class App implements AsyncDisposable {
         this.#door?.then(({ machine }) => machine.unfollow(followed), () => {});
       },
       onLost: (error) => this.log.warn(error.message),
-      setLevel: (level) => this.#setLevel(level),
+      setLevel: (level) => {
+        this.#level = level;
+        // Servers that start later are told then.
+        this.#door?.then(({ machine }) => machine.setLevel(level), () => {});
+      },
       onError: (error) => this.log.debug(error.message),
+      metrics: () => this.metrics.report(),
+      onAnswer: (what, answer) => this.metrics.answered(what, answer),
     });
     return this.#face;
   }
@@ -356,11 +367,6 @@ export class App implements AsyncDisposable {
       adopted: this.#adopted,
       listOf: (server, list) => this.listOf(server, list),
     });
-  }
-
-  async #openPins(): Promise<Pins> {
-    const { pinsOf } = await import("./policy/pins.ts");
-    return pinsOf(this.policy, (message) => this.log.warn(message));
   }
 
   async #adopt(): Promise<Adopted> {
@@ -382,12 +388,6 @@ export class App implements AsyncDisposable {
     const look = async () => await (await this.adopted()).look();
     await look().catch((error) => this.log.warn(`Cannot search what registries offer: ${error}`));
     return this.#adopted;
-  }
-
-  #setLevel(level: string): void {
-    this.#level = level;
-    // Servers that start later are told then.
-    this.#door?.then(({ machine }) => machine.setLevel(level), () => {});
   }
 
   /** Tells the face, if there is one; before there is no client either. */

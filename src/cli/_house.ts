@@ -24,6 +24,8 @@ export interface Typed {
   readonly workspace?: boolean;
   readonly dryRun?: boolean;
   readonly undo?: boolean;
+  readonly preset?: string;
+  readonly wizard?: boolean;
   readonly host?: string;
   readonly port?: string;
   readonly key?: string;

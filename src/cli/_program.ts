@@ -10,6 +10,7 @@ import { quoted } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { call } from "./_call.ts";
 import { check } from "./_check.ts";
+import { config } from "./_config.ts";
 import { doctor } from "./_doctor.ts";
 import { report, usage } from "./_failure.ts";
 import { search, tools, why } from "./_find.ts";
@@ -132,6 +133,22 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       options: { "--json": "only try and show it, as JSON" },
       examples: ["pml learn memory", `pml learn github github:search_code '{"q": "x"}'`],
       run: visit(learn),
+    },
+    {
+      usage: "config [what] [words...]",
+      does: "show what holds and what it costs in tokens, or change it: show, intent [text]",
+      options: {
+        "--json": "only show it, as JSON",
+        "--preset <name>": "show tools as a preset says: meta_only, semantic, hybrid_balanced, ...",
+        "--wizard": "ask a few questions, measure your servers, and recommend a preset",
+        "--workspace": "write into .pml.json of the workspace, not into your own config.yaml",
+      },
+      examples: [
+        "pml config",
+        "pml config --preset balanced",
+        `pml config intent "TypeScript web app with PostgreSQL"`,
+      ],
+      run: visit(config),
     },
     {
       usage: "doctor",

@@ -47,6 +47,7 @@ export async function stdio(): Promise<number> {
       onError: (error) => logError(app, error),
     });
     clearTimeout(watching);
+    app.log.debug("What was served", { ...app.metrics.report() });
   } catch (error) {
     return report(error, []);
   }

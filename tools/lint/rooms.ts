@@ -37,6 +37,7 @@ const COMPOSITION = [
   "filled.ts",
   "sources.ts",
   "entry.ts",
+  "costs.ts",
 ];
 const APP = [...ROOMS.filter((room) => room !== "cli"), ...COMPOSITION];
 const BOOT = "src/sandbox/boot/";

@@ -51,7 +51,7 @@ function nameOffence(
   }
   if (
     !ROOMS.split(" ").includes(place.room) &&
-    !/^(app|door|machine|adopted|authors|packages|filled|sources|entry)(_test)?\.ts$/.test(
+    !/^(app|door|machine|adopted|authors|packages|filled|sources|entry|costs)(_test)?\.ts$/.test(
       place.room,
     )
   ) {
