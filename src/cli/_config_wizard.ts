@@ -26,7 +26,7 @@ export interface Said {
   readonly intent: string | undefined;
 }
 
-/** Clients that take no more tools than this, as their makers write. */
+/** What clients were reported to take; versions differ, so it is said as a report. */
 const TOOLS_MAX: Partial<Record<Said["client"], number>> = {
   cursor: 40,
   vscode: 128,
@@ -71,7 +71,7 @@ export function recommended(
     return { name: "full_proxy", why };
   }
   const against = tools > most
-    ? `${all} are more than the ${most} that ${client} takes`
+    ? `${all} are more than the ${most} that ${client} was reported to take`
     : `${all} cost ${number(tokens)} tokens in every session, the meta-tools and one search ` +
       number(found);
   return intent === undefined
