@@ -46,6 +46,7 @@ async function rest(app: App): Promise<readonly Check[]> {
     await lock(app),
     ...await servers(app),
     ...await registries(app),
+    await (await app.finder()).check(),
     ...await app.checks(),
     await key(app),
     ...keysFound(app).map(keyCheck),

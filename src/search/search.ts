@@ -9,11 +9,13 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { isToolName, splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
 import { makeRanking, type Ranked, type Ranking } from "./lexical.ts";
+import type { Semantics } from "./semantics.ts";
 
 const LONGEST_QUERY = 32_768;
 const MOST_QUERIES = 5;
 const USUAL_LIMIT = 10;
 const MOST_HITS = 100;
+const MOST_FUSED = 200;
 /** The part of the best score from which a tool of another server fits nearly as well. */
 const NEARLY = 0.6;
 
@@ -57,6 +59,8 @@ export interface SearchOffers {
   readonly catalog: () => Catalog | undefined;
   /** Whether a server of this name is there already, so that the offer of its name is none. */
   readonly isTaken: (server: string) => boolean;
+  /** What can tell meanings now, if anything can. */
+  readonly semantics?: () => Semantics | undefined;
 }
 
 /** Searches the tools of a catalog as it is at each search. */
@@ -64,6 +68,7 @@ export class Search {
   readonly #catalog: Catalog;
   readonly #offers: SearchOffers | undefined;
   #lists: readonly (readonly CatalogEntry[])[] = [];
+  #entries: readonly CatalogEntry[] = [];
   #ranking: Ranking = () => [];
 
   /** Opens a search over a catalog; what is in it is read at the first search. */
@@ -73,12 +78,23 @@ export class Search {
   }
 
   /** Gives the tools that fit a query, or several queries at once, the best first. */
-  search(query: string | readonly string[], options: SearchOptions = {}): SearchAnswer {
+  async search(
+    query: string | readonly string[],
+    options: SearchOptions = {},
+  ): Promise<SearchAnswer> {
     const queries = checked(query);
     this.#follow();
-    const ranked = queries.map((text) => this.#rank(text, options));
+    // The catalog may change while the model is asked.
+    const [entries, ranking] = [this.#entries, this.#ranking];
+    const near = await this.#offers?.semantics?.()?.similarities(queries, entries);
+    const ranked = queries.map((text, at) => {
+      const cosines = near?.[at];
+      const fused = cosines && fusedRanking(ranking, { entries, cosines });
+      return this.#rank(text, { ...options, ranking: fused ?? ranking });
+    });
     const limit = Math.min(Math.max(options.limit ?? USUAL_LIMIT, 1), MOST_HITS);
-    return { mode: "lexical", hits: shared(merged(ranked), limit).map(hitOf) };
+    const mode = near === undefined ? "lexical" : "hybrid";
+    return { mode, hits: shared(merged(ranked), limit).map(hitOf) };
   }
 
   #catalogs(): readonly Catalog[] {
@@ -91,14 +107,18 @@ export class Search {
     const lists = this.#catalogs().map((catalog) => catalog.list());
     if (lists.every((list, at) => list === this.#lists[at])) return;
     this.#lists = lists;
-    this.#ranking = makeRanking(lists.flat().sort(byId));
+    this.#entries = lists.flat().sort(byId);
+    this.#ranking = makeRanking(this.#entries);
   }
 
-  #rank(query: string, { server, allowed }: SearchOptions): readonly Ranked[] {
+  #rank(
+    query: string,
+    { server, allowed, ranking }: SearchOptions & { readonly ranking: Ranking },
+  ): readonly Ranked[] {
     const may = (entry: CatalogEntry) =>
       (server === undefined || entry.server.name === server) && (allowed?.(entry.id) ?? true) &&
       !(entry.server.isOffer === true && this.#offers?.isTaken(entry.server.name));
-    const ranked = this.#ranking(query, may);
+    const ranked = ranking(query, may);
     const best = ranked[0]?.score ?? 1;
     const relative = ranked.map(({ entry, score }) => ({ entry, score: score / best }));
     const named = this.#named(query.trim()).filter(may);
@@ -122,6 +142,33 @@ export class Search {
     if (!isToolName(name)) return [];
     return this.#lists.flat().filter((each) => splitToolId(each.id).tool === name);
   }
+}
+
+/** Ranks by words and by meaning, half and half, each from the worst to the best of this query. */
+function fusedRanking(
+  ranking: Ranking,
+  { entries, cosines }: {
+    readonly entries: readonly CatalogEntry[];
+    readonly cosines: Float32Array;
+  },
+): Ranking {
+  const least = cosines.reduce((one, other) => Math.min(one, other), 1);
+  const span = cosines.reduce((one, other) => Math.max(one, other), -1) - least || 1;
+  return (query, allowed) => {
+    const lexical = ranking(query, allowed);
+    const best = lexical[0]?.score ?? 1;
+    const words = new Map(lexical.map(({ entry, score }) => [entry, score / best]));
+    const all = entries.map((entry, at) => {
+      const meaning = ((cosines[at] ?? least) - least) / span;
+      return { entry, score: ((words.get(entry) ?? 0) + meaning) / 2 };
+    }).sort((a, b) => b.score - a.score);
+    const taken: Ranked[] = [];
+    for (const one of all) {
+      if (taken.length >= MOST_FUSED) break;
+      if (allowed(one.entry)) taken.push(one);
+    }
+    return taken;
+  };
 }
 
 function checked(query: string | readonly string[]): readonly string[] {

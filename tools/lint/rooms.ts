@@ -37,6 +37,8 @@ const COMPOSITION = [
   "filled.ts",
   "sources.ts",
   "entry.ts",
+  "finder.ts",
+  "meaning.ts",
 ];
 const APP = [...ROOMS.filter((room) => room !== "cli"), ...COMPOSITION];
 const BOOT = "src/sandbox/boot/";
