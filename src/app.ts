@@ -200,6 +200,7 @@ export class App implements AsyncDisposable {
         config: () => this.config(),
         adopted: () => this.adopted(),
         groups: async () => (await this.#opened()).machine.groups,
+        fetch: async (...asked) => await (await this.#opened()).machine.fetch(...asked),
       })
     );
     return this.#finder;

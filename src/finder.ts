@@ -8,6 +8,8 @@
 import type { Adopted } from "./adopted.ts";
 import type { Config } from "./config/config.ts";
 import type { Check } from "./core/check.ts";
+import type { Fetch } from "./core/fetch.ts";
+import type { ModelHub, ModelHubOptions } from "./local/model_hub.ts";
 import type { Meaning, MeaningOptions } from "./meaning.ts";
 import type { Catalog, CatalogEntry } from "./search/catalog.ts";
 import { Search, type SearchAnswer, type SearchOptions } from "./search/search.ts";
@@ -20,6 +22,8 @@ export interface FinderOptions extends Omit<MeaningOptions, "folder" | "limits">
   readonly config: () => Config;
   /** The servers of registries. */
   readonly adopted: () => Promise<Adopted>;
+  /** The way out to the network. */
+  readonly fetch: Fetch;
 }
 
 /** Finds tools. */
@@ -70,6 +74,12 @@ export class Finder implements AsyncDisposable {
     const { config, ...rest } = this.#options;
     const { Meaning } = await import("./meaning.ts");
     return new Meaning({ ...rest, folder, limits: () => config().limits });
+  }
+
+  /** Opens the way to a hub of models. */
+  async hub(options: Pick<ModelHubOptions, "from" | "signal">): Promise<ModelHub> {
+    const { ModelHub } = await import("./local/model_hub.ts");
+    return new ModelHub({ ...options, fetch: this.#options.fetch });
   }
 
   /** Gives every tool that can be found. */

@@ -118,6 +118,17 @@ export class Meaning implements Semantics, AsyncDisposable {
     }
   }
 
+  /** Looks at the folder of the model; throws what is wrong with it. */
+  look(): EmbeddingModel {
+    return readModel(this.folder);
+  }
+
+  /** Tells what the library is, what it costs, and whether it is installed. */
+  library(): typeof EMBEDDER & { readonly isThere: boolean } {
+    const { name, downloadBytes, bytes } = EMBEDDER;
+    return { name, downloadBytes, bytes, isThere: this.#package.isThere() };
+  }
+
   /** Takes the model as it is now, installs the library where it is not there, and tries both. */
   async install(tell: (message: string) => void): Promise<Tried> {
     await this.#pins.accept(readModel(this.folder));

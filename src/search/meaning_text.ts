@@ -14,13 +14,12 @@ import type { CatalogEntry } from "./catalog.ts";
  */
 const LONGEST = 300;
 const LONGEST_NAME = 100;
-const JOINT = /(?<=[a-z0-9])(?=[A-Z])|[_\-./:\s]+/;
+/** Models cut at `_`, and most of them see no capitals. */
+const CAMEL = /(?<=[a-z0-9])(?=[A-Z])/g;
 
-/** Gives the server, the tool and what is said of it, as words. */
+/** Gives the server, the tool and the beginning of what is said of it. */
 export function meaningText({ id, tool, server }: CatalogEntry): string {
-  const names = [server.name, splitToolId(id).tool].map((name) =>
-    name.slice(0, LONGEST_NAME).split(JOINT).join(" ").trim()
-  );
+  const name = splitToolId(id).tool.slice(0, LONGEST_NAME).replace(CAMEL, "_");
   const said = textOf(tool.description).slice(0, 4 * LONGEST).replace(/\s+/g, " ").trim();
-  return `${names.join(" ")}. ${said.slice(0, LONGEST)}`;
+  return `${server.name} ${name}: ${said.slice(0, LONGEST)}`;
 }
