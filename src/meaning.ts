@@ -139,6 +139,8 @@ export class Meaning implements Semantics, AsyncDisposable {
       await this.#package.ready(tell);
     });
     const { embedder } = await this.#opened();
+    await embedder.embed([SENTENCE], this.#closing.signal);
+    // The first time is that of the start.
     const since = performance.now();
     const [vector] = await embedder.embed([SENTENCE], this.#closing.signal);
     return { dimensions: vector?.length ?? 0, ms: Math.round(performance.now() - since) };

@@ -32,6 +32,8 @@ export interface EmbedderChildOptions {
   readonly startMs: number;
   /** How long it may take to answer; a minute unless told. */
   readonly answerMs?: number;
+  /** How much memory it may take beside its model, which it holds more than once. */
+  readonly spareBytes?: number;
   /** Keeps the process group, so that it ends with PML however it ends. */
   readonly groups: { readonly mark: string; add(pid: number): void; remove(pid: number): void };
 }
@@ -43,7 +45,6 @@ interface Waiting {
 }
 
 const HEAP_MB = 1_024;
-/** How much memory it may take beside its model, which it holds more than once. */
 const SPARE_BYTES = 768 << 20;
 const MODEL_TIMES = 6;
 const LOOK_MS = 100;
@@ -132,7 +133,8 @@ export class EmbedderChild implements AsyncDisposable {
   }
 
   #weigh(): void {
-    const most = SPARE_BYTES + MODEL_TIMES * this.#options.model.bytes;
+    const { model, spareBytes = SPARE_BYTES } = this.#options;
+    const most = spareBytes + MODEL_TIMES * model.bytes;
     const now = residentBytes(this.#process.pid);
     if (now > most) this.#fail(down(`it took ${now >> 20} MB of memory, over ${most >> 20}`));
   }

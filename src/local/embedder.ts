@@ -18,8 +18,8 @@ export interface EmbedderOptions {
   readonly library: () => Promise<string>;
   readonly limits: () => { readonly startMs: number; readonly idleMs: number };
   readonly groups: () => Promise<EmbedderChildOptions["groups"]>;
-  /** How long an answer may take; a minute unless told. */
-  readonly answerMs?: number;
+  /** What one process may take, where it is not the usual. */
+  readonly bounds?: Pick<EmbedderChildOptions, "answerMs" | "spareBytes">;
   readonly onLog: (text: string) => void;
 }
 
@@ -79,7 +79,7 @@ export class Embedder implements AsyncDisposable {
   }
 
   async #start(): Promise<EmbedderChild> {
-    const { home, model, limits, onLog, answerMs } = this.#options;
+    const { home, model, limits, onLog, bounds } = this.#options;
     const library = await this.#options.library();
     const groups = await this.#options.groups();
     if (this.#isClosed) throw new PmlError("CANCELLED", "Cannot embed: PML is ending");
@@ -90,7 +90,7 @@ export class Embedder implements AsyncDisposable {
       groups,
       denoDir: join(home, "embedder", "deno"),
       startMs: limits().startMs,
-      ...(answerMs !== undefined && { answerMs }),
+      ...bounds,
     });
     this.#child = child;
     try {

@@ -165,9 +165,13 @@ function isFolder(path: string): boolean {
   }
 }
 
+/** Tells whether a file looks like an object of JSON; a long one is not read whole for that. */
 function isJson(path: string): boolean {
   try {
-    return isObject(JSON.parse(Deno.readTextFileSync(path)));
+    using file = Deno.openSync(path);
+    const head = new Uint8Array(64);
+    const read = file.readSync(head) ?? 0;
+    return new TextDecoder().decode(head.subarray(0, read)).trimStart().startsWith("{");
   } catch {
     return false;
   }

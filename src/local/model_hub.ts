@@ -51,7 +51,7 @@ const LARGEST = 512 << 20;
 const REDIRECTS = 5;
 const REDIRECTING = [301, 302, 303, 307, 308];
 /** How often in a row nothing may come of it. */
-const TRIES = 4;
+const TRIES = 3;
 const RETRY_MS = 500;
 const STALL_MS = 30_000;
 /** What else takes room meanwhile. */
