@@ -196,6 +196,8 @@ export class EmbedderChild implements AsyncDisposable {
 }
 
 function programOf({ library, model, denoDir, groups }: EmbedderChildOptions): Program {
+  // Permissions of Deno are lists with commas.
+  if (library.includes(",")) throw down("the path of the PML home has a comma in it");
   const runtime = addressOf(library, RUNTIME);
   // The library names what it needs as packages; there are none, only these files.
   const imports = { "onnxruntime-common": runtime, "onnxruntime-web/webgpu": runtime };

@@ -150,7 +150,10 @@ export class EmbedderPackage {
     }).catch((cause) => {
       throw late.aborted ? failed(`it took over ${INSTALL_MS / 1_000} s`, { cause }) : cause;
     });
-    if (code !== 0) throw failed("it could not be fetched", { detail: { said: installing.tail } });
+    if (code === 0) return;
+    const { tail } = installing;
+    const [, said = `deno install ended with ${code}`] = /error: ([^\\]{1,300})/.exec(tail) ?? [];
+    throw failed(said, { detail: { said: tail } });
   }
 }
 

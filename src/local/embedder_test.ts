@@ -34,7 +34,7 @@ async function opened() {
 }
 export async function pipeline(task, model, options) {
   console.log("loading");
-  await (await fetch(env.localModelPath + model + "/config.json")).json();
+  await (await env.fetch(env.localModelPath + model + "/config.json")).json();
   return async ([text, ...more], how) => {
     if (text === "probe") throw new Error("open: " + await opened());
     if (text === "said") {

@@ -52,6 +52,8 @@ const REDIRECTS = 5;
 const REDIRECTING = [301, 302, 303, 307, 308];
 /** How often in a row nothing may come of it. */
 const TRIES = 3;
+/** And how often in all, however little comes each time. */
+const MOST_TRIES = 30;
 const RETRY_MS = 500;
 const STALL_MS = 30_000;
 /** What else takes room meanwhile. */
@@ -157,7 +159,7 @@ export class ModelHub {
   /** Tries again what may work the next time, longer where more comes each time. */
   async #again<T>(name: string, work: () => Promise<T>, come = () => 0): Promise<T> {
     const { signal, retryMs = RETRY_MS } = this.#options;
-    for (let [tries, had] = [1, come()];; tries++) {
+    for (let [tries, all, had] = [1, 1, come()];; tries++, all++) {
       try {
         return await work();
       } catch (error) {
@@ -165,7 +167,7 @@ export class ModelHub {
         const now = come();
         if (now > had) [tries, had] = [1, now];
         const isLost = error instanceof PmlError && LOST.includes(error.code);
-        if (!isLost || tries === TRIES) throw this.#told(name, error);
+        if (!isLost || tries === TRIES || all === MOST_TRIES) throw this.#told(name, error);
       }
       await pause(retryMs * 3 ** (tries - 1), signal);
     }

@@ -38,6 +38,7 @@ interface Library {
     allowLocalModels: boolean;
     useBrowserCache: boolean;
     localModelPath: string;
+    fetch: (address: string | URL) => Promise<Response>;
     readonly backends: {
       readonly onnx: {
         readonly wasm: { wasmBinary: Uint8Array; wasmPaths: object; numThreads: number };
@@ -50,6 +51,9 @@ interface Library {
     options: { readonly dtype: string; readonly device: "wasm" },
   ): Promise<Pipeline>;
 }
+
+const PLACE = "file:///models/";
+const NAME = "model";
 
 type Pipeline = (
   texts: readonly string[],
@@ -101,12 +105,13 @@ async function loaded({ library, wasm, model, dtype }: EmbedderStart): Promise<P
   env.allowRemoteModels = false;
   env.allowLocalModels = true;
   env.useBrowserCache = false;
-  env.localModelPath = new URL("../", model).href;
+  // A name of its own: that of the folder may be none that the library takes for one.
+  env.localModelPath = PLACE;
+  env.fetch = (address) => fetch(`${address}`.replace(`${PLACE}${NAME}/`, model));
   const { wasm: runtime } = env.backends.onnx;
   runtime.wasmBinary = binary;
   // Its own would be an address in the network.
   runtime.wasmPaths = {};
   runtime.numThreads = 1;
-  const name = model.slice(env.localModelPath.length, -1);
-  return await pipeline("feature-extraction", name, { dtype, device: "wasm" });
+  return await pipeline("feature-extraction", NAME, { dtype, device: "wasm" });
 }
