@@ -22,6 +22,7 @@ import type { JsonObject } from "./core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "./core/lists.ts";
 import type { ToolId } from "./core/tool_id.ts";
 import type { Door } from "./door.ts";
+import type { Finder } from "./finder.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import { type Hello, helloOf } from "./gateway/hello.ts";
 import { Schemas } from "./gateway/schemas.ts";
@@ -36,7 +37,6 @@ import { mayHaveAdopted } from "./policy/pins_file.ts";
 import { Policy } from "./policy/policy.ts";
 import { sourcesOf } from "./sources.ts";
 import { Catalog, type CatalogEntry } from "./search/catalog.ts";
-import type { Search, SearchAnswer, SearchOptions } from "./search/search.ts";
 
 /** How a house is opened. */
 export interface AppOptions {
@@ -113,7 +113,7 @@ export class App implements AsyncDisposable {
   #gateway: Promise<Gateway> | undefined;
   #face: Gateway | undefined;
   #level: string | undefined;
-  #search: Promise<Search> | undefined;
+  #finder: Promise<Finder> | undefined;
   #adopting: Promise<Adopted> | undefined;
   /** The servers of registries, once something is known of them. */
   #adopted: Adopted | undefined;
@@ -192,25 +192,31 @@ export class App implements AsyncDisposable {
   }
 
   /** Finds tools. */
-  async search(
-    query: string | readonly string[],
-    options: SearchOptions = {},
-  ): Promise<SearchAnswer> {
-    this.#search ??= import("./search/search.ts").then(({ Search }) =>
-      new Search(this.catalog, {
-        catalog: () => this.#adopted?.offered,
-        isTaken: (server) => this.servers.has(server),
+  readonly search: Finder["search"] = async (...asked) =>
+    await (await this.finder()).search(...asked);
+
+  /** What finds tools; loaded when it is first needed. */
+  finder(): Promise<Finder> {
+    this.#finder ??= import("./finder.ts").then(({ Finder }) =>
+      new Finder({
+        ...this.#parts,
+        environment: this.loaded().environment,
+        catalog: this.catalog,
+        has: (server) => this.servers.has(server),
+        config: () => this.config(),
+        adopted: () => this.adopted(),
+        groups: async () => (await this.#opened()).machine.groups,
+        fetch: async (...asked) => await (await this.#opened()).machine.fetch(...asked),
       })
     );
-    if (options.offers !== false) await this.#offers();
-    return (await this.#search).search(query, options);
+    return this.#finder;
   }
 
   /** Gives the tools of a server that a registry offers, and that nobody has used here yet. */
   async offered(server: string): Promise<readonly CatalogEntry[]> {
     // A server that is there waits for no registry.
     if (this.servers.has(server)) return [];
-    return (await this.#offers())?.offered?.toolsOf(server) ?? [];
+    return await (await this.finder()).offered(server);
   }
 
   /** The MCP face, which is loaded with the SDK when it is first needed. */
@@ -300,6 +306,7 @@ export class App implements AsyncDisposable {
     this.#adopted?.[Symbol.dispose]();
     this.servers[Symbol.dispose]();
     this.#face?.[Symbol.dispose]();
+    await (await this.#finder)?.[Symbol.asyncDispose]();
     const door = await this.#door;
     await door?.[Symbol.asyncDispose]();
   }
@@ -380,14 +387,6 @@ export class App implements AsyncDisposable {
       throw error;
     });
     return adopted;
-  }
-
-  /** Has a look at what registries offer. */
-  async #offers(): Promise<Adopted | undefined> {
-    if (this.config().registries.length === 0) return undefined;
-    const look = async () => await (await this.adopted()).look();
-    await look().catch((error) => this.log.warn(`Cannot search what registries offer: ${error}`));
-    return this.#adopted;
   }
 
   /** Tells the face, if there is one; before there is no client either. */

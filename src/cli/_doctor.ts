@@ -48,6 +48,7 @@ async function rest(app: App): Promise<readonly Check[]> {
     ...await servers(app),
     await context(app),
     ...await registries(app),
+    await (await app.finder()).check(),
     ...await app.checks(),
     await key(app),
     ...keysFound(app).map(keyCheck),

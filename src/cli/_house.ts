@@ -30,6 +30,7 @@ export interface Typed {
   readonly port?: string;
   readonly key?: string;
   readonly url?: string;
+  readonly from?: string;
 }
 
 /** What a command has while the house is open. */

@@ -4,7 +4,10 @@
  * @module
  */
 
-/** Gives for each tool half of its lexical score and half of its cosine, each from 0 to 1 among the allowed. */
+/**
+ * Gives for each tool half of its lexical score and half of its cosine, each from 0 to 1 among the
+ * allowed. Where nobody knows a cosine, words count for both.
+ */
 export function fused(
   lexical: Float64Array,
   cosines: Float32Array,
@@ -12,9 +15,11 @@ export function fused(
 ): Float64Array {
   const words = spread(lexical, allowed);
   const meanings = spread(cosines, allowed);
-  return lexical.map((score, slot) =>
-    allowed[slot] ? (words(score) + meanings(cosines[slot] ?? 0)) / 2 : 0
-  );
+  return lexical.map((score, slot) => {
+    if (allowed[slot] !== true) return 0;
+    const cosine = cosines[slot] ?? NaN;
+    return (words(score) + (Number.isNaN(cosine) ? words(score) : meanings(cosine))) / 2;
+  });
 }
 
 /** Makes what brings the allowed ones between 0 and 1. */
@@ -25,7 +30,7 @@ function spread(
   let least = Infinity;
   let most = -Infinity;
   values.forEach((value, slot) => {
-    if (!allowed[slot]) return;
+    if (!allowed[slot] || Number.isNaN(value)) return;
     least = Math.min(least, value);
     most = Math.max(most, value);
   });

@@ -99,6 +99,8 @@ export class Search {
   #least: { readonly of: object; readonly by: Semantics; readonly value: number } | undefined;
   #lists: readonly (readonly CatalogEntry[])[] = [];
   #entries: readonly CatalogEntry[] = [];
+  /** Those that are there, of which a model is asked: what registries offer goes by words alone. */
+  #own: readonly CatalogEntry[] = [];
 
   /** Opens a search over a catalog; what is in it is read at the first search. */
   constructor(catalog: Catalog, parts: SearchParts = {}) {
@@ -113,10 +115,7 @@ export class Search {
   ): Promise<SearchAnswer> {
     const queries = checked(query);
     this.#follow();
-    const entries = this.#entries;
-    const meant = await this.#meant(queries, entries);
-    // The catalog may have changed meanwhile: numbers of another list say nothing of this one.
-    const near = entries === this.#entries ? meant : undefined;
+    const near = await this.#meant(queries);
     const found = queries.map((text, at) => this.#find(text, { ...options, near: near?.[at] }));
     const { limit: wanted = USUAL_LIMIT, threshold = 0 } = options;
     const limit = Math.min(Math.max(wanted, 1), MOST_HITS);
@@ -145,24 +144,35 @@ export class Search {
     }
     this.#lists = lists;
     this.#entries = lists.flat().sort(byId);
+    this.#own = this.#entries.filter(({ server }) => server.isOffer !== true);
     this.#index.set(this.#entries);
   }
 
   /** Asks the model how near the tools are to the queries; nothing where it cannot tell yet. */
-  async #meant(
-    queries: readonly string[],
-    entries: readonly CatalogEntry[],
-  ): Promise<readonly Near[] | undefined> {
+  async #meant(queries: readonly string[]): Promise<readonly Near[] | undefined> {
+    const [entries, own] = [this.#entries, this.#own];
     const by = this.#parts.semantics?.();
-    const similar = await by?.similarities(queries, entries);
+    const similar = await by?.similarities(queries, own);
     if (by === undefined || similar === undefined) return undefined;
-    if (this.#least?.of !== entries || this.#least.by !== by) {
-      const unrelated = await by.similarities(UNRELATED, entries);
+    if (this.#least?.of !== own || this.#least.by !== by) {
+      const unrelated = await by.similarities(UNRELATED, own);
       if (unrelated === undefined) return undefined;
-      this.#least = { of: entries, by, value: leastCosine(unrelated) };
+      this.#least = { of: own, by, value: leastCosine(unrelated) };
     }
+    // The catalog may have changed meanwhile: numbers of another list say nothing of this one.
+    if (entries !== this.#entries) return undefined;
     const { value: least } = this.#least;
-    return similar.map((cosines) => ({ cosines, least }));
+    return similar.map((cosines) => ({ cosines: this.#placed(cosines), least }));
+  }
+
+  /** Puts what is known of the tools that are there among all; nobody knows it of the others. */
+  #placed(cosines: Float32Array): Float32Array {
+    if (this.#own.length === this.#entries.length) return cosines;
+    let next = 0;
+    return Float32Array.from(
+      this.#entries,
+      ({ server }) => server.isOffer === true ? NaN : cosines[next++] ?? NaN,
+    );
   }
 
   #find(query: string, options: SearchOptions & { readonly near?: Near | undefined }): Found {

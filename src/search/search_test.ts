@@ -238,6 +238,26 @@ Deno.test("search() of meanings finds nothing either where all are as far as fro
   assert.deepEqual((await search.search(" ")).hits, []);
 });
 
+Deno.test("search() of meanings asks nothing of what registries offer, which goes by words", async () => {
+  const offers = new Catalog();
+  offers.set({ name: "almanac", origin: "registry", isOffer: true }, [
+    tool(["tides", "Tell the tides of a harbour"]),
+    tool(["moon", "Tell the phases of the moon"]),
+  ]);
+  const catalog = catalogOf(HOUSE);
+  const semantics: Semantics = {
+    similarities: (queries, entries) => {
+      assert.deepEqual(entries, catalog.list());
+      return Promise.resolve(queries.map(() => Float32Array.from(entries, (_, at) => at / 10)));
+    },
+  };
+  const search = new Search(catalog, { catalog: () => offers, semantics: () => semantics });
+  const { mode, hits } = await search.search("tides of the harbour");
+  assert.equal(mode, "hybrid");
+  assert.equal(hits[0]?.id, "almanac:tides");
+  assert.ok(hits.every(({ id }) => id !== "almanac:moon"));
+});
+
 Deno.test("search() refuses a query that is too large", async () => {
   await assert.rejects(() => found("x ".repeat(500_000)), code("INPUT_TOO_LARGE"));
 });

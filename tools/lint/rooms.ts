@@ -38,6 +38,8 @@ const COMPOSITION = [
   "sources.ts",
   "entry.ts",
   "costs.ts",
+  "finder.ts",
+  "meaning.ts",
 ];
 const APP = [...ROOMS.filter((room) => room !== "cli"), ...COMPOSITION];
 const BOOT = "src/sandbox/boot/";
