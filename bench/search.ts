@@ -6,10 +6,17 @@
  */
 
 import { readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { Log } from "../src/audit/log.ts";
+import { Redactor } from "../src/audit/redact.ts";
+import { readEnvironment } from "../src/config/env.ts";
+import { limitsOf } from "../src/config/limits.ts";
 import type { JsonObject } from "../src/core/json.ts";
 import type { ToolDefinition } from "../src/core/tool.ts";
-import { Catalog } from "../src/search/catalog.ts";
+import { Meaning } from "../src/meaning.ts";
+import { Catalog, type CatalogEntry } from "../src/search/catalog.ts";
 import { Search } from "../src/search/search.ts";
 import { type Judged, metrics } from "./metrics.ts";
 
@@ -72,26 +79,52 @@ function timesOf(times: readonly number[]): { readonly p50_ms: number; readonly 
   return { p50_ms: part(0.5), p95_ms: part(0.95) };
 }
 
-async function measure(files: { readonly catalog: string; readonly queries: string }) {
+/** Opens a model, with a PML home of its own that is kept, so that tools are indexed once. */
+async function meaningOf(folder: string, tools: readonly CatalogEntry[]): Promise<Meaning> {
+  const environment = { ...readEnvironment(), home: join(tmpdir(), "pml-bench-model") };
+  const meaning = new Meaning({
+    folder,
+    environment,
+    limits: () => limitsOf({}),
+    log: new Log({ redactor: new Redactor(), level: "warn" }),
+    groups: () => Promise.resolve({ mark: "bench", add: async () => {}, remove: async () => {} }),
+  });
+  await meaning.install((said) => console.error(said));
+  const tell = (done: number, total: number) => console.error(`Indexed ${done} of ${total} tools`);
+  await meaning.index(tools, { tell, signal: new AbortController().signal });
+  return meaning;
+}
+
+async function measure(files: {
+  readonly catalog: string;
+  readonly queries: string;
+  readonly model?: string | undefined;
+}) {
   const catalog = catalogOf(files.catalog);
   const queries = readRows<Judged>(files.queries);
-  const search = new Search(catalog);
+  const { model } = files;
+  await using meaning = model === undefined
+    ? undefined
+    : await meaningOf(resolve(model), catalog.list());
+  const search = new Search(catalog, { semantics: () => meaning });
   const begun = performance.now();
   await search.search("the first search reads all");
   const index_ms = Math.round(performance.now() - begun);
   const ranked = new Map<string, readonly string[]>();
   const times: number[] = [];
+  const modes = new Set<string>();
   let unmet = 0;
   for (const { query } of queries) {
     const asked = performance.now();
     const answer = await search.search(query);
     times.push(performance.now() - asked);
+    modes.add(answer.mode);
     unmet += answer.unmet.length;
     ranked.set(query, answer.hits.map(({ id }) => id));
   }
   const rank = (query: string) => ranked.get(query) ?? [];
   return {
-    mode: "lexical",
+    mode: [...modes].join(" and "),
     tools: catalog.list().length,
     ...metrics(queries, rank),
     ...sufficed(queries, rank),
@@ -102,8 +135,8 @@ async function measure(files: { readonly catalog: string; readonly queries: stri
   };
 }
 
-if (import.meta.main) {
-  const { values: { catalog, queries, json } } = parseArgs({
+async function main(): Promise<number> {
+  const { values: { catalog, queries, model, json } } = parseArgs({
     options: {
       catalog: { type: "string" },
       queries: { type: "string" },
@@ -113,10 +146,12 @@ if (import.meta.main) {
   });
   if (catalog === undefined || queries === undefined) {
     console.error("Give --catalog FILE and --queries FILE, and --model DIR for hybrid search");
-    Deno.exitCode = 2;
-  } else {
-    const figures = await measure({ catalog, queries });
-    if (json) console.log(JSON.stringify(figures));
-    else for (const [name, value] of Object.entries(figures)) console.log(`${name}: ${value}`);
+    return 2;
   }
+  const figures = await measure({ catalog, queries, model });
+  const lines = Object.entries(figures).map(([name, value]) => `${name}: ${value}`);
+  console.log(json ? JSON.stringify(figures) : lines.join("\n"));
+  return 0;
 }
+
+if (import.meta.main) Deno.exitCode = await main();
