@@ -5,7 +5,7 @@
  * @module
  */
 
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import lock from "../../config/embedder.lock.json" with { type: "json" };
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
@@ -104,6 +104,7 @@ export class EmbedderPackage {
     const since = performance.now();
     try {
       Deno.mkdirSync(work, { recursive: true, mode: 0o700 });
+      sweep(this.folder);
       await this.#run(work);
       for (const [name, { files }] of Object.entries(lock.packages)) {
         for (const file of files) {
@@ -154,6 +155,19 @@ export class EmbedderPackage {
     const { tail } = installing;
     const [, said = `deno install ended with ${code}`] = /error: ([^\\]{1,300})/.exec(tail) ?? [];
     throw failed(said, { detail: { said: tail } });
+  }
+}
+
+/** Takes away what was being installed when PML was killed: it is large. */
+function sweep(folder: string): void {
+  const all = dirname(folder);
+  for (const { name } of Deno.readDirSync(all)) {
+    const path = join(all, name);
+    if (!name.startsWith(`${lock.folder}.`)) continue;
+    const { mtime } = Deno.lstatSync(path);
+    if (Date.now() - (mtime?.getTime() ?? 0) > INSTALL_MS) {
+      Deno.removeSync(path, { recursive: true });
+    }
   }
 }
 

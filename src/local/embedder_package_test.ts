@@ -66,7 +66,13 @@ Deno.test("EmbedderPackage takes no tarball with another hash than PML ships, an
 Deno.test("EmbedderPackage says that search stays lexical where no registry answers", async () => {
   const home = await Deno.makeTempDir();
   const one = packageIn(home, { NPM_CONFIG_REGISTRY: "http://127.0.0.1:9/" });
+  // What one that was killed left goes; what another is at now stays.
+  const [old, now] = [`${one.folder}.old`, `${one.folder}.now`];
+  for (const folder of [old, now]) await Deno.mkdir(folder, { recursive: true });
+  await Deno.utime(old, new Date(0), new Date(0));
   await assert.rejects(one.ready(), { code: "UPSTREAM_DOWN", hint: /Search stays lexical/ });
+  assert.throws(() => Deno.statSync(old), Deno.errors.NotFound);
+  await Deno.remove(now);
   assert.deepEqual([...Deno.readDirSync(join(home, "embedder"))], []);
   await Deno.remove(home, { recursive: true });
 });
