@@ -45,7 +45,12 @@ export { parseToolId, type ToolId } from "./src/core/tool_id.ts";
 export type { Config } from "./src/config/config.ts";
 export type { Grants } from "./src/config/file.ts";
 export type { RegistryEntry } from "./src/config/registries.ts";
-export type { Exposure, GatewayOptions, MetaTool } from "./src/config/gateway_options.ts";
+export type {
+  Exposure,
+  GatewayOptions,
+  HybridOptions,
+  MetaTool,
+} from "./src/config/gateway_options.ts";
 export type { LimitName, Limits } from "./src/config/limits.ts";
 export type { OsLayer } from "./src/config/os_layer.ts";
 export type { Channel } from "./src/config/person.ts";

@@ -35,13 +35,13 @@ function catalogOfTenThousand(): Catalog {
 
 const CATALOG = catalogOfTenThousand();
 const READY = new Search(CATALOG);
-READY.search(QUERY);
+await READY.search(QUERY);
 
-Deno.bench("index 10,000 tools and search", { n: 5, warmup: 1 }, () => {
+Deno.bench("index 10,000 tools and search", { n: 5, warmup: 1 }, async () => {
   const search = new Search(CATALOG);
-  search.search(QUERY);
+  await search.search(QUERY);
 });
 
-Deno.bench("search 10,000 tools", () => {
-  READY.search(QUERY);
+Deno.bench("search 10,000 tools", async () => {
+  await READY.search(QUERY);
 });

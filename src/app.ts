@@ -7,11 +7,14 @@
 
 import type { Adopted } from "./adopted.ts";
 import { Log } from "./audit/log.ts";
+import { Metrics } from "./audit/metrics.ts";
 import type { Authors } from "./authors.ts";
 import { Redactor } from "./audit/redact.ts";
 import type { Config, LoadedConfig } from "./config/config.ts";
 import { type Environment, readEnvironment } from "./config/env.ts";
+import { faceOf } from "./config/face.ts";
 import { Keys } from "./config/keys.ts";
+import type { Costs } from "./costs.ts";
 import type { CallTool, Question, Verdict } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import type { PmlError } from "./core/errors.ts";
@@ -19,6 +22,7 @@ import type { JsonObject } from "./core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "./core/lists.ts";
 import type { ToolId } from "./core/tool_id.ts";
 import type { Door } from "./door.ts";
+import type { Finder } from "./finder.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import { type Hello, helloOf } from "./gateway/hello.ts";
 import { Schemas } from "./gateway/schemas.ts";
@@ -33,7 +37,6 @@ import { mayHaveAdopted } from "./policy/pins_file.ts";
 import { Policy } from "./policy/policy.ts";
 import { sourcesOf } from "./sources.ts";
 import { Catalog, type CatalogEntry } from "./search/catalog.ts";
-import type { Search, SearchAnswer, SearchOptions } from "./search/search.ts";
 
 /** How a house is opened. */
 export interface AppOptions {
@@ -49,6 +52,7 @@ interface AppParts {
   readonly redactor: Redactor;
   readonly files: ModuleFiles;
   readonly keys: Keys;
+  readonly metrics: Metrics;
 }
 
 const BUILTINS = builtins();
@@ -75,7 +79,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     register: (value) => void redactor.register(value),
     warn: (message) => log.warn(message),
   });
-  const app = new App({ policy, log, redactor, files, keys });
+  const app = new App({ policy, log, redactor, files, keys, metrics: new Metrics() });
   await app.resume();
   return app;
 }
@@ -88,6 +92,8 @@ export class App implements AsyncDisposable {
   readonly policy: Policy;
   /** Finds the keys that servers want. */
   readonly keys: Keys;
+  /** What was counted since the start. */
+  readonly metrics: Metrics;
   /** Every known tool. */
   readonly catalog: Catalog = new Catalog();
   /** Every known server. */
@@ -107,16 +113,17 @@ export class App implements AsyncDisposable {
   #gateway: Promise<Gateway> | undefined;
   #face: Gateway | undefined;
   #level: string | undefined;
-  #search: Promise<Search> | undefined;
+  #finder: Promise<Finder> | undefined;
   #adopting: Promise<Adopted> | undefined;
   /** The servers of registries, once something is known of them. */
   #adopted: Adopted | undefined;
 
   /** Makes the house of its parts. */
   constructor(parts: AppParts) {
-    const { policy, log, keys } = parts;
+    const { policy, log, keys, metrics } = parts;
     this.#parts = parts;
     this.keys = keys;
+    this.metrics = metrics;
     this.policy = policy;
     this.log = log;
     this.servers.replace(this.#sources());
@@ -136,8 +143,7 @@ export class App implements AsyncDisposable {
 
   /** Takes up the servers of registries that the person approved here before. */
   async resume(): Promise<void> {
-    const { environment, workspace } = this.loaded();
-    if (!mayHaveAdopted(environment.home, workspace.root)) return;
+    if (!mayHaveAdopted(this.config().home, this.loaded().workspace.root)) return;
     // A broken lock is told by each call.
     await this.adopted().catch((error) => this.log.warn(error.message));
   }
@@ -186,25 +192,31 @@ export class App implements AsyncDisposable {
   }
 
   /** Finds tools. */
-  async search(
-    query: string | readonly string[],
-    options: SearchOptions = {},
-  ): Promise<SearchAnswer> {
-    this.#search ??= import("./search/search.ts").then(({ Search }) =>
-      new Search(this.catalog, {
-        catalog: () => this.#adopted?.offered,
-        isTaken: (server) => this.servers.has(server),
+  readonly search: Finder["search"] = async (...asked) =>
+    await (await this.finder()).search(...asked);
+
+  /** What finds tools; loaded when it is first needed. */
+  finder(): Promise<Finder> {
+    this.#finder ??= import("./finder.ts").then(({ Finder }) =>
+      new Finder({
+        ...this.#parts,
+        environment: this.loaded().environment,
+        catalog: this.catalog,
+        has: (server) => this.servers.has(server),
+        config: () => this.config(),
+        adopted: () => this.adopted(),
+        groups: async () => (await this.#opened()).machine.groups,
+        fetch: async (...asked) => await (await this.#opened()).machine.fetch(...asked),
       })
     );
-    await this.#offers();
-    return (await this.#search).search(query, options);
+    return this.#finder;
   }
 
   /** Gives the tools of a server that a registry offers, and that nobody has used here yet. */
   async offered(server: string): Promise<readonly CatalogEntry[]> {
     // A server that is there waits for no registry.
     if (this.servers.has(server)) return [];
-    return (await this.#offers())?.offered?.toolsOf(server) ?? [];
+    return await (await this.finder()).offered(server);
   }
 
   /** The MCP face, which is loaded with the SDK when it is first needed. */
@@ -225,7 +237,9 @@ export class App implements AsyncDisposable {
 
   /** What servers and tools were when they were first seen, or approved. */
   async pins(): Promise<Pins> {
-    this.#pins ??= this.#openPins();
+    this.#pins ??= import("./policy/pins.ts").then(({ pinsOf }) =>
+      pinsOf(this.policy, (message) => this.log.warn(message))
+    );
     return await this.#pins;
   }
 
@@ -254,11 +268,7 @@ export class App implements AsyncDisposable {
     if (this.config().registries.length > 0) {
       await (await this.adopted()).refresh(this.#closing.signal);
     }
-    const { machine } = await this.#opened();
-    const servers = this.servers.states().filter(({ name, kind, state }) =>
-      kind !== "deno" && state !== "blocked" && (only === undefined || name === only)
-    );
-    for (const { name } of servers) machine.forget(name);
+    (await this.#opened()).forget(only);
   }
 
   /** Has a server run confined from now on, with these grants alone, and keeps what it asks for. */
@@ -274,11 +284,13 @@ export class App implements AsyncDisposable {
   /** What authors of modules use: no approval is needed, and nothing is granted. */
   async authors(): Promise<Authors> {
     const { Authors } = await import("./authors.ts");
-    return new Authors({
-      config: () => this.config(),
-      taken: this.builtins,
-      schemas: this.#schemas,
-    });
+    const config = () => this.config();
+    return new Authors({ config, taken: this.builtins, schemas: this.#schemas });
+  }
+
+  /** Measures what lists and answers would cost a client. */
+  async costs(): Promise<Costs> {
+    return (await import("./costs.ts")).costsOf(this);
   }
 
   /** Follows changes of the configuration until the house is closed. */
@@ -294,6 +306,7 @@ export class App implements AsyncDisposable {
     this.#adopted?.[Symbol.dispose]();
     this.servers[Symbol.dispose]();
     this.#face?.[Symbol.dispose]();
+    await (await this.#finder)?.[Symbol.asyncDispose]();
     const door = await this.#door;
     await door?.[Symbol.asyncDispose]();
   }
@@ -333,11 +346,7 @@ export class App implements AsyncDisposable {
       schemas: this.#schemas,
       search: (query, options) => this.search(query, options),
       judge: (id, args) => this.judge(id, args),
-      settings: () => {
-        const { gateway, limits, channel } = this.config();
-        const asksClient = channel === undefined || channel === "client";
-        return { ...gateway, batchMax: limits.batch, approvalMs: limits.approvalMs, asksClient };
-      },
+      settings: () => faceOf(this.config()),
       askForAll: async (calls) => await (await this.#opened()).askForAll(calls),
       leave: (question) => this.leave(question),
       problem: () => this.config().problem,
@@ -346,8 +355,14 @@ export class App implements AsyncDisposable {
         this.#door?.then(({ machine }) => machine.unfollow(followed), () => {});
       },
       onLost: (error) => this.log.warn(error.message),
-      setLevel: (level) => this.#setLevel(level),
+      setLevel: (level) => {
+        this.#level = level;
+        // Servers that start later are told then.
+        this.#door?.then(({ machine }) => machine.setLevel(level), () => {});
+      },
       onError: (error) => this.log.debug(error.message),
+      metrics: () => this.metrics.report(),
+      onAnswer: (what, answer) => this.metrics.answered(what, answer),
     });
     return this.#face;
   }
@@ -361,11 +376,6 @@ export class App implements AsyncDisposable {
     });
   }
 
-  async #openPins(): Promise<Pins> {
-    const { pinsOf } = await import("./policy/pins.ts");
-    return pinsOf(this.policy, (message) => this.log.warn(message));
-  }
-
   async #adopt(): Promise<Adopted> {
     const { Adopted } = await import("./adopted.ts");
     const pins = await this.pins();
@@ -377,20 +387,6 @@ export class App implements AsyncDisposable {
       throw error;
     });
     return adopted;
-  }
-
-  /** Has a look at what registries offer. */
-  async #offers(): Promise<Adopted | undefined> {
-    if (this.config().registries.length === 0) return undefined;
-    const look = async () => await (await this.adopted()).look();
-    await look().catch((error) => this.log.warn(`Cannot search what registries offer: ${error}`));
-    return this.#adopted;
-  }
-
-  #setLevel(level: string): void {
-    this.#level = level;
-    // Servers that start later are told then.
-    this.#door?.then(({ machine }) => machine.setLevel(level), () => {});
   }
 
   /** Tells the face, if there is one; before there is no client either. */

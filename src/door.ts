@@ -8,6 +8,7 @@
 import { join } from "node:path";
 import { auditGate } from "./audit/gate.ts";
 import { Journal, type JournalRecord } from "./audit/journal.ts";
+import type { Metrics } from "./audit/metrics.ts";
 import { HubRouting } from "./cloud/hub_routing.ts";
 import { CLOUD_URL } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
@@ -35,6 +36,7 @@ import { getToolRouting, isListedLocal } from "./router/routing.ts";
 
 /** What the door stands in. */
 export interface DoorOptions extends MachineOptions {
+  readonly metrics: Metrics;
   readonly schemas: Schemas;
 }
 
@@ -95,6 +97,14 @@ export class Door implements AsyncDisposable {
         detail: { approval: left.id, ...(CHANGED.includes(code) && { changed }) },
       }),
     });
+  }
+
+  /** Forgets what servers listed, all or one, but for modules and those that may not be asked. */
+  forget(only: string | undefined): void {
+    const servers = this.#options.servers.states().filter(({ name, kind, state }) =>
+      kind !== "deno" && state !== "blocked" && (only === undefined || name === only)
+    );
+    for (const { name } of servers) this.machine.forget(name);
   }
 
   /** Tries what calls need on this machine: the sandbox and the journal. */
@@ -332,7 +342,10 @@ export class Door implements AsyncDisposable {
     };
     return {
       write: async (record: JournalRecord) => await open().write(record),
-      note: (record: JournalRecord) => open().note(record),
+      note: (record: JournalRecord) => {
+        this.#options.metrics.recorded(record);
+        open().note(record);
+      },
     };
   }
 }

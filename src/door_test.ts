@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Log } from "./audit/log.ts";
+import { Metrics } from "./audit/metrics.ts";
 import { Redactor } from "./audit/redact.ts";
 import { environmentOf } from "./config/env.ts";
 import { Keys } from "./config/keys.ts";
@@ -55,7 +56,7 @@ async function openDoor(
       capabilities: () => ({}),
       level: () => undefined,
     },
-    policy,
+    ...{ policy, metrics: new Metrics() },
     pins: new Pins({ ...NOBODY, home: join(root, "home"), folder: () => ws }),
     adopted: () => Promise.reject(new Error("no registry is asked")),
     servers,

@@ -73,8 +73,9 @@ export class Machine implements AsyncDisposable {
   readonly cloud: Cloud;
   /** Tells the calls that wait how what they wait for comes along. */
   readonly starts: Starts = new Starts();
+  /** Ends what was started if PML is killed. */
+  readonly groups: Reaper;
   readonly #options: MachineOptions;
-  readonly #reaper: Reaper;
   readonly #local: Local;
   readonly #upstreams: Upstreams;
   readonly #far: Upstreams;
@@ -87,7 +88,7 @@ export class Machine implements AsyncDisposable {
   constructor(options: MachineOptions) {
     this.#options = options;
     const { home } = options.policy.now.loaded.environment;
-    this.#reaper = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
+    this.groups = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
     this.#packages = new Packages(options);
     this.#local = this.#openLocal();
     this.cloud = this.#openCloud();
@@ -182,7 +183,7 @@ export class Machine implements AsyncDisposable {
     const open = [this.#local, this.#upstreams, this.#far];
     await Promise.all(open.map((each) => each[Symbol.asyncDispose]()));
     (await this.#network)?.[Symbol.dispose]();
-    await this.#reaper[Symbol.asyncDispose]();
+    await this.groups[Symbol.asyncDispose]();
     for (const trial of this.#trials.values()) trial[Symbol.dispose]();
   }
 
@@ -275,7 +276,7 @@ export class Machine implements AsyncDisposable {
       protection: () => ({ ...protectedPaths, paths: own().map(({ path }) => path) }),
       limits: () => this.#config().limits,
       osLayer: () => this.#config().osLayer,
-      groups: this.#reaper,
+      groups: this.groups,
       onLog: (server, { level, text }) => {
         const serious = level === "error" || level === "warn";
         log[serious ? level : "debug"](text, { server });
@@ -330,7 +331,7 @@ export class Machine implements AsyncDisposable {
       protection: protectedPaths,
       environment: serverEnvironment(environment),
       installEnvironment: installEnvironment(environment),
-      groups: this.#reaper,
+      groups: this.groups,
       packages: this.#packages,
     });
     const http = new HttpServers({ fetch: this.fetch, limits });

@@ -117,9 +117,8 @@ Deno.test("pml doctor finds nothing wrong in a good workspace, and says what is 
   const { ok, findings } = JSON.parse((await runPml(ws, ["doctor", "--json"])).stdout);
   assert.equal(ok, true);
   const names = findings.map(({ name }: { name: string }) => name);
-  for (const name of ["workspace", "home", "configuration", "trust", "sandbox", "journal", "key"]) {
-    assert.ok(names.includes(name), name);
-  }
+  const wanted = ["workspace", "home", "configuration", "trust", "sandbox", "journal", "key"];
+  for (const name of [...wanted, "context"]) assert.ok(names.includes(name), name);
   await Deno.chmod(ws.home, 0o755);
   const open = await runPml(ws, ["doctor"]);
   assert.equal(open.code, 1);

@@ -83,9 +83,10 @@ async function lists(pml: RawStdio, servers: Servers): Promise<void> {
   const resources = await listed(pml, "resources/list", "resources");
   assert.deepEqual(resources.map(({ uri }) => uri), [
     "pml://servers",
+    "pml://metrics",
     ...KINDS.flatMap((kind) => ["a", "b"].map((one) => `pml://${kind}/test://${one}`)),
   ]);
-  assert.equal(resources[1]?.["x/kept"], 1);
+  assert.equal(resources[2]?.["x/kept"], 1);
   const templates = await listed(pml, "resources/templates/list", "resourceTemplates");
   assert.equal(templates.length, 2);
   const prompts = await listed(pml, "prompts/list", "prompts");

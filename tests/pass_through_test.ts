@@ -19,9 +19,10 @@ for (const era of ERAS) {
     const resources = await listed(pml, "resources/list", "resources");
     assert.deepEqual(resources.map(({ uri }) => uri), [
       "pml://servers",
+      "pml://metrics",
       ...KINDS.flatMap((kind) => ["a", "b"].map((one) => `pml://${kind}/test://${one}`)),
     ]);
-    assert.deepEqual(resources[1], {
+    assert.deepEqual(resources[2], {
       uri: "pml://legacy/test://a",
       name: "a",
       title: "The first",
@@ -81,6 +82,13 @@ for (const era of ERAS) {
     const [{ text }] = states.result?.contents as unknown as [{ text: string }];
     const legacy = JSON.parse(text).find(({ name }: { name: string }) => name === "legacy");
     assert.deepEqual([legacy.state, legacy.tools], ["ready", 11]);
+    const counted = await pml.request("resources/read", { uri: "pml://metrics" });
+    const [metrics] = counted.result?.contents as unknown as [{ text: string }];
+    const { calls, tokens } = JSON.parse(metrics.text);
+    // Reading a resource goes through the one door, too, and is no answer of a tool.
+    assert.deepEqual([calls.errors, calls.failed, Object.keys(tokens)], [1, { BAD_REQUEST: 1 }, [
+      "call",
+    ]]);
   });
 
   Deno.test(`Prompts and completion reach their server under its own names, on ${era}`, async () => {
@@ -142,7 +150,7 @@ for (const era of ERAS) {
     assert.equal(read.error, undefined);
     await using closed = await sceneOf(era, { rules: { deny: ["legacy:@resources", "modern:*"] } });
     const uris = (await listed(closed.pml, "resources/list", "resources")).map(({ uri }) => uri);
-    assert.deepEqual(uris, ["pml://servers"]);
+    assert.deepEqual(uris, ["pml://servers", "pml://metrics"]);
     for (const kind of KINDS) {
       const { error } = await closed.pml.request("resources/read", {
         uri: `pml://${kind}/test://a`,

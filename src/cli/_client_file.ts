@@ -49,7 +49,7 @@ export async function withServers(
   return after;
 }
 
-/** Gives the text with one value put in its place, or says why not. */
+/** Gives the text with one value put in its place, or taken away, or says why not. */
 export async function withValue(
   text: string,
   { path, at, entry }: {
@@ -68,7 +68,8 @@ export async function withValue(
     if (!isObject(inside)) throw refused(path, `"${name}" is no object`);
     return so[name] = inside;
   }, wanted);
-  holder[last] = entry;
+  if (entry === undefined) delete holder[last];
+  else holder[last] = entry;
   const after = edited(before, { at, entry, jsonc });
   if (isDeepStrictEqual(read(after, { jsonc, path }), wanted)) return mark + after;
   throw refused(path, "it cannot be edited without another change");

@@ -13,6 +13,7 @@ import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
+import { MANY_TOKENS } from "./_config_values.ts";
 import { refused } from "./_files.ts";
 import type { Shown, Visit } from "./_house.ts";
 
@@ -45,7 +46,9 @@ async function rest(app: App): Promise<readonly Check[]> {
     await trust(app),
     await lock(app),
     ...await servers(app),
+    await context(app),
     ...await registries(app),
+    await (await app.finder()).check(),
     ...await app.checks(),
     await key(app),
     ...keysFound(app).map(keyCheck),
@@ -151,6 +154,28 @@ async function servers(app: App): Promise<readonly Check[]> {
     ok: state !== "failed",
     said: `${origin}, ${state}: ${why === undefined ? `${tools} tools` : visible(why, 400)}`,
   }));
+}
+
+/** So many searches are enough to say what one costs. */
+const SEARCHES = 10;
+
+/** Says what a list and a search cost a client, estimated. */
+async function context(app: App): Promise<Check> {
+  const { problem, gateway } = app.config();
+  const name = "context";
+  if (problem !== undefined) return { name, ok: true, said: "nothing is listed to count" };
+  const costs = await app.costs();
+  const { tools, tokens } = await costs.list(gateway);
+  const { median } = await costs.search(SEARCHES);
+  const said =
+    `${gateway.exposure} lists ${tools} tools, about ${tokens} tokens; a search answers ` +
+    `about ${median} (estimates)`;
+  return {
+    name,
+    ok: true,
+    said,
+    ...(tokens > MANY_TOKENS && { hint: "See `pml config --wizard`" }),
+  };
 }
 
 function textOf({ name, ok, said, hint }: Check): string {

@@ -63,3 +63,29 @@ Deno.test("doctor() tells which server wants which key and where it is, never it
     await Deno.remove(HOME, { recursive: true });
   }
 });
+
+Deno.test("doctor() tells why search is lexical, and that it is so where a model cannot be used", async () => {
+  const HOME = await Deno.realPath(await Deno.makeTempDir());
+  try {
+    const cwd = `${HOME}/ws`;
+    await Deno.mkdir(cwd);
+    await Deno.mkdir(`${HOME}/.pml`, { mode: 0o700 });
+    const findings = async () => {
+      const environment = environmentOf({ HOME, PML_REGISTRIES: "none", PML_LOG_LEVEL: "error" });
+      await using app = await openApp({ cwd, environment });
+      const { value, code } = await doctor({ app, signal: new AbortController().signal });
+      const { findings } = value as { readonly findings: readonly Check[] };
+      return { code, search: findings.find(({ name }) => name === "search") };
+    };
+    const without = await findings();
+    assert.equal(without.search?.ok, true);
+    assert.match(without.search?.said ?? "", /^lexical; `pml search install-model`/);
+    await Deno.writeTextFile(`${HOME}/.pml/config.yaml`, "search:\n  model: ./nowhere\n");
+    const { search, code } = await findings();
+    assert.equal(code, 1);
+    assert.equal(search?.ok, false);
+    assert.match(search?.said ?? "", /^lexical: .*\/nowhere": there is no such folder$/);
+  } finally {
+    await Deno.remove(HOME, { recursive: true });
+  }
+});

@@ -50,7 +50,7 @@ export async function search(
     throw usage(`Cannot search: --limit is ${quoted(limit)}`, "Give a number from 1 to 100");
   }
   await prepare(app, server);
-  const { mode, hits } = await app.search(query, {
+  const { mode, hits, isLoose } = await app.search(query, {
     server,
     limit: Number(limit),
     allowed: (id) => app.judge(id).kind !== "deny",
@@ -62,10 +62,17 @@ export async function search(
     score: hit.score,
   }));
   return {
-    value: { mode, hits: found },
+    value: { mode, isLoose, hits: found },
     text: found.map((one) => `${lineOf(one)} [${originSaid(one)}]`).join("\n"),
-    note: found.length > 0 ? "" : "Nothing fits; try other words, or `pml tools`",
+    note: noteOf({ isFound: found.length > 0, isLoose }),
   };
+}
+
+function noteOf(
+  { isFound, isLoose }: { readonly isFound: boolean; readonly isLoose: boolean },
+): string {
+  if (!isFound) return "Nothing fits; try other words, or `pml tools`";
+  return isLoose ? "These share few words with the query; other words may find better ones" : "";
 }
 
 /** Says what the rules say of a tool or a call, and which rule says it; they judge any name. */

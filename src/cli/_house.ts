@@ -24,10 +24,13 @@ export interface Typed {
   readonly workspace?: boolean;
   readonly dryRun?: boolean;
   readonly undo?: boolean;
+  readonly preset?: string;
+  readonly wizard?: boolean;
   readonly host?: string;
   readonly port?: string;
   readonly key?: string;
   readonly url?: string;
+  readonly from?: string;
 }
 
 /** What a command has while the house is open. */

@@ -128,7 +128,8 @@ async function putBack(app: App, { path, found, copy, last }: {
   await Deno.remove(path);
 }
 
-async function make(
+/** Makes a file that is not there; a workspace file of PML's own making is trusted. */
+export async function make(
   app: App,
   { path, text }: { readonly path: string; readonly text: string },
 ): Promise<void> {

@@ -73,7 +73,7 @@ async function sectionOf(
 }
 
 /** Gives the lines that go and those that come in their place. */
-function changed(before: string, after: string): readonly string[] {
+export function changed(before: string, after: string): readonly string[] {
   const [old, now] = [before.split("\n"), after.split("\n")];
   let same = 0;
   while (same < old.length && old[same] === now[same]) same++;

@@ -10,12 +10,14 @@ import { quoted } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { call } from "./_call.ts";
 import { check } from "./_check.ts";
+import { config } from "./_config.ts";
 import { doctor } from "./_doctor.ts";
 import { report, usage } from "./_failure.ts";
 import { search, tools, why } from "./_find.ts";
 import { type Typed, visit } from "./_house.ts";
 import { importServers } from "./_import.ts";
 import { init } from "./_init.ts";
+import { installModel } from "./_install_model.ts";
 import { learn } from "./_learn.ts";
 import { lock } from "./_lock.ts";
 import { approve, trust } from "./_persons_word.ts";
@@ -27,6 +29,8 @@ import { print } from "./out.ts";
 interface Row {
   /** Its name, and the words that follow. */
   readonly usage: string;
+  /** The command that it is a command of. */
+  readonly under?: string;
   readonly does: string;
   readonly options?: Readonly<Record<string, string>>;
   readonly examples: readonly string[];
@@ -67,6 +71,22 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       },
       examples: ["pml search read a file", "pml search --limit 3 rename"],
       run: visit(search),
+    },
+    {
+      usage: "install-model [folder]",
+      under: "search",
+      does: "have search understand meanings: with a model that is downloaded, or one in a folder",
+      options: {
+        "--json": "only show what it takes, as JSON; with --yes, do it and show what came of it",
+        "--yes": "ask nothing",
+        "--from <url>": "another hub than the usual one, as a mirror",
+      },
+      examples: [
+        "pml search install-model",
+        "pml search install-model ./models/my-encoder",
+        "pml search -- install-model",
+      ],
+      run: visit(installModel),
     },
     {
       usage: "why <server:tool> [arguments]",
@@ -134,6 +154,22 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       run: visit(learn),
     },
     {
+      usage: "config [what] [words...]",
+      does: "show what holds and what it costs in tokens, or change it: show, intent [text]",
+      options: {
+        "--json": "only show it, as JSON",
+        "--preset <name>": "show tools as a preset says: meta_only, semantic, hybrid_balanced, ...",
+        "--wizard": "ask a few questions, measure your servers, and recommend a preset",
+        "--workspace": "write into .pml.json of the workspace, not into your own config.yaml",
+      },
+      examples: [
+        "pml config",
+        "pml config --preset balanced",
+        `pml config intent "TypeScript web app with PostgreSQL"`,
+      ],
+      run: visit(config),
+    },
+    {
       usage: "doctor",
       does: "look whether everything works, and say what to do",
       options: JSON_OPTION,
@@ -185,13 +221,21 @@ export async function run(args: readonly string[]): Promise<number> {
   });
   try {
     if (args.length === 0) program.outputHelp();
-    else await program.parseAsync(args, { from: "user" });
+    else await program.parseAsync(searched(args), { from: "user" });
     return code;
   } catch (error) {
     if (!(error instanceof CommanderError)) return report(error, args);
     if (error.exitCode === 0) return 0;
     return report(asUsage(error, args), args);
   }
+}
+
+/** What follows `--` is what is searched for: the commander would take it for a command of search. */
+function searched(args: readonly string[]): readonly string[] {
+  const [command, ...rest] = args;
+  const at = rest.indexOf("--") + 1;
+  if (command !== "search" || at === 0 || at === rest.length) return args;
+  return [command, ...rest.with(at, ` ${rest[at]}`)];
 }
 
 /** The commander's own words, as the error that everything here ends in. */
@@ -218,10 +262,13 @@ function makeProgram(start: (work: () => Promise<number>) => Promise<void>): Com
   for (const [group, rows] of Object.entries(COMMANDS)) {
     program.commandsGroup(group);
     for (const row of rows) {
-      const command = program.command(row.usage).description(row.does)
+      const above = program.commands.find((one) => one.name() === row.under) ?? program;
+      const command = above.command(row.usage).description(row.does)
         .addHelpText("after", examples(row.examples));
       for (const [flags, does] of Object.entries(row.options ?? {})) command.option(flags, does);
-      command.action(() => start(() => row.run({ ...command.opts(), words: command.args })));
+      command.action(() =>
+        start(() => row.run({ ...command.optsWithGlobals(), words: command.args }))
+      );
     }
   }
   return program;

@@ -6,12 +6,9 @@
 
 import type { App } from "../app.ts";
 import { asPmlError } from "../core/errors.ts";
+import { followCost } from "./_cost.ts";
 import { report } from "./_failure.ts";
 import { Signals } from "./_signals.ts";
-
-/** What the schemas of tools come to, near enough for a log. */
-const CHARACTERS_PER_TOKEN = 4.2;
-const MANY_TOKENS = 10_000;
 
 const WATCH_AFTER_MS = 250;
 
@@ -28,9 +25,11 @@ export async function stdio(): Promise<number> {
     using _ = caught((error) => tell(error));
     await using app = await openApp({ cwd: Deno.cwd() });
     tell = (error) => logError(app, error);
+    using serving = new DisposableStack();
     const face = async () => {
       const { factory } = await app.gateway();
       logStart(app);
+      if (!serving.disposed) serving.use(followCost(app));
       return factory;
     };
     // Not before the first answer. It reads everything again when it begins, so nothing is missed.
@@ -48,6 +47,7 @@ export async function stdio(): Promise<number> {
       onError: (error) => logError(app, error),
     });
     clearTimeout(watching);
+    app.log.debug("What was served", { ...app.metrics.report() });
   } catch (error) {
     return report(error, []);
   }
@@ -75,17 +75,6 @@ function logStart(app: App): void {
   // The server starts all the same and says so to whoever calls.
   if (problem !== undefined) app.log.error(`${problem.code}: ${problem.message}`);
   app.log.info("Serving on stdio", { workspace, exposure: gateway.exposure });
-  // Counting must not hold up the first answer.
-  logCost(app).catch((error) => app.log.debug("Cannot count the listed tools", { error }));
-}
-
-async function logCost(app: App): Promise<void> {
-  const tools = await (await app.gateway()).list();
-  const tokens = Math.round(JSON.stringify(tools).length / CHARACTERS_PER_TOKEN);
-  const level = tokens > MANY_TOKENS ? "warn" : "info";
-  app.log[level](`The list of tools costs a client about ${tokens} tokens`, {
-    tools: tools.length,
-  });
 }
 
 function logError(app: App, error: Error): void {

@@ -18,6 +18,10 @@ import { REGISTRY_BEGINNINGS } from "./registries.ts";
 export type Zod = typeof z;
 
 const SERVER_NAME = 'a name of 1 to 64 of a-z, 0-9, ".", "_" and "-", none that PML keeps';
+const PART = "a number from 0 to 1";
+const TOOLS = 'the pattern "server:tool", "server:*" or "*"';
+const MOST_LISTED = 10_000;
+const MOST_TOKENS = 1_000_000;
 const RULE = `the rule ${GRAMMAR}`;
 
 /** What a `.pml.json` may say. */
@@ -40,7 +44,7 @@ export function workspaceSchema(zod: Zod) {
 
 /** What a `config.yaml` may say. */
 export function personSchema(zod: Zod) {
-  const { object, number } = words(zod);
+  const { object, number, text } = words(zod);
   const limits = LIMIT_NAMES.map((name) => {
     const [, least, most] = LIMITS[name];
     return [keyOf(name), number(least, most)];
@@ -52,7 +56,7 @@ export function personSchema(zod: Zod) {
     approvals: object({}, { channel: zod.enum(["client", "page", "terminal"]) }),
     sandbox: object({}, { os_layer: zod.enum(OS_LAYERS) }),
     mcpServers: clientServersSchema(zod),
-    search: later,
+    search: object({}, { model: text("the path of a folder", /^(?!.*:\/\/)(?=.*\S)/s) }),
     sampling: later,
     telemetry: later,
     identities: later,
@@ -61,7 +65,9 @@ export function personSchema(zod: Zod) {
 
 /** What both files may say. */
 function shared(zod: Zod) {
-  const { object, text, list, flag, filled, variable, url } = words(zod);
+  const { object, text, list, flag, filled, variable, url, number } = words(zod);
+  const tool = text(TOOLS, { test: (value) => isToolsPattern(value) });
+  const tools = list(tool, "names or patterns of tools");
   const registry = url(...REGISTRY_BEGINNINGS);
   const rule = text(RULE, { test: (value) => succeeds(() => parsePattern(value)) });
   const rules = list(rule, "rules");
@@ -72,7 +78,16 @@ function shared(zod: Zod) {
       tools_exposure: text(),
       meta_tools: list(metaTool, "names"),
       prefix: flag,
-      hybrid: zod.unknown(),
+      hybrid: object({}, {
+        expose_meta_tools: flag,
+        expose_underlying_tools: flag,
+        apply_semantic_filter: flag,
+        max_underlying_tools: number(0, MOST_LISTED),
+        semantic_threshold: zod.number(PART).min(0, PART).max(1, PART),
+        max_tokens: number(0, MOST_TOKENS),
+        whitelisted_tools: tools,
+        blacklisted_tools: tools,
+      }),
     }),
     registries: list(
       zod.union(
@@ -173,4 +188,9 @@ function succeeds(read: () => unknown): boolean {
     // What it would say is what the schema says.
     return false;
   }
+}
+
+/** Tells whether a rule names tools and nothing of their arguments, nor another part of MCP. */
+function isToolsPattern(said: string): boolean {
+  return succeeds(() => parsePattern(said)) && !/[(@]/.test(said);
 }

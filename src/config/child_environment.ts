@@ -18,6 +18,7 @@ const INSTALLING = [
   ...["NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG", "NPM_CONFIG_CACHE"],
   ...["UV_DEFAULT_INDEX", "UV_INDEX", "UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR"],
   ...["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"],
+  ...["SSL_CERT_DIR", "DENO_CERT", "DENO_TLS_CA_STORE"],
 ];
 
 /** What installers find there beside what servers do. */

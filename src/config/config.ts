@@ -12,7 +12,7 @@ import { withoutClientFiles } from "./_client_files.ts";
 import { invalid, type Problem, type Report } from "./_problem.ts";
 import type { Environment } from "./env.ts";
 import { type Grants, readWorkspaceFile, type Sections, type WorkspaceFile } from "./file.ts";
-import { DEFAULT_GATEWAY, type GatewayOptions } from "./gateway_options.ts";
+import { gatewayFrom, type GatewayOptions } from "./gateway_options.ts";
 import type { Limits } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { type Channel, type PersonConfig, readPerson } from "./person.ts";
@@ -57,6 +57,8 @@ export interface Config {
   readonly grants: Grants;
   /** What the gateway shows. */
   readonly gateway: GatewayOptions;
+  /** The folder of the model that search understands meanings with, if there is to be one. */
+  readonly model: string | undefined;
   /** Every limit. */
   readonly limits: Limits;
   /** The one channel for questions, where the person wants but one. */
@@ -105,7 +107,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
   const believed = trusted ? file : undefined;
   const sections: Partial<Sections> = believed?.sections ?? {};
   const { registries, cloud, grants = NO_GRANTS, intent } = sections;
-  const gateway = { ...DEFAULT_GATEWAY, ...person.gateway, ...sections.gateway };
+  const gateway = gatewayFrom(person.gateway, sections.gateway);
   const problem = loaded.problem ?? prefixProblem(gateway, believed?.path ?? person.path);
   return freeze({
     home: environment.home,
@@ -116,6 +118,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     cloud,
     grants,
     gateway,
+    model: person.model,
     limits: person.limits,
     channel: person.channel,
     osLayer: person.osLayer,

@@ -37,6 +37,16 @@ Deno.test("loadConfig() without a file gives the defaults", async () => {
     assert.deepEqual(config.servers, []);
     assert.deepEqual(config.gateway, {
       exposure: "meta_only",
+      hybrid: {
+        exposeMetaTools: true,
+        exposeUnderlyingTools: true,
+        applySemanticFilter: true,
+        maxUnderlyingTools: 50,
+        semanticThreshold: 0.6,
+        maxTokens: undefined,
+        whitelistedTools: [],
+        blacklistedTools: [],
+      },
       metaTools: ["search", "schema", "call", "batch"],
       prefix: true,
     });

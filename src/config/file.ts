@@ -9,7 +9,7 @@ import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
 import { workspaceSchema } from "./_schema.ts";
 import { parseJsonc } from "./_syntax.ts";
-import { gatewayOf, type GatewayOptions } from "./gateway_options.ts";
+import { gatewayOf, type SaidOfGateway } from "./gateway_options.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 import { type ServerDefinition, serversOf } from "./servers.ts";
@@ -36,7 +36,7 @@ export interface Sections {
   readonly registries: readonly RegistryEntry[] | undefined;
   readonly cloud: { readonly url?: string } | undefined;
   readonly grants: Grants | undefined;
-  readonly gateway: Partial<GatewayOptions> | undefined;
+  readonly gateway: SaidOfGateway | undefined;
   readonly intent: string | undefined;
 }
 

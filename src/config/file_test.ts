@@ -263,12 +263,17 @@ Deno.test("readWorkspaceFile() and the platform agree on what is JSON", async ()
   );
 });
 
-Deno.test("readWorkspaceFile() warns of exposures that are unknown or come later", async () => {
-  for (const name of ["semantic", "hybrid", "everything"]) {
+Deno.test("readWorkspaceFile() reads the four exposures, and warns of all others", async () => {
+  const gatewayOf = async (name: string) => {
     const { file, warnings } = await read(
       `{"version": 1, "gateway": {"tools_exposure": "${name}"}}`,
     );
-    assert.equal(file?.sections.gateway?.exposure, "meta_only");
-    assert.match(warnings.join(), new RegExp(`"${name}" is not served`));
+    return { exposure: file?.sections.gateway?.exposure, warned: warnings.join() };
+  };
+  for (const name of ["meta_only", "semantic", "hybrid", "full_proxy"]) {
+    assert.deepEqual(await gatewayOf(name), { exposure: name, warned: "" });
   }
+  const { exposure, warned } = await gatewayOf("everything");
+  assert.equal(exposure, "meta_only");
+  assert.match(warned, /"everything" is none of meta_only, semantic, hybrid, full_proxy/);
 });

@@ -4,55 +4,164 @@
  * @module
  */
 
-import { quoted } from "../core/json.ts";
+import { defined, quoted } from "../core/json.ts";
+import { parsePattern, type Pattern } from "../core/pattern.ts";
 
 /** What `tools/list` shows. */
-export type Exposure = "meta_only" | "full_proxy";
+export type Exposure = "meta_only" | "semantic" | "hybrid" | "full_proxy";
+
+/** Every exposure, the smallest first. */
+export const EXPOSURES: readonly Exposure[] = ["meta_only", "semantic", "hybrid", "full_proxy"];
 
 /** A tool of the gateway itself. */
 export type MetaTool = "search" | "schema" | "call" | "batch";
+
+/** What the exposure `hybrid` lists. */
+export interface HybridOptions {
+  /** Whether the meta-tools are listed. */
+  readonly exposeMetaTools: boolean;
+  /** Whether tools of servers are listed. */
+  readonly exposeUnderlyingTools: boolean;
+  /** Whether only tools are listed that fit the query or the intent; else the first ones are. */
+  readonly applySemanticFilter: boolean;
+  /** How many tools of servers are listed; the whitelist counts, and is never cut. */
+  readonly maxUnderlyingTools: number;
+  /** How well a tool has to fit, as a part of how well the best one does. */
+  readonly semanticThreshold: number;
+  /** What the list of tools of servers may cost, in estimated tokens. */
+  readonly maxTokens: number | undefined;
+  /** Names or patterns of tools that are always listed. */
+  readonly whitelistedTools: readonly Pattern[];
+  /** Names or patterns of tools that are never listed. */
+  readonly blacklistedTools: readonly Pattern[];
+}
 
 /** What the gateway shows of itself and of the servers behind it. */
 export interface GatewayOptions {
   /** What `tools/list` shows. */
   readonly exposure: Exposure;
+  /** What it shows where the exposure is `hybrid`. */
+  readonly hybrid: HybridOptions;
   /** The meta-tools that are served. */
   readonly metaTools: readonly MetaTool[];
   /** Whether listed tools bear the name of their server. */
   readonly prefix: boolean;
 }
 
+/** What one file says of the gateway; nothing for what it leaves open. */
+export interface SaidOfGateway extends Partial<Omit<GatewayOptions, "hybrid">> {
+  readonly hybrid?: Partial<HybridOptions>;
+}
+
 /** The meta-tools that are served. */
 export const META_TOOLS: readonly MetaTool[] = ["search", "schema", "call", "batch"];
+
+/** What `semantic` lists beside the meta-tools: so many tools, that fit so well. */
+export const SEMANTIC = { most: 20, threshold: 0.7 };
 
 /** What holds where nobody says otherwise. */
 export const DEFAULT_GATEWAY: GatewayOptions = {
   exposure: "meta_only",
+  hybrid: {
+    exposeMetaTools: true,
+    exposeUnderlyingTools: true,
+    applySemanticFilter: true,
+    maxUnderlyingTools: 50,
+    semanticThreshold: 0.6,
+    maxTokens: undefined,
+    whitelistedTools: [],
+    blacklistedTools: [],
+  },
   metaTools: META_TOOLS,
   prefix: true,
 };
 
+/** What `gateway` of a file looks like once its grammar was checked. */
+export interface GatewaySection {
+  readonly tools_exposure?: string;
+  readonly meta_tools?: readonly string[];
+  readonly prefix?: boolean;
+  readonly hybrid?: {
+    readonly expose_meta_tools?: boolean;
+    readonly expose_underlying_tools?: boolean;
+    readonly apply_semantic_filter?: boolean;
+    readonly max_underlying_tools?: number;
+    readonly semantic_threshold?: number;
+    readonly max_tokens?: number;
+    readonly whitelisted_tools?: readonly string[];
+    readonly blacklisted_tools?: readonly string[];
+  };
+}
+
 /** Reads what a file says of the gateway; nothing for what it leaves open. */
 export function gatewayOf(
-  said: {
-    readonly tools_exposure?: string;
-    readonly meta_tools?: readonly string[];
-    readonly prefix?: boolean;
-  },
+  { tools_exposure: said, meta_tools: names, prefix, hybrid }: GatewaySection,
   warn: (said: string) => void,
-): Partial<GatewayOptions> {
-  const { tools_exposure: exposure, meta_tools: names, prefix } = said;
+): SaidOfGateway {
+  const exposure = EXPOSURES.find((one) => one === said);
   // An unknown exposure is the one mistake that only warns: the narrowest is served instead.
-  const full = exposure === "full_proxy";
-  if (exposure !== undefined && !full && exposure !== "meta_only") {
-    warn(`the exposure ${quoted(exposure)} is not served: "meta_only" is`);
+  if (said !== undefined && exposure === undefined) {
+    warn(`the exposure ${quoted(said)} is none of ${EXPOSURES.join(", ")}: "meta_only" is served`);
   }
   if (names?.some((name) => name.startsWith("execute_"))) {
     warn("execute_workflow and execute_code are not served yet");
   }
   return {
-    ...(exposure !== undefined && { exposure: full ? "full_proxy" : "meta_only" }),
+    ...(said !== undefined && { exposure: exposure ?? "meta_only" }),
     ...(names && { metaTools: META_TOOLS.filter((name) => names.includes(name)) }),
     ...(prefix !== undefined && { prefix }),
+    ...(hybrid && { hybrid: hybridOf(hybrid) }),
   };
+}
+
+/** Puts what files say over what holds otherwise, the last one last. */
+export function gatewayFrom(...said: readonly (SaidOfGateway | undefined)[]): GatewayOptions {
+  const options = said.reduce<Omit<GatewayOptions, "hybrid">>(
+    (all, one) => ({ ...all, ...one }),
+    DEFAULT_GATEWAY,
+  );
+  const hybrid = said.reduce<HybridOptions>(
+    (all, one) => ({ ...all, ...one?.hybrid }),
+    DEFAULT_GATEWAY.hybrid,
+  );
+  return { ...options, hybrid };
+}
+
+/** Gives what was said as files say it; what is not set is left out. */
+export function gatewaySection(said: SaidOfGateway): GatewaySection {
+  return defined({
+    tools_exposure: said.exposure,
+    meta_tools: said.metaTools,
+    prefix: said.prefix,
+    hybrid: said.hybrid && hybridSection(said.hybrid),
+  });
+}
+
+/** Gives the names of options as files have them, with their values; what is not set is left out. */
+export function hybridSection(
+  options: Partial<HybridOptions>,
+): NonNullable<GatewaySection["hybrid"]> {
+  return defined({
+    expose_meta_tools: options.exposeMetaTools,
+    expose_underlying_tools: options.exposeUnderlyingTools,
+    apply_semantic_filter: options.applySemanticFilter,
+    max_underlying_tools: options.maxUnderlyingTools,
+    semantic_threshold: options.semanticThreshold,
+    max_tokens: options.maxTokens,
+    whitelisted_tools: options.whitelistedTools?.map(({ text }) => text),
+    blacklisted_tools: options.blacklistedTools?.map(({ text }) => text),
+  });
+}
+
+function hybridOf(said: NonNullable<GatewaySection["hybrid"]>): Partial<HybridOptions> {
+  return defined({
+    exposeMetaTools: said.expose_meta_tools,
+    exposeUnderlyingTools: said.expose_underlying_tools,
+    applySemanticFilter: said.apply_semantic_filter,
+    maxUnderlyingTools: said.max_underlying_tools,
+    semanticThreshold: said.semantic_threshold,
+    maxTokens: said.max_tokens,
+    whitelistedTools: said.whitelisted_tools?.map(parsePattern),
+    blacklistedTools: said.blacklisted_tools?.map(parsePattern),
+  });
 }

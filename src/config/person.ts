@@ -4,11 +4,13 @@
  * @module
  */
 
+import { homedir } from "node:os";
+import { dirname, resolve } from "node:path";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
 import { personSchema } from "./_schema.ts";
 import { parseYaml } from "./_syntax.ts";
-import { gatewayOf, type GatewayOptions } from "./gateway_options.ts";
+import { gatewayOf, type SaidOfGateway } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
@@ -24,7 +26,9 @@ export interface PersonConfig {
   /** The hash of its bytes, or nothing where there is no file. */
   readonly hash: string | undefined;
   readonly permissions: Rules;
-  readonly gateway: Partial<GatewayOptions>;
+  readonly gateway: SaidOfGateway;
+  /** The folder of the model that search understands meanings with; absolute. */
+  readonly model: string | undefined;
   readonly limits: Limits;
   /** The one channel for questions, where the person wants but one. */
   readonly channel: Channel | undefined;
@@ -47,6 +51,7 @@ export async function readPerson(path: string, report: Report): Promise<PersonCo
     approvals,
     sandbox,
     registries,
+    search,
     mcpServers: _,
     ...later
   } = read?.said ?? {};
@@ -57,10 +62,16 @@ export async function readPerson(path: string, report: Report): Promise<PersonCo
     hash: read?.hash,
     permissions: rulesOf(permissions, path),
     gateway: gatewayOf(gateway, warn),
+    model: search?.model === undefined ? undefined : modelPath(path, search.model),
     limits: limitsOf(limits),
     channel: approvals?.channel,
     osLayer: sandbox?.os_layer ?? "auto",
     servers,
     registries: registriesOf(registries),
   };
+}
+
+/** A path of the file's: from the person's home where it begins `~/`, else from the file's folder. */
+function modelPath(file: string, said: string): string {
+  return said.startsWith("~/") ? resolve(homedir(), said.slice(2)) : resolve(dirname(file), said);
 }

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
 import fc from "fast-check";
 import type { Problem } from "./_problem.ts";
 import { type Read, readAt, Scratch } from "./_scratch_test.ts";
@@ -66,6 +68,16 @@ Deno.test("readPerson() reads what a person may want", async () => {
   assert.equal(person.osLayer, "required");
 });
 
+Deno.test("readPerson() finds the folder of a model from the file, or from the home", async () => {
+  const saying = async (said: string) => (await read(`search: {model: ${said}}`)).file;
+  const { path, model } = await saying("models/x");
+  assert.equal(model, join(dirname(path), "models/x"));
+  assert.equal((await saying("/models/x")).model, "/models/x");
+  assert.equal((await saying("~/x")).model, join(homedir(), "x"));
+  const { error } = await read("search: {model: 'https://x.y/z'}");
+  assert.match(error?.message ?? "", /search\.model/);
+});
+
 Deno.test("readPerson() takes an empty file for nothing said", async () => {
   for (const text of ["", "# only this\n"]) {
     const { file: person, error } = await read(text);
@@ -75,7 +87,7 @@ Deno.test("readPerson() takes an empty file for nothing said", async () => {
 });
 
 Deno.test("readPerson() says of keys that come later that they count for nothing", async () => {
-  const { error, warnings } = await read("telemetry: true\nsearch: {model: x}\n");
+  const { error, warnings } = await read("telemetry: true\nsampling: {}\n");
   assert.equal(error, undefined);
   assert.equal(warnings.length, 2);
   assert.match(warnings.join(), /"telemetry" counts for nothing yet/);

@@ -11,7 +11,11 @@ const GOOD: readonly object[] = [
   { workspace: "..a/b..c" },
   { permissions: {} },
   {
-    permissions: { allow: ["*", "a:*", "a:b", "a.b-c_d:X/y.z", "a:@resources"], ask: [], deny: [] },
+    permissions: {
+      allow: ["*", "a:*", "a:b", "a.b-c_d:X/y.z", "a:B c", "a:b c(x=1)", "a:@resources"],
+      ask: [],
+      deny: [],
+    },
   },
   {
     permissions: {
@@ -45,6 +49,18 @@ const GOOD: readonly object[] = [
   { grants: { filesystem: { read: ["../x"], write: [], net: ["a.b"], run: ["git"], env: ["A"] } } },
   { gateway: { tools_exposure: "whatever", meta_tools: ["search", "execute_code"], prefix: true } },
   { gateway: { hybrid: { semantic_threshold: 0.5, max_underlying_tools: 3 } } },
+  {
+    gateway: {
+      hybrid: {
+        expose_meta_tools: false,
+        expose_underlying_tools: true,
+        apply_semantic_filter: false,
+        max_tokens: 0,
+        whitelisted_tools: ["*", "a:*", "a:b"],
+        blacklisted_tools: [],
+      },
+    },
+  },
 ];
 const BAD: readonly object[] = [
   { version: 0 },
@@ -90,7 +106,7 @@ const BAD: readonly object[] = [
     ...["a:b()", "a:b(x)", "a:b(x=1,)", "a:b(x= 1)", "a:b(x=1 )", "a:b(x=1", "a:b(x=(1))"],
     ...["a:*(x=1)", "*(x=1)", "a:@roots(x=1)", "a:b(x=1)y", "a:b([1])", "a:b({)", "a:b(x=\n)"],
     ...[`a:b(x=${"y".repeat(4_096)})`, "a__b:c(x=1)", "pml:b({})", "a:b (x=1)", "a:b(x=\\y)"],
-    ...["fs\u0435:b", "a:\u200bb", "a:b*"],
+    ...["fs\u0435:b", "a:\u200bb", "a:b*", "a: b", "a:b ", "a:b  c", `a:${"x".repeat(129)}`],
   ].map((rule) => ({ permissions: { deny: [rule] } })),
   { private_mcps: [] },
   { private_mcps: { a: {} } },
@@ -136,6 +152,16 @@ const BAD: readonly object[] = [
   { gateway: { exposure: "meta_only" } },
   { gateway: { meta_tools: ["shell"] } },
   { gateway: { prefix: 0 } },
+  { gateway: { hybrid: [] } },
+  { gateway: { hybrid: { max_tools: 3 } } },
+  { gateway: { hybrid: { max_underlying_tools: -1 } } },
+  { gateway: { hybrid: { max_underlying_tools: 1.5 } } },
+  { gateway: { hybrid: { semantic_threshold: 1.1 } } },
+  { gateway: { hybrid: { semantic_threshold: "0.5" } } },
+  { gateway: { hybrid: { whitelisted_tools: "a:b" } } },
+  { gateway: { hybrid: { whitelisted_tools: ["a:b(x=1)"] } } },
+  { gateway: { hybrid: { blacklisted_tools: ["a:@prompts"] } } },
+  { gateway: { hybrid: { blacklisted_tools: ["a:b*"] } } },
   { intent: 1 },
   { intent: "x".repeat(2001) },
 ];

@@ -97,7 +97,7 @@ Deno.test("readWorkspaceFile() calls two servers of one name NAME_CONFLICT", asy
 });
 
 Deno.test("readWorkspaceFile() lets a definition name none but its own tools", async () => {
-  for (const tool of ["other:query", "db:que ry", ""]) {
+  for (const tool of ["other:query", "db:que  ry", "db: query", ""]) {
     const { error } = await read(JSON.stringify({
       version: 1,
       private_mcps: { db: { type: "http", url: "https://x.y", tools: [tool] } },

@@ -6,6 +6,7 @@
 
 import { quoted, visible } from "../core/json.ts";
 import type { WorkspaceFile } from "./file.ts";
+import { gatewaySection } from "./gateway_options.ts";
 import type { ServerDefinition } from "./servers.ts";
 
 /** Whatever its length: what is cut off would be trusted unseen. */
@@ -16,7 +17,9 @@ const OF_NPM = /(?:^|[\\/])(?:npx|bunx|pnpx)(?:\.cmd)?$/i;
 
 /** Gives a line for everything that counts only once the file is trusted. */
 export function shownLines({ permissions, servers, sections }: WorkspaceFile): readonly string[] {
-  const said = Object.entries(sections).filter(([, value]) => value !== undefined);
+  const { gateway } = sections;
+  const asWritten = { ...sections, gateway: gateway && gatewaySection(gateway) };
+  const said = Object.entries(asWritten).filter(([, value]) => value !== undefined);
   return [
     ...servers.map((server) => `server "${server.name}": ${serverText(server)}`),
     ...(permissions?.allow ?? []).map((rule) => `runs unasked: ${rule.pattern.text}`),

@@ -32,6 +32,25 @@ Deno.test("shownLines() says that the cloud that a file names is sent the person
   ]);
 });
 
+Deno.test("shownLines() writes what the gateway shows as the file does", async () => {
+  using scratch = new Scratch();
+  const gateway = {
+    tools_exposure: "hybrid",
+    meta_tools: ["search", "call"],
+    prefix: true,
+    hybrid: {
+      max_underlying_tools: 5,
+      max_tokens: 900,
+      whitelisted_tools: ["github:*", "db:query"],
+      blacklisted_tools: [],
+    },
+  };
+  scratch.write("ws/.pml.json", JSON.stringify({ version: 1, gateway }));
+  const { file } = await scratch.load();
+  assert.ok(file !== undefined);
+  assert.deepEqual(shownLines(file), [`gateway: ${JSON.stringify(gateway)}`]);
+});
+
 Deno.test("serverText() says how a server runs, and what could hold one of npm", () => {
   const server = { kind: "stdio", name: "gh", command: "npx", args: ["-y", "x"], env: {} } as const;
   const free = 'runs the command ["npx","-y","x"] with your rights';

@@ -7,7 +7,7 @@
 
 import { PmlError } from "./errors.ts";
 import { isObject, type Json, type JsonObject, quoted } from "./json.ts";
-import { isServerName, isToolName } from "./tool_id.ts";
+import { isServerName } from "./tool_id.ts";
 
 /** What a module's code may touch. Paths are relative to the workspace. */
 export interface Permissions {
@@ -136,7 +136,8 @@ const SERVER_NAME: Kind<string> = {
 };
 const TOOL_NAME: Kind<string> = {
   wanted: "a tool name (A-Z, a-z, 0-9, '_', '.', '-')",
-  is: (value) => typeof value === "string" && isToolName(value),
+  // An author can choose: what clients would have to shorten is not taken.
+  is: (value) => typeof value === "string" && /^[A-Za-z0-9_./-]{1,128}$/.test(value),
 };
 const PERMISSION: Kind<keyof Permissions> = {
   wanted: "one of read, write, net, run, env",

@@ -16,7 +16,8 @@ export type ToolId = string & { readonly __toolId: never };
 export const WIRE_NAME_MAX = 64;
 
 const SERVER_NAME = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
-const TOOL_NAME = /^[A-Za-z0-9_./-]{1,128}$/;
+/** The usual characters, in words between which there may be one other that sentences have. */
+const TOOL_NAME = /^(?=.{1,128}$)[A-Za-z0-9_./-]+(?:[ &+'][A-Za-z0-9_./-]+)*$/;
 const WIRE_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const RESERVED = new Set(["pml", "search", "schema", "call", "batch"]);
 

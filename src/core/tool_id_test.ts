@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { isServerName, parseToolId, serverSlug, toolId, wireName } from "./tool_id.ts";
+import { isServerName, isToolName, parseToolId, serverSlug, toolId, wireName } from "./tool_id.ts";
 import { PmlError } from "./errors.ts";
 
 const NAMES: readonly (readonly [string, boolean])[] = [
@@ -46,19 +46,48 @@ Deno.test("parseToolId() reads the three ways of writing a tool", () => {
     assert.equal(parseToolId(text), "fs:read");
   }
   assert.equal(parseToolId("fs__a__b"), "fs:a__b");
-  for (const text of ["", "fs", ":x", "x:", "Fs:read", "fs:re ad", "a:b:c", "fs:read\n"]) {
+  for (const text of ["", "fs", ":x", "x:", "Fs:read", "a:b:c", "fs:read\n"]) {
     assert.equal(parseToolId(text), undefined, text);
+  }
+});
+
+Deno.test("isToolName() takes words, and between two of them one character of sentences", () => {
+  for (const name of ["Tacotron 2", "PDF&URLTool", "it's", "a/b.c-d_e", "x".repeat(128)]) {
+    assert.ok(isToolName(name), name);
+    assert.equal(parseToolId(`fs:${name}`), `fs:${name}`);
+  }
+  const foreign = [
+    "",
+    " a",
+    "a ",
+    "a  b",
+    "a (b)",
+    "a*",
+    'a"',
+    "a\u00a0b",
+    "a:b",
+    "@a",
+    "é",
+    "a\nb",
+  ];
+  for (const name of [...foreign, "x".repeat(129), "a ".repeat(64) + "b"]) {
+    assert.ok(!isToolName(name), name);
   }
 });
 
 Deno.test("wireName() fits what clients allow and tells different tools apart", () => {
   assert.equal(wireName(toolId("fs", "read_file")), "fs__read_file");
   const seen = new Map<string, string>();
-  fc.assert(fc.property(fc.stringMatching(/^[A-Za-z0-9_./-]{1,128}$/), (tool) => {
-    const id = toolId("server", tool);
-    const name = wireName(id);
-    assert.match(name, /^[A-Za-z0-9_-]{1,64}$/);
-    assert.equal(seen.get(name) ?? id, id);
-    seen.set(name, id);
-  }));
+  fc.assert(
+    fc.property(
+      fc.stringMatching(/^[A-Za-z0-9_./-]{1,60}(?:[ &+'][A-Za-z0-9_./-]{1,9}){0,5}$/),
+      (tool) => {
+        const id = toolId("server", tool);
+        const name = wireName(id);
+        assert.match(name, /^[A-Za-z0-9_-]{1,64}$/);
+        assert.equal(seen.get(name) ?? id, id);
+        seen.set(name, id);
+      },
+    ),
+  );
 });

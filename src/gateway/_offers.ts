@@ -10,6 +10,7 @@ import { isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import type { DoorName } from "../core/pattern.ts";
 import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
+import { OWN_RESOURCES } from "./_own_resources.ts";
 import type { Servers } from "./servers.ts";
 
 /** What the offers need of the house. */
@@ -26,16 +27,6 @@ export interface Place {
   readonly name: string;
 }
 
-/** The resource of PML itself: how each server stands. */
-export const SERVERS_URI = "pml://servers";
-
-const SERVERS_RESOURCE = {
-  uri: SERVERS_URI,
-  name: "servers",
-  title: "Servers of PML",
-  description: "Every server that PML knows, how it stands, and why",
-  mimeType: "application/json",
-};
 const PLACED = /^pml:\/\/([a-z0-9._-]+)\/(.+)$/s;
 /** The most characters of a URI that is remembered. */
 const URI_MAX = 2_000;
@@ -62,7 +53,7 @@ export class Offers {
   async list(list: Exclude<ListName, "tools">): Promise<readonly JsonObject[]> {
     const { servers, judge, prefix } = this.#options;
     await servers.prepare(list);
-    const own = list === "resources" && prefix() ? [SERVERS_RESOURCE] : [];
+    const own = list === "resources" && prefix() ? OWN_RESOURCES : [];
     const items = servers.listed(list)
       .filter(({ server }) => judge(toolId(server, DOOR_OF[list])).kind !== "deny")
       .flatMap(({ server, items }) => items.map((item) => this.#named(item, { server, list })));

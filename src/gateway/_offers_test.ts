@@ -53,6 +53,7 @@ Deno.test("Offers lets no server speak for PML or for a server that is not there
   const own = await offers.list("resources");
   assert.deepEqual(own.map(({ uri }) => uri), [
     "pml://servers",
+    "pml://metrics",
     "pml://evil/pml://servers",
     "pml://evil/pml://x/y",
   ]);

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { isMetaTool } from "./meta_tools.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 
@@ -20,7 +21,23 @@ export function text(params: JsonObject, key: string): string {
   throw invalid(`${key} is no text`);
 }
 
+/** Reads a text that a request may leave out. */
+export function optionalText(params: JsonObject, key: string): string | undefined {
+  return params[key] === undefined ? undefined : text(params, key);
+}
+
 /** Makes the error of a request that cannot be read. */
 export function invalid(why: string): PmlError {
   return new PmlError("BAD_REQUEST", `Cannot read the request: ${why}`);
+}
+
+/** Names what the answer to a request is counted as; nothing for what is no list and no call. */
+export function countedAs(
+  method: string,
+  { params, exposure }: { readonly params: JsonObject; readonly exposure: string },
+): string | undefined {
+  if (method === "tools/list") return `${method} ${exposure}`;
+  if (method !== "tools/call") return undefined;
+  const { name } = params;
+  return typeof name === "string" && isMetaTool(name) ? name : method;
 }

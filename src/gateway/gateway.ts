@@ -15,20 +15,21 @@ import type { PmlError } from "../core/errors.ts";
 import { defined, isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import type { DoorName } from "../core/pattern.ts";
-import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
+import { parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
 import type { Asked } from "../workflow/batch.ts";
 import { type Client, Clients } from "./_clients.ts";
 import { type ClientRequest, Exchange, type Working } from "./_exchange.ts";
-import { Offers, SERVERS_URI } from "./_offers.ts";
-import { invalid, passedOn, text } from "./_params.ts";
+import { Offers } from "./_offers.ts";
+import { isOwn, readOwn } from "./_own_resources.ts";
+import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
 import { capabilitiesOf } from "./asking.ts";
+import { exposed, type ExposureSettings } from "./exposure.ts";
 import { helloOf } from "./hello.ts";
-import { serverLine } from "./instructions.ts";
 import { LEVELS } from "../core/levels.ts";
 import type { MetaCalls } from "./meta_calls.ts";
-import { isMetaTool, type MetaTool, metaTools } from "./meta_tools.ts";
+import { isMetaTool } from "./meta_tools.ts";
 import { failed, forOlderClient, refusal } from "./results.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Servers } from "./servers.ts";
@@ -37,12 +38,7 @@ import type { Servers } from "./servers.ts";
 const FRESH = { ttlMs: 5_000, cacheScope: "private" };
 
 /** What the configuration says of the face. */
-export interface FaceSettings {
-  readonly exposure: "meta_only" | "full_proxy";
-  readonly metaTools: readonly MetaTool[];
-  /** Whether names in lists begin with their server's. */
-  readonly prefix: boolean;
-  readonly batchMax: number;
+export interface FaceSettings extends ExposureSettings {
   /** Whether questions may go to the client at all. */
   readonly asksClient: boolean;
   /** How long a question waits for its answer. */
@@ -74,6 +70,10 @@ export interface GatewayOptions {
   /** Told of a resource that cannot be followed for a client that nobody can tell. */
   readonly onLost: (error: Error) => void;
   readonly onError: (error: Error) => void;
+  /** Gives what was counted, as plain JSON. */
+  readonly metrics: () => object;
+  /** Told of each list of tools and each answer of one, by the name of the meta-tool. */
+  readonly onAnswer: (what: string, answer: JsonObject) => void;
 }
 
 /** What is asked of a server beside calls of its tools. */
@@ -163,17 +163,14 @@ export class Gateway implements Disposable {
     for (const client of this.#clients.modern) this.#listen(client);
   }
 
-  /** Gives the tools that the exposure shows, in a fixed order. */
-  async list(): Promise<readonly JsonObject[]> {
-    const { settings, servers, catalog, judge, problem } = this.#options;
-    const { exposure, metaTools: names, batchMax, prefix } = settings();
-    if (exposure === "meta_only") {
-      const all = metaTools(serverLine(servers.states()), batchMax);
-      return names.map((name) => all[name] as unknown as JsonObject);
-    }
-    if (problem() === undefined) await servers.prepare();
-    return catalog.list().filter(({ id }) => judge(id).kind !== "deny")
-      .map(({ id, tool }) => ({ ...tool, name: prefix ? wireName(id) : tool.name } as JsonObject));
+  /** Gives the tools that a client is shown, with what it says that it is about. */
+  list(query?: string): Promise<readonly JsonObject[]> {
+    return this.exposed({}, query);
+  }
+
+  /** Gives the tools that clients would be shown if these settings were in place of the present. */
+  exposed(settings: Partial<ExposureSettings>, query?: string): Promise<readonly JsonObject[]> {
+    return exposed({ ...this.#options.settings(), ...settings }, { ...this.#options, query });
   }
 
   /** Gives up what waits for clients. */
@@ -182,11 +179,15 @@ export class Gateway implements Disposable {
   }
 
   async #serve(request: Omit<ClientRequest, "capabilities">): Promise<JsonObject> {
-    const { client, context } = request;
+    const { client, context, params } = request;
     const capabilities = capabilitiesOf(context, client.server.getClientCapabilities());
     client.capabilities = capabilities;
     try {
-      return await this.#answer({ ...request, capabilities });
+      const answer = await this.#answer({ ...request, capabilities });
+      const { settings, onAnswer } = this.#options;
+      const what = countedAs(context.mcpReq.method, { params, exposure: settings().exposure });
+      if (what !== undefined) onAnswer(what, answer);
+      return answer;
     } catch (error) {
       throw refusal(error);
     }
@@ -197,7 +198,8 @@ export class Gateway implements Disposable {
     const fresh = client.isModern ? FRESH : {};
     switch (method) {
       case "tools/list":
-        return { tools: await this.list(), ...fresh };
+        // Not of MCP: a client may say what its tools are to be for.
+        return { tools: await this.list(optionalText(params, "query")), ...fresh };
       case "resources/list":
         return { resources: await this.#listed("resources"), ...fresh };
       case "resources/templates/list":
@@ -207,7 +209,7 @@ export class Gateway implements Disposable {
       case "tools/call":
         return await this.#call(request);
       case "resources/read":
-        if (params.uri === SERVERS_URI) return this.#states();
+        if (isOwn(params.uri)) return readOwn(params.uri, this.#options);
         return await this.#ask(request, await this.#resource(text(params, "uri"), request));
       case "prompts/get":
         return await this.#ask(request, await this.#prompt(text(params, "name"), request));
@@ -238,7 +240,7 @@ export class Gateway implements Disposable {
       const asked = { arguments: args as JsonObject, ...passedOn(_meta) };
       const result = await this.#exchange.serve(request, async (working) => {
         const call = { ...asked, ...working };
-        const meta = await this.#metaCalls();
+        const meta = await this.metaCalls();
         if (isMetaTool(name)) return await meta.call(name, call);
         return await meta.callTool(this.#idOf(name), { ...call, via: "tools/call" });
       });
@@ -328,7 +330,7 @@ export class Gateway implements Disposable {
     { client, uri }: { readonly client: Client; readonly uri: string },
     ask: (wanted: Wanted) => Promise<unknown>,
   ): Promise<void> {
-    if (uri === SERVERS_URI || client.followed.has(uri)) return;
+    if (isOwn(uri) || client.followed.has(uri)) return;
     const { server, name } = await this.#offers.resource(uri);
     const params = { uri: name };
     await ask({ door: "@resources", server, method: "resources/subscribe", params });
@@ -356,12 +358,6 @@ export class Gateway implements Disposable {
     return {};
   }
 
-  #states(): JsonObject {
-    const states = this.#options.servers.states().map((state) => defined(state));
-    const json = { mimeType: "application/json", text: JSON.stringify(states, null, 2) };
-    return { contents: [{ uri: SERVERS_URI, ...json }] };
-  }
-
   /** Remembers what a result links, which may then be read. */
   #linked(call: Call, outcome: Outcome): Outcome {
     if (outcome.kind === "result" && call.method === undefined) {
@@ -370,8 +366,8 @@ export class Gateway implements Disposable {
     return outcome;
   }
 
-  /** What only calls need is loaded by the first of them. */
-  #metaCalls(): Promise<MetaCalls> {
+  /** Gives what answers the meta-tools; what only calls need is loaded by the first of them. */
+  metaCalls(): Promise<MetaCalls> {
     this.#meta ??= import("./meta_calls.ts").then(({ MetaCalls }) => new MetaCalls(this.#options));
     return this.#meta;
   }

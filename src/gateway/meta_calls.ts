@@ -8,10 +8,10 @@ import type { Answer, Call, Meanwhile, Outcome, ToolResult } from "../core/call.
 import { textResult } from "../core/call.ts";
 import { confusableWith } from "../core/confusable.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, type Json, type JsonObject } from "../core/json.ts";
+import { defined, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
 import { isServerName, parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
-import type { SearchHit } from "../search/search.ts";
+import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { type BatchItem, runBatch } from "../workflow/batch.ts";
 import type { GatewayOptions } from "./gateway.ts";
@@ -29,6 +29,7 @@ export interface MetaCall extends Meanwhile {
 }
 
 const DESCRIPTION_MAX = 160;
+const QUERY_SHOWN = 60;
 /** How the tools of a server are asked for that nobody knows yet. */
 const WHOLE_LINE = `${WHOLE_SERVER} (call it to see the tools of this server)`;
 
@@ -70,20 +71,21 @@ export class MetaCalls {
       limit?: number;
     };
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
-    const { hits, mode } = await search(query, { ...defined({ server }), limit, allowed });
+    const answer = await search(query, { ...defined({ server }), limit, allowed });
     const blocked = servers.states().filter((one) => one.why !== undefined)
       .map((one) => `${one.name} is ${one.state}: ${one.why}`);
-    const lines = hits.map((hit) => this.#line(hit));
-    const found = lines.length === 0 ? ["Nothing fits; try other words"] : lines;
-    return textResult([...found, `mode: ${mode}`, ...blocked].join("\n"));
+    const lines = answer.hits.map((hit) => this.#line(hit));
+    return textResult(
+      [...lines, ...remarks(answer), `mode: ${answer.mode}`, ...blocked].join("\n"),
+    );
   }
 
   #line({ id, tool, server, score }: Pick<SearchHit, "id" | "tool" | "server"> & {
     readonly score?: number;
   }): string {
     const runs = this.#options.judge(id).kind === "allow" && !server.isOffer ? "runs" : "asks";
-    const said = (tool.description ?? "").split("\n", 1)[0] ?? "";
-    const line = said.length > DESCRIPTION_MAX ? `${said.slice(0, DESCRIPTION_MAX)}…` : said;
+    const said = (tool.description ?? "").split("\n").find((each) => each.trim() !== "") ?? "";
+    const line = visible(said.trim(), DESCRIPTION_MAX);
     const call = tool.name === WHOLE_SERVER ? WHOLE_LINE : signatureOf(tool);
     const scored = score === undefined ? "" : `, ${score.toFixed(2)}`;
     const names = () => this.#options.servers.states().map(({ name }) => name);
@@ -184,6 +186,15 @@ export class MetaCalls {
     if (tool === WHOLE_SERVER && isServerName(server)) return toolId(server, tool);
     return this.#options.catalog.byWireName(name) ?? parseToolId(name);
   }
+}
+
+/** What is to be said of how well a search found something. */
+function remarks({ hits, unmet, isLoose }: SearchAnswer): readonly string[] {
+  if (hits.length === 0) return ["Nothing fits; try other words"];
+  if (unmet.length > 0) {
+    return [`Nothing fits ${unmet.map((query) => quoted(query, QUERY_SHOWN)).join(", ")}`];
+  }
+  return isLoose ? ["These share few words with the query; other words may find better ones"] : [];
 }
 
 interface BatchRequest {

@@ -113,9 +113,11 @@ export class Servers implements Disposable {
     if (unknown.length === 0) return;
     let isOver = false;
     await Promise.all(unknown.map(async (entry) => {
+      const wasAsked = isAsked(entry, list);
       // A failure is kept in the entry and told by `states`.
-      const load = this.#load(entry, list)
-        .then((isNew) => isNew && isOver && this.#options.onChange(list), () => {});
+      const load = this.#load(entry, list).then((isNew) => {
+        if (isNew && (isOver || wasAsked)) this.#options.onChange(list);
+      }, () => {});
       const wait = entry.waits.get(list) ?? this.#inTime(load);
       entry.waits.set(list, wait);
       // One that hangs is waited for once; one that failed may be well the next time.
@@ -209,7 +211,11 @@ export class Servers implements Disposable {
   // To read what a server says of itself is to run it.
   async #loadApproved(entry: Entry): Promise<void> {
     const why = entry.source.blocked();
-    if (why === undefined) return void await this.#load(entry, "tools");
+    if (why === undefined) {
+      const wasAsked = isAsked(entry, "tools");
+      if (await this.#load(entry, "tools") && wasAsked) this.#options.onChange("tools");
+      return;
+    }
     throw new PmlError(
       "APPROVAL_REQUIRED",
       `Cannot read the tools of ${quoted(entry.source.name)}: ${why}`,
@@ -261,6 +267,11 @@ export class Servers implements Disposable {
 
 function newEntry(source: ServerSource): Entry {
   return { source, lists: new Map(), failures: new Map(), waits: new Map(), rejected: [] };
+}
+
+/** Tells whether clients may have been given a list without what this server has now. */
+function isAsked({ lists, failures }: Entry, list: ListName): boolean {
+  return lists.has(list) || failures.has(list);
 }
 
 function stateOf({ source, lists, failures, rejected }: Entry): ServerState {

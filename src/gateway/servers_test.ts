@@ -168,3 +168,26 @@ Deno.test("replace() keeps what is known of a server that is the same, and forge
   assert.deepEqual(catalog.list().map(({ id }) => id), ["a:t", "b:t", "c:t"]);
   assert.deepEqual(loads.sort(), ["a", "b", "b", "c", "gone"]);
 });
+
+Deno.test("Servers tells of a list that is another one than clients may have been given, and of no other", async () => {
+  let told = 0;
+  const servers = new Servers({ catalog: new Catalog(), waitMs: 500, onChange: () => told++ });
+  let tools: readonly ToolDefinition[] | undefined;
+  const load = () =>
+    tools === undefined ? Promise.reject(new Error("away")) : Promise.resolve(tools);
+  servers.replace([source("first"), source("ill", { load }), source("late", { load })]);
+  await servers.definition(toolId("first", "t"));
+  await servers.prepare();
+  await assert.rejects(servers.definition(toolId("ill", "t")));
+  assert.equal(told, 0, "nothing of what is there now was missing before");
+  tools = TOOLS;
+  await servers.definition(toolId("ill", "t"));
+  assert.equal(told, 1, "one that failed is well again");
+  await servers.prepare();
+  assert.equal(told, 2, "so is the other, which a search asked for");
+  await servers.prepare();
+  tools = [{ name: "t", description: "edited", inputSchema: {} }];
+  await servers.definition(toolId("ill", "t"));
+  await servers.definition(toolId("ill", "t"));
+  assert.equal(told, 3, "it has other tools now");
+});

@@ -62,7 +62,9 @@ function toolName(full: unknown, { name: server, action }: Fqdn): [string, strin
   const [owner, ...rest] = full.split(":");
   const name = rest.length === 0 ? full : rest.join(":");
   if (rest.length > 0 && owner !== server) return [full, "it belongs to another server"];
-  if (!isToolName(name)) return [name, "its name has other characters than A-Z, 0-9, _ . - /"];
+  if (!isToolName(name)) {
+    return [name, "its name has other characters than the names of tools may have"];
+  }
   // The other actions of a namespace are entries of their own.
   if (action !== undefined && name !== action) return [name, "it belongs to another entry"];
   return [name];

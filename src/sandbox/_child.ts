@@ -11,14 +11,8 @@ import { defined, quoted } from "../core/json.ts";
 import { isInside } from "../core/place.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
-import {
-  bubblewrapArgs,
-  type Layer,
-  processesOf,
-  residentBytes,
-  systemPaths,
-} from "./_os_layer.ts";
-import { killGroup, killMarked, type Process, startProcess } from "./process.ts";
+import { bubblewrapArgs, type Layer, processesOf, systemPaths } from "./_os_layer.ts";
+import { killGroup, killMarked, type Process, residentBytes, startProcess } from "./process.ts";
 import { foundPrograms, searchPath } from "./search_path.ts";
 import { netFlags } from "./net_flags.ts";
 import type { Grants, Start } from "./boot/message.ts";

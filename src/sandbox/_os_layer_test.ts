@@ -10,8 +10,8 @@ import {
   type OsLayerChoice,
   OsLayers,
   processesOf,
-  residentBytes,
 } from "./_os_layer.ts";
+import { residentBytes } from "./process.ts";
 
 const ignore = Deno.build.os !== "linux";
 const PATH = "/usr/bin:/bin";

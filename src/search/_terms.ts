@@ -17,13 +17,21 @@ const STOP = new Set(
 
 /** Gives the terms of a text, in their order: lower case, stemmed, without the commonest words. */
 export function termsOf(text: string): string[] {
+  return runsOf(text).flatMap(termsOfRun);
+}
+
+/** Cuts a text at all that is neither a letter nor a digit. */
+export function runsOf(text: string): readonly string[] {
+  return text.normalize("NFKC").match(WORD) ?? [];
+}
+
+/** Gives the terms of what stands between blanks and signs. */
+export function termsOfRun(run: string): string[] {
   const terms: string[] = [];
-  for (const run of text.normalize("NFKC").match(WORD) ?? []) {
-    const word = run.toLowerCase();
-    // Most words are of one piece: they are not looked at letter by letter.
-    if (word === run) addTerm(terms, word);
-    else for (const part of run.split(CAMEL)) addTerm(terms, part.toLowerCase());
-  }
+  const word = run.toLowerCase();
+  // Most words are of one piece: they are not looked at letter by letter.
+  if (word === run) addTerm(terms, word);
+  else for (const part of run.split(CAMEL)) addTerm(terms, part.toLowerCase());
   return terms;
 }
 
@@ -56,6 +64,8 @@ export function stem(word: string): string {
   const singular = withoutPlural(word);
   const root = singular.length > 5 && singular.endsWith("ing")
     ? undoubled(singular.slice(0, -3))
+    : singular.length > 4 && singular.endsWith("ied")
+    ? `${singular.slice(0, -3)}y`
     : singular.length > 4 && singular.endsWith("ed")
     ? undoubled(singular.slice(0, -2))
     : singular;
@@ -70,5 +80,5 @@ function withoutPlural(word: string): string {
 }
 
 function undoubled(word: string): string {
-  return /([bdgmnprt])\1$/.test(word) ? word.slice(0, -1) : word;
+  return word.length > 3 && /([bdgmnprt])\1$/.test(word) ? word.slice(0, -1) : word;
 }

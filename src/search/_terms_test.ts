@@ -25,6 +25,8 @@ Deno.test("stem() brings the forms of a word together", () => {
       ["search", "searches", "searching", "searched"],
       ["stop", "stopped", "stopping"],
       ["box", "boxes"],
+      ["add", "adds", "added", "adding"],
+      ["copy", "copies", "copied", "copying"],
     ]
   ) assert.equal(new Set(forms.map(stem)).size, 1, forms.join());
 });

@@ -110,7 +110,7 @@ export class Catalog {
   #add(entry: CatalogEntry): string | undefined {
     const isWhole = entry.server.isOffer === true && entry.tool.name === WHOLE_SERVER;
     if (!isToolName(entry.tool.name) && !isWhole) {
-      return "its name has other characters than A-Z, 0-9, _ . - /";
+      return "its name has other characters than the names of tools may have";
     }
     if (this.#entries.has(entry.id)) return "the server lists another tool of this name";
     if (this.#entries.size >= MOST_TOOLS) return `the catalog holds ${MOST_TOOLS} tools already`;

@@ -4,110 +4,218 @@
  * @module
  */
 
-import { FIELD_WEIGHTS, fieldsOf } from "./_fields.ts";
+import { type Document, Documents } from "./_documents.ts";
+import { FIELD_WEIGHTS } from "./_fields.ts";
+import { makeSynonyms } from "./_synonyms.ts";
 import { termsOf } from "./_terms.ts";
 import type { CatalogEntry } from "./catalog.ts";
 
 const K1 = 1.2;
 const B = 0.75;
+/** What another word for a word of the query is worth. */
+const SYNONYM_WORTH = 0.4;
 /** How much a tool gains whose whole name is asked for. */
 const NAME_GAIN = 0.3;
-/** What the score of a tool is worth that nobody has approved yet. */
-const OFFER_WORTH = 0.9;
+/** How much a tool gains by the mean of the best three of its server, itself among them. */
+const SERVER_GAIN = 0.25;
+const NEIGHBOURS = 3;
 const MOST_QUERY_TERMS = 256;
-/** How many tools are ranked at most, twice what is shown, and how many of one server. */
-const MOST_RANKED = 200;
-const MOST_OF_SERVER = 100;
 
-/** A tool and how well it fits, on a scale that means nothing beyond its query. */
-export interface Ranked {
-  readonly entry: CatalogEntry;
-  readonly score: number;
+/** How well each tool fits a query. */
+export interface LexicalScores {
+  /** On a scale that means nothing beyond the query, in the order of the tools; 0 fits in no word. */
+  readonly scores: Float64Array;
+  /** Says how much of the query a tool answers. */
+  readonly evidence: (slot: number) => Evidence;
 }
 
-/** Where a term stands: in which tools, and how much it says of each. */
-interface Posting {
-  readonly slots: number[];
-  readonly weights: number[];
+/** How much of a query a tool answers. */
+export interface Evidence {
+  /** The part of the query's words that it has, the rare ones counting more; from 0 to 1. */
+  readonly covered: number;
+  /** The same, against how much words can say at all in this catalog; in its name they say twice as much. */
+  readonly said: number;
 }
 
-/** Gives the best tools that have a word of the query and are allowed, in order, ties by id. */
-export type Ranking = (
-  query: string,
-  allowed: (entry: CatalogEntry) => boolean,
-) => readonly Ranked[];
+/** A word that is looked for, and what it is worth. */
+interface Wanted {
+  readonly id: number | undefined;
+  readonly rarity: number;
+  /** The other words for it. */
+  readonly others: readonly number[];
+}
 
-/** Makes the ranking of tools, which have to come by id. */
-export function makeRanking(entries: readonly CatalogEntry[]): Ranking {
-  const documents = entries.map((entry) => fieldsOf(entry).map(termsOf));
-  const names = documents.map(([name]) => [...new Set(name)]);
-  const postings = postingsOf(documents);
-  return (query, allowed) => {
-    const terms = new Set([...new Set(termsOf(query))].slice(0, MOST_QUERY_TERMS));
-    const scores = new Float64Array(entries.length);
-    for (const term of terms) {
-      const { slots, weights } = postings.get(term) ?? { slots: [], weights: [] };
-      const rarity = Math.log(1 + (entries.length - slots.length + 0.5) / (slots.length + 0.5));
-      slots.forEach((slot, at) => scores[slot] = (scores[slot] ?? 0) + rarity * (weights[at] ?? 0));
-    }
-    const ranked = entries.flatMap((entry, slot) => {
-      const score = scores[slot] ?? 0;
-      if (score === 0) return [];
-      const name = names[slot] ?? [];
-      const met = name.filter((term) => terms.has(term)).length / Math.max(name.length, 1);
-      const worth = entry.server.isOffer ? OFFER_WORTH : 1;
-      return [{ entry, score: score * (1 + NAME_GAIN * met) * worth }];
+/** The words of tools, where each of them stands, and how much it says there. */
+export class LexicalIndex {
+  readonly #documents = new Documents();
+  readonly #synonyms = makeSynonyms();
+  #entries: readonly CatalogEntry[] = [];
+  #read: readonly Document[] = [];
+  /** Where the places of each word begin in the two lists behind. */
+  #starts = new Uint32Array(1);
+  #slots = new Uint32Array();
+  #weights = new Float32Array();
+  /** The server of each tool, as a number. */
+  #servers = new Uint32Array();
+
+  /** Takes the tools there are now; only those that are new are read. */
+  set(entries: readonly CatalogEntry[]): void {
+    this.#documents.forgetUnused(this.#slots.length);
+    this.#entries = entries;
+    this.#read = this.#documents.of(entries);
+    const numbers = new Map<string, number>();
+    this.#servers = Uint32Array.from(entries, ({ server: { name } }) => {
+      if (!numbers.has(name)) numbers.set(name, numbers.size);
+      return numbers.get(name) ?? 0;
     });
-    // The order of ids stays where the scores are the same.
-    return best(ranked.sort((a, b) => b.score - a.score), allowed);
-  };
-}
-
-/** Takes the best that are allowed, of no server so many that it could keep others out. */
-function best(ranked: readonly Ranked[], allowed: (entry: CatalogEntry) => boolean): Ranked[] {
-  const taken: Ranked[] = [];
-  const counts = new Map<string, number>();
-  for (const one of ranked) {
-    if (taken.length >= MOST_RANKED) break;
-    const { name } = one.entry.server;
-    const count = counts.get(name) ?? 0;
-    // The rules are asked last: they take longer than all the rest.
-    if (count >= MOST_OF_SERVER || !allowed(one.entry)) continue;
-    counts.set(name, count + 1);
-    taken.push(one);
+    this.#place();
   }
-  return taken;
+
+  /** Says how well each tool fits a query. */
+  rank(query: string): LexicalScores {
+    const terms = [...new Set(termsOf(query))].slice(0, MOST_QUERY_TERMS);
+    const wanted = terms.map((term) => this.#wanted(term));
+    const scores = new Float64Array(this.#entries.length);
+    for (const [id, worth] of worths(wanted, (other) => this.#rarity(other))) {
+      for (let at = this.#start(id); at < this.#start(id + 1); at++) {
+        const slot = this.#slots[at] ?? 0;
+        scores[slot] = (scores[slot] ?? 0) + worth * (this.#weights[at] ?? 0);
+      }
+    }
+    this.#raise(scores, new Set(wanted.flatMap(({ id }) => id ?? [])));
+    return { scores, evidence: (slot) => this.#evidence(slot, wanted) };
+  }
+
+  #wanted(term: string): Wanted {
+    const id = this.#documents.idOf(term);
+    const others = [...this.#synonyms.get(term) ?? []]
+      .flatMap((other) => this.#documents.idOf(other) ?? []);
+    return { id, rarity: this.#rarity(id), others };
+  }
+
+  /** Tools are found by their names, and beside tools of their kind. */
+  #raise(scores: Float64Array, wanted: ReadonlySet<number>): void {
+    const best = new Float64Array(NEIGHBOURS * this.#entries.length);
+    scores.forEach((score, slot) => {
+      if (score === 0) return;
+      let left = scores[slot] = score * (1 + NAME_GAIN * this.#nameMet(slot, wanted));
+      const from = NEIGHBOURS * (this.#servers[slot] ?? 0);
+      for (let at = from; at < from + NEIGHBOURS; at++) {
+        const held = best[at] ?? 0;
+        if (left <= held) continue;
+        best[at] = left;
+        left = held;
+      }
+    });
+    scores.forEach((score, slot) => {
+      if (score === 0) return;
+      const from = NEIGHBOURS * (this.#servers[slot] ?? 0);
+      const sum = (best[from] ?? 0) + (best[from + 1] ?? 0) + (best[from + 2] ?? 0);
+      scores[slot] = score + SERVER_GAIN * sum / NEIGHBOURS;
+    });
+  }
+
+  /** The part of a name's words that is asked for. */
+  #nameMet(slot: number, wanted: ReadonlySet<number>): number {
+    const { from, named } = this.#read[slot] ?? NO_WORDS;
+    let met = 0;
+    for (let at = from; at < named; at++) if (wanted.has(this.#documents.term(at))) met += 1;
+    return met / Math.max(named - from, 1);
+  }
+
+  #evidence(slot: number, wanted: readonly Wanted[]): Evidence {
+    const document = this.#read[slot] ?? NO_WORDS;
+    const has = (id: number | undefined) =>
+      id === undefined ? -1 : this.#documents.find(document, id);
+    let total = 0;
+    let met = 0;
+    let inName = 0;
+    for (const { id, rarity, others } of wanted) {
+      total += rarity;
+      const at = has(id);
+      if (at >= 0) met += rarity;
+      else if (others.some((other) => has(other) >= 0)) met += rarity * SYNONYM_WORTH;
+      if (at >= 0 && at < document.named) inName += rarity;
+    }
+    if (total === 0) return { covered: 0, said: 0 };
+    return {
+      covered: met / total,
+      said: (met + inName) / Math.sqrt(total * this.#rarity(undefined)),
+    };
+  }
+
+  /** How much a word says: less, the more tools have it, and most where none does. */
+  #rarity(id: number | undefined): number {
+    const count = id === undefined ? 0 : this.#start(id + 1) - this.#start(id);
+    return Math.log(1 + (this.#entries.length - count + 0.5) / (count + 0.5));
+  }
+
+  #start(id: number): number {
+    return this.#starts[id] ?? this.#slots.length;
+  }
+
+  #place(): void {
+    const documents = this.#documents;
+    const starts = new Uint32Array(documents.size + 1);
+    for (const { from, to } of this.#read) {
+      for (let at = from; at < to; at++) {
+        const next = documents.term(at) + 1;
+        starts[next] = (starts[next] ?? 0) + 1;
+      }
+    }
+    for (let id = 1; id < starts.length; id++) {
+      starts[id] = (starts[id] ?? 0) + (starts[id - 1] ?? 0);
+    }
+    const total = starts.at(-1) ?? 0;
+    this.#slots = new Uint32Array(total);
+    this.#weights = new Float32Array(total);
+    this.#starts = starts;
+    const next = starts.slice();
+    const means = meansOf(this.#read);
+    this.#read.forEach((document, slot) => {
+      const parts = partsOf(document, means);
+      for (let at = document.from; at < document.to; at++) {
+        const term = documents.term(at);
+        const place = next[term] ?? 0;
+        next[term] = place + 1;
+        const weight = parts.reduce(
+          (sum, part, field) => sum + part * documents.count(at, field),
+          0,
+        );
+        this.#slots[place] = slot;
+        this.#weights[place] = weight / (K1 + weight);
+      }
+    });
+  }
 }
 
-type Terms = readonly string[];
+const NO_WORDS: Document = { from: 0, to: 0, named: 0, lengths: [] };
 
-function postingsOf(documents: readonly (readonly Terms[])[]): ReadonlyMap<string, Posting> {
-  const means = FIELD_WEIGHTS.map((_, field) => {
-    const total = documents.reduce((sum, fields) => sum + (fields[field]?.length ?? 0), 0);
+/** Gives what each word is worth that is looked for, and each other word for one. */
+function worths(
+  wanted: readonly Wanted[],
+  rarityOf: (id: number) => number,
+): ReadonlyMap<number, number> {
+  const worths = new Map<number, number>();
+  for (const { rarity, others } of wanted) {
+    // One that is rarer than the word itself says no more than it would.
+    for (const id of others) worths.set(id, SYNONYM_WORTH * Math.min(rarity, rarityOf(id)));
+  }
+  for (const { id, rarity } of wanted) if (id !== undefined) worths.set(id, rarity);
+  return worths;
+}
+
+/** How many words each field has, in the mean. */
+function meansOf(documents: readonly Document[]): readonly number[] {
+  return FIELD_WEIGHTS.map((_, field) => {
+    const total = documents.reduce((sum, { lengths }) => sum + (lengths[field] ?? 0), 0);
     return Math.max(total / documents.length, 1);
   });
-  const postings = new Map<string, Posting>();
-  documents.forEach((fields, slot) => {
-    for (const [term, weight] of weightsOf(fields, means)) {
-      let posting = postings.get(term);
-      if (!posting) postings.set(term, posting = { slots: [], weights: [] });
-      posting.slots.push(slot);
-      posting.weights.push(weight / (K1 + weight));
-    }
-  });
-  return postings;
 }
 
-/** Adds up how often each term stands in the fields, by their weight and their length. */
-function weightsOf(
-  fields: readonly Terms[],
-  means: readonly number[],
-): ReadonlyMap<string, number> {
-  const weights = new Map<string, number>();
-  fields.forEach((terms, field) => {
-    const length = terms.length / (means[field] ?? 1);
-    const one = (FIELD_WEIGHTS[field] ?? 0) / (1 - B + B * length);
-    for (const term of terms) weights.set(term, (weights.get(term) ?? 0) + one);
-  });
-  return weights;
+/** What one word in each field of a tool weighs: less in a long one. */
+function partsOf({ lengths }: Document, means: readonly number[]): readonly number[] {
+  return FIELD_WEIGHTS.map((weight, field) =>
+    weight / (1 - B + B * (lengths[field] ?? 0) / (means[field] ?? 1))
+  );
 }

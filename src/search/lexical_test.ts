@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { toolId } from "../core/tool_id.ts";
 import type { CatalogEntry } from "./catalog.ts";
-import { makeRanking } from "./lexical.ts";
+import { LexicalIndex } from "./lexical.ts";
 
 function entry(name: string, description: string): CatalogEntry {
   const tool = { name, description, inputSchema: {} };
@@ -10,10 +10,15 @@ function entry(name: string, description: string): CatalogEntry {
 
 function ranking(query: string, ...entries: readonly CatalogEntry[]): string[] {
   const byId = entries.toSorted((one, other) => one.id < other.id ? -1 : 1);
-  return makeRanking(byId)(query, () => true).map((ranked) => ranked.entry.tool.name);
+  const index = new LexicalIndex();
+  index.set(byId);
+  const { scores } = index.rank(query);
+  return byId.map((each, slot) => ({ name: each.tool.name, score: scores[slot] ?? 0 }))
+    .filter(({ score }) => score > 0).sort((one, other) => other.score - one.score)
+    .map(({ name }) => name);
 }
 
-Deno.test("makeRanking() prefers rare words to common ones, names to descriptions, short texts to long", () => {
+Deno.test("rank() prefers rare words to common ones, names to descriptions, short texts to long", () => {
   const common = [1, 2, 3].map((n) => entry(`c${n}`, "common word"));
   assert.equal(ranking("common rare", ...common, entry("z", "rare word"))[0], "z");
   assert.deepEqual(ranking("boat", entry("a", "boat"), entry("boat", "a")), ["boat", "a"]);
@@ -23,14 +28,14 @@ Deno.test("makeRanking() prefers rare words to common ones, names to description
   ]);
 });
 
-Deno.test("makeRanking() prefers the tool whose whole name is asked for", () => {
+Deno.test("rank() prefers the tool whose whole name is asked for", () => {
   assert.deepEqual(
     ranking("boat", entry("boat_sail", "boat boat boat boat"), entry("boat", "one")),
     ["boat", "boat_sail"],
   );
 });
 
-Deno.test("makeRanking() breaks ties by id", () => {
+Deno.test("rank() gives twins the same score", () => {
   assert.deepEqual(ranking("same", entry("b", "same"), entry("c", "same"), entry("a", "same")), [
     "a",
     "b",
@@ -38,7 +43,37 @@ Deno.test("makeRanking() breaks ties by id", () => {
   ]);
 });
 
-Deno.test("makeRanking() counts a word that fills a field as often as it can, and no further", () => {
+Deno.test("rank() counts a word that fills a field as often as it can, and no further", () => {
   const filled = entry("a", "word ".repeat(32));
   assert.deepEqual(ranking("word", filled, entry("b", `${"word ".repeat(31)}boat`)), ["a", "b"]);
+});
+
+Deno.test("rank() knows other words for a word, and prefers the word itself", () => {
+  const tools = [entry("a", "Delete a folder"), entry("b", "Remove a folder"), entry("c", "Tides")];
+  assert.deepEqual(ranking("remove directory", ...tools), ["b", "a"]);
+  assert.deepEqual(ranking("erase", ...tools), ["a", "b"]);
+});
+
+Deno.test("rank() raises a tool whose neighbours fit, too", () => {
+  const at = (server: string, name: string): CatalogEntry => {
+    const tool = { name, description: "Read pages", inputSchema: {} };
+    return { id: toolId(server, name), tool, server: { name: server, origin: "builtin" } };
+  };
+  const entries = [at("lone", "x"), at("many", "x"), at("many", "y"), at("many", "z")];
+  const index = new LexicalIndex();
+  index.set(entries);
+  const [lone = 0, many = 0] = index.rank("read pages").scores;
+  assert.ok(many > lone && many < 1.3 * lone);
+});
+
+Deno.test("evidence() tells how much of a query a tool has, by what its words say", () => {
+  const index = new LexicalIndex();
+  const common = Array.from({ length: 50 }, (_, n) => entry(`c${n}`, "common word"));
+  index.set([...common, entry("kite", "rare word")]);
+  const of = (query: string, slot: number) => index.rank(query).evidence(slot);
+  assert.equal(of("rare", 50).covered, 1);
+  assert.equal(of("kite", 50).said, 2 * of("rare", 50).said);
+  assert.ok(of("common unheard", 0).covered < 0.1);
+  assert.ok(of("common unheard", 0).said < 0.1);
+  assert.deepEqual(of("", 0), { covered: 0, said: 0 });
 });

@@ -8,14 +8,27 @@ import { PmlError } from "../core/errors.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { isToolName, splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
-import { makeRanking, type Ranked, type Ranking } from "./lexical.ts";
+import { fused, leastCosine, UNRELATED } from "./_fusing.ts";
+import { picked, type Ranked, shared } from "./_picking.ts";
+import { type Evidence, LexicalIndex } from "./lexical.ts";
+import type { Semantics } from "./semantics.ts";
 
 const LONGEST_QUERY = 32_768;
 const MOST_QUERIES = 5;
 const USUAL_LIMIT = 10;
-const MOST_HITS = 100;
-/** The part of the best score from which a tool of another server fits nearly as well. */
-const NEARLY = 0.6;
+const MOST_HITS = 10_000;
+/** How many tools are ranked at least, twice what is shown usually, and how many of one server. */
+const LEAST_RANKED = 200;
+/** What the score of a tool is worth that nobody has approved yet. */
+const OFFER_WORTH = 0.9;
+/** How many of the best are looked at to tell whether anything fits. */
+const LOOKED_AT = 3;
+/** A tool that has this part of a query's words fits, whatever they say. */
+const COVERED = 0.5;
+/** Below this nothing fits; both were measured on real queries, with and without an answer. */
+const FITS = 0.25;
+/** Below this what is found fits loosely. */
+const FITS_WELL = 0.4;
 
 /** Narrows a search. */
 export interface SearchOptions {
@@ -25,6 +38,10 @@ export interface SearchOptions {
   readonly limit?: number;
   /** Which tools may be found at all. */
   readonly allowed?: (id: ToolId) => boolean;
+  /** The part of the best score that a hit has to have; 0 unless told. */
+  readonly threshold?: number;
+  /** Whether what registries offer is found, too; true unless told. */
+  readonly offers?: boolean;
 }
 
 /** A tool that fits. The best hit of a search has the score 1. */
@@ -42,69 +59,145 @@ export interface SearchHit {
 /** What a search found; no hits where nothing fits. */
 export interface SearchAnswer {
   /** How it was ranked. */
-  readonly mode: "lexical";
+  readonly mode: "lexical" | "hybrid";
   /** What fits, the best first. */
   readonly hits: readonly SearchHit[];
+  /** The queries that nothing fits. */
+  readonly unmet: readonly string[];
+  /** Whether what was found fits no query well. */
+  readonly isLoose: boolean;
 }
 
-/** What is searched beside the tools that there are. */
-export interface SearchOffers {
+/** What is searched beside the tools that there are, and what helps. */
+export interface SearchParts {
   /** The tools that registries offer, as they are at each search. */
-  readonly catalog: () => Catalog | undefined;
+  readonly catalog?: () => Catalog | undefined;
   /** Whether a server of this name is there already, so that the offer of its name is none. */
-  readonly isTaken: (server: string) => boolean;
+  readonly isTaken?: (server: string) => boolean;
+  /** Understands meanings, where there is a model that can. */
+  readonly semantics?: () => Semantics | undefined;
+}
+
+/** What one query found. */
+interface Found {
+  readonly ranked: readonly Ranked[];
+  readonly fit: "none" | "loosely" | "well";
+}
+
+/** How near each tool is to a query in meaning, and from where on that says anything. */
+interface Near {
+  readonly cosines: Float32Array;
+  readonly least: number;
 }
 
 /** Searches the tools of a catalog as it is at each search. */
 export class Search {
   readonly #catalog: Catalog;
-  readonly #offers: SearchOffers | undefined;
+  readonly #parts: SearchParts;
+  readonly #index = new LexicalIndex();
+  /** From where on a cosine says anything, for one list of tools and one model. */
+  #least: { readonly of: object; readonly by: Semantics; readonly value: number } | undefined;
   #lists: readonly (readonly CatalogEntry[])[] = [];
-  #ranking: Ranking = () => [];
+  #entries: readonly CatalogEntry[] = [];
+  /** Those that are there, of which a model is asked: what registries offer goes by words alone. */
+  #own: readonly CatalogEntry[] = [];
 
   /** Opens a search over a catalog; what is in it is read at the first search. */
-  constructor(catalog: Catalog, offers?: SearchOffers) {
+  constructor(catalog: Catalog, parts: SearchParts = {}) {
     this.#catalog = catalog;
-    this.#offers = offers;
+    this.#parts = parts;
   }
 
   /** Gives the tools that fit a query, or several queries at once, the best first. */
-  search(query: string | readonly string[], options: SearchOptions = {}): SearchAnswer {
+  async search(
+    query: string | readonly string[],
+    options: SearchOptions = {},
+  ): Promise<SearchAnswer> {
     const queries = checked(query);
     this.#follow();
-    const ranked = queries.map((text) => this.#rank(text, options));
-    const limit = Math.min(Math.max(options.limit ?? USUAL_LIMIT, 1), MOST_HITS);
-    return { mode: "lexical", hits: shared(merged(ranked), limit).map(hitOf) };
+    const near = await this.#meant(queries);
+    const found = queries.map((text, at) => this.#find(text, { ...options, near: near?.[at] }));
+    const { limit: wanted = USUAL_LIMIT, threshold = 0 } = options;
+    const limit = Math.min(Math.max(wanted, 1), MOST_HITS);
+    const ranked = merged(found.map((one) => one.ranked)).filter(({ score }) => score >= threshold);
+    const hits = shared(ranked, limit).map(hitOf);
+    return {
+      mode: near === undefined ? "lexical" : "hybrid",
+      hits,
+      unmet: queries.filter((_, at) => found[at]?.ranked.length === 0),
+      isLoose: hits.length > 0 && found.every(({ fit }) => fit !== "well"),
+    };
   }
 
   #catalogs(): readonly Catalog[] {
-    const catalog = this.#offers?.catalog();
+    const catalog = this.#parts.catalog?.();
     return catalog === undefined ? [this.#catalog] : [this.#catalog, catalog];
   }
 
   // The catalog gives another list after a change only: many in a row are read once.
   #follow(): void {
     const lists = this.#catalogs().map((catalog) => catalog.list());
-    if (lists.every((list, at) => list === this.#lists[at])) return;
+    if (
+      lists.length === this.#lists.length && lists.every((list, at) => list === this.#lists[at])
+    ) {
+      return;
+    }
     this.#lists = lists;
-    this.#ranking = makeRanking(lists.flat().sort(byId));
+    this.#entries = lists.flat().sort(byId);
+    this.#own = this.#entries.filter(({ server }) => server.isOffer !== true);
+    this.#index.set(this.#entries);
   }
 
-  #rank(query: string, { server, allowed }: SearchOptions): readonly Ranked[] {
-    const may = (entry: CatalogEntry) =>
-      (server === undefined || entry.server.name === server) && (allowed?.(entry.id) ?? true) &&
-      !(entry.server.isOffer === true && this.#offers?.isTaken(entry.server.name));
-    const ranked = this.#ranking(query, may);
-    const best = ranked[0]?.score ?? 1;
-    const relative = ranked.map(({ entry, score }) => ({ entry, score: score / best }));
+  /** Asks the model how near the tools are to the queries; nothing where it cannot tell yet. */
+  async #meant(queries: readonly string[]): Promise<readonly Near[] | undefined> {
+    const [entries, own] = [this.#entries, this.#own];
+    const by = this.#parts.semantics?.();
+    const similar = await by?.similarities(queries, own);
+    if (by === undefined || similar === undefined) return undefined;
+    if (this.#least?.of !== own || this.#least.by !== by) {
+      const unrelated = await by.similarities(UNRELATED, own);
+      if (unrelated === undefined) return undefined;
+      this.#least = { of: own, by, value: leastCosine(unrelated) };
+    }
+    // The catalog may have changed meanwhile: numbers of another list say nothing of this one.
+    if (entries !== this.#entries) return undefined;
+    const { value: least } = this.#least;
+    return similar.map((cosines) => ({ cosines: this.#placed(cosines), least }));
+  }
+
+  /** Puts what is known of the tools that are there among all; nobody knows it of the others. */
+  #placed(cosines: Float32Array): Float32Array {
+    if (this.#own.length === this.#entries.length) return cosines;
+    let next = 0;
+    return Float32Array.from(
+      this.#entries,
+      ({ server }) => server.isOffer === true ? NaN : cosines[next++] ?? NaN,
+    );
+  }
+
+  #find(query: string, options: SearchOptions & { readonly near?: Near | undefined }): Found {
+    const { server, allowed, offers = true, limit = USUAL_LIMIT, near } = options;
+    const may = ({ id, server: { name, isOffer = false } }: CatalogEntry) =>
+      (server === undefined || name === server) && (allowed?.(id) ?? true) &&
+      !(isOffer && (!offers || this.#parts.isTaken?.(name)));
+    const most = Math.max(LEAST_RANKED, 2 * limit);
+    const picking = { most, mostOfServer: most / 2, allowed: may };
+    const { scores, evidence } = this.#index.rank(query);
+    const all = near && /\S/.test(query)
+      ? fused(scores, near.cosines, this.#entries.map(may))
+      : scores;
+    this.#entries.forEach((entry, slot) => {
+      if (entry.server.isOffer === true) all[slot] = (all[slot] ?? 0) * OFFER_WORTH;
+    });
+    const ranked = relative(picked(this.#entries, all, picking));
     const named = this.#named(query.trim()).filter(may);
-    if (named.length === 0) return relative;
-    // A tool that is called by its name comes before all that only resemble it.
-    const others = relative.filter(({ entry }) => !named.includes(entry));
-    return [
-      ...named.map((entry) => ({ entry, score: 1 })),
-      ...others.map(({ entry, score }) => ({ entry, score: score / 2 })),
-    ];
+    if (named.length > 0) return { ranked: first(named, ranked), fit: "well" };
+    const looked = ranked.slice(0, LOOKED_AT);
+    const said = best(looked.map(({ slot }) => evidence(slot)));
+    const isNear = near !== undefined &&
+      looked.some(({ slot }) => (near.cosines[slot] ?? -1) >= near.least);
+    const fit = fitOf(said, isNear);
+    return { ranked: fit === "none" ? [] : ranked, fit };
   }
 
   #named(name: string): readonly CatalogEntry[] {
@@ -116,8 +209,40 @@ export class Search {
     });
     if (exact.length > 0) return exact;
     if (!isToolName(name)) return [];
-    return this.#lists.flat().filter((each) => splitToolId(each.id).tool === name);
+    return this.#entries.filter((each) => splitToolId(each.id).tool === name);
   }
+}
+
+/** What words or meaning alone say counts little; both together count. */
+function fitOf(said: Evidence, isNear: boolean): Found["fit"] {
+  if (fits(said, isNear ? FITS : FITS_WELL)) return "well";
+  return isNear || fits(said, FITS) ? "loosely" : "none";
+}
+
+function fits({ covered, said }: Evidence, least: number): boolean {
+  return covered >= COVERED || said >= least;
+}
+
+function best(all: readonly Evidence[]): Evidence {
+  return all.reduce((one, other) => ({
+    covered: Math.max(one.covered, other.covered),
+    said: Math.max(one.said, other.said),
+  }), { covered: 0, said: 0 });
+}
+
+/** The best hit of a query has the score 1. */
+function relative(ranked: readonly Ranked[]): readonly Ranked[] {
+  const best = ranked[0]?.score ?? 1;
+  return ranked.map((one) => ({ ...one, score: one.score / best }));
+}
+
+/** A tool that is called by its name comes before all that only resemble it. */
+function first(named: readonly CatalogEntry[], ranked: readonly Ranked[]): readonly Ranked[] {
+  const others = ranked.filter(({ entry }) => !named.includes(entry));
+  return [
+    ...named.map((entry) => ({ entry, slot: -1, score: 1 })),
+    ...others.map((one) => ({ ...one, score: one.score / 2 })),
+  ];
 }
 
 function checked(query: string | readonly string[]): readonly string[] {
@@ -145,24 +270,6 @@ function merged(ranked: readonly (readonly Ranked[])[]): readonly Ranked[] {
     if (!known || known.score < hit.score) best.set(hit.entry.id, hit);
   }
   return [...best.values()].sort((a, b) => b.score - a.score || (a.entry.id < b.entry.id ? -1 : 1));
-}
-
-/** Takes the best, but of one server no more than half while tools of others fit nearly as well. */
-function shared(ranked: readonly Ranked[], limit: number): readonly Ranked[] {
-  const fitting = (ranked[0]?.score ?? 0) * NEARLY;
-  const most = Math.ceil(limit / 2);
-  const taken = new Map<string, number>();
-  const first = ranked.filter(({ entry, score }) => {
-    const count = (taken.get(entry.server.name) ?? 0) + 1;
-    taken.set(entry.server.name, count);
-    return score >= fitting && count <= most;
-  }).slice(0, limit);
-  const chosen = new Set(first);
-  for (const hit of ranked) {
-    if (chosen.size >= limit) break;
-    chosen.add(hit);
-  }
-  return ranked.filter((hit) => chosen.has(hit));
 }
 
 function hitOf({ entry, score }: Ranked): SearchHit {

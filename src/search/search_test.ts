@@ -4,6 +4,7 @@ import { PmlError } from "../core/errors.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { Catalog } from "./catalog.ts";
 import { Search, type SearchOptions } from "./search.ts";
+import type { Semantics } from "./semantics.ts";
 
 type Told = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
@@ -33,20 +34,24 @@ function tool([name, description]: readonly [string, string]): ToolDefinition {
   return { name, description, inputSchema: { type: "object" } };
 }
 
-function found(query: string | readonly string[], options?: SearchOptions, told = HOUSE): string[] {
+async function found(
+  query: string | readonly string[],
+  options?: SearchOptions,
+  told = HOUSE,
+): Promise<string[]> {
   const search = new Search(catalogOf(told));
-  return search.search(query, options).hits.map((hit) => hit.id);
+  return (await search.search(query, options)).hits.map((hit) => hit.id);
 }
 
-Deno.test("search() puts the tool that fits first", () => {
-  assert.equal(found("what will the weather be")[0], "weather:forecast");
-  assert.equal(found("opening issues")[0], "github:create_issue");
-  assert.equal(found("replace a file")[0], "filesystem:write_file");
+Deno.test("search() puts the tool that fits first", async () => {
+  assert.equal((await found("what will the weather be"))[0], "weather:forecast");
+  assert.equal((await found("opening issues"))[0], "github:create_issue");
+  assert.equal((await found("replace a file"))[0], "filesystem:write_file");
 });
 
-Deno.test("search() gives hits with tool, server and a score of 1 for the best", () => {
+Deno.test("search() gives hits with tool, server and a score of 1 for the best", async () => {
   const search = new Search(catalogOf(HOUSE));
-  const { mode, hits } = search.search("read file");
+  const { mode, hits } = await search.search("read file");
   assert.equal(mode, "lexical");
   assert.equal(hits[0]?.score, 1);
   assert.equal(hits[0]?.tool.description, HOUSE.filesystem?.read_file);
@@ -55,7 +60,7 @@ Deno.test("search() gives hits with tool, server and a score of 1 for the best",
   assert.deepEqual(scores, scores.toSorted((a, b) => b - a));
 });
 
-Deno.test("search() finds what registries offer too, a little lower, and not what is there", () => {
+Deno.test("search() finds what registries offer too, a little lower, and not what is there", async () => {
   const offers = new Catalog();
   const offer = (name: string, tools: readonly ToolDefinition[]) =>
     offers.set({ name, origin: "registry", description: "Tides of the sea", isOffer: true }, tools);
@@ -66,27 +71,30 @@ Deno.test("search() finds what registries offer too, a little lower, and not wha
     catalog: () => offers,
     isTaken: (server) => server in HOUSE,
   });
-  const ids = (query: string) => search.search(query).hits.map((hit) => hit.id);
-  assert.deepEqual(ids("tomorrow's weather of a city"), ["weather:forecast", "almanac:forecast"]);
-  assert.deepEqual(ids("ships in a harbour"), ["harbour:@tools"]);
-  assert.deepEqual(ids("almanac:forecast")[0], "almanac:forecast");
-  assert.deepEqual(ids("weather__forecast")[0], "weather:forecast");
-  assert.equal(search.search("weather").hits[1]?.server.isOffer, true);
+  const ids = async (query: string) => (await search.search(query)).hits.map((hit) => hit.id);
+  assert.deepEqual(await ids("tomorrow's weather of a city"), [
+    "weather:forecast",
+    "almanac:forecast",
+  ]);
+  assert.deepEqual(await ids("ships in a harbour"), ["harbour:@tools"]);
+  assert.deepEqual((await ids("almanac:forecast"))[0], "almanac:forecast");
+  assert.deepEqual((await ids("weather__forecast"))[0], "weather:forecast");
+  assert.equal((await search.search("weather")).hits[1]?.server.isOffer, true);
   offers.remove("almanac");
-  assert.deepEqual(ids("tomorrow's weather of a city"), ["weather:forecast"]);
+  assert.deepEqual(await ids("tomorrow's weather of a city"), ["weather:forecast"]);
   const rejected = catalogOf({ mine: { "@tools": "x" } });
   assert.deepEqual(rejected.list(), []);
 });
 
-Deno.test("search() finds nothing where no word fits", () => {
+Deno.test("search() finds nothing where no word fits", async () => {
   for (const query of ["quantum", "", "the of and", "\u0000\u001b[31m", "🦕", "?!"]) {
-    assert.deepEqual(found(query), []);
+    assert.deepEqual(await found(query), []);
   }
-  assert.deepEqual(found([]), []);
-  assert.deepEqual(found("read", {}, {}), []);
+  assert.deepEqual(await found([]), []);
+  assert.deepEqual(await found("read", {}, {}), []);
 });
 
-Deno.test("search() knows a tool by each of its names", () => {
+Deno.test("search() knows a tool by each of its names", async () => {
   for (
     const name of [
       "github:read_file",
@@ -96,86 +104,201 @@ Deno.test("search() knows a tool by each of its names", () => {
     ]
   ) {
     const search = new Search(catalogOf(HOUSE));
-    const [first, second] = search.search(name).hits;
+    const [first, second] = (await search.search(name)).hits;
     assert.deepEqual([first?.id, first?.score], ["github:read_file", 1]);
     assert.ok((second?.score ?? 0) <= 0.5);
   }
-  assert.deepEqual(found("read_file").slice(0, 2), ["filesystem:read_file", "github:read_file"]);
+  assert.deepEqual((await found("read_file")).slice(0, 2), [
+    "filesystem:read_file",
+    "github:read_file",
+  ]);
   const long = "y".repeat(100);
   const search = new Search(catalogOf({ one: { [long]: "" } }));
-  assert.equal(search.search(`one:${long}`).hits.length, 1);
+  assert.equal((await search.search(`one:${long}`)).hits.length, 1);
 });
 
-Deno.test("search() shows nothing that is not allowed, by its words or its name", () => {
+Deno.test("search() shows nothing that is not allowed, by its words or its name", async () => {
   const allowed = (id: string) => !id.startsWith("github:");
-  assert.deepEqual(found("read_file", { allowed }), [
+  assert.deepEqual(await found("read_file", { allowed }), [
     "filesystem:read_file",
     "filesystem:write_file",
   ]);
-  assert.deepEqual(found("github:create_issue", { allowed }), []);
+  assert.deepEqual(await found("github:create_issue", { allowed }), []);
 });
 
-Deno.test("search() keeps to a server and a limit", () => {
-  assert.deepEqual(found("read a file", { server: "github" }), ["github:read_file"]);
-  assert.equal(found("file", { limit: 2 }).length, 2);
-  assert.equal(found("file", { limit: 0 }).length, 1);
+Deno.test("search() keeps to a server and a limit", async () => {
+  assert.deepEqual(await found("read a file", { server: "github" }), ["github:read_file"]);
+  assert.equal((await found("file", { limit: 2 })).length, 2);
+  assert.equal((await found("file", { limit: 0 })).length, 1);
 });
 
-Deno.test("search() gives one server no more than half while others fit nearly as well", () => {
+Deno.test("search() gives one server no more than half while others fit nearly as well", async () => {
   const many = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, i) => [`read_${i}`, "Read a file"]));
-  const flooded = found("read a file", {}, { flood: many(50), other: many(3), third: many(2) });
+  const flooded = await found("read a file", {}, {
+    flood: many(50),
+    other: many(3),
+    third: many(2),
+  });
   assert.equal(flooded.length, 10);
   assert.equal(flooded.filter((id) => id.startsWith("flood:")).length, 5);
-  assert.equal(found("read a file", {}, { flood: many(50) }).length, 10);
+  assert.equal((await found("read a file", {}, { flood: many(50) })).length, 10);
 });
 
-Deno.test("search() takes up to five queries and merges what they find", () => {
-  const ids = found(["weather", "create issue", "nothing like it"]);
+Deno.test("search() takes up to five queries and merges what they find", async () => {
+  const ids = await found(["weather", "create issue", "nothing like it"]);
   assert.deepEqual(ids.slice(0, 2).sort(), ["github:create_issue", "weather:forecast"]);
   assert.equal(new Set(ids).size, ids.length);
-  assert.throws(() => found(Array(6).fill("a")), code("BAD_ARGUMENTS"));
+  await assert.rejects(() => found(Array(6).fill("a")), code("BAD_ARGUMENTS"));
 });
 
-Deno.test("search() refuses a query that is too large", () => {
-  assert.throws(() => found("x ".repeat(500_000)), code("INPUT_TOO_LARGE"));
+Deno.test("search() says which queries nothing fits, and when all fits but loosely", async () => {
+  const many = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`file_${n}`, "A file"]));
+  const search = new Search(catalogOf({ ...HOUSE, many }));
+  const off = "bake my grandmother seven cakes and keep how in a file of hers";
+  const { hits, unmet, isLoose } = await search.search(["issue", "quantum", off]);
+  assert.deepEqual(unmet, ["quantum", off]);
+  assert.equal(isLoose, false);
+  assert.equal(hits[0]?.id, "github:create_issue");
+  const loose = await search.search(
+    "bake seven cakes of sugar, flour, eggs, milk, honey for the city",
+  );
+  assert.deepEqual([loose.unmet, loose.isLoose], [[], true]);
+  // Every word is met, however common all of them are.
+  assert.equal((await found("file", { limit: 40 }, { one: many })).length, 40);
 });
 
-Deno.test("search() follows the catalog", () => {
+Deno.test("search() keeps to a part of the best score, and leaves out offers where told", async () => {
+  const offers = new Catalog();
+  offers.set({ name: "sky", origin: "registry", isOffer: true }, [
+    tool(["weather", "Tell tomorrow's weather of a city"]),
+  ]);
+  const search = new Search(catalogOf(HOUSE), { catalog: () => offers });
+  const ids = async (options: SearchOptions) =>
+    (await search.search("read the text of a file", options)).hits.map(({ score }) => score);
+  const all = await ids({});
+  assert.ok(all.length > 2 && all.some((score) => score < 0.7));
+  assert.deepEqual(await ids({ threshold: 0.7 }), all.filter((score) => score >= 0.7));
+  const weather = async (options: SearchOptions) =>
+    (await search.search("weather", options)).hits.map(({ id }) => id);
+  assert.deepEqual(await weather({}), ["sky:weather", "weather:forecast"]);
+  assert.deepEqual(await weather({ offers: false }), ["weather:forecast"]);
+});
+
+Deno.test("search() joins words and meanings, half and half, while all meanings are known", async () => {
+  const catalog = catalogOf(HOUSE);
+  let known = false;
+  const asked: string[][] = [];
+  const semantics: Semantics = {
+    similarities: (queries, entries) => {
+      asked.push([...queries]);
+      // Whatever is asked, the forecast is meant.
+      const near = entries.map(({ id }) => id === "weather:forecast" ? 0.4 : -0.1);
+      return Promise.resolve(known ? queries.map(() => Float32Array.from(near)) : undefined);
+    },
+  };
+  const search = new Search(catalog, { semantics: () => semantics });
+  const query = "replace a file";
+  const before = await search.search(query);
+  assert.equal(before.mode, "lexical");
+  assert.equal(before.hits[0]?.id, "filesystem:write_file");
+  assert.ok(!before.hits.some(({ id }) => id === "weather:forecast"));
+  known = true;
+  const after = await search.search(query);
+  assert.equal(after.mode, "hybrid");
+  const scores = Object.fromEntries(after.hits.map(({ id, score }) => [id, score]));
+  assert.equal(scores["weather:forecast"], scores["filesystem:write_file"]);
+  // What is near to nothing is asked once for these tools.
+  await search.search(query);
+  assert.deepEqual(asked.map(([first]) => first === query), [true, true, false, true]);
+  // What may not be seen does not stretch the scale either.
+  const allowed = (id: string) => id !== "weather:forecast";
+  const { hits } = await search.search(query, { allowed });
+  assert.deepEqual(hits[0]?.id, "filesystem:write_file");
+  assert.ok(!hits.some(({ id }) => id === "weather:forecast"));
+});
+
+Deno.test("search() of meanings finds nothing either where all are as far as from nonsense", async () => {
+  const cosines = { far: 0.3, near: 0.5 };
+  let query: keyof typeof cosines = "far";
+  const semantics: Semantics = {
+    similarities: (queries, entries) =>
+      Promise.resolve(
+        queries.map((text) =>
+          Float32Array.from(entries, (_, at) => (text === query ? cosines[query] : 0.4) - at / 100)
+        ),
+      ),
+  };
+  const search = new Search(catalogOf(HOUSE), { semantics: () => semantics });
+  const far = await search.search(query);
+  assert.deepEqual([far.mode, far.hits, far.unmet], ["hybrid", [], ["far"]]);
+  query = "near";
+  const { hits, isLoose } = await search.search(query);
+  assert.ok(hits.length > 3 && isLoose);
+  assert.deepEqual((await search.search(" ")).hits, []);
+});
+
+Deno.test("search() of meanings asks nothing of what registries offer, which goes by words", async () => {
+  const offers = new Catalog();
+  offers.set({ name: "almanac", origin: "registry", isOffer: true }, [
+    tool(["tides", "Tell the tides of a harbour"]),
+    tool(["moon", "Tell the phases of the moon"]),
+  ]);
+  const catalog = catalogOf(HOUSE);
+  const semantics: Semantics = {
+    similarities: (queries, entries) => {
+      assert.deepEqual(entries, catalog.list());
+      return Promise.resolve(queries.map(() => Float32Array.from(entries, (_, at) => at / 10)));
+    },
+  };
+  const search = new Search(catalog, { catalog: () => offers, semantics: () => semantics });
+  const { mode, hits } = await search.search("tides of the harbour");
+  assert.equal(mode, "hybrid");
+  assert.equal(hits[0]?.id, "almanac:tides");
+  assert.ok(hits.every(({ id }) => id !== "almanac:moon"));
+});
+
+Deno.test("search() refuses a query that is too large", async () => {
+  await assert.rejects(() => found("x ".repeat(500_000)), code("INPUT_TOO_LARGE"));
+});
+
+Deno.test("search() follows the catalog", async () => {
   const catalog = catalogOf(HOUSE);
   const search = new Search(catalog);
-  assert.equal(search.search("tides").hits.length, 0);
+  assert.equal((await search.search("tides")).hits.length, 0);
   catalog.set({ name: "sea", origin: "private" }, [tool(["tides", "Tell the tides"])]);
-  assert.equal(search.search("tides").hits[0]?.id, "sea:tides");
+  assert.equal((await search.search("tides")).hits[0]?.id, "sea:tides");
   catalog.set({ name: "sea", origin: "private" }, [tool(["waves", "Tell the waves"])]);
-  assert.equal(search.search("tides").hits.length, 0);
+  assert.equal((await search.search("tides")).hits.length, 0);
   catalog.remove("sea");
-  assert.equal(search.search("waves").hits.length, 0);
+  assert.equal((await search.search("waves")).hits.length, 0);
 });
 
-Deno.test("search() answers the same after any changes as over a catalog made at once", () => {
+Deno.test("search() answers the same after any changes as over a catalog made at once", async () => {
   const word = fc.constantFrom("read", "write", "file", "list", "issue", "page", "文件");
   const text = fc.array(word, { minLength: 1, maxLength: 5 }).map((words) => words.join("_"));
   const list = fc.uniqueArray(text, { maxLength: 5 });
   const step = fc.tuple(fc.constantFrom("a", "b", "c"), fc.option(list), fc.boolean());
-  fc.assert(fc.property(fc.array(step, { maxLength: 15 }), text, (steps, query) => {
-    const catalog = new Catalog();
-    const followed = new Search(catalog);
-    const names = (name: string) => /^[a-z_]+$/.test(name);
-    for (const [name, names_, look] of steps) {
-      if (names_ === null) catalog.remove(name);
-      else {
-        const tools = names_.map((each, i) => tool([names(each) ? each : `t${i}`, each]));
-        catalog.set({ name, origin: "registry" }, tools);
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 15 }), text, async (steps, query) => {
+      const catalog = new Catalog();
+      const followed = new Search(catalog);
+      const names = (name: string) => /^[a-z_]+$/.test(name);
+      for (const [name, names_, look] of steps) {
+        if (names_ === null) catalog.remove(name);
+        else {
+          const tools = names_.map((each, i) => tool([names(each) ? each : `t${i}`, each]));
+          catalog.set({ name, origin: "registry" }, tools);
+        }
+        if (look) await followed.search("read");
       }
-      if (look) followed.search("read");
-    }
-    const fresh = new Search(catalog);
-    assert.deepEqual(followed.search(query), fresh.search(query));
-  }));
+      const fresh = new Search(catalog);
+      assert.deepEqual(await followed.search(query), await fresh.search(query));
+    }),
+  );
 });
 
-Deno.test("search() reads definitions that are not what they should be", () => {
+Deno.test("search() reads definitions that are not what they should be", async () => {
   const nested: { [key: string]: unknown } = {};
   let inner = nested;
   for (let i = 0; i < 80; i++) {
@@ -196,10 +319,10 @@ Deno.test("search() reads definitions that are not what they should be", () => {
   );
   catalog.set({ name: "odd", origin: "registry" }, tools);
   const search = new Search(catalog);
-  assert.equal(search.search("x").hits.length, 4);
+  assert.equal((await search.search("x")).hits.length, 4);
 });
 
-Deno.test("search() looks at parameters, and weighs a tool's name above them", () => {
+Deno.test("search() looks at parameters, and weighs a tool's name above them", async () => {
   const catalog = new Catalog();
   const inputSchema = {
     type: "object",
@@ -208,8 +331,11 @@ Deno.test("search() looks at parameters, and weighs a tool's name above them", (
   catalog.set({ name: "one", origin: "registry" }, [{ name: "lookup", inputSchema }]);
   catalog.set({ name: "two", origin: "registry" }, [tool(["zip", "Pack files"])]);
   const search = new Search(catalog);
-  assert.deepEqual(search.search("zip").hits.map(({ id }) => id), ["two:zip", "one:lookup"]);
-  assert.deepEqual(search.search("postal").hits.map(({ id }) => id), ["one:lookup"]);
+  assert.deepEqual((await search.search("zip")).hits.map(({ id }) => id), [
+    "two:zip",
+    "one:lookup",
+  ]);
+  assert.deepEqual((await search.search("postal")).hits.map(({ id }) => id), ["one:lookup"]);
 });
 
 function code(wanted: string): (error: unknown) => boolean {

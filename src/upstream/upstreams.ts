@@ -141,11 +141,11 @@ export class Upstreams implements AsyncDisposable {
     });
   }
 
-  /** Forgets the lists of a server, so that it is asked for them again. */
-  forget(name: string): void {
+  /** Forgets lists of a server, all of them unless told, so that it is asked for them again. */
+  forget(name: string, lists: readonly ListName[] = LIST_NAMES): void {
     try {
       const owner = this.#ownerOf(this.#options.server(name));
-      for (const list of LIST_NAMES) this.#lists.forget(owner, list);
+      for (const list of lists) this.#lists.forget(owner, list);
     } catch {
       // A value is missing, and nothing is kept of it: who asks for its list is told.
     }
@@ -312,7 +312,7 @@ export class Upstreams implements AsyncDisposable {
       limits: limits(),
       closing,
       onLog: (level, text) => onLog(name, level, text),
-      onNotification: (method, params) => this.#notified(server, { method, params }),
+      onNotification: (method, params) => this.#notified(name, { method, params }),
       tool: (tool) => this.#toolsOf(this.#lists.known(owner, "tools")).get(tool),
       onEnd: (ended) => void this.#running.delete(ended),
     });
@@ -324,18 +324,17 @@ export class Upstreams implements AsyncDisposable {
   }
 
   #notified(
-    server: UpstreamServer,
+    name: string,
     { method, params }: { readonly method: string; readonly params: JsonObject },
   ): void {
     const { told } = this.#options;
-    const { name } = server;
     if (method === "notifications/message") return told.logged(params);
     if (method === "notifications/elicitation/complete") return told.elicited(params);
     if (method === "notifications/resources/updated") return told.updated(name, textOf(params.uri));
-    for (const list of CHANGES[method] ?? []) {
-      this.#lists.forget(this.#ownerOf(server), list);
-      told.changed(name, list);
-    }
+    const lists = CHANGES[method] ?? [];
+    // It may run since before its definition was read again, and what is known is known of that.
+    this.forget(name, lists);
+    for (const list of lists) told.changed(name, list);
   }
 }
 

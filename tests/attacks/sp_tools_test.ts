@@ -5,6 +5,7 @@
  */
 
 import assert from "node:assert/strict";
+import { toolId, wireName } from "../../src/core/tool_id.ts";
 import { writeFile } from "node:fs/promises";
 import { ERAS } from "../kit/json_rpc.ts";
 import { runPml } from "../kit/run.ts";
@@ -91,20 +92,29 @@ for (const era of ERAS) {
 Deno.test("A server can take no name of another, of PML or of its own twice (RG12)", async () => {
   const names = [
     ...["echo", "filesystem:read_file", "filesystem__read_file", "search", "call", "pml"],
-    ...["echo", "Echo", "ECHO", "еcho", "echo\u200b", "a b", "", "x".repeat(200)],
+    ...["echo", "Echo", "ECHO", "еcho", "echo\u200b", "a  b", "", "x".repeat(200)],
+    "two words",
   ];
+  const shortened = wireName(toolId("lists", "two words"));
   const tools = names.map((name, at) => ({ name, description: `no ${at}`, inputSchema: PLAIN }));
   const kept = ["call", "echo", "filesystem__read_file", "pml", "search"];
   await using scene = await sceneOf([...tools, { name: "relist", inputSchema: PLAIN }]);
   const { ws, pml } = scene;
   const wanted = (more: readonly string[]) =>
-    [...kept, ...more, "relist"].map((name) => `lists__${name}`).sort();
+    [...[...kept, ...more, "relist"].map((name) => `lists__${name}`), shortened].sort();
   assert.deepEqual(await listed(scene), wanted([]));
   // Each goes to the server that lists it, whatever it is called.
   await assertServes(pml);
   for (const tool of kept) {
     const { result } = await pml.callTool(`lists__${tool}`, { tool });
     assert.deepEqual(result?.structuredContent, { tool });
+  }
+  // Clients allow no blank in a name; rules and `call` name it as it is.
+  for (const [name, args] of [[shortened, {}], ["call", { tool: "lists:two words" }]] as const) {
+    const given = { tool: "two words" };
+    const inner = name === "call" ? { ...args, arguments: given } : given;
+    const { result } = await pml.callTool(name, inner);
+    assert.deepEqual(result?.structuredContent, given);
   }
   assert.match(JSON.stringify(await call(pml, "lists:Echo")), /by case alone/);
   // What it lists later is looked at as closely.

@@ -37,6 +37,9 @@ const COMPOSITION = [
   "filled.ts",
   "sources.ts",
   "entry.ts",
+  "costs.ts",
+  "finder.ts",
+  "meaning.ts",
 ];
 const APP = [...ROOMS.filter((room) => room !== "cli"), ...COMPOSITION];
 const BOOT = "src/sandbox/boot/";

@@ -1,0 +1,157 @@
+/**
+ * Measures how well search finds tools:
+ * `deno run -A bench/search.ts --catalog FILE --queries FILE [--model DIR] --json`.
+ *
+ * @module
+ */
+
+import { readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { Log } from "../src/audit/log.ts";
+import { Redactor } from "../src/audit/redact.ts";
+import { readEnvironment } from "../src/config/env.ts";
+import { limitsOf } from "../src/config/limits.ts";
+import type { JsonObject } from "../src/core/json.ts";
+import type { ToolDefinition } from "../src/core/tool.ts";
+import { Meaning } from "../src/meaning.ts";
+import { Catalog, type CatalogEntry } from "../src/search/catalog.ts";
+import { Search } from "../src/search/search.ts";
+import { type Judged, metrics } from "./metrics.ts";
+
+/** One line of a catalog file. */
+interface Row {
+  readonly server: string;
+  readonly tool: string;
+  readonly description?: string;
+  readonly inputSchema?: JsonObject;
+}
+
+/** Reads a file of one JSON value a line. */
+export function readRows<T>(path: string): readonly T[] {
+  return readFileSync(path, "utf8").split("\n").filter((line) => line.trim() !== "")
+    .map((line) => JSON.parse(line));
+}
+
+/** Fills a catalog with the tools of a file; tells what it does not take. */
+export function catalogOf(path: string): Catalog {
+  const catalog = new Catalog();
+  const servers = Map.groupBy(readRows<Row>(path), ({ server }) => server);
+  for (const [name, rows] of servers) {
+    const tools: ToolDefinition[] = rows.map(({ tool, description, inputSchema }) => ({
+      name: tool,
+      ...(description === undefined ? {} : { description }),
+      inputSchema: inputSchema ?? {},
+    }));
+    for (const { name: tool, reason } of catalog.set({ name, origin: "private" }, tools)) {
+      console.error(`${name}:${tool} was left out: ${reason}`);
+    }
+  }
+  return catalog;
+}
+
+/**
+ * Would a model have been helped? The share of queries of which all that they need, or some of it,
+ * is among the first ten hits: one request of `schema` then shows all of these whole.
+ */
+export function sufficed(
+  queries: readonly Judged[],
+  rank: (query: string) => readonly string[],
+): { readonly sufficed: number; readonly sufficed_in_part: number } {
+  const met = queries.map(({ query, gold, groups }) => {
+    const shown = new Set(rank(query).slice(0, 10));
+    return (groups ?? gold.map((id) => [id])).map((group) => group.some((id) => shown.has(id)));
+  });
+  const share = (is: (one: readonly boolean[]) => boolean) =>
+    Math.round(1_000 * met.filter(is).length / met.length) / 1_000;
+  return {
+    sufficed: share((one) => one.every(Boolean)),
+    sufficed_in_part: share((one) => one.some(Boolean)),
+  };
+}
+
+/** How long searches took, in milliseconds. */
+function timesOf(times: readonly number[]): { readonly p50_ms: number; readonly p95_ms: number } {
+  const sorted = [...times].sort((one, other) => one - other);
+  const part = (share: number) =>
+    Math.round(100 * (sorted[Math.floor(share * sorted.length)] ?? 0)) / 100;
+  return { p50_ms: part(0.5), p95_ms: part(0.95) };
+}
+
+/** Opens a model, with a PML home of its own that is kept, so that tools are indexed once. */
+async function meaningOf(folder: string, tools: readonly CatalogEntry[]): Promise<Meaning> {
+  const environment = { ...readEnvironment(), home: join(tmpdir(), "pml-bench-model") };
+  const meaning = new Meaning({
+    folder,
+    environment,
+    limits: () => limitsOf({}),
+    log: new Log({ redactor: new Redactor(), level: "warn" }),
+    groups: () => Promise.resolve({ mark: "bench", add: async () => {}, remove: async () => {} }),
+  });
+  await meaning.install((said) => console.error(said));
+  const tell = (done: number, total: number) => console.error(`Indexed ${done} of ${total} tools`);
+  await meaning.index(tools, { tell, signal: new AbortController().signal });
+  return meaning;
+}
+
+async function measure(files: {
+  readonly catalog: string;
+  readonly queries: string;
+  readonly model?: string | undefined;
+}) {
+  const catalog = catalogOf(files.catalog);
+  const queries = readRows<Judged>(files.queries);
+  const { model } = files;
+  await using meaning = model === undefined
+    ? undefined
+    : await meaningOf(resolve(model), catalog.list());
+  const search = new Search(catalog, { semantics: () => meaning });
+  const begun = performance.now();
+  await search.search("the first search reads all");
+  const index_ms = Math.round(performance.now() - begun);
+  const ranked = new Map<string, readonly string[]>();
+  const times: number[] = [];
+  const modes = new Set<string>();
+  let unmet = 0;
+  for (const { query } of queries) {
+    const asked = performance.now();
+    const answer = await search.search(query);
+    times.push(performance.now() - asked);
+    modes.add(answer.mode);
+    unmet += answer.unmet.length;
+    ranked.set(query, answer.hits.map(({ id }) => id));
+  }
+  const rank = (query: string) => ranked.get(query) ?? [];
+  return {
+    mode: [...modes].join(" and "),
+    tools: catalog.list().length,
+    ...metrics(queries, rank),
+    ...sufficed(queries, rank),
+    // Each of these queries has an answer, so these were told wrongly that nothing fits.
+    nothing_fits: unmet,
+    index_ms,
+    ...timesOf(times),
+  };
+}
+
+async function main(): Promise<number> {
+  const { values: { catalog, queries, model, json } } = parseArgs({
+    options: {
+      catalog: { type: "string" },
+      queries: { type: "string" },
+      model: { type: "string" },
+      json: { type: "boolean" },
+    },
+  });
+  if (catalog === undefined || queries === undefined) {
+    console.error("Give --catalog FILE and --queries FILE, and --model DIR for hybrid search");
+    return 2;
+  }
+  const figures = await measure({ catalog, queries, model });
+  const lines = Object.entries(figures).map(([name, value]) => `${name}: ${value}`);
+  console.log(json ? JSON.stringify(figures) : lines.join("\n"));
+  return 0;
+}
+
+if (import.meta.main) Deno.exitCode = await main();

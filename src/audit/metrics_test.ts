@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { textResult } from "../core/call.ts";
+import type { JsonObject } from "../core/json.ts";
+import { tokensOf } from "../core/tokens.ts";
+import type { EndRecord } from "./journal.ts";
+import { Metrics, Tally } from "./metrics.ts";
+
+Deno.test("Tally gives the total as it is, and median and p95 within five of a hundred", () => {
+  const values = fc.array(fc.double({ min: 0.1, max: 1e6, noNaN: true }), { minLength: 1 });
+  fc.assert(fc.property(values, (all) => {
+    const tally = new Tally();
+    all.forEach((value) => tally.add(value));
+    const sorted = [...all].sort((a, b) => a - b);
+    const { count, total, median, p95 } = tally.spread();
+    assert.equal(count, all.length);
+    assert.ok(Math.abs(total - all.reduce((sum, value) => sum + value, 0)) <= 0.001);
+    for (const [part, found] of [[0.5, median], [0.95, p95]] as const) {
+      const wanted = sorted[Math.ceil(part * all.length) - 1] ?? NaN;
+      assert.ok(Math.abs(found / wanted - 1) <= 0.06, `${found} for ${wanted}`);
+    }
+  }));
+  assert.deepEqual(new Tally().spread(), { count: 0, total: 0, median: 0, p95: 0 });
+  const odd = new Tally();
+  [0, 0, 1e300].forEach((value) => odd.add(value));
+  assert.deepEqual([odd.spread().median, odd.spread().count], [0, 3]);
+});
+
+function answer(text: string): JsonObject {
+  return textResult(text) as unknown as JsonObject;
+}
+
+Deno.test("Metrics counts how calls ended, and which codes they failed with", () => {
+  const metrics = new Metrics();
+  const end = (outcome: EndRecord["outcome"], more: Partial<EndRecord> = {}) =>
+    metrics.recorded({ kind: "end", callId: "c", outcome, ms: 3, ...more });
+  end("result");
+  end("result", { ms: 900 });
+  end("tool error");
+  end("ask");
+  end("failed", { code: "TIMED_OUT" });
+  end("failed", { code: "TIMED_OUT" });
+  metrics.recorded({ kind: "event", event: "approved" });
+  const { count, errors, asked, failed, ms } = metrics.report().calls;
+  assert.deepEqual([count, errors, asked, failed], [6, 3, 1, { TIMED_OUT: 2 }]);
+  assert.ok(ms.median > 2.8 && ms.median < 3.2 && ms.p95 > 850 && ms.p95 <= 900, `${ms.p95}`);
+});
+
+Deno.test("Metrics tells tokens by what was answered, and counts no question as an answer", () => {
+  const metrics = new Metrics();
+  const text = "issues:create_issue(owner: string, labels: string[]): object";
+  metrics.answered("search", answer(text));
+  metrics.answered("search", answer(text));
+  metrics.answered("call", { resultType: "input_required" });
+  const tools = [{ name: "search", description: text, inputSchema: { type: "object" } }];
+  metrics.answered("tools/list meta_only", { tools });
+  const page = { uri: "a:b", text };
+  metrics.answered("call", { content: [{ type: "resource", resource: page }, { type: "image" }] });
+  const { tokens } = metrics.report();
+  assert.deepEqual(Object.keys(tokens), ["call", "search", "tools/list meta_only"]);
+  const { search, call } = tokens;
+  assert.deepEqual([search?.count, search?.total], [2, 2 * tokensOf(text)]);
+  assert.equal(call?.count, 1);
+  assert.equal(tokens["tools/list meta_only"]?.total, tokensOf(JSON.stringify(tools)));
+});
+
+Deno.test("Metrics reads of a long answer its beginning, at once, and keeps none of it", () => {
+  const metrics = new Metrics();
+  const row = '{"name": "a file", "size": 4096, "changed": "2024-11-05"}\n';
+  const text = row.repeat(350_000);
+  const since = performance.now();
+  metrics.answered("call", answer(text));
+  metrics.answered("call", { content: Array.from({ length: 5_000 }, () => ({ text: row })) });
+  // Reading it all takes seconds.
+  assert.ok(performance.now() - since < 200);
+  const { call } = metrics.report().tokens;
+  const whole = tokensOf(row) * 355_000;
+  assert.ok(Math.abs((call?.total ?? 0) / whole - 1) < 0.1, `${call?.total} for ${whole}`);
+});
+
+Deno.test("Metrics counts every one of many answers that come together, and stays small", () => {
+  const metrics = new Metrics();
+  const answers = Array.from({ length: 1_000 }, (_, at) => answer(`answer ${at}`));
+  for (let round = 0; round < 20; round++) {
+    for (const one of answers) metrics.answered("call", one);
+  }
+  assert.equal(metrics.report().tokens.call?.count, 20_000);
+  assert.ok(JSON.stringify(metrics.report()).length < 1_000);
+});

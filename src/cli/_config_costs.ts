@@ -1,0 +1,113 @@
+/**
+ * What each way of showing tools costs a client, side by side.
+ *
+ * @module
+ */
+
+import type { App } from "../app.ts";
+import { gatewayFrom, type GatewayOptions } from "../config/gateway_options.ts";
+import { presets } from "../config/presets.ts";
+
+type Costs = Awaited<ReturnType<App["costs"]>>;
+type AnswerCost = Awaited<ReturnType<Costs["search"]>>;
+
+/** What one way costs; every figure is an estimate. */
+export interface ModeCost {
+  /** The name of the preset, or `now` for what holds. */
+  readonly name: string;
+  /** How many tools a list shows. */
+  readonly tools: number;
+  readonly tokens: number;
+  /** The part that it saves of what all tools cost. */
+  readonly saves: number;
+  /** The same where a query comes with the list, in the middle; not there where it would not count. */
+  readonly queried?: number;
+}
+
+/** What everything costs. */
+export interface AllCosts {
+  readonly estimated: true;
+  /** The tools that no rule denies, and the servers that they are of. */
+  readonly catalog: { readonly servers: number; readonly tools: number };
+  readonly modes: readonly ModeCost[];
+  readonly search: AnswerCost;
+  readonly schema: AnswerCost;
+}
+
+/** Measures what holds now and each preset, over the tools that are known. */
+export async function measure(app: App): Promise<AllCosts> {
+  const costs = await app.costs();
+  const { gateway } = app.config();
+  const { tokens: all } = await costs.list({ ...gateway, exposure: "full_proxy" });
+  const ways: (readonly [string, GatewayOptions])[] = [
+    ["now", gateway],
+    ...(await presets()).map(({ name, said }) => [name, gatewayFrom(gateway, said)] as const),
+  ];
+  const modes: ModeCost[] = [];
+  for (const [name, options] of ways) modes.push(await modeOf(name, { options, costs, all }));
+  return {
+    estimated: true,
+    catalog: countOf(app),
+    modes,
+    search: await costs.search(),
+    schema: await costs.schema(),
+  };
+}
+
+/** Shows the costs as a table, and those of answers below it. */
+export function costsText({ catalog, modes, search, schema }: AllCosts): string {
+  const { servers, tools } = catalog;
+  const rows = [
+    ["", "tools", "tokens", "saves", "with a query"],
+    ...modes.map(({ name, tools, tokens, saves, queried }) => [
+      name,
+      number(tools),
+      number(tokens),
+      `${(saves * 100).toFixed(1)} %`,
+      queried === undefined ? "" : number(queried),
+    ]),
+  ];
+  const answer = (name: string, { median, p95, count }: AnswerCost) =>
+    `  an answer of ${name}: median ${number(median)}, p95 ${number(p95)} (of ${count})`;
+  return [
+    `Tokens of a list, estimated over ${number(tools)} tools of ${servers} servers:`,
+    ...aligned(rows),
+    answer("search", search),
+    answer("schema", schema),
+  ].join("\n");
+}
+
+/** Writes a number for a person. */
+export function number(value: number): string {
+  return value.toLocaleString("en-US");
+}
+
+async function modeOf(name: string, { options, costs, all }: {
+  readonly options: GatewayOptions;
+  readonly costs: Costs;
+  readonly all: number;
+}): Promise<ModeCost> {
+  const { tools, tokens } = await costs.list(options);
+  const { exposure, hybrid } = options;
+  const fits = exposure === "semantic" || exposure === "hybrid" && hybrid.applySemanticFilter;
+  const queried = fits ? (await costs.queried(options)).tokens : undefined;
+  const saves = all === 0 ? 0 : Math.max(0, 1 - tokens / all);
+  return { name, tools, tokens, saves, ...(queried !== undefined && { queried }) };
+}
+
+/** Counts what costs are measured over. */
+export function countOf(app: App): AllCosts["catalog"] {
+  const entries = app.catalog.list().filter(({ id }) => app.judge(id).kind !== "deny");
+  const servers = new Set(entries.map(({ server }) => server.name)).size;
+  return { servers, tools: entries.length };
+}
+
+/** Aligns columns: names to the left, numbers to the right. */
+function aligned(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, at) =>
+    Math.max(...rows.map((row) => row[at]?.length ?? 0))
+  );
+  const cell = (text: string, at: number) =>
+    at === 0 ? text.padEnd(widths[at] ?? 0) : text.padStart(widths[at] ?? 0);
+  return rows.map((row) => `  ${row.map(cell).join("  ")}`.trimEnd());
+}

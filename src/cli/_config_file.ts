@@ -1,0 +1,133 @@
+/**
+ * A change of `config.yaml` or of the workspace file that nobody agreed to yet: shown as lines that
+ * go and come, then written with the trust that the file has.
+ *
+ * @module
+ */
+
+import { isDeepStrictEqual } from "node:util";
+import type { App } from "../app.ts";
+import { sha256 } from "../core/hash.ts";
+import { PmlError } from "../core/errors.ts";
+import { isObject, quoted } from "../core/json.ts";
+import { withValue } from "./_client_file.ts";
+import { refused } from "./_files.ts";
+import type { Shown, Visit } from "./_house.ts";
+import { findTarget, make, replace, type Target } from "./_import_file.ts";
+import { changed } from "./_learn_file.ts";
+import { askWord, needPerson } from "./_terminal.ts";
+import { tell } from "./out.ts";
+
+/** What is to stand at a key; nothing takes the key away. */
+export interface Setting {
+  readonly at: readonly [section: string, ...names: string[]];
+  readonly entry: unknown;
+}
+
+/** A change of a file. */
+export interface Change {
+  readonly path: string;
+  /** The lines that go and those that come; empty where nothing changes. */
+  readonly diff: string;
+  readonly write: () => Promise<void>;
+}
+
+const NEW_WORKSPACE = '{\n  "version": 1\n}\n';
+
+/** Says how a file changes; a workspace file has to be the one that the person trusts. */
+export async function changeOf(
+  app: App,
+  { workspace, settings }: { readonly workspace: boolean; readonly settings: readonly Setting[] },
+): Promise<Change> {
+  const target = await findTarget(app, workspace);
+  const { path, found } = target;
+  if (workspace) await assertTrusted(app, target);
+  const before = found?.text ?? (workspace ? NEW_WORKSPACE : "");
+  const text = await (workspace ? jsonWith : yamlWith)(before, { path, settings });
+  const write = () =>
+    app.policy.store.whileEditing(path, async () => {
+      if (found === undefined) return await make(app, { path, text });
+      const trusted = await app.policy.store.isTrusted(path, sha256(found.text));
+      if (workspace) await assertTrusted(app, target);
+      await replace(app, { path, found, text, trusted });
+    });
+  // A file is not made to take something out of it.
+  const isNone = found === undefined && settings.every(({ entry }) => entry === undefined);
+  return { path, diff: isNone ? "" : changed(found?.text ?? "", text).join("\n"), write };
+}
+
+/** Shows a change, and writes it at the person's typed word. */
+export async function agreed(
+  { signal }: Visit,
+  { change, command, said = "", value }: {
+    readonly change: Change;
+    /** What is typed to come here again. */
+    readonly command: string;
+    /** What else the person has to know. */
+    readonly said?: string;
+    readonly value: unknown;
+  },
+): Promise<Shown> {
+  const { path, diff, write } = change;
+  if (diff === "") {
+    return { value, text: said, note: `${path} says so already: nothing was changed` };
+  }
+  needPerson(`Cannot write to ${path}`, command);
+  tell(`${path}\n${diff}`);
+  if (said !== "") tell(said);
+  if (await askWord('Type "write" to write exactly this', signal) !== "write") {
+    return { value, text: "Nothing was changed", code: 1 };
+  }
+  await write();
+  return { value, text: `${path}: written` };
+}
+
+async function assertTrusted(app: App, { path, found }: Target): Promise<void> {
+  if (found === undefined) return;
+  const hash = sha256(found.text);
+  // What PML_TRUST lists is trusted as it was read.
+  const counts = app.config().trusted && app.loaded().file?.hash === `sha256-${hash}`;
+  if (counts || await app.policy.store.isTrusted(path, hash)) return;
+  const message = `Cannot write to ${quoted(path, 400)}: it is not the file that was trusted`;
+  throw new PmlError("WORKSPACE_UNTRUSTED", message, {
+    hint: "Look at it and trust it with `pml trust`, then try again",
+  });
+}
+
+async function jsonWith(
+  text: string,
+  { path, settings }: { readonly path: string; readonly settings: readonly Setting[] },
+): Promise<string> {
+  let after = text;
+  for (const setting of settings) after = await withValue(after, { path, ...setting });
+  return after;
+}
+
+async function yamlWith(
+  text: string,
+  { path, settings }: { readonly path: string; readonly settings: readonly Setting[] },
+): Promise<string> {
+  const yaml = await import("yaml");
+  const document = yaml.parseDocument(text, { version: "1.2", logLevel: "error" });
+  const wanted: unknown = yaml.parse(text) ?? {};
+  for (const { at, entry } of settings) {
+    const known = document.getIn(at, true);
+    // The comment behind a value goes with the value.
+    if (yaml.isScalar(known)) known.value = entry;
+    else document.setIn(at, document.createNode(entry));
+    put(wanted, { at, entry });
+  }
+  const after = document.toString({ lineWidth: 0 });
+  if (isDeepStrictEqual(yaml.parse(after), wanted)) return after;
+  throw refused(path, "it cannot be edited without another change");
+}
+
+/** Puts a value into plain data; what is in the way is left, and the comparison tells. */
+function put(data: unknown, { at: [first, ...rest], entry }: {
+  readonly at: readonly string[];
+  readonly entry: unknown;
+}): void {
+  if (first === undefined || !isObject(data)) return;
+  if (rest.length === 0) data[first] = entry;
+  else put(data[first] ??= {}, { at: rest, entry });
+}

@@ -1,0 +1,299 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { type App, openApp } from "../app.ts";
+import { environmentOf } from "../config/env.ts";
+import { presets } from "../config/presets.ts";
+import { sha256 } from "../core/hash.ts";
+import { tokensOf } from "../core/tokens.ts";
+import { config } from "./_config.ts";
+import { changeOf } from "./_config_file.ts";
+import { planOf } from "./_config_preset.ts";
+import { recommended } from "./_config_wizard.ts";
+
+/** A house over files of a test. */
+interface House extends AsyncDisposable {
+  readonly app: App;
+  readonly home: string;
+  readonly ws: string;
+}
+
+interface Files {
+  readonly yaml?: string;
+  readonly pml?: string;
+  /** Whether the workspace file is trusted as it is; by `PML_TRUST` where it is listed. */
+  readonly trusted?: boolean | "listed";
+}
+
+async function open({ yaml, pml, trusted = true }: Files = {}): Promise<House> {
+  const root = await Deno.realPath(await Deno.makeTempDir());
+  const [ws, home] = [join(root, "ws"), join(root, "home")];
+  await Deno.mkdir(ws);
+  await Deno.mkdir(home, { mode: 0o700 });
+  if (yaml !== undefined) await Deno.writeTextFile(join(home, "config.yaml"), yaml);
+  if (pml !== undefined) await Deno.writeTextFile(join(ws, ".pml.json"), pml);
+  const app = await openApp({
+    cwd: ws,
+    environment: environmentOf({
+      HOME: root,
+      PML_HOME: home,
+      PML_WORKSPACE: ws,
+      PML_REGISTRIES: "none",
+      PML_LOG_LEVEL: "error",
+      ...(trusted === "listed" && { PML_TRUST: ws }),
+    }),
+  });
+  if (pml !== undefined && trusted === true) {
+    const { store } = app.policy;
+    await store.trust({ path: join(ws, ".pml.json"), hash: sha256(pml), servers: {} });
+    await app.policy.reload();
+  }
+  return {
+    ...{ app, ws, home },
+    [Symbol.asyncDispose]: async () => {
+      await app[Symbol.asyncDispose]();
+      await Deno.remove(root, { recursive: true });
+    },
+  };
+}
+
+const signal = new AbortController().signal;
+
+interface Seen {
+  readonly values: Readonly<Record<string, { value: unknown; from: string; ignored?: unknown }>>;
+  readonly warnings: readonly string[];
+  readonly tokens: {
+    readonly modes: readonly { readonly name: string; tools: number; tokens: number }[];
+    readonly search: { readonly count: number; readonly median: number; readonly p95: number };
+    readonly schema: { readonly count: number; readonly median: number; readonly p95: number };
+  };
+}
+
+async function seen({ app }: House): Promise<Seen> {
+  const { value } = await config({ app, signal }, { words: ["show"], json: true });
+  return value as Seen;
+}
+
+const YAML = `# mine
+gateway:
+  # keep this
+  tools_exposure: full_proxy # and this
+  meta_tools: [search, schema, call]
+  hybrid:
+    whitelisted_tools:
+      - filesystem:read_file
+limits: { call_ms: 5000 }
+`;
+
+Deno.test("config show says of each value where it comes from, and what of it is odd", async () => {
+  const own = {
+    version: 1,
+    gateway: {
+      tools_exposure: "semantic",
+      hybrid: {
+        whitelisted_tools: ["filesystem:read_file", "nobody:there"],
+        blacklisted_tools: ["filesystem:*"],
+      },
+    },
+  };
+  await using house = await open({ yaml: YAML, pml: JSON.stringify(own) });
+  const [yaml, file] = [join(house.home, "config.yaml"), join(house.ws, ".pml.json")];
+  const { values, warnings } = await seen(house);
+  assert.deepEqual(values["gateway.tools_exposure"], { value: "semantic", from: file });
+  const names = ["search", "schema", "call"];
+  assert.deepEqual(values["gateway.meta_tools"], { value: names, from: yaml });
+  assert.deepEqual(values["gateway.hybrid.max_underlying_tools"], { value: 50, from: "default" });
+  assert.deepEqual(values["limits.call_ms"], { value: 5_000, from: yaml });
+  assert.equal(values["limits.batch"], undefined);
+  assert.deepEqual(values.intent, { value: null, from: "default" });
+  for (
+    const said of [
+      /^"nobody:there" names no tool/,
+      /^"filesystem:read_file" is whitelisted and blacklisted/,
+      /^gateway\.hybrid counts for nothing while the exposure is "semantic"/,
+      /^there is no intent/,
+    ]
+  ) assert.equal(warnings.filter((warning) => said.test(warning)).length, 1, `${said}`);
+});
+
+Deno.test("config show tells what an untrusted file says, and that it counts for nothing", async () => {
+  const pml = '{"version": 1, "gateway": {"tools_exposure": "nonsense"}, "intent": "evil"}';
+  await using house = await open({ pml, trusted: false });
+  const { values, warnings } = await seen(house);
+  assert.deepEqual(values["gateway.tools_exposure"], {
+    value: "meta_only",
+    from: "default",
+    ignored: "meta_only",
+  });
+  assert.deepEqual(values.intent, { value: null, from: "default", ignored: "evil" });
+  assert.ok(warnings.some((said) => /"nonsense" is none of meta_only/.test(said)), `${warnings}`);
+  assert.ok(warnings.some((said) => /not trusted/.test(said)));
+  const shown = await config({ app: house.app, signal }, { words: ["intent"] });
+  assert.equal(shown.text, "There is no intent");
+  assert.match(shown.note ?? "", /"evil", which is ignored/);
+});
+
+Deno.test("config show measures each preset, and answers of search and schema, as clients get them", async () => {
+  await using house = await open();
+  const { modes, search, schema } = (await seen(house)).tokens;
+  const named = Object.fromEntries(modes.map((mode) => [mode.name, mode]));
+  assert.deepEqual(Object.keys(named), ["now", ...(await presets()).map(({ name }) => name)]);
+  const gateway = await house.app.gateway();
+  const list = await gateway.list();
+  assert.deepEqual(
+    [named.now?.tools, named.now?.tokens],
+    [list.length, tokensOf(JSON.stringify(list))],
+  );
+  assert.deepEqual(named.meta_only, { ...named.now, name: "meta_only" });
+  const all = house.app.catalog.list().filter(({ id }) => house.app.judge(id).kind !== "deny");
+  assert.equal(named.full_proxy?.tools, all.length);
+  assert.ok((named.full_proxy?.tokens ?? 0) > 5 * (named.now?.tokens ?? 0));
+  assert.deepEqual([search.count, schema.count], [all.length, all.length]);
+  assert.ok(search.median > 100 && search.median <= search.p95, JSON.stringify(search));
+  assert.ok(schema.median > 50 && schema.median <= schema.p95, JSON.stringify(schema));
+});
+
+Deno.test("A preset changes its own keys of config.yaml, and nothing else of it", async () => {
+  const [, , balanced] = await presets();
+  assert.ok(balanced);
+  await using house = await open({ yaml: YAML });
+  const path = join(house.home, "config.yaml");
+  const plan = await planOf(house.app, { preset: balanced, workspace: false });
+  assert.match(plan.said, /costs [\d,]+ tokens now and [\d,]+ then \(estimated\)$/);
+  assert.equal(await Deno.readTextFile(path), YAML);
+  await plan.change.write();
+  const text = await Deno.readTextFile(path);
+  const kept = ["# mine", "# keep this", "# and this", "- filesystem:read_file", "call_ms: 5000"];
+  for (const part of kept) assert.ok(text.includes(part), `${part} in ${text}`);
+  await house.app.policy.reload();
+  const { gateway, limits } = house.app.config();
+  assert.deepEqual(gateway.hybrid.whitelistedTools.map(({ text }) => text), [
+    "filesystem:read_file",
+  ]);
+  const { exposure, metaTools, hybrid: { maxTokens, maxUnderlyingTools } } = gateway;
+  assert.deepEqual(
+    [exposure, metaTools.length, maxTokens, maxUnderlyingTools, limits.callMs],
+    ["hybrid", 3, 5_000, 20, 5_000],
+  );
+  const again = await planOf(house.app, { preset: balanced, workspace: false });
+  assert.equal(again.change.diff, "");
+});
+
+Deno.test("A preset says where the workspace file overrules it", async () => {
+  const [metaOnly] = await presets();
+  assert.ok(metaOnly);
+  const pml = '{"version": 1, "gateway": {"tools_exposure": "full_proxy"}}';
+  await using house = await open({ pml });
+  const { said } = await planOf(house.app, { preset: metaOnly, workspace: false });
+  assert.match(said, /\.pml\.json says "full_proxy", which counts here; `--workspace`/);
+  const here = await planOf(house.app, { preset: metaOnly, workspace: true });
+  assert.doesNotMatch(here.said, /counts here/);
+});
+
+const INTENT = [{ at: ["intent"], entry: 'a "web" app\n— 中文' }] as const;
+
+Deno.test("What is written into the workspace file keeps its comments and its trust", async () => {
+  const pml = '{\n  // mine\n  "version": 1,\n  "mcpServers": {"x": {"command": "x"}}, // end\n}\n';
+  for (const trusted of [true, "listed"] as const) {
+    await using house = await open({ pml, trusted });
+    const { app, ws } = house;
+    const change = await changeOf(app, { workspace: true, settings: INTENT });
+    await change.write();
+    const text = await Deno.readTextFile(join(ws, ".pml.json"));
+    assert.ok(text.includes("// mine") && text.includes("// end"), text);
+    if (trusted === "listed") continue;
+    await app.policy.reload();
+    assert.deepEqual([app.config().trusted, app.config().intent], [true, INTENT[0].entry]);
+    const gone = await changeOf(app, {
+      workspace: true,
+      settings: [{ at: ["intent"], entry: undefined }],
+    });
+    await gone.write();
+    await app.policy.reload();
+    assert.deepEqual([app.config().trusted, app.config().intent], [true, undefined]);
+  }
+});
+
+Deno.test("A workspace file that is missing is made and trusted; one that is not trusted is left", async () => {
+  await using empty = await open();
+  await (await changeOf(empty.app, { workspace: true, settings: INTENT })).write();
+  const { mode } = await Deno.stat(join(empty.ws, ".pml.json"));
+  assert.equal((mode ?? 0) & 0o777, 0o644);
+  const { store } = empty.app.policy;
+  const text = await Deno.readTextFile(join(empty.ws, ".pml.json"));
+  assert.equal(JSON.parse(text).intent, INTENT[0].entry);
+  assert.ok(await store.isTrusted(join(empty.ws, ".pml.json"), sha256(text)));
+  await using other = await open({ pml: '{"version": 1}', trusted: false });
+  await assert.rejects(changeOf(other.app, { workspace: true, settings: INTENT }), {
+    code: "WORKSPACE_UNTRUSTED",
+  });
+  // Nor is one that changes while the person thinks about it.
+  await using late = await open({ pml: '{"version": 1}' });
+  const change = await changeOf(late.app, { workspace: true, settings: INTENT });
+  const evil = '{"version": 1, "intent": "evil"}';
+  await Deno.writeTextFile(join(late.ws, ".pml.json"), evil);
+  await assert.rejects(change.write(), /it was changed meanwhile/);
+  assert.equal(await Deno.readTextFile(join(late.ws, ".pml.json")), evil);
+  assert.ok(!await late.app.policy.store.isTrusted(join(late.ws, ".pml.json"), sha256(evil)));
+});
+
+Deno.test("pml config tells of what cannot be, and shows as JSON what it would write", async () => {
+  await using house = await open();
+  const typed = (words: readonly string[], more = {}) =>
+    config({ app: house.app, signal }, { words, json: true, ...more });
+  const wrong: readonly (readonly [readonly string[], object?])[] = [
+    [["all"]],
+    [["show", "all"]],
+    [["show"], { wizard: true }],
+    [["intent", "x"], { preset: "balanced" }],
+    [["intent", "x".repeat(2_001)]],
+    [[], { preset: "fast" }],
+    [[], { wizard: true }],
+  ];
+  for (const [words, more] of wrong) {
+    await assert.rejects(typed(words, more), { code: "USAGE" }, JSON.stringify({ words, more }));
+  }
+  const { value: preset } = await typed([], { preset: "advanced", workspace: true });
+  const intent = await typed(["intent", "a", "web app"]);
+  const path = join(house.ws, ".pml.json");
+  const { tokens, ...planned } = preset as { readonly tokens: { readonly estimated: boolean } };
+  assert.deepEqual(planned, {
+    preset: "meta_only",
+    path,
+    gateway: { tools_exposure: "meta_only" },
+    diff:
+      '+ {\n+   "version": 1,\n+   "gateway": {\n+     "tools_exposure": "meta_only"\n+   }\n+ }',
+  });
+  assert.equal(tokens.estimated, true);
+  assert.equal((intent.value as { readonly intent: string }).intent, "a web app");
+  const none = await typed(["intent", ""], { json: false });
+  assert.match(none.note ?? "", /nothing was changed/);
+  await assert.rejects(Deno.stat(path), Deno.errors.NotFound);
+});
+
+Deno.test("recommended() weighs all tools against a search, the client's limit and the intent", () => {
+  const said = { client: "other", planned: 0, intent: undefined } as const;
+  const costs = (tools: number, tokens: number) => ({
+    catalog: { servers: 3, tools },
+    search: { count: 1, median: 600, p95: 800 },
+    modes: [
+      { name: "meta_only", tools: 4, tokens: 500, saves: 0.9 },
+      { name: "full_proxy", tools, tokens, saves: 0 },
+    ],
+  });
+  const of = (...[from, more]: [ReturnType<typeof costs>, object?]) =>
+    recommended(from, { ...said, ...more });
+  assert.equal(of(costs(8, 900)).name, "full_proxy");
+  assert.equal(of(costs(8, 1_101)).name, "meta_only");
+  assert.equal(of(costs(0, 0)).name, "full_proxy");
+  assert.match(of(costs(8, 900), { planned: 10 }).why, /138 tools of 13 servers cost 14,900/);
+  assert.equal(of(costs(8, 900), { planned: 10 }).name, "meta_only");
+  assert.equal(of(costs(8, 9_000), { intent: "web" }).name, "hybrid_balanced");
+  const many = of(costs(41, 900), { client: "cursor" });
+  assert.deepEqual(
+    [many.name, /more than the 40 that cursor was reported to take/.test(many.why)],
+    [
+      "meta_only",
+      true,
+    ],
+  );
+});

@@ -1,0 +1,124 @@
+/**
+ * What of the gateway's configuration holds, where each value comes from, and what is odd about it.
+ *
+ * @module
+ */
+
+import type { App } from "../app.ts";
+import {
+  DEFAULT_GATEWAY,
+  type GatewayOptions,
+  type SaidOfGateway,
+} from "../config/gateway_options.ts";
+import { keyOf, LIMIT_NAMES, LIMITS } from "../config/limits.ts";
+import { quoted } from "../core/json.ts";
+import { matches, type Pattern } from "../core/pattern.ts";
+import type { ToolId } from "../core/tool_id.ts";
+
+/** A value that holds. */
+export interface Value {
+  /** Its key, as files have it. */
+  readonly key: string;
+  /** Nothing where it is not set and has no default. */
+  readonly value: unknown;
+  /** `default`, or the path of the file that says it. */
+  readonly from: string;
+  /** What the workspace file says instead, which counts for nothing: it is not trusted. */
+  readonly ignored?: unknown;
+}
+
+/** From how many tokens on a full list is told as costly. */
+export const MANY_TOKENS = 10_000;
+
+type Flat = Readonly<Record<string, unknown>>;
+
+/** Gives every value of the gateway, the model, the intent, and the limits that are not usual. */
+export function valuesOf(app: App): readonly Value[] {
+  const { file, person } = app.loaded();
+  const { limits } = app.config();
+  const said = {
+    default: flat(DEFAULT_GATEWAY),
+    person: { ...flat(person.gateway), "search.model": person.model },
+    file: { ...flat(file?.sections.gateway ?? {}), intent: file?.sections.intent },
+  };
+  const keys = [...Object.keys(said.default), "search.model", "intent"];
+  return [
+    ...keys.map((key) => valueOf(key, { said, app })),
+    ...LIMIT_NAMES.filter((name) => limits[name] !== LIMITS[name][0])
+      .map((name) => ({ key: `limits.${keyOf(name)}`, value: limits[name], from: person.path })),
+  ];
+}
+
+/** Says what the person may not have meant. */
+export function warningsOf(
+  app: App,
+  { tools, fullTokens }: { readonly tools: readonly ToolId[]; readonly fullTokens: number },
+): readonly string[] {
+  const { gateway, intent, warnings, ignored } = app.config();
+  const { exposure, hybrid } = gateway;
+  const { whitelistedTools: white, blacklistedTools: black } = hybrid;
+  const unknown = [...white, ...black].filter((pattern) => !tools.some(by(pattern)));
+  const both = tools.filter((id) => white.some(on(id)) && black.some(on(id)));
+  const fits = exposure === "semantic" || exposure === "hybrid" && hybrid.applySemanticFilter &&
+      hybrid.exposeUnderlyingTools;
+  return [
+    ...warnings,
+    ...(ignored.length === 0 ? [] : ["the workspace file is not trusted: see `pml trust`"]),
+    ...unknown.map(({ text }) => `${quoted(text)} names no tool that is known`),
+    ...both.map((id) => `${quoted(id)} is whitelisted and blacklisted: it is not listed`),
+    ...(exposure !== "hybrid" && saysHybrid(app)
+      ? [`gateway.hybrid counts for nothing while the exposure is "${exposure}"`]
+      : []),
+    ...(exposure === "full_proxy" && fullTokens > MANY_TOKENS
+      ? [
+        `the exposure "full_proxy" costs more than ${MANY_TOKENS} tokens: see \`pml config --wizard\``,
+      ]
+      : []),
+    ...(fits && intent === undefined
+      ? [`there is no intent, so "${exposure}" lists what fits only where a client sends a query`]
+      : []),
+  ];
+}
+
+function valueOf(key: string, { said, app }: {
+  readonly said: { readonly default: Flat; readonly person: Flat; readonly file: Flat };
+  readonly app: App;
+}): Value {
+  const { file, person } = app.loaded();
+  const own = said.file[key];
+  const trusted = file !== undefined && app.config().trusted;
+  if (own !== undefined && trusted) return { key, value: own, from: file.path };
+  const [value, from] = said.person[key] === undefined
+    ? [said.default[key], "default"]
+    : [said.person[key], person.path];
+  return { key, value, from, ...(own !== undefined && { ignored: own }) };
+}
+
+function saysHybrid(app: App): boolean {
+  const { file, person } = app.loaded();
+  const own = app.config().trusted ? file?.sections.gateway : undefined;
+  return person.gateway.hybrid !== undefined || own?.hybrid !== undefined;
+}
+
+/** Options by the names that they have in files; patterns by their text. */
+function flat({ exposure, metaTools, prefix, hybrid = {} }: SaidOfGateway | GatewayOptions): Flat {
+  const options = Object.entries(hybrid).map(([name, value]) => {
+    const key = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    const shown = Array.isArray(value) ? value.map(({ text }: Pattern) => text) : value;
+    return [`gateway.hybrid.${key}`, shown] as const;
+  });
+  return {
+    "gateway.tools_exposure": exposure,
+    "gateway.meta_tools": metaTools,
+    "gateway.prefix": prefix,
+    ...Object.fromEntries(options),
+  };
+}
+
+function by(pattern: Pattern): (id: ToolId) => boolean {
+  return (id) => matches(pattern, id);
+}
+
+function on(id: ToolId): (pattern: Pattern) => boolean {
+  return (pattern) => matches(pattern, id);
+}

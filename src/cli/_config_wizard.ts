@@ -1,0 +1,124 @@
+/**
+ * `pml config --wizard`: asks two questions, measures the person's own servers, recommends a preset
+ * and writes it.
+ *
+ * @module
+ */
+
+import type { App } from "../app.ts";
+import { type Client, CLIENTS } from "../config/clients.ts";
+import { type Preset, presets } from "../config/presets.ts";
+import { PmlError } from "../core/errors.ts";
+import { visible } from "../core/json.ts";
+import { type AllCosts, costsText, measure, number } from "./_config_costs.ts";
+import { agreed } from "./_config_file.ts";
+import { planOf } from "./_config_preset.ts";
+import { usage } from "./_failure.ts";
+import type { Shown, Typed, Visit } from "./_house.ts";
+import { askWord, needPerson } from "./_terminal.ts";
+import { tell } from "./out.ts";
+
+/** What the person said. */
+export interface Said {
+  readonly client: Client | "other";
+  /** How many servers there are to be beside those that were measured. */
+  readonly planned: number;
+  readonly intent: string | undefined;
+}
+
+/** What clients were reported to take; versions differ, so it is said as a report. */
+const TOOLS_MAX: Partial<Record<Said["client"], number>> = {
+  cursor: 40,
+  vscode: 128,
+  windsurf: 100,
+};
+/** What a server comes to, on the average of a hundred real ones. */
+const TYPICAL = { tools: 13, tokens: 1_400 };
+const SERVERS_MAX = 10_000;
+
+/** Asks, measures, shows, recommends, and writes what the person agrees to. */
+export async function wizard(at: Visit, { json, workspace = false }: Typed): Promise<Shown> {
+  const { app } = at;
+  if (json) throw usage("Cannot ask in JSON", "`pml config --json` shows the same measures");
+  needPerson("Cannot ask which preset fits", "pml config");
+  const client = await askClient(at);
+  const servers = await askServers(at, own(app).length);
+  await askAll(app);
+  // What did not answer is only planned.
+  const planned = servers - own(app).filter(({ tools }) => tools > 0).length;
+  const costs = await measure(app);
+  tell(`\n${costsText(costs)}\n`);
+  const { name, why } = recommended(costs, { client, planned, intent: app.config().intent });
+  const preset = (await presets()).find((one) => one.name === name) as Preset; // it is one of them
+  tell(`The preset for you is ${name}: ${why}\n${preset.does}\n`);
+  const plan = await planOf(app, { preset, workspace });
+  return await agreed(at, { ...plan, command: "pml config --wizard" });
+}
+
+/** Says which preset fits, and why. */
+export function recommended(
+  { catalog, modes, search }: Pick<AllCosts, "catalog" | "modes" | "search">,
+  { client, planned, intent }: Said,
+): { readonly name: string; readonly why: string } {
+  const costOf = (preset: string) => modes.find(({ name }) => name === preset)?.tokens ?? 0;
+  const tools = catalog.tools + planned * TYPICAL.tools;
+  const tokens = costOf("full_proxy") + planned * TYPICAL.tokens;
+  const found = costOf("meta_only") + search.median;
+  const most = TOOLS_MAX[client] ?? Infinity;
+  const all = `all ${number(tools)} tools of ${catalog.servers + planned} servers`;
+  if (tokens <= found && tools <= most) {
+    const why = `${all} cost ${number(tokens)} tokens, no more than the meta-tools and one search`;
+    return { name: "full_proxy", why };
+  }
+  const against = tools > most
+    ? `${all} are more than the ${most} that ${client} was reported to take`
+    : `${all} cost ${number(tokens)} tokens in every session, the meta-tools and one search ` +
+      number(found);
+  return intent === undefined
+    ? { name: "meta_only", why: against }
+    : { name: "hybrid_balanced", why: `${against}; your intent says which to list at once` };
+}
+
+async function askClient(at: Visit): Promise<Said["client"]> {
+  const names = [...CLIENTS, "other"] as const;
+  for (;;) {
+    const word = await asked(at, `Which client do you use? (${names.join(", ")})`);
+    const client = names.find((name) => name === word.toLowerCase());
+    if (client !== undefined) return client;
+  }
+}
+
+async function askServers(at: Visit, present: number): Promise<number> {
+  const question = "How many MCP servers do you have, or plan to have, behind PML?";
+  for (;;) {
+    const word = await asked(at, `${question} (Enter for the ${present} that are set up)`);
+    if (word === "") return present;
+    if (/^\d+$/.test(word) && Number(word) <= SERVERS_MAX) return Math.max(Number(word), present);
+  }
+}
+
+async function asked({ signal }: Visit, question: string): Promise<string> {
+  const word = await askWord(question, signal);
+  if (word !== undefined) return word;
+  throw new PmlError("CANCELLED", "Cannot recommend a preset: you broke off", {
+    hint: "Nothing was written",
+  });
+}
+
+/** Asks every server once, side by side, and tells of each how it went. */
+async function askAll(app: App): Promise<void> {
+  const names = app.servers.states().map(({ name }) => name);
+  tell(`\nAsking ${names.length} servers for their tools:`);
+  await Promise.all(names.map(async (name) => {
+    await app.servers.prepare("tools", name);
+    const state = app.servers.states().find((one) => one.name === name);
+    if (state === undefined) return;
+    const why = state.why === undefined ? "" : `: ${visible(state.why, 160)}`;
+    tell(`  ${name}: ${state.state === "ready" ? `${state.tools} tools` : state.state}${why}`);
+  }));
+}
+
+/** The servers that the person set up; what ships with PML is there anyway. */
+function own(app: App): ReturnType<App["servers"]["states"]> {
+  return app.servers.states().filter(({ origin }) => origin !== "builtin");
+}

@@ -1,0 +1,48 @@
+/**
+ * Logs what the list of tools costs a client, at start and whenever another one is shown.
+ *
+ * @module
+ */
+
+import type { App } from "../app.ts";
+import { tokensOf } from "../core/tokens.ts";
+
+/** What a client hardly has to spare. */
+const MANY_TOKENS = 10_000;
+/** Servers are started for most lists: not before the first answer. */
+const LATER_MS = 250;
+
+/** Logs the exposure and its cost now, and again when either the mode or its options change. */
+export function followCost(app: App): Disposable {
+  let told: string | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isOver = false;
+  const look = () => {
+    const { gateway, intent } = app.config();
+    const shown = JSON.stringify([gateway, intent]);
+    if (isOver || shown === told) return;
+    told = shown;
+    clearTimeout(timer);
+    const log = () =>
+      logCost(app).catch((error) => app.log.debug("Cannot count the listed tools", { error }));
+    timer = setTimeout(log, gateway.exposure === "meta_only" ? 0 : LATER_MS);
+  };
+  app.policy.onChange(look);
+  look();
+  return {
+    [Symbol.dispose]() {
+      isOver = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+async function logCost(app: App): Promise<void> {
+  const { exposure } = app.config().gateway;
+  const tools = await (await app.gateway()).list();
+  const tokens = tokensOf(JSON.stringify(tools));
+  const said = `The list of tools costs a client about ${tokens} tokens (an estimate)`;
+  const fields = { exposure, tools: tools.length };
+  if (tokens <= MANY_TOKENS) app.log.info(said, fields);
+  else app.log.warn(`${said}: \`pml config --wizard\` compares what lists less`, fields);
+}

@@ -1,0 +1,168 @@
+/**
+ * `pml search install-model`: gets what search understands meanings with, after it has said how large
+ * that is, and tries it before it says that it works.
+ *
+ * @module
+ */
+
+import { join, resolve } from "node:path";
+import type { App } from "../app.ts";
+import { PmlError } from "../core/errors.ts";
+import type { Shown, Typed, Visit } from "./_house.ts";
+import { setForPerson } from "./_person_file.ts";
+import { askReply, needPerson } from "./_terminal.ts";
+import { tell } from "./out.ts";
+
+type Finder = Awaited<ReturnType<App["finder"]>>;
+type Meaning = Awaited<ReturnType<Finder["model"]>>;
+
+/** What would be done: what of it comes over the network, and what it takes on the disk. */
+interface Plan {
+  readonly model: {
+    readonly name: string;
+    readonly folder: string;
+    readonly downloadBytes: number;
+    readonly bytes: number;
+  };
+  readonly library: {
+    readonly name: string;
+    readonly downloadBytes: number;
+    readonly bytes: number;
+  };
+  /** Gets the model, where it is not there. */
+  readonly get: () => Promise<void>;
+}
+
+const COMMAND = "pml search install-model";
+/** How often progress is told. */
+const TELL_MS = 1_000;
+
+/** Installs a model: the usual one, or the one in a folder. */
+export async function installModel(at: Visit, typed: Typed): Promise<Shown> {
+  const { words: [given], yes = false, json = false } = typed;
+  const finder = await at.app.finder();
+  const folder = given === undefined ? undefined : resolve(given);
+  const plan = folder === undefined
+    ? await planOfHub(finder, { at, from: typed.from })
+    : await planOfFolder(finder, folder);
+  const { get, ...value } = plan;
+  if (json && !yes) return { value };
+  tell(textOf(plan));
+  if (!yes) {
+    needPerson("Cannot install a model", COMMAND);
+    if (await askReply("\nGo on?", at) !== "Yes") {
+      return { value, text: "Nothing was changed", code: 1 };
+    }
+  }
+  await get();
+  await using meaning = await finder.model(plan.model.folder);
+  const tried = await meaning.install(tell);
+  tell(`It works: a sentence became ${tried.dimensions} numbers in ${tried.ms} ms`);
+  const path = await setForPerson(at.app, {
+    keys: ["search", "model"],
+    value: plan.model.folder,
+  });
+  const indexed = await index(meaning, { at, finder });
+  const done = `${path}: search.model is ${plan.model.folder}`;
+  return {
+    value: { ...value, ...tried, indexed, into: path },
+    text: `${done}\nSearch is hybrid now, and indexes new tools by itself`,
+  };
+}
+
+async function planOfHub(
+  finder: Finder,
+  { at, from }: { readonly at: Visit; readonly from: string | undefined },
+): Promise<Plan> {
+  const hub = await finder.hub({ from, signal: at.signal });
+  const { name, revision } = hub.model;
+  const folder = join(at.app.config().home, "models", hub.model.folder);
+  const files = await hub.look();
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const isThere = await hub.has(files, folder);
+  await using meaning = await finder.model(folder);
+  const progress = progressOf((done, total) => `Model: ${megabytes(done)} of ${megabytes(total)}`);
+  return {
+    model: {
+      name: `${name} (${revision.slice(0, 8)}) from ${hub.host}`,
+      folder,
+      downloadBytes: isThere ? 0 : bytes,
+      bytes,
+    },
+    library: libraryOf(meaning),
+    get: async () => {
+      if (!isThere) await hub.install(files, { folder, onBytes: progress });
+    },
+  };
+}
+
+async function planOfFolder(finder: Finder, folder: string): Promise<Plan> {
+  await using meaning = await finder.model(folder);
+  const { bytes } = meaning.look();
+  return {
+    model: { name: folder, folder, downloadBytes: 0, bytes },
+    library: libraryOf(meaning),
+    get: () => Promise.resolve(),
+  };
+}
+
+function libraryOf(meaning: Meaning): Plan["library"] {
+  const { isThere, name, bytes, downloadBytes } = meaning.library();
+  return { name, bytes, downloadBytes: isThere ? 0 : downloadBytes };
+}
+
+/** Indexes what is known now, so that the next search is hybrid; what fails of it is no failure. */
+async function index(
+  meaning: Meaning,
+  { at: { app, signal }, finder }: { readonly at: Visit; readonly finder: Finder },
+): Promise<number> {
+  const entries = async () => {
+    await app.servers.prepare();
+    return finder.entries();
+  };
+  let last = 0;
+  const said = progressOf((done, total) => `Indexed ${done} of ${total} tools`);
+  const all = await entries();
+  try {
+    await meaning.index(all, {
+      signal,
+      tell: (done, total) => {
+        last = done;
+        said(done, total);
+      },
+    });
+    return all.length;
+  } catch (error) {
+    if (!(error instanceof PmlError)) throw error;
+    tell(`Not all tools were indexed, which searches will do: ${error.message}`);
+    return last;
+  }
+}
+
+function textOf({ model, library }: Plan): string {
+  const total = model.downloadBytes + library.downloadBytes;
+  const line = (what: string, { name, downloadBytes, bytes }: Plan["library"]) => {
+    const net = downloadBytes === 0 ? "nothing" : megabytes(downloadBytes);
+    return `${what}: ${name}\n  ${net} to download, ${megabytes(bytes)} on disk`;
+  };
+  return [
+    line("Model", model),
+    `  in ${model.folder}`,
+    line("Library", library),
+    `Together ${megabytes(total)} to download`,
+  ].join("\n");
+}
+
+/** Tells the first, the last, and not more often than one can read. */
+function progressOf(text: (done: number, total: number) => string) {
+  let next = 0;
+  return (done: number, total: number) => {
+    if (Date.now() < next && done < total) return;
+    next = Date.now() + TELL_MS;
+    tell(text(done, total));
+  };
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`;
+}

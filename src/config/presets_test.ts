@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { z } from "zod";
+import { personSchema } from "./_schema.ts";
+import { DEFAULT_GATEWAY, gatewayFrom } from "./gateway_options.ts";
+import { presets } from "./presets.ts";
+
+Deno.test("presets() gives the five with their aliases, each of them good for a configuration", async () => {
+  const all = await presets();
+  assert.deepEqual(all.map(({ name, alias }) => [name, alias]), [
+    ["meta_only", "advanced"],
+    ["semantic", undefined],
+    ["hybrid_balanced", "balanced"],
+    ["hybrid_permissive", "permissive"],
+    ["full_proxy", "migration"],
+  ]);
+  for (const { name, does, section } of all) {
+    const { error } = personSchema(z).safeParse({ gateway: section });
+    assert.equal(error, undefined, name);
+    assert.match(does, /\.$/);
+  }
+  const [, , balanced, permissive] = all.map(({ said }) => gatewayFrom(said).hybrid);
+  const usual = DEFAULT_GATEWAY.hybrid;
+  assert.deepEqual(balanced, {
+    ...usual,
+    ...{ maxUnderlyingTools: 20, semanticThreshold: 0.7, maxTokens: 5_000 },
+  });
+  assert.deepEqual(permissive, {
+    ...usual,
+    ...{ maxUnderlyingTools: 50, semanticThreshold: 0.5, maxTokens: 10_000 },
+  });
+});

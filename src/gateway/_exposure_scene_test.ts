@@ -1,0 +1,134 @@
+/**
+ * A house with servers of given tools, for tests of what is listed of them.
+ *
+ * @module
+ */
+
+import type { Verdict } from "../core/call.ts";
+import type { PmlError } from "../core/errors.ts";
+import type { JsonObject } from "../core/json.ts";
+import { parsePattern } from "../core/pattern.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import { Catalog } from "../search/catalog.ts";
+import type { SearchOptions } from "../search/search.ts";
+import { exposed, type ExposureSettings, type HybridOptions } from "./exposure.ts";
+import type { GatewayOptions } from "./gateway.ts";
+import { META_TOOLS } from "./meta_tools.ts";
+import { Servers } from "./servers.ts";
+
+/** The tools of each server. */
+export type Shelves = Readonly<Record<string, readonly ToolDefinition[]>>;
+
+/** How well each tool fits whatever is asked; what is not named does not fit. */
+type Scores = Readonly<Record<string, number>>;
+
+/** What else holds in a house. */
+interface SceneOptions {
+  readonly denied?: readonly string[];
+  readonly scores?: Scores;
+  readonly problem?: PmlError;
+  readonly search?: GatewayOptions["search"];
+}
+
+const HYBRID: HybridOptions = {
+  exposeMetaTools: true,
+  exposeUnderlyingTools: true,
+  applySemanticFilter: true,
+  maxUnderlyingTools: 50,
+  semanticThreshold: 0.6,
+  maxTokens: undefined,
+  whitelistedTools: [],
+  blacklistedTools: [],
+};
+const SETTINGS: ExposureSettings = {
+  exposure: "hybrid",
+  semantic: { most: 20, threshold: 0.7 },
+  hybrid: HYBRID,
+  metaTools: META_TOOLS,
+  prefix: true,
+  batchMax: 50,
+  intent: undefined,
+};
+/** The names of all meta-tools. */
+export const META = [...META_TOOLS];
+/** Three servers, some of whose tools bear the same name. */
+export const ABC: Shelves = {
+  a: tools("one", "two"),
+  b: tools("one", "two", "x.y"),
+  c: tools("one"),
+};
+/** How well some of their tools fit whatever is asked. */
+export const FITS: Scores = { "b:two": 1, "a:one": 0.8, "c:one": 0.65, "a:two": 0.6, "b:one": 0.3 };
+
+/** Makes tools of these names. */
+export function tools(...names: readonly string[]): ToolDefinition[] {
+  return names.map((name) => ({ name, description: `It does ${name}`, inputSchema: {} }));
+}
+
+/** A house whose search knows beforehand how well each tool fits, and ignores all but a rule. */
+export class Scene implements Disposable {
+  readonly catalog = new Catalog();
+  readonly servers = new Servers({ catalog: this.catalog, waitMs: 50, onChange: () => {} });
+  readonly asked: { query: unknown; options: SearchOptions }[] = [];
+  started = 0;
+  readonly #options: SceneOptions;
+
+  constructor(shelves: Shelves, options: SceneOptions = {}) {
+    this.#options = options;
+    this.servers.replace(
+      Object.entries(shelves).map(([name, list]) => ({
+        name,
+        origin: "private",
+        kind: "stdio",
+        blocked: () => undefined,
+        load: () => {
+          this.started++;
+          return Promise.resolve(list);
+        },
+      })),
+    );
+  }
+
+  async list(settings: Partial<ExposureSettings>, query?: string): Promise<readonly JsonObject[]> {
+    const { denied = [], problem, search = this.#search } = this.#options;
+    const judge = (id: ToolId): Verdict => {
+      const kind = denied.includes(id) ? "deny" : "ask";
+      return { kind, rule: "", source: "" };
+    };
+    const { servers, catalog } = this;
+    const house = { servers, catalog, judge, problem: () => problem, search, query };
+    return await exposed({ ...SETTINGS, ...settings }, house);
+  }
+
+  async names(settings: Partial<ExposureSettings>, query?: string): Promise<string[]> {
+    return (await this.list(settings, query)).map(({ name }) => String(name));
+  }
+
+  [Symbol.dispose]() {
+    this.servers[Symbol.dispose]();
+  }
+
+  readonly #search: GatewayOptions["search"] = (query, options) => {
+    this.asked.push({ query, options });
+    const { scores = {} } = this.#options;
+    const hits = Object.entries(scores).sort(([, a], [, b]) => b - a).map(([id, score]) => ({
+      id: id as ToolId,
+      score,
+      tool: { name: id.slice(2), inputSchema: {} },
+      server: { name: id.slice(0, 1), origin: "test" },
+    })).filter(({ id, score }) => options.allowed?.(id) && score >= (options.threshold ?? 0))
+      .slice(0, options.limit);
+    return Promise.resolve({ mode: "lexical", hits, unmet: [], isLoose: false });
+  };
+}
+
+/** Gives the settings of `hybrid` with these options. */
+export function hybrid(options: Partial<HybridOptions>): Partial<ExposureSettings> {
+  return { exposure: "hybrid", hybrid: { ...HYBRID, ...options } };
+}
+
+/** Reads patterns. */
+export function patterns(...texts: readonly string[]) {
+  return texts.map(parsePattern);
+}

@@ -1,0 +1,48 @@
+/**
+ * The resources of PML itself: how each server stands, and what was counted.
+ *
+ * @module
+ */
+
+import { defined, type JsonObject } from "../core/json.ts";
+import type { Servers } from "./servers.ts";
+
+/** What PML's own resources are read from. */
+export interface OwnOptions {
+  readonly servers: Servers;
+  /** Gives what was counted, as plain JSON. */
+  readonly metrics: () => object;
+}
+
+const MIME = "application/json";
+
+/** How lists show them. */
+export const OWN_RESOURCES: readonly JsonObject[] = [
+  {
+    uri: "pml://servers",
+    name: "servers",
+    title: "Servers of PML",
+    description: "Every server that PML knows, how it stands, and why",
+    mimeType: MIME,
+  },
+  {
+    uri: "pml://metrics",
+    name: "metrics",
+    title: "Metrics of PML",
+    description: "Calls, errors, latency, and what answers cost in tokens (estimated)",
+    mimeType: MIME,
+  },
+];
+
+/** Tells whether a URI is one of PML's own resources. */
+export function isOwn(uri: unknown): boolean {
+  return OWN_RESOURCES.some((one) => one.uri === uri);
+}
+
+/** Reads one of them. */
+export function readOwn(uri: unknown, { servers, metrics }: OwnOptions): JsonObject {
+  const value = uri === "pml://metrics"
+    ? metrics()
+    : servers.states().map((state) => defined(state));
+  return { contents: [{ uri: String(uri), mimeType: MIME, text: JSON.stringify(value, null, 2) }] };
+}

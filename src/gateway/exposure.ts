@@ -1,0 +1,176 @@
+/**
+ * Which tools `tools/list` shows. Exposure decides what is listed, rules what runs: a tool that is
+ * not listed is called by its name all the same.
+ *
+ * @module
+ */
+
+import type { JsonObject } from "../core/json.ts";
+import { matches, type Pattern } from "../core/pattern.ts";
+import { tokensOf } from "../core/tokens.ts";
+import { type ToolId, wireName } from "../core/tool_id.ts";
+import type { CatalogEntry } from "../search/catalog.ts";
+import type { GatewayOptions } from "./gateway.ts";
+import { serverLine } from "./instructions.ts";
+import { type MetaTool, metaTools } from "./meta_tools.ts";
+
+/** What the exposure `hybrid` lists; every other exposure is one of these. */
+export interface HybridOptions {
+  /** Whether the meta-tools are listed. */
+  readonly exposeMetaTools: boolean;
+  /** Whether tools of servers are listed. */
+  readonly exposeUnderlyingTools: boolean;
+  /** Whether only tools are listed that fit the query or the intent; else the first ones are. */
+  readonly applySemanticFilter: boolean;
+  /** How many tools of servers are listed; the whitelist counts, and is never cut. */
+  readonly maxUnderlyingTools: number;
+  /** How well a tool has to fit, as a part of how well the best one does. */
+  readonly semanticThreshold: number;
+  /** What the tools of servers may cost, in estimated tokens; the whitelist is never cut. */
+  readonly maxTokens: number | undefined;
+  /** What is always listed, unless it is blacklisted or denied. */
+  readonly whitelistedTools: readonly Pattern[];
+  /** What is never listed. */
+  readonly blacklistedTools: readonly Pattern[];
+}
+
+/** What a list of tools depends on beside the tools that there are. */
+export interface ExposureSettings {
+  /** What is listed. */
+  readonly exposure: "meta_only" | "semantic" | "hybrid" | "full_proxy";
+  /** What `semantic` lists: so many tools, that fit so well. */
+  readonly semantic: { readonly most: number; readonly threshold: number };
+  /** What `hybrid` lists. */
+  readonly hybrid: HybridOptions;
+  /** The meta-tools that are served. */
+  readonly metaTools: readonly MetaTool[];
+  /** Whether names in lists begin with their server's. */
+  readonly prefix: boolean;
+  /** The most calls of one batch, which the meta-tool says. */
+  readonly batchMax: number;
+  /** What the person works on: the query of a list that brings none. */
+  readonly intent: string | undefined;
+}
+
+/** What a list is made from. */
+export type ExposureSources = Pick<
+  GatewayOptions,
+  "servers" | "catalog" | "judge" | "problem" | "search"
+>;
+
+const NOTHING: HybridOptions = {
+  exposeMetaTools: true,
+  exposeUnderlyingTools: false,
+  applySemanticFilter: true,
+  maxUnderlyingTools: Infinity,
+  semanticThreshold: 0,
+  maxTokens: undefined,
+  whitelistedTools: [],
+  blacklistedTools: [],
+};
+
+/** Gives the tools that are listed, in a fixed order: meta-tools, whitelist by id, others by rank. */
+export async function exposed(
+  settings: ExposureSettings,
+  { query, ...sources }: ExposureSources & { readonly query?: string | undefined },
+): Promise<readonly JsonObject[]> {
+  const options = optionsOf(settings);
+  const said = [query, settings.intent].find((one) => one !== undefined && /\S/.test(one));
+  const tools = await underlying(options, { ...sources, query: said });
+  const named = tools.map(({ id, tool }) => ({
+    ...tool,
+    name: settings.prefix ? wireName(id) : tool.name,
+  }));
+  if (!options.exposeMetaTools) return named as unknown as JsonObject[]; // as they came
+  // Which servers there are is said as it is now that they were asked.
+  const all = metaTools(serverLine(sources.servers.states()), settings.batchMax);
+  const meta = settings.metaTools.map((name) => all[name]);
+  return [...meta, ...named] as unknown as JsonObject[];
+}
+
+/** Every exposure is a choice of the same options. */
+function optionsOf({ exposure, semantic, hybrid }: ExposureSettings): HybridOptions {
+  switch (exposure) {
+    case "meta_only":
+      return NOTHING;
+    case "semantic":
+      return {
+        ...NOTHING,
+        exposeUnderlyingTools: true,
+        maxUnderlyingTools: semantic.most,
+        semanticThreshold: semantic.threshold,
+      };
+    case "hybrid":
+      return hybrid;
+    case "full_proxy":
+      return {
+        ...NOTHING,
+        exposeMetaTools: false,
+        exposeUnderlyingTools: true,
+        applySemanticFilter: false,
+      };
+  }
+}
+
+type Wanted = ExposureSources & { readonly query: string | undefined };
+
+async function underlying(
+  options: HybridOptions,
+  wanted: Wanted,
+): Promise<readonly CatalogEntry[]> {
+  const { servers, catalog, judge, problem, query } = wanted;
+  const { applySemanticFilter, whitelistedTools, blacklistedTools } = options;
+  const ranks = options.maxUnderlyingTools > 0 && (!applySemanticFilter || query !== undefined);
+  const isEmpty = !options.exposeUnderlyingTools || !ranks && whitelistedTools.length === 0;
+  // No server is started for a list that has none of its tools.
+  if (isEmpty || problem() !== undefined) return [];
+  await servers.prepare();
+  const listable = catalog.list().filter(({ id }) =>
+    judge(id).kind !== "deny" && !covers(blacklistedTools, id)
+  );
+  const always = new Set(listable.filter(({ id }) => covers(whitelistedTools, id)));
+  if (!ranks) return [...always];
+  const others = applySemanticFilter ? await fitting(listable, wanted, options) : listable;
+  return filled(always, others, options);
+}
+
+/** Gives what fits the query, the best first. */
+async function fitting(
+  listable: readonly CatalogEntry[],
+  { search, query = "" }: Wanted,
+  { maxUnderlyingTools: limit, semanticThreshold: threshold }: HybridOptions,
+): Promise<readonly CatalogEntry[]> {
+  // What a registry offers is in no catalog of what there is, so it is none of these.
+  const entries = new Map(listable.map((entry) => [entry.id, entry]));
+  const allowed = (id: ToolId) => entries.has(id);
+  const { hits } = await search(query, { limit, threshold, offers: false, allowed });
+  return hits.flatMap(({ id }) => entries.get(id) ?? []);
+}
+
+/** Adds in order what the bounds leave room for: one that is too large keeps no other out. */
+function filled(
+  always: ReadonlySet<CatalogEntry>,
+  others: readonly CatalogEntry[],
+  { maxUnderlyingTools, maxTokens }: HybridOptions,
+): readonly CatalogEntry[] {
+  const taken = [...always];
+  const cost = (entry: CatalogEntry) => maxTokens === undefined ? 0 : costOf(entry);
+  let left = (maxTokens ?? 0) - taken.reduce((sum, entry) => sum + cost(entry), 0);
+  for (const entry of others) {
+    if (taken.length >= maxUnderlyingTools) break;
+    const own = cost(entry);
+    if (always.has(entry) || own > 0 && own > left) continue;
+    left -= own;
+    taken.push(entry);
+  }
+  return taken;
+}
+
+/** Estimates what a tool costs in a list, under the name that it has there. */
+function costOf({ id, tool }: CatalogEntry): number {
+  return tokensOf(JSON.stringify({ ...tool, name: wireName(id) }));
+}
+
+function covers(patterns: readonly Pattern[], id: ToolId): boolean {
+  return patterns.some((pattern) => matches(pattern, id));
+}

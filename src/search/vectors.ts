@@ -1,0 +1,237 @@
+/**
+ * The meanings of tools as vectors: made once for each text, kept in the PML home, compared with
+ * those of queries.
+ *
+ * @module
+ */
+
+import { dirname } from "node:path";
+import { sha256 } from "../core/hash.ts";
+import { memoized } from "../core/memo.ts";
+import { type Kept, keptOf, readVectors, writeVectors } from "./_vector_file.ts";
+import type { CatalogEntry } from "./catalog.ts";
+import { meaningText } from "./meaning_text.ts";
+import type { Semantics } from "./semantics.ts";
+
+/** Makes a vector of length one of each text. */
+export type Embed = (
+  texts: readonly string[],
+  signal: AbortSignal,
+) => Promise<readonly Float32Array[]>;
+
+/** What vectors need from outside. */
+export interface VectorsOptions {
+  /** The file that keeps them. */
+  readonly path: string;
+  /** The hash of the model, 64 hexadecimal digits: the vectors of another are none. */
+  readonly model: string;
+  readonly embed: Embed;
+  /** Gives up what is under way. */
+  readonly closing: AbortSignal;
+  /** Is told how many tools of how many have vectors, now and then and at the end. */
+  readonly onProgress: (done: number, total: number) => void;
+  /** Is told what goes wrong; it is tried again at a later search. */
+  readonly onFailure: (error: unknown) => void;
+  /** How long a search waits for the vector of its query. */
+  readonly queryMs?: number;
+}
+
+/** A text without a vector. */
+interface Missing {
+  readonly key: string;
+  readonly text: string;
+}
+
+/** How many texts go to the model at once: while they do, queries wait. */
+const BATCH = 8;
+const TOLD_EVERY = 200;
+const SAVED_EVERY = 512;
+const MOST_QUERIES = 200;
+/** What models read of a text is less. */
+const LONGEST_QUERY = 1_000;
+const QUERY_MS = 5_000;
+/** How many vectors are kept beside those of the tools of now, which may come back. */
+const MOST_OTHERS = 10_000;
+
+/** The vectors of a catalog. */
+export class Vectors implements Semantics {
+  readonly #options: VectorsOptions;
+  readonly #keyOf = memoized((entry: CatalogEntry) => keyOf(meaningText(entry)));
+  readonly #queries = new Map<string, Float32Array>();
+  #known: Map<string, Kept> | undefined;
+  #entries: readonly CatalogEntry[] = [];
+  /** What the entries of now are kept as; nothing while some are not. */
+  #rows: readonly Kept[] | undefined;
+  #work: Promise<void> | undefined;
+  #late: Promise<void> | undefined;
+
+  /** Reads nothing before the first search. */
+  constructor(options: VectorsOptions) {
+    this.#options = options;
+  }
+
+  /** Gives the cosine of each entry for each query, or starts the work that makes it possible. */
+  async similarities(
+    queries: readonly string[],
+    entries: readonly CatalogEntry[],
+  ): Promise<readonly Float32Array[] | undefined> {
+    const rows = this.#follow(entries);
+    if (rows === undefined) {
+      this.#begin();
+      return undefined;
+    }
+    try {
+      const vectors = await this.#vectorsOf(queries);
+      return vectors?.map((vector) => cosines(vector, rows));
+    } catch (error) {
+      this.#options.onFailure(error);
+      return undefined;
+    }
+  }
+
+  /** Tells how many of these tools have vectors. */
+  count(entries: readonly CatalogEntry[]): number {
+    const known = this.#load();
+    return entries.filter((entry) => known.has(this.#keyOf(entry))).length;
+  }
+
+  /** Makes the vectors of these tools and tells of it; throws what goes wrong. */
+  async make(entries: readonly CatalogEntry[], tell: VectorsOptions["onProgress"]): Promise<void> {
+    this.#follow(entries);
+    await this.#index(tell);
+  }
+
+  /** Waits for what is under way, which `closing` gives up. */
+  async settled(): Promise<void> {
+    await Promise.all([this.#work, this.#late]);
+  }
+
+  #load(): Map<string, Kept> {
+    this.#known ??= readVectors(this.#options.path, this.#options.model);
+    return this.#known;
+  }
+
+  #follow(entries: readonly CatalogEntry[]): readonly Kept[] | undefined {
+    if (entries === this.#entries && this.#rows !== undefined) return this.#rows;
+    this.#entries = entries;
+    const known = this.#load();
+    const rows = entries.flatMap((entry) => known.get(this.#keyOf(entry)) ?? []);
+    this.#rows = rows.length === entries.length ? rows : undefined;
+    return this.#rows;
+  }
+
+  #begin(): void {
+    const { onProgress, onFailure } = this.#options;
+    this.#work ??= this.#index(onProgress).catch(onFailure).finally(() => this.#work = undefined);
+  }
+
+  async #index(tell: VectorsOptions["onProgress"]): Promise<void> {
+    let [unsaved, told] = [0, 0];
+    let queue: Missing[] = [];
+    const next = () => {
+      // What comes meanwhile is looked at when all before is done.
+      if (queue.length === 0) queue = this.#missing();
+      return queue.splice(0, BATCH);
+    };
+    try {
+      for (let batch = next(); batch.length > 0; batch = next()) {
+        unsaved += await this.#make(batch);
+        const [done, total] = [this.count(this.#entries), this.#entries.length];
+        if (done === total || done >= told + TOLD_EVERY) tell(told = done, total);
+        if (unsaved >= SAVED_EVERY) unsaved = this.#save();
+      }
+    } finally {
+      if (unsaved > 0) this.#save();
+    }
+  }
+
+  async #make(batch: readonly Missing[]): Promise<number> {
+    const { embed, closing } = this.#options;
+    const vectors = await embed(batch.map(({ text }) => text), closing);
+    const known = this.#load();
+    batch.forEach(({ key }, at) => {
+      const vector = vectors[at];
+      if (vector !== undefined) known.set(key, keptOf(vector));
+    });
+    return batch.length;
+  }
+
+  /** Gives the texts without a vector, each once, the short ones first: a batch is as long as its longest. */
+  #missing(): Missing[] {
+    const known = this.#load();
+    const missing = new Map<string, string>();
+    for (const entry of this.#entries) {
+      const key = this.#keyOf(entry);
+      if (!known.has(key)) missing.set(key, meaningText(entry));
+    }
+    return [...missing].map(([key, text]) => ({ key, text }))
+      .sort((one, other) => one.text.length - other.text.length);
+  }
+
+  #save(): number {
+    const { path, model } = this.#options;
+    const known = this.#load();
+    // Another PML may have made others meanwhile.
+    for (const [key, kept] of readVectors(path, model)) if (!known.has(key)) known.set(key, kept);
+    const used = new Set(this.#entries.map(this.#keyOf));
+    const others = [...known.keys()].filter((key) => !used.has(key));
+    for (const key of others.slice(MOST_OTHERS)) known.delete(key);
+    Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    writeVectors(path, model, known);
+    return 0;
+  }
+
+  /** Gives the vectors of queries; nothing where the model takes too long. */
+  async #vectorsOf(queries: readonly string[]): Promise<readonly Float32Array[] | undefined> {
+    const asked = queries.map((query) => query.slice(0, LONGEST_QUERY));
+    const missing = [...new Set(asked)].filter((query) => !this.#queries.has(query));
+    if (missing.length > 0) {
+      // One that hangs is not waited for again by every search.
+      if (this.#late !== undefined) return undefined;
+      const work = this.#ask(missing);
+      if (!await soon(work, this.#options.queryMs ?? QUERY_MS)) {
+        this.#late = work.catch(this.#options.onFailure).finally(() => this.#late = undefined);
+        return undefined;
+      }
+      await work;
+    }
+    return asked.map((query) => {
+      const vector = this.#queries.get(query) ?? new Float32Array();
+      // Those that were not asked for longest stand first, and go first.
+      this.#queries.delete(query);
+      this.#queries.set(query, vector);
+      return vector;
+    });
+  }
+
+  async #ask(queries: readonly string[]): Promise<void> {
+    const { embed, closing } = this.#options;
+    const vectors = await embed(queries, closing);
+    vectors.forEach((vector, at) => this.#queries.set(queries[at] ?? "", vector));
+    const over = this.#queries.size - MOST_QUERIES;
+    for (const query of [...this.#queries.keys()].slice(0, Math.max(over, 0))) {
+      this.#queries.delete(query);
+    }
+  }
+}
+
+/** Tells whether something is over in time, however it went. */
+async function soon(work: Promise<unknown>, ms: number): Promise<boolean> {
+  const late = Promise.withResolvers<false>();
+  const timer = setTimeout(late.resolve, ms, false);
+  const isOver = await Promise.race([work.then(() => true, () => true), late.promise]);
+  clearTimeout(timer);
+  return isOver;
+}
+
+function keyOf(text: string): string {
+  return sha256(text).slice(0, 32);
+}
+
+function cosines(query: Float32Array, rows: readonly Kept[]): Float32Array {
+  return Float32Array.from(rows, ({ codes, scale }) => {
+    let sum = 0;
+    for (let at = 0; at < codes.length; at++) sum += (codes[at] ?? 0) * (query[at] ?? 0);
+    return sum * scale;
+  });
+}

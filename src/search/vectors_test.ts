@@ -1,0 +1,201 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { toolId } from "../core/tool_id.ts";
+import { keptOf, readVectors, writeVectors } from "./_vector_file.ts";
+import type { CatalogEntry } from "./catalog.ts";
+import { meaningText } from "./meaning_text.ts";
+import { type Embed, Vectors, type VectorsOptions } from "./vectors.ts";
+
+const MODEL = "ab".repeat(32);
+
+function entry(name: string, description = `It does ${name}`): CatalogEntry {
+  return {
+    id: toolId("one", name),
+    tool: { name, description, inputSchema: { type: "object" } },
+    server: { name: "one", origin: "private" },
+  };
+}
+
+/** A direction for each letter, so that texts with the same letters are near each other. */
+function letters(text: string): Float32Array {
+  const vector = new Float32Array(26);
+  for (const letter of text.toLowerCase().match(/[a-z]/g) ?? ["a"]) {
+    const at = letter.charCodeAt(0) - 97;
+    vector[at] = (vector[at] ?? 0) + 1;
+  }
+  const norm = Math.hypot(...vector);
+  return vector.map((one) => one / norm);
+}
+
+/** A place with an embedder that says what it was asked, and may be held or broken. */
+class Scene implements AsyncDisposable {
+  readonly asked: string[][] = [];
+  readonly progress: string[] = [];
+  readonly failures: unknown[] = [];
+  readonly closing = new AbortController();
+  readonly folder = Deno.makeTempDirSync();
+  readonly path = join(this.folder, "vectors", "m.bin");
+  held: Promise<void> | undefined;
+  broken: Error | undefined;
+  breaksAfter = Infinity;
+
+  readonly embed: Embed = async (texts) => {
+    this.asked.push([...texts]);
+    await this.held;
+    if (this.asked.length > this.breaksAfter) throw this.broken = new Error("it died");
+    if (this.broken) throw this.broken;
+    return texts.map(letters);
+  };
+
+  open(more: Partial<VectorsOptions> = {}): Vectors {
+    return new Vectors({
+      path: this.path,
+      model: MODEL,
+      embed: this.embed,
+      closing: this.closing.signal,
+      onProgress: (done, total) => this.progress.push(`${done}/${total}`),
+      onFailure: (error) => this.failures.push(error),
+      ...more,
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.folder, { recursive: true });
+  }
+}
+
+Deno.test("Vectors gives nothing until every tool has one, then the cosines in order", async () => {
+  await using scene = new Scene();
+  const vectors = scene.open();
+  const entries = [entry("abc"), entry("xyz"), entry("abd")];
+  assert.equal(await vectors.similarities(["abc"], entries), undefined);
+  await vectors.settled();
+  assert.deepEqual(scene.progress, ["3/3"]);
+  const found = await vectors.similarities(["abc", "xyz"], entries);
+  assert.equal(found?.length, 2);
+  for (const [at, query] of ["abc", "xyz"].entries()) {
+    const wanted = entries.map((one) => {
+      const text = letters(meaningText(one));
+      return letters(query).reduce((sum, each, index) => sum + each * (text[index] ?? 0), 0);
+    });
+    // A byte a dimension is enough.
+    found?.[at]?.forEach((cosine, index) =>
+      assert.ok(Math.abs(cosine - (wanted[index] ?? 9)) < 0.01)
+    );
+  }
+  assert.deepEqual(scene.failures, []);
+});
+
+Deno.test("Vectors asks for what is new only: each text once, each query once, nothing after a restart", async () => {
+  await using scene = new Scene();
+  const vectors = scene.open();
+  // Two tools that say the same of themselves are one text.
+  const entries = [entry("abc"), { ...entry("abc"), id: toolId("one", "abc") }, entry("xyz")];
+  await vectors.similarities(["q"], entries);
+  await vectors.settled();
+  assert.deepEqual(scene.asked.flat().sort(), [entry("abc"), entry("xyz")].map(meaningText));
+  const more = [...entries, entry("new")];
+  assert.equal(await vectors.similarities(["q"], more), undefined);
+  await vectors.settled();
+  assert.deepEqual(scene.asked.at(-1), [meaningText(entry("new"))]);
+  const before = scene.asked.length;
+  await vectors.similarities(["q"], more);
+  await vectors.similarities(["q"], more);
+  assert.deepEqual(scene.asked.slice(before), [["q"]]);
+  const again = scene.open();
+  assert.equal(again.count(more), 4);
+  assert.notEqual(await again.similarities(["other"], more), undefined);
+  assert.deepEqual(scene.asked.slice(before + 1), [["other"]]);
+  assert.equal(Deno.statSync(scene.path).mode! & 0o777, 0o600);
+});
+
+Deno.test("Vectors believes no file that is damaged, or of another model", async () => {
+  await using scene = new Scene();
+  const entries = [entry("abc")];
+  await scene.open().make(entries, () => {});
+  const whole = Deno.readFileSync(scene.path);
+  assert.equal(scene.open().count(entries), 1);
+  assert.equal(scene.open({ model: "cd".repeat(32) }).count(entries), 0);
+  for (let at = 0; at < whole.length; at++) {
+    const bytes = whole.slice();
+    bytes[at] = (bytes[at] ?? 0) ^ 1;
+    Deno.writeFileSync(scene.path, bytes);
+    assert.equal(scene.open().count(entries), 0, `byte ${at}`);
+  }
+  for (const length of [0, 10, whole.length - 1]) {
+    Deno.writeFileSync(scene.path, whole.slice(0, length));
+    assert.equal(scene.open().count(entries), 0, `${length} bytes`);
+  }
+  const anew = scene.open();
+  await anew.make(entries, () => {});
+  assert.deepEqual(Deno.readFileSync(scene.path), whole, "it is made anew, and the same");
+});
+
+Deno.test("Vectors keeps what others wrote meanwhile, and not more than it may", async () => {
+  await using scene = new Scene();
+  const [one, other] = [scene.open(), scene.open()];
+  one.count([]);
+  other.count([]);
+  await one.make([entry("abc")], () => {});
+  await other.make([entry("xyz")], () => {});
+  assert.equal(scene.open().count([entry("abc"), entry("xyz")]), 2);
+  const old = new Map(Array.from({ length: 10_050 }, (_, at) => {
+    return [at.toString(16).padStart(32, "0"), keptOf(letters("a"))] as const;
+  }));
+  writeVectors(scene.path, MODEL, old);
+  const full = scene.open();
+  await full.make([entry("abc")], () => {});
+  assert.equal(readVectors(scene.path, MODEL).size, 10_001);
+  assert.equal(scene.open().count([entry("abc")]), 1);
+});
+
+Deno.test("Vectors tells progress now and then, and keeps what was made when it is given up", async () => {
+  await using scene = new Scene();
+  const entries = Array.from({ length: 650 }, (_, at) => entry(`tool_${at}`));
+  const vectors = scene.open();
+  await vectors.similarities([], entries);
+  await vectors.settled();
+  assert.deepEqual(scene.progress, ["200/650", "400/650", "600/650", "650/650"]);
+  assert.ok(scene.asked.every((batch) => batch.length <= 8), "queries wait for no more");
+  await Deno.remove(scene.path);
+  const given = scene.open();
+  scene.asked.length = 0;
+  scene.breaksAfter = 2;
+  await given.similarities([], entries);
+  await given.settled();
+  assert.deepEqual(scene.failures, [scene.broken]);
+  assert.equal(readVectors(scene.path, MODEL).size, 16);
+  scene.breaksAfter = Infinity;
+  scene.broken = undefined;
+  assert.equal(await given.similarities([], entries), undefined);
+  await given.settled();
+  assert.equal(given.count(entries), 650);
+});
+
+Deno.test("Vectors waits for a query that hangs once, and not again", async () => {
+  await using scene = new Scene();
+  const vectors = scene.open({ queryMs: 20 });
+  const entries = [entry("abc")];
+  await vectors.make(entries, () => {});
+  const { promise, resolve } = Promise.withResolvers<void>();
+  scene.held = promise;
+  assert.equal(await vectors.similarities(["slow"], entries), undefined);
+  assert.equal(await vectors.similarities(["another"], entries), undefined);
+  assert.deepEqual(scene.asked.slice(1), [["slow"]], "nothing more is asked meanwhile");
+  resolve();
+  await vectors.settled();
+  assert.notEqual(await vectors.similarities(["slow"], entries), undefined);
+  assert.equal(scene.asked.length, 2, "what came late is known");
+  scene.broken = new Error("it died");
+  assert.equal(await vectors.similarities(["bad"], entries), undefined);
+  assert.deepEqual(scene.failures, [scene.broken]);
+});
+
+Deno.test("meaningText() is bounded, one line, and cuts names where a model would not", () => {
+  const long = entry("createIssueOfHTTPServer", `First\n  line ${"x".repeat(10_000)}`);
+  assert.match(meaningText(long), /^one create_Issue_Of_HTTPServer: First line x+$/);
+  assert.ok(meaningText(long).length < 400);
+  // Definitions come from outside.
+  const odd = { ...entry("x"), tool: { name: "x", description: 7, inputSchema: {} } } as unknown;
+  assert.equal(meaningText(odd as CatalogEntry), "one x: ");
+});

@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { meaningsHere, meaningsTest } from "./kit/embedder.ts";
+import { FakeHub } from "./kit/fake_hub.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { until } from "./kit/wait.ts";
+import { makeWorkspace, type Workspace, writeFiles } from "./kit/workspace.ts";
+
+const here = await meaningsHere();
+const FILES = ["config.json", "tokenizer.json", "tokenizer_config.json"];
+const ONNX = "onnx/model_quantized.onnx";
+
+/** A workspace whose person has the library, and named a model or not. */
+async function house(model?: string): Promise<Workspace> {
+  const ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  assert.ok(typeof here !== "string");
+  await here.install(ws.home);
+  if (model !== undefined) {
+    await writeFiles(ws.home, { "config.yaml": `search:\n  model: ${JSON.stringify(model)}\n` });
+  }
+  return ws;
+}
+
+async function modeOf(pml: RawStdio, query: string): Promise<string | undefined> {
+  const { result } = await pml.callTool("search", { query });
+  const [{ text = "" } = {}] = (result?.content ?? []) as unknown as { text: string }[];
+  return /mode: (\w+)/.exec(text)?.[1];
+}
+
+Deno.test({
+  ...meaningsTest(
+    "pml stdio is lexical at once and hybrid later, and the next one uses what it made",
+    here,
+  ),
+  fn: async () => {
+    assert.ok(typeof here !== "string");
+    await using ws = await house(here.model);
+    {
+      await using pml = new RawStdio(ws);
+      await pml.open();
+      assert.ok(!pml.stderr.includes("Index"), "nothing before the first search");
+      assert.equal(await modeOf(pml, "look into a document"), "lexical");
+      await until(async () => await modeOf(pml, "look into a document") === "hybrid");
+      assert.match(pml.stderr, /info {2}Indexed (\d+) of \1 tools/);
+      await pml.close();
+      await pml.watch.assertNothingLeft();
+    }
+    await using pml = new RawStdio(ws);
+    await pml.open();
+    await until(async () => await modeOf(pml, "another thing to do") === "hybrid");
+    assert.ok(!pml.stderr.includes("Indexed"), pml.stderr);
+    await pml.kill("SIGKILL");
+    await pml.watch.assertNothingLeft();
+  },
+});
+
+Deno.test({
+  ...meaningsTest(
+    "pml search install-model gets the model on a person's word, tries it and writes it down",
+    here,
+  ),
+  fn: async () => {
+    assert.ok(typeof here !== "string");
+    const { model } = here;
+    const read = async (name: string) =>
+      [name, new Uint8Array(await readFile(join(model, name)))] as const;
+    await using hub = new FakeHub(
+      Object.fromEntries(await Promise.all([...FILES, ONNX].map(read))),
+    );
+    await using ws = await house();
+    const config = "# mine\nlimits:\n  call_ms: 50000 # so\n";
+    await writeFiles(ws.home, { "config.yaml": config });
+    const install = ["search", "install-model", "--from", hub.url];
+
+    const alone = await runPml(ws, install);
+    assert.equal(alone.code, 1);
+    assert.match(alone.stderr, /7\.3 MB to download, 7\.3 MB on disk[^]*APPROVAL_REQUIRED/);
+    assert.ok(hub.asked.every((one) => one.startsWith("HEAD ")), "nothing comes without a word");
+    const done = await runPmlOnTerminal(ws, install, { typed: [[/Go on\?/, "yes"]] });
+    assert.equal(done.code, 0, done.stdout);
+    assert.match(
+      done.stdout,
+      /Model: 7\.3 MB of 7\.3 MB[^]*became 512 numbers[^]*Indexed (\d+) of \1/,
+    );
+    const folder = join(ws.home, "models", "all-MiniLM-L6-v2");
+    assert.deepEqual(await readdir(join(ws.home, "models")), ["all-MiniLM-L6-v2"]);
+    const written = await readFile(join(ws.home, "config.yaml"), "utf8");
+    assert.equal(written, `${config}search:\n  model: ${folder}\n`);
+
+    const found = await runPml(ws, ["search", "--json", "look into a document"]);
+    assert.equal(JSON.parse(found.stdout).mode, "hybrid");
+  },
+});
+
+Deno.test("pml search install-model says what is wrong with a folder, or that it is offline", async () => {
+  await using ws = await makeWorkspace({ files: { "package.json": "{}", "m/config.json": "{}" } });
+  const bad = await runPml(ws, ["search", "install-model", "--yes", "m"]);
+  assert.match(bad.stderr, /^error: CONFIG_INVALID: .*m": it has no tokenizer\.json\n {2}Give/m);
+  assert.equal(bad.code, 2);
+  const offline = ["search", "install-model", "--json", "--from", "http://127.0.0.1:9"];
+  const { stdout, code } = await runPml(ws, offline);
+  assert.equal(code, 1);
+  const { error } = JSON.parse(stdout);
+  assert.equal(error.code, "UPSTREAM_DOWN");
+  assert.match(error.hint, /^Search stays lexical/);
+  // What is searched for may have the name of the command.
+  const words = await runPml(ws, ["search", "--json", "--", "install-model"]);
+  assert.equal(JSON.parse(words.stdout).mode, "lexical");
+  assert.throws(() => Deno.statSync(join(ws.home, "config.yaml")), Deno.errors.NotFound);
+});
