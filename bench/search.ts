@@ -81,7 +81,8 @@ function timesOf(times: readonly number[]): { readonly p50_ms: number; readonly 
 
 /** What the process holds; right only where `--v8-flags=--expose-gc` lets it be tidied up before. */
 function heldBytes(): number {
-  if ("gc" in globalThis && typeof globalThis.gc === "function") globalThis.gc();
+  const tidy: unknown = Reflect.get(globalThis, "gc");
+  if (typeof tidy === "function") tidy();
   const { heapUsed, external } = Deno.memoryUsage();
   return heapUsed + external;
 }
