@@ -205,6 +205,7 @@ export class App implements AsyncDisposable {
         has: (server) => this.servers.has(server),
         config: () => this.config(),
         adopted: () => this.adopted(),
+        onRanked: () => this.#told((gateway) => gateway.listChanged("tools")),
         groups: async () => (await this.#opened()).machine.groups,
         fetch: async (...asked) => await (await this.#opened()).machine.fetch(...asked),
       })

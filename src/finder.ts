@@ -15,13 +15,15 @@ import type { Catalog, CatalogEntry } from "./search/catalog.ts";
 import { Search, type SearchAnswer, type SearchOptions } from "./search/search.ts";
 
 /** What finding needs from outside. */
-export interface FinderOptions extends Omit<MeaningOptions, "folder" | "limits"> {
+export interface FinderOptions extends Omit<MeaningOptions, "folder" | "limits" | "onReady"> {
   readonly catalog: Catalog;
   /** Whether there is a server of this name. */
   readonly has: (server: string) => boolean;
   readonly config: () => Config;
   /** The servers of registries. */
   readonly adopted: () => Promise<Adopted>;
+  /** Told when lists by the intent may be others, because all tools are understood now. */
+  readonly onRanked: () => void;
   /** The way out to the network. */
   readonly fetch: Fetch;
 }
@@ -70,9 +72,13 @@ export class Finder implements AsyncDisposable {
 
   /** Opens a model that is not configured yet; whoever asked closes it. */
   async model(folder: string): Promise<Meaning> {
-    const { config, ...rest } = this.#options;
+    const { config, onRanked, ...rest } = this.#options;
     const { Meaning } = await import("./meaning.ts");
-    return new Meaning({ ...rest, folder, limits: () => config().limits });
+    const onReady = () => {
+      const { exposure } = config().gateway;
+      if (exposure === "semantic" || exposure === "hybrid") onRanked();
+    };
+    return new Meaning({ ...rest, folder, limits: () => config().limits, onReady });
   }
 
   /** Opens the way to a hub of models. */

@@ -28,6 +28,8 @@ export interface MeaningOptions {
   readonly environment: Environment;
   readonly limits: () => Limits;
   readonly log: Log;
+  /** Told when all tools are understood that were not before. */
+  readonly onReady?: () => void;
   /** Keeps process groups, so that they end with PML however it ends. */
   readonly groups: () => Promise<Pick<Reaper, "mark" | "add" | "remove">>;
 }
@@ -207,7 +209,10 @@ export class Meaning implements Semantics, AsyncDisposable {
         return made;
       },
       closing: this.#closing.signal,
-      onProgress: (done, total) => log.info(`Indexed ${done} of ${total} tools`),
+      onProgress: (done, total) => {
+        log.info(`Indexed ${done} of ${total} tools`);
+        if (done === total) this.#options.onReady?.();
+      },
       onFailure: (error) => this.#failed(error),
     });
     return { embedder, vectors };

@@ -66,6 +66,19 @@ Deno.test("Meaning leaves search lexical where its model cannot be used, says wh
     scene.warnings()[0] ?? "",
     /Search stays lexical for the next 5 s: Cannot use the model in ".*nowhere": there is no such/,
   );
+  // Later it is tried again, and waited for longer each time.
+  const now = Date.now;
+  try {
+    Date.now = () => now() + 6_000;
+    assert.equal(await meaning.similarities(["x"], ENTRIES), undefined);
+    assert.equal(scene.warnings().length, 2);
+    assert.match(scene.warnings()[1] ?? "", /for the next 10 s/);
+    Date.now = () => now() + 14_000;
+    assert.equal(await meaning.similarities(["x"], ENTRIES), undefined);
+    assert.equal(scene.warnings().length, 2);
+  } finally {
+    Date.now = now;
+  }
   const { ok, said, hint } = await meaning.check(ENTRIES);
   assert.equal(ok, false);
   assert.match(said, /^lexical: Cannot use the model/);

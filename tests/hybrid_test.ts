@@ -10,6 +10,7 @@ import { makeWorkspace, type Workspace, writeFiles } from "./kit/workspace.ts";
 
 const here = await meaningsHere();
 const FILES = ["config.json", "tokenizer.json", "tokenizer_config.json"];
+const LIST_CHANGED = "notifications/tools/list_changed";
 const ONNX = "onnx/model_quantized.onnx";
 
 /** A workspace whose person has the library, and named a model or not. */
@@ -18,7 +19,10 @@ async function house(model?: string): Promise<Workspace> {
   assert.ok(typeof here !== "string");
   await here.install(ws.home);
   if (model !== undefined) {
-    await writeFiles(ws.home, { "config.yaml": `search:\n  model: ${JSON.stringify(model)}\n` });
+    const said = `search:\n  model: ${
+      JSON.stringify(model)
+    }\ngateway:\n  tools_exposure: semantic\n`;
+    await writeFiles(ws.home, { "config.yaml": said });
   }
   return ws;
 }
@@ -44,6 +48,8 @@ Deno.test({
       assert.equal(await modeOf(pml, "look into a document"), "lexical");
       await until(async () => await modeOf(pml, "look into a document") === "hybrid");
       assert.match(pml.stderr, /info {2}Indexed (\d+) of \1 tools/);
+      // Lists by the intent may be others now.
+      await until(() => pml.messages.some(({ method }) => method === LIST_CHANGED));
       await pml.close();
       await pml.watch.assertNothingLeft();
     }

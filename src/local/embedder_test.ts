@@ -38,7 +38,7 @@ export async function pipeline(task, model, options) {
   return async ([text, ...more], how) => {
     if (text === "probe") throw new Error("open: " + await opened());
     if (text === "said") {
-      throw new Error(JSON.stringify([task, options, how, env.allowRemoteModels, typeof process]));
+      throw new Error(JSON.stringify([task, { ...options, session_options: 0 }, how, env.allowRemoteModels, typeof process]));
     }
     if (text === "hang") await new Promise(() => setInterval(() => {}, 1_000));
     if (text === "spin") for (;;);
@@ -118,7 +118,7 @@ Deno.test("The embedder's child has the library and the model, and no other powe
   await assert.rejects(stage.embed("probe"), { message: /it says Error: open: $/ });
   await assert.rejects(stage.embed("said"), {
     message:
-      /\["feature-extraction",\{"dtype":"fp32","device":"wasm"\},\{"pooling":"mean","normalize":true\},false,"undefined"\]$/,
+      /\["feature-extraction",\{"dtype":"fp32","device":"wasm","session_options":0\},\{"pooling":"mean","normalize":true\},false,"undefined"\]$/,
   });
 });
 

@@ -28,7 +28,7 @@ const LARGEST = 512 << 20;
 export function keptOf(vector: Float32Array): Kept {
   const most = vector.reduce((largest, one) => Math.max(largest, Math.abs(one)), 0);
   const scale = most / 127;
-  return { codes: Int8Array.from(vector, (one) => Math.round(one / scale)), scale };
+  return { codes: Int8Array.from(vector, (one) => Math.round(one / (scale || 1))), scale };
 }
 
 /** Writes vectors, whole or not at all, for this person alone. */

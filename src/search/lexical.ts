@@ -76,13 +76,17 @@ export class LexicalIndex {
     const terms = [...new Set(termsOf(query))].slice(0, MOST_QUERY_TERMS);
     const wanted = terms.map((term) => this.#wanted(term));
     const scores = new Float64Array(this.#entries.length);
+    const [slots, weights] = [this.#slots, this.#weights];
     for (const [id, worth] of worths(wanted, (other) => this.#rarity(other))) {
-      for (let at = this.#start(id); at < this.#start(id + 1); at++) {
-        const slot = this.#slots[at] ?? 0;
-        scores[slot] = (scores[slot] ?? 0) + worth * (this.#weights[at] ?? 0);
+      const end = this.#start(id + 1);
+      for (let at = this.#start(id); at < end; at++) {
+        const slot = slots[at] ?? 0;
+        scores[slot] = (scores[slot] ?? 0) + worth * (weights[at] ?? 0);
       }
     }
-    this.#raise(scores, new Set(wanted.flatMap(({ id }) => id ?? [])));
+    const asked = new Uint8Array(this.#documents.size);
+    for (const { id } of wanted) if (id !== undefined) asked[id] = 1;
+    this.#raise(scores, asked);
     return { scores, evidence: (slot) => this.#evidence(slot, wanted) };
   }
 
@@ -94,11 +98,11 @@ export class LexicalIndex {
   }
 
   /** Tools are found by their names, and beside tools of their kind. */
-  #raise(scores: Float64Array, wanted: ReadonlySet<number>): void {
+  #raise(scores: Float64Array, asked: Uint8Array): void {
     const best = new Float64Array(NEIGHBOURS * this.#entries.length);
     scores.forEach((score, slot) => {
       if (score === 0) return;
-      let left = scores[slot] = score * (1 + NAME_GAIN * this.#nameMet(slot, wanted));
+      let left = scores[slot] = score * (1 + NAME_GAIN * this.#nameMet(slot, asked));
       const from = NEIGHBOURS * (this.#servers[slot] ?? 0);
       for (let at = from; at < from + NEIGHBOURS; at++) {
         const held = best[at] ?? 0;
@@ -116,10 +120,10 @@ export class LexicalIndex {
   }
 
   /** The part of a name's words that is asked for. */
-  #nameMet(slot: number, wanted: ReadonlySet<number>): number {
+  #nameMet(slot: number, asked: Uint8Array): number {
     const { from, named } = this.#read[slot] ?? NO_WORDS;
     let met = 0;
-    for (let at = from; at < named; at++) if (wanted.has(this.#documents.term(at))) met += 1;
+    for (let at = from; at < named; at++) met += asked[this.#documents.term(at)] ?? 0;
     return met / Math.max(named - from, 1);
   }
 

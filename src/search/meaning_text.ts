@@ -12,7 +12,7 @@ import type { CatalogEntry } from "./catalog.ts";
  * How much of a description counts: what follows is rules of use and examples, which models of this
  * kind mix into the meaning, and each more costs time.
  */
-const LONGEST = 300;
+const LONGEST = 240;
 const LONGEST_NAME = 100;
 /** Models cut at `_`, and most of them see no capitals. */
 const CAMEL = /(?<=[a-z0-9])(?=[A-Z])/g;

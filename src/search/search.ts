@@ -6,7 +6,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { isToolName, splitToolId, type ToolId } from "../core/tool_id.ts";
+import type { ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
 import { fused, leastCosine, UNRELATED } from "./_fusing.ts";
 import { picked, type Ranked, shared } from "./_picking.ts";
@@ -101,6 +101,10 @@ export class Search {
   #entries: readonly CatalogEntry[] = [];
   /** Those that are there, of which a model is asked: what registries offer goes by words alone. */
   #own: readonly CatalogEntry[] = [];
+  /** All by the names that they have on their servers. */
+  #byName: ReadonlyMap<string, readonly CatalogEntry[]> = new Map();
+  /** Where those stand that registries offer. */
+  #offered: readonly number[] = [];
 
   /** Opens a search over a catalog; what is in it is read at the first search. */
   constructor(catalog: Catalog, parts: SearchParts = {}) {
@@ -145,6 +149,8 @@ export class Search {
     this.#lists = lists;
     this.#entries = lists.flat().sort(byId);
     this.#own = this.#entries.filter(({ server }) => server.isOffer !== true);
+    this.#offered = this.#entries.flatMap(({ server }, at) => server.isOffer === true ? at : []);
+    this.#byName = Map.groupBy(this.#entries, ({ tool }) => tool.name);
     this.#index.set(this.#entries);
   }
 
@@ -186,9 +192,7 @@ export class Search {
     const all = near && /\S/.test(query)
       ? fused(scores, near.cosines, this.#entries.map(may))
       : scores;
-    this.#entries.forEach((entry, slot) => {
-      if (entry.server.isOffer === true) all[slot] = (all[slot] ?? 0) * OFFER_WORTH;
-    });
+    for (const slot of this.#offered) all[slot] = (all[slot] ?? 0) * OFFER_WORTH;
     const ranked = relative(picked(this.#entries, all, picking));
     const named = this.#named(query.trim()).filter(may);
     if (named.length > 0) return { ranked: first(named, ranked), fit: "well" };
@@ -208,8 +212,7 @@ export class Search {
       return catalog.get(id ?? (name as ToolId)) ?? [];
     });
     if (exact.length > 0) return exact;
-    if (!isToolName(name)) return [];
-    return this.#entries.filter((each) => splitToolId(each.id).tool === name);
+    return this.#byName.get(name) ?? [];
   }
 }
 

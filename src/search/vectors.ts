@@ -50,6 +50,8 @@ const MOST_QUERIES = 200;
 /** What models read of a text is less. */
 const LONGEST_QUERY = 1_000;
 const QUERY_MS = 5_000;
+const HARMLESS = "a";
+const NONE = new Float32Array();
 /** How many vectors are kept beside those of the tools of now, which may come back. */
 const MOST_OTHERS = 10_000;
 
@@ -126,7 +128,7 @@ export class Vectors implements Semantics {
   }
 
   async #index(tell: VectorsOptions["onProgress"]): Promise<void> {
-    let [unsaved, told] = [0, 0];
+    let [made, unsaved] = [0, 0];
     let queue: Missing[] = [];
     const next = () => {
       // What comes meanwhile is looked at when all before is done.
@@ -135,9 +137,10 @@ export class Vectors implements Semantics {
     };
     try {
       for (let batch = next(); batch.length > 0; batch = next()) {
-        unsaved += await this.#make(batch);
-        const [done, total] = [this.count(this.#entries), this.#entries.length];
-        if (done === total || done >= told + TOLD_EVERY) tell(told = done, total);
+        made += await this.#make(batch);
+        unsaved += batch.length;
+        const isTold = queue.length === 0 || made % TOLD_EVERY < BATCH;
+        if (isTold) tell(this.count(this.#entries), this.#entries.length);
         if (unsaved >= SAVED_EVERY) unsaved = this.#save();
       }
     } finally {
@@ -147,13 +150,32 @@ export class Vectors implements Semantics {
 
   async #make(batch: readonly Missing[]): Promise<number> {
     const { embed, closing } = this.#options;
-    const vectors = await embed(batch.map(({ text }) => text), closing);
+    const texts = batch.map(({ text }) => text);
+    const vectors = await embed(texts, closing).catch((error) => this.#singly(texts, error));
     const known = this.#load();
     batch.forEach(({ key }, at) => {
       const vector = vectors[at];
       if (vector !== undefined) known.set(key, keptOf(vector));
     });
     return batch.length;
+  }
+
+  /** Takes texts one by one: one that the model fails on must not keep all others from it. */
+  async #singly(texts: readonly string[], error: unknown): Promise<readonly Float32Array[]> {
+    const { embed, closing } = this.#options;
+    if (closing.aborted) throw error;
+    // Where this fails, too, it is not the texts.
+    const [{ length } = NONE] = await embed([HARMLESS], closing).catch(() => {
+      throw error;
+    });
+    const vectors: Float32Array[] = [];
+    for (const text of texts) {
+      const [vector] = await embed([text], closing).catch(() => []);
+      closing.throwIfAborted();
+      // It is near nothing.
+      vectors.push(vector ?? new Float32Array(length));
+    }
+    return vectors;
   }
 
   /** Gives the texts without a vector, each once, the short ones first: a batch is as long as its longest. */
@@ -177,7 +199,8 @@ export class Vectors implements Semantics {
     const others = [...known.keys()].filter((key) => !used.has(key));
     for (const key of others.slice(MOST_OTHERS)) known.delete(key);
     Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    writeVectors(path, model, known);
+    // What the model failed on is tried again by the next PML.
+    writeVectors(path, model, new Map([...known].filter(([, { scale }]) => scale > 0)));
     return 0;
   }
 

@@ -38,12 +38,14 @@ class Scene implements AsyncDisposable {
   held: Promise<void> | undefined;
   broken: Error | undefined;
   breaksAfter = Infinity;
+  poison = "none";
 
   readonly embed: Embed = async (texts) => {
     this.asked.push([...texts]);
     await this.held;
     if (this.asked.length > this.breaksAfter) throw this.broken = new Error("it died");
     if (this.broken) throw this.broken;
+    if (texts.some((text) => text.includes(this.poison))) throw new Error("it died of it");
     return texts.map(letters);
   };
 
@@ -170,6 +172,17 @@ Deno.test("Vectors tells progress now and then, and keeps what was made when it 
   assert.equal(await given.similarities([], entries), undefined);
   await given.settled();
   assert.equal(given.count(entries), 650);
+});
+
+Deno.test("Vectors lets no text that the model dies of keep the others from it", async () => {
+  await using scene = new Scene();
+  scene.poison = "evil";
+  const vectors = scene.open();
+  const entries = [entry("abc"), entry("evil"), entry("cab")];
+  await vectors.make(entries, () => {});
+  const [found] = await vectors.similarities(["abc"], entries) ?? [];
+  assert.deepEqual(found && [...found].map((cosine) => cosine > 0), [true, false, true]);
+  assert.equal(scene.open().count(entries), 2, "it is tried again later");
 });
 
 Deno.test("Vectors waits for a query that hangs once, and not again", async () => {

@@ -48,7 +48,7 @@ interface Library {
   pipeline(
     task: "feature-extraction",
     model: string,
-    options: { readonly dtype: string; readonly device: "wasm" },
+    options: { readonly dtype: string; readonly device: "wasm"; readonly session_options: object },
   ): Promise<Pipeline>;
 }
 
@@ -113,5 +113,10 @@ async function loaded({ library, wasm, model, dtype }: EmbedderStart): Promise<P
   // Its own would be an address in the network.
   runtime.wasmPaths = {};
   runtime.numThreads = 1;
-  return await pipeline("feature-extraction", NAME, { dtype, device: "wasm" });
+  return await pipeline("feature-extraction", NAME, {
+    dtype,
+    device: "wasm",
+    // Numbers that are kept small are made large once, and not again for each text.
+    session_options: { extra: { session: { disable_quant_qdq: "1" } } },
+  });
 }
