@@ -50,8 +50,7 @@ export const UNRELATED = [
   "wear a warm coat in winter",
 ];
 
-/** The cosine that the best tool has to have to mean more than nothing: what half of these reach. */
+/** The cosine that the best tool has to have to mean more than nothing: more than all of these reach. */
 export function leastCosine(cosines: readonly Float32Array[]): number {
-  const best = cosines.map((each) => each.reduce((one, other) => Math.max(one, other), -1));
-  return best.sort((one, other) => one - other)[best.length >> 1] ?? 0;
+  return Math.max(...cosines.map((each) => each.reduce((one, other) => Math.max(one, other), -1)));
 }
