@@ -75,8 +75,9 @@ export class Finder implements AsyncDisposable {
     const { config, onRanked, ...rest } = this.#options;
     const { Meaning } = await import("./meaning.ts");
     const onReady = () => {
-      const { exposure } = config().gateway;
-      if (exposure === "semantic" || exposure === "hybrid") onRanked();
+      const { gateway: { exposure }, intent } = config();
+      const isByIntent = exposure === "semantic" || exposure === "hybrid";
+      if (isByIntent && intent !== undefined) onRanked();
     };
     return new Meaning({ ...rest, folder, limits: () => config().limits, onReady });
   }

@@ -15,7 +15,8 @@ const ONNX = "onnx/model_quantized.onnx";
 
 /** A workspace whose person has the library, and named a model or not. */
 async function house(model?: string): Promise<Workspace> {
-  const ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  const pml = { version: 1, intent: "read documents" };
+  const ws = await makeWorkspace({ pml });
   assert.ok(typeof here !== "string");
   await here.install(ws.home);
   if (model !== undefined) {
