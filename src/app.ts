@@ -44,6 +44,8 @@ export interface AppOptions {
   readonly cwd: string;
   /** What the environment says; read from the process unless given. */
   readonly environment?: Environment;
+  /** Whether it serves a client as long as that wants, and so may install what was named. */
+  readonly stays?: boolean;
 }
 
 interface AppParts {
@@ -53,6 +55,7 @@ interface AppParts {
   readonly files: ModuleFiles;
   readonly keys: Keys;
   readonly metrics: Metrics;
+  readonly mayInstall: boolean;
 }
 
 const BUILTINS = builtins();
@@ -79,7 +82,9 @@ export async function openApp(options: AppOptions): Promise<App> {
     register: (value) => void redactor.register(value),
     warn: (message) => log.warn(message),
   });
-  const app = new App({ policy, log, redactor, files, keys, metrics: new Metrics() });
+  const metrics = new Metrics();
+  const { stays: mayInstall = false } = options;
+  const app = new App({ policy, log, redactor, files, keys, metrics, mayInstall });
   await app.resume();
   return app;
 }
