@@ -44,18 +44,17 @@ export interface AppOptions {
   readonly cwd: string;
   /** What the environment says; read from the process unless given. */
   readonly environment?: Environment;
-  /** Whether it serves a client as long as that wants, and so may install what was named. */
-  readonly stays?: boolean;
+  /** Whether a search may install what it was told to use, as in a process that stays. */
+  readonly mayInstall?: boolean;
 }
 
-interface AppParts {
+interface AppParts extends Pick<AppOptions, "mayInstall"> {
   readonly policy: Policy;
   readonly log: Log;
   readonly redactor: Redactor;
   readonly files: ModuleFiles;
   readonly keys: Keys;
   readonly metrics: Metrics;
-  readonly mayInstall: boolean;
 }
 
 const BUILTINS = builtins();
@@ -82,9 +81,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     register: (value) => void redactor.register(value),
     warn: (message) => log.warn(message),
   });
-  const metrics = new Metrics();
-  const { stays: mayInstall = false } = options;
-  const app = new App({ policy, log, redactor, files, keys, metrics, mayInstall });
+  const app = new App({ ...options, policy, log, redactor, files, keys, metrics: new Metrics() });
   await app.resume();
   return app;
 }
