@@ -140,4 +140,10 @@ Deno.test("pml search install-model says what is wrong with a folder, or that it
   assert.match(found.stdout, /^filesystem:/);
   assert.match(found.stderr, /Search is lexical until `pml search install-model .*\(36 MB\)/);
   assert.ok(!found.stderr.includes("Installing"), found.stderr);
+  // Where the settings of npm cannot be read, it ends before the network.
+  const env = { NPM_CONFIG_USERCONFIG: join(ws.home, "none") };
+  await using pml = new RawStdio(ws, { env });
+  await pml.open();
+  assert.equal(await modeOf(pml, "read a file"), "lexical");
+  await until(() => /Installing .*36 MB/.test(pml.stderr));
 });
