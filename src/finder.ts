@@ -70,6 +70,12 @@ export class Finder implements AsyncDisposable {
     return { name: "search", ok: true, said };
   }
 
+  /** Says what search lacks to be hybrid as it is configured, and how that is got. */
+  async lacking(): Promise<string | undefined> {
+    await this.#follow();
+    return this.#meaning?.lacking();
+  }
+
   /** Opens a model that is not configured yet; whoever asked closes it. */
   async model(folder: string): Promise<Meaning> {
     const { config, onRanked, ...rest } = this.#options;

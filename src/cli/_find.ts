@@ -55,6 +55,7 @@ export async function search(
     limit: Number(limit),
     allowed: (id) => app.judge(id).kind !== "deny",
   });
+  const lacking = mode === "hybrid" ? undefined : await (await app.finder()).lacking();
   const found = hits.map((hit) => ({
     ...listedBy(app)(hit),
     origin: hit.server.origin,
@@ -64,7 +65,10 @@ export async function search(
   return {
     value: { mode, isLoose, hits: found },
     text: found.map((one) => `${lineOf(one)} [${originSaid(one)}]`).join("\n"),
-    note: noteOf({ isFound: found.length > 0, isLoose }),
+    note: [
+      noteOf({ isFound: found.length > 0, isLoose }),
+      ...(lacking === undefined ? [] : [`Search is ${lacking}`]),
+    ].filter(Boolean).join("\n"),
   };
 }
 

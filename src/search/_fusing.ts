@@ -52,5 +52,8 @@ export const UNRELATED = [
 
 /** The cosine that the best tool has to have to mean more than nothing: more than all of these reach. */
 export function leastCosine(cosines: readonly Float32Array[]): number {
-  return Math.max(...cosines.map((each) => each.reduce((one, other) => Math.max(one, other), -1)));
+  // Of a tool that is not understood nobody knows it.
+  return Math.max(
+    ...cosines.map((each) => each.reduce((one, other) => other > one ? other : one, -1)),
+  );
 }
