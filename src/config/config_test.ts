@@ -160,6 +160,21 @@ Deno.test("settle() refuses names without prefix beside meta-tools", async () =>
   assert.equal(settle(await scratch.load(), true).problem, undefined);
 });
 
+Deno.test("settle() refuses names without prefix where several servers are defined", async () => {
+  using scratch = new Scratch();
+  const gateway = { prefix: false, meta_tools: [] };
+  const one = { one: { command: "one" } };
+  scratch.write("ws/.pml.json", JSON.stringify({ version: 1, gateway, mcpServers: one }));
+  assert.equal(settle(await scratch.load(), true).problem, undefined);
+  scratch.write("user/.pml/config.yaml", "mcpServers: { two: { command: two } }\n");
+  const { problem } = settle(await scratch.load(), true);
+  assert.equal(problem?.code, "CONFIG_INVALID");
+  assert.match(problem?.message ?? "", /prefix.*with 2 servers/);
+  // The same server defined twice is one.
+  scratch.write("user/.pml/config.yaml", "mcpServers: { one: { command: two } }\n");
+  assert.equal(settle(await scratch.load(), true).problem, undefined);
+});
+
 Deno.test("settle() gives what nobody can change", async () => {
   using scratch = new Scratch();
   scratch.write("ws/.pml.json", FULL);
