@@ -89,7 +89,10 @@ Deno.test("Metrics counts a long answer by pieces of all of it, wherever they li
     assert.ok(Math.abs(total / whole - 1) < 0.2, `${total} for ${whole}`);
   }
   const metrics = new Metrics();
-  const tools = [{ name: "a", description: dear.repeat(20) }, { description: cheap.repeat(20) }];
+  const tools = [{ name: "a", description: dear.repeat(20) }, {
+    name: "b",
+    description: cheap.repeat(20),
+  }];
   metrics.answered("tools/list", { tools });
   const { total = 0 } = metrics.report().tokens["tools/list"] ?? {};
   const whole = tokensOf(JSON.stringify(tools));
