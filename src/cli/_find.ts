@@ -64,7 +64,7 @@ export async function search(
   }));
   return {
     value: { mode, isLoose, hits: found },
-    text: found.map((one) => `${lineOf(one)} [${originSaid(one)}]`).join("\n"),
+    text: found.map((one) => lineOf(one, `[${originSaid(one)}] `)).join("\n"),
     note: [
       noteOf({ isFound: found.length > 0, isLoose }),
       ...(lacking === undefined ? [] : [`Search is ${lacking}`]),
@@ -159,7 +159,11 @@ function listedBy(app: App) {
   };
 }
 
-function lineOf({ id, description, verdict }: ReturnType<ReturnType<typeof listedBy>>): string {
+/** What PML says stands before what the server says, which can say anything. */
+function lineOf(
+  { id, description, verdict }: ReturnType<ReturnType<typeof listedBy>>,
+  origin = "",
+): string {
   const [first = ""] = description.split("\n");
-  return `${id.padEnd(40)} ${verdict.padEnd(6)} ${visible(first, 100)}`;
+  return `${id.padEnd(40)} ${verdict.padEnd(6)} ${origin}${visible(first, 100)}`;
 }
