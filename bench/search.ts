@@ -34,6 +34,30 @@ export function readRows<T>(path: string): readonly T[] {
     .map((line) => JSON.parse(line));
 }
 
+/** Sentences that no tool of the catalogs answers, none of which search itself knows. */
+const UNANSWERABLE = [
+  "what is the meaning of life",
+  "how tall is the eiffel tower in feet",
+  "knit a woolen sweater for my grandmother",
+  "who won the 1998 world cup final",
+  "asdfghjkl qwerty",
+  "tune a violin",
+  "train a dog to sit",
+  "remove wine stain from carpet",
+  "best way to boil eggs",
+  "poem about autumn leaves",
+  "fix a leaking tap",
+  "grow tomatoes on a balcony",
+  "tie a bow tie",
+  "learn to juggle",
+  "name of the first roman emperor",
+  "sew a button",
+  "paint the fence white",
+  "difference between alligators and crocodiles",
+  "how to whistle loudly",
+  "is a tomato a fruit",
+];
+
 /** Fills a catalog with the tools of a file; tells what it does not take. */
 export function catalogOf(path: string): Catalog {
   const catalog = new Catalog();
@@ -133,6 +157,13 @@ async function measure(files: {
     ranked.set(query, answer.hits.map(({ id }) => id));
   }
   const rank = (query: string) => ranked.get(query) ?? [];
+  let nonsense_told = 0;
+  let nonsense_remarked = 0;
+  for (const query of UNANSWERABLE) {
+    const { hits, isLoose } = await search.search(query);
+    if (hits.length === 0) nonsense_told += 1 / UNANSWERABLE.length;
+    if (isLoose) nonsense_remarked += 1 / UNANSWERABLE.length;
+  }
   return {
     mode: [...modes].join(" and "),
     tools: catalog.list().length,
@@ -140,6 +171,8 @@ async function measure(files: {
     ...sufficed(queries, rank),
     // Each of these queries has an answer, so these were told wrongly that nothing fits.
     nothing_fits: unmet,
+    nonsense_told: Math.round(100 * nonsense_told) / 100,
+    nonsense_remarked: Math.round(100 * nonsense_remarked) / 100,
     index_ms,
     index_mb,
     ...timesOf(times),

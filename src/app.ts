@@ -44,9 +44,11 @@ export interface AppOptions {
   readonly cwd: string;
   /** What the environment says; read from the process unless given. */
   readonly environment?: Environment;
+  /** Whether a search may install what it was told to use, as in a process that stays. */
+  readonly mayInstall?: boolean;
 }
 
-interface AppParts {
+interface AppParts extends Pick<AppOptions, "mayInstall"> {
   readonly policy: Policy;
   readonly log: Log;
   readonly redactor: Redactor;
@@ -79,7 +81,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     register: (value) => void redactor.register(value),
     warn: (message) => log.warn(message),
   });
-  const app = new App({ policy, log, redactor, files, keys, metrics: new Metrics() });
+  const app = new App({ ...options, policy, log, redactor, files, keys, metrics: new Metrics() });
   await app.resume();
   return app;
 }

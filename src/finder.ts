@@ -70,13 +70,20 @@ export class Finder implements AsyncDisposable {
     return { name: "search", ok: true, said };
   }
 
+  /** Says what search lacks to be hybrid as it is configured, and how that is got. */
+  async lacking(): Promise<string | undefined> {
+    await this.#follow();
+    return this.#meaning?.lacking();
+  }
+
   /** Opens a model that is not configured yet; whoever asked closes it. */
   async model(folder: string): Promise<Meaning> {
     const { config, onRanked, ...rest } = this.#options;
     const { Meaning } = await import("./meaning.ts");
     const onReady = () => {
-      const { exposure } = config().gateway;
-      if (exposure === "semantic" || exposure === "hybrid") onRanked();
+      const { gateway: { exposure }, intent } = config();
+      const isByIntent = exposure === "semantic" || exposure === "hybrid";
+      if (isByIntent && intent !== undefined) onRanked();
     };
     return new Meaning({ ...rest, folder, limits: () => config().limits, onReady });
   }

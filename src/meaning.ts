@@ -13,9 +13,15 @@ import type { Limits } from "./config/limits.ts";
 import type { Check } from "./core/check.ts";
 import { asPmlError, PmlError } from "./core/errors.ts";
 import { defined, quoted } from "./core/json.ts";
+import { megabytes } from "./core/megabytes.ts";
 import { Embedder } from "./local/embedder.ts";
-import { EMBEDDER, EmbedderPackage, megabytes } from "./local/embedder_package.ts";
-import { type EmbeddingModel, ModelPins, readModel } from "./local/embedding_model.ts";
+import { EMBEDDER, EmbedderPackage } from "./local/embedder_package.ts";
+import {
+  type EmbeddingModel,
+  ModelPins,
+  readModel,
+  type SeenModel,
+} from "./local/embedding_model.ts";
 import type { Reaper } from "./sandbox/reaper.ts";
 import type { CatalogEntry } from "./search/catalog.ts";
 import type { Semantics } from "./search/semantics.ts";
@@ -28,6 +34,8 @@ export interface MeaningOptions {
   readonly environment: Environment;
   readonly limits: () => Limits;
   readonly log: Log;
+  /** Whether a search may have the library installed, as one of a process that stays may. */
+  readonly mayInstall?: boolean;
   /** Told when all tools are understood that were not before. */
   readonly onReady?: () => void;
   /** Keeps process groups, so that they end with PML however it ends. */
@@ -83,7 +91,10 @@ export class Meaning implements Semantics, AsyncDisposable {
     });
   }
 
-  /** Gives the cosine of each entry for each query; nothing while search has to stay lexical. */
+  /**
+   * Gives the cosine of each entry for each query; nothing while search has to stay lexical. Only a
+   * process that stays installs the library for it: another would end before it is done.
+   */
   async similarities(
     queries: readonly string[],
     entries: readonly CatalogEntry[],
@@ -91,6 +102,7 @@ export class Meaning implements Semantics, AsyncDisposable {
     if (Date.now() < this.#retryAt) return undefined;
     try {
       const { vectors } = await this.#opened();
+      if (this.#options.mayInstall !== true && !this.#package.isThere()) return undefined;
       return await vectors.similarities(queries, entries);
     } catch (error) {
       this.#failed(error);
@@ -103,12 +115,11 @@ export class Meaning implements Semantics, AsyncDisposable {
     const { folder } = this;
     try {
       const { vectors, embedder } = await this.#opened();
-      const isThere = this.#package.isThere();
-      if (isThere) await embedder.embed([SENTENCE], this.#closing.signal);
+      const lacking = this.lacking();
+      if (lacking === undefined) await this.#tried(embedder);
       const [done, total] = [vectors.count(entries), entries.length];
-      const how = !isThere
-        ? `lexical until a first search of a client has installed ${EMBEDDER.name} ` +
-          `(${megabytes(EMBEDDER.downloadBytes)}) for the model in ${folder}`
+      const how = lacking !== undefined
+        ? lacking
         : done < total
         ? `lexical until clients' searches have indexed all tools, ${done} of ${total} are, with ` +
           `the model in ${folder}`
@@ -131,21 +142,50 @@ export class Meaning implements Semantics, AsyncDisposable {
     return { name, downloadBytes, bytes, isThere: this.#package.isThere() };
   }
 
-  /** Takes the model as it is now, installs the library where it is not there, and tries both. */
-  async install(tell: (message: string) => void): Promise<Tried> {
-    await this.#pins.accept(readModel(this.folder));
+  /** Says what search lacks, and how it is got, where the library is not installed. */
+  lacking(): string | undefined {
+    const { name, downloadBytes, isThere } = this.library();
+    if (isThere) return undefined;
+    return `lexical until \`pml search install-model ${quoted(this.folder, 400)}\`, or a first ` +
+      `search of a client of \`pml stdio\`, has installed ${name} (${megabytes(downloadBytes)})`;
+  }
+
+  /** Looks at the model as it is now, and whether it is the one that was first used. */
+  async see(): Promise<SeenModel> {
+    return await this.#pins.look(this.look());
+  }
+
+  /**
+   * Installs the library where it is not there, tries the model, and pins it only when it works.
+   * One that is another than the pinned one throws unless it is the one that the person agreed to.
+   */
+  async install(tell: (message: string) => void, agreed?: SeenModel): Promise<Tried> {
+    const model = this.look();
+    const seen = agreed ?? await this.see();
+    if (agreed === undefined) this.#pins.mustBeKnown(seen);
     await this.#package.ready(tell).catch(async (error) => {
       if (!(error instanceof PmlError) || error.code !== "INTEGRITY_MISMATCH") throw error;
       // The person asked for it: what is not what it was is fetched anew.
       await this.#package.remove();
       await this.#package.ready(tell);
     });
-    const { embedder } = await this.#opened();
-    await embedder.embed([SENTENCE], this.#closing.signal);
-    // The first time is that of the start.
-    const since = performance.now();
-    const [vector] = await embedder.embed([SENTENCE], this.#closing.signal);
-    return { dimensions: vector?.length ?? 0, ms: Math.round(performance.now() - since) };
+    // What was opened before may be of another content.
+    this.#opening = undefined;
+    await this.#embedder?.[Symbol.asyncDispose]();
+    const opened = this.#open(model, seen.hash);
+    try {
+      await this.#tried(opened.embedder);
+      // The first time is that of the start.
+      const since = performance.now();
+      const dimensions = await this.#tried(opened.embedder);
+      const ms = Math.round(performance.now() - since);
+      this.#pins.accept(seen);
+      this.#opening = Promise.resolve(opened);
+      return { dimensions, ms };
+    } catch (error) {
+      await opened.embedder[Symbol.asyncDispose]();
+      throw error;
+    }
   }
 
   /** Makes the vectors of tools, and tells how many of how many there are. */
@@ -176,17 +216,20 @@ export class Meaning implements Semantics, AsyncDisposable {
   }
 
   #opened(): Promise<Opened> {
-    this.#opening ??= this.#open().catch((error) => {
+    this.#opening ??= this.#openPinned().catch((error) => {
       this.#opening = undefined;
       throw error;
     });
     return this.#opening;
   }
 
-  async #open(): Promise<Opened> {
+  async #openPinned(): Promise<Opened> {
+    const model = this.look();
+    return this.#open(model, await this.#pins.hashOf(model));
+  }
+
+  #open(model: EmbeddingModel, hash: string): Opened {
     const { environment: { home }, limits, log, groups } = this.#options;
-    const model = readModel(this.folder);
-    const hash = await this.#pins.hashOf(model);
     const embedder = this.#embedder = new Embedder({
       home,
       model,
@@ -219,12 +262,26 @@ export class Meaning implements Semantics, AsyncDisposable {
   }
 
   async #unchanged(model: EmbeddingModel, hash: string): Promise<void> {
-    const now = readModel(this.folder);
-    if (await this.#pins.hashOf(now) === hash && now.folder === model.folder) return;
-    // It was accepted anew meanwhile: the next search opens it so.
+    const now = await this.see();
+    if (now.hash === hash && now.folder === model.folder) return;
+    // If the person accepts it, or did, the next search opens it anew.
     this.#opening = undefined;
     const message = `Cannot use the model in ${quoted(this.folder, 400)}: it is another one now`;
-    throw new PmlError("INTEGRITY_MISMATCH", message, { hint: "Search again: it is opened anew" });
+    throw new PmlError("INTEGRITY_MISMATCH", message, {
+      hint: `Search again: it is opened anew if you accepted it as it is now with ` +
+        `\`pml search install-model\``,
+    });
+  }
+
+  /** Has a sentence embedded, and tells how many numbers came of it. */
+  async #tried(embedder: Embedder): Promise<number> {
+    const [vector] = await embedder.embed([SENTENCE], this.#closing.signal);
+    if (vector !== undefined) return vector.length;
+    const message = `Cannot use the model in ${quoted(this.folder, 400)}: it makes nothing of ` +
+      quoted(SENTENCE);
+    throw new PmlError("UPSTREAM_PROTOCOL", message, {
+      hint: "Search stays lexical. `pml search install-model` gets a model that works",
+    });
   }
 
   #failed(error: unknown): void {

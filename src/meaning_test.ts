@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
 import { meaningsHere, meaningsTest } from "../tests/kit/embedder.ts";
+import { until } from "../tests/kit/wait.ts";
 import { Log } from "./audit/log.ts";
 import { Redactor } from "./audit/redact.ts";
 import { environmentOf } from "./config/env.ts";
@@ -12,6 +13,7 @@ import { Meaning } from "./meaning.ts";
 import type { CatalogEntry } from "./search/catalog.ts";
 
 const here = await meaningsHere();
+const OFFLINE = { NPM_CONFIG_REGISTRY: "http://127.0.0.1:9/" };
 
 /** A PML home with a meaning in it, and what was logged. */
 class Scene implements AsyncDisposable {
@@ -19,11 +21,12 @@ class Scene implements AsyncDisposable {
   readonly logged: string[] = [];
   readonly groups = new Set<number>();
 
-  open(folder: string): Meaning {
+  open(folder: string, more: { readonly mayInstall?: boolean } = {}): Meaning {
     const redactor = new Redactor();
     return new Meaning({
+      ...more,
       folder,
-      environment: environmentOf({ PML_HOME: this.home, HOME: this.home }),
+      environment: environmentOf({ PML_HOME: this.home, HOME: this.home, ...OFFLINE }),
       limits: () => limitsOf({}),
       log: new Log({ redactor, level: "debug", write: (line) => this.logged.push(line) }),
       groups: () =>
@@ -115,19 +118,38 @@ Deno.test({
       await using again = scene.open(folder);
       assert.notEqual(await again.similarities(["q"], ENTRIES), undefined, "it was kept");
       assert.ok(!scene.logged.slice(-1)[0]?.includes("Indexed"));
+      assert.deepEqual(scene.warnings(), []);
+      // A child that starts again looks again at what it loads.
+      const file = join(folder, "config.json");
+      await Deno.chmod(file, 0o600);
+      await Deno.writeTextFile(file, `${await Deno.readTextFile(file)} `);
+      for (const pid of scene.groups) Deno.kill(pid, "SIGKILL");
+      await until(() => scene.groups.size === 0);
+      assert.equal(await again.similarities(["new"], ENTRIES), undefined);
+      assert.match(scene.warnings().join(), /stays lexical .*: it is another one now/);
     }
-    assert.deepEqual(scene.warnings(), []);
-    const file = join(folder, "config.json");
-    await Deno.chmod(file, 0o600);
-    await Deno.writeTextFile(file, `${await Deno.readTextFile(file)} `);
     await using changed = scene.open(folder);
     assert.equal(await changed.similarities(["q"], ENTRIES), undefined);
     assert.match(scene.warnings().join(), /Search stays lexical .* not those that were first used/);
     assert.equal((await changed.check(ENTRIES)).ok, false);
+    const unasked = changed.install(() => {});
+    await assert.rejects(unasked, { code: "INTEGRITY_MISMATCH" });
     // The person's word takes it as it is now.
-    const { dimensions } = await changed.install(() => {});
+    const seen = await changed.see();
+    assert.equal(seen.isOther, true);
+    const { dimensions } = await changed.install(() => {}, seen);
     assert.equal(dimensions, 512);
     assert.match((await changed.check(ENTRIES)).said, /^lexical until .*, 0 of 3 are/);
+    // One that does not work takes the place of none.
+    const numbers = join(folder, "onnx", "model_quantized.onnx");
+    const whole = await Deno.readFile(numbers);
+    await Deno.chmod(numbers, 0o600);
+    await Deno.writeFile(numbers, whole.slice(0, 1_000));
+    await assert.rejects(changed.install(() => {}, await changed.see()), { code: "UPSTREAM_DOWN" });
+    assert.equal((await changed.see()).isOther, true);
+    await Deno.writeFile(numbers, whole);
+    assert.equal((await changed.see()).isOther, false, "the good one is still the pinned one");
+    assert.equal((await changed.check(ENTRIES)).ok, true);
   },
 });
 
@@ -141,4 +163,27 @@ Deno.test("A house without search.model stays lexical, and has nothing of a mode
   const { ok, said } = await (await app.finder()).check();
   assert.deepEqual([ok, said.split(";")[0]], [true, "lexical"]);
   assert.throws(() => Deno.statSync(join(home, "embedder")), Deno.errors.NotFound);
+});
+
+Deno.test("Only a process that stays installs the library for a search; others say how it is got", async () => {
+  await using scene = new Scene();
+  const folder = join(scene.home, "model");
+  await Deno.mkdir(join(folder, "onnx"), { recursive: true });
+  for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json"]) {
+    await Deno.writeTextFile(join(folder, name), "{}");
+  }
+  await Deno.writeTextFile(join(folder, "onnx", "model.onnx"), "x");
+  const installing = () => scene.logged.filter((line) => line.includes("Installing"));
+  {
+    await using meaning = scene.open(folder);
+    assert.equal(await meaning.similarities(["x"], ENTRIES), undefined);
+    const { ok, said } = await meaning.check(ENTRIES);
+    assert.ok(ok);
+    assert.match(said, /^lexical until `pml search install-model .*\(36 MB\)$/);
+    assert.equal(said, meaning.lacking());
+  }
+  assert.deepEqual(installing(), []);
+  await using meaning = scene.open(folder, { mayInstall: true });
+  assert.equal(await meaning.similarities(["x"], ENTRIES), undefined);
+  await until(() => installing().length === 1);
 });

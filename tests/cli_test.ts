@@ -239,7 +239,7 @@ Deno.test("pml tools shows servers and verdicts, an untrusted server with the re
 Deno.test("pml search and pml why answer a person and a script", async () => {
   await using ws = await greeting();
   const found = await runPml(ws, ["search", "greet", "somebody", "--limit", "1"]);
-  assert.match(found.stdout, /^greeter:greet +runs +Greet somebody \[private\]\n$/);
+  assert.match(found.stdout, /^greeter:greet +runs +\[private\] Greet somebody\n$/);
   const json = JSON.parse((await runPml(ws, ["search", "remove file", "--json"])).stdout);
   assert.ok(json.hits.every(({ id }: { id: string }) => id !== "filesystem:remove_file"));
   const nothing = await runPml(ws, ["search", "zzzzqqq"]);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { meaningsHere, meaningsTest } from "./kit/embedder.ts";
 import { FakeHub } from "./kit/fake_hub.ts";
@@ -15,7 +15,8 @@ const ONNX = "onnx/model_quantized.onnx";
 
 /** A workspace whose person has the library, and named a model or not. */
 async function house(model?: string): Promise<Workspace> {
-  const ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  const pml = { version: 1, intent: "read documents" };
+  const ws = await makeWorkspace({ pml });
   assert.ok(typeof here !== "string");
   await here.install(ws.home);
   if (model !== undefined) {
@@ -97,6 +98,20 @@ Deno.test({
 
     const found = await runPml(ws, ["search", "--json", "look into a document"]);
     assert.equal(JSON.parse(found.stdout).mode, "hybrid");
+
+    // Another model than the pinned one needs the person, whatever was said beforehand.
+    const settings = join(folder, "config.json");
+    await writeFile(settings, `${await readFile(settings, "utf8")} `);
+    const again = ["search", "install-model", "--yes", folder];
+    const planted = await runPml(ws, again);
+    assert.equal(planted.code, 1);
+    assert.match(planted.stderr, /APPROVAL_REQUIRED: .* another than the pinned one/);
+    const refused = await runPmlOnTerminal(ws, again, { typed: [[/Type "pin"/, "yes"]] });
+    assert.equal(refused.code, 1);
+    const lexical = await runPml(ws, ["search", "--json", "look into a document"]);
+    assert.equal(JSON.parse(lexical.stdout).mode, "lexical", "the pin is still the old one");
+    const taken = await runPmlOnTerminal(ws, again, { typed: [[/Type "pin"/, "pin"]] });
+    assert.equal(taken.code, 0, taken.stdout);
   },
 });
 
@@ -115,4 +130,21 @@ Deno.test("pml search install-model says what is wrong with a folder, or that it
   const words = await runPml(ws, ["search", "--json", "--", "install-model"]);
   assert.equal(JSON.parse(words.stdout).mode, "lexical");
   assert.throws(() => Deno.statSync(join(ws.home, "config.yaml")), Deno.errors.NotFound);
+  // A command that ends soon begins no download; it says how the library is got.
+  const texts = FILES.map((name) => [`model/${name}`, "{}"]);
+  await writeFiles(ws.home, {
+    ...Object.fromEntries(texts),
+    [`model/${ONNX}`]: "x",
+    "config.yaml": `search:\n  model: ${JSON.stringify(join(ws.home, "model"))}\n`,
+  });
+  const found = await runPml(ws, ["search", "read", "a", "file"]);
+  assert.match(found.stdout, /^filesystem:/);
+  assert.match(found.stderr, /Search is lexical until `pml search install-model .*\(36 MB\)/);
+  assert.ok(!found.stderr.includes("Installing"), found.stderr);
+  // Where the settings of npm cannot be read, it ends before the network.
+  const env = { NPM_CONFIG_USERCONFIG: join(ws.home, "none") };
+  await using pml = new RawStdio(ws, { env });
+  await pml.open();
+  assert.equal(await modeOf(pml, "read a file"), "lexical");
+  await until(() => /Installing .*36 MB/.test(pml.stderr));
 });

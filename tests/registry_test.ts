@@ -52,7 +52,11 @@ for (const era of ERAS) {
       });
       await pml.open();
       const found = textOf(await pml.callTool("search", { query: "greet somebody" }));
-      assert.match(found, /greeter:greet\(name\?: string\).*\n.*\[registry, asks/, found);
+      assert.match(
+        found,
+        /greeter:greet\(name\?: string\).* \[registry, asks, [\d.]+\]\n {2}\w/,
+        found,
+      );
       const asked = await questionOf(pml, CALL);
       assert.match(asked.text, /Yes lets PML use "greeter" in this workspace/);
       assert.match(asked.text, /a module in the sandbox/);

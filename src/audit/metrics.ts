@@ -41,12 +41,13 @@ const STEP = Math.log(1.1);
 const BUCKETS = 300;
 /** The least value that is told from nothing. */
 const LEAST = 0.001;
-/** Longer texts are estimated by their length and their beginning. */
+/** Longer texts are estimated by their length and by pieces of them, from the start to the end. */
 const SMALL = 4_096;
-const SAMPLE = 1_024;
-const BLOCKS = 64;
+const PIECES = 16;
+const PIECE = 128;
 /** The same for lists, which are few and have to be right. */
-const LIST_SAMPLE = 65_536;
+const SMALL_LIST = 65_536;
+const LIST_PIECE = SMALL_LIST / PIECES;
 /** So many answers wait at most until there is time to count them; more are taken by their length. */
 const WAITING_MAX = 64;
 const CHARACTERS_PER_TOKEN = 4;
@@ -112,7 +113,7 @@ export class Metrics {
 
   /**
    * Takes note of an answer to a client. Counting waits until the answer is out; of a long one only
-   * the beginning is read, at once, so that nothing is kept.
+   * pieces are read, at once, so that nothing is kept.
    */
   answered(what: string, answer: JsonObject): void {
     const { tools, content } = answer;
@@ -127,8 +128,7 @@ export class Metrics {
       return this.#later(() => tally.add(tokensOf(texts.join("\n"))));
     }
     if (length <= SMALL) return tally.add(Math.ceil(length / CHARACTERS_PER_TOKEN));
-    const sample = texts.slice(0, BLOCKS).map((text) => text.slice(0, SAMPLE)).join("\n");
-    tally.add(scaled(sample.slice(0, SAMPLE), length));
+    tally.add(scaled(piecesOf(texts, { length, piece: PIECE }), length));
   }
 
   /** Gives what was counted. */
@@ -172,10 +172,31 @@ function textsOf(content: Json | undefined): readonly string[] {
 
 function listed(tools: Json): number {
   const text = JSON.stringify(tools);
-  return scaled(text.slice(0, LIST_SAMPLE), text.length);
+  const { length } = text;
+  return length <= SMALL_LIST
+    ? tokensOf(text)
+    : scaled(piecesOf([text], { length, piece: LIST_PIECE }), length);
 }
 
-/** Gives what a text of this length costs whose beginning is known. */
+/** Gives pieces of texts that lie evenly in all that they are together. */
+function piecesOf(
+  texts: readonly string[],
+  { length, piece }: { readonly length: number; readonly piece: number },
+): string {
+  const pieces: string[] = [];
+  // The middle of each of as many parts: the beginning of a text is seldom like the rest of it.
+  const next = () => Math.floor((pieces.length + 0.5) * length / PIECES);
+  let before = 0;
+  for (const text of texts) {
+    for (let at = next() - before; at < text.length; at = next() - before) {
+      pieces.push(text.slice(at, at + piece));
+    }
+    before += text.length;
+  }
+  return pieces.join("\n");
+}
+
+/** Gives what a text of this length costs of which a sample is known. */
 function scaled(sample: string, length: number): number {
   return Math.round(tokensOf(sample) / (sample.length || 1) * length);
 }

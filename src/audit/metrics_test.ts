@@ -64,7 +64,7 @@ Deno.test("Metrics tells tokens by what was answered, and counts no question as 
   assert.equal(tokens["tools/list meta_only"]?.total, tokensOf(JSON.stringify(tools)));
 });
 
-Deno.test("Metrics reads of a long answer its beginning, at once, and keeps none of it", () => {
+Deno.test("Metrics reads of a long answer some pieces, at once, and keeps none of it", () => {
   const metrics = new Metrics();
   const row = '{"name": "a file", "size": 4096, "changed": "2024-11-05"}\n';
   const text = row.repeat(350_000);
@@ -76,6 +76,35 @@ Deno.test("Metrics reads of a long answer its beginning, at once, and keeps none
   const { call } = metrics.report().tokens;
   const whole = tokensOf(row) * 355_000;
   assert.ok(Math.abs((call?.total ?? 0) / whole - 1) < 0.1, `${call?.total} for ${whole}`);
+});
+
+Deno.test("Metrics counts a long answer by pieces of all of it, wherever they lie", () => {
+  const dear = "読取書込検索".repeat(200);
+  const cheap = "Read the whole of a text file and give what stands in it. ".repeat(400);
+  for (const texts of [[dear + cheap], [cheap + dear], [dear, cheap], [cheap, dear]]) {
+    const metrics = new Metrics();
+    metrics.answered("call", { content: texts.map((text) => ({ type: "text", text })) });
+    const { total = 0 } = metrics.report().tokens.call ?? {};
+    const whole = tokensOf(texts.join("\n"));
+    assert.ok(Math.abs(total / whole - 1) < 0.2, `${total} for ${whole}`);
+  }
+  const metrics = new Metrics();
+  const tools = [{ name: "a", description: dear.repeat(20) }, {
+    name: "b",
+    description: cheap.repeat(20),
+  }];
+  metrics.answered("tools/list", { tools });
+  const { total = 0 } = metrics.report().tokens["tools/list"] ?? {};
+  const whole = tokensOf(JSON.stringify(tools));
+  assert.ok(Math.abs(total / whole - 1) < 0.2, `${total} for ${whole}`);
+});
+
+Deno.test("Metrics keeps only so many answers until it counts them, and takes others by their length", () => {
+  const metrics = new Metrics();
+  const text = "読取書込検索".repeat(50);
+  for (let at = 0; at < 100; at++) metrics.answered("call", answer(text));
+  const { count, total } = metrics.report().tokens.call ?? {};
+  assert.deepEqual([count, total], [100, 64 * tokensOf(text) + 36 * text.length / 4]);
 });
 
 Deno.test("Metrics counts every one of many answers that come together, and stays small", () => {

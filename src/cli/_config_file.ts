@@ -5,24 +5,17 @@
  * @module
  */
 
-import { isDeepStrictEqual } from "node:util";
 import type { App } from "../app.ts";
 import { sha256 } from "../core/hash.ts";
 import { PmlError } from "../core/errors.ts";
-import { isObject, quoted } from "../core/json.ts";
+import { quoted } from "../core/json.ts";
 import { withValue } from "./_client_file.ts";
-import { refused } from "./_files.ts";
 import type { Shown, Visit } from "./_house.ts";
 import { findTarget, make, replace, type Target } from "./_import_file.ts";
 import { changed } from "./_learn_file.ts";
 import { askWord, needPerson } from "./_terminal.ts";
+import { type Setting, yamlWith } from "./_yaml_text.ts";
 import { tell } from "./out.ts";
-
-/** What is to stand at a key; nothing takes the key away. */
-export interface Setting {
-  readonly at: readonly [section: string, ...names: string[]];
-  readonly entry: unknown;
-}
 
 /** A change of a file. */
 export interface Change {
@@ -101,33 +94,4 @@ async function jsonWith(
   let after = text;
   for (const setting of settings) after = await withValue(after, { path, ...setting });
   return after;
-}
-
-async function yamlWith(
-  text: string,
-  { path, settings }: { readonly path: string; readonly settings: readonly Setting[] },
-): Promise<string> {
-  const yaml = await import("yaml");
-  const document = yaml.parseDocument(text, { version: "1.2", logLevel: "error" });
-  const wanted: unknown = yaml.parse(text) ?? {};
-  for (const { at, entry } of settings) {
-    const known = document.getIn(at, true);
-    // The comment behind a value goes with the value.
-    if (yaml.isScalar(known)) known.value = entry;
-    else document.setIn(at, document.createNode(entry));
-    put(wanted, { at, entry });
-  }
-  const after = document.toString({ lineWidth: 0 });
-  if (isDeepStrictEqual(yaml.parse(after), wanted)) return after;
-  throw refused(path, "it cannot be edited without another change");
-}
-
-/** Puts a value into plain data; what is in the way is left, and the comparison tells. */
-function put(data: unknown, { at: [first, ...rest], entry }: {
-  readonly at: readonly string[];
-  readonly entry: unknown;
-}): void {
-  if (first === undefined || !isObject(data)) return;
-  if (rest.length === 0) data[first] = entry;
-  else put(data[first] ??= {}, { at: rest, entry });
 }

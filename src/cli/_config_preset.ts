@@ -4,14 +4,16 @@
  * @module
  */
 
+import { isDeepStrictEqual } from "node:util";
 import type { App } from "../app.ts";
-import { gatewayFrom, type GatewayOptions } from "../config/gateway_options.ts";
+import { gatewayFrom, type GatewayOptions, gatewaySection } from "../config/gateway_options.ts";
 import { type Preset, presets } from "../config/presets.ts";
-import { quoted } from "../core/json.ts";
+import { objectOf, quoted } from "../core/json.ts";
 import { number } from "./_config_costs.ts";
-import { agreed, type Change, changeOf, type Setting } from "./_config_file.ts";
+import { agreed, type Change, changeOf } from "./_config_file.ts";
 import { usage } from "./_failure.ts";
 import { prepare, type Shown, type Typed, type Visit } from "./_house.ts";
+import type { Setting } from "./_yaml_text.ts";
 
 /** What a preset would change. */
 export interface PresetPlan {
@@ -46,9 +48,10 @@ export async function planOf(
     before: (await costs.list(gateway)).tokens,
     after: (await costs.list(after)).tokens,
   };
-  const overruled = after.exposure === preset.said.exposure
+  const others = otherwise(preset, after);
+  const overruled = others.length === 0
     ? ""
-    : `\n${app.loaded().file?.path} says "${after.exposure}", which counts here; ` +
+    : `\n${app.loaded().file?.path} says ${others.join(", ")}, which counts here; ` +
       "`--workspace` writes there";
   const said = `A list costs ${number(tokens.before)} tokens now and ${number(tokens.after)} then` +
     ` (estimated)${overruled}`;
@@ -77,6 +80,16 @@ function settingsOf({ section: { hybrid = {}, ...rest } }: Preset): readonly Set
     ...Object.entries(hybrid)
       .map(([key, entry]) => ({ at: ["gateway", "hybrid", key] as const, entry })),
   ];
+}
+
+/** Gives what holds for keys of the preset, where that is not what the preset says. */
+function otherwise(preset: Preset, after: GatewayOptions): readonly string[] {
+  const holds = objectOf(gatewaySection(after));
+  return settingsOf(preset).flatMap(({ at: [, key = "", option], entry }) => {
+    const held = option === undefined ? holds[key] : objectOf(holds[key])[option];
+    if (isDeepStrictEqual(held, entry)) return [];
+    return `${["gateway", key, option].filter(Boolean).join(".")}: ${JSON.stringify(held)}`;
+  });
 }
 
 /** What would hold: the workspace file overrides what the person wants everywhere. */

@@ -9,6 +9,8 @@ import { config } from "./_config.ts";
 import { changeOf } from "./_config_file.ts";
 import { planOf } from "./_config_preset.ts";
 import { recommended } from "./_config_wizard.ts";
+import { addServers, findTarget } from "./_import_file.ts";
+import { setForPerson } from "./_person_file.ts";
 
 /** A house over files of a test. */
 interface House extends AsyncDisposable {
@@ -178,13 +180,56 @@ Deno.test("A preset changes its own keys of config.yaml, and nothing else of it"
   assert.equal(again.change.diff, "");
 });
 
+Deno.test("A change of config.yaml keeps comments, line ends and the mark, and what is empty takes keys", async () => {
+  const yaml = "\uFEFF# mine\r\ngateway:\r\n  # none yet\r\nlimits: { call_ms: 5000 } # so\r\n";
+  await using house = await open({ yaml });
+  const path = join(house.home, "config.yaml");
+  const made = await setForPerson(house.app, { keys: ["search", "model"], value: "/a b" });
+  assert.equal(made, path);
+  assert.match(await Deno.readTextFile(path), /# so\r\nsearch:\r\n {2}model: \/a b\r\n$/);
+  const [, , balanced] = await presets();
+  assert.ok(balanced);
+  await (await planOf(house.app, { preset: balanced, workspace: false })).change.write();
+  await addServers(house.app, await findTarget(house.app, false), { x: { command: "x" } });
+  const text = await Deno.readTextFile(path);
+  assert.doesNotMatch(text, /[^\r]\n/);
+  for (const kept of ["\uFEFF# mine\r\n", "# none yet", "# so\r\n"]) {
+    assert.ok(text.includes(kept), `${kept} in ${text}`);
+  }
+  await house.app.policy.reload();
+  const { problem, gateway, limits, model, servers } = house.app.config();
+  assert.deepEqual(
+    [problem, gateway.exposure, limits.callMs, model, servers.map(({ name }) => name)],
+    [undefined, "hybrid", 5_000, "/a b", ["x"]],
+  );
+});
+
+Deno.test("A config.yaml that cannot take a key, or is a link, is left with what is so", async () => {
+  await using house = await open();
+  const path = join(house.home, "config.yaml");
+  const set = () => setForPerson(house.app, { keys: ["search", "model"], value: "m" });
+  await Deno.writeTextFile(path, "search: 1\n");
+  await assert.rejects(set(), { code: "CONFIG_INVALID" });
+  assert.equal(await Deno.readTextFile(path), "search: 1\n");
+  await Deno.rename(path, join(house.ws, "other.yaml"));
+  await Deno.symlink(join(house.ws, "other.yaml"), path);
+  await assert.rejects(set(), /it is a link that leads out of its folder/);
+});
+
 Deno.test("A preset says where the workspace file overrules it", async () => {
-  const [metaOnly] = await presets();
-  assert.ok(metaOnly);
-  const pml = '{"version": 1, "gateway": {"tools_exposure": "full_proxy"}}';
+  const [metaOnly, , balanced] = await presets();
+  assert.ok(metaOnly && balanced);
+  const pml = '{"version": 1, "gateway": {"tools_exposure": "full_proxy", ' +
+    '"hybrid": {"max_tokens": 500, "semantic_threshold": 0.7, "whitelisted_tools": ["a:b"]}}}';
   await using house = await open({ pml });
   const { said } = await planOf(house.app, { preset: metaOnly, workspace: false });
-  assert.match(said, /\.pml\.json says "full_proxy", which counts here; `--workspace`/);
+  const exposure = 'gateway.tools_exposure: "full_proxy"';
+  assert.ok(said.includes(`.pml.json says ${exposure}, which counts here; \`--workspace\``), said);
+  const both = await planOf(house.app, { preset: balanced, workspace: false });
+  // What the file says as the preset does, or the preset leaves open, is not overruled.
+  const hybrid = "gateway.hybrid.max_underlying_tools";
+  assert.ok(!both.said.includes(hybrid), both.said);
+  assert.ok(both.said.includes(`${exposure}, gateway.hybrid.max_tokens: 500, which`), both.said);
   const here = await planOf(house.app, { preset: metaOnly, workspace: true });
   assert.doesNotMatch(here.said, /counts here/);
 });

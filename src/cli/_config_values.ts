@@ -14,6 +14,7 @@ import { keyOf, LIMIT_NAMES, LIMITS } from "../config/limits.ts";
 import { quoted } from "../core/json.ts";
 import { matches, type Pattern } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
+import { MANY_TOKENS } from "./_cost.ts";
 
 /** A value that holds. */
 export interface Value {
@@ -26,9 +27,6 @@ export interface Value {
   /** What the workspace file says instead, which counts for nothing: it is not trusted. */
   readonly ignored?: unknown;
 }
-
-/** From how many tokens on a full list is told as costly. */
-export const MANY_TOKENS = 10_000;
 
 type Flat = Readonly<Record<string, unknown>>;
 

@@ -7,8 +7,8 @@
 import type { App } from "../app.ts";
 import { tokensOf } from "../core/tokens.ts";
 
-/** What a client hardly has to spare. */
-const MANY_TOKENS = 10_000;
+/** From how many tokens on a list is told as costly: a client hardly has them to spare. */
+export const MANY_TOKENS = 10_000;
 /** Servers are started for most lists: not before the first answer. */
 const LATER_MS = 250;
 

@@ -13,7 +13,7 @@ import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
-import { MANY_TOKENS } from "./_config_values.ts";
+import { MANY_TOKENS } from "./_cost.ts";
 import { refused } from "./_files.ts";
 import type { Shown, Visit } from "./_house.ts";
 

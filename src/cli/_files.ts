@@ -24,7 +24,7 @@ export async function readInside(folder: string, name: string): Promise<Found | 
   try {
     const path = await Deno.realPath(named);
     if (!holds(folder, path)) {
-      throw refused(named, "it is a link that leads out of the workspace");
+      throw refused(named, "it is a link that leads out of its folder");
     }
     // A pipe would be waited for without end, so it is looked at before it is opened.
     const { isFile, mode } = await Deno.lstat(path);

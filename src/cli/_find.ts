@@ -55,6 +55,7 @@ export async function search(
     limit: Number(limit),
     allowed: (id) => app.judge(id).kind !== "deny",
   });
+  const lacking = mode === "hybrid" ? undefined : await (await app.finder()).lacking();
   const found = hits.map((hit) => ({
     ...listedBy(app)(hit),
     origin: hit.server.origin,
@@ -63,8 +64,11 @@ export async function search(
   }));
   return {
     value: { mode, isLoose, hits: found },
-    text: found.map((one) => `${lineOf(one)} [${originSaid(one)}]`).join("\n"),
-    note: noteOf({ isFound: found.length > 0, isLoose }),
+    text: found.map((one) => lineOf(one, `[${originSaid(one)}] `)).join("\n"),
+    note: [
+      noteOf({ isFound: found.length > 0, isLoose }),
+      ...(lacking === undefined ? [] : [`Search is ${lacking}`]),
+    ].filter(Boolean).join("\n"),
   };
 }
 
@@ -155,7 +159,11 @@ function listedBy(app: App) {
   };
 }
 
-function lineOf({ id, description, verdict }: ReturnType<ReturnType<typeof listedBy>>): string {
+/** What PML says stands before what the server says, which can say anything. */
+function lineOf(
+  { id, description, verdict }: ReturnType<ReturnType<typeof listedBy>>,
+  origin = "",
+): string {
   const [first = ""] = description.split("\n");
-  return `${id.padEnd(40)} ${verdict.padEnd(6)} ${visible(first, 100)}`;
+  return `${id.padEnd(40)} ${verdict.padEnd(6)} ${origin}${visible(first, 100)}`;
 }

@@ -12,6 +12,7 @@ import { isObject } from "../core/json.ts";
 import { withServers } from "./_client_file.ts";
 import { usage } from "./_failure.ts";
 import { backUp, type Found, place, readInside, refused } from "./_files.ts";
+import { yamlWith } from "./_yaml_text.ts";
 
 /** The file, as it is if it is. */
 export interface Target {
@@ -161,18 +162,9 @@ async function textWith({ path, found }: Target, servers: Servers): Promise<stri
   if (isTrustable(path)) {
     return await withServers(found?.text ?? '{\n  "version": 1\n}\n', { path, servers });
   }
-  const yaml = await import("yaml");
-  const document = yaml.parseDocument(found?.text ?? "", { version: "1.2", logLevel: "error" });
-  for (const [name, entry] of Object.entries(servers)) {
-    document.setIn(["mcpServers", name], document.createNode(entry));
-  }
-  const text = document.toString({ lineWidth: 0 });
-  const wanted = JSON.stringify({
-    ...Object(await valueOf(found?.text ?? "", path)),
-    mcpServers: { ...Object(await valueOf(found?.text ?? "", path)).mcpServers, ...servers },
-  });
-  if (JSON.stringify(await valueOf(text, path)) === wanted) return text;
-  throw refused(path, "it cannot be edited without another change");
+  const settings = Object.entries(servers)
+    .map(([name, entry]) => ({ at: ["mcpServers", name] as const, entry }));
+  return await yamlWith(found?.text ?? "", { path, settings });
 }
 
 async function valueOf(text: string, path: string): Promise<unknown> {

@@ -8,9 +8,10 @@
 import { join, resolve } from "node:path";
 import type { App } from "../app.ts";
 import { PmlError } from "../core/errors.ts";
+import { megabytes } from "../core/megabytes.ts";
 import type { Shown, Typed, Visit } from "./_house.ts";
 import { setForPerson } from "./_person_file.ts";
-import { askReply, needPerson } from "./_terminal.ts";
+import { askReply, askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type Finder = Awaited<ReturnType<App["finder"]>>;
@@ -56,7 +57,11 @@ export async function installModel(at: Visit, typed: Typed): Promise<Shown> {
   }
   await get();
   await using meaning = await finder.model(plan.model.folder);
-  const tried = await meaning.install(tell);
+  const seen = await meaning.see();
+  if (seen.isOther && !await isMeant(plan.model.folder, at)) {
+    return { value, text: "Nothing was pinned: search stays lexical with this model", code: 1 };
+  }
+  const tried = await meaning.install(tell, seen);
   tell(`It works: a sentence became ${tried.dimensions} numbers in ${tried.ms} ms`);
   const path = await setForPerson(at.app, {
     keys: ["search", "model"],
@@ -68,6 +73,13 @@ export async function installModel(at: Visit, typed: Typed): Promise<Shown> {
     value: { ...value, ...tried, indexed, into: path },
     text: `${done}\nSearch is hybrid now, and indexes new tools by itself`,
   };
+}
+
+/** Asks for the person's own word, which no option gives: another model than the pinned one may be planted. */
+async function isMeant(folder: string, { signal }: Visit): Promise<boolean> {
+  needPerson("Cannot use a model that is another than the pinned one", `${COMMAND} ${folder}`);
+  tell(`The files in ${folder} are not those that were first used`);
+  return await askWord('Type "pin" to use them as they are now', signal) === "pin";
 }
 
 async function planOfHub(
@@ -161,8 +173,4 @@ function progressOf(text: (done: number, total: number) => string) {
     next = Date.now() + TELL_MS;
     tell(text(done, total));
   };
-}
-
-function megabytes(bytes: number): string {
-  return `${(bytes / 1e6).toFixed(1)} MB`;
 }

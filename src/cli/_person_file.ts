@@ -1,42 +1,20 @@
 /**
- * Sets one value in the person's `config.yaml`, and keeps all else in it: comments, order, spelling.
+ * Sets one value in the person's `config.yaml`, and changes nothing else that it says.
  *
  * @module
  */
 
 import type { App } from "../app.ts";
-import { isObject } from "../core/json.ts";
-import { place, refused } from "./_files.ts";
-import { findTarget } from "./_import_file.ts";
+import { changeOf } from "./_config_file.ts";
+import type { Setting } from "./_yaml_text.ts";
 
 /** Sets what stands under keys; gives the path of the file, which is made where there is none. */
 export async function setForPerson(
   app: App,
-  { keys, value }: { readonly keys: readonly string[]; readonly value: unknown },
+  { keys, value }: { readonly keys: Setting["at"]; readonly value: unknown },
 ): Promise<string> {
-  const { path, found } = await findTarget(app, false);
-  const yaml = await import("yaml");
-  const before = found?.text ?? "";
-  const document = yaml.parseDocument(before, { version: "1.2", logLevel: "error" });
-  document.setIn(keys, document.createNode(value));
-  const text = document.toString({ lineWidth: 0 });
-  const wanted = withValue(yaml.parse(before), { keys, value });
-  if (JSON.stringify(yaml.parse(text)) !== JSON.stringify(wanted)) {
-    throw refused(path, "it cannot be edited without another change");
-  }
-  if (text === before) return path;
-  await app.policy.store.whileEditing(path, async () => {
-    const over = found === undefined ? {} : { over: found.text };
-    await place(path, { text, mode: found?.mode ?? 0o600, ...over });
-  });
+  const settings = [{ at: keys, entry: value }];
+  const { path, diff, write } = await changeOf(app, { workspace: false, settings });
+  if (diff !== "") await write();
   return path;
-}
-
-function withValue(
-  from: unknown,
-  { keys: [key, ...rest], value }: { readonly keys: readonly string[]; readonly value: unknown },
-): unknown {
-  if (key === undefined) return value;
-  const own = isObject(from) ? from : {};
-  return { ...own, [key]: withValue(own[key], { keys: rest, value }) };
 }

@@ -108,12 +108,14 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
   const sections: Partial<Sections> = believed?.sections ?? {};
   const { registries, cloud, grants = NO_GRANTS, intent } = sections;
   const gateway = gatewayFrom(person.gateway, sections.gateway);
-  const problem = loaded.problem ?? prefixProblem(gateway, believed?.path ?? person.path);
+  const servers = nearest(believed?.servers ?? [], person.servers);
+  const problem = loaded.problem ??
+    prefixProblem(gateway, { servers: servers.length, file: believed?.path ?? person.path });
   return freeze({
     home: environment.home,
     workspace: folder,
     rules: problem === undefined ? rulesThatHold(loaded, trusted) : nothingRuns(loaded),
-    servers: nearest(believed?.servers ?? [], person.servers),
+    servers,
     registries: askedRegistries(environment, registries, person.registries),
     cloud,
     grants,
@@ -240,10 +242,15 @@ function ignoredOf({ permissions, servers, sections }: WorkspaceFile): readonly 
   ];
 }
 
-function prefixProblem(gateway: GatewayOptions, file: string): PmlError | undefined {
-  if (gateway.prefix || gateway.metaTools.length === 0) return undefined;
-  const wanted = 'true unless "gateway.meta_tools" is []';
-  return invalid([{ file, key: "gateway.prefix", found: "false", wanted }]);
+/** Bare names are those of one server: those of another, or PML's own, would be taken for them. */
+function prefixProblem(
+  gateway: GatewayOptions,
+  { servers, file }: { readonly servers: number; readonly file: string },
+): PmlError | undefined {
+  if (gateway.prefix || gateway.metaTools.length === 0 && servers <= 1) return undefined;
+  const found = `false, with ${servers} servers and ${gateway.metaTools.length} meta-tools`;
+  const wanted = 'true, or at most one server and [] for "gateway.meta_tools"';
+  return invalid([{ file, key: "gateway.prefix", found, wanted }]);
 }
 
 /** Freezes plain objects and arrays, all the way down. */

@@ -5,6 +5,7 @@ import { matches } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Scratch } from "./_scratch_test.ts";
 import { loadConfig, settle } from "./config.ts";
+import { faceOf } from "./face.ts";
 import type { RuleLine } from "./rules.ts";
 
 const FULL = JSON.stringify({
@@ -157,6 +158,29 @@ Deno.test("settle() refuses names without prefix beside meta-tools", async () =>
   assert.equal(settle(loaded, false).problem, undefined);
   assert.equal(settle(loaded, true).problem?.code, "CONFIG_INVALID");
   scratch.write("ws/.pml.json", '{"version": 1, "gateway": {"prefix": false, "meta_tools": []}}');
+  assert.equal(settle(await scratch.load(), true).problem, undefined);
+});
+
+Deno.test("The exposure semantic lists up to 20 tools that fit .7 as well as the best", async () => {
+  using scratch = new Scratch();
+  scratch.write("ws/.pml.json", '{"version": 1, "gateway": {"tools_exposure": "semantic"}}');
+  const { exposure, semantic } = faceOf(settle(await scratch.load(), true));
+  // Docs and the preset promise these.
+  assert.deepEqual([exposure, semantic], ["semantic", { most: 20, threshold: 0.7 }]);
+});
+
+Deno.test("settle() refuses names without prefix where several servers are defined", async () => {
+  using scratch = new Scratch();
+  const gateway = { prefix: false, meta_tools: [] };
+  const one = { one: { command: "one" } };
+  scratch.write("ws/.pml.json", JSON.stringify({ version: 1, gateway, mcpServers: one }));
+  assert.equal(settle(await scratch.load(), true).problem, undefined);
+  scratch.write("user/.pml/config.yaml", "mcpServers: { two: { command: two } }\n");
+  const { problem } = settle(await scratch.load(), true);
+  assert.equal(problem?.code, "CONFIG_INVALID");
+  assert.match(problem?.message ?? "", /prefix.*with 2 servers/);
+  // The same server defined twice is one.
+  scratch.write("user/.pml/config.yaml", "mcpServers: { one: { command: two } }\n");
   assert.equal(settle(await scratch.load(), true).problem, undefined);
 });
 

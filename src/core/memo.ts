@@ -5,7 +5,7 @@
  */
 
 /** Gives a function that makes its result once for each object; what throws is tried again. */
-export function memoized<K extends object, V extends object | string>(
+export function memoized<K extends object, V extends object | string | boolean>(
   make: (from: K) => V,
 ): (from: K) => V {
   const made = new WeakMap<K, V>();

@@ -27,10 +27,10 @@ const TEXTS: readonly (readonly [what: string, text: string, off: number])[] = [
   ["a list", JSON.stringify(Array.from({ length: 40 }, (_, at) => ({ ...TOOL, at }))), 0.1],
   [
     "hits of a search",
-    "issues:create_issue(owner: string, labels: string[], page_size?: integer): object\n" +
-    "  Create a new issue in a repository [registry, asks, 0.93]\n" +
-    "files:read_text_file(path: string, head?: number, tail?: number): string\n" +
-    "  Read the whole of a text file [builtin, runs, 0.41]\nmode: lexical",
+    "issues:create_issue(owner: string, labels: string[], page_size?: integer): object " +
+    "[registry, asks, 0.93]\n  Create a new issue in a repository\n" +
+    "files:read_text_file(path: string, head?: number, tail?: number): string " +
+    "[builtin, runs, 0.41]\n  Read the whole of a text file\nmode: lexical",
     0.1,
   ],
   ["code", tokensOf.toString(), 0.15],

@@ -26,6 +26,8 @@ type Scores = Readonly<Record<string, number>>;
 /** What else holds in a house. */
 interface SceneOptions {
   readonly denied?: readonly string[];
+  /** The servers that ship with PML. */
+  readonly builtins?: readonly string[];
   readonly scores?: Scores;
   readonly problem?: PmlError;
   readonly search?: GatewayOptions["search"];
@@ -79,7 +81,7 @@ export class Scene implements Disposable {
     this.servers.replace(
       Object.entries(shelves).map(([name, list]) => ({
         name,
-        origin: "private",
+        origin: options.builtins?.includes(name) === true ? "builtin" : "private",
         kind: "stdio",
         blocked: () => undefined,
         load: () => {

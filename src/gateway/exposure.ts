@@ -9,7 +9,7 @@ import type { JsonObject } from "../core/json.ts";
 import { matches, type Pattern } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
 import { type ToolId, wireName } from "../core/tool_id.ts";
-import type { CatalogEntry } from "../search/catalog.ts";
+import type { Catalog, CatalogEntry } from "../search/catalog.ts";
 import type { GatewayOptions } from "./gateway.ts";
 import { serverLine } from "./instructions.ts";
 import { type MetaTool, metaTools } from "./meta_tools.ts";
@@ -76,16 +76,28 @@ export async function exposed(
 ): Promise<readonly JsonObject[]> {
   const options = optionsOf(settings);
   const said = [query, settings.intent].find((one) => one !== undefined && /\S/.test(one));
-  const tools = await underlying(options, { ...sources, query: said });
+  const { prefix } = settings;
+  const tools = await underlying(options, { ...sources, query: said, prefix });
   const named = tools.map(({ id, tool }) => ({
     ...tool,
-    name: settings.prefix ? wireName(id) : tool.name,
+    name: prefix ? wireName(id) : tool.name,
   }));
   if (!options.exposeMetaTools) return named as unknown as JsonObject[]; // as they came
   // Which servers there are is said as it is now that they were asked.
   const all = metaTools(serverLine(sources.servers.states()), settings.batchMax);
   const meta = settings.metaTools.map((name) => all[name]);
   return [...meta, ...named] as unknown as JsonObject[];
+}
+
+/** Gives the tools that are called by their bare names: of two with one name the first by id. */
+export function bareTools(catalog: Catalog): ReadonlyMap<string, CatalogEntry> {
+  const bare = new Map<string, CatalogEntry>();
+  for (const entry of catalog.list()) {
+    const { tool: { name }, server: { origin } } = entry;
+    // Without a prefix PML stands for one server, and its own tools would hide tools of that.
+    if (origin !== "builtin" && !bare.has(name)) bare.set(name, entry);
+  }
+  return bare;
 }
 
 /** Every exposure is a choice of the same options. */
@@ -112,33 +124,41 @@ function optionsOf({ exposure, semantic, hybrid }: ExposureSettings): HybridOpti
   }
 }
 
-type Wanted = ExposureSources & { readonly query: string | undefined };
+type Wanted = ExposureSources & { readonly query: string | undefined; readonly prefix: boolean };
 
 async function underlying(
   options: HybridOptions,
   wanted: Wanted,
 ): Promise<readonly CatalogEntry[]> {
-  const { servers, catalog, judge, problem, query } = wanted;
+  const { servers, catalog, judge, problem, query, prefix } = wanted;
   const { applySemanticFilter, whitelistedTools, blacklistedTools } = options;
-  const ranks = options.maxUnderlyingTools > 0 && (!applySemanticFilter || query !== undefined);
+  const { maxUnderlyingTools: most } = options;
+  const ranks = most > 0 && (!applySemanticFilter || query !== undefined);
   const isEmpty = !options.exposeUnderlyingTools || !ranks && whitelistedTools.length === 0;
   // No server is started for a list that has none of its tools.
   if (isEmpty || problem() !== undefined) return [];
   await servers.prepare();
-  const listable = catalog.list().filter(({ id }) =>
+  const all = prefix ? catalog.list() : [...bareTools(catalog).values()];
+  const listable = all.filter(({ id }) =>
     judge(id).kind !== "deny" && !covers(blacklistedTools, id)
   );
   const always = new Set(listable.filter(({ id }) => covers(whitelistedTools, id)));
   if (!ranks) return [...always];
-  const others = applySemanticFilter ? await fitting(listable, wanted, options) : listable;
-  return filled(always, others, options);
+  if (!applySemanticFilter) return filled(always, listable, options);
+  const threshold = options.semanticThreshold;
+  const best = await fitting(listable, wanted, { limit: most, threshold });
+  const taken = filled(always, best, options);
+  if (taken.length >= most || best.length < most) return taken;
+  // Some were too large, and what fits less well may have their places.
+  const more = await fitting(listable, wanted, { limit: Infinity, threshold });
+  return filled(always, new Set([...best, ...more]), options);
 }
 
 /** Gives what fits the query, the best first. */
 async function fitting(
   listable: readonly CatalogEntry[],
   { search, query = "" }: Wanted,
-  { maxUnderlyingTools: limit, semanticThreshold: threshold }: HybridOptions,
+  { limit, threshold }: { readonly limit: number; readonly threshold: number },
 ): Promise<readonly CatalogEntry[]> {
   // What a registry offers is in no catalog of what there is, so it is none of these.
   const entries = new Map(listable.map((entry) => [entry.id, entry]));
@@ -150,7 +170,7 @@ async function fitting(
 /** Adds in order what the bounds leave room for: one that is too large keeps no other out. */
 function filled(
   always: ReadonlySet<CatalogEntry>,
-  others: readonly CatalogEntry[],
+  others: Iterable<CatalogEntry>,
   { maxUnderlyingTools, maxTokens }: HybridOptions,
 ): readonly CatalogEntry[] {
   const taken = [...always];

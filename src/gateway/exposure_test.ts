@@ -4,7 +4,7 @@ import type { JsonObject } from "../core/json.ts";
 import { tokensOf } from "../core/tokens.ts";
 import { toolId, wireName } from "../core/tool_id.ts";
 import { ABC, FITS, hybrid, META, patterns, Scene, tools } from "./_exposure_scene_test.ts";
-import type { ExposureSettings } from "./exposure.ts";
+import { bareTools, type ExposureSettings } from "./exposure.ts";
 
 /** What is listed, in order; `meta` stands for the meta-tools. */
 const CASES: readonly {
@@ -51,7 +51,7 @@ const CASES: readonly {
   {
     says: "names are bare without a prefix",
     settings: { exposure: "full_proxy", prefix: false },
-    lists: ["one", "two", "one", "two", "x.y"],
+    lists: ["one", "two", "x.y"],
   },
   { says: "hybrid without a query", settings: hybrid({}), lists: META },
   {
@@ -188,6 +188,29 @@ Deno.test("exposed() keeps the list of tools within its tokens, and one that is 
     "it",
   );
   assert.deepEqual(first, ["c__one", "b__two"], "what is whitelisted costs, too");
+});
+
+Deno.test("exposed() gives the places of tools that are too large to what fits less well", async () => {
+  const large = { name: "one", description: "x".repeat(50_000), inputSchema: {} };
+  using scene = new Scene({ ...ABC, a: [large, ...tools("two")] }, { scores: FITS });
+  const options = { semanticThreshold: 0, exposeMetaTools: false, maxUnderlyingTools: 2 };
+  const names = (maxTokens?: number) => scene.names(hybrid({ ...options, maxTokens }), "it");
+  assert.deepEqual(await names(), ["b__two", "a__one"]);
+  assert.deepEqual(scene.asked.map(({ options: { limit } }) => limit), [2]);
+  assert.deepEqual(await names(1_000), ["b__two", "c__one"]);
+});
+
+Deno.test("exposed() lists under bare names only what these names call", async () => {
+  const shelves = { a: tools("one"), b: tools("one", "two"), mine: tools("two", "three") };
+  using scene = new Scene(shelves, { builtins: ["a"], denied: ["b:two"] });
+  const settings = { exposure: "full_proxy", prefix: false } as const;
+  // A bare name of a denied tool is refused, so no other tool may be shown under it.
+  assert.deepEqual(await scene.names(settings), ["one", "three"]);
+  assert.deepEqual([...bareTools(scene.catalog).values()].map(({ id }) => id), [
+    "b:one",
+    "b:two",
+    "mine:three",
+  ]);
 });
 
 Deno.test("exposed() asks for the query, else the intent, and for nothing that is only offered", async () => {

@@ -25,7 +25,7 @@ import { Offers } from "./_offers.ts";
 import { isOwn, readOwn } from "./_own_resources.ts";
 import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
 import { capabilitiesOf } from "./asking.ts";
-import { exposed, type ExposureSettings } from "./exposure.ts";
+import { bareTools, exposed, type ExposureSettings } from "./exposure.ts";
 import { helloOf } from "./hello.ts";
 import { LEVELS } from "../core/levels.ts";
 import type { MetaCalls } from "./meta_calls.ts";
@@ -374,10 +374,7 @@ export class Gateway implements Disposable {
 
   #idOf(name: string): ToolId {
     const { catalog, settings, servers } = this.#options;
-    const bare = settings().prefix
-      ? undefined
-      : catalog.list().find(({ tool, server }) => tool.name === name && server.origin !== "builtin")
-        ?.id;
+    const bare = settings().prefix ? undefined : bareTools(catalog).get(name)?.id;
     const id = bare ?? catalog.byWireName(name) ?? parseToolId(name);
     if (id !== undefined) return id;
     throw servers.unknown(name);

@@ -30,6 +30,9 @@ export interface MetaCall extends Meanwhile {
 
 const DESCRIPTION_MAX = 160;
 const QUERY_SHOWN = 60;
+/** How many servers with a problem are told of in an answer of `search`. */
+const TROUBLES_MAX = 3;
+const TROUBLE_MAX = 120;
 /** How the tools of a server are asked for that nobody knows yet. */
 const WHOLE_LINE = `${WHOLE_SERVER} (call it to see the tools of this server)`;
 
@@ -72,12 +75,20 @@ export class MetaCalls {
     };
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
     const answer = await search(query, { ...defined({ server }), limit, allowed });
-    const blocked = servers.states().filter((one) => one.why !== undefined)
-      .map((one) => `${one.name} is ${one.state}: ${one.why}`);
     const lines = answer.hits.map((hit) => this.#line(hit));
-    return textResult(
-      [...lines, ...remarks(answer), `mode: ${answer.mode}`, ...blocked].join("\n"),
-    );
+    const said = [...lines, ...remarks(answer), `mode: ${answer.mode}`, ...this.#troubles(server)];
+    return textResult(said.join("\n"));
+  }
+
+  /** Says why tools may be missing: of the server that was asked for, else of a few. */
+  #troubles(server: string | undefined): readonly string[] {
+    const all = this.#options.servers.troubles()
+      .filter(({ name }) => server === undefined || name === server);
+    const lines = all.slice(0, TROUBLES_MAX)
+      .map(({ name, state, why }) => `${name} is ${state}: ${visible(why, TROUBLE_MAX)}`);
+    const left = all.length - lines.length;
+    if (left === 0) return lines;
+    return [...lines, `${left} more have a problem: see pml://servers, or search with \`server\``];
   }
 
   #line({ id, tool, server, score }: Pick<SearchHit, "id" | "tool" | "server"> & {
@@ -91,7 +102,9 @@ export class MetaCalls {
     const names = () => this.#options.servers.states().map(({ name }) => name);
     const twin = server.isOffer ? confusableWith(server.name, names()) : undefined;
     const like = twin === undefined ? "" : `, not ${twin} but a name like it`;
-    return `${server.name}:${call}\n  ${line} [${server.origin}, ${runs}${scored}${like}]`;
+    // What PML says comes before what the server says of itself, which may look like it.
+    const own = `${server.name}:${call} [${server.origin}, ${runs}${scored}${like}]`;
+    return line === "" ? own : `${own}\n  ${line}`;
   }
 
   async #schema(args: JsonObject): Promise<ToolResult> {

@@ -46,6 +46,9 @@ export interface ServerState {
   readonly tools: number;
 }
 
+/** Why tools of a server may be missing, in none of the names that it gives them. */
+export type Trouble = Pick<ServerState, "name" | "state"> & { readonly why: string };
+
 interface Entry {
   readonly source: ServerSource;
   readonly lists: Map<ListName, readonly ListItem[]>;
@@ -208,6 +211,21 @@ export class Servers implements Disposable {
       .sort((one, other) => one.name < other.name ? -1 : 1);
   }
 
+  /** Tells which servers have a problem: those that failed first, then by name. */
+  troubles(): readonly Trouble[] {
+    const all = [...this.#entries.values()].flatMap((entry): Trouble | readonly [] => {
+      const { rejected: { length } } = entry;
+      const left = length === 0
+        ? ""
+        : `${length} of its tools ${length === 1 ? "is" : "are"} left out`;
+      const why = whyOf(entry, left);
+      const { name, state } = stateOf(entry);
+      return why === undefined ? [] : { name, state, why };
+    });
+    const last = ({ state }: Trouble) => Number(state !== "failed");
+    return all.sort((one, other) => last(one) - last(other) || (one.name < other.name ? -1 : 1));
+  }
+
   // To read what a server says of itself is to run it.
   async #loadApproved(entry: Entry): Promise<void> {
     const why = entry.source.blocked();
@@ -274,25 +292,28 @@ function isAsked({ lists, failures }: Entry, list: ListName): boolean {
   return lists.has(list) || failures.has(list);
 }
 
-function stateOf({ source, lists, failures, rejected }: Entry): ServerState {
-  const blocked = source.blocked();
+/** Says why lists of a server are not whole; `left` says it of the tools that were left out. */
+function whyOf({ source, failures }: Entry, left: string): string | undefined {
+  const others = [...failures].filter(([list]) => list !== "tools")
+    .map(([list, { message }]) => `no ${list}: ${message}`).join("; ");
+  return source.blocked() ?? failures.get("tools")?.message ??
+    ([others, left].filter(Boolean).join("; ") || undefined);
+}
+
+function stateOf(entry: Entry): ServerState {
+  const { source, lists, failures, rejected } = entry;
   const left = rejected.slice(0, REJECTED_MAX)
     .map(({ name, reason }) => `left out ${quoted(name)}: ${reason}`).join("; ") +
     (rejected.length > REJECTED_MAX ? ` and ${rejected.length - REJECTED_MAX} more` : "");
-  const failure = failures.get("tools");
-  const others = [...failures].filter(([list]) => list !== "tools")
-    .map(([list, { message }]) => `no ${list}: ${message}`).join("; ");
-  const why = blocked ?? failure?.message ??
-    ([others, left].filter(Boolean).join("; ") || undefined);
   const tools = lists.get("tools");
   const known = tools === undefined ? "unknown" : "ready";
-  const trouble = failure === undefined ? known : "failed";
+  const trouble = failures.has("tools") ? "failed" : known;
   return {
     name: source.name,
     kind: source.kind,
     origin: source.origin,
-    state: blocked === undefined ? trouble : "blocked",
-    why,
+    state: source.blocked() === undefined ? trouble : "blocked",
+    why: whyOf(entry, left),
     tools: (tools?.length ?? 0) - rejected.length,
   };
 }

@@ -1,6 +1,6 @@
 /**
  * One process of the embedding model: texts go to it, vectors come back. It may read the library and
- * the model, and nothing else; what it says is not believed before it was looked at.
+ * the pinned files of the model, and nothing else; what it says is not believed before it was looked at.
  *
  * @module
  */
@@ -38,9 +38,12 @@ export interface EmbedderChildOptions {
   readonly groups: { readonly mark: string; add(pid: number): void; remove(pid: number): void };
 }
 
+/** A vector for each text; none for one that the model makes nothing of. */
+export type TextVectors = readonly (Float32Array | undefined)[];
+
 interface Waiting {
   readonly count: number;
-  readonly resolve: (vectors: readonly Float32Array[]) => void;
+  readonly resolve: (vectors: TextVectors) => void;
   readonly reject: (error: PmlError) => void;
 }
 
@@ -93,8 +96,8 @@ export class EmbedderChild implements AsyncDisposable {
     return this.#broken !== undefined;
   }
 
-  /** Gives a vector for each text, all of one length. */
-  async embed(texts: readonly string[]): Promise<readonly Float32Array[]> {
+  /** Gives a vector for each text, all of as many numbers. */
+  async embed(texts: readonly string[]): Promise<TextVectors> {
     const request: EmbedderRequest = { id: ++this.#next, texts };
     const answer = this.#answer(texts.length, this.#options.answerMs ?? ANSWER_MS);
     this.#write(request);
@@ -113,9 +116,9 @@ export class EmbedderChild implements AsyncDisposable {
   }
 
   /** Waits for the next answer that is due: they come in the order of what was asked. */
-  async #answer(count: number, ms: number): Promise<readonly Float32Array[]> {
+  async #answer(count: number, ms: number): Promise<TextVectors> {
     if (this.#broken !== undefined) throw this.#broken;
-    const { promise, resolve, reject } = Promise.withResolvers<readonly Float32Array[]>();
+    const { promise, resolve, reject } = Promise.withResolvers<TextVectors>();
     this.#waiting.set(this.#next, { count, resolve, reject });
     const late = setTimeout(() => {
       this.#fail(down(`it did not answer in ${ms} ms`, { code: "TIMED_OUT" }));
@@ -207,7 +210,8 @@ function programOf({ library, model, denoDir, groups }: EmbedderChildOptions): P
     args: [
       ...["run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--no-remote", "--no-npm"],
       ...["--cached-only", `--v8-flags=--max-old-space-size=${HEAP_MB}`, `--import-map=${map}`],
-      `--allow-read=${library},${model.folder}`,
+      // A configuration of a model can have the library load files that were never looked at.
+      `--allow-read=${[library, ...model.files.map((name) => join(model.folder, name))]}`,
       `data:application/javascript;base64,${new TextEncoder().encode(bootCode).toBase64()}`,
     ],
     cwd: library,
@@ -232,24 +236,26 @@ function parsed(line: string): unknown {
   }
 }
 
-/** Reads vectors; undefined for anything else than so many, of one length, of numbers, and not all zero. */
-function vectorsOf(said: unknown, count: number): readonly Float32Array[] | undefined {
+/** Reads vectors; undefined for anything else than so many, of as many numbers each. */
+function vectorsOf(said: unknown, count: number): TextVectors | undefined {
   if (!Array.isArray(said) || said.length !== count) return undefined;
-  const vectors = said.map(vectorOf);
+  const vectors = said.map(numbersOf);
   const size = vectors[0]?.length;
-  const all = vectors.filter((vector) => vector !== undefined && vector.length === size);
-  return all.length === count ? all as readonly Float32Array[] : undefined; // none is undefined
+  if (vectors.some((vector) => vector === undefined || vector.length !== size)) return undefined;
+  return vectors.map((vector) => {
+    const norm = Math.hypot(...vector ?? []);
+    // The model makes nothing of this text; of the next it may.
+    return Number.isFinite(norm) && norm > 0 ? vector?.map((one) => one / norm) : undefined;
+  });
 }
 
-function vectorOf(said: unknown): Float32Array | undefined {
+function numbersOf(said: unknown): Float32Array | undefined {
   if (typeof said !== "string") return undefined;
   try {
     const bytes = Uint8Array.fromBase64(said);
     const size = bytes.length / 4;
     if (!Number.isInteger(size) || size === 0 || size > MOST_DIMENSIONS) return undefined;
-    const vector = new Float32Array(bytes.buffer);
-    const norm = Math.hypot(...vector);
-    return Number.isFinite(norm) && norm > 0 ? vector.map((one) => one / norm) : undefined;
+    return new Float32Array(bytes.buffer);
   } catch {
     return undefined;
   }

@@ -7,7 +7,7 @@
 
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
-import { EmbedderChild, type EmbedderChildOptions } from "./_embedder_child.ts";
+import { EmbedderChild, type EmbedderChildOptions, type TextVectors } from "./_embedder_child.ts";
 import type { EmbeddingModel } from "./embedding_model.ts";
 
 /** What embedding needs from outside. */
@@ -37,8 +37,11 @@ export class Embedder implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Gives a vector of length one for each text; who waits no longer lets the work go on. */
-  async embed(texts: readonly string[], signal: AbortSignal): Promise<readonly Float32Array[]> {
+  /**
+   * Gives a vector of length one for each text, and none for one that the model makes nothing of;
+   * who waits no longer lets the work go on.
+   */
+  async embed(texts: readonly string[], signal: AbortSignal): Promise<TextVectors> {
     signal.throwIfAborted();
     const { promise, reject } = Promise.withResolvers<never>();
     const abort = () => reject(signal.reason);
@@ -59,7 +62,7 @@ export class Embedder implements AsyncDisposable {
     await this.#starting?.catch(() => {});
   }
 
-  async #embed(texts: readonly string[]): Promise<readonly Float32Array[]> {
+  async #embed(texts: readonly string[]): Promise<TextVectors> {
     this.#asked++;
     clearTimeout(this.#idle);
     try {

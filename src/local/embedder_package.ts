@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import lock from "../../config/embedder.lock.json" with { type: "json" };
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { megabytes } from "../core/megabytes.ts";
 import { runProgram } from "../sandbox/process.ts";
 import type { Reaper } from "../sandbox/reaper.ts";
 import { Installing, type Tell } from "./_installing.ts";
@@ -169,11 +170,6 @@ function sweep(folder: string): void {
       Deno.removeSync(path, { recursive: true });
     }
   }
-}
-
-/** Says a number of bytes as people do. */
-export function megabytes(bytes: number): string {
-  return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
 }
 
 /** What lies where it is installed: nothing but these two packages, and by these hashes. */

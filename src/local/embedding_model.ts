@@ -6,7 +6,7 @@
  */
 
 import { createHash } from "node:crypto";
-import { basename, join } from "node:path";
+import { basename, join, parse } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject, quoted } from "../core/json.ts";
@@ -30,6 +30,11 @@ interface Pin {
   readonly stamp: string;
 }
 
+/** A model as it was looked at, and whether it is another than the pinned one. */
+export interface SeenModel extends Pin {
+  readonly isOther: boolean;
+}
+
 /** The texts that every model has beside its numbers. */
 export const MODEL_TEXTS = ["config.json", "tokenizer.json", "tokenizer_config.json"];
 
@@ -44,6 +49,7 @@ const KEPT: Readonly<Record<string, string>> = {
   fp16: "_fp16",
   q4f16: "_q4f16",
 };
+const DATA = /^_data(_\d+)?$/;
 const MOST_TEXT = 64 << 20;
 const MOST_BYTES = 4 * 1024 ** 3;
 const PIECE = 1 << 20;
@@ -78,9 +84,14 @@ export function readModel(path: string): EmbeddingModel {
   if (dtype === undefined) {
     throw bad(`it has no ${onnxOf("q8")}, no ${onnxOf("fp32")}, nor any other that is known`);
   }
-  // Of a large model the numbers lie in a file of their own.
-  const beside = `${onnxOf(dtype)}_data`;
-  const files = [...MODEL_TEXTS, onnxOf(dtype), ...(sizeOf(beside) === undefined ? [] : [beside])];
+  const files = [...MODEL_TEXTS, onnxOf(dtype), ...beside(folder, onnxOf(dtype))];
+  for (const name of files) {
+    if (sizeOf(name) === undefined) throw bad(`its ${name} is no file`);
+    // What a link leads to is changed by whoever writes there.
+    if (Deno.realPathSync(join(folder, name)) !== join(folder, name)) {
+      throw bad(`its ${name} is a link; copy the model with what its links lead to (cp -rL)`);
+    }
+  }
   const bytes = files.reduce((sum, name) => sum + (sizeOf(name) ?? 0), 0);
   if (bytes > MOST_BYTES) throw bad(`it is larger than ${MOST_BYTES} bytes`);
   return { folder, dtype, files, bytes };
@@ -97,26 +108,33 @@ export class ModelPins {
 
   /** Gives the hash of a model, pinning it at its first use; another than the pinned one throws. */
   async hashOf(model: EmbeddingModel): Promise<string> {
-    const pin = this.#pinOf(model.folder);
+    const seen = await this.look(model);
+    this.mustBeKnown(seen);
+    if (this.#pinOf(model.folder)?.stamp !== seen.stamp) this.accept(seen);
+    return seen.hash;
+  }
+
+  /** Looks at a model as it is now; nothing is pinned. */
+  async look(model: EmbeddingModel): Promise<SeenModel> {
+    const { folder } = model;
+    const pin = this.#pinOf(folder);
     const stamp = stampOf(model);
-    if (pin?.stamp === stamp) return pin.hash;
+    if (pin?.stamp === stamp) return { ...pin, isOther: false };
     const hash = await hashOf(model);
-    if (pin !== undefined && pin.hash !== hash) throw this.#changed(model);
-    this.#keep({ folder: model.folder, hash, stamp });
-    return hash;
+    return { folder, hash, stamp, isOther: pin !== undefined && pin.hash !== hash };
   }
 
-  /** Pins a model as it is now, whatever it was; the person said so. */
-  async accept(model: EmbeddingModel): Promise<string> {
-    const hash = await hashOf(model);
-    this.#keep({ folder: model.folder, hash, stamp: stampOf(model) });
-    return hash;
+  /** Pins a model as it was looked at, whatever was pinned; the person said so. */
+  accept({ folder, hash, stamp }: SeenModel): void {
+    this.#keep({ folder, hash, stamp });
   }
 
-  #changed({ folder }: EmbeddingModel): PmlError {
+  /** Throws where a model is another than the pinned one. */
+  mustBeKnown({ folder, isOther }: SeenModel): void {
+    if (!isOther) return;
     const message = `Cannot use the model in ${quoted(folder, 400)}: its files are not those ` +
       "that were first used";
-    return new PmlError("INTEGRITY_MISMATCH", message, {
+    throw new PmlError("INTEGRITY_MISMATCH", message, {
       hint: "Search stays lexical. If you changed it, accept it as it is now with " +
         `\`pml search install-model ${JSON.stringify(folder)}\`, or remove ${
           quoted(this.#fileOf(folder), 400)
@@ -155,6 +173,14 @@ export class ModelPins {
 /** Gives the file of a model whose numbers are kept so. */
 export function onnxOf(dtype: string): string {
   return `onnx/model${KEPT[dtype] ?? ""}.onnx`;
+}
+
+/** Gives the files in which the numbers of a large model lie, beside that which names them. */
+function beside(folder: string, onnx: string): readonly string[] {
+  const { dir, base } = parse(onnx);
+  const names = [...Deno.readDirSync(join(folder, dir))].map(({ name }) => name);
+  return names.filter((name) => name.startsWith(base) && DATA.test(name.slice(base.length)))
+    .sort().map((name) => `${dir}/${name}`);
 }
 
 function isFolder(path: string): boolean {

@@ -32,6 +32,9 @@ Deno.test("readModel() takes the numbers that cost least, and the texts that eve
   const folder = modelFolder({
     "onnx/model.onnx": "many numbers",
     "onnx/model.onnx_data": "more",
+    "onnx/model.onnx_data_1": "still more",
+    "onnx/model.onnx_data_10": "yet more",
+    "onnx/model.onnx_database": "something else",
     "onnx/model_quantized.onnx": "numbers",
   });
   const { files, dtype, bytes } = readModel(folder);
@@ -46,7 +49,12 @@ Deno.test("readModel() takes the numbers that cost least, and the texts that eve
   Deno.removeSync(join(folder, "onnx/model_quantized.onnx"));
   const whole = readModel(folder);
   assert.equal(whole.dtype, "fp32");
-  assert.deepEqual(whole.files.slice(3), ["onnx/model.onnx", "onnx/model.onnx_data"]);
+  assert.deepEqual(whole.files.slice(3), [
+    "onnx/model.onnx",
+    "onnx/model.onnx_data",
+    "onnx/model.onnx_data_1",
+    "onnx/model.onnx_data_10",
+  ]);
 });
 
 Deno.test("readModel() says of a folder what is missing in it", () => {
@@ -59,6 +67,20 @@ Deno.test("readModel() says of a folder what is missing in it", () => {
   const odd = join(modelFolder(), "..", "a,b");
   Deno.renameSync(join(odd, "..", "tiny"), odd);
   assert.equal(problem(odd), "its path has a comma in it");
+  for (const name of ["config.json", "onnx/model.onnx", "onnx/model.onnx_data_1"]) {
+    const linked = modelFolder({ ...numbers, "onnx/model.onnx_data_1": "more" });
+    const outside = join(linked, "..", "outside");
+    Deno.renameSync(join(linked, name), outside);
+    Deno.symlinkSync(outside, join(linked, name));
+    assert.equal(
+      problem(linked),
+      `its ${name} is a link; copy the model with what its links lead to (cp -rL)`,
+    );
+    Deno.removeSync(outside);
+    Deno.removeSync(join(linked, name));
+    Deno.mkdirSync(join(linked, name));
+    assert.notEqual(problem(linked), "none", `a folder as ${name}`);
+  }
 });
 
 Deno.test("ModelPins holds a model to what it was at its first use, until the person accepts another", async () => {
@@ -81,8 +103,11 @@ Deno.test("ModelPins holds a model to what it was at its first use, until the pe
     assert.equal(await pins.hashOf(readModel(folder)), first);
   }
   await Deno.writeTextFile(join(folder, "onnx/model_quantized.onnx"), "others");
-  const second = await pins.accept(readModel(folder));
-  assert.notEqual(second, first);
+  const seen = await pins.look(readModel(folder));
+  assert.deepEqual([seen.isOther, seen.hash === first], [true, false]);
+  await assert.rejects(pins.hashOf(readModel(folder)), "looking pins nothing");
+  pins.accept(seen);
+  const { hash: second } = seen;
   assert.equal(await pins.hashOf(readModel(folder)), second);
 });
 

@@ -11,6 +11,7 @@ import { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
 import { pause } from "../upstream/in_time.ts";
+import { alone } from "./_alone.ts";
 import { MODEL_TEXTS, onnxOf } from "./embedding_model.ts";
 import { isSame, isWhole, Part } from "./_part.ts";
 
@@ -116,7 +117,7 @@ export class ModelHub {
     ));
   }
 
-  /** Makes a folder of files, whole or not at all, and tells how many bytes of all have come. */
+  /** Makes a folder of files, whole or not at all, alone, and tells how many bytes of all have come. */
   async install(
     files: readonly HubFile[],
     { folder, onBytes }: {
@@ -125,6 +126,8 @@ export class ModelHub {
     },
   ): Promise<void> {
     const fresh = `${folder}.part`;
+    // Two would add to the same parts.
+    using _ = alone(folder);
     await this.#get(files, { folder: fresh, onBytes });
     await Deno.remove(folder, { recursive: true }).catch((error) => {
       if (!(error instanceof Deno.errors.NotFound)) throw error;

@@ -104,6 +104,26 @@ Deno.test("ModelHub goes on where the connection broke, in this run and in the n
   assert.match(broken.ranges().join(), /^bytes=1[4-9]\d{4}-$/);
 });
 
+Deno.test("ModelHub lets one install at a time, and the next when that is done or has failed", async () => {
+  await using scene = new Scene();
+  const model = scene.model();
+  const files = await model.look();
+  const options = { folder: scene.folder, onBytes: () => {} };
+  const said = { code: "OVERLOADED", message: /another PML is installing it$/ };
+  for (const fault of [{ status: 404 }, {}]) {
+    const first = model.install(files, options);
+    scene.hub.faults = fault;
+    await assert.rejects(scene.model().install(files, options), said);
+    await first.catch((error) => assert.equal(error.code, "UPSTREAM_PROTOCOL"));
+  }
+  await scene.install();
+  scene.assertWhole();
+  // A lock that was left, as by a process that was killed, holds nobody up.
+  Deno.writeTextFileSync(`${scene.folder}.lock`, "");
+  await scene.install();
+  scene.assertWhole();
+});
+
 Deno.test("ModelHub starts anew where the hub knows no ranges, or has other content now", async () => {
   await using plain = new Scene({ cut: { after: 70_000, times: 4 }, noRanges: true });
   await plain.install();

@@ -50,8 +50,10 @@ export const UNRELATED = [
   "wear a warm coat in winter",
 ];
 
-/** The cosine that the best tool has to have to mean more than nothing: what half of these reach. */
+/** The cosine that the best tool has to have to mean more than nothing: more than all of these reach. */
 export function leastCosine(cosines: readonly Float32Array[]): number {
-  const best = cosines.map((each) => each.reduce((one, other) => Math.max(one, other), -1));
-  return best.sort((one, other) => one - other)[best.length >> 1] ?? 0;
+  // Of a tool that is not understood nobody knows it.
+  return Math.max(
+    ...cosines.map((each) => each.reduce((one, other) => other > one ? other : one, -1)),
+  );
 }

@@ -14,6 +14,9 @@ export interface Kept {
   readonly scale: number;
 }
 
+/** What is kept of a text that the model makes nothing of: it is near nobody knows what. */
+export const UNKNOWN: Kept = { codes: new Int8Array(), scale: NaN };
+
 /** Vectors by the hash of their text, 32 hexadecimal digits. */
 export type KeptVectors = ReadonlyMap<string, Kept>;
 
@@ -31,8 +34,9 @@ export function keptOf(vector: Float32Array): Kept {
   return { codes: Int8Array.from(vector, (one) => Math.round(one / (scale || 1))), scale };
 }
 
-/** Writes vectors, whole or not at all, for this person alone. */
-export function writeVectors(path: string, model: string, vectors: KeptVectors): void {
+/** Writes vectors, whole or not at all, for this person alone; what is unknown is not written. */
+export function writeVectors(path: string, model: string, all: KeptVectors): void {
+  const vectors = new Map([...all].filter(([, { scale }]) => scale > 0));
   const [first] = vectors.values();
   const size = first?.codes.length ?? 0;
   const row = KEY + 4 + size;

@@ -60,6 +60,16 @@ Deno.test("search() ranks by words and by meaning, half and half", async () => {
   assert.equal(scores.get("show_document"), 1);
 });
 
+Deno.test("search() finds by words a tool that the model makes nothing of, and the others by both", async () => {
+  const search = new Search(
+    catalog(),
+    near({ read_text: 0.2, show_document: 0.4, send_mail: NaN }),
+  );
+  assert.equal(NAMES((await search.search("peruse")).hits)[0], "show_document");
+  const { hits } = await search.search("message to somebody");
+  assert.deepEqual([NAMES(hits)[0], hits[0]?.score], ["send_mail", 1]);
+});
+
 Deno.test("search() finds by meaning only what it may, in the order that the model was given", async () => {
   const seen: CatalogEntry[][] = [];
   const search = new Search(catalog(), near({ show_document: 1, read_text: 0.5 }, seen));

@@ -5,6 +5,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
+import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
@@ -78,6 +79,13 @@ export interface SearchParts {
   readonly semantics?: () => Semantics | undefined;
 }
 
+/** How one query is answered. */
+interface Finding {
+  readonly limit: number;
+  readonly may: (entry: CatalogEntry) => boolean;
+  readonly near: Near | undefined;
+}
+
 /** What one query found. */
 interface Found {
   readonly ranked: readonly Ranked[];
@@ -120,14 +128,16 @@ export class Search {
     const queries = checked(query);
     this.#follow();
     const near = await this.#meant(queries);
-    const found = queries.map((text, at) => this.#find(text, { ...options, near: near?.[at] }));
+    // The rules take longer than all the rest: each tool is judged once, whatever is asked.
+    const may = memoized((entry: CatalogEntry) => this.#mayBeFound(entry, options));
     const { limit: wanted = USUAL_LIMIT, threshold = 0 } = options;
     const limit = Math.min(Math.max(wanted, 1), MOST_HITS);
-    const ranked = merged(found.map((one) => one.ranked)).filter(({ score }) => score >= threshold);
-    const hits = shared(ranked, limit).map(hitOf);
+    const found = queries.map((text, at) => this.#find(text, { limit, may, near: near?.[at] }));
+    const fitting = found.map(({ ranked }) => ranked.filter(({ score }) => score >= threshold));
+    const hits = inTurn(fitting.map((ranked) => shared(ranked, limit)), limit);
     return {
       mode: near === undefined ? "lexical" : "hybrid",
-      hits,
+      hits: hits.map(hitOf),
       unmet: queries.filter((_, at) => found[at]?.ranked.length === 0),
       isLoose: hits.length > 0 && found.every(({ fit }) => fit !== "well"),
     };
@@ -181,11 +191,15 @@ export class Search {
     );
   }
 
-  #find(query: string, options: SearchOptions & { readonly near?: Near | undefined }): Found {
-    const { server, allowed, offers = true, limit = USUAL_LIMIT, near } = options;
-    const may = ({ id, server: { name, isOffer = false } }: CatalogEntry) =>
-      (server === undefined || name === server) && (allowed?.(id) ?? true) &&
-      !(isOffer && (!offers || this.#parts.isTaken?.(name)));
+  #mayBeFound(
+    { id, server: { name, isOffer = false } }: CatalogEntry,
+    { server, allowed, offers = true }: SearchOptions,
+  ): boolean {
+    return (server === undefined || name === server) &&
+      !(isOffer && (!offers || this.#parts.isTaken?.(name))) && (allowed?.(id) ?? true);
+  }
+
+  #find(query: string, { limit, may, near }: Finding): Found {
     const most = Math.max(LEAST_RANKED, 2 * limit);
     const picking = { most, mostOfServer: most / 2, allowed: may };
     const { scores, evidence } = this.#index.rank(query);
@@ -264,15 +278,20 @@ function checked(query: string | readonly string[]): readonly string[] {
   return queries;
 }
 
-function merged(ranked: readonly (readonly Ranked[])[]): readonly Ranked[] {
-  const [only, ...others] = ranked;
-  if (others.length === 0) return only ?? [];
-  const best = new Map<ToolId, Ranked>();
-  for (const hit of ranked.flat()) {
-    const known = best.get(hit.entry.id);
-    if (!known || known.score < hit.score) best.set(hit.entry.id, hit);
+/** Takes the best of each query in turn, so that none keeps the others out; the best of all first. */
+function inTurn(ranked: readonly (readonly Ranked[])[], limit: number): readonly Ranked[] {
+  const taken = new Map<ToolId, Ranked>();
+  const longest = Math.max(0, ...ranked.map(({ length }) => length));
+  for (let at = 0; at < longest; at++) {
+    for (const hit of ranked.flatMap((one) => one[at] ?? [])) {
+      const known = taken.get(hit.entry.id);
+      const isBetter = known === undefined ? taken.size < limit : known.score < hit.score;
+      if (isBetter) taken.set(hit.entry.id, hit);
+    }
   }
-  return [...best.values()].sort((a, b) => b.score - a.score || (a.entry.id < b.entry.id ? -1 : 1));
+  return [...taken.values()].sort((a, b) =>
+    b.score - a.score || (a.entry.id < b.entry.id ? -1 : 1)
+  );
 }
 
 function hitOf({ entry, score }: Ranked): SearchHit {

@@ -258,6 +258,54 @@ Deno.test("search() of meanings asks nothing of what registries offer, which goe
   assert.ok(hits.every(({ id }) => id !== "almanac:moon"));
 });
 
+Deno.test("search() takes turns between queries, so that none keeps another out", async () => {
+  const servers = Array.from({ length: 14 }, (_, n) => [`s${n}`, { search: "Find something" }]);
+  const told = { ...Object.fromEntries(servers), zmail: { send_email: "Send an email" } };
+  const ids = await found(["search", "send an email"], { limit: 4 }, told);
+  assert.equal(ids.length, 4);
+  assert.ok(ids.includes("zmail:send_email"), ids.join());
+});
+
+Deno.test("search() judges each tool once, however many queries there are", async () => {
+  const semantics: Semantics = {
+    similarities: (queries, entries) =>
+      Promise.resolve(queries.map(() => Float32Array.from(entries, (_, at) => at / 10))),
+  };
+  const search = new Search(catalogOf(HOUSE), { semantics: () => semantics });
+  const judged: string[] = [];
+  const allowed = (id: string) => judged.push(id) > 0;
+  await search.search(["read a file", "write a file", "list"], { allowed });
+  assert.equal(new Set(judged).size, judged.length);
+});
+
+Deno.test("search() prefers what is there to an offer that fits as well", async () => {
+  const same = tool(["convert_units", "Convert units of length"]);
+  const offers = new Catalog();
+  offers.set({ name: "aa", origin: "registry", isOffer: true }, [same]);
+  const catalog = new Catalog();
+  catalog.set({ name: "zz", origin: "private" }, [same]);
+  const search = new Search(catalog, { catalog: () => offers });
+  const { hits } = await search.search("units of length");
+  assert.deepEqual(hits.map(({ id }) => id), ["zz:convert_units", "aa:convert_units"]);
+  assert.ok((hits[1]?.score ?? 1) < 1);
+});
+
+Deno.test("search() believes no meanings of tools that were others when it asked", async () => {
+  const catalog = catalogOf(HOUSE);
+  const semantics: Semantics = {
+    similarities: (queries, entries) => {
+      catalog.remove("filesystem");
+      return Promise.resolve(queries.map(() => Float32Array.from(entries, (_, at) => at)));
+    },
+  };
+  const search = new Search(catalog, { semantics: () => semantics });
+  const early = search.search("read a file");
+  const late = await search.search("read a file");
+  const { mode, hits } = await early;
+  assert.deepEqual([mode, late.mode], ["lexical", "hybrid"]);
+  assert.deepEqual(hits.map(({ id }) => id), ["github:read_file"]);
+});
+
 Deno.test("search() refuses a query that is too large", async () => {
   await assert.rejects(() => found("x ".repeat(500_000)), code("INPUT_TOO_LARGE"));
 });

@@ -8,7 +8,9 @@ import { isObject, visible } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
 const LONGEST = 300;
-const LONGEST_NAME = 64;
+/** A tool is called by its name, which is shown whole. */
+const LONGEST_NAME = 128;
+const LONGEST_PROPERTY = 64;
 const LONGEST_LITERAL = 32;
 const MOST_LITERALS = 8;
 const MOST_CHOICES = 4;
@@ -101,7 +103,7 @@ function valueAt(value: unknown, key: string): unknown {
 }
 
 function property(name: string): string {
-  return IDENTIFIER.test(name) ? name : JSON.stringify(visible(name, LONGEST_NAME));
+  return IDENTIFIER.test(name) ? name : JSON.stringify(visible(name, LONGEST_PROPERTY));
 }
 
 function literals(values: readonly unknown[]): string {

@@ -61,6 +61,11 @@ Deno.test("signatureOf() writes hostile names visibly, between quotes and bounde
   assert.match(signatureOf({ name: "a\u001b[0m", inputSchema: {} }), /^a\\u\{1b\}/);
 });
 
+Deno.test("signatureOf() gives the longest name whole, by which the tool is called", () => {
+  const name = "n".repeat(128);
+  assert.equal(signatureOf({ name, inputSchema: {} }), `${name}()`);
+});
+
 Deno.test("signatureOf() shows what is nested only so far, and reads only so much of it", () => {
   const array = (items: JsonObject): JsonObject => ({ type: "array", items });
   const nested = array(array(array(array(array({ type: "string" })))));

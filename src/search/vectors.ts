@@ -8,16 +8,16 @@
 import { dirname } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { memoized } from "../core/memo.ts";
-import { type Kept, keptOf, readVectors, writeVectors } from "./_vector_file.ts";
+import { type Kept, keptOf, readVectors, UNKNOWN, writeVectors } from "./_vector_file.ts";
 import type { CatalogEntry } from "./catalog.ts";
 import { meaningText } from "./meaning_text.ts";
 import type { Semantics } from "./semantics.ts";
 
-/** Makes a vector of length one of each text. */
+/** Makes a vector of length one of each text; none of a text that the model makes nothing of. */
 export type Embed = (
   texts: readonly string[],
   signal: AbortSignal,
-) => Promise<readonly Float32Array[]>;
+) => Promise<readonly (Float32Array | undefined)[]>;
 
 /** What vectors need from outside. */
 export interface VectorsOptions {
@@ -51,6 +51,7 @@ const MOST_QUERIES = 200;
 const LONGEST_QUERY = 1_000;
 const QUERY_MS = 5_000;
 const HARMLESS = "a";
+/** The vector of what has no meaning. */
 const NONE = new Float32Array();
 /** How many vectors are kept beside those of the tools of now, which may come back. */
 const MOST_OTHERS = 10_000;
@@ -149,33 +150,44 @@ export class Vectors implements Semantics {
   }
 
   async #make(batch: readonly Missing[]): Promise<number> {
-    const { embed, closing } = this.#options;
     const texts = batch.map(({ text }) => text);
-    const vectors = await embed(texts, closing).catch((error) => this.#singly(texts, error));
+    const vectors = await this.#embed(texts);
     const known = this.#load();
     batch.forEach(({ key }, at) => {
       const vector = vectors[at];
-      if (vector !== undefined) known.set(key, keptOf(vector));
+      known.set(key, vector === undefined ? UNKNOWN : keptOf(vector));
     });
     return batch.length;
   }
 
-  /** Takes texts one by one: one that the model fails on must not keep all others from it. */
-  async #singly(texts: readonly string[], error: unknown): Promise<readonly Float32Array[]> {
+  /** Makes vectors: one text that the model fails on must not keep all others from it. */
+  async #embed(texts: readonly string[]): ReturnType<Embed> {
     const { embed, closing } = this.#options;
-    if (closing.aborted) throw error;
-    // Where this fails, too, it is not the texts.
-    const [{ length } = NONE] = await embed([HARMLESS], closing).catch(() => {
-      throw error;
-    });
-    const vectors: Float32Array[] = [];
+    try {
+      return await embed(texts, closing);
+    } catch (error) {
+      // What is alone is tried once more only where the model works.
+      if (texts.length === 1) await this.#mustWork(error);
+    }
+    const vectors = [];
     for (const text of texts) {
-      const [vector] = await embed([text], closing).catch(() => []);
-      closing.throwIfAborted();
-      // It is near nothing.
-      vectors.push(vector ?? new Float32Array(length));
+      const alone = embed([text], closing);
+      const [vector] = await alone.catch(async (error) => {
+        await this.#mustWork(error);
+        return [];
+      });
+      vectors.push(vector);
     }
     return vectors;
+  }
+
+  /** Throws what went wrong where the model fails on anything. */
+  async #mustWork(error: unknown): Promise<void> {
+    const { embed, closing } = this.#options;
+    if (closing.aborted) throw error;
+    await embed([HARMLESS], closing).catch(() => {
+      throw error;
+    });
   }
 
   /** Gives the texts without a vector, each once, the short ones first: a batch is as long as its longest. */
@@ -195,47 +207,64 @@ export class Vectors implements Semantics {
     const known = this.#load();
     // Another PML may have made others meanwhile.
     for (const [key, kept] of readVectors(path, model)) if (!known.has(key)) known.set(key, kept);
-    const used = new Set(this.#entries.map(this.#keyOf));
-    const others = [...known.keys()].filter((key) => !used.has(key));
-    for (const key of others.slice(MOST_OTHERS)) known.delete(key);
+    // Those that were not used for longest stand first, and go first.
+    for (const key of this.#entries.map(this.#keyOf)) moveLast(known, key);
+    const used = new Set(this.#entries.map(this.#keyOf)).size;
+    trim(known, MOST_OTHERS + used);
     Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     // What the model failed on is tried again by the next PML.
-    writeVectors(path, model, new Map([...known].filter(([, { scale }]) => scale > 0)));
+    writeVectors(path, model, known);
     return 0;
   }
 
   /** Gives the vectors of queries; nothing where the model takes too long. */
   async #vectorsOf(queries: readonly string[]): Promise<readonly Float32Array[] | undefined> {
     const asked = queries.map((query) => query.slice(0, LONGEST_QUERY));
-    const missing = [...new Set(asked)].filter((query) => !this.#queries.has(query));
-    if (missing.length > 0) {
+    const vectors = new Map<string, Float32Array>();
+    const missing = new Set<string>();
+    for (const query of asked) {
+      const vector = moveLast(this.#queries, query);
+      if (vector !== undefined) vectors.set(query, vector);
+      // What says nothing has no meaning; models answer it with anything, or with nothing.
+      else if (/\S/.test(query)) missing.add(query);
+    }
+    if (missing.size > 0) {
       // One that hangs is not waited for again by every search.
       if (this.#late !== undefined) return undefined;
-      const work = this.#ask(missing);
+      const work = this.#ask([...missing]);
       if (!await soon(work, this.#options.queryMs ?? QUERY_MS)) {
-        this.#late = work.catch(this.#options.onFailure).finally(() => this.#late = undefined);
+        const late = work.then(() => {}, this.#options.onFailure);
+        this.#late = late.finally(() => this.#late = undefined);
         return undefined;
       }
-      await work;
+      // Not what is kept: the queries of others may have taken its place already.
+      for (const [query, vector] of await work) vectors.set(query, vector);
     }
-    return asked.map((query) => {
-      const vector = this.#queries.get(query) ?? new Float32Array();
-      // Those that were not asked for longest stand first, and go first.
-      this.#queries.delete(query);
-      this.#queries.set(query, vector);
-      return vector;
-    });
+    return asked.map((query) => vectors.get(query) ?? NONE);
   }
 
-  async #ask(queries: readonly string[]): Promise<void> {
-    const { embed, closing } = this.#options;
-    const vectors = await embed(queries, closing);
-    vectors.forEach((vector, at) => this.#queries.set(queries[at] ?? "", vector));
-    const over = this.#queries.size - MOST_QUERIES;
-    for (const query of [...this.#queries.keys()].slice(0, Math.max(over, 0))) {
-      this.#queries.delete(query);
-    }
+  async #ask(queries: readonly string[]): Promise<ReadonlyMap<string, Float32Array>> {
+    const vectors = await this.#embed(queries);
+    const made = new Map(queries.map((query, at) => [query, vectors[at] ?? NONE]));
+    for (const [query, vector] of made) this.#queries.set(query, vector);
+    trim(this.#queries, MOST_QUERIES);
+    return made;
   }
+}
+
+/** Gives what is kept by a key, which goes last from now on. */
+function moveLast<T>(kept: Map<string, T>, key: string): T | undefined {
+  const value = kept.get(key);
+  if (value === undefined) return undefined;
+  kept.delete(key);
+  kept.set(key, value);
+  return value;
+}
+
+/** Takes the first away where there are more. */
+function trim(kept: Map<string, unknown>, most: number): void {
+  const over = Math.max(kept.size - most, 0);
+  for (const key of [...kept.keys()].slice(0, over)) kept.delete(key);
 }
 
 /** Tells whether something is over in time, however it went. */
@@ -253,6 +282,7 @@ function keyOf(text: string): string {
 
 function cosines(query: Float32Array, rows: readonly Kept[]): Float32Array {
   return Float32Array.from(rows, ({ codes, scale }) => {
+    if (query.length === 0) return NaN;
     let sum = 0;
     for (let at = 0; at < codes.length; at++) sum += (codes[at] ?? 0) * (query[at] ?? 0);
     return sum * scale;

@@ -46,7 +46,7 @@ class Scene implements AsyncDisposable {
     if (this.asked.length > this.breaksAfter) throw this.broken = new Error("it died");
     if (this.broken) throw this.broken;
     if (texts.some((text) => text.includes(this.poison))) throw new Error("it died of it");
-    return texts.map(letters);
+    return texts.map((text) => text.includes("void") ? undefined : letters(text));
   };
 
   open(more: Partial<VectorsOptions> = {}): Vectors {
@@ -141,13 +141,22 @@ Deno.test("Vectors keeps what others wrote meanwhile, and not more than it may",
   await one.make([entry("abc")], () => {});
   await other.make([entry("xyz")], () => {});
   assert.equal(scene.open().count([entry("abc"), entry("xyz")]), 2);
-  const old = new Map(Array.from({ length: 10_050 }, (_, at) => {
+  const others = Array.from({ length: 10_050 }, (_, at) => {
     return [at.toString(16).padStart(32, "0"), keptOf(letters("a"))] as const;
-  }));
-  writeVectors(scene.path, MODEL, old);
+  });
+  writeVectors(scene.path, MODEL, new Map([...readVectors(scene.path, MODEL), ...others]));
   const full = scene.open();
-  await full.make([entry("abc")], () => {});
-  assert.equal(readVectors(scene.path, MODEL).size, 10_001);
+  await full.make([entry("abc"), entry("new")], () => {});
+  assert.equal(scene.open().count([entry("abc"), entry("new"), entry("xyz")]), 2);
+  const kept = readVectors(scene.path, MODEL);
+  assert.equal(kept.size, 10_002);
+  assert.deepEqual(["0", "31", "32", "2741"].map((key) => kept.has(key.padStart(32, "0"))), [
+    ...[false, false, true, true],
+  ]);
+  // What was used last goes last: a catalog that comes back finds its own.
+  const again = scene.open();
+  await again.make([entry("xyz")], () => {});
+  assert.equal(again.count([entry("abc"), entry("xyz")]), 2);
   assert.equal(scene.open().count([entry("abc")]), 1);
 });
 
@@ -178,11 +187,64 @@ Deno.test("Vectors lets no text that the model dies of keep the others from it",
   await using scene = new Scene();
   scene.poison = "evil";
   const vectors = scene.open();
-  const entries = [entry("abc"), entry("evil"), entry("cab")];
+  const entries = [entry("abc"), entry("evil"), entry("void"), entry("cab")];
   await vectors.make(entries, () => {});
   const [found] = await vectors.similarities(["abc"], entries) ?? [];
-  assert.deepEqual(found && [...found].map((cosine) => cosine > 0), [true, false, true]);
-  assert.equal(scene.open().count(entries), 2, "it is tried again later");
+  assert.deepEqual(found && [...found].map(Number.isNaN), [false, true, true, false]);
+  const asked = scene.asked.length;
+  await vectors.similarities(["abc"], entries);
+  assert.equal(scene.asked.length, asked, "it is not tried again by each search");
+  assert.equal(vectors.count(entries), 4);
+  assert.equal(scene.open().count(entries), 2, "it is tried again by the next PML");
+  assert.deepEqual(scene.failures, []);
+});
+
+Deno.test("Vectors asks no model what a blank query means, and lets none that it dies of be a failure", async () => {
+  await using scene = new Scene();
+  scene.poison = "evil";
+  const vectors = scene.open();
+  const entries = [entry("abc")];
+  await vectors.make(entries, () => {});
+  scene.asked.length = 0;
+  const known = async (queries: readonly string[]) =>
+    (await vectors.similarities(queries, entries))?.map(([one = NaN]) => !Number.isNaN(one));
+  assert.deepEqual(await known([""]), [false]);
+  assert.deepEqual(await known([" \n", "abc"]), [false, true]);
+  assert.deepEqual(scene.asked, [["abc"]]);
+  for (let times = 0; times < 2; times++) {
+    assert.deepEqual(await known(["evil", "void", "a c"]), [false, false, true]);
+  }
+  const sent = scene.asked.flat().filter((text) => text === "evil");
+  assert.equal(sent.length, 2, "with the others and alone, and never again");
+  assert.deepEqual(await known(["evil too"]), [false]);
+  assert.deepEqual(scene.failures, []);
+  // Where the model works no more at all, that is a failure.
+  scene.broken = new Error("it died");
+  assert.equal(await known(["new", "newer"]), undefined);
+  assert.deepEqual(scene.failures, [scene.broken]);
+});
+
+Deno.test("Vectors answers from what it made, however many ask at once, and keeps the last queries", async () => {
+  await using scene = new Scene();
+  const vectors = scene.open();
+  const entries = [entry("abc")];
+  await vectors.make(entries, () => {});
+  const queries = Array.from(
+    { length: 60 },
+    (_, at) => [1, 2, 3, 4, 5].map((one) => `${at} ${one}`),
+  );
+  const found = await Promise.all(queries.map((each) => vectors.similarities(each, entries)));
+  assert.ok(found.flatMap((each) => each ?? []).every(([one = NaN]) => one > 0));
+  const sent = async (query: string) => {
+    scene.asked.length = 0;
+    const [[cosine = NaN] = []] = await vectors.similarities([query], entries) ?? [];
+    assert.ok(cosine > 0);
+    return scene.asked.length > 0;
+  };
+  assert.deepEqual([await sent("59 5"), await sent("20 1")], [false, false]);
+  assert.equal(await sent("0 1"), true, "the oldest is forgotten");
+  // It is a new one now, and took the place of the oldest; the one asked for again stays.
+  assert.deepEqual([await sent("20 2"), await sent("20 1")], [true, false]);
 });
 
 Deno.test("Vectors waits for a query that hangs once, and not again", async () => {

@@ -178,7 +178,8 @@ Deno.test("a module with a fault says what is wrong with it, and troubles no oth
     assert.equal((await call("good:ping")).text, "pong");
     const found = textOf(await pml.callTool("search", { query: "greet somebody" }));
     assert.match(found, /good:greet/);
-    assert.match(found, /no_meta is failed: .*__meta__/);
+    const none = textOf(await pml.callTool("search", { query: "greet", server: "no_meta" }));
+    assert.match(none, /\nno_meta is failed: .*__meta__/);
   });
 });
 
