@@ -11,6 +11,10 @@
  */
 const PIECES =
   /([^\r\n\p{L}\p{N}]?)(?:([A-Z]*[a-z]+|[A-Z]+)(?![a-z\xc0-\u024f])|([\p{L}\p{M}]+))|\p{N}{1,3}| ?([^\s\p{L}\p{N}]+)[\r\n/]*|\s+(?=\s\S)|\s+/gu;
+/** The same for plain texts, which most are: the tables of all letters take megabytes once they are used. */
+const PLAIN =
+  /([^\r\nA-Za-z0-9]?)(?:([A-Z]*[a-z]+|[A-Z]+)(?![a-z])|([A-Za-z]+))|[0-9]{1,3}| ?([^\sA-Za-z0-9]+)[\r\n/]*|\s+(?=\s\S)|\s+/g;
+const NOT_PLAIN = /[^\0-\x7f]/;
 /** A line of one sign, or of blanks, is hardly more than one token. */
 const RULER = /(\W)\1{9,39}/g;
 /** Nothing is cheaper than the longest lines of blanks. */
@@ -22,7 +26,8 @@ const MOST_CHARACTERS = 128;
  */
 export function tokensOf(text: string): number {
   let [tokens, words, accented, letters] = [0, 0, 0, 0];
-  for (const [, before, word, other, signs] of text.replace(RULER, "$1").matchAll(PIECES)) {
+  const pieces = NOT_PLAIN.test(text) ? PIECES : PLAIN;
+  for (const [, before, word, other, signs] of text.replace(RULER, "$1").matchAll(pieces)) {
     const { length } = word ?? other ?? signs ?? "";
     const isLatin = (other?.charCodeAt(0) ?? 0) < 0x250;
     if (isLatin && !signs) letters += Math.max(0, length - 3);
