@@ -4,37 +4,17 @@
  * @module
  */
 
+import type { Exposure, HybridOptions } from "../core/exposure.ts";
 import { defined, quoted } from "../core/json.ts";
-import { parsePattern, type Pattern } from "../core/pattern.ts";
+import { parsePattern } from "../core/pattern.ts";
 
-/** What `tools/list` shows. */
-export type Exposure = "meta_only" | "semantic" | "hybrid" | "full_proxy";
+export type { Exposure, HybridOptions } from "../core/exposure.ts";
 
 /** Every exposure, the smallest first. */
 export const EXPOSURES: readonly Exposure[] = ["meta_only", "semantic", "hybrid", "full_proxy"];
 
 /** A tool of the gateway itself. */
 export type MetaTool = "search" | "schema" | "call" | "batch";
-
-/** What the exposure `hybrid` lists. */
-export interface HybridOptions {
-  /** Whether the meta-tools are listed. */
-  readonly exposeMetaTools: boolean;
-  /** Whether tools of servers are listed. */
-  readonly exposeUnderlyingTools: boolean;
-  /** Whether only tools are listed that fit the query or the intent; else the first ones are. */
-  readonly applySemanticFilter: boolean;
-  /** How many tools of servers are listed; the whitelist counts, and is never cut. */
-  readonly maxUnderlyingTools: number;
-  /** How well a tool has to fit, as a part of how well the best one does. */
-  readonly semanticThreshold: number;
-  /** What the list of tools of servers may cost, in estimated tokens. */
-  readonly maxTokens: number | undefined;
-  /** Names or patterns of tools that are always listed. */
-  readonly whitelistedTools: readonly Pattern[];
-  /** Names or patterns of tools that are never listed. */
-  readonly blacklistedTools: readonly Pattern[];
-}
 
 /** What the gateway shows of itself and of the servers behind it. */
 export interface GatewayOptions {

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Exposure, HybridOptions } from "../core/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
 import { matches, type Pattern } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
@@ -14,30 +15,10 @@ import type { GatewayOptions } from "./gateway.ts";
 import { serverLine } from "./instructions.ts";
 import { type MetaTool, metaTools } from "./meta_tools.ts";
 
-/** What the exposure `hybrid` lists; every other exposure is one of these. */
-export interface HybridOptions {
-  /** Whether the meta-tools are listed. */
-  readonly exposeMetaTools: boolean;
-  /** Whether tools of servers are listed. */
-  readonly exposeUnderlyingTools: boolean;
-  /** Whether only tools are listed that fit the query or the intent; else the first ones are. */
-  readonly applySemanticFilter: boolean;
-  /** How many tools of servers are listed; the whitelist counts, and is never cut. */
-  readonly maxUnderlyingTools: number;
-  /** How well a tool has to fit, as a part of how well the best one does. */
-  readonly semanticThreshold: number;
-  /** What the tools of servers may cost, in estimated tokens; the whitelist is never cut. */
-  readonly maxTokens: number | undefined;
-  /** What is always listed, unless it is blacklisted or denied. */
-  readonly whitelistedTools: readonly Pattern[];
-  /** What is never listed. */
-  readonly blacklistedTools: readonly Pattern[];
-}
-
 /** What a list of tools depends on beside the tools that there are. */
 export interface ExposureSettings {
   /** What is listed. */
-  readonly exposure: "meta_only" | "semantic" | "hybrid" | "full_proxy";
+  readonly exposure: Exposure;
   /** What `semantic` lists: so many tools, that fit so well. */
   readonly semantic: { readonly most: number; readonly threshold: number };
   /** What `hybrid` lists. */
