@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Message } from "../kit/json_rpc.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
@@ -53,7 +53,9 @@ Deno.test("Nothing runs under a file that cannot be read, and it recovers when m
   await using scene = await makeScene();
   const { ws, pml } = scene;
   for (const [name, [content, said]] of Object.entries(BAD)) {
-    await writeFile(ws.file(".pml.json"), content);
+    // In one step: half of a large file is broken in another way.
+    await writeFile(ws.file("next.json"), content);
+    await rename(ws.file("next.json"), ws.file(".pml.json"));
     const code = async () => codeOf(await reading(pml));
     assert.ok(await waitUntil(async () => await code() === "CONFIG_INVALID", 5000), name);
     for (const answer of await everyDoor(pml)) {
