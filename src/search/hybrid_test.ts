@@ -80,3 +80,14 @@ Deno.test("search() finds by meaning only what it may, in the order that the mod
   const named = await search.search("one:send_mail");
   assert.equal(named.hits[0]?.id, "one:send_mail", "a name is a name in every mode");
 });
+
+Deno.test("search() lets no denied tool stretch the scale of meanings", async () => {
+  const allowed = (id: string) => id !== "one:show_document";
+  const scores = async (hidden: number) => {
+    const cosines = { read_text: 0.1, send_mail: 0.2, show_document: hidden };
+    const { hits } = await new Search(catalog(), near(cosines)).search("read text", { allowed });
+    return hits.map(({ id, score }) => [id, score]);
+  };
+  assert.deepEqual(await scores(9), await scores(0.15));
+  assert.deepEqual(await scores(-9), await scores(0.15));
+});
