@@ -1,48 +1,84 @@
 /**
- * Globs of rules: `*` is anything but `/`, `**` anything at all; matched without going back.
+ * Globs of rules: `*` is anything but `/`, `**` anything at all. All globs of a set are matched at
+ * once and without going back, in time that the set and the text bound together.
  *
  * @module
  */
 
-/** Anything but `/`, anything at all, and "what follows up to the `/` may be missing". */
-const [SHALLOW, DEEP, MAYBE] = [0, 1, 2] as const;
+/** Anything but `/`, anything at all, "what follows up to the `/` may be missing", and that. */
+const [SHALLOW, DEEP, MAYBE, FOLDERS] = [0, 1, 2, 3] as const;
 const TOKEN = /(?<=^|\/)\*\*\/|\*\*|\*|\\?./gsu;
-const FOLDERS = [MAYBE, DEEP, "/"] as const;
 
-type Token = typeof SHALLOW | typeof DEEP | typeof MAYBE | string;
+type Token = typeof SHALLOW | typeof DEEP | typeof MAYBE | typeof FOLDERS | string;
 
-/** A glob, read once. */
-export class Glob {
-  /** What the person wrote. */
-  readonly text: string;
-  readonly #head: string;
-  #tokens: readonly Token[] | undefined;
-  #folded: Glob | undefined;
+/** What matching may still cost. */
+export interface Steps {
+  /** Counts down with each character, by the size of the set. */
+  left: number;
+}
 
-  /** Takes a glob as it is written. */
-  constructor(text: string) {
-    this.text = text;
-    this.#head = /^[^\\*]*/.exec(text)?.[0] ?? "";
+/** How a text is matched. */
+export interface Matching {
+  readonly steps: Steps;
+  /** Whether the text counts as what lies in it, too: `src` as `src/`. */
+  readonly within?: boolean;
+}
+
+/**
+ * A machine with one bit for each place in each glob: the places that the text so far leads to. No
+ * place of one glob leads to a place of another, because the last of each leads nowhere.
+ */
+interface Machine {
+  readonly words: number;
+  readonly start: Int32Array;
+  /** The places that stay for any character, and for any but `/`. */
+  readonly deep: Int32Array;
+  readonly shallow: Int32Array;
+  /** The places that lead one place on, or two, without a character. */
+  readonly one: Int32Array;
+  readonly two: Int32Array;
+  /** The places that a character leads one place on: the numbers of words, each with its bits. */
+  readonly next: ReadonlyMap<string, readonly number[]>;
+  /** The globs by their last places. */
+  readonly ends: readonly (readonly [place: number, glob: string])[];
+}
+
+/** A set of globs, read when the first text is matched. */
+export class GlobSet {
+  readonly #globs: ReadonlySet<string>;
+  readonly #written: (glob: string) => string;
+  #machine: Machine | undefined;
+  #folded: GlobSet | undefined;
+
+  /** Takes globs as they are written. */
+  constructor(globs: Iterable<string>, written = (glob: string) => glob) {
+    this.#globs = new Set(globs);
+    this.#written = written;
   }
 
-  /** Tells whether it covers a text. The time grows with both lengths, whatever they hold. */
-  matches(text: string): boolean {
-    // Most globs of a long list differ here already.
-    if (!text.startsWith(this.#head)) return false;
-    this.#tokens ??= [...this.text.matchAll(TOKEN)].flatMap(([token]) => tokenOf(token));
-    const tokens = this.#tokens;
-    let places = new Set([0]);
+  /** The same globs, for texts that `fold` wrote. */
+  get folded(): GlobSet {
+    return this.#folded ??= new GlobSet(this.#globs, fold);
+  }
+
+  /** Gives the globs that cover a text; undefined where the steps do not reach. */
+  covering(text: string, { steps, within = false }: Matching): ReadonlySet<string> | undefined {
+    const machine = this.#machine ??= machineOf(this.#globs, this.#written);
+    const { words, start, ends } = machine;
+    const found = new Set<string>();
+    const places = start.slice();
+    const take = () => {
+      for (const [place, glob] of ends) if (has(places, place)) found.add(glob);
+    };
+    const goOn = (character: string) => advance(places, { machine, character });
     for (const character of text) {
-      places = after(places, { character, tokens });
-      if (places.size === 0) return false;
+      steps.left -= words;
+      if (steps.left < 0) return undefined;
+      if (!goOn(character)) return found;
     }
-    return reached(places, tokens).has(tokens.length);
-  }
-
-  /** Tells whether it covers a text for a file system that folds case and composes letters. */
-  matchesFolded(text: string): boolean {
-    this.#folded ??= new Glob(fold(this.text));
-    return this.#folded.matches(text);
+    take();
+    if (within && goOn("/")) take();
+    return found;
   }
 }
 
@@ -51,34 +87,103 @@ export function fold(text: string): string {
   return text.normalize("NFC").toUpperCase().toLowerCase();
 }
 
-function tokenOf(token: string): readonly Token[] {
-  if (token === "**/") return FOLDERS;
-  if (token === "**") return [DEEP];
-  if (token === "*") return [SHALLOW];
-  return [token.replace(/^\\/, "")];
+function machineOf(globs: Iterable<string>, written: (glob: string) => string): Machine {
+  const all = Array.from(globs, (glob) => ({ glob, tokens: tokensOf(written(glob)) }));
+  const size = all.reduce((sum, { tokens }) => sum + tokens.length + 1, 0);
+  const words = Math.ceil(size / 32);
+  const of = () => new Int32Array(words);
+  const [start, deep, shallow, one, two] = [of(), of(), of(), of(), of()];
+  const next = new Map<string, number[]>();
+  const ends: [number, string][] = [];
+  let place = 0;
+  for (const { glob, tokens } of all) {
+    set(start, place);
+    for (const token of tokens) {
+      if (typeof token === "string") lead(next, token, place);
+      else {
+        if (token !== MAYBE) set(shallow, place);
+        if (token === DEEP || token === FOLDERS) set(deep, place);
+        if (token === FOLDERS) lead(next, "/", place);
+        else set(one, place);
+        if (token === MAYBE) set(two, place);
+      }
+      place++;
+    }
+    ends.push([place++, glob]);
+  }
+  leap(start, { one, two });
+  return { words, start, deep, shallow, one, two, next, ends };
 }
 
-/** Gives the places in the glob that one more character leads to. */
-function after(
-  places: ReadonlySet<number>,
-  { character, tokens }: { readonly character: string; readonly tokens: readonly Token[] },
-): Set<number> {
-  const next = new Set<number>();
-  for (const place of reached(places, tokens)) {
-    const token = tokens[place];
-    if (token === character) next.add(place + 1);
-    else if (token === DEEP || token === SHALLOW && character !== "/") next.add(place);
+/** Reads a glob. Stars that follow each other are one, so that what they lead to is no star. */
+function tokensOf(glob: string): readonly Token[] {
+  const tokens: Token[] = [];
+  for (const [text] of glob.matchAll(TOKEN)) {
+    const last = tokens.at(-1);
+    if (text === "**/") {
+      if (last !== FOLDERS) tokens.push(MAYBE, FOLDERS);
+    } else if (text === "**" || text === "*") {
+      const isStar = last === SHALLOW || last === DEEP;
+      if (isStar) tokens.pop();
+      tokens.push(text === "**" || last === DEEP ? DEEP : SHALLOW);
+    } else tokens.push(text.replace(/^\\/, ""));
   }
-  return next;
+  return tokens;
 }
 
-/** Adds the places that are reached without a character: a set grows while it is walked. */
-function reached(places: ReadonlySet<number>, tokens: readonly Token[]): Set<number> {
-  const all = new Set(places);
-  for (const place of all) {
-    const token = tokens[place];
-    if (typeof token === "number") all.add(place + 1);
-    if (token === MAYBE) all.add(place + FOLDERS.length);
+/** Goes on by one character; false where that leads nowhere. */
+function advance(
+  places: Int32Array,
+  { machine, character }: { readonly machine: Machine; readonly character: string },
+): boolean {
+  const { words, deep, shallow, next } = machine;
+  const moves = next.get(character) ?? [];
+  const staying = character === "/" ? deep : shallow;
+  let [at, carry, isAny] = [0, 0, 0];
+  for (let word = 0; word < words; word++) {
+    const now = bitsOf(places, word);
+    const moving = moves[at] === word ? now & bitsOf(moves, at + 1) : 0;
+    if (moves[at] === word) at += 2;
+    const then = now & bitsOf(staying, word) | moving << 1 | carry;
+    carry = moving >>> 31;
+    places[word] = then;
+    isAny |= then;
   }
-  return all;
+  if (isAny === 0) return false;
+  leap(places, machine);
+  return true;
+}
+
+/** Adds the places that are reached without a character. */
+function leap(places: Int32Array, { one, two }: Pick<Machine, "one" | "two">): void {
+  let [carryOne, carryTwo] = [0, 0];
+  for (let word = 0; word < places.length; word++) {
+    const now = bitsOf(places, word) | carryTwo;
+    const byTwo = now & bitsOf(two, word);
+    const all = now | byTwo << 2;
+    const byOne = all & bitsOf(one, word);
+    places[word] = all | byOne << 1 | carryOne;
+    carryOne = byOne >>> 31;
+    carryTwo = byTwo >>> 30;
+  }
+}
+
+function bitsOf(words: Int32Array | readonly number[], word: number): number {
+  return words[word] ?? 0;
+}
+
+function set(words: Int32Array, place: number): void {
+  words[place >> 5] = bitsOf(words, place >> 5) | 1 << place;
+}
+
+function has(words: Int32Array, place: number): boolean {
+  return (bitsOf(words, place >> 5) >>> place & 1) === 1;
+}
+
+/** Notes that a character leads on from a place, which comes after those that were noted. */
+function lead(next: Map<string, number[]>, character: string, place: number): void {
+  const moves = next.get(character) ?? [];
+  if (moves.at(-2) !== place >> 5) moves.push(place >> 5, 0);
+  moves[moves.length - 1] = bitsOf(moves, moves.length - 1) | 1 << place;
+  next.set(character, moves);
 }
