@@ -39,7 +39,7 @@ const ELSEWHERE = /^~|^[a-z][a-z\d+.-]+:/i;
  * What the globs of one call may cost, in words of 32 places for each character, so that no file
  * and no argument holds up others. What is beyond it cannot be told.
  */
-const STEPS = 1_000_000;
+const STEPS = 600_000;
 /** What looking up where a path leads may cost, in the same measure. */
 const LOOK_STEPS = 20_000;
 /** Names under which tools that run programs take the variables for them. */
