@@ -5,15 +5,18 @@
  * @module
  */
 
-/** Anything but `/`, anything at all, "what follows up to the `/` may be missing", and that. */
-const [SHALLOW, DEEP, MAYBE, FOLDERS] = [0, 1, 2, 3] as const;
+/** Anything but `/`, anything at all, and "what follows up to the `/` may be missing". */
+const [SHALLOW, DEEP, MAYBE] = [0, 1, 2] as const;
 const TOKEN = /(?<=^|\/)\*\*\/|\*\*|\*|\\?./gsu;
+const FOLDERS = [MAYBE, DEEP, "/"] as const;
+/** The first place of a glob, which leads on before any character, and the last, which does not. */
+const [BEGIN, END] = ["begin", "end"] as const;
 
-type Token = typeof SHALLOW | typeof DEEP | typeof MAYBE | typeof FOLDERS | string;
+type Token = typeof SHALLOW | typeof DEEP | typeof MAYBE | string;
 
 /** What matching may still cost. */
 export interface Steps {
-  /** Counts down with each character, by the size of the set. */
+  /** Counts down with each character, by the places that the text leads to. */
   left: number;
 }
 
@@ -24,23 +27,14 @@ export interface Matching {
   readonly within?: boolean;
 }
 
-/**
- * A machine with one bit for each place in each glob: the places that the text so far leads to. No
- * place of one glob leads to a place of another, because the last of each leads nowhere.
- */
+/** All globs in one row of places, each with what it takes. */
 interface Machine {
-  readonly words: number;
-  readonly start: Int32Array;
-  /** The places that stay for any character, and for any but `/`. */
-  readonly deep: Int32Array;
-  readonly shallow: Int32Array;
-  /** The places that lead one place on, or two, without a character. */
-  readonly one: Int32Array;
-  readonly two: Int32Array;
-  /** The places that a character leads one place on: the numbers of words, each with its bits. */
-  readonly next: ReadonlyMap<string, readonly number[]>;
+  readonly tokens: readonly Token[];
+  readonly starts: readonly number[];
   /** The globs by their last places. */
-  readonly ends: readonly (readonly [place: number, glob: string])[];
+  readonly ends: ReadonlyMap<number, string>;
+  /** The step at which a place was reached last, so that it is listed once. */
+  readonly reached: Float64Array;
 }
 
 /** A set of globs, read when the first text is matched. */
@@ -48,6 +42,7 @@ export class GlobSet {
   readonly #globs: ReadonlySet<string>;
   readonly #written: (glob: string) => string;
   #machine: Machine | undefined;
+  #step = 0;
   #folded: GlobSet | undefined;
 
   /** Takes globs as they are written. */
@@ -64,21 +59,41 @@ export class GlobSet {
   /** Gives the globs that cover a text; undefined where the steps do not reach. */
   covering(text: string, { steps, within = false }: Matching): ReadonlySet<string> | undefined {
     const machine = this.#machine ??= machineOf(this.#globs, this.#written);
-    const { words, start, ends } = machine;
-    const found = new Set<string>();
-    const places = start.slice();
-    const take = () => {
-      for (const [place, glob] of ends) if (has(places, place)) found.add(glob);
-    };
-    const goOn = (character: string) => advance(places, { machine, character });
-    for (const character of text) {
-      steps.left -= words;
+    let places = machine.starts;
+    for (const character of [BEGIN, ...text]) {
+      steps.left -= places.length;
       if (steps.left < 0) return undefined;
-      if (!goOn(character)) return found;
+      places = this.#after(places, { machine, character });
     }
-    take();
-    if (within && goOn("/")) take();
-    return found;
+    const inside = within ? this.#after(places, { machine, character: "/" }) : [];
+    return new Set([...places, ...inside].flatMap((place) => machine.ends.get(place) ?? []));
+  }
+
+  /** Gives the places that one more character leads to. */
+  #after(
+    places: readonly number[],
+    { machine, character }: { readonly machine: Machine; readonly character: string },
+  ): readonly number[] {
+    const { tokens, reached } = machine;
+    const step = ++this.#step;
+    const next: number[] = [];
+    const add = (place: number) => {
+      if (reached[place] === step) return;
+      reached[place] = step;
+      next.push(place);
+    };
+    for (const place of places) {
+      const token = tokens[place];
+      if (token === character) add(place + 1);
+      else if (token === DEEP || token === SHALLOW && character !== "/") add(place);
+    }
+    // What is reached without a character; the list grows while it is walked.
+    for (const place of next) {
+      const token = tokens[place];
+      if (typeof token === "number") add(place + 1);
+      if (token === MAYBE) add(place + FOLDERS.length);
+    }
+    return next;
   }
 }
 
@@ -88,102 +103,20 @@ export function fold(text: string): string {
 }
 
 function machineOf(globs: Iterable<string>, written: (glob: string) => string): Machine {
-  const all = Array.from(globs, (glob) => ({ glob, tokens: tokensOf(written(glob)) }));
-  const size = all.reduce((sum, { tokens }) => sum + tokens.length + 1, 0);
-  const words = Math.ceil(size / 32);
-  const of = () => new Int32Array(words);
-  const [start, deep, shallow, one, two] = [of(), of(), of(), of(), of()];
-  const next = new Map<string, number[]>();
-  const ends: [number, string][] = [];
-  let place = 0;
-  for (const { glob, tokens } of all) {
-    set(start, place);
-    for (const token of tokens) {
-      if (typeof token === "string") lead(next, token, place);
-      else {
-        if (token !== MAYBE) set(shallow, place);
-        if (token === DEEP || token === FOLDERS) set(deep, place);
-        if (token === FOLDERS) lead(next, "/", place);
-        else set(one, place);
-        if (token === MAYBE) set(two, place);
-      }
-      place++;
-    }
-    ends.push([place++, glob]);
+  const [tokens, starts, ends]: [Token[], number[], Map<number, string>] = [[], [], new Map()];
+  for (const glob of globs) {
+    starts.push(tokens.length);
+    tokens.push(BEGIN);
+    for (const [text] of written(glob).matchAll(TOKEN)) tokens.push(...tokensOf(text));
+    ends.set(tokens.length, glob);
+    tokens.push(END);
   }
-  leap(start, { one, two });
-  return { words, start, deep, shallow, one, two, next, ends };
+  return { tokens, starts, ends, reached: new Float64Array(tokens.length) };
 }
 
-/** Reads a glob. Stars that follow each other are one, so that what they lead to is no star. */
-function tokensOf(glob: string): readonly Token[] {
-  const tokens: Token[] = [];
-  for (const [text] of glob.matchAll(TOKEN)) {
-    const last = tokens.at(-1);
-    if (text === "**/") {
-      if (last !== FOLDERS) tokens.push(MAYBE, FOLDERS);
-    } else if (text === "**" || text === "*") {
-      const isStar = last === SHALLOW || last === DEEP;
-      if (isStar) tokens.pop();
-      tokens.push(text === "**" || last === DEEP ? DEEP : SHALLOW);
-    } else tokens.push(text.replace(/^\\/, ""));
-  }
-  return tokens;
-}
-
-/** Goes on by one character; false where that leads nowhere. */
-function advance(
-  places: Int32Array,
-  { machine, character }: { readonly machine: Machine; readonly character: string },
-): boolean {
-  const { words, deep, shallow, next } = machine;
-  const moves = next.get(character) ?? [];
-  const staying = character === "/" ? deep : shallow;
-  let [at, carry, isAny] = [0, 0, 0];
-  for (let word = 0; word < words; word++) {
-    const now = bitsOf(places, word);
-    const moving = moves[at] === word ? now & bitsOf(moves, at + 1) : 0;
-    if (moves[at] === word) at += 2;
-    const then = now & bitsOf(staying, word) | moving << 1 | carry;
-    carry = moving >>> 31;
-    places[word] = then;
-    isAny |= then;
-  }
-  if (isAny === 0) return false;
-  leap(places, machine);
-  return true;
-}
-
-/** Adds the places that are reached without a character. */
-function leap(places: Int32Array, { one, two }: Pick<Machine, "one" | "two">): void {
-  let [carryOne, carryTwo] = [0, 0];
-  for (let word = 0; word < places.length; word++) {
-    const now = bitsOf(places, word) | carryTwo;
-    const byTwo = now & bitsOf(two, word);
-    const all = now | byTwo << 2;
-    const byOne = all & bitsOf(one, word);
-    places[word] = all | byOne << 1 | carryOne;
-    carryOne = byOne >>> 31;
-    carryTwo = byTwo >>> 30;
-  }
-}
-
-function bitsOf(words: Int32Array | readonly number[], word: number): number {
-  return words[word] ?? 0;
-}
-
-function set(words: Int32Array, place: number): void {
-  words[place >> 5] = bitsOf(words, place >> 5) | 1 << place;
-}
-
-function has(words: Int32Array, place: number): boolean {
-  return (bitsOf(words, place >> 5) >>> place & 1) === 1;
-}
-
-/** Notes that a character leads on from a place, which comes after those that were noted. */
-function lead(next: Map<string, number[]>, character: string, place: number): void {
-  const moves = next.get(character) ?? [];
-  if (moves.at(-2) !== place >> 5) moves.push(place >> 5, 0);
-  moves[moves.length - 1] = bitsOf(moves, moves.length - 1) | 1 << place;
-  next.set(character, moves);
+function tokensOf(text: string): readonly Token[] {
+  if (text === "**/") return FOLDERS;
+  if (text === "**") return [DEEP];
+  if (text === "*") return [SHALLOW];
+  return [text.replace(/^\\/, "")];
 }
