@@ -54,28 +54,28 @@ export function rulesOf(
   return { deny: lines(said.deny), ask: lines(said.ask), allow: lines(said.allow) };
 }
 
-/** Tells the files that bring one tool over what rules may say of its arguments. */
+/** Tells of files that bring one tool over what rules may say of its arguments. */
 export function crowdedRules(
   files: readonly { readonly path: string; readonly permissions: Rules | undefined }[],
 ): readonly Problem[] {
-  const counts = new Map<string, { conditions: number; characters: number }>();
-  return files.flatMap(({ path, permissions }) => {
-    const over = new Map<string, Problem>();
-    for (const { pattern } of Object.values(permissions ?? NO_RULES).flat()) {
+  const sizes = new Map<string, typeof MOST>();
+  return files.flatMap(({ path, permissions = NO_RULES }) => {
+    const problems = new Map<string, Problem>();
+    for (const { pattern } of Object.values(permissions).flat()) {
       if (pattern.kind !== "conditions") continue;
       const id = `${pattern.server}:${pattern.tool}`;
-      const count = counts.get(id) ?? { conditions: 0, characters: 0 };
-      counts.set(id, count);
-      count.conditions += pattern.conditions.length;
-      for (const { glob } of pattern.conditions) count.characters += glob.length;
-      const { conditions, characters } = count;
-      if (conditions <= MOST.conditions && characters <= MOST.characters) continue;
-      const found = `${conditions} conditions with globs of ${characters} characters for ` +
-        `${quoted(id)}, with those of the files above it`;
-      const wanted = `at most ${MOST.conditions} conditions and ${MOST.characters} characters; ` +
-        "fewer and shorter globs, or a rule for the whole tool";
-      over.set(id, { file: path, key: "permissions", found, wanted });
+      const size = sizes.get(id) ?? { conditions: 0, characters: 0 };
+      sizes.set(id, size);
+      size.conditions += pattern.conditions.length;
+      for (const { glob } of pattern.conditions) size.characters += glob.length;
+      if (size.conditions <= MOST.conditions && size.characters <= MOST.characters) continue;
+      const found = `${said(size)} for ${quoted(id)}, with the files above it`;
+      problems.set(id, { file: path, key: "permissions", found, wanted: `at most ${said(MOST)}` });
     }
-    return [...over.values()];
+    return [...problems.values()];
   });
+}
+
+function said({ conditions, characters }: typeof MOST): string {
+  return `${conditions} conditions with globs of ${characters} characters`;
 }

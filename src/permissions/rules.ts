@@ -7,7 +7,7 @@
 import type { Verdict } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { type JsonObject, quoted } from "../core/json.ts";
+import { type JsonObject, quoted, visible } from "../core/json.ts";
 import { isSameRule, matches, parsePattern } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { SeenArguments } from "./_arguments.ts";
@@ -146,12 +146,10 @@ export function rulesVersion(rules: RuleSet): string {
 export function denied(id: ToolId, verdict: Verdict): PmlError {
   const { steering } = verdict;
   if (steering !== undefined) {
-    const why = `Cannot run ${quoted(id, 200)}: ${
-      quoted(steering)
-    } in env changes what programs do`;
+    const name = visible(steering);
+    const why = `Cannot run ${quoted(id, 200)}: "${name}" in env changes what programs do`;
     return new PmlError("PERMISSION_DENIED", why, {
-      hint: `Leave it out: only a rule of the person's that names it, such as ${id}(env=` +
-        `${quoted(steering).slice(1, -1)}), lets it be set`,
+      hint: `Leave it out, or ask the person for a rule that names it: ${id}(env=${name})`,
     });
   }
   return new PmlError("PERMISSION_DENIED", `Cannot run ${quoted(id, 200)}: a deny rule matches`, {

@@ -124,12 +124,8 @@ export class Programs {
       !Object.hasOwn(environment, name) && !Object.hasOwn(env, name)
     );
     if (name === undefined) return given;
-    throw new Refusal(
-      "SANDBOX_DENIED",
-      `Cannot set the variable ${
-        shown(name)
-      }: it changes what programs do, and no env grant names it`,
-    );
+    const message = `Cannot set the variable ${shown(name)}: it changes what programs do, and no `;
+    throw new Refusal("SANDBOX_DENIED", `${message}env grant names it`);
   }
 
   #granted(): Record<string, string> {
