@@ -38,7 +38,6 @@ export type {
   SqlValue,
 } from "./src/core/host.ts";
 export type { Json, JsonObject } from "./src/core/json.ts";
-export type { Glob } from "./src/core/glob.ts";
 export type { Condition, NamedTool, Pattern } from "./src/core/pattern.ts";
 export type { Meta, Permissions, ToolDefinition, ToolMeta } from "./src/core/tool.ts";
 export { parseToolId, type ToolId } from "./src/core/tool_id.ts";

@@ -130,9 +130,8 @@ function textOf({ files, problems, taken, skipped }: Plan, { app }: Visit): stri
   ].join("\n");
 }
 
-function detailsOf({ definition: { cwd }, left, variables }: Taken): readonly string[] {
+function detailsOf({ left, variables }: Taken): readonly string[] {
   return [
-    ...(cwd === undefined ? [] : [`    it runs in ${quoted(cwd, Infinity)}`]),
     ...variables.flatMap(({ name, where, isSet }) => {
       const now = where === undefined ? "" : `; its value stands in ${where}`;
       return [`    it needs ${name}, which is ${isSet ? "" : "not "}set${now}`];

@@ -6,6 +6,7 @@
 
 import { basename, resolve } from "node:path";
 import { isObject } from "../core/json.ts";
+import { variableName } from "./_secret_words.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
 
 /** A server as `mcpServers` of PML has it, before anybody checked it. */
@@ -140,10 +141,4 @@ function filled(
     unknown.add(/^\w{1,30}/.exec(name)?.[0] ?? "a variable");
     return all;
   });
-}
-
-/** Makes the name of a variable of any text. */
-export function variableName(text: string): string {
-  const words = text.replace(/([a-z\d])([A-Z])/g, "$1_$2").toUpperCase();
-  return words.replace(/[^A-Z0-9]+/g, "_").replace(/^(?=\d)|^$/, "_");
 }

@@ -4,7 +4,15 @@
  * @module
  */
 
-import { type ClientDefinition, variableName } from "./_client_entry.ts";
+import type { ClientDefinition } from "./_client_entry.ts";
+import {
+  isCode,
+  isCodeAddress,
+  isNoSecret,
+  isRandom,
+  isSecretName,
+  variableName,
+} from "./_secret_words.ts";
 import { exists } from "./workspace.ts";
 
 /** A variable that the person has to set, and where its value is found now. */
@@ -37,12 +45,7 @@ interface Spot {
 }
 
 const REFERENCE = /(\$\{\w+(?::-[^}]*)?\})/;
-const SECRET_WORDS =
-  /TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTHORIZATION|API_?KEY|COOKIE|CONNECTION_STRING/;
-const SECRET_WORD = /(^|_)(KEY|AUTH|PAT|JWT|DSN|PWD|PASS|PIN|SAS|PRIVATE)(_|$)/;
 const SCHEME = /^(Bearer|Basic|Token|ApiKey)\s+/i;
-const MANY_TURNS = 0.25;
-const UUID = /[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}/i;
 
 /** The variables of one import: each has one value, and each value that is known one name. */
 export class Variables {
@@ -125,7 +128,9 @@ export class Variables {
   }
 
   #clean(value: string, spot: Standing & Spot): string {
-    const isNamed = isSecretName(spot.called);
+    const isNamed = isSecretName(spot.called) && !isCode(spot.called);
+    // Half of a code would tell nobody what it does.
+    if (isCode(spot.called) && !isCodeAddress(spot.called)) return value;
     const parts = value.split(REFERENCE);
     const plain = parts.length === 1;
     return parts.map((part, at) => {
@@ -140,14 +145,17 @@ export class Variables {
     readonly spot: Standing & Spot;
   }): string {
     const [, name = "", otherwise] = /^\$\{(\w+)(?::-([^}]*))?\}$/.exec(text) ?? [];
-    if (otherwise === undefined || this.#isHarmless(otherwise, isNamed)) return text;
+    if (otherwise === undefined || this.#isHarmless(otherwise, { isNamed, spot })) return text;
     this.#want(name, { value: otherwise, spot });
     return `\${${name}}`;
   }
 
-  #isHarmless(value: string, isNamed: boolean): boolean {
+  #isHarmless(value: string, { isNamed, spot }: {
+    readonly isNamed: boolean;
+    readonly spot: Spot;
+  }): boolean {
     if (isNamed) return isNoSecret(value);
-    return this.#known.redact(value) === value && !isRandom(value);
+    return this.#known.redact(value) === value && (isCode(spot.called) || !isRandom(value));
   }
 
   /** What has the name of a secret is one, but for the scheme before it. */
@@ -160,7 +168,9 @@ export class Variables {
   #kinds(value: string, spot: Standing & Spot): string {
     const kept = this.#known.redact(value).split("[redacted]");
     if (kept.length === 1) {
-      return isRandom(value) && !exists(value) ? this.#random(value, spot) : value;
+      return isRandom(value) && !isCode(spot.called) && !exists(value)
+        ? this.#random(value, spot)
+        : value;
     }
     const isAll = kept.length === 2 && kept.join("") === "";
     return kept.map((text, at) =>
@@ -203,30 +213,4 @@ export class Variables {
 function wantedName(name: string, kind: "env" | "headers"): string {
   if (kind === "env") return name;
   return /^authorization$/i.test(name) ? "*TOKEN" : `*${name.replace(/^x-/i, "")}`;
-}
-
-function isSecretName(name: string): boolean {
-  const words = variableName(name.replace(/^-+/, ""));
-  return SECRET_WORDS.test(words) || SECRET_WORD.test(words);
-}
-
-/** What no secret is: nothing, a switch, a count, a file that is there. */
-function isNoSecret(value: string): boolean {
-  return /^(\s*|true|false|none|null|\d{1,3})$/i.test(value) ||
-    /^(\/|[A-Za-z]:\\)/.test(value) && exists(value);
-}
-
-/** Tells whether a text holds a long run that no person wrote. */
-function isRandom(text: string): boolean {
-  const runs = text.match(/[A-Za-z0-9+=_-]{20,}/g) ?? [];
-  const whole = /^[A-Za-z0-9+][A-Za-z0-9+/]{31,}={0,2}$/.test(text) ? [text] : [];
-  return UUID.test(text) || [...runs, ...whole].some((run) => changes(run) >= MANY_TURNS);
-}
-
-/** How often letters, capitals and digits take turns: rarely in words, often in what is random. */
-function changes(run: string): number {
-  const kinds = run.replace(/[^A-Za-z0-9]/g, "").replace(/[a-z]/g, "a").replace(/[A-Z]/g, "A")
-    .replace(/\d/g, "0");
-  const turns = [...kinds].filter((kind, at) => at > 0 && kind !== kinds[at - 1]).length;
-  return turns / (kinds.length || 1);
 }

@@ -8,6 +8,7 @@ import { isUtf8 } from "node:buffer";
 import type { z } from "zod";
 import { sha256 } from "../core/hash.ts";
 import { quoted, visible } from "../core/json.ts";
+import { RULES_FILE_MAX } from "../core/pattern.ts";
 import type { Problem, Report } from "./_problem.ts";
 import type { Zod } from "./_schema.ts";
 import type { Note, Path, Syntax } from "./_syntax.ts";
@@ -33,7 +34,6 @@ interface Reading<T> {
   readonly schema: (zod: Zod) => z.ZodType<T>;
 }
 
-const MOST_BYTES = 1_000_000;
 const MOST_PROBLEMS = 100;
 
 /** Reads a file. Gives nothing if it is missing, or if the report says what is wrong with it. */
@@ -59,7 +59,7 @@ async function read<T>(path: string, reading: Reading<T>): Promise<Document<T> |
   const realPath = await Deno.realPath(path);
   const { isFile, size } = await Deno.stat(realPath);
   // A pipe or a device would keep the reader waiting for ever.
-  if (!isFile || size > MOST_BYTES) throw new Error("it is too long, or no regular file");
+  if (!isFile || size > RULES_FILE_MAX) throw new Error("it is too long, or no regular file");
   const bytes = await Deno.readFile(realPath);
   const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
   const note = noteIn(text, { file: path, problems: report.problems });

@@ -18,6 +18,7 @@ import { REGISTRY_BEGINNINGS } from "./registries.ts";
 export type Zod = typeof z;
 
 const SERVER_NAME = 'a name of 1 to 64 of a-z, 0-9, ".", "_" and "-", none that PML keeps';
+const TOKEN = "the name of a variable that does not begin with PML_: those go to no registry";
 const PART = "a number from 0 to 1";
 const TOOLS = 'the pattern "server:tool", "server:*" or "*"';
 const MOST_LISTED = 10_000;
@@ -65,7 +66,8 @@ export function personSchema(zod: Zod) {
 
 /** What both files may say. */
 function shared(zod: Zod) {
-  const { object, text, list, flag, filled, variable, url, number } = words(zod);
+  const { object, text, list, flag, filled, url, number } = words(zod);
+  const token = text(TOKEN, /^(?!PML_)[A-Z_][A-Z0-9_]*$/i);
   const tool = text(TOOLS, { test: (value) => isToolsPattern(value) });
   const tools = list(tool, "names or patterns of tools");
   const registry = url(...REGISTRY_BEGINNINGS);
@@ -91,7 +93,7 @@ function shared(zod: Zod) {
     }),
     registries: list(
       zod.union(
-        [registry, object({ url: registry }, { token_env: variable, public_key: filled })],
+        [registry, object({ url: registry }, { token_env: token, public_key: filled })],
         "a URL, or an object with url, token_env and public_key",
       ),
       "registries",

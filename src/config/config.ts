@@ -17,7 +17,7 @@ import type { Limits } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { type Channel, type PersonConfig, readPerson } from "./person.ts";
 import { askedRegistries, type RegistryEntry, registryProblems } from "./registries.ts";
-import { defaultRules, NO_RULES, type Rules } from "./rules.ts";
+import { crowdedRules, defaultRules, NO_RULES, type Rules } from "./rules.ts";
 import type { ServerDefinition } from "./servers.ts";
 import { findWorkspace, holds, realPathOf, rulingFiles, type Workspace } from "./workspace.ts";
 
@@ -155,8 +155,12 @@ async function loadFiles(
   };
   const read = (path: string) => readWorkspaceFile(path, report);
   const file = workspace.file === undefined ? undefined : await read(workspace.file);
-  const parents = await Promise.all(workspace.parents.map(read));
+  const above = await Promise.all(workspace.parents.map(read));
+  const parents = above.filter((parent) => parent !== undefined);
   const person = await readPerson(join(environment.home, "config.yaml"), report);
+  // The workspace's own file comes last: what it adds is what is too much.
+  const files = [person, ...parents.toReversed(), ...(file === undefined ? [] : [file])];
+  report.problems.push(...crowdedRules(files));
   const folder = narrowed(root, { file, report });
   return freeze({
     environment,
@@ -165,7 +169,7 @@ async function loadFiles(
     lost,
     folder,
     file,
-    parents: parents.filter((parent) => parent !== undefined),
+    parents,
     person,
     problem: lost ?? (report.problems.length === 0 ? undefined : invalid(report.problems)),
     warnings: report.warnings,

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
-import { isSteering } from "../core/steering.ts";
+import { isOwn, isSteering } from "../core/steering.ts";
 import { parseDotenv } from "./_dotenv.ts";
 import type { Environment } from "./env.ts";
 import { expanded, type Given, referencesIn } from "./expand.ts";
@@ -35,8 +35,6 @@ export interface KeysOptions {
 /** The name of the person's key in the PML home. */
 export const KEY_FILE = "api_key";
 
-/** What belongs to PML, and is given to no server wherever it is set. */
-const OWN = /^PML_/i;
 const MOST_BYTES = 65_536;
 /** What a header can carry without a blank in it. */
 const ONE_WORD = /^[\x21-\x7e]{1,4096}$/;
@@ -102,7 +100,7 @@ export class Keys {
 
   /** Gives a variable, and where it is from. What is empty, or was filled in by nobody, is unset. */
   find(name: string): Key | undefined {
-    if (OWN.test(name)) return undefined;
+    if (isOwn(name)) return undefined;
     return this.#known(this.#options.environment().get(name), "the environment") ??
       (isSteering(name) ? undefined : this.#known(this.#dotenv().get(name), ".env"));
   }

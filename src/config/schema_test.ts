@@ -142,6 +142,8 @@ const BAD: readonly object[] = [
   { registries: ["http://127.0.0.1.evil.com/"] },
   { registries: [{}] },
   { registries: [{ url: "https://x.y", token_env: "A B" }] },
+  { registries: [{ url: "https://x.y", token_env: "PML_API_KEY" }] },
+  { registries: [{ url: "https://x.y", token_env: "pml_token" }] },
   { cloud: "https://x.y" },
   { cloud: { url: "http://169.254.169.254/" } },
   { grants: { "a:b": {} } },

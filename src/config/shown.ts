@@ -5,6 +5,7 @@
  */
 
 import { quoted, visible } from "../core/json.ts";
+import { withoutSecrets } from "./_secret_words.ts";
 import type { WorkspaceFile } from "./file.ts";
 import { gatewaySection } from "./gateway_options.ts";
 import type { ServerDefinition } from "./servers.ts";
@@ -42,18 +43,23 @@ export function serverText(server: ServerDefinition): string {
       const how = server.confine
         ? "confined to the workspace and its grants"
         : `with your rights${tries}`;
-      return `runs the command ${command} ${how}${given("variables", server.env)}`;
+      const at = server.cwd === undefined ? "" : `in the folder ${quoted(server.cwd, WHOLE)} `;
+      return `runs the command ${command} ${at}${how}${given("variables", server.env)}`;
     }
     case "http":
       return `a server at ${quoted(server.url, WHOLE)}${given("headers", server.headers)}`;
   }
 }
 
-/** Values are not shown, for they may be keys; which variables of the environment go in is. */
+/** Says what is given as it is written, for it may be code; what looks like a secret is left out. */
 function given(what: string, values: Readonly<Record<string, string>>): string {
-  const names = Object.entries(values).map(([name, value]) => {
+  const said = Object.entries(values).map(([name, value]) => {
     const keys = [...value.matchAll(/\$\{(\w+)/g)].map(([, key]) => key).join(", ");
-    return keys === "" ? name : `${name} (from ${keys})`;
+    const from = keys === "" ? "" : ` (from ${keys})`;
+    const isFilled = keys !== "" && value.replaceAll(/\$\{\w+\}/g, "") === "";
+    return isFilled
+      ? name + from
+      : `${name}=${visible(JSON.stringify(withoutSecrets(name, value)), WHOLE)}${from}`;
   });
-  return names.length === 0 ? "" : `, is given the ${what} ${names.join(", ")}`;
+  return said.length === 0 ? "" : `, is given the ${what} ${said.join(", ")}`;
 }

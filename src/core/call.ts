@@ -59,6 +59,8 @@ export interface Verdict {
   readonly source: string;
   /** Where no arguments were told: the first few rules of the tool that look at them. */
   readonly depends?: readonly string[];
+  /** The variable that changes how programs run and that no rule names, where that refuses it. */
+  readonly steering?: string;
 }
 
 /** What a server asks of the client while it works on a call. */

@@ -1,5 +1,6 @@
 /**
- * Globs of rules: `*` is anything but `/`, `**` anything at all; matched without going back.
+ * Globs of rules: `*` is anything but `/`, `**` anything at all. All globs of a set are matched at
+ * once and without going back, in time that the set and the text bound together.
  *
  * @module
  */
@@ -8,41 +9,91 @@
 const [SHALLOW, DEEP, MAYBE] = [0, 1, 2] as const;
 const TOKEN = /(?<=^|\/)\*\*\/|\*\*|\*|\\?./gsu;
 const FOLDERS = [MAYBE, DEEP, "/"] as const;
+/** The first place of a glob, which leads on before any character, and the last, which does not. */
+const [BEGIN, END] = ["begin", "end"] as const;
 
 type Token = typeof SHALLOW | typeof DEEP | typeof MAYBE | string;
 
-/** A glob, read once. */
-export class Glob {
-  /** What the person wrote. */
-  readonly text: string;
-  readonly #head: string;
-  #tokens: readonly Token[] | undefined;
-  #folded: Glob | undefined;
+/** What matching may still cost. */
+export interface Steps {
+  /** Counts down with each character, by the places that the text leads to. */
+  left: number;
+}
 
-  /** Takes a glob as it is written. */
-  constructor(text: string) {
-    this.text = text;
-    this.#head = /^[^\\*]*/.exec(text)?.[0] ?? "";
+/** How a text is matched. */
+export interface Matching {
+  readonly steps: Steps;
+  /** Whether the text counts as what lies in it, too: `src` as `src/`. */
+  readonly within?: boolean;
+}
+
+/** All globs in one row of places, each with what it takes. */
+interface Machine {
+  readonly tokens: readonly Token[];
+  readonly starts: readonly number[];
+  /** The globs by their last places. */
+  readonly ends: ReadonlyMap<number, string>;
+  /** The step at which a place was reached last, so that it is listed once. */
+  readonly reached: Float64Array;
+}
+
+/** A set of globs, read when the first text is matched. */
+export class GlobSet {
+  readonly #globs: ReadonlySet<string>;
+  readonly #written: (glob: string) => string;
+  #machine: Machine | undefined;
+  #step = 0;
+  #folded: GlobSet | undefined;
+
+  /** Takes globs as they are written. */
+  constructor(globs: Iterable<string>, written = (glob: string) => glob) {
+    this.#globs = new Set(globs);
+    this.#written = written;
   }
 
-  /** Tells whether it covers a text. The time grows with both lengths, whatever they hold. */
-  matches(text: string): boolean {
-    // Most globs of a long list differ here already.
-    if (!text.startsWith(this.#head)) return false;
-    this.#tokens ??= [...this.text.matchAll(TOKEN)].flatMap(([token]) => tokenOf(token));
-    const tokens = this.#tokens;
-    let places = new Set([0]);
-    for (const character of text) {
-      places = after(places, { character, tokens });
-      if (places.size === 0) return false;
+  /** The same globs, for texts that `fold` wrote. */
+  get folded(): GlobSet {
+    return this.#folded ??= new GlobSet(this.#globs, fold);
+  }
+
+  /** Gives the globs that cover a text; undefined where the steps do not reach. */
+  covering(text: string, { steps, within = false }: Matching): ReadonlySet<string> | undefined {
+    const machine = this.#machine ??= machineOf(this.#globs, this.#written);
+    let places = machine.starts;
+    for (const character of [BEGIN, ...text]) {
+      steps.left -= places.length;
+      if (steps.left < 0) return undefined;
+      places = this.#after(places, { machine, character });
     }
-    return reached(places, tokens).has(tokens.length);
+    const inside = within ? this.#after(places, { machine, character: "/" }) : [];
+    return new Set([...places, ...inside].flatMap((place) => machine.ends.get(place) ?? []));
   }
 
-  /** Tells whether it covers a text for a file system that folds case and composes letters. */
-  matchesFolded(text: string): boolean {
-    this.#folded ??= new Glob(fold(this.text));
-    return this.#folded.matches(text);
+  /** Gives the places that one more character leads to. */
+  #after(
+    places: readonly number[],
+    { machine, character }: { readonly machine: Machine; readonly character: string },
+  ): readonly number[] {
+    const { tokens, reached } = machine;
+    const step = ++this.#step;
+    const next: number[] = [];
+    const add = (place: number) => {
+      if (reached[place] === step) return;
+      reached[place] = step;
+      next.push(place);
+    };
+    for (const place of places) {
+      const token = tokens[place];
+      if (token === character) add(place + 1);
+      else if (token === DEEP || token === SHALLOW && character !== "/") add(place);
+    }
+    // What is reached without a character; the list grows while it is walked.
+    for (const place of next) {
+      const token = tokens[place];
+      if (typeof token === "number") add(place + 1);
+      if (token === MAYBE) add(place + FOLDERS.length);
+    }
+    return next;
   }
 }
 
@@ -51,34 +102,21 @@ export function fold(text: string): string {
   return text.normalize("NFC").toUpperCase().toLowerCase();
 }
 
-function tokenOf(token: string): readonly Token[] {
-  if (token === "**/") return FOLDERS;
-  if (token === "**") return [DEEP];
-  if (token === "*") return [SHALLOW];
-  return [token.replace(/^\\/, "")];
+function machineOf(globs: Iterable<string>, written: (glob: string) => string): Machine {
+  const [tokens, starts, ends]: [Token[], number[], Map<number, string>] = [[], [], new Map()];
+  for (const glob of globs) {
+    starts.push(tokens.length);
+    tokens.push(BEGIN);
+    for (const [text] of written(glob).matchAll(TOKEN)) tokens.push(...tokensOf(text));
+    ends.set(tokens.length, glob);
+    tokens.push(END);
+  }
+  return { tokens, starts, ends, reached: new Float64Array(tokens.length) };
 }
 
-/** Gives the places in the glob that one more character leads to. */
-function after(
-  places: ReadonlySet<number>,
-  { character, tokens }: { readonly character: string; readonly tokens: readonly Token[] },
-): Set<number> {
-  const next = new Set<number>();
-  for (const place of reached(places, tokens)) {
-    const token = tokens[place];
-    if (token === character) next.add(place + 1);
-    else if (token === DEEP || token === SHALLOW && character !== "/") next.add(place);
-  }
-  return next;
-}
-
-/** Adds the places that are reached without a character: a set grows while it is walked. */
-function reached(places: ReadonlySet<number>, tokens: readonly Token[]): Set<number> {
-  const all = new Set(places);
-  for (const place of all) {
-    const token = tokens[place];
-    if (typeof token === "number") all.add(place + 1);
-    if (token === MAYBE) all.add(place + FOLDERS.length);
-  }
-  return all;
+function tokensOf(text: string): readonly Token[] {
+  if (text === "**/") return FOLDERS;
+  if (text === "**") return [DEEP];
+  if (text === "*") return [SHALLOW];
+  return [text.replace(/^\\/, "")];
 }

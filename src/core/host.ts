@@ -46,7 +46,10 @@ export interface ExecOptions {
   readonly cwd?: string;
   /** What it reads from its standard input; nothing unless said. */
   readonly stdin?: string | Uint8Array;
-  /** Variables beside LANG, TZ, TERM, HOME, PATH and the granted ones; none of these can be set. */
+  /**
+   * Variables beside LANG, TZ, TERM, HOME, PATH and the granted ones; none of these can be set, nor
+   * what changes how programs run, but by a module that may run any.
+   */
   readonly env?: Readonly<Record<string, string>>;
   /** After how many milliseconds it is killed with everything that it started. */
   readonly timeoutMs?: number;

@@ -6,7 +6,6 @@
 
 import { posix } from "node:path";
 import { PmlError } from "./errors.ts";
-import { Glob } from "./glob.ts";
 import { canonical, isObject, type JsonObject, quoted } from "./json.ts";
 import { isServerName, isToolName, splitToolId, type ToolId } from "./tool_id.ts";
 
@@ -23,12 +22,15 @@ export const GRAMMAR =
 /** The most characters of a rule. */
 export const RULE_MAX = 4_096;
 
+/** The most bytes of a file with rules. */
+export const RULES_FILE_MAX = 1_000_000;
+
 /** What one argument has to be. */
 export interface Condition {
   /** The name of the argument. */
   readonly name: string;
-  /** What its text must match. */
-  readonly glob: Glob;
+  /** The glob that must cover its text. */
+  readonly glob: string;
 }
 
 /** What a rule of one tool names. */
@@ -133,13 +135,13 @@ function withArguments(named: NamedTool, json: string): Pattern | undefined {
 
 function withConditions(named: NamedTool, text: string): Pattern | undefined {
   if (!CONDITIONS.test(text)) return undefined;
-  const conditions = Array.from(text.matchAll(EACH), ([, name = "", glob = ""]) => ({
-    name,
-    glob: new Glob(glob),
-  }));
+  const conditions = Array.from(
+    text.matchAll(EACH),
+    ([, name = "", glob = ""]) => ({ name, glob }),
+  );
   // Paths are compared in their plain form, so that a rule for another form would cover nothing.
   const plain = conditions.every(({ name, glob }) =>
-    !isPathName(name) || posix.normalize(glob.text) === glob.text
+    !isPathName(name) || posix.normalize(glob) === glob
   );
   if (!plain || conditions.length > CONDITIONS_MAX) return undefined;
   return { ...named, kind: "conditions", conditions };

@@ -9,6 +9,7 @@ import { resolve } from "node:path";
 import { isLiteral } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { isInside, realPathIfAny } from "../core/place.ts";
+import { isOwn } from "../core/steering.ts";
 import type { Permissions } from "../core/tool.ts";
 
 /** What a sandbox child may use: absolute folders and files, hosts with ports, names. */
@@ -19,9 +20,6 @@ export interface Access extends Permissions {
 
 /** What the person granted to a server, as written in `.pml.json`. */
 export type Grants = Partial<Permissions>;
-
-/** What belongs to PML alone, and is granted to nobody. */
-const OWN_VARIABLE = /^PML_/;
 
 /**
  * Gives the access of a tool. What it asks for inside the workspace it gets; beyond that only what
@@ -50,7 +48,7 @@ export function accessOf(
     write: roots("write"),
     net: hosts(both(asked.net.map(withPort), grants?.net?.map(withPort))),
     run: both(asked.run, grants?.run),
-    env: both(asked.env, grants?.env).filter((name) => name !== "*" && !OWN_VARIABLE.test(name)),
+    env: both(asked.env, grants?.env).filter((name) => name !== "*" && !isOwn(name)),
     granted: [...new Set([...paths("read"), ...paths("write")])].sort(),
   };
 }

@@ -181,3 +181,50 @@ Deno.test("an argument is read as its own member, whatever its name", () => {
   assert.equal(judge(ID, {}).kind, "ask");
   assert.equal(judge(ID, { constructor: "x" } as never).kind, "allow"); // as JSON may have it
 });
+
+Deno.test("an allow with conditions covers the variables of a program that it names, and no others (GW11)", () => {
+  const judged = (rule: string, args: object) => {
+    const allow = [{ pattern: parsePattern(`fs:read(${rule})`), source: "x" }];
+    return makeJudge({ allow, ask: [], deny: [] })(ID, args as never).kind;
+  };
+  const plain = { a: "b" };
+  const none = [{}, { env: {} }, { env: [] }, { env: "" }, { env: null }];
+  for (const each of none) assert.equal(judged("a=b", { ...plain, ...each }), "allow");
+  const some = [
+    { env: { CI: "1" } },
+    { env: ["CI=1"] },
+    { env: "CI=1" },
+    { environment: { CI: "1" } },
+    { env_vars: [{ name: "CI" }] },
+  ];
+  for (const each of some) assert.equal(judged("a=b", { ...plain, ...each }), "ask");
+  const table: [string, object, string][] = [
+    ["a=b, env=CI", { CI: "1" }, "allow"],
+    ["a=b, env=CI, env=X_*", { CI: "1", X_A: "", X_B: "" }, "allow"],
+    ["a=b, env=CI, env=X_*", { CI: "1", Y: "" }, "ask"],
+    ["a=b, env=CI", {}, "ask"],
+    ["a=b, env=*", { CI: "1", _x: "" }, "allow"],
+    ["a=b, env=**", { "a=b": "1" }, "ask"],
+    // A star names nothing.
+    ["a=b, env=**", { CI: "1", LD_PRELOAD: "x" }, "ask"],
+    ["a=b, env=LD_*", { LD_PRELOAD: "x" }, "ask"],
+    ["a=b, env=ld_preload", { LD_PRELOAD: "x" }, "ask"],
+    ["a=b, env=LD_PRELOAD", { LD_PRELOAD: "x" }, "allow"],
+    ["a=b, env=prod", ["prod"], "ask"],
+  ];
+  for (const [rule, env, wanted] of table) {
+    assert.equal(judged(rule, { ...plain, env }), wanted, `${rule}: ${JSON.stringify(env)}`);
+  }
+  // A tool may call something else so.
+  assert.equal(judged("a=b, env=prod", { ...plain, env: "prod" }), "allow");
+});
+
+Deno.test("what takes too many steps is not clear, and denied (PM14)", () => {
+  const globs = Array.from({ length: 4 }, (_, at) => `${"**a".repeat(1_300)}${at}`);
+  const rules = globs.map((glob) => ({ pattern: parsePattern(`fs:read(a=${glob})`), source: "x" }));
+  const none = { allow: [], ask: [], deny: [] };
+  const [short, long] = [{ a: "a".repeat(100) }, { a: `${"a".repeat(4_000)}0` }];
+  assert.equal(makeJudge({ ...none, deny: rules })(ID, short).kind, "ask");
+  assert.equal(makeJudge({ ...none, deny: rules })(ID, long).kind, "deny");
+  assert.equal(makeJudge({ ...none, allow: rules })(ID, long).kind, "ask");
+});

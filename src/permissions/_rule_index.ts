@@ -4,6 +4,7 @@
  * @module
  */
 
+import { GlobSet } from "../core/glob.ts";
 import type { Condition, Pattern } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { SeenArguments } from "./_arguments.ts";
@@ -14,11 +15,27 @@ export interface Rule {
   readonly source: string;
 }
 
+/** A rule with conditions, and what they are. */
+interface Conditioned {
+  readonly rule: Rule;
+  readonly conditions: readonly Condition[];
+}
+
 /** The rules that look at the arguments of one tool. */
-interface Narrow {
+class Narrow {
   /** Those that want exactly some arguments, by their canonical text. */
-  readonly exact: Map<string, Rule>;
-  readonly conditioned: Rule[];
+  readonly exact = new Map<string, Rule>();
+  readonly conditioned: Conditioned[] = [];
+  #sets: ReadonlyMap<string, GlobSet> | undefined;
+
+  /** Gives the globs that rules have for an argument. */
+  globsOf(name: string): GlobSet {
+    this.#sets ??= new Map(
+      [...Map.groupBy(this.conditioned.flatMap(({ conditions }) => conditions), (one) => one.name)]
+        .map(([name, all]) => [name, new GlobSet(all.map(({ glob }) => glob))]),
+    );
+    return this.#sets.get(name) ?? NO_GLOBS;
+  }
 }
 
 /** One of the lists; of equal rules the first counts. */
@@ -36,22 +53,45 @@ export class RuleIndex {
     return this.#plain.get(scope);
   }
 
-  /** Gives every rule that looks at the arguments of a tool. */
-  narrow(id: ToolId): readonly Rule[] {
+  /** Gives the first few of the rules that look at the arguments of a tool. */
+  narrow(id: ToolId, most: number): readonly Rule[] {
     const { exact, conditioned } = this.#narrow.get(id) ?? NONE;
-    return [...conditioned, ...exact.values()];
+    return [...conditioned.slice(0, most).map(({ rule }) => rule), ...exact.values().take(most)];
   }
 
   /** Gives a rule that these arguments meet without a doubt. */
   surely(id: ToolId, seen: SeenArguments): Rule | undefined {
-    return this.#exact(id, seen) ?? this.#conditioned(id, (one) => seen.surely(one));
+    const narrow = this.#narrow.get(id) ?? NONE;
+    const isCovered = remembered((name) => seen.surely(name, narrow.globsOf(name)));
+    const holds = (conditions: readonly Condition[]) =>
+      conditions.every(({ name }) => isCovered(name)(globsIn(conditions, name))) &&
+      // Who allows a program does not allow what variables make of it.
+      seen.environments.every((name) => globsIn(conditions, name).length > 0);
+    return this.#exact(id, seen) ??
+      narrow.conditioned.find(({ conditions }) => holds(conditions))?.rule;
   }
 
   /** Gives a rule that these arguments meet, or of which that cannot be told. */
   perhaps(id: ToolId, seen: SeenArguments): Rule | undefined {
-    const exact = this.#narrow.get(id)?.exact ?? NONE.exact;
+    const narrow = this.#narrow.get(id) ?? NONE;
+    const { exact, conditioned } = narrow;
     const [any] = exact.size > 0 && seen.canonical === undefined ? exact.values() : [];
-    return any ?? this.#exact(id, seen) ?? this.#conditioned(id, (one) => seen.perhaps(one));
+    const coveringOf = remembered((name) => seen.perhaps(name, narrow.globsOf(name)));
+    const holds = ({ name, glob }: Condition) => {
+      const covering = coveringOf(name);
+      return covering === "every" || covering.has(glob);
+    };
+    return any ?? this.#exact(id, seen) ??
+      conditioned.find(({ conditions }) => conditions.every(holds))?.rule;
+  }
+
+  /** Tells whether a rule of the tool names each variable that steers programs. */
+  names(id: ToolId, seen: SeenArguments): boolean {
+    const { conditioned } = this.#narrow.get(id) ?? NONE;
+    return this.#exact(id, seen) !== undefined || conditioned.some(({ conditions }) => {
+      const named = globsIn(conditions, "env");
+      return seen.steering.every((variable) => named.includes(variable));
+    });
   }
 
   #exact(id: ToolId, seen: SeenArguments): Rule | undefined {
@@ -59,17 +99,11 @@ export class RuleIndex {
     return exact?.size && seen.canonical !== undefined ? exact.get(seen.canonical) : undefined;
   }
 
-  #conditioned(id: ToolId, holds: (condition: Condition) => boolean): Rule | undefined {
-    return this.#narrow.get(id)?.conditioned.find(({ pattern }) =>
-      pattern.kind === "conditions" && pattern.conditions.every(holds)
-    );
-  }
-
   #add(rule: Rule): void {
     const { pattern } = rule;
     switch (pattern.kind) {
       case "conditions":
-        this.#of(pattern).conditioned.push(rule);
+        this.#of(pattern).conditioned.push({ rule, conditions: pattern.conditions });
         break;
       case "arguments":
         addOnce(this.#of(pattern).exact, pattern.canonical, rule);
@@ -81,13 +115,26 @@ export class RuleIndex {
 
   #of({ server, tool }: { readonly server: string; readonly tool: string }): Narrow {
     const id = `${server}:${tool}`;
-    const known = this.#narrow.get(id) ?? { exact: new Map(), conditioned: [] };
+    const known = this.#narrow.get(id) ?? new Narrow();
     this.#narrow.set(id, known);
     return known;
   }
 }
 
-const NONE: Narrow = { exact: new Map(), conditioned: [] };
+const NO_GLOBS = new GlobSet([]);
+const NONE = new Narrow();
+
+function globsIn(conditions: readonly Condition[], name: string): readonly string[] {
+  return conditions.filter((one) => one.name === name).map(({ glob }) => glob);
+}
+
+function remembered<T>(look: (name: string) => T): (name: string) => T {
+  const known = new Map<string, T>();
+  return (name) => {
+    if (!known.has(name)) known.set(name, look(name));
+    return known.get(name) as T; // it was set just before
+  };
+}
 
 function addOnce(map: Map<string, Rule>, key: string, rule: Rule): void {
   if (!map.has(key)) map.set(key, rule);

@@ -41,7 +41,7 @@ function holds(pattern: Pattern, args: JsonObject, unclear: boolean): boolean {
     const text = typeof value === "string" ? value : JSON.stringify(value);
     if (text === undefined || typeof value === "object" || /\p{Cc}/u.test(text)) return unclear;
     if (name === "command" && /[;|]/.test(text)) return unclear;
-    const parts = glob.text.replace(/[.$]/g, "\\$&").split("**");
+    const parts = glob.replace(/[.$]/g, "\\$&").split("**");
     return new RegExp(`^${parts.join("[^]<").replaceAll("*", "[^/]<").replaceAll("<", "*")}$`)
       .test(text);
   });

@@ -7,6 +7,7 @@
 import { dirname } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { RULES_FILE_MAX } from "../core/pattern.ts";
 import { allowingText, newText, type RuleLists } from "./_rule_text.ts";
 import { type Plain, readPlain, removeLeftovers, writeWhole } from "./_store.ts";
 import { hashOf, type TrustStore } from "./trust.ts";
@@ -53,6 +54,8 @@ async function edit(
   const bytes = new TextEncoder().encode(await allowingText(text, wanted));
   const to = hashOf(bytes);
   if (to === from) return;
+  // A file that nobody reads any more would stop every call.
+  if (bytes.length > RULES_FILE_MAX) throw tooLong(file, bytes.length);
   // Both while it is written, so that a crash in between loses no trust.
   await trusted.move(file, { from, to: [from, to] });
   await writeWhole(file, { bytes, mode: before.mode, over: before.bytes });
@@ -65,4 +68,11 @@ function notTrusted(file: string): PmlError {
     `Cannot write the rules to ${quoted(file, 400)}: it is not the file that was trusted`,
     { hint: "Look at what changed in it, run `pml trust`, then try again" },
   );
+}
+
+function tooLong(file: string, bytes: number): PmlError {
+  const what = `Cannot write the rules to ${quoted(file, 400)}: it would have ${bytes} bytes`;
+  return new PmlError("CONFIG_INVALID", what, {
+    hint: `Keep it to ${RULES_FILE_MAX} bytes: take out rules that nobody needs`,
+  });
 }

@@ -250,3 +250,14 @@ Deno.test("four processes at once lose no entry and keep the trust", async () =>
   assert.equal(new Set(allow).size, 40);
   assert.equal(await at.isTrusted(), true);
 });
+
+Deno.test("addAllow() makes no file that is too long to be read", async () => {
+  const allow = [`fs:write(${JSON.stringify({ a: "x".repeat(3_000) })})`];
+  const text = (length: number) =>
+    JSON.stringify({ version: 1, permissions: { allow }, x: "x".repeat(length) });
+  await using at = await fixture(text(1_000_000 - text(0).length - 20));
+  const before = at.now();
+  await assert.rejects(at.allow("fs:write_more_and_more"), { code: "CONFIG_INVALID" });
+  assert.equal(at.now(), before);
+  assert.ok(await at.isTrusted());
+});

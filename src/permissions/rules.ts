@@ -7,8 +7,8 @@
 import type { Verdict } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { type JsonObject, quoted } from "../core/json.ts";
-import { isSameRule, parsePattern } from "../core/pattern.ts";
+import { type JsonObject, quoted, visible } from "../core/json.ts";
+import { isSameRule, matches, parsePattern } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { SeenArguments } from "./_arguments.ts";
 import { type Rule, RuleIndex } from "./_rule_index.ts";
@@ -95,6 +95,11 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
     if (seen === undefined) return unseen(id, { deny, ask, allow, plain: plainly(id) });
     const denying = deny.perhaps(id, seen);
     if (denying) return verdict("deny", denying);
+    const [steering] = id.startsWith("shell:") ? seen.steering : [];
+    if (steering !== undefined && ![ask, allow].some((list) => list.names(id, seen))) {
+      const rule = `no rule names ${quoted(steering)}`;
+      return { kind: "deny", rule, source: "defaults", steering };
+    }
     const asking = ask.perhaps(id, seen);
     if (asking) return verdict("ask", asking);
     const allowing = allow.surely(id, seen);
@@ -107,11 +112,13 @@ export function alwaysWins(
   rules: RuleSet,
   { rule, id, args, source, ...options }: Addition & JudgeOptions,
 ): boolean {
-  const ask = rules.ask.filter((each) =>
+  // Of a long list few rules are about this tool.
+  const of = (list: readonly Rule[]) => list.filter(({ pattern }) => matches(pattern, id));
+  const ask = of(rules.ask).filter((each) =>
     each.source !== source || !isSameRule(each.pattern.text, rule)
   );
-  const allow = [...rules.allow, { pattern: parsePattern(rule), source }];
-  return makeJudge({ ...rules, ask, allow }, options)(id, args).kind === "allow";
+  const allow = [...of(rules.allow), { pattern: parsePattern(rule), source }];
+  return makeJudge({ deny: of(rules.deny), ask, allow }, options)(id, args).kind === "allow";
 }
 
 /**
@@ -137,6 +144,14 @@ export function rulesVersion(rules: RuleSet): string {
 
 /** Makes the refusal of a tool that a deny rule matches. */
 export function denied(id: ToolId, verdict: Verdict): PmlError {
+  const { steering } = verdict;
+  if (steering !== undefined) {
+    const name = visible(steering);
+    const why = `Cannot run ${quoted(id, 200)}: "${name}" in env changes what programs do`;
+    return new PmlError("PERMISSION_DENIED", why, {
+      hint: `Leave it out, or ask the person for a rule that names it: ${id}(env=${name})`,
+    });
+  }
   return new PmlError("PERMISSION_DENIED", `Cannot run ${quoted(id, 200)}: a deny rule matches`, {
     hint: `The rule ${quoted(verdict.rule, 200)} in ${quoted(verdict.source, 200)} forbids it; ` +
       "only the person can change it",
@@ -154,8 +169,8 @@ function unseen(
     readonly plain: Verdict;
   },
 ): Verdict {
-  const [asks, allows] = [ask.narrow(id), allow.narrow(id)];
-  const all = [...deny.narrow(id), ...asks, ...allows];
+  const [asks, allows] = [ask.narrow(id, SHOWN), allow.narrow(id, SHOWN)];
+  const all = [...deny.narrow(id, SHOWN), ...asks, ...allows];
   if (all.length === 0) return plain;
   const [first] = plain.kind === "allow" ? asks : [...asks, ...allows];
   const said = first === undefined ? plain : verdict("ask", first);

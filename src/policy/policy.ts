@@ -300,13 +300,14 @@ function holdingOf(
   const rules = withoutDefaultsFor(own, config.rules);
   const all = new Set([...own, ...from.known]);
   const known = (server: string) => all.has(server);
+  let version: string | undefined;
   return {
     loaded,
     config,
     trust,
     known,
     judge: makeJudge(rules, { known, workspace: config.workspace }),
-    rules: () => rulesVersion(rules),
+    rules: () => version ??= rulesVersion(rules),
   };
 }
 

@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import { isInside } from "../core/place.ts";
+import { STEERING_NAMES } from "../core/steering.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import { bubblewrapArgs, type Layer, processesOf, systemPaths } from "./_os_layer.ts";
@@ -229,6 +230,7 @@ function grantsOf({ run, net, env, environment, workspace }: ChildOptions): Gran
     path,
     // To programs, an empty one would mean the folder that they run in.
     environment: { ...environment, PATH: path.join(":") || "/dev/null" },
+    steering: STEERING_NAMES,
     net,
     env,
   };

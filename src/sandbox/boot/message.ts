@@ -42,6 +42,8 @@ export interface Grants {
   readonly path: readonly string[];
   /** What every program finds in its environment. */
   readonly environment: Readonly<Record<string, string>>;
+  /** The names of variables that change how programs run, as a pattern. */
+  readonly steering: string;
   /** Hosts as `name:port`; `*` stands for every public one, at port 443. */
   readonly net: readonly string[];
   /** The variables that `host.env` gives; null where one is not set. */

@@ -106,11 +106,26 @@ export class Programs {
       file: this.#find(text(program, "the program")),
       args: list(args),
       cwd: this.#folder(text(cwd, "cwd")),
-      env: { ...variables(env), ...this.#start.environment, ...this.#granted() },
+      env: { ...this.#variables(env, program), ...this.#start.environment, ...this.#granted() },
       stdin: bytesOf(stdin),
       timeoutMs: Math.min(Math.max(Number(timeoutMs) || 0, 0), TIMER_MAX),
       maxBytes: Math.min(Math.max(Number(maxBytes ?? KEPT) || 0, 0), KEPT_MAX),
     };
+  }
+
+  /** What a module gives a program; where it may run some only, nothing that makes another of one. */
+  #variables(value: unknown, program: unknown): Record<string, string> {
+    const given = variables(value);
+    const { run, steering, environment, env } = this.#start;
+    // The arguments of a program can do what its own variables can.
+    const own = `${String(program).replace(/.*\//s, "").toUpperCase()}_`;
+    const name = Object.keys(given).find((name) =>
+      run !== "*" && new RegExp(steering, "is").test(name) && !name.startsWith(own) &&
+      !Object.hasOwn(environment, name) && !Object.hasOwn(env, name)
+    );
+    if (name === undefined) return given;
+    const message = `Cannot set the variable ${shown(name)}: it changes what programs do, and no `;
+    throw new Refusal("SANDBOX_DENIED", `${message}env grant names it`);
   }
 
   #granted(): Record<string, string> {
