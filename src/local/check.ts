@@ -16,6 +16,7 @@ import { findImports, type Imports } from "./_imports.ts";
 import { load, type LoadOptions } from "./_load_check.ts";
 import { readMeta, sayFunctions } from "./_meta_check.ts";
 import { compileAll, type CompileSchema, sayArguments } from "./_schema_check.ts";
+import { typeProblems } from "./_type_check.ts";
 import type { Inspection } from "./loader.ts";
 import { ModuleFiles } from "./module_files.ts";
 import { accessOf } from "./grants.ts";
@@ -183,7 +184,6 @@ class Look {
 
   async #types({ types }: Imports, say: Say): Promise<void> {
     const { home, signal } = this.#options;
-    const { typeProblems } = await import("./_type_check.ts");
     const problems = await typeProblems(this.#path, { home, specifiers: types, signal });
     for (const { message, line } of problems.slice(0, MOST_PROBLEMS)) {
       say("failed", message, { line });
