@@ -17,7 +17,7 @@ import {
   removeLeftovers,
   unlessGone,
   writeWhole,
-} from "../permissions/files.ts";
+} from "../core/private_files.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import { pinsFile } from "./pins_file.ts";
 import { LOCK_MAX, type LockEntries, lockText, parseLock, parsePinned } from "../registry/lock.ts";

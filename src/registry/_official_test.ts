@@ -3,9 +3,8 @@ import { officialAnswers, type Published } from "../../tests/kit/fake_official.t
 import { FakeRegistry } from "../../tests/kit/fake_registry.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { Official } from "./_official.ts";
-import type { Source } from "./source.ts";
 import { parseFqdn } from "./fqdn.ts";
-import type { Lookup } from "./source.ts";
+import type { Lookup, Source } from "./source.ts";
 
 function published(name: string, version: string, more: Partial<Published> = {}): Published {
   const transport = { type: "stdio" };
