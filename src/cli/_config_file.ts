@@ -45,6 +45,17 @@ export async function changeOf(
   return { path, diff: isNone ? "" : changed(found?.text ?? "", text).join("\n"), write };
 }
 
+/** Sets what stands under keys; gives the path of the file, which is made where there is none. */
+export async function setForPerson(
+  app: App,
+  { keys, value }: { readonly keys: Setting["at"]; readonly value: unknown },
+): Promise<string> {
+  const settings = [{ at: keys, entry: value }];
+  const { path, diff, write } = await changeOf(app, { workspace: false, settings });
+  if (diff !== "") await write();
+  return path;
+}
+
 /** Shows a change, and writes it at the person's typed word. */
 export async function agreed(
   { signal }: Visit,
