@@ -27,7 +27,7 @@ import type { Gateway } from "./gateway/gateway.ts";
 import { type Hello, helloOf } from "./gateway/hello.ts";
 import { Schemas } from "./gateway/schemas.ts";
 import { Servers, type ServerSource } from "./gateway/servers.ts";
-import { builtins, RUNS_CODE } from "./local/builtins.ts";
+import { BUILTIN_NAMES, RUNS_CODE } from "./local/builtin_names.ts";
 import type { Trial } from "./local/learn.ts";
 import { ModuleFiles } from "./local/module_files.ts";
 import type { Approvals } from "./permissions/approvals.ts";
@@ -57,7 +57,6 @@ interface AppParts extends Pick<AppOptions, "mayInstall"> {
   readonly metrics: Metrics;
 }
 
-const BUILTINS = builtins();
 /** How long a first list waits for servers that were never asked. */
 const FIRST_LIST_MS = 3_000;
 
@@ -70,7 +69,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const files = new ModuleFiles();
   const policy = await Policy.open(environment, {
     cwd: options.cwd,
-    builtins: new Set(BUILTINS.keys()),
+    builtins: BUILTIN_NAMES,
     exactAlways: (id) => RUNS_CODE.has(id),
     integrityOf: (module, maxBytes) => files.integrityOf(module, maxBytes),
     warn: (message) => log.warn(message),
@@ -106,7 +105,7 @@ export class App implements AsyncDisposable {
     offered: (id) => this.#adopted?.offered?.get(id)?.tool,
   });
   /** The names of the servers that ship with PML. */
-  readonly builtins: ReadonlySet<string> = new Set(BUILTINS.keys());
+  readonly builtins: ReadonlySet<string> = BUILTIN_NAMES;
   readonly #parts: AppParts;
   readonly #schemas = new Schemas();
   readonly #closing = new AbortController();
@@ -315,15 +314,17 @@ export class App implements AsyncDisposable {
   }
 
   #opened(): Promise<Door> {
+    if (this.#door !== undefined) return this.#door;
     const { servers } = this;
-    this.#door ??= Promise.all([import("./door.ts"), this.pins()]).then(([{ Door }, pins]) =>
+    const loaded = [import("./door.ts"), import("./local/builtins.ts"), this.pins()] as const;
+    this.#door = Promise.all(loaded).then(([{ Door }, { builtins }, pins]) =>
       new Door({
         ...this.#parts,
         pins,
         servers,
         adopted: () => this.adopted(),
         schemas: this.#schemas,
-        builtins: BUILTINS,
+        builtins: builtins(),
         manifest: (server) => this.#adopted?.manifestOf(server),
         between: {
           told: {

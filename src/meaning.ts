@@ -14,6 +14,7 @@ import type { Check } from "./core/check.ts";
 import { asPmlError, PmlError } from "./core/errors.ts";
 import { defined, quoted } from "./core/json.ts";
 import { megabytes } from "./core/megabytes.ts";
+import { onAbort } from "./core/waiting.ts";
 import { Embedder } from "./local/embedder.ts";
 import { EMBEDDER, EmbedderPackage } from "./local/embedder_package.ts";
 import {
@@ -198,13 +199,8 @@ export class Meaning implements Semantics, AsyncDisposable {
   ): Promise<void> {
     signal.throwIfAborted();
     const { vectors } = await this.#opened();
-    const stop = () => this.#closing.abort(signal.reason);
-    signal.addEventListener("abort", stop, { once: true });
-    try {
-      await vectors.make(entries, tell);
-    } finally {
-      signal.removeEventListener("abort", stop);
-    }
+    using _ = onAbort(signal, () => this.#closing.abort(signal.reason));
+    await vectors.make(entries, tell);
   }
 
   /** Ends the process of the model; what was made by then is kept. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import process from "node:process";
-import { BUDGET, sizeOf, tellSize } from "../tools/size.ts";
+import { BUDGET, sizeOf, START, START_BUDGET, startSizeOf, tellSize } from "../tools/size.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { publishedFiles } from "./kit/published.ts";
 
@@ -45,6 +45,11 @@ Deno.test("the package grows no further beyond its budget", async () => {
   const size = await sizeOf(repoFile("mod.ts"), repoFile("deno.json"));
   assert.ok(size.gzipped < HEAVIEST, tellSize(size));
   assert.ok(HEAVIEST > BUDGET, "It is within its budget again: let the budget be the limit");
+});
+
+Deno.test("what a client waits for stays within its budget", async () => {
+  const size = await startSizeOf(START, repoFile(""));
+  assert.ok(size < START_BUDGET, `${size} bytes are loaded before the first answer`);
 });
 
 Deno.test("every dependency is one exact version, in the lock too", async () => {

@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import type { Fetch } from "../src/core/fetch.ts";
 import { parseModuleMeta } from "../src/core/tool.ts";
 import { contractSource } from "../src/registry/_contract.ts";
-import { officialSource } from "../src/registry/_official.ts";
+import { Official } from "../src/registry/_official.ts";
 import { Cache } from "../src/registry/cache.ts";
 import { integrityOf } from "../src/registry/integrity.ts";
 import { Registries } from "../src/registry/registries.ts";
@@ -255,7 +255,7 @@ Deno.test("Registries finds in a served folder, and in an official registry, wha
   const registries = new Registries({
     places: [
       { source: contractSource(served.url, { fetch: plainFetch }), publicKey: pem },
-      { source: officialSource(`mcp+${official.origin}`, { fetch: plainFetch }) },
+      { source: new Official(`mcp+${official.origin}`, { fetch: plainFetch }) },
     ],
     cache: new Cache(workspace.home, { warn: () => {} }),
     isPrivate: () => false,

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BUDGET, sizeOf, tellSize } from "./size.ts";
+import { repoFile } from "../tests/kit/pml_command.ts";
+import { BUDGET, installSizeOf, sizeOf, startSizeOf, tellSize } from "./size.ts";
 
 Deno.test("sizeOf() leaves packages out, and takes code and text imports in", async () => {
   const folder = await mkdtemp(join(tmpdir(), "pml-size-test-"));
@@ -31,6 +32,29 @@ Deno.test("sizeOf() leaves packages out, and takes code and text imports in", as
   } finally {
     await rm(folder, { recursive: true });
   }
+});
+
+Deno.test("startSizeOf() leaves out what is loaded later", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "pml-size-test-"));
+  const put = (name: string, text: string) => writeFile(join(folder, name), text);
+  const noise = () => `export const noise = "${randomBytes(3000).toString("base64")}";`;
+  await mkdir(join(folder, "src"));
+  await put("deno.json", "{}");
+  await put("now.ts", noise());
+  await put("later.ts", noise());
+  await put("src/start.ts", `export { noise } from "../now.ts"; await import("../later.ts");`);
+  try {
+    const size = await startSizeOf(["src/start.ts"], folder);
+    assert.ok(size > 2900 && size < 3900, `${size}`);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+Deno.test("installSizeOf() counts the packages that the code imports, and theirs", async () => {
+  const { packages, bytes } = await installSizeOf(repoFile("mod.ts"));
+  assert.ok(packages > 5 && packages < 15, `${packages}`);
+  assert.ok(bytes > 5_000_000 && bytes < 30_000_000, `${bytes}`);
 });
 
 Deno.test("tellSize() says on which side of the budget the package is", () => {

@@ -30,23 +30,13 @@ export interface ClientEdit {
 
 /** Gives what a text needs, if anything, or says why not; `path` is for the error. */
 export async function editClientText(text: string, path: string): Promise<ClientEdit | undefined> {
-  const servers = await serversIn(text, path);
+  const jsonc = await import("jsonc-parser");
+  const servers = read(text.replace(/^\uFEFF/, ""), { jsonc, path })[LIST] ?? {};
+  if (!isObject(servers)) throw refused(path, `"${LIST}" is no object`);
   const found = Object.hasOwn(servers, NAME) ? servers[NAME] : undefined;
   if (startsPml(found)) return undefined;
-  const after = await withServers(text, { path, servers: { [NAME]: ENTRY } });
+  const after = await withValue(text, { path, at: [LIST, NAME], entry: ENTRY });
   return { text: after, before: JSON.stringify(found) };
-}
-
-/** Gives the text with these under `mcpServers`, or says why not. */
-export async function withServers(
-  text: string,
-  { path, servers }: { readonly path: string; readonly servers: Readonly<Record<string, unknown>> },
-): Promise<string> {
-  let after = text;
-  for (const [name, entry] of Object.entries(servers)) {
-    after = await withValue(after, { path, at: [LIST, name], entry });
-  }
-  return after;
 }
 
 /** Gives the text with one value put in its place, or taken away, or says why not. */
@@ -73,17 +63,6 @@ export async function withValue(
   const after = edited(before, { at, entry, jsonc });
   if (isDeepStrictEqual(read(after, { jsonc, path }), wanted)) return mark + after;
   throw refused(path, "it cannot be edited without another change");
-}
-
-async function serversIn(text: string, path: string): Promise<Record<string, unknown>> {
-  const jsonc = await import("jsonc-parser");
-  return listed(read(text.replace(/^\uFEFF/, ""), { jsonc, path }), path);
-}
-
-function listed(value: Record<string, unknown>, path: string): Record<string, unknown> {
-  const servers = value[LIST] ?? {};
-  if (!isObject(servers)) throw refused(path, `"${LIST}" is no object`);
-  return servers;
 }
 
 /** Tells whether an entry starts PML, however much of the rest the person wrote. */

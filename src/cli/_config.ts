@@ -4,13 +4,20 @@
  * @module
  */
 
-import { quoted } from "../core/json.ts";
-import { intent } from "./_config_intent.ts";
+import type { App } from "../app.ts";
+import { quoted, visible } from "../core/json.ts";
+import { costsText, measure } from "./_config_costs.ts";
+import { agreed, changeOf } from "./_config_file.ts";
 import { writePreset } from "./_config_preset.ts";
-import { showConfig } from "./_config_show.ts";
+import { type Value, valuesOf, warningsOf } from "./_config_values.ts";
 import { wizard } from "./_config_wizard.ts";
 import { usage } from "./_failure.ts";
-import type { Shown, Typed, Visit } from "./_house.ts";
+import { prepare, type Shown, type Typed, type Visit } from "./_house.ts";
+
+const HINT = "It is one of show, intent, --preset NAME and --wizard";
+const INTENT_MAX = 2_000;
+/** The longest key, and a blank. */
+const WIDTH = 38;
 
 /** Does what was typed behind `pml config`: one thing of all that it can do. */
 export async function config(at: Visit, typed: Typed): Promise<Shown> {
@@ -26,4 +33,68 @@ export async function config(at: Visit, typed: Typed): Promise<Shown> {
   throw usage(`Cannot do ${quoted([what, ...more].join(" "))} with the configuration`, HINT);
 }
 
-const HINT = "It is one of show, intent, --preset NAME and --wizard";
+/** Shows the intent; writes one into the workspace file, or takes it away where it is empty. */
+async function intent(at: Visit, { words: [, ...words], json }: Typed): Promise<Shown> {
+  if (words.length === 0) return shownIntent(at);
+  const said = words.join(" ").trim();
+  if (said.length > INTENT_MAX) {
+    throw usage(
+      `Cannot keep the intent: it has ${said.length} characters`,
+      `Say it in at most ${INTENT_MAX}`,
+    );
+  }
+  const entry = said === "" ? undefined : said;
+  const settings = [{ at: ["intent"] as const, entry }];
+  const change = await changeOf(at.app, { workspace: true, settings });
+  const value = { path: change.path, intent: entry ?? null, diff: change.diff };
+  if (json) return { value };
+  return await agreed(at, { change, value, command: `pml config intent ${quoted(said)}` });
+}
+
+function shownIntent({ app }: Visit): Shown {
+  const found = valuesOf(app).find(({ key }) => key === "intent");
+  const { value = null, from, ignored } = found ?? { from: "default" };
+  const path = app.loaded().file?.path;
+  const note = ignored === undefined
+    ? ""
+    : `${path} says ${quoted(String(ignored), INTENT_MAX)}, which is ignored: see \`pml trust\``;
+  return {
+    value: { intent: value, from, ...(ignored !== undefined && { ignored }) },
+    text: value === null ? "There is no intent" : visible(String(value), INTENT_MAX),
+    note,
+  };
+}
+
+/** Shows everything; servers whose tools are unknown are asked for them. */
+async function showConfig({ app }: Visit): Promise<Shown> {
+  await prepare(app, undefined);
+  const values = valuesOf(app);
+  const tokens = await measure(app);
+  const fullTokens = tokens.modes.find(({ name }) => name === "full_proxy")?.tokens ?? 0;
+  const tools = app.catalog.list().map(({ id }) => id);
+  const warnings = warningsOf(app, { tools, fullTokens });
+  return {
+    value: { values: Object.fromEntries(values.map(entryOf)), warnings, tokens },
+    text: [
+      ...values.map((value) => lineOf(value, app)),
+      ...warnings.map((said) => `warning: ${visible(said, 400)}`),
+      "",
+      costsText(tokens),
+    ].join("\n"),
+  };
+}
+
+function entryOf({ key, value = null, ...rest }: Value): readonly [string, unknown] {
+  return [key, { value, ...rest }];
+}
+
+function lineOf({ key, value, from, ignored }: Value, app: App): string {
+  const but = ignored === undefined
+    ? ""
+    : `; ${written(ignored)} in ${app.loaded().file?.path} is ignored: it is not trusted`;
+  return `${key.padEnd(WIDTH)} ${written(value)}  (${from}${but})`;
+}
+
+function written(value: unknown): string {
+  return value === undefined ? "none" : visible(JSON.stringify(value), 400);
+}

@@ -9,12 +9,11 @@ import type { App } from "../app.ts";
 import { sha256 } from "../core/hash.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { withValue } from "./_client_file.ts";
 import type { Shown, Visit } from "./_house.ts";
-import { findTarget, make, replace, type Target } from "./_import_file.ts";
+import { findTarget, make, replace, type Target, textWith } from "./_import_file.ts";
 import { changed } from "./_learn_file.ts";
 import { askWord, needPerson } from "./_terminal.ts";
-import { type Setting, yamlWith } from "./_yaml_text.ts";
+import type { Setting } from "./_yaml_text.ts";
 import { tell } from "./out.ts";
 
 /** A change of a file. */
@@ -25,8 +24,6 @@ export interface Change {
   readonly write: () => Promise<void>;
 }
 
-const NEW_WORKSPACE = '{\n  "version": 1\n}\n';
-
 /** Says how a file changes; a workspace file has to be the one that the person trusts. */
 export async function changeOf(
   app: App,
@@ -35,8 +32,7 @@ export async function changeOf(
   const target = await findTarget(app, workspace);
   const { path, found } = target;
   if (workspace) await assertTrusted(app, target);
-  const before = found?.text ?? (workspace ? NEW_WORKSPACE : "");
-  const text = await (workspace ? jsonWith : yamlWith)(before, { path, settings });
+  const text = await textWith(target, settings);
   const write = () =>
     app.policy.store.whileEditing(path, async () => {
       if (found === undefined) return await make(app, { path, text });
@@ -47,6 +43,17 @@ export async function changeOf(
   // A file is not made to take something out of it.
   const isNone = found === undefined && settings.every(({ entry }) => entry === undefined);
   return { path, diff: isNone ? "" : changed(found?.text ?? "", text).join("\n"), write };
+}
+
+/** Sets what stands under keys; gives the path of the file, which is made where there is none. */
+export async function setForPerson(
+  app: App,
+  { keys, value }: { readonly keys: Setting["at"]; readonly value: unknown },
+): Promise<string> {
+  const settings = [{ at: keys, entry: value }];
+  const { path, diff, write } = await changeOf(app, { workspace: false, settings });
+  if (diff !== "") await write();
+  return path;
 }
 
 /** Shows a change, and writes it at the person's typed word. */
@@ -85,13 +92,4 @@ async function assertTrusted(app: App, { path, found }: Target): Promise<void> {
   throw new PmlError("WORKSPACE_UNTRUSTED", message, {
     hint: "Look at it and trust it with `pml trust`, then try again",
   });
-}
-
-async function jsonWith(
-  text: string,
-  { path, settings }: { readonly path: string; readonly settings: readonly Setting[] },
-): Promise<string> {
-  let after = text;
-  for (const setting of settings) after = await withValue(after, { path, ...setting });
-  return after;
 }

@@ -6,11 +6,10 @@ import { presets } from "../config/presets.ts";
 import { sha256 } from "../core/hash.ts";
 import { tokensOf } from "../core/tokens.ts";
 import { config } from "./_config.ts";
-import { changeOf } from "./_config_file.ts";
+import { changeOf, setForPerson } from "./_config_file.ts";
 import { planOf } from "./_config_preset.ts";
 import { recommended } from "./_config_wizard.ts";
 import { addServers, findTarget } from "./_import_file.ts";
-import { setForPerson } from "./_person_file.ts";
 
 /** A house over files of a test. */
 interface House extends AsyncDisposable {

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { exists, holds } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { readPlain, writeWhole } from "../core/private_files.ts";
 
 /** A text file as it is now. */
 export interface Found {
@@ -26,10 +27,9 @@ export async function readInside(folder: string, name: string): Promise<Found | 
     if (!holds(folder, path)) {
       throw refused(named, "it is a link that leads out of its folder");
     }
-    // A pipe would be waited for without end, so it is looked at before it is opened.
-    const { isFile, mode } = await Deno.lstat(path);
-    if (!isFile) throw refused(named, "it is not a regular file");
-    return { path, text: await readText(path), mode: (mode ?? 0o644) & 0o777 };
+    const plain = await readPlain(path);
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+    return plain && { path, text: text.decode(plain.bytes), mode: plain.mode };
   } catch (error) {
     throw refused(named, error);
   }
@@ -45,18 +45,12 @@ export interface Whole {
 
 /** Puts a whole file in place, and never over what nobody has looked at. */
 export async function place(path: string, { text, mode, over }: Whole): Promise<void> {
-  const temporary = `${path}.${crypto.randomUUID()}.tmp`;
+  const bytesOf = (text: string) => new TextEncoder().encode(text);
+  const before = over === undefined ? "nothing" : bytesOf(over);
   try {
-    await writeSynced(temporary, { text, mode });
-    if (over !== undefined && await readText(path) !== over) {
-      throw refused(path, "it was changed meanwhile");
-    }
-    // A rename would take the place of a file that appeared meanwhile; a link does not.
-    await (over === undefined ? Deno.link : Deno.rename)(temporary, path);
+    await writeWhole(path, { bytes: bytesOf(text), mode, over: before });
   } catch (error) {
     throw refused(path, error);
-  } finally {
-    await Deno.remove(temporary).catch(() => {}); // it was renamed, or never made
   }
 }
 
@@ -76,16 +70,4 @@ export function refused(path: string, why: unknown): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${said}`, {
     hint: "It is as it was; look at it, then try again",
   });
-}
-
-async function readText(path: string): Promise<string> {
-  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-    .decode(await Deno.readFile(path));
-}
-
-async function writeSynced(path: string, { text, mode }: Whole): Promise<void> {
-  await Deno.writeTextFile(path, text, { createNew: true, mode: 0o600 });
-  using file = await Deno.open(path, { write: true });
-  await file.sync();
-  if (Deno.build.os !== "windows") await Deno.chmod(path, mode);
 }

@@ -9,10 +9,10 @@ import type { App } from "../app.ts";
 import { FILE_NAME } from "../config/workspace.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";
-import { withServers } from "./_client_file.ts";
+import { withValue } from "./_client_file.ts";
 import { usage } from "./_failure.ts";
 import { backUp, type Found, place, readInside, refused } from "./_files.ts";
-import { yamlWith } from "./_yaml_text.ts";
+import { type Setting, yamlWith } from "./_yaml_text.ts";
 
 /** The file, as it is if it is. */
 export interface Target {
@@ -33,6 +33,7 @@ interface Done {
 type Servers = Readonly<Record<string, unknown>>;
 
 const SECTIONS = ["private_mcps", "mcpServers"];
+const NEW_WORKSPACE = '{\n  "version": 1\n}\n';
 
 /** Finds the person's `config.yaml`, or the workspace file. */
 export async function findTarget(app: App, workspace: boolean): Promise<Target> {
@@ -55,7 +56,9 @@ export async function presentServers({ path, found }: Target): Promise<Servers> 
 /** Adds servers, with the trust that the file had; a file that is made is trusted. */
 export async function addServers(app: App, target: Target, servers: Servers): Promise<string> {
   const { path, found } = target;
-  const text = await textWith(target, servers);
+  const settings = Object.entries(servers)
+    .map(([name, entry]) => ({ at: ["mcpServers", name] as const, entry }));
+  const text = await textWith(target, settings);
   const { store } = app.policy;
   return await store.whileEditing(path, async () => {
     const [before, after] = [found && sha256(found.text), sha256(text)];
@@ -158,13 +161,15 @@ function isTrustable(path: string): boolean {
   return basename(path) === FILE_NAME;
 }
 
-async function textWith({ path, found }: Target, servers: Servers): Promise<string> {
-  if (isTrustable(path)) {
-    return await withServers(found?.text ?? '{\n  "version": 1\n}\n', { path, servers });
-  }
-  const settings = Object.entries(servers)
-    .map(([name, entry]) => ({ at: ["mcpServers", name] as const, entry }));
-  return await yamlWith(found?.text ?? "", { path, settings });
+/** Gives the text of a file, or of one that is not there yet, with these settings. */
+export async function textWith(
+  { path, found }: Target,
+  settings: readonly Setting[],
+): Promise<string> {
+  if (!isTrustable(path)) return await yamlWith(found?.text ?? "", { path, settings });
+  let text = found?.text ?? NEW_WORKSPACE;
+  for (const setting of settings) text = await withValue(text, { path, ...setting });
+  return text;
 }
 
 async function valueOf(text: string, path: string): Promise<unknown> {

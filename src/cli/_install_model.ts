@@ -10,7 +10,7 @@ import type { App } from "../app.ts";
 import { PmlError } from "../core/errors.ts";
 import { megabytes } from "../core/megabytes.ts";
 import type { Shown, Typed, Visit } from "./_house.ts";
-import { setForPerson } from "./_person_file.ts";
+import { setForPerson } from "./_config_file.ts";
 import { askReply, askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 

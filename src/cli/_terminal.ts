@@ -6,6 +6,7 @@
 
 import type { Reply } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
+import { onAbort } from "../core/waiting.ts";
 import { tell } from "./out.ts";
 
 /** Ctrl-C and Ctrl-D, where the terminal does not act on them itself. */
@@ -65,8 +66,7 @@ async function readLine(signal: AbortSignal): Promise<string | undefined> {
   if (signal.aborted) return undefined;
   const reader = Deno.stdin.readable.getReader();
   // A pending read would keep the process alive.
-  const stop = () => void reader.cancel().catch(() => {}); // it was closed already
-  signal.addEventListener("abort", stop, { once: true });
+  using _ = onAbort(signal, () => void reader.cancel().catch(() => {})); // it was closed already
   const decoder = new TextDecoder();
   let text = "";
   try {
@@ -76,7 +76,6 @@ async function readLine(signal: AbortSignal): Promise<string | undefined> {
       text += decoder.decode(value, { stream: true });
     }
   } finally {
-    signal.removeEventListener("abort", stop);
     reader.releaseLock();
   }
   return holdsAny(text, BREAK_OFF) ? undefined : rubbedOut(text);

@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
+import { stampAt } from "../core/place.ts";
 import { isOwn, isSteering } from "../core/steering.ts";
 import { parseDotenv } from "./_dotenv.ts";
 import type { Environment } from "./env.ts";
@@ -122,7 +123,7 @@ export class Keys {
   #dotenv(): Values {
     const root = this.#options.trusted();
     const path = root === undefined ? undefined : join(root, ".env");
-    const stamp = path === undefined ? undefined : stampOf(path);
+    const stamp = path === undefined ? undefined : stampAt(path);
     if (stamp === this.#file.stamp) return this.#file.values;
     this.#file = stamp === undefined ? NO_FILE : { stamp, values: this.#read(path ?? "") };
     return this.#file.values;
@@ -146,16 +147,6 @@ export class Keys {
     if (value === undefined || value.trim() === "" || value.includes("${")) return undefined;
     this.#options.register(value);
     return { value, from };
-  }
-}
-
-/** Tells a file that was changed from what it was; undefined where there is none. */
-function stampOf(path: string): string | undefined {
-  try {
-    const { ino, dev, size, mtime, ctime } = Deno.lstatSync(path);
-    return [path, ino, dev, size, Number(mtime), Number(ctime)].join();
-  } catch {
-    return undefined;
   }
 }
 

@@ -1,5 +1,6 @@
 /**
- * The presets: ways to show tools under one name, as `config/gateway-presets.yaml` has them.
+ * The presets: ways to show tools under one name, as `config/gateway-presets.yaml` has them. What
+ * stands there under `gateway` is what `pml config --preset NAME` writes; an alias is another name.
  *
  * @module
  */

@@ -6,6 +6,7 @@
 
 import type { Call, Gate, Outcome } from "./call.ts";
 import { PmlError } from "./errors.ts";
+import { onAbort } from "./waiting.ts";
 
 /** How long a call may take, in milliseconds. */
 export interface Deadline {
@@ -28,8 +29,7 @@ export function deadlineGate(limits: () => Deadline): Gate {
       over.reject(error);
       abort.abort(error);
     };
-    const cancel = () => end(reasonOf(call));
-    signal.addEventListener("abort", cancel, { once: true });
+    using _ = onAbort(signal, () => end(reasonOf(call)));
     let started = performance.now();
     let heard = started;
     let [asking, since] = [0, 0];
@@ -64,7 +64,6 @@ export function deadlineGate(limits: () => Deadline): Gate {
       // What is still asked is asked in vain.
       if (asking > 0) abort.abort(new PmlError("CANCELLED", "Cannot answer: the call is over"));
       clearTimeout(timer);
-      signal.removeEventListener("abort", cancel);
     }
   };
 }

@@ -1,5 +1,5 @@
 /**
- * Where a path lies.
+ * Where a path lies, and whether what is there is still the same.
  *
  * @module
  */
@@ -16,6 +16,20 @@ export function isInside(folder: string, path: string): boolean {
 export function realPathIfAny(path: string): string | undefined {
   try {
     return Deno.realPathSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Tells a file from what it becomes when somebody writes it or puts another in its place. */
+export function stampOf({ dev, ino, size, mtime, ctime }: Deno.FileInfo): string {
+  return [dev, ino, size, Number(mtime), Number(ctime)].join(" ");
+}
+
+/** Gives the stamp of what a path names, a link itself; undefined where nothing can be seen. */
+export function stampAt(path: string): string | undefined {
+  try {
+    return stampOf(Deno.lstatSync(path));
   } catch {
     return undefined;
   }

@@ -26,6 +26,13 @@ export interface Permissions {
 /** No permission at all. */
 export const NO_PERMISSIONS: Permissions = { read: [], write: [], net: [], run: [], env: [] };
 
+/** Joins what several ask for: each kind, and in it each thing once. */
+export function joinedPermissions(all: readonly Permissions[]): Permissions {
+  const kinds = Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]; // of a literal
+  const lists = kinds.map((kind) => [kind, [...new Set(all.flatMap((one) => one[kind]))]]);
+  return Object.fromEntries(lists);
+}
+
 /** A tool as MCP shows it. Unknown fields of an upstream's definition are kept. */
 export interface ToolDefinition {
   /** Its name within its server. */

@@ -8,6 +8,7 @@
 import type { ServerRequest } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
+import { onAbort } from "../core/waiting.ts";
 
 /** What a request is answered with for now: what the client has to find out first. */
 export interface Pause {
@@ -82,9 +83,7 @@ export class Runs<C> implements Disposable {
     const known = this.#take(visit);
     const run = known ?? begin(visit, work);
     run.context = visit.context;
-    const cancel = () => run.abort.abort(visit.signal.reason);
-    if (visit.signal.aborted) cancel();
-    visit.signal.addEventListener("abort", cancel, { once: true });
+    using _ = onAbort(visit.signal, () => run.abort.abort(visit.signal.reason));
     try {
       const over = run.outcome.then((value) => ({ value: value as T }));
       for (;;) {
@@ -95,7 +94,6 @@ export class Runs<C> implements Disposable {
         run.asked = Promise.withResolvers();
       }
     } finally {
-      visit.signal.removeEventListener("abort", cancel);
       run.context = undefined;
     }
   }
@@ -165,16 +163,13 @@ function begin<C, T>({ of, context }: Visit<C>, work: Work<C, T>): Run<C> {
   const ask: AskClient = async ({ method, params, signal }) => {
     const key = `asked-${crypto.randomUUID()}`;
     const answer = Promise.withResolvers<JsonObject>();
-    const withdraw = () => answer.reject(signal.reason);
-    if (signal.aborted) withdraw();
-    signal.addEventListener("abort", withdraw, { once: true });
+    using _ = onAbort(signal, () => answer.reject(signal.reason));
     open.set(key, { asked: { method, params }, answer, isShown: false });
     run.asked.resolve("asked");
     try {
       return await answer.promise;
     } finally {
       open.delete(key);
-      signal.removeEventListener("abort", withdraw);
     }
   };
   const outcome = Promise.resolve().then(() =>

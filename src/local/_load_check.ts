@@ -7,7 +7,7 @@
 import { asPmlError } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
 import { NO_PERMISSIONS } from "../core/tool.ts";
-import type { SandboxLimits } from "../sandbox/sandbox.ts";
+import { Sandbox, type SandboxLimits } from "../sandbox/sandbox.ts";
 import type { Inspection } from "./loader.ts";
 
 /** What loading needs from outside. */
@@ -38,7 +38,6 @@ const LOAD_MS = 10_000;
 /** Loads a module; throws only where no module could be loaded. */
 export async function load(text: string, options: LoadOptions): Promise<Loaded> {
   const { home, workspace, limits, signal } = options;
-  const { Sandbox } = await import("../sandbox/sandbox.ts");
   let printed = false;
   try {
     await using sandbox = await Sandbox.start({

@@ -110,7 +110,7 @@ export function isWhole(path: string, bytes: number): boolean {
 
 /** Tells whether a file is there, and is what the hub says it is. */
 export async function isSame(path: string, { bytes, sha256 }: HubFile): Promise<boolean> {
-  return isWhole(path, bytes) && (sha256 === undefined || await hashOf(path) === sha256);
+  return isWhole(path, bytes) && (sha256 === undefined || await fileHash(path) === sha256);
 }
 
 function sizeOf(path: string): number | undefined {
@@ -122,7 +122,8 @@ function sizeOf(path: string): number | undefined {
   }
 }
 
-async function hashOf(path: string): Promise<string> {
+/** Hashes a file piece by piece: it may be larger than what fits into memory. */
+export async function fileHash(path: string): Promise<string> {
   const hash = createHash("sha256");
   using file = await Deno.open(path);
   const memory = new Uint8Array(1 << 20);

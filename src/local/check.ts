@@ -9,13 +9,14 @@ import { resolve } from "node:path";
 import { asPmlError } from "../core/errors.ts";
 import { defined, type Json, quoted, visible } from "../core/json.ts";
 import { isInside } from "../core/place.ts";
-import type { Permissions } from "../core/tool.ts";
+import { joinedPermissions, type Permissions } from "../core/tool.ts";
 import { findDenied } from "./_denied.ts";
 import type { Finding, Say } from "./_finding.ts";
 import { findImports, type Imports } from "./_imports.ts";
 import { load, type LoadOptions } from "./_load_check.ts";
 import { readMeta, sayFunctions } from "./_meta_check.ts";
 import { compileAll, type CompileSchema, sayArguments } from "./_schema_check.ts";
+import { typeProblems } from "./_type_check.ts";
 import type { Inspection } from "./loader.ts";
 import { ModuleFiles } from "./module_files.ts";
 import { accessOf } from "./grants.ts";
@@ -60,7 +61,7 @@ export async function checkModule(path: string, options: CheckOptions): Promise<
   await look.everything();
   const { checks, tools } = look;
   const ok = checks.every(({ state }) => state !== "failed");
-  return { file: path, ok, checks, tools, permissions: togetherOf(tools) };
+  return { file: path, ok, checks, tools, permissions: askedBy(tools) };
 }
 
 class Look {
@@ -169,17 +170,12 @@ class Look {
 
   #permissions(server: string, say: Say): void {
     const { workspace } = this.#options;
-    const asked = togetherOf(this.tools);
+    const asked = askedBy(this.tools);
     const given = accessOf(asked, { workspace, grants: undefined });
     const outside = (paths: readonly string[]) =>
       paths.filter((path) => !isInside(workspace, resolve(workspace, path)));
-    const beyond = defined({
-      read: unlessEmpty(outside(asked.read)),
-      write: unlessEmpty(outside(asked.write)),
-      net: unlessEmpty(asked.net),
-      run: unlessEmpty(asked.run),
-      env: unlessEmpty(asked.env),
-    });
+    const lists = { ...asked, read: outside(asked.read), write: outside(asked.write) };
+    const beyond = Object.fromEntries(Object.entries(lists).filter(([, list]) => list.length > 0));
     const lines = permissionLines(asked, given, workspace).join("; ");
     if (Object.keys(beyond).length === 0) return say("ok", lines);
     const grants = JSON.stringify({ [server]: beyond });
@@ -188,7 +184,6 @@ class Look {
 
   async #types({ types }: Imports, say: Say): Promise<void> {
     const { home, signal } = this.#options;
-    const { typeProblems } = await import("./_type_check.ts");
     const problems = await typeProblems(this.#path, { home, specifiers: types, signal });
     for (const { message, line } of problems.slice(0, MOST_PROBLEMS)) {
       say("failed", message, { line });
@@ -213,6 +208,10 @@ const WELL: Readonly<Record<string, string>> = {
   types: "no problem",
 };
 
+function askedBy(tools: readonly CheckedTool[]): Permissions {
+  return joinedPermissions(tools.map(({ permissions }) => permissions));
+}
+
 function sayImports({ loading }: Imports, say: Say): void {
   for (const { specifier, line } of loading) {
     const isOurs = /@casys\/pml\b/.test(specifier);
@@ -236,21 +235,4 @@ function sayDenied(
   for (const { name, line, instead } of findDenied(text)) {
     say("warning", `${name} is denied when it runs`, { hint: instead, line });
   }
-}
-
-function togetherOf(tools: readonly CheckedTool[]): Permissions {
-  const all = (
-    kind: keyof Permissions,
-  ) => [...new Set(tools.flatMap(({ permissions }) => permissions[kind]))];
-  return {
-    read: all("read"),
-    write: all("write"),
-    net: all("net"),
-    run: all("run"),
-    env: all("env"),
-  };
-}
-
-function unlessEmpty(list: readonly string[]): readonly string[] | undefined {
-  return list.length > 0 ? list : undefined;
 }

@@ -7,6 +7,7 @@
 
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
+import { unlessAborted } from "../core/waiting.ts";
 import { EmbedderChild, type EmbedderChildOptions, type TextVectors } from "./_embedder_child.ts";
 import type { EmbeddingModel } from "./embedding_model.ts";
 
@@ -43,14 +44,7 @@ export class Embedder implements AsyncDisposable {
    */
   async embed(texts: readonly string[], signal: AbortSignal): Promise<TextVectors> {
     signal.throwIfAborted();
-    const { promise, reject } = Promise.withResolvers<never>();
-    const abort = () => reject(signal.reason);
-    signal.addEventListener("abort", abort, { once: true });
-    try {
-      return await Promise.race([this.#embed(texts), promise]);
-    } finally {
-      signal.removeEventListener("abort", abort);
-    }
+    return await unlessAborted(this.#embed(texts), signal);
   }
 
   /** Ends the process. */

@@ -10,6 +10,8 @@ import { basename, join, parse } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject, quoted } from "../core/json.ts";
+import { stampOf } from "../core/place.ts";
+import { fileHash } from "./_part.ts";
 
 /** A model as it lies in its folder. */
 export interface EmbeddingModel {
@@ -52,7 +54,6 @@ const KEPT: Readonly<Record<string, string>> = {
 const DATA = /^_data(_\d+)?$/;
 const MOST_TEXT = 64 << 20;
 const MOST_BYTES = 4 * 1024 ** 3;
-const PIECE = 1 << 20;
 const WANTED = "Give the folder that holds config.json, tokenizer.json and onnx/, or run " +
   "`pml search install-model` for a model that works";
 
@@ -118,7 +119,7 @@ export class ModelPins {
   async look(model: EmbeddingModel): Promise<SeenModel> {
     const { folder } = model;
     const pin = this.#pinOf(folder);
-    const stamp = stampOf(model);
+    const stamp = stampOfAll(model);
     if (pin?.stamp === stamp) return { ...pin, isOther: false };
     const hash = await hashOf(model);
     return { folder, hash, stamp, isOther: pin !== undefined && pin.hash !== hash };
@@ -208,24 +209,14 @@ function isPin(said: unknown): said is Pin {
     ["folder", "hash", "stamp"].every((key) => typeof said[key] === "string");
 }
 
-function stampOf({ folder, files }: EmbeddingModel): string {
+function stampOfAll({ folder, files }: EmbeddingModel): string {
   return sha256(JSON.stringify(files.map((name) => {
-    const { size, mtime, ctime, ino } = Deno.statSync(join(folder, name));
-    return [name, size, mtime?.getTime(), ctime?.getTime(), ino];
+    return [name, stampOf(Deno.statSync(join(folder, name)))];
   })));
 }
 
-/** Hashes the files piece by piece: one may be larger than what fits into memory. */
 async function hashOf({ folder, files }: EmbeddingModel): Promise<string> {
   const all = createHash("sha256");
-  const memory = new Uint8Array(PIECE);
-  for (const name of files) {
-    using file = await Deno.open(join(folder, name));
-    const hash = createHash("sha256");
-    for (let read = await file.read(memory); read !== null; read = await file.read(memory)) {
-      hash.update(memory.subarray(0, read));
-    }
-    all.update(`${name} ${hash.digest("hex")}\n`);
-  }
+  for (const name of files) all.update(`${name} ${await fileHash(join(folder, name))}\n`);
   return all.digest("hex");
 }

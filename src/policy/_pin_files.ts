@@ -8,6 +8,7 @@
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
+import { stampAt } from "../core/place.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import {
   keep,
@@ -17,7 +18,7 @@ import {
   removeLeftovers,
   unlessGone,
   writeWhole,
-} from "../permissions/files.ts";
+} from "../core/private_files.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import { pinsFile } from "./pins_file.ts";
 import { LOCK_MAX, type LockEntries, lockText, parseLock, parsePinned } from "../registry/lock.ts";
@@ -62,15 +63,8 @@ export class PinFiles {
 
   /** Tells soon whether another process wrote the files. */
   stamp(): string {
-    return [this.path, this.#home].map((path) => {
-      try {
-        const { size, mtime, ctime, ino } = Deno.lstatSync(path);
-        return [size, mtime?.getTime(), ctime?.getTime(), ino].join();
-      } catch {
-        // What is not there has no stamp; what cannot be looked at is told where it is read.
-        return "";
-      }
-    }).join(" ");
+    // What is not there has no stamp; what cannot be looked at is told where it is read.
+    return `${stampAt(this.path)} ${stampAt(this.#home)}`;
   }
 
   /** Reads both, while nobody writes them; throws CONFIG_INVALID where `pml.lock` is none. */

@@ -8,8 +8,8 @@ import { PmlError } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
 import type { ManifestTool } from "../core/manifest.ts";
 import {
+  joinedPermissions,
   type ModuleTool,
-  NO_PERMISSIONS,
   parseModuleMeta,
   type Permissions,
 } from "../core/tool.ts";
@@ -99,13 +99,12 @@ export function together(
   all: readonly Permissions[],
   wrong: (why: string) => PmlError,
 ): Permissions {
-  const kinds = Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]; // of a literal
-  const found = kinds.map((kind) => {
-    const list = sorted(all.flatMap((one) => one[kind]));
+  const joined = Object.entries(joinedPermissions(all)).map(([kind, some]) => {
+    const list = sorted(some);
     const isWell = list.length <= MOST.texts && list.every(isPlain) &&
       (kind !== "env" || list.every(isVariable));
     if (!isWell) throw wrong(`permissions.${kind} holds what cannot be asked for`);
     return [kind, list];
   });
-  return Object.fromEntries(found) as Permissions; // every kind
+  return Object.fromEntries(joined);
 }

@@ -26,11 +26,6 @@ const PROGRAM = /^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}$/;
 const SHELL =
   /(?:\.(?:bat|cmd|com|ps1|vbs|vbe|js|jse|wsf|msc|lnk|scr|sh)|^(?:(?:ba|z|da|fi|k|c|tc|a)?sh|cmd|powershell|pwsh|env|sudo|doas|su|xargs|eval|exec)(?:\.exe)?)$/i;
 
-/** Tells whether a text is the hash of exact bytes. */
-export function isIntegrity(text: string): boolean {
-  return /^sha256-[0-9a-f]{64}$/.test(text);
-}
-
 /** Gives a text in one line, without what is not seen, and bounded. */
 export function shownText(text: string | undefined, max = LONGEST.text): string | undefined {
   return text?.slice(0, max).replace(UNSEEN, " ").trim().toWellFormed();

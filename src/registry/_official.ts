@@ -11,30 +11,22 @@ import { Client, type ClientOptions } from "./client.ts";
 import type { Fqdn } from "./fqdn.ts";
 import type { CatalogPage, LookOptions, Lookup, Source } from "./source.ts";
 
-const LOOK_BYTES = 4_000_000;
-const LOOK_MS = 10_000;
+const LOOK = { type: "application/json", maxBytes: 4_000_000, ms: 10_000 } as const;
 const PAGE = 100;
 const MISSING: Lookup = { kind: "missing" };
 
-/** Makes the source of a registry that is configured as `mcp+https://…`; nothing is asked yet. */
-export function officialSource(url: string, options: ClientOptions): Source {
-  const client = new Client(url, options);
-  const official = new Official(client);
-  return {
-    url,
-    manifest: (name, options) => official.manifest(name, options),
-    code: () => Promise.reject(client.bad("it has no modules")),
-    catalog: (options) => official.catalog(options),
-  };
-}
-
-class Official {
+/** The source of a registry that is configured as `mcp+https://…`. */
+export class Official implements Source {
+  /** Its address, as it is configured. */
+  readonly url: string;
   readonly #client: Client;
   /** Names there by names here, as far as they were seen. */
   readonly #names = new Map<string, string>();
 
-  constructor(client: Client) {
-    this.#client = client;
+  /** Asks nothing yet. */
+  constructor(url: string, options: ClientOptions) {
+    this.url = url;
+    this.#client = new Client(url, options);
   }
 
   /**
@@ -57,6 +49,11 @@ class Official {
       }
     }
     return MISSING;
+  }
+
+  /** There are only programs and addresses there. */
+  code(): Promise<never> {
+    return Promise.reject(this.#client.bad("it has no modules"));
   }
 
   /** Gives a page of the newest versions; what cannot be run here is not among them. */
@@ -82,11 +79,7 @@ class Official {
     const which = `${encodeURIComponent(server)}/versions/${
       encodeURIComponent(version ?? "latest")
     }`;
-    const answered = await this.#client.get(`/v0.1/servers/${which}`, {
-      type: "application/json",
-      ...{ maxBytes: LOOK_BYTES, ms: LOOK_MS, signal },
-      ...etag !== undefined && { etag },
-    });
+    const answered = await this.#client.get(`/v0.1/servers/${which}`, { ...LOOK, signal, etag });
     if (answered.kind === "missing") return undefined;
     if (answered.kind === "unchanged") return answered;
     return this.#lookup(this.#client.json(answered.bytes), answered.etag);
@@ -115,10 +108,7 @@ class Official {
     { signal }: LookOptions,
   ): Promise<{ readonly servers: readonly unknown[]; readonly next: string | undefined }> {
     const query = new URLSearchParams({ version: "latest", limit: String(PAGE), ...asked });
-    const answered = await this.#client.get(`/v0.1/servers?${query}`, {
-      type: "application/json",
-      ...{ maxBytes: LOOK_BYTES, ms: LOOK_MS, signal },
-    });
+    const answered = await this.#client.get(`/v0.1/servers?${query}`, { ...LOOK, signal });
     if (answered.kind !== "found") throw this.#client.bad("it has no list of servers");
     const { servers, metadata } = objectOf(this.#client.json(answered.bytes));
     if (!Array.isArray(servers)) throw this.#client.bad("its list of servers is none");

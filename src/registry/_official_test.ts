@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { officialAnswers, type Published } from "../../tests/kit/fake_official.ts";
 import { FakeRegistry } from "../../tests/kit/fake_registry.ts";
 import type { Fetch } from "../core/fetch.ts";
-import { officialSource } from "./_official.ts";
+import { Official } from "./_official.ts";
 import { parseFqdn } from "./fqdn.ts";
-import type { Lookup } from "./source.ts";
+import type { Lookup, Source } from "./source.ts";
 
 function published(name: string, version: string, more: Partial<Published> = {}): Published {
   const transport = { type: "stdio" };
@@ -32,7 +32,7 @@ const plainFetch: Fetch = async (url, { named: _, ...init }) =>
 
 async function open(all = ALL) {
   const registry = await FakeRegistry.open([], officialAnswers(all));
-  const source = officialSource(`mcp+${registry.origin}`, { fetch: plainFetch, retryMs: 1 });
+  const source: Source = new Official(`mcp+${registry.origin}`, { fetch: plainFetch, retryMs: 1 });
   const signal = new AbortController().signal;
   const look = (name: string) => source.manifest(parseFqdn(name), { signal });
   return {
@@ -45,7 +45,7 @@ function versionOf(lookup: Lookup): unknown {
   return lookup.kind === "found" ? `${lookup.json.fqdn}@${lookup.json.version}` : lookup.kind;
 }
 
-Deno.test("officialSource() finds a server by the name that it has here, in three requests at most", async () => {
+Deno.test("Official finds a server by the name that it has here, in three requests at most", async () => {
   await using official = await open();
   const { registry, look } = official;
   const rows = [
@@ -73,7 +73,7 @@ Deno.test("officialSource() finds a server by the name that it has here, in thre
   assert.equal(registry.asked[0]?.headers.accept, "application/json");
 });
 
-Deno.test("officialSource() gives the catalog page by page, without what cannot be run here", async () => {
+Deno.test("Official gives the catalog page by page, without what cannot be run here", async () => {
   const many = Array.from({ length: 120 }, (_, at) => published(`com.many/s${at}`, "1.0.0"));
   await using official = await open([...ALL, ...many]);
   const { registry, source, signal, look } = official;
@@ -94,7 +94,7 @@ Deno.test("officialSource() gives the catalog page by page, without what cannot 
   assert.equal(registry.asked.length, 3);
 });
 
-Deno.test("officialSource() takes no other server for one whose name comes to the same here", async () => {
+Deno.test("Official takes no other server for one whose name comes to the same here", async () => {
   const [mine, other] = ["com.example.team/tool", "com.example/team.tool"] as const;
   for (const names of [[mine, other], [other, mine]]) {
     await using official = await open(names.map((name) => published(name, "1.0.0")));
@@ -105,7 +105,7 @@ Deno.test("officialSource() takes no other server for one whose name comes to th
   }
 });
 
-Deno.test("officialSource() says why a server cannot be run, and what of a registry is wrong", async () => {
+Deno.test("Official says why a server cannot be run, and what of a registry is wrong", async () => {
   await using official = await open();
   const { registry, source, signal, look } = official;
   await assert.rejects(look("com.example.box"), {

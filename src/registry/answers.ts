@@ -118,7 +118,8 @@ function ok(body: Uint8Array, headers: Answer["headers"]): Answer {
   };
 }
 
-function failure(
+/** Makes the answer to what cannot be answered. */
+export function failure(
   status: number,
   error: string,
   { message, headers }: { readonly message: string; readonly headers?: Answer["headers"] },

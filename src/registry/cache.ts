@@ -8,6 +8,7 @@
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
+import { stampAt } from "../core/place.ts";
 import { integrityOf } from "./integrity.ts";
 
 /** What a cache needs. */
@@ -36,7 +37,7 @@ const FORM = 1;
 export class Cache {
   readonly #folder: string;
   readonly #options: CacheOptions;
-  readonly #seen = new Map<string, string>();
+  readonly #seen = new Map<string, string | undefined>();
   #written = Infinity;
   #warned = false;
 
@@ -60,14 +61,11 @@ export class Cache {
   /** Tells whether the code of a hash is there; a file that did not change is not read again. */
   hasCode(integrity: string): boolean {
     const path = this.codePath(integrity);
-    const stamp = () => {
-      const { ino, size, mtime, ctime } = statIfAny(path) ?? {};
-      return `${ino} ${size} ${mtime?.getTime()} ${ctime?.getTime()}`;
-    };
-    if (this.#seen.get(integrity) === stamp()) return true;
+    const stamp = stampAt(path);
+    if (stamp !== undefined && this.#seen.get(integrity) === stamp) return true;
     if (this.code(integrity) === undefined) return false;
     // Reading it may have marked it as used.
-    this.#seen.set(integrity, stamp());
+    this.#seen.set(integrity, stampAt(path));
     return true;
   }
 

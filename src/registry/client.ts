@@ -9,6 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { joined } from "../core/lines.ts";
 import { quoted, visible } from "../core/json.ts";
+import { onAbort, pause, unlessAborted } from "../core/waiting.ts";
 
 /** What a client of a registry needs. */
 export interface ClientOptions {
@@ -172,7 +173,7 @@ export class Client {
     let length = 0;
     const reader = body?.getReader();
     const stop = () => void reader?.cancel().catch(() => {}); // it has ended already
-    signal.addEventListener("abort", stop, { once: true });
+    using _ = onAbort(signal, stop);
     try {
       if (why !== undefined) throw this.bad(why);
       for (let piece = await reader?.read(); piece?.value; piece = await reader?.read()) {
@@ -183,7 +184,6 @@ export class Client {
       }
       signal.throwIfAborted();
     } finally {
-      signal.removeEventListener("abort", stop);
       stop();
     }
     return joined(parts);
@@ -221,25 +221,7 @@ export function offline(
 
 /** Waits for a promise until a signal aborts, whether what is waited for heeds it or not. */
 export async function inTime<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const over = Promise.withResolvers<never>();
-  const abort = () => over.reject(reasonOf(signal));
-  if (signal.aborted) abort();
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    return await Promise.race([work, over.promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-    // What comes of it later goes nowhere.
-    work.catch(() => {});
-  }
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  // Who waits no longer is told so by the next attempt.
-  await inTime(promise, signal).catch(() => {});
-  clearTimeout(timer);
+  return await unlessAborted(work, signal, reasonOf);
 }
 
 function reasonOf({ reason }: AbortSignal): PmlError {

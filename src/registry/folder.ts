@@ -7,6 +7,7 @@
 import { basename, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
+import { stampOf } from "../core/place.ts";
 import type { ModuleMeta } from "../core/tool.ts";
 import { entryName, parseFqdn } from "./fqdn.ts";
 import { integrityOf } from "./integrity.ts";
@@ -251,10 +252,6 @@ export class Folder implements Shelf {
 function regular(path: string, info: Deno.FileInfo): Deno.FileInfo {
   if (info.isFile) return info;
   throw broken(info.isSymlink ? "it is a link" : `${quoted(path)} is no regular file`);
-}
-
-function stampOf({ dev, ino, size, mtime, ctime }: Deno.FileInfo): string {
-  return `${dev} ${ino} ${size} ${mtime?.getTime()} ${ctime?.getTime()}`;
 }
 
 function versionOf(inName: string | undefined, said: unknown): string {

@@ -11,15 +11,24 @@ import { sha256 } from "../core/hash.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
-/** Hashes exact bytes: `sha256-` and 64 lower-case hexadecimal digits. */
-export function integrityOf(bytes: Uint8Array): string {
-  return `sha256-${sha256(bytes)}`;
+/** Hashes exact bytes, or UTF-8 text: `sha256-` and 64 lower-case hexadecimal digits. */
+export function integrityOf(content: string | Uint8Array): string {
+  return `sha256-${sha256(content)}`;
 }
 
-/** Hashes a tool's definition over canonical JSON (RFC 8785), so that key order does not count. */
+/** Tells whether a value is such a hash. */
+export function isIntegrity(value: unknown): boolean {
+  return typeof value === "string" && /^sha256-[0-9a-f]{64}$/.test(value);
+}
+
+/** Hashes a value over canonical JSON (RFC 8785), so that key order does not count. */
+export function canonicalHash(value: unknown): string {
+  return integrityOf(canonicalize(value) ?? "");
+}
+
+/** Hashes a tool's definition. */
 export function definitionHash(definition: ToolDefinition): string {
-  const text = canonicalize(definition) ?? "";
-  return integrityOf(new TextEncoder().encode(text));
+  return canonicalHash(definition);
 }
 
 /** What the integrity gate compares: the approved hash of a server's code and the one at hand. */

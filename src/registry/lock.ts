@@ -10,6 +10,7 @@ import { canonical, isObject, type Json, type JsonObject, quoted } from "../core
 import type { Manifest } from "../core/manifest.ts";
 import { NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
 import { isServerName, isToolName } from "../core/tool_id.ts";
+import { isIntegrity } from "./integrity.ts";
 
 /** What is pinned of a server itself. */
 export interface Pinned {
@@ -49,12 +50,8 @@ interface Kind {
   readonly is: (value: unknown) => boolean;
 }
 
-const HASH = /^sha256-[0-9a-f]{64}$/;
 const TEXT: Kind = { wanted: "a text", is: (value) => typeof value === "string" };
-const HASHED: Kind = {
-  wanted: "sha256- and 64 hexadecimal digits",
-  is: (value) => HASH.test(String(value)) && typeof value === "string",
-};
+const HASHED: Kind = { wanted: "sha256- and 64 hexadecimal digits", is: isIntegrity };
 const TEXTS: Kind = {
   wanted: "a list of texts",
   is: (value) => Array.isArray(value) && value.every(TEXT.is),

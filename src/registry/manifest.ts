@@ -4,14 +4,13 @@
  * @module
  */
 
-import canonicalize from "canonicalize";
+import { isLoopback } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
 import type { Manifest } from "../core/manifest.ts";
 import { permissionsOf, together, toolsOf, type ToolsRead } from "./_entry_tools.ts";
 import {
   isHeader,
-  isIntegrity,
   isPlain,
   isProgram,
   isSound,
@@ -25,7 +24,7 @@ import {
   warningsOf,
 } from "./_entry_words.ts";
 import { entryName, type Fqdn, fqdnOf, isVersion } from "./fqdn.ts";
-import { integrityOf } from "./integrity.ts";
+import { canonicalHash, isIntegrity } from "./integrity.ts";
 
 /** How a manifest is read. */
 export interface ManifestOptions {
@@ -53,7 +52,6 @@ type Members = Readonly<Record<string, unknown>>;
 
 const DEEPEST = 64;
 const LONGEST_URL = 2_000;
-const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
 
 const ENTRY: Kind<Members> = { wanted: "an object", is: isObject };
 const MEMBERS: Kind<Members | undefined> = {
@@ -62,7 +60,7 @@ const MEMBERS: Kind<Members | undefined> = {
 };
 const INTEGRITY: Kind<string> = {
   wanted: '"sha256-" and 64 hexadecimal digits',
-  is: (value) => typeof value === "string" && isIntegrity(value),
+  is: isIntegrity,
 };
 const VERSION: Kind<string> = {
   wanted: "a version",
@@ -170,8 +168,7 @@ function never(): boolean {
  */
 export function manifestHash({ description: _, ...manifest }: Manifest): string {
   const tools = manifest.tools.toSorted((a, b) => a.name < b.name ? -1 : 1);
-  const text = canonicalize({ ...manifest, tools }) ?? "";
-  return integrityOf(new TextEncoder().encode(text));
+  return canonicalHash({ ...manifest, tools });
 }
 
 /** Gives the names of all variables that a server is given values of, whether it needs them or not. */
@@ -232,7 +229,7 @@ function address(
   const url = typeof said === "string" && said.length <= LONGEST_URL && isPlain(said)
     ? URL.parse(said)
     : null;
-  const isHere = url?.protocol === "http:" && LOOPBACK.test(url.hostname) &&
+  const isHere = url?.protocol === "http:" && isLoopback(url.hostname) &&
     named?.has(url.host) === true;
   const is = url !== null && (url.protocol === "https:" || isHere) &&
     url.username === "" && url.password === "" && !url.href.includes("#");

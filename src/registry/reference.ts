@@ -7,9 +7,10 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { isLoopback } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { type Answer, answer } from "./answers.ts";
+import { type Answer, answer, failure } from "./answers.ts";
 import type { Shelf } from "./shelf.ts";
 
 /** Where it listens. */
@@ -37,12 +38,11 @@ const CAPS = {
 };
 const IDLE_MS = 60 * SECOND;
 const CONNECTIONS_MAX = 256;
-const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[?::1\]?)$/;
 
 /** Answers requests until it is disposed. */
 export async function openReference(shelf: Shelf, options: ReferenceOptions): Promise<Reference> {
   const { host, port, onError } = options;
-  const isLocal = LOOPBACK.test(host);
+  const isLocal = isLoopback(host);
   const server = createServer({ ...CAPS, keepAliveTimeout: IDLE_MS }, (request, response) => {
     const made = isLocal && !isOwn(request) ? Promise.resolve(FOREIGN) : answerOf(request, shelf);
     made.catch((error) => {
@@ -82,8 +82,8 @@ function answerOf(
 /** A page of the web may reach the loopback by a name of its own: it reads nothing here. */
 function isOwn({ headers: { host = "", origin } }: IncomingMessage): boolean {
   const bare = (authority: string) => authority.replace(/:\d+$/, "").toLowerCase();
-  return LOOPBACK.test(bare(host)) &&
-    (origin === undefined || LOOPBACK.test(bare(origin.replace(/^https?:\/\//, ""))));
+  return isLoopback(bare(host)) &&
+    (origin === undefined || isLoopback(bare(origin.replace(/^https?:\/\//, ""))));
 }
 
 function send(
@@ -97,14 +97,7 @@ function send(
   response.end(body);
 }
 
-const FOREIGN = plain(403, "forbidden", "This registry answers to this machine only");
-const FAILED = plain(500, "failed", "The registry could not answer");
-
-function plain(status: number, error: string, message: string): Answer {
-  const body = new TextEncoder().encode(JSON.stringify({ error, message }));
-  return {
-    status,
-    headers: { "content-type": "application/json", "content-length": String(body.length) },
-    body,
-  };
-}
+const FOREIGN = failure(403, "forbidden", {
+  message: "This registry answers to this machine only",
+});
+const FAILED = failure(500, "failed", { message: "The registry could not answer" });

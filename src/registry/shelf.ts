@@ -5,7 +5,7 @@
  */
 
 import { defined, type JsonObject } from "../core/json.ts";
-import { type ModuleMeta, NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
+import { joinedPermissions, type ModuleMeta } from "../core/tool.ts";
 
 /** One version of a server. */
 export interface Entry {
@@ -70,7 +70,7 @@ export function moduleManifest(
     readonly integrity: string;
   },
 ): JsonObject {
-  const permissions = togetherOf(meta.tools.map((tool) => tool.permissions));
+  const permissions = joinedPermissions(meta.tools.map((tool) => tool.permissions));
   const { description } = meta;
   // Its members are JSON: they were read from it.
   return defined({
@@ -117,11 +117,4 @@ function compareParts(a: readonly string[], b: readonly string[]): number {
 
 function isTryOut(version: string): boolean {
   return version.replace(/\+.*/, "").includes("-");
-}
-
-function togetherOf(all: readonly Permissions[]): Permissions {
-  const kinds = Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]; // of a literal
-  return Object.fromEntries(
-    kinds.map((kind) => [kind, [...new Set(all.flatMap((one) => one[kind]))]]),
-  ) as unknown as Permissions; // all of its kinds
 }

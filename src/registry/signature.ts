@@ -11,7 +11,7 @@ import type { KeyObject } from "node:crypto";
 import process from "node:process";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted, textOf } from "../core/json.ts";
-import { integrityOf } from "./integrity.ts";
+import { canonicalHash } from "./integrity.ts";
 
 /** How an entry is signed. */
 export interface SignOptions {
@@ -91,7 +91,7 @@ export function publicKeyOf(text: string, registry: string): KeyObject {
  * is the hash of all that the entry says, so that a command or an address is signed as well.
  */
 function signedBytes(entry: JsonObject, registry: string): Uint8Array {
-  return bytesOf({
+  const signed = {
     registry: registry.replace(/^mcp\+/, "").replace(/\/+$/, ""),
     fqdn: entry.fqdn ?? null,
     version: entry.version ?? null,
@@ -100,12 +100,9 @@ function signedBytes(entry: JsonObject, registry: string): Uint8Array {
     env: entry.env_required ?? [],
     tools: entry.tools ?? [],
     issued: entry.issued ?? null,
-    entry: integrityOf(bytesOf(entry)),
-  });
-}
-
-function bytesOf(value: JsonObject): Uint8Array {
-  return new TextEncoder().encode(canonicalize(value) ?? "");
+    entry: canonicalHash(entry),
+  };
+  return new TextEncoder().encode(canonicalize(signed) ?? "");
 }
 
 /** Loaded by the first signature: most registries have no key. */

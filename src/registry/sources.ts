@@ -6,7 +6,7 @@
 
 import type { Fetch } from "../core/fetch.ts";
 import { contractSource } from "./_contract.ts";
-import { officialSource } from "./_official.ts";
+import { Official } from "./_official.ts";
 import type { Source } from "./source.ts";
 
 /** What asking a registry needs. */
@@ -18,5 +18,5 @@ export interface SourceOptions {
 
 /** Makes the registry of an address. */
 export function sourceOf(url: string, options: SourceOptions): Source {
-  return url.startsWith("mcp+") ? officialSource(url, options) : contractSource(url, options);
+  return url.startsWith("mcp+") ? new Official(url, options) : contractSource(url, options);
 }

@@ -8,6 +8,7 @@
 import { dirname } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { memoized } from "../core/memo.ts";
+import { soon } from "../core/waiting.ts";
 import { type Kept, keptOf, readVectors, UNKNOWN, writeVectors } from "./_vector_file.ts";
 import type { CatalogEntry } from "./catalog.ts";
 import { meaningText } from "./meaning_text.ts";
@@ -265,15 +266,6 @@ function moveLast<T>(kept: Map<string, T>, key: string): T | undefined {
 function trim(kept: Map<string, unknown>, most: number): void {
   const over = Math.max(kept.size - most, 0);
   for (const key of [...kept.keys()].slice(0, over)) kept.delete(key);
-}
-
-/** Tells whether something is over in time, however it went. */
-async function soon(work: Promise<unknown>, ms: number): Promise<boolean> {
-  const late = Promise.withResolvers<false>();
-  const timer = setTimeout(late.resolve, ms, false);
-  const isOver = await Promise.race([work.then(() => true, () => true), late.promise]);
-  clearTimeout(timer);
-  return isOver;
 }
 
 function keyOf(text: string): string {

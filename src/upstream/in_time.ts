@@ -1,5 +1,5 @@
 /**
- * Waits that have an end.
+ * How long a server may take to start, and the waits of who talks to one.
  *
  * @module
  */
@@ -7,14 +7,7 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
-/** Tells whether something is over in time, however it went. */
-export async function soon(over: Promise<unknown>, ms: number): Promise<boolean> {
-  const timer = Promise.withResolvers<false>();
-  const late = setTimeout(timer.resolve, ms, false);
-  const isOver = await Promise.race([over.then(() => true, () => true), timer.promise]);
-  clearTimeout(late);
-  return isOver;
-}
+export { pause, soon } from "../core/waiting.ts";
 
 /** Settles when a signal aborts. */
 export function aborted(signal: AbortSignal): Promise<void> {
@@ -22,14 +15,6 @@ export function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) resolve();
   signal.addEventListener("abort", () => resolve(), { once: true });
   return promise;
-}
-
-/** Waits for a while, or until the signal aborts. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  await Promise.race([promise, aborted(signal)]);
-  clearTimeout(timer);
 }
 
 /** Bounds how long a server may take until it answers for the first time. */

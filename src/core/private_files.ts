@@ -6,8 +6,8 @@
 
 import { Buffer } from "node:buffer";
 import { basename, dirname, join } from "node:path";
-import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
+import { PmlError } from "./errors.ts";
+import { quoted } from "./json.ts";
 
 const WRITING = ".pml-tmp";
 
@@ -121,7 +121,7 @@ async function writeSynced(path: string, { bytes, mode }: Plain): Promise<void> 
 async function mustHold(path: string, bytes: Uint8Array): Promise<void> {
   const now = await readPlain(path);
   if (!now || !Buffer.from(now.bytes).equals(bytes)) {
-    throw refused(path, "it was changed meanwhile");
+    throw refused(path, "it was changed meanwhile", "It is as it was; look at it, then try again");
   }
 }
 
@@ -139,8 +139,10 @@ async function openPlain(path: string, options: Deno.OpenOptions): Promise<Deno.
   return file;
 }
 
-function refused(path: string, why: string): PmlError {
-  return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${why}`, {
-    hint: "Look at it, and remove it if you did not put it there",
-  });
+function refused(
+  path: string,
+  why: string,
+  hint = "Look at it, and remove it if you did not put it there",
+): PmlError {
+  return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${why}`, { hint });
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { locked, readPlain, removeLeftovers, writeWhole } from "./_store.ts";
+import { locked, readPlain, removeLeftovers, writeWhole } from "./private_files.ts";
 
 const BYTES = new TextEncoder().encode("new");
 

@@ -1,0 +1,41 @@
+/**
+ * Waits that have an end.
+ *
+ * @module
+ */
+
+/** Acts when a signal aborts, at once where it has already; what is disposed acts no more. */
+export function onAbort(signal: AbortSignal, act: () => void): Disposable {
+  if (signal.aborted) act();
+  signal.addEventListener("abort", act, { once: true });
+  return { [Symbol.dispose]: () => signal.removeEventListener("abort", act) };
+}
+
+/** Waits for work, or until a signal aborts, whether the work heeds that or not. */
+export async function unlessAborted<T>(
+  work: Promise<T>,
+  signal: AbortSignal,
+  reasonOf: (signal: AbortSignal) => unknown = ({ reason }) => reason,
+): Promise<T> {
+  const over = Promise.withResolvers<never>();
+  using _ = onAbort(signal, () => over.reject(reasonOf(signal)));
+  return await Promise.race([work, over.promise]);
+}
+
+/** Tells whether something is over in time, however it went. */
+export async function soon(over: Promise<unknown>, ms: number): Promise<boolean> {
+  const timer = Promise.withResolvers<false>();
+  const late = setTimeout(timer.resolve, ms, false);
+  const isOver = await Promise.race([over.then(() => true, () => true), timer.promise]);
+  clearTimeout(late);
+  return isOver;
+}
+
+/** Waits for a while, or until the signal aborts. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  using _ = onAbort(signal, resolve);
+  await promise;
+  clearTimeout(timer);
+}
