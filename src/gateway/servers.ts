@@ -169,6 +169,11 @@ export class Servers implements Disposable {
     return this.#entries.has(server);
   }
 
+  /** Tells whether a server checks arguments itself; what runs a module does not. */
+  isChecked(server: string): boolean {
+    return this.#entries.get(server)?.source.kind !== "deno";
+  }
+
   /** Gives a tool's definition, loading its server first; throws UNKNOWN_TOOL or why it failed. */
   async definition(id: ToolId): Promise<ToolDefinition> {
     const { server } = splitToolId(id);
