@@ -66,9 +66,9 @@ function propertyNames(said: unknown, { reader, root }: Around): Rule {
   return ofObject((value, { at, run }) => {
     let grade: Grade = FITS;
     for (const name of run.namesOf(value)) {
-      const found = quietly(node, name, { at, run, seen: undefined });
-      if (found === FAILS) run.fail(at, () => `Property name "${name}" does not match schema`);
-      grade = least(grade, found);
+      grade = least(grade, quietly(node, name, { at, run, seen: undefined }));
+      if (grade !== FAILS) continue;
+      return run.fail(at, () => `Property name "${name}" does not match schema`);
     }
     return grade;
   });
