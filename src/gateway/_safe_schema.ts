@@ -46,15 +46,25 @@ export async function unusableTools(
   tools: readonly ToolDefinition[],
 ): Promise<ReadonlyMap<ToolDefinition, string>> {
   const found = new Map<ToolDefinition, string>();
-  let since = performance.now();
+  const turns = new Turns();
   for (const tool of tools) {
     const why = unusable(tool);
     if (why !== undefined) found.set(tool, why);
-    if (performance.now() - since < TURN_MS) continue;
-    await new Promise((resolve) => setTimeout(resolve));
-    since = performance.now();
+    await turns.next();
   }
   return found;
+}
+
+/** Lets others have their turn while much is looked at. */
+export class Turns {
+  #since = performance.now();
+
+  /** Resolves at once, or after others had their turn. */
+  async next(): Promise<void> {
+    if (performance.now() - this.#since < TURN_MS) return;
+    await new Promise((resolve) => setTimeout(resolve));
+    this.#since = performance.now();
+  }
 }
 
 function unusable(tool: ToolDefinition): string | undefined {
