@@ -4,19 +4,23 @@
  * @module
  */
 
-import type { Node, Rule, Spot } from "./_json_schema.ts";
+import type { Node, Rule, Seen, Spot } from "./_json_schema.ts";
 import { type Around, least, type Make, quietly } from "./_keywords.ts";
+import { limits } from "./_limits.ts";
 import { FAILS, FITS, type Grade, UNKNOWN } from "./_run.ts";
 
 type Items = readonly unknown[];
 
 /** The keywords of arrays. */
 export const items: Readonly<Record<string, Make>> = {
-  minItems: count("few", "<", (found, least) => found < least),
-  maxItems: count("many", ">", (found, most) => found > most),
-  prefixItems: (said, around) => Array.isArray(said) ? each(said, 0, around) : undefined,
+  ...limits(
+    "Items",
+    ["Array has too few items", "Array has too many items"],
+    (value) => Array.isArray(value) ? value.length : undefined,
+  ),
+  prefixItems: (said, around) => Array.isArray(said) ? each(said, around) : undefined,
   items: (said, around) => {
-    if (Array.isArray(said)) return each(said, 0, around);
+    if (Array.isArray(said)) return each(said, around);
     return after(said, lengthOf(around.schema.prefixItems), around);
   },
   additionalItems: (said, around) =>
@@ -36,56 +40,35 @@ function lengthOf(list: unknown): number {
   return Array.isArray(list) ? list.length : 0;
 }
 
-function count(
-  words: string,
-  sign: string,
-  isBeyond: (found: number, limit: number) => boolean,
-): Make {
-  return (said) => {
-    if (typeof said !== "number") return undefined;
-    return ofArray(({ length }, { at, run }) => {
-      if (!isBeyond(length, said)) return FITS;
-      return run.fail(at, () => `Array has too ${words} items (${length} ${sign} ${said})`);
-    });
-  };
-}
-
 /** Checks each item by the schema at its index. */
-function each(schemas: readonly unknown[], from: number, { reader, root }: Around): Rule {
+function each(schemas: readonly unknown[], { reader, root }: Around): Rule {
   const nodes = schemas.map((schema) => reader.node(schema, root));
-  return ofArray((value, spot) => {
-    let all: Grade = FITS;
-    for (let at = from; at < value.length && all !== FAILS; at++) {
-      const node = nodes[at];
-      if (node === undefined) break;
-      all = least(all, item(node, { value, at, spot }));
-    }
-    return all;
-  });
+  return eachItem((at) => nodes[at]);
 }
 
 /** Checks every item from an index on by one schema. */
 function after(said: unknown, from: number, { reader, root }: Around): Rule {
   const node = reader.node(said, root);
-  return ofArray((value, spot) => {
+  return eachItem((at) => at < from ? undefined : node);
+}
+
+function unevaluatedItems(said: unknown, { reader, root }: Around): Rule {
+  const node = reader.node(said, root);
+  return eachItem((at, seen) => seen?.has(at) ? undefined : node);
+}
+
+function eachItem(nodeAt: (at: number, seen: Seen) => Node | undefined): Rule {
+  return ofArray((value, { at: up, run, seen }) => {
+    run.spend(value.length / 4);
     let all: Grade = FITS;
-    for (let at = from; at < value.length && all !== FAILS; at++) {
-      all = least(all, item(node, { value, at, spot }));
+    for (let at = 0; at < value.length && all !== FAILS; at++) {
+      const node = nodeAt(at, seen);
+      if (node === undefined) continue;
+      seen?.add(at);
+      all = least(all, node.check(value[at], { at: { up, key: at }, run, seen: undefined }));
     }
     return all;
   });
-}
-
-function item(
-  node: Node,
-  { value, at, spot: { at: up, run, seen } }: {
-    readonly value: Items;
-    readonly at: number;
-    readonly spot: Spot;
-  },
-): Grade {
-  seen?.add(at);
-  return node.check(value[at], { at: { up, key: at }, run, seen: undefined });
 }
 
 function contains(said: unknown, { schema, reader, root }: Around): Rule {
@@ -110,18 +93,6 @@ function contains(said: unknown, { schema, reader, root }: Around): Rule {
 }
 
 const NONE = Infinity;
-
-function unevaluatedItems(said: unknown, { reader, root }: Around): Rule {
-  const node = reader.node(said, root);
-  return ofArray((value, spot) => {
-    let all: Grade = FITS;
-    spot.run.spend(value.length);
-    for (let at = 0; at < value.length && all !== FAILS; at++) {
-      if (!spot.seen?.has(at)) all = least(all, item(node, { value, at, spot }));
-    }
-    return all;
-  });
-}
 
 function unique(value: Items, { at, run }: Spot): Grade {
   const seen = new Map<string, number>();

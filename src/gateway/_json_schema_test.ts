@@ -8,7 +8,22 @@ import { JsonSchema } from "./_json_schema.ts";
 /** The validators of the SDK, which do not agree on everything. */
 const SDK = [new CfWorkerJsonSchemaValidator(), new AjvJsonSchemaValidator()];
 const names = fc.constantFrom("a", "b", "ab", "enum", "default", "$ref");
-const plain = fc.constantFrom(null, true, false, 0, 1, 1.5, -3, "", "a", "ab", "b", "12");
+const plain = fc.constantFrom(
+  null,
+  true,
+  false,
+  0,
+  1,
+  1.5,
+  -3,
+  "",
+  "a",
+  "ab",
+  "b",
+  "12",
+  "😀",
+  "😀a",
+);
 
 /** Schemas that say what both understand, of a few keywords each. */
 const { schema } = fc.letrec<{ schema: JsonObject; any: unknown }>((tie) => {

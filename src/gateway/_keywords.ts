@@ -6,6 +6,7 @@
 
 import { FORMATS } from "./_formats.ts";
 import type { Node, Rule, SchemaReader, Spot } from "./_json_schema.ts";
+import { limits } from "./_limits.ts";
 import { members } from "./_members.ts";
 import { items } from "./_items.ts";
 import { FAILS, FITS, type Grade, type Run, UNKNOWN } from "./_run.ts";
@@ -45,8 +46,11 @@ export const KEYWORDS: ReadonlyMap<string, Make> = new Map(Object.entries<Make>(
     const rest = Math.abs(value % step);
     return rest >= ROUNDING && Math.abs(step) - rest >= ROUNDING;
   }),
-  minLength: length("short", "<", (length, least) => length < least),
-  maxLength: length("long", ">", (length, most) => length > most),
+  ...limits(
+    "Length",
+    ["String is too short", "String is too long"],
+    (value, run, limit) => typeof value === "string" ? lengthOf(value, run, limit) : undefined,
+  ),
   pattern,
   format: (said) => {
     const is = Object.hasOwn(FORMATS, String(said)) ? FORMATS[String(said)] : undefined;
@@ -61,8 +65,6 @@ const ROUNDING = 1.1920929e-7;
 /** How many characters of a value an error shows. */
 const SHOWN = 200;
 const MOST_SHOWN = 30;
-/** A longer text that is too long is told by its units, which need no counting. */
-const MOST_COUNTED = 100_000;
 
 /** Says what is wrong with a whole value. */
 function wrong({ at, run }: Spot, why: string): Grade {
@@ -218,28 +220,13 @@ function ofText(check: (text: string, spot: Spot) => Grade): Rule {
   return (value, spot) => typeof value === "string" ? check(value, spot) : FITS;
 }
 
-function length(
-  words: string,
-  sign: string,
-  isBeyond: (length: number, limit: number) => boolean,
-): Make {
-  return (said) => {
-    if (typeof said !== "number") return undefined;
-    return ofText((text, { at, run }) => {
-      // A character is one or two units: mostly it is known without counting.
-      const isSure = isBeyond(text.length, said) === isBeyond(text.length / 2, said);
-      const length = isSure ? text.length : points(text, run);
-      if (!isBeyond(length, said)) return FITS;
-      const told = text.length > MOST_COUNTED ? text.length : points(text, run);
-      return run.fail(at, () => `String is too ${words} (${told} ${sign} ${said})`);
-    });
-  };
-}
-
-function points(text: string, run: Run): number {
-  run.spend(text.length / 8);
-  let found = text.length;
-  for (let at = 1; at < text.length; at++) {
+/** A character is one or two units: mostly it is known without counting on which side it is. */
+function lengthOf(text: string, run: Run, limit: number): number {
+  const { length } = text;
+  if (length < limit || length / 2 > limit) return length;
+  run.spend(length / 8);
+  let found = length;
+  for (let at = 1; at < length; at++) {
     const isPair = (text.charCodeAt(at - 1) & 0xfc00) === 0xd800 &&
       (text.charCodeAt(at) & 0xfc00) === 0xdc00;
     if (isPair) found--;

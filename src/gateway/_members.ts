@@ -7,6 +7,7 @@
 import { isObject } from "../core/json.ts";
 import type { Node, Rule, Spot } from "./_json_schema.ts";
 import { type Around, least, type Make, quietly } from "./_keywords.ts";
+import { limits } from "./_limits.ts";
 import type { Pattern } from "./_patterns.ts";
 import { FAILS, FITS, type Grade, UNKNOWN } from "./_run.ts";
 
@@ -15,8 +16,11 @@ type Value = Readonly<Record<string, unknown>>;
 /** The keywords of objects. */
 export const members: Readonly<Record<string, Make>> = {
   required: (said) => Array.isArray(said) ? ofObject(required(said)) : undefined,
-  minProperties: count("few", (found, least) => found < least),
-  maxProperties: count("many", (found, most) => found > most),
+  ...limits(
+    "Properties",
+    ["there are too few properties", "there are too many properties"],
+    (value, run) => isObject(value) ? run.namesOf(value).length : undefined,
+  ),
   propertyNames,
   dependentRequired: dependent,
   dependentSchemas: dependent,
@@ -47,17 +51,6 @@ function required(names: readonly unknown[]): (value: Value, spot: Spot) => Grad
       grade = run.fail(at, () => `there is no required property "${name}"`);
     }
     return grade;
-  };
-}
-
-function count(words: string, isBeyond: (found: number, limit: number) => boolean): Make {
-  return (said) => {
-    if (typeof said !== "number") return undefined;
-    return ofObject((value, { at, run }) => {
-      const { length } = run.namesOf(value);
-      if (!isBeyond(length, said)) return FITS;
-      return run.fail(at, () => `there are too ${words} properties (${length}, not ${said})`);
-    });
   };
 }
 
