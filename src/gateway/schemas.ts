@@ -11,7 +11,7 @@ import { visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Checked, JsonSchema } from "./_json_schema.ts";
-import { unsafeSchema } from "./_safe_schema.ts";
+import { Turns, unsafeSchema } from "./_safe_schema.ts";
 
 /** After so many steps of checks others get their turn. */
 const TURN = 400_000;
@@ -117,8 +117,12 @@ async function read(schema: JsonObject): Promise<JsonSchema> {
   const unsafe = unsafeSchema(schema);
   if (unsafe !== undefined) throw unusable(unsafe);
   const { JsonSchema } = await import("./_json_schema.ts");
+  const turns = new Turns();
   try {
-    return await JsonSchema.read(schema);
+    const read = await JsonSchema.read(schema);
+    // What comes next is a check, which takes its own time.
+    await turns.next();
+    return read;
   } catch (cause) {
     throw unusable(cause instanceof Error ? visible(cause.message) : "it is no JSON Schema", cause);
   }

@@ -149,3 +149,13 @@ Deno.test("Schemas lets others have their turn between checks that take long", a
   await Promise.all(checks);
   assert.ok(order.indexOf("turn") < 3, order.join());
 });
+
+Deno.test("schemaGate() refuses many bad blocks as soon as one", async () => {
+  const content = Array.from({ length: 50_000 }, () => ({ type: "hologram" }));
+  const bad: Outcome = { kind: "result", result: { content } };
+  const { callTool } = gate(undefined, bad);
+  await assert.rejects(callTool(call({ path: "x" })));
+  const since = performance.now();
+  await assert.rejects(callTool(call({ path: "x" })), /no result of MCP/);
+  assert.ok(performance.now() - since < 100);
+});
