@@ -37,7 +37,7 @@ export class Authors {
       ...options,
       ...config(),
       taken,
-      compile: (schema) => schemas.validator(schema),
+      compile: (schema) => schemas.read(schema),
     });
   }
 

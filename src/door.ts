@@ -172,7 +172,10 @@ export class Door implements AsyncDisposable {
       }),
       // The look may have found that the person trusted the file elsewhere meanwhile.
       judgeGate(judge),
-      schemaGate(schemas, (call) => this.#definitionOf(call)),
+      schemaGate(schemas, {
+        definitionOf: (call) => this.#definitionOf(call),
+        isChecked: (server) => this.#options.servers.isChecked(server),
+      }),
       askGate(asking),
       integrityGate({
         // A command or an address was approved as it was shown, with the file that names it.

@@ -55,7 +55,11 @@ function endOf(call: Call, ended: Ending & { readonly since: number }): EndRecor
 function whatCame(outcome: Outcome): Ending {
   if (outcome.kind === "ask") return { outcome: "ask" };
   const size = sizeOf(outcome.result);
-  return { outcome: outcome.result.isError === true ? "tool error" : "result", size };
+  return {
+    outcome: outcome.result.isError === true ? "tool error" : "result",
+    size,
+    ...(outcome.isUnchecked === true && { unchecked: true }),
+  };
 }
 
 // The message stays out: it may quote arguments.

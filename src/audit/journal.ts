@@ -45,6 +45,8 @@ export interface EndRecord {
   readonly code?: string;
   readonly ms: number;
   readonly size?: number;
+  /** Where it could not be checked whether a result fits the schema of its tool. */
+  readonly unchecked?: true;
 }
 
 /** Written for approvals, trust, changes of configuration and typed errors outside a call. */

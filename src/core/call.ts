@@ -120,7 +120,12 @@ export interface Question {
 
 /** What comes of a call: its result, or a question to the person. Failures are thrown. */
 export type Outcome =
-  | { readonly kind: "result"; readonly result: ToolResult }
+  | {
+    readonly kind: "result";
+    readonly result: ToolResult;
+    /** Whether nobody could tell if it fits the schema that its tool gave for it. */
+    readonly isUnchecked?: boolean;
+  }
   | { readonly kind: "ask"; readonly question: Question };
 
 /** Runs a call. */

@@ -90,9 +90,10 @@ Deno.test("module-meta.schema.json accepts exactly what parseModuleMeta() does",
 });
 
 Deno.test("module-meta.schema.json passes the gateway's own walk of schemas", async () => {
-  const validate = await new Schemas().validator(schema);
-  assert.equal(validate({ name: "a", tools: { b: {} } }), undefined);
-  assert.notEqual(validate({ name: "a", tools: { b: { permissions: { ffi: [] } } } }), undefined);
+  const read = await new Schemas().read(schema);
+  assert.equal(read.unchecked.size, 0);
+  assert.equal(read.check({ name: "a", tools: { b: {} } }).kind, "fits");
+  assert.equal(read.check({ name: "a", tools: { b: { permissions: { ffi: [] } } } }).kind, "wrong");
 });
 
 Deno.test("parseModuleMeta() refuses what clients could not read of a tool", () => {

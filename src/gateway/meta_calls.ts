@@ -17,7 +17,6 @@ import { type BatchItem, runBatch } from "../workflow/batch.ts";
 import type { GatewayOptions } from "./gateway.ts";
 import { type MetaTool, metaTools } from "./meta_tools.ts";
 import { errorBody, errorResult } from "./results.ts";
-import { badArguments } from "./schemas.ts";
 
 /** What a request carries beside the name of its tool. */
 export interface MetaCall extends Meanwhile {
@@ -50,9 +49,10 @@ export class MetaCalls {
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;
     const definition = metaTools("", this.#options.settings().batchMax)[name];
-    const validate = await this.#options.schemas.validator(definition.inputSchema);
-    const wrong = validate(request.arguments);
-    if (wrong !== undefined) throw badArguments(name, wrong);
+    await this.#options.schemas.assertArguments(definition, request.arguments, {
+      name,
+      isChecked: false,
+    });
     if (name === "call") return await this.#call(request);
     if (name === "batch") return await this.#batch(request);
     const answer = name === "search" ? this.#search : this.#schema;
@@ -166,9 +166,10 @@ export class MetaCalls {
       judge,
       check: async (call) => {
         if (this.#isOffer(call.id)) throw neverUsed(call.id);
-        const { inputSchema } = await servers.definition(call.id);
-        const wrong = (await schemas.validator(inputSchema))(call.arguments);
-        if (wrong !== undefined) throw badArguments(call.id, wrong);
+        await schemas.assertArguments(await servers.definition(call.id), call.arguments, {
+          name: call.id,
+          isChecked: servers.isChecked(splitToolId(call.id).server),
+        });
       },
       ask: askForAll,
     });

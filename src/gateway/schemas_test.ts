@@ -27,10 +27,17 @@ function call(args: JsonObject): Call {
   };
 }
 
-function gate(outputSchema: JsonObject | undefined, outcome: Outcome) {
+function gate(
+  outputSchema: JsonObject | undefined,
+  outcome: Outcome,
+  { inputSchema = schema, isChecked = false } = {},
+) {
   const ran: string[] = [];
-  const definition = { name: "t", inputSchema: schema, ...(outputSchema && { outputSchema }) };
-  const callTool = schemaGate(new Schemas(), () => Promise.resolve(definition))((passed) => {
+  const definition = { name: "t", inputSchema, ...(outputSchema && { outputSchema }) };
+  const callTool = schemaGate(new Schemas(), {
+    definitionOf: () => Promise.resolve(definition),
+    isChecked: () => isChecked,
+  })((passed) => {
     ran.push(passed.id);
     return Promise.resolve(outcome);
   });
@@ -82,10 +89,73 @@ Deno.test("schemaGate() refuses what is no result of MCP, whatever the tool prom
   );
 });
 
-Deno.test("Schemas refuses a schema that could hold the gateway up, before a value is checked", async () => {
-  const slow = { type: "object", properties: { a: { type: "string", pattern: "^(a|a)*$" } } };
+const LOOKS_ROUND: JsonObject = {
+  type: "object",
+  properties: { a: { type: "string", pattern: "^(?=a)b" } },
+};
+const DOUBLED: JsonObject = JSON.parse(JSON.stringify({
+  $defs: Object.fromEntries(Array.from({ length: 40 }, (_, at) => {
+    const below = { $ref: `#/$defs/d${at - 1}` };
+    return [`d${at}`, at === 0 ? { required: ["x"] } : { anyOf: [below, below] }];
+  })),
+  $ref: "#/$defs/d39",
+}));
+const fine: Outcome = {
+  kind: "result",
+  result: { ...textResult(""), structuredContent: { a: "a" } },
+};
+
+Deno.test("schemaGate() leaves a keyword that cannot be checked to servers, not to modules", async () => {
+  const given = call({ a: "ab" });
+  const server = gate(undefined, fine, { inputSchema: LOOKS_ROUND, isChecked: true });
+  assert.equal(await server.callTool(given), fine);
+  const module = gate(undefined, fine, { inputSchema: LOOKS_ROUND });
   await assert.rejects(
-    new Schemas().validator(slow),
-    (error) => error instanceof PmlError && error.code === "UPSTREAM_PROTOCOL",
+    module.callTool(given),
+    (error) =>
+      error instanceof PmlError && error.code === "BAD_ARGUMENTS" &&
+      /pattern "\^\(\?=a\)b" cannot be checked/.test(error.message),
   );
+  assert.deepEqual(module.ran, []);
+  // What is not there needs no check.
+  assert.equal(await module.callTool(call({})), fine);
+});
+
+Deno.test("schemaGate() refuses arguments that take too long to check, whoever gets them", async () => {
+  for (const isChecked of [true, false]) {
+    const { callTool, ran } = gate(undefined, fine, { inputSchema: DOUBLED, isChecked });
+    await assert.rejects(
+      callTool(call({ a: 1 })),
+      (error) =>
+        error instanceof PmlError && error.code === "BAD_ARGUMENTS" &&
+        /it would take too long/.test(error.message),
+    );
+    assert.deepEqual(ran, []);
+  }
+});
+
+Deno.test("schemaGate() delivers a result that cannot be checked, and says so", async () => {
+  for (const output of [LOOKS_ROUND, DOUBLED]) {
+    const outcome = await gate(output, fine).callTool(call({ path: "x" }));
+    assert.deepEqual(outcome, { ...fine, isUnchecked: true });
+  }
+});
+
+Deno.test("Schemas lets others have their turn between checks that take long", async () => {
+  const schemas = new Schemas();
+  const order: string[] = [];
+  const checks = [1, 2, 3].map(() => schemas.check(DOUBLED, {}).then(() => order.push("check")));
+  setTimeout(() => order.push("turn"));
+  await Promise.all(checks);
+  assert.ok(order.indexOf("turn") < 3, order.join());
+});
+
+Deno.test("schemaGate() refuses many bad blocks as soon as one", async () => {
+  const content = Array.from({ length: 50_000 }, () => ({ type: "hologram" }));
+  const bad: Outcome = { kind: "result", result: { content } };
+  const { callTool } = gate(undefined, bad);
+  await assert.rejects(callTool(call({ path: "x" })));
+  const since = performance.now();
+  await assert.rejects(callTool(call({ path: "x" })), /no result of MCP/);
+  assert.ok(performance.now() - since < 100);
 });

@@ -9,7 +9,7 @@ import { quoted } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { unusableTools } from "./_safe_schema.ts";
+import { Turns, unusableTools } from "./_safe_schema.ts";
 import type { Catalog, CatalogServer, RejectedTool } from "../search/catalog.ts";
 
 /** How many of the tools that were left out are told of. */
@@ -169,6 +169,11 @@ export class Servers implements Disposable {
     return this.#entries.has(server);
   }
 
+  /** Tells whether a server checks arguments itself; what runs a module does not. */
+  isChecked(server: string): boolean {
+    return this.#entries.get(server)?.source.kind !== "deno";
+  }
+
   /** Gives a tool's definition, loading its server first; throws UNKNOWN_TOOL or why it failed. */
   async definition(id: ToolId): Promise<ToolDefinition> {
     const { server } = splitToolId(id);
@@ -258,8 +263,8 @@ export class Servers implements Disposable {
       failures.delete(list);
       // A slow answer is not put in the place of a newer one.
       if (before === items || lists.get(list) !== before) return false;
-      if (before !== undefined && JSON.stringify(before) === JSON.stringify(items)) {
-        lists.set(list, items);
+      if (before !== undefined && await isSame(before, items)) {
+        if (lists.get(list) === before) lists.set(list, items);
         return false;
       }
       // What loads tools looked at them.
@@ -281,6 +286,17 @@ export class Servers implements Disposable {
     for (const { timer } of this.#changing.values()) clearTimeout(timer);
     this.#changing.clear();
   }
+}
+
+/** Compares lists, which may be long, a piece at a time. */
+async function isSame(one: readonly ListItem[], other: readonly ListItem[]): Promise<boolean> {
+  if (one.length !== other.length) return false;
+  const turns = new Turns();
+  for (const [at, item] of one.entries()) {
+    if (JSON.stringify(item) !== JSON.stringify(other[at])) return false;
+    await turns.next();
+  }
+  return true;
 }
 
 function newEntry(source: ServerSource): Entry {

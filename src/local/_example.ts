@@ -26,10 +26,28 @@ const TEXTS = ["x", "1", "X", "ab", "12", "x1", "x/y", "x:y", "x.y", "1.0.0", "#
 const MOST_ITEMS = 1_000;
 const LONGEST = 100_000;
 const KINDS: readonly Json[] = [null, true, 0.5, "", [], {}];
+/** A schema may refer to itself: after so many looks there is nothing more to be said. */
+const MOST_LOOKS = 2_000;
 
-/** Makes the least value of a schema; the walk of the schema has shown that it ends. */
-export function exampleOf(said: unknown, root: JsonObject): Json {
-  const schema = wholeOf(said, root);
+/** Tells whether a text matches a pattern. */
+interface Matching {
+  matches(text: string, pattern: string): boolean;
+}
+
+/** What examples are made from. */
+interface Source extends Matching {
+  readonly root: JsonObject;
+  left: number;
+}
+
+/** Makes the least value of a schema. */
+export function exampleOf(schema: JsonObject, matching: Matching): Json {
+  const matches = (text: string, pattern: string) => matching.matches(text, pattern);
+  return example(schema, { root: schema, left: MOST_LOOKS, matches });
+}
+
+function example(said: unknown, source: Source): Json {
+  const schema = wholeOf(said, source);
   const [given] = [schema.examples, schema.enum].flatMap((list) => Array.isArray(list) ? list : []);
   for (const value of [schema.const, given, schema.default]) {
     if (value !== undefined) return value as Json; // a schema is JSON
@@ -37,13 +55,13 @@ export function exampleOf(said: unknown, root: JsonObject): Json {
   switch (typeOf(schema)) {
     case "object":
       return Object.fromEntries(
-        namesOf(schema.required).map((name) => [name, exampleOf(at(schema, name), root)]),
+        namesOf(schema.required).map((name) => [name, example(at(schema, name), source)]),
       );
     case "array":
       return Array.from(
         { length: Math.min(numberOf(schema.minItems) ?? 0, MOST_ITEMS) },
         (_, index) =>
-          exampleOf(Object(schema.prefixItems)[index] ?? schema.items ?? { const: index }, root),
+          example(Object(schema.prefixItems)[index] ?? schema.items ?? { const: index }, source),
       );
     case "integer":
     case "number":
@@ -53,7 +71,7 @@ export function exampleOf(said: unknown, root: JsonObject): Json {
     case "null":
       return null;
     default:
-      return exampleText(schema);
+      return exampleText(schema, source);
   }
 }
 
@@ -63,7 +81,7 @@ export function wrongOf(
   { example, fits }: { readonly example: Json; readonly fits: (value: unknown) => boolean },
 ): { readonly wrong: readonly Json[]; readonly open: readonly string[] } {
   if (!isObject(example)) return { wrong: [], open: [] };
-  const whole = wholeOf(schema, schema);
+  const whole = wholeOf(schema, { root: schema, left: MOST_LOOKS });
   const plain = example as JsonObject; // made of JSON
   const { wrong, open }: { wrong: Json[]; open: string[] } = { wrong: [], open: [] };
   for (const name of namesOf(whole.required)) {
@@ -80,13 +98,13 @@ export function wrongOf(
 }
 
 /** Follows a reference and puts the first choice and all parts into one schema. */
-function wholeOf(said: unknown, root: JsonObject): Schema {
-  if (!isObject(said)) return {};
+function wholeOf(said: unknown, source: Pick<Source, "root" | "left">): Schema {
+  if (!isObject(said) || source.left-- <= 0) return {};
   const { $ref, allOf, anyOf, oneOf, ...own } = said;
   const [choice] = [anyOf, oneOf].flatMap((list) => Array.isArray(list) ? list.slice(0, 1) : []);
-  const target = typeof $ref === "string" ? pointed($ref, root) : undefined;
+  const target = typeof $ref === "string" ? pointed($ref, source.root) : undefined;
   const parts = [target, ...(Array.isArray(allOf) ? allOf : []), choice];
-  return parts.filter(isObject).map((part) => wholeOf(part, root)).reduce<Schema>(
+  return parts.filter(isObject).map((part) => wholeOf(part, source)).reduce<Schema>(
     (one, other) => ({
       ...one,
       ...other,
@@ -137,7 +155,7 @@ function exampleNumber(schema: Schema): number {
   return whole <= most || schema.multipleOf !== undefined ? whole : wanted;
 }
 
-function exampleText(schema: Schema): string {
+function exampleText(schema: Schema, { matches }: Source): string {
   const format = FORMATS[String(schema.format)];
   if (format !== undefined) return format;
   const least = Math.min(numberOf(schema.minLength) ?? 0, LONGEST);
@@ -147,12 +165,4 @@ function exampleText(schema: Schema): string {
     .filter((text) => text.length >= least && text.length <= most);
   const { pattern } = schema;
   return texts.find((text) => typeof pattern !== "string" || matches(text, pattern)) ?? "x";
-}
-
-function matches(text: string, pattern: string): boolean {
-  try {
-    return new RegExp(pattern, "u").test(text);
-  } catch {
-    return false; // it is no pattern, which the validator says
-  }
 }

@@ -10,10 +10,18 @@ import type { ModuleTool } from "../core/tool.ts";
 import { exampleOf, wrongOf } from "./_example.ts";
 import type { Say } from "./_finding.ts";
 
-/** Compiles a schema as the gateway does before a call; what it gives says what is wrong. */
-export type CompileSchema = (
-  schema: JsonObject,
-) => Promise<(value: unknown) => string | undefined>;
+/** A schema as the gateway uses it. */
+export interface CompiledSchema {
+  /** The keywords that it cannot check. */
+  readonly unchecked: ReadonlySet<string>;
+  /** Checks a value; says why it does not fit, or why nobody can tell. */
+  check(value: unknown): { readonly kind: string; readonly why?: string };
+  /** Tells whether a text matches a pattern of the schema. */
+  matches(text: string, pattern: string): boolean;
+}
+
+/** Compiles a schema as the gateway does before a call. */
+export type CompileSchema = (schema: JsonObject) => Promise<CompiledSchema>;
 
 interface CompileOptions {
   readonly compile: CompileSchema;
@@ -24,7 +32,7 @@ interface CompileOptions {
 export interface Compiled {
   readonly name: string;
   readonly schema: JsonObject;
-  readonly validate: (value: unknown) => string | undefined;
+  readonly compiled: CompiledSchema;
 }
 
 /** Compiles every schema, and gives those of arguments. */
@@ -32,47 +40,51 @@ export async function compileAll(
   tools: readonly ModuleTool[],
   options: CompileOptions,
 ): Promise<readonly Compiled[]> {
-  const compiled: Compiled[] = [];
+  const all: Compiled[] = [];
   for (const { definition: { name, inputSchema: schema, outputSchema } } of tools) {
-    const validate = await validator(`inputSchema of ${quoted(name)}`, schema, options);
-    if (validate !== undefined) compiled.push({ name, schema, validate });
+    const compiled = await compile(`inputSchema of ${quoted(name)}`, schema, options);
+    if (compiled !== undefined) all.push({ name, schema, compiled });
     if (outputSchema === undefined) continue;
     const what = `outputSchema of ${quoted(name)}`;
-    const wrong = (await validator(what, outputSchema, options))?.(
-      exampleOf(outputSchema, outputSchema),
-    );
+    const output = await compile(what, outputSchema, options);
+    const wrong = output?.check(exampleOf(outputSchema, output)).why;
     if (wrong !== undefined) {
       options.say("warning", `no result was found that ${what} accepts: ${wrong}`, {
         hint: 'Write some into it, as "examples": [{…}]',
       });
     }
   }
-  return compiled;
+  return all;
 }
 
-async function validator(
+async function compile(
   what: string,
   schema: JsonObject,
   { compile, say }: CompileOptions,
-): Promise<Compiled["validate"] | undefined> {
+): Promise<CompiledSchema | undefined> {
   try {
-    const validate = await compile(schema);
-    // A pattern that is none is found when it is used.
-    return (value) => tried(() => validate(value));
+    const compiled = await compile(schema);
+    if (compiled.unchecked.size === 0) return compiled;
+    for (const keyword of compiled.unchecked) {
+      say("failed", `${what} has what cannot be checked: ${visible(keyword, 300)}`, {
+        hint: "Nothing else checks arguments of a module: do without it",
+      });
+    }
   } catch (error) {
     const why = asPmlError(error).message.replace("Cannot use a tool's schema: ", "");
     say("failed", `${what} cannot be used: ${visible(why, 300)}`, {
-      hint: "Write plain JSON Schema 2020-12: local $ref, simple patterns, bounded depth",
+      hint: "Write plain JSON Schema 2020-12: local $ref, bounded depth and size",
     });
-    return undefined;
   }
+  return undefined;
 }
 
 /** Tries each schema on arguments that fit and on some that do not; no function is called. */
-export function sayArguments(compiled: readonly Compiled[], say: Say): ReadonlyMap<string, Json> {
+export function sayArguments(all: readonly Compiled[], say: Say): ReadonlyMap<string, Json> {
   const examples = new Map<string, Json>();
   let refused = 0;
-  for (const { name, schema, validate } of compiled) {
+  for (const { name, schema, compiled } of all) {
+    const validate = (value: unknown) => compiled.check(value).why;
     const wrong = (Array.isArray(schema.examples) ? schema.examples : []).map(validate)
       .find((said) => said !== undefined);
     if (wrong !== undefined) {
@@ -81,7 +93,7 @@ export function sayArguments(compiled: readonly Compiled[], say: Say): ReadonlyM
       });
       continue;
     }
-    const example = exampleOf(schema, schema);
+    const example = exampleOf(schema, compiled);
     const unfit = validate(example);
     if (unfit !== undefined) {
       say("warning", `no arguments were found that ${quoted(name)} accepts: ${unfit}`, {
@@ -101,12 +113,4 @@ export function sayArguments(compiled: readonly Compiled[], say: Say): ReadonlyM
   }
   say("ok", `${examples.size} calls that fit are accepted, ${refused} that do not are refused`);
   return examples;
-}
-
-function tried(validate: () => string | undefined): string | undefined {
-  try {
-    return validate();
-  } catch (error) {
-    return visible(String(error), 300);
-  }
 }

@@ -24,6 +24,7 @@ export interface JournalLine {
   readonly via?: string;
   readonly outcome?: string;
   readonly code?: string;
+  readonly unchecked?: boolean;
   readonly event?: string;
   readonly answer?: string;
   readonly about?: Json;

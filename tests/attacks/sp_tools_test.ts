@@ -16,28 +16,35 @@ import { makeScene, type Scene } from "./stage.ts";
 
 const PLAIN = { type: "object" };
 
-/** Each of these, where it was believed, held a gateway up or broke it. */
-function hostileSchemas(): Record<string, unknown> {
+/** Each of these, where it was believed, broke a gateway, or is too large to be looked at. */
+function badSchemas(): Record<string, unknown> {
   const nested = (depth: number): object => depth === 0 ? {} : { allOf: [nested(depth - 1)] };
+  return {
+    deep: { ...PLAIN, ...nested(150) },
+    deep_name: { ...PLAIN, properties: { enum: nested(150) } },
+    many: { ...PLAIN, anyOf: Array.from({ length: 100_000 }, () => true) },
+    dialect: { ...PLAIN, $schema: "http://127.0.0.1:1/dialect" },
+    null_schema: null,
+    list_schema: [],
+    text_schema: "object",
+  };
+}
+
+/** Each of these held a gateway up; what came of checking them says what a call comes to. */
+function slowSchemas(): Record<string, readonly [schema: object, code?: string]> {
   const doubled: Record<string, object> = { d0: { type: "string" } };
-  for (let at = 1; at <= 17; at++) {
+  for (let at = 1; at <= 30; at++) {
     const twice = { $ref: `#/$defs/d${at - 1}` };
     doubled[`d${at}`] = { anyOf: [twice, twice] };
   }
   const text = (pattern: string) => ({ properties: { a: { type: "string", pattern } } });
   return {
-    redos: { ...PLAIN, ...text("^(a+)+$") },
-    redos_name: { ...PLAIN, patternProperties: { "(x+x+)+y": {} } },
-    long_pattern: { ...PLAIN, ...text("[".repeat(300_000)) },
-    deep: { ...PLAIN, ...nested(150) },
-    self: { ...PLAIN, allOf: [{ $ref: "#" }] },
-    wide: { ...PLAIN, $defs: doubled, properties: { a: { $ref: "#/$defs/d17" } } },
-    many: { ...PLAIN, anyOf: Array.from({ length: 100_000 }, () => true) },
-    remote: { ...PLAIN, properties: { a: { $ref: "http://127.0.0.1:1/x.json" } } },
-    dialect: { ...PLAIN, $schema: "http://127.0.0.1:1/dialect" },
-    null_schema: null,
-    list_schema: [],
-    text_schema: "object",
+    redos: [{ ...PLAIN, ...text("^(a+)+$") }, "BAD_ARGUMENTS"],
+    redos_name: [{ ...PLAIN, patternProperties: { "(x+x+)+y": {} } }],
+    long_pattern: [{ ...PLAIN, ...text("[".repeat(300_000)) }],
+    self: [{ ...PLAIN, allOf: [{ $ref: "#" }] }, "BAD_ARGUMENTS"],
+    wide: [{ ...PLAIN, $defs: doubled, not: { not: { $ref: "#/$defs/d30" } } }, "BAD_ARGUMENTS"],
+    remote: [{ ...PLAIN, properties: { a: { $ref: "http://127.0.0.1:1/x.json" } } }],
   };
 }
 
@@ -62,7 +69,7 @@ async function listed({ pml }: Scene): Promise<readonly string[]> {
 
 for (const era of ERAS) {
   Deno.test(`A tool with a hostile schema is left out and told, others are kept, on ${era} (RX8)`, async () => {
-    const hostile = hostileSchemas();
+    const hostile = badSchemas();
     const tools = Object.entries(hostile).flatMap(([name, inputSchema], at) => [
       { name: `good${at}`, inputSchema: PLAIN },
       { name, inputSchema },
@@ -75,7 +82,8 @@ for (const era of ERAS) {
     for (const name of Object.keys(hostile)) {
       const answer = await call(pml, `lists:${name}`, { a: `${"a".repeat(40)}!` });
       assert.equal(toldCode(answer), "UNKNOWN_TOOL", name);
-      assert.match(JSON.stringify(answer), /its schema cannot be used: it|the pattern/, name);
+      const why = /its schema cannot be used: it|it has too many values/;
+      assert.match(JSON.stringify(answer), why, name);
     }
     const { result } = await call(pml, "lists:good0", { fine: true });
     assert.deepEqual(result?.structuredContent, { fine: true });
@@ -84,10 +92,31 @@ for (const era of ERAS) {
     const length = 2 * Object.keys(hostile).length;
     assert.match(found, new RegExp(`\nlists is ready: ${length} of its tools are left out$`));
     const told = await runPml(ws, ["tools", "lists"]);
-    assert.match(told.stdout, /left out "redos": its schema cannot be used: the pattern/);
+    assert.match(told.stdout, /left out "deep": its schema cannot be used: it is nested too deep/);
     const states = await pml.request("resources/read", { uri: "pml://servers" });
-    assert.match(JSON.stringify(states), /left out .*redos.* and \d+ more/);
-    assert.match(told.stdout, /good11/);
+    assert.match(JSON.stringify(states), /left out .*deep.* and \d+ more/);
+    assert.match(told.stdout, /good6/);
+    await endWell(ws, pml);
+  });
+}
+
+for (const era of ERAS) {
+  Deno.test(`A tool whose schema takes long is kept, and called where it can be checked, on ${era} (RX8)`, async () => {
+    const slow = Object.entries(slowSchemas());
+    await using scene = await sceneOf(
+      slow.map(([name, [inputSchema]]) => ({ name, inputSchema })),
+      era,
+    );
+    const { ws, pml } = scene;
+    assert.deepEqual(await listed(scene), slow.map(([name]) => `lists__${name}`).sort());
+    const given = { a: `${"a".repeat(40)}!` };
+    for (const [name, [, code]] of slow) {
+      const answer = await call(pml, `lists:${name}`, given);
+      assert.equal(toldCode(answer), code, `${name}: ${textOf(answer)}`);
+      if (code === undefined) assert.deepEqual(answer.result?.structuredContent, given);
+    }
+    const shown = textOf(await pml.callTool("schema", { tools: ["lists:remote"] }));
+    assert.match(shown, /x\.json/, "what is not checked is shown");
     await endWell(ws, pml);
   });
 }

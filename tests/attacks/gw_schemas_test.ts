@@ -1,0 +1,193 @@
+/**
+ * Schemas and the values that they are checked against, both of one hostile author.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import process from "node:process";
+import { type Era, ERAS } from "../kit/json_rpc.ts";
+import { until } from "../kit/wait.ts";
+import { call, toldCode } from "./evil_servers.ts";
+import { assertAftermath, endWell, journalOf, ofKind, textOf } from "./oracles.ts";
+import { makeScene, type Scene } from "./stage.ts";
+
+/**
+ * What each tool promises, what it returns, and what is to come of it. It is text because it runs
+ * in a module that is one file, and in a server.
+ */
+const CASES = String.raw`
+  const many = (length, make) => Array.from({ length }, (_, at) => make(at));
+  const ofA = (a, rest = {}) => ({ type: "object", properties: { a }, ...rest });
+  const defs = (make) => Object.fromEntries(many(60, (at) =>
+    ["d" + at, at === 0 ? { minimum: 5 } : make({ $ref: "#/$defs/d" + (at - 1) })]));
+  const named = (name, inner) => ofA({ properties: { [name]: inner } });
+  const slow = { pattern: "^(a+)+$" };
+  const text = "a".repeat(40) + "!";
+  const cases = {
+    choices: [ofA({ pattern: "(a|a)".repeat(25) + "$" }), text, "wrong"],
+    repeated: [ofA({ pattern: "a{0,200}".repeat(8) + "b" }), "a".repeat(2_000), "unchecked"],
+    back: [ofA({ pattern: "^(a+)+\\1$" }), text, "unchecked"],
+    around: [ofA({ pattern: "^(?=(a+)+$)" }), text, "unchecked"],
+    enum: [ofA({ items: { enum: many(20_000, (at) => "v" + at) } }),
+      many(20_000, (at) => "v" + (19_999 - at)), "fits"],
+    objects: [ofA({ items: { enum: many(10_000, (at) => ({ at })) } }),
+      many(100_000, (at) => ({ at })), "unchecked"],
+    unique: [ofA({ uniqueItems: true }), many(60_000, (at) => [at]), "unchecked"],
+    recursive: [ofA(true, { allOf: [{ $ref: "#" }] }), 1, "unchecked"],
+    doubled: [ofA({ $ref: "#/$defs/d59" }, { $defs: defs((d) => ({ anyOf: [d, d] })) }), 1,
+      "unchecked"],
+    turned: [ofA({ $ref: "#/$defs/d59" }, { $defs: defs((d) => ({ if: d, then: d, else: d })) }), 1,
+      "unchecked"],
+    chained: [ofA({ items: { $ref: "#/$defs/d59" } }, { $defs: defs((d) => d) }),
+      many(100_000, () => 9), "unchecked"],
+    names: [ofA({ additionalProperties: { ...slow }, propertyNames: slow }),
+      Object.fromEntries(many(2_000, (at) => ["a".repeat(30) + at, text])), "wrong"],
+    formats: [ofA({ items: { format: "url" } }), many(20, () => "http://" + "a".repeat(50_000)),
+      "fits"],
+  };
+  for (const name of ["default", "enum", "const", "examples", "pattern"]) {
+    cases["named_" + name] = [named(name, { ...slow }), { [name]: text }, "wrong"];
+  }`;
+
+const MODULE = `${CASES}
+  const empty = { type: "object" };
+  const tools = Object.entries(cases).flatMap(([name, [schema]]) => [
+    ["out_" + name, { inputSchema: empty, outputSchema: schema }],
+    ["in_" + name, { inputSchema: schema }],
+  ]);
+  export const __meta__ = { name: "evil", tools: Object.fromEntries(tools) };
+  const give = (name) => () => ({ structuredContent: { a: cases[name][1] }, content: [] });
+`;
+
+const SERVER = `${CASES}
+  const tools = Object.entries(cases).flatMap(([name, [schema]]) => [
+    { name: "out_" + name, inputSchema: { type: "object" }, outputSchema: schema },
+    { name: "in_" + name, inputSchema: schema },
+  ]);
+  const results = {
+    initialize: () => ({
+      protocolVersion: "2025-11-25",
+      capabilities: { tools: {} },
+      serverInfo: { name: "evil", version: "1" },
+    }),
+    "tools/list": () => ({ tools }),
+    "tools/call": ({ name }) => ({
+      content: [],
+      structuredContent: { a: cases[name.replace(/^(out|in)_/, "")][1] },
+    }),
+  };
+  let rest = "";
+  for await (const chunk of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + chunk).split("\\n");
+    rest = lines.pop() ?? "";
+    for (const { id, method, params } of lines.map((line) => JSON.parse(line))) {
+      if (id === undefined) continue;
+      const line = JSON.stringify({ jsonrpc: "2.0", id, result: results[method]?.(params) ?? {} });
+      const bytes = new TextEncoder().encode(line + "\\n");
+      for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
+    }
+  }`;
+
+const GOOD = `
+  export const __meta__ = { name: "good", tools: { ping: {} } };
+  export const ping = () => "pong";`;
+
+type Case = readonly [schema: unknown, value: unknown, kind: "fits" | "wrong" | "unchecked"];
+const cases = new Function(`${CASES}; return cases;`)() as Readonly<Record<string, Case>>;
+const NAMES = Object.keys(cases);
+const OTHER_NAMES =
+  NAMES.map((name) => `const out_${name} = give("${name}"), in_${name} = out_${name};`).join("\n") +
+  `export { ${NAMES.flatMap((name) => [`out_${name}`, `in_${name}`]).join()} };`;
+
+function sceneOf(era: Era): Promise<Scene> {
+  const args = ["run", "-A", "--no-config", "--quiet", "./server.js"];
+  return makeScene({
+    era,
+    files: { "evil.js": MODULE + OTHER_NAMES, "server.js": SERVER, "good.js": GOOD },
+    pml: {
+      version: 1,
+      permissions: { allow: ["filesystem:*", "evil:*", "served:*", "good:*"] },
+      private_mcps: {
+        evil: { type: "deno", path: "./evil.js" },
+        good: { type: "deno", path: "./good.js" },
+      },
+      mcpServers: { served: { command: process.execPath, args } },
+    },
+  });
+}
+
+/** Calls another tool again and again while something runs, and gives the longest wait. */
+async function longestWait({ pml }: Scene, run: () => Promise<unknown>): Promise<number> {
+  const state = { isOver: false, longest: 0 };
+  const pinging = (async () => {
+    while (!state.isOver) {
+      const since = performance.now();
+      assert.equal(textOf(await call(pml, "good:ping")), "pong");
+      state.longest = Math.max(state.longest, performance.now() - since);
+    }
+  })();
+  await Promise.all([pinging, run().finally(() => state.isOver = true)]);
+  return state.longest;
+}
+
+for (const era of ERAS) {
+  for (const server of ["evil", "served"]) {
+    Deno.test(`Schema and result of one author hold nobody up, of ${server}, on ${era} (GW1)`, async () => {
+      await using scene = await sceneOf(era);
+      const { ws, pml } = scene;
+      await call(pml, "good:ping");
+      await call(pml, `${server}:out_named_enum`);
+      for (const name of NAMES) {
+        const [, a, kind] = cases[name] ?? assert.fail();
+        const waits: number[] = [];
+        // Others use the machine, too: what holds the gateway up does so each time.
+        do {
+          const told: (string | undefined)[] = [];
+          waits.push(
+            await longestWait(scene, async () => {
+              const [out, given] = await Promise.all([
+                call(pml, `${server}:out_${name}`),
+                call(pml, `${server}:in_${name}`, { a }),
+              ]);
+              told.push(toldCode(out), toldCode(given));
+              if (kind !== "wrong") assert.deepEqual(out.result?.structuredContent, { a });
+            }),
+          );
+          const isLeft = server === "served" && ["back", "around"].includes(name);
+          const refused = kind === "fits" || isLeft ? undefined : "BAD_ARGUMENTS";
+          assert.deepEqual(told, [kind === "wrong" ? "OUTPUT_INVALID" : undefined, refused], name);
+        } while (Math.min(...waits) >= 300 && waits.length < 3);
+        assert.ok(Math.min(...waits) < 300, `${name}: the others waited ${waits} ms`);
+      }
+      await endWell(ws, pml);
+      const ends = ofKind(await journalOf(ws), "end");
+      assert.ok(ends.some(({ outcome, unchecked }) => outcome === "result" && unchecked === true));
+      assert.ok(ends.some(({ outcome, unchecked }) => outcome === "result" && !unchecked));
+    });
+  }
+}
+
+const ENDS = {
+  "hangs up": async (scene: Scene) => [await scene.pml.close(), 0] as const,
+  "is ended by SIGTERM": async (scene: Scene) => [await scene.pml.kill("SIGTERM"), 143] as const,
+};
+
+for (const [how, end] of Object.entries(ENDS)) {
+  Deno.test(`PML ends soon when its client ${how} while schemas are checked (GW1)`, async () => {
+    await using scene = await sceneOf("2025-11-25");
+    const { ws, pml } = scene;
+    await Promise.all(["evil", "served"].map((one) => call(pml, `${one}:out_named_enum`)));
+    const seen = pml.messages.length;
+    for (const server of ["evil", "served"]) {
+      for (const name of NAMES) {
+        call(pml, `${server}:out_${name}`).catch(() => {}); // the end may come before the answer
+      }
+    }
+    await until(() => pml.messages.length > seen);
+    const [{ code, ms }, wanted] = await end(scene);
+    assert.equal(code, wanted, pml.stderr);
+    assert.ok(ms < 2_000, `the end took ${ms} ms`);
+    await assertAftermath(ws, pml);
+  });
+}
