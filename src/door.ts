@@ -211,18 +211,21 @@ export class Door implements AsyncDisposable {
   }
 
   /** Looks a server up that is neither built in nor the person's, and tells what nobody approved. */
-  async #lookedUp({ id, signal, verdict }: Call): Promise<Unapproved | undefined> {
+  async #lookedUp({ id, signal, verdict, isTyped }: Call): Promise<Unapproved | undefined> {
     const { server } = splitToolId(id);
-    const { policy, builtins, adopted, pins } = this.#options;
+    const { policy, builtins, adopted, pins, servers } = this.#options;
     const isAllowed = policy.allowsBeforehand(verdict);
     const isOwn = builtins.has(server) ||
       policy.now.config.servers.some(({ name }) => name === server);
     if (isOwn) return undefined;
+    if (policy.disabledIn(server) !== undefined) throw servers.unknown(id);
+    // The lists of cloud servers are PML's own and the hub's.
+    const isNamed = isTyped || policy.names(server) || this.#routingOf(server) === "cloud";
     await pins.state();
     try {
       const unapproved = this.#config().registries.length === 0
         ? undefined
-        : await (await adopted()).unapproved(server, { signal, isAllowed });
+        : await (await adopted()).unapproved(server, { signal, isAllowed, isNamed });
       if (unapproved !== undefined || policy.adopted(server) !== undefined) return unapproved;
     } catch (error) {
       // What runs in the cloud by PML's own list needs no registry.
