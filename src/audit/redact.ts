@@ -6,6 +6,7 @@
  */
 
 import { Buffer } from "node:buffer";
+import { isObject } from "../core/json.ts";
 
 const REDACTED = "[redacted]";
 
@@ -55,6 +56,21 @@ export class Redactor {
     const known = this.#registered ? text.replace(this.#registered, REDACTED) : text;
     if (!HINT.test(known)) return known;
     return PATTERNS.reduce((so, pattern) => so.replace(pattern, redacted), known);
+  }
+
+  /** Gives plain JSON back without the secrets in its texts, and in the names of its members. */
+  clean<T>(value: T): T {
+    const plain = JSON.stringify(value) ?? "";
+    // Each text without escapes stands in it as it is: where nothing of the whole is secret, nothing
+    // of its parts is.
+    if (!plain.includes("\\") && this.redact(plain) === plain) return value;
+    return JSON.parse(plain, (_, part) => {
+      if (typeof part === "string") return this.redact(part);
+      if (!isObject(part)) return part;
+      return Object.fromEntries(
+        Object.entries(part).map(([name, item]) => [this.redact(name), item]),
+      );
+    });
   }
 }
 

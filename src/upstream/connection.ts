@@ -33,6 +33,8 @@ export interface ConnectionOptions {
   readonly roots: () => readonly JsonObject[];
   /** What the client can do for a server. */
   readonly capabilities: () => JsonObject;
+  /** Takes secrets out of what it says beside its results. */
+  readonly withoutSecrets: <T>(said: T) => T;
   readonly limits: { readonly startMs: number; readonly catalogTools: number };
   /** Gives up the start. */
   readonly closing: AbortSignal;
@@ -51,6 +53,7 @@ const META = "io.modelcontextprotocol/";
 const CLIENT = { name: "pml", version: VERSION };
 const UNSUPPORTED_VERSION = -32022;
 const NO_SUCH_METHOD = -32601;
+const UPDATED = "notifications/resources/updated";
 /** How many lines that mean nothing a server may write before it counts as broken. */
 const STRAY_MAX = 10_000;
 /** How much a server of the newest revision may ask in one answer. */
@@ -92,6 +95,7 @@ export class Connection implements Living {
     this.#peer = new Peer({
       send: (message) => wire.send(message),
       cancel: wire.cancel && ((id) => wire.cancel?.(id)),
+      withoutSecrets: options.withoutSecrets,
       onRequest: (asked) => this.#asked(asked),
       onNotification: (method, params, meant) => this.#notified(method, params, meant),
     });
@@ -310,7 +314,11 @@ export class Connection implements Living {
     }
   }
 
-  #notified(method: string, params: JsonObject, meant: string | undefined): void {
+  #notified(method: string, said: JsonObject, meant: string | undefined): void {
+    // The address of a resource is compared with those that are followed.
+    if (method === UPDATED) return this.#options.onNotification(method, said);
+    // Secrets go before a text is cut: half of one would no longer be known.
+    const params = this.#options.withoutSecrets(said);
     if (method !== "notifications/message") return this.#options.onNotification(method, params);
     this.#options.onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
     const message = logMessage(this.#options.name, params);
@@ -338,7 +346,10 @@ export class Connection implements Living {
       throw new Answered(NO_SUCH_METHOD, "no request is open whose client could be asked");
     }
     const signal = AbortSignal.any([asked.signal, during.signal]);
-    return await during.onAsk({ ...asked, signal });
+    const { url, ...said } = asked.params;
+    // What a person is to open would lead elsewhere.
+    const params = { ...this.#options.withoutSecrets(said), ...(url !== undefined && { url }) };
+    return await during.onAsk({ ...asked, params, signal });
   }
 
   #strayed(): void {
