@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { isObject, type Json, type JsonObject } from "../core/json.ts";
+import type { Json, JsonObject } from "../core/json.ts";
 import type { Redactor } from "./redact.ts";
 import { JournalFile, openFolder, prune, removeIfThere } from "./_journal_file.ts";
 

@@ -103,8 +103,8 @@ export class Connection implements Living {
 
   /** Reaches a server and shakes hands, in the revision that it wants. */
   static async start(options: ConnectionOptions): Promise<Connection> {
-    const { name, limits: { startMs }, closing } = options;
-    using late = new StartTimer(name, startMs, closing);
+    const { name, limits, closing } = options;
+    using late = new StartTimer(name, limits.startMs, closing);
     const connection = new Connection(options);
     try {
       await connection.#greet(late.signal);
@@ -315,15 +315,14 @@ export class Connection implements Living {
   }
 
   #notified(method: string, said: JsonObject, meant: string | undefined): void {
+    const { name, withoutSecrets, onNotification, onLog } = this.#options;
     // The address of a resource is compared with those that are followed.
-    if (method === UPDATED) return this.#options.onNotification(method, said);
-    // Secrets go before a text is cut: half of one would no longer be known.
-    const params = this.#options.withoutSecrets(said);
-    if (method !== "notifications/message") return this.#options.onNotification(method, params);
-    this.#options.onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
-    const message = logMessage(this.#options.name, params);
+    const params = method === UPDATED ? said : withoutSecrets(said);
+    if (method !== "notifications/message") return onNotification(method, params);
+    onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
+    const message = logMessage(name, params);
     this.#peer.latest("onMessage", meant)?.onMessage?.(message);
-    this.#options.onNotification(method, message);
+    onNotification(method, message);
   }
 
   /** Answers what a server may ask: whether we are there, for its roots, and for the client. */
@@ -345,10 +344,9 @@ export class Connection implements Living {
     if (during?.onAsk === undefined) {
       throw new Answered(NO_SUCH_METHOD, "no request is open whose client could be asked");
     }
-    const signal = AbortSignal.any([asked.signal, during.signal]);
-    const { url, ...said } = asked.params;
-    // What a person is to open would lead elsewhere.
+    const { url, ...said } = asked.params; // an address without its key leads elsewhere
     const params = { ...this.#options.withoutSecrets(said), ...(url !== undefined && { url }) };
+    const signal = AbortSignal.any([asked.signal, during.signal]);
     return await during.onAsk({ ...asked, params, signal });
   }
 

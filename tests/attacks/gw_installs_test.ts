@@ -63,6 +63,28 @@ function locked(resolved: string): Packages[string] {
   });
 }
 
+/** Packages that need what is none of a registry, by how they name it. */
+function evilPackages(
+  { repo, elsewhere, npm }: {
+    readonly repo: string;
+    readonly elsewhere: string;
+    readonly npm: FakeNpm;
+  },
+): Packages {
+  const needs = (dep: string) => needing({ dependencies: { dep } });
+  return {
+    gitfile: needs(`git+file://${repo}`),
+    gitssh: needs("git+ssh://git@127.0.0.1:1/x.git"),
+    short: needs(`github:evil.invalid/x#${SHA}`),
+    folder: needs(`file:${repo}`),
+    address: needs(elsewhere),
+    locked: locked(elsewhere),
+    lockedgit: locked(`git+file://${repo}#HEAD`),
+    unhashed: locked(`${npm.url}hello/-/1.0.0.tgz`),
+    distant: needing({ dist: { tarball: elsewhere.replace("hello", "distant") } }),
+  };
+}
+
 /** Takes from npm the options by which a new one refuses by itself. */
 async function olderNpm(folder: string): Promise<string> {
   const programs = join(folder, "older");
@@ -86,19 +108,8 @@ for (const age of ["new", "older"] as const) {
     const repo = await repository(root, planted);
     await using other = new FakeNpm({ hello: { "1.0.0": { "package.json": "{}" } } });
     const elsewhere = `${other.url}hello/-/1.0.0.tgz`;
-    const needs = (dep: string) => needing({ dependencies: { dep } });
     await using npm = new FakeNpm({});
-    const evil: Packages = {
-      gitfile: needs(`git+file://${repo}`),
-      gitssh: needs("git+ssh://git@127.0.0.1:1/x.git"),
-      short: needs(`github:evil.invalid/x#${SHA}`),
-      folder: needs(`file:${repo}`),
-      address: needs(elsewhere),
-      locked: locked(elsewhere),
-      lockedgit: locked(`git+file://${repo}#HEAD`),
-      unhashed: locked(`${npm.url}hello/-/1.0.0.tgz`),
-      distant: needing({ dist: { tarball: elsewhere.replace("hello", "distant") } }),
-    };
+    const evil = evilPackages({ repo, elsewhere, npm });
     npm.publish({
       ...evil,
       hello: { "1.0.0": { "package.json": "{}", ".npmrc": "git=./git.sh\n" } },
