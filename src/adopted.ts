@@ -18,15 +18,14 @@ import { defined, quoted } from "./core/json.ts";
 import type { Manifest } from "./core/manifest.ts";
 import { assertKeys, definitionOf, factsOf, grantsOf, misusedToken } from "./entry.ts";
 import type { Unapproved } from "./permissions/trust_gate.ts";
+import { OnOffer } from "./on_offer.ts";
 import type { AtHand, Pins } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
 import { sourceOf } from "./registry/sources.ts";
 import { Cache } from "./registry/cache.ts";
-import type { Catalog } from "./search/catalog.ts";
-import { offeredCatalog } from "./search/offered.ts";
 import { requiredOf } from "./registry/manifest.ts";
 import { pinnedChanges, pinnedIn, pinnedOf } from "./registry/lock.ts";
-import { type CatalogItem, type Found, Registries } from "./registry/registries.ts";
+import { type Found, Registries } from "./registry/registries.ts";
 
 /** What adopting needs. */
 export interface AdoptedOptions {
@@ -45,13 +44,13 @@ interface Server {
   readonly definition: ServerDefinition | undefined;
 }
 
-/** How long the first search waits for what registries offer. */
-const FIRST_LOOK_MS = 2_000;
 /** How long a comparison with what is pinned waits for registries. */
 const COMPARED_MS = 4_000;
 
 /** The servers of registries in this workspace. */
 export class Adopted implements Disposable {
+  /** What the registries offer. */
+  readonly offers: OnOffer;
   readonly #options: AdoptedOptions;
   readonly #closing = new AbortController();
   readonly #network = new GuardedFetch();
@@ -62,12 +61,8 @@ export class Adopted implements Disposable {
   readonly #here = new Map<string, Server>();
   /** Their names, and those of servers that are something else now than was approved. */
   readonly #approved = new Set<string>();
-  /** The registries that were waited for. */
-  #asked: Registries | undefined;
   /** What was looked up anew to be compared, by name: what was shown is what is pinned then. */
   readonly #anew = new Map<string, Promise<Found | undefined>>();
-  #items: readonly CatalogItem[] = [];
-  #offered: Catalog | undefined;
   #places: readonly RegistryEntry[] = [];
   #registries: Registries;
 
@@ -77,12 +72,18 @@ export class Adopted implements Disposable {
     this.#options = options;
     this.#cache = new Cache(policy.now.config.home, { warn: (message) => log.warn(message) });
     this.#registries = this.#opened();
+    this.offers = new OnOffer({
+      registries: () => this.#registries,
+      isOther: (name) => this.#isOther(name),
+      closing: this.#closing.signal,
+    });
     policy.onChange((change) => {
       if (policy.now.config.registries !== this.#places) {
         this.#registries = this.#opened();
         this.#anew.clear();
       }
       if (change === "adopted") return;
+      this.offers.forget();
       // What a person is shown says what is granted, and whose a name is.
       this.#found.clear();
       if (this.#approved.size > 0) this.#tell();
@@ -170,16 +171,26 @@ export class Adopted implements Disposable {
       : "its registry says something else of it now; calling it asks the person";
   }
 
-  /** Tells what nobody has approved yet of a server that a registry has; looks it up first. */
+  /**
+   * Tells what nobody has approved yet of a server that a registry has. It is looked up first, by
+   * a name that somebody offered; about any other name the person is asked before that.
+   */
   async unapproved(
     name: string,
-    { signal, isAllowed }: {
+    { signal, isAllowed, isNamed }: {
       readonly signal: AbortSignal;
       /** Whether the person allowed its first use beforehand. */
       readonly isAllowed: boolean;
+      /** Whether the person said this name, or PML itself. */
+      readonly isNamed: boolean;
     },
   ): Promise<Unapproved | undefined> {
     if (this.#isOther(name)) return undefined;
+    const { home } = await this.#options.pins.state();
+    const isUsed = pinnedIn(home, name) !== undefined;
+    const unoffered = () => this.offers.unapproved(name);
+    const nameless = isNamed || isUsed ? undefined : await this.#reached(name, unoffered);
+    if (nameless !== undefined) return nameless;
     const found = await this.#newest(name, signal);
     if (found === undefined) return undefined;
     const wrong = misusedToken(found, this.#places);
@@ -199,16 +210,18 @@ export class Adopted implements Disposable {
   /** Another process may have seen a newer entry, and the person approved that one. */
   async #newest(name: string, signal: AbortSignal): Promise<Found | undefined> {
     const known = this.#registries.known(name);
-    if (known === undefined) return await this.#lookedUp(name, signal);
+    if (known === undefined) {
+      return await this.#reached(name, () => this.#registries.find(name, { signal }));
+    }
     const pinned = this.#options.pins.pinned(name)?.manifest;
     if (pinned === undefined || pinned === known.hash) return known;
     // Where it cannot be asked, what is known is asked about.
     return await this.#registries.refresh(name, { signal }).catch(() => undefined) ?? known;
   }
 
-  async #lookedUp(name: string, signal: AbortSignal): Promise<Found | undefined> {
+  async #reached<T>(name: string, look: () => Promise<T>): Promise<T> {
     try {
-      return await this.#registries.find(name, { signal });
+      return await look();
     } catch (error) {
       if (!(error instanceof PmlError) || error.code !== "REGISTRY_OFFLINE") throw error;
       const { code, message, hint, detail } = error;
@@ -239,27 +252,6 @@ export class Adopted implements Disposable {
       onProgress: ({ progress, total }) =>
         tell(`getting ${name}: ${progress}${total === undefined ? "" : ` of ${total}`} bytes`),
     });
-  }
-
-  /** The tools that the registries offer, as they were at the last look. */
-  get offered(): Catalog | undefined {
-    return this.#offered;
-  }
-
-  /** Looks at what the registries offer; waits for them a little where nothing is known yet. */
-  async look(): Promise<void> {
-    const registries = this.#registries;
-    if (registries.catalog().length === 0 && this.#asked !== registries) {
-      this.#asked = registries;
-      const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(FIRST_LOOK_MS)]);
-      // Who cannot be asked is told of by who looks a server up.
-      await registries.refreshCatalog({ signal }).catch(() => {});
-    }
-    const items = registries.catalog();
-    if (items === this.#items) return;
-    this.#items = items;
-    // Of a capability's name (`fs:read_json`) nothing could be called yet.
-    this.#offered = offeredCatalog(items.filter(({ fqdn, name }) => fqdn === name));
   }
 
   /** The variables that the servers need which the person approved here. */
@@ -336,12 +328,13 @@ export class Adopted implements Disposable {
     return [...hub, ...grants[name]?.net ?? []];
   }
 
-  /** Whether a name stands for what ships with PML, or what the person defined. */
+  /** Whether a name stands for what ships with PML, or what a file defines or has switched off. */
   #isOther(name: string): boolean {
     const { builtins, policy } = this.#options;
-    const { config, loaded } = policy.now;
-    const own = [...config.servers, ...loaded.file?.servers ?? []];
-    return builtins.has(name) || own.some((server) => server.name === name);
+    const { config, loaded: { file, parents } } = policy.now;
+    const own = [config, file, ...parents].flatMap((each) => each?.servers ?? []);
+    return builtins.has(name) || policy.disabledIn(name) !== undefined ||
+      own.some((server) => server.name === name);
   }
 
   #adopt(server: Server): void {

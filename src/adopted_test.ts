@@ -52,7 +52,8 @@ async function openStage(
   return {
     adopted,
     openAdopted,
-    unapproved: (name: string) => adopted.unapproved(name, { signal, isAllowed: false }),
+    unapproved: (name: string) =>
+      adopted.unapproved(name, { signal, isAllowed: false, isNamed: true }),
     /** Has the token be in another variable. */
     rename: async (name: string) => {
       await write(name);

@@ -102,7 +102,8 @@ export class App implements AsyncDisposable {
     catalog: this.catalog,
     waitMs: FIRST_LIST_MS,
     onChange: (list) => this.#told((gateway) => gateway.listChanged(list)),
-    offered: (id) => this.#adopted?.offered?.get(id)?.tool,
+    offered: (id) => this.#adopted?.offers.catalog?.get(id)?.tool,
+    disabledIn: (server) => this.policy.disabledIn(server),
   });
   /** The names of the servers that ship with PML. */
   readonly builtins: ReadonlySet<string> = BUILTIN_NAMES;

@@ -14,11 +14,18 @@ import { CLOUD_URL } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
 import type { ServerDefinition } from "./config/servers.ts";
 import { serverText } from "./config/shown.ts";
-import { type Call, type CallTool, type Gate, type Question, through } from "./core/call.ts";
+import {
+  type Call,
+  type CallTool,
+  type Gate,
+  type Progress,
+  type Question,
+  through,
+} from "./core/call.ts";
 import { type Check, check } from "./core/check.ts";
 import { deadlineGate } from "./core/deadline.ts";
 import { type ErrorCode, PmlError } from "./core/errors.ts";
-import { type JsonObject, quoted, visible } from "./core/json.ts";
+import { defined, type JsonObject, quoted, visible } from "./core/json.ts";
 import { Running } from "./core/running.ts";
 import { splitToolId } from "./core/tool_id.ts";
 import type { ToolDefinition } from "./core/tool.ts";
@@ -159,6 +166,7 @@ export class Door implements AsyncDisposable {
     });
     return through([
       this.#running.gate,
+      this.#toldGate(),
       judgeGate(judge),
       auditGate(this.#records()),
       this.#problemGate(),
@@ -214,18 +222,21 @@ export class Door implements AsyncDisposable {
   }
 
   /** Looks a server up that is neither built in nor the person's, and tells what nobody approved. */
-  async #lookedUp({ id, signal, verdict }: Call): Promise<Unapproved | undefined> {
+  async #lookedUp({ id, signal, verdict, isTyped }: Call): Promise<Unapproved | undefined> {
     const { server } = splitToolId(id);
-    const { policy, builtins, adopted, pins } = this.#options;
+    const { policy, builtins, adopted, pins, servers } = this.#options;
     const isAllowed = policy.allowsBeforehand(verdict);
     const isOwn = builtins.has(server) ||
       policy.now.config.servers.some(({ name }) => name === server);
     if (isOwn) return undefined;
+    if (policy.disabledIn(server) !== undefined) throw servers.unknown(id);
+    // The lists of cloud servers are PML's own and the hub's.
+    const isNamed = isTyped || policy.names(server) || this.#routingOf(server) === "cloud";
     await pins.state();
     try {
       const unapproved = this.#config().registries.length === 0
         ? undefined
-        : await (await adopted()).unapproved(server, { signal, isAllowed });
+        : await (await adopted()).unapproved(server, { signal, isAllowed, isNamed });
       if (unapproved !== undefined || policy.adopted(server) !== undefined) return unapproved;
     } catch (error) {
       // What runs in the cloud by PML's own list needs no registry.
@@ -320,6 +331,15 @@ export class Door implements AsyncDisposable {
     const work = () => this.#options.servers.definition(call.id);
     // To know a tool, its server may have to be installed.
     return await this.machine.starts.during(server, { onProgress: call.onProgress, work });
+  }
+
+  /** What a call is told meanwhile is no result: keys are taken out of it. */
+  #toldGate(): Gate {
+    return (next) => async ({ onProgress, ...call }) => {
+      const tell = onProgress &&
+        ((progress: Progress) => onProgress(this.#options.redactor.clean(progress)));
+      return await next({ ...call, ...defined({ onProgress: tell }) });
+    };
   }
 
   #problemGate(): Gate {

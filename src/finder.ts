@@ -39,7 +39,7 @@ export class Finder implements AsyncDisposable {
   constructor(options: FinderOptions) {
     this.#options = options;
     this.#search = new Search(options.catalog, {
-      catalog: () => this.#adopted?.offered,
+      catalog: () => this.#adopted?.offers.catalog,
       isTaken: (server) => options.has(server),
       semantics: () => this.#meaning,
     });
@@ -57,7 +57,7 @@ export class Finder implements AsyncDisposable {
   /** Gives the tools of a server that a registry offers, and that nobody has used here yet. */
   async offered(server: string): Promise<readonly CatalogEntry[]> {
     await this.#offers();
-    return this.#adopted?.offered?.toolsOf(server) ?? [];
+    return this.#adopted?.offers.catalog?.toolsOf(server) ?? [];
   }
 
   /** Tells whether search is lexical or hybrid, and why. */
@@ -122,7 +122,7 @@ export class Finder implements AsyncDisposable {
     if (config().registries.length === 0) return;
     const look = async () => {
       this.#adopted = await adopted();
-      await this.#adopted.look();
+      await this.#adopted.offers.look();
     };
     await look().catch((error) => log.warn(`Cannot search what registries offer: ${error}`));
   }

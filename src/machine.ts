@@ -231,16 +231,8 @@ export class Machine implements AsyncDisposable {
     if (!(error instanceof PmlError)) throw error;
     const { code, message, hint, detail } = error;
     const { redactor } = this.#options;
-    const facts = detail && this.#clean(detail);
-    const told = defined({ hint, detail: facts });
+    const told = defined({ hint, detail: detail && redactor.clean(detail) });
     throw new PmlError(code, redactor.redact(message), { ...told, cause: error });
-  }
-
-  /** Takes secrets out of texts at any depth: what a server answered is among the facts. */
-  #clean<T extends object>(facts: T): T {
-    const { redactor } = this.#options;
-    const text = JSON.stringify(facts);
-    return JSON.parse(text, (_, fact) => typeof fact === "string" ? redactor.redact(fact) : fact);
   }
 
   #openLocal(): Local {
@@ -301,10 +293,10 @@ export class Machine implements AsyncDisposable {
   }
 
   #upstreamsOptions(): Omit<UpstreamsOptions, "server"> {
-    const { policy, log, between } = this.#options;
+    const { policy, log, between, redactor } = this.#options;
     return {
       ...between,
-      withoutSecrets: (facts) => this.#clean(facts),
+      withoutSecrets: (said) => redactor.clean(said),
       workspace: () => this.#config().workspace,
       home: policy.now.loaded.environment.home,
       limits: () => this.#config().limits,

@@ -47,7 +47,10 @@ function textOf(message: Message): string {
 }
 
 Deno.test("A registry that is gone: what was used runs on, the rest is told at once, nothing local waits", async () => {
-  await using registry = await FakeRegistry.open([await moduleEntry("clock", MODULE)]);
+  const offered = ["clock", "ghost", "spook"].map((name) =>
+    moduleEntry(name, MODULE.replaceAll("clock", name))
+  );
+  await using registry = await FakeRegistry.open(await Promise.all(offered));
   await using ws = await makeWorkspace({
     env: { PML_REGISTRIES: registry.url },
     files: { "a.txt": "good" },

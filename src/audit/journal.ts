@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { isObject, type Json, type JsonObject } from "../core/json.ts";
+import type { Json, JsonObject } from "../core/json.ts";
 import type { Redactor } from "./redact.ts";
 import { JournalFile, openFolder, prune, removeIfThere } from "./_journal_file.ts";
 
@@ -238,22 +238,16 @@ function bodyOf(record: JournalRecord, redactor: Redactor): string {
     const isClean = plain.length <= LONGEST_TEXT && !plain.includes("\\") &&
       redactor.redact(plain) === plain;
     if (isClean) return plain;
-    const text = JSON.stringify(record, clean);
-    return text.length <= LONGEST_RECORD ? text : JSON.stringify(shortened(record), clean);
+    // Secrets go before the text is cut: half of one would no longer be known.
+    const safe = redactor.clean(record);
+    const text = JSON.stringify(safe, cut);
+    return text.length <= LONGEST_RECORD ? text : JSON.stringify(shortened(safe), cut);
   }
 
-  function clean(_key: string, value: unknown): unknown {
-    if (isObject(value)) {
-      return Object.fromEntries(
-        Object.entries(value).map(([name, item]) => [redactor.redact(name), item]),
-      );
-    }
-    if (typeof value !== "string") return value;
-    // Secrets go before the text is cut: half of one would no longer be known.
-    const safe = redactor.redact(value);
-    return safe.length <= LONGEST_TEXT
-      ? safe
-      : `${safe.slice(0, LONGEST_TEXT)}… (${value.length} characters)`;
+  function cut(_key: string, value: unknown): unknown {
+    return typeof value !== "string" || value.length <= LONGEST_TEXT
+      ? value
+      : `${value.slice(0, LONGEST_TEXT)}… (${value.length} characters)`;
   }
 }
 

@@ -6,6 +6,7 @@
  */
 
 import { Buffer } from "node:buffer";
+import { isObject } from "../core/json.ts";
 import { REDACTED, withoutKnownKeys } from "../core/key_kinds.ts";
 
 /** Shorter values are too common in ordinary text to be taken out. */
@@ -36,6 +37,21 @@ export class Redactor {
     return withoutKnownKeys(
       this.#registered ? text.replace(this.#registered, REDACTED) : text,
     );
+  }
+
+  /** Gives plain JSON back without the secrets in its texts, and in the names of its members. */
+  clean<T>(value: T): T {
+    const plain = JSON.stringify(value) ?? "";
+    // Each text without escapes stands in it as it is: where nothing of the whole is secret, nothing
+    // of its parts is.
+    if (!plain.includes("\\") && this.redact(plain) === plain) return value;
+    return JSON.parse(plain, (_, part) => {
+      if (typeof part === "string") return this.redact(part);
+      if (!isObject(part)) return part;
+      return Object.fromEntries(
+        Object.entries(part).map(([name, item]) => [this.redact(name), item]),
+      );
+    });
   }
 }
 

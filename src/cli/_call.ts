@@ -59,7 +59,7 @@ export async function answered(asked: Asked, at: Visit): Promise<ToolResult> {
       actor: "local",
       signal: at.signal,
       callId: crypto.randomUUID(),
-      ...(isTerminal() ? { onProgress } : {}),
+      ...(isTerminal() ? { onProgress, isTyped: true } : {}),
     });
     if (outcome.kind === "result") return outcome.result;
     // A refusal that came at once is taken for none there, but a person typed it here.

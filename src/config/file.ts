@@ -12,7 +12,7 @@ import { parseJsonc } from "./_syntax.ts";
 import { gatewayOf, type SaidOfGateway } from "./gateway_options.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
-import { type ServerDefinition, serversOf } from "./servers.ts";
+import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
 
 /** What a person gives to a server's code beyond the defaults, by server. */
 export type Grants = Readonly<Record<string, Partial<Permissions>>>;
@@ -28,6 +28,8 @@ export interface WorkspaceFile {
   /** Nothing where the key is missing: then the defaults hold. */
   readonly permissions: Rules | undefined;
   readonly servers: readonly ServerDefinition[];
+  /** The names of servers that it switches off. */
+  readonly disabled: readonly string[];
   readonly sections: Sections;
 }
 
@@ -57,6 +59,7 @@ export async function readWorkspaceFile(
     workspace,
     permissions: permissions && rulesOf(permissions, path),
     servers,
+    disabled: disabledIn(read),
     sections: {
       registries: registriesOf(registries),
       cloud,

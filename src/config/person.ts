@@ -15,7 +15,7 @@ import { type Limits, limitsOf } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
-import { type ServerDefinition, serversOf } from "./servers.ts";
+import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
 
 /** Where questions go. */
 export type Channel = "client" | "page" | "terminal";
@@ -36,6 +36,8 @@ export interface PersonConfig {
   readonly osLayer: OsLayer;
   /** The person's own servers, in every workspace. */
   readonly servers: readonly ServerDefinition[];
+  /** The names of servers that are switched off. */
+  readonly disabled: readonly string[];
   /** Where servers are looked up, where the person said so. */
   readonly registries: readonly RegistryEntry[] | undefined;
 }
@@ -67,6 +69,7 @@ export async function readPerson(path: string, report: Report): Promise<PersonCo
     channel: approvals?.channel,
     osLayer: sandbox?.os_layer ?? "auto",
     servers,
+    disabled: read === undefined ? [] : disabledIn(read),
     registries: registriesOf(registries),
   };
 }

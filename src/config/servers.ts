@@ -81,7 +81,7 @@ export function serversOf(file: Document<Said>): readonly ServerDefinition[] {
         const said = "autoApprove and alwaysAllow count for nothing: only rules allow";
         file.warn(`${section}.${visible(title)}: ${said}`);
       }
-      if ("disabled" in entry && entry.disabled) continue;
+      if (isDisabled(entry)) continue;
       const server = define(entry, { title, path, file });
       if (servers.has(server.name)) {
         const found = `a second server "${server.name}"`;
@@ -91,6 +91,16 @@ export function serversOf(file: Document<Said>): readonly ServerDefinition[] {
     }
   }
   return [...servers.values()];
+}
+
+/** Names the servers that are switched off: nobody else's server is called by such a name. */
+export function disabledIn({ said }: Document<Said>): readonly string[] {
+  return Object.entries<Entry>(said.mcpServers ?? {}).filter(([, entry]) => isDisabled(entry))
+    .map(([title]) => serverSlug(title));
+}
+
+function isDisabled(entry: Entry): boolean {
+  return "disabled" in entry && entry.disabled === true;
 }
 
 function define(

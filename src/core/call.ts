@@ -97,6 +97,8 @@ export interface Call extends Meanwhile {
    * `server` for what a server asks of the client within a call.
    */
   readonly via: string;
+  /** Whether a person typed the name of the tool at a terminal. */
+  readonly isTyped?: boolean;
   /** Whose call it is; `local` where there is one person. */
   readonly actor: string;
   readonly signal: AbortSignal;

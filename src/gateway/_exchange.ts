@@ -40,7 +40,7 @@ export interface ExchangeOptions {
   readonly leave: (question: Question) => Promise<PmlError>;
 }
 
-/** One request has one question, or two where its server has to be trusted first. */
+/** One request has one question, or more where its server has to be looked up and trusted first. */
 const MOST_ROUNDS = 4;
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 

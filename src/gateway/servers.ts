@@ -76,6 +76,8 @@ export interface ServersOptions {
   readonly onChange: (list: ListName) => void;
   /** Gives the definition of a tool that a registry offers. */
   readonly offered?: (id: ToolId) => ToolDefinition | undefined;
+  /** Names the file that switches a server off. */
+  readonly disabledIn?: (server: string) => string | undefined;
 }
 
 /** Changes that come together are looked at together; one that always changes waits longer. */
@@ -200,6 +202,8 @@ export class Servers implements Disposable {
   /** Makes the error for a name that is no tool; it says what the server does have. */
   unknown(name: string): PmlError {
     const [server = "", tool = ""] = name.split(/:|__/, 2);
+    const off = this.has(server) ? undefined : this.#options.disabledIn?.(server);
+    if (off !== undefined) return disabled(name, { server, file: off });
     const { rejected = [] } = this.#entries.get(server) ?? {};
     const left = rejected.find((one) => one.name === tool);
     const tools = this.#options.catalog.toolsOf(server).map((one) => one.tool.name);
@@ -306,6 +310,16 @@ function newEntry(source: ServerSource): Entry {
 /** Tells whether clients may have been given a list without what this server has now. */
 function isAsked({ lists, failures }: Entry, list: ListName): boolean {
   return lists.has(list) || failures.has(list);
+}
+
+function disabled(
+  name: string,
+  { server, file }: { readonly server: string; readonly file: string },
+): PmlError {
+  const message = `Cannot use ${quoted(name)}: ${quoted(server)} is disabled in ${
+    quoted(file, 400)
+  }`;
+  return new PmlError("UNKNOWN_TOOL", message, { hint: "Take `disabled` out of its entry there" });
 }
 
 /** Says why lists of a server are not whole; `left` says it of the tools that were left out. */

@@ -6,17 +6,58 @@
 
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
-import { isObject, quoted } from "../core/json.ts";
+import { isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import type { Installer } from "./installs.ts";
 
-/** Installs what `npx` names: no script of any package runs. */
+/**
+ * Keeps npm from starting any program: an older one would have git fetch what a package names, and
+ * install within that by its settings, whatever npm itself is told of scripts.
+ */
+const ALONE = `data:text/javascript,${
+  encodeURIComponent(
+    "import c from'node:child_process';import{syncBuiltinESMExports as s}from'node:module';" +
+      "c.ChildProcess.prototype.spawn=c.spawnSync=c.execSync=c.execFileSync=()=>{" +
+      "throw Error('PML lets npm start no program')};s()",
+  )
+}`;
+/** The registry that npm takes for the configured one. */
+const NPMJS = "https://registry.npmjs.org/";
+
+/** Installs what `npx` names: no script of any package runs, and each is one of a registry. */
 export const npm: Installer = {
   files: { "package.json": '{"private":true}' },
-  commands: ({ spec }) => [[
-    ...["install", "--ignore-scripts", "--no-audit", "--no-fund", "--save-exact"],
-    // It tells of each file that it fetches.
-    ...["--loglevel=http", "--color=false", "--", spec],
-  ]],
+  environment: { NODE_OPTIONS: `--import=${ALONE}` },
+  refusals: /EALLOW|PML lets npm start/,
+  hint: "PML installs nothing but packages of the registries that you configured: name another " +
+    "version, or install it yourself and give the path of its program",
+  commands: ({ spec }) => [
+    [
+      ...["install", "--ignore-scripts", "--no-audit", "--no-fund", "--save-exact"],
+      ...["--allow-git=none", "--allow-file=none", "--allow-directory=none"],
+      // What it came to is looked at.
+      ...["--package-lock", "--lockfile-version=3", "--no-omit-lockfile-registry-resolved"],
+      // It tells of each file that it fetches.
+      ...["--loglevel=http", "--color=false", "--", spec],
+    ],
+    ["config", "list", "--json", "--loglevel=silent"],
+  ],
+  foreign: async (folder, [, settings = ""]) => {
+    const lock: unknown = JSON.parse(await Deno.readTextFile(join(folder, "package-lock.json")));
+    const packages = Object.entries(objectOf(objectOf(lock).packages));
+    if (packages.length === 0) return "npm does not say where it came from: it is older than 7";
+    const registries = registriesIn(objectOf(JSON.parse(settings)));
+    for (const [path, said] of packages) {
+      const { resolved, integrity, inBundle } = objectOf(said);
+      // What was in the archive of another has its hash.
+      if (path === "" || inBundle === true && resolved === undefined) continue;
+      if (!isOf(registries, resolved)) {
+        const from = quoted(String(resolved ?? "nowhere"), 300);
+        return `${quoted(path, 200)} comes from ${from}, and not from a registry of yours`;
+      }
+      if (typeof integrity !== "string") return `${quoted(path, 200)} comes without a hash`;
+    }
+    return undefined;
+  },
   programOf: async (folder, { name, bin }) => {
     const at = join("node_modules", name);
     const said: unknown = JSON.parse(await Deno.readTextFile(join(folder, at, "package.json")));
@@ -32,6 +73,19 @@ export const npm: Installer = {
     throw noProgram({ name, wanted: bin ?? own, has: Object.keys(programs), hint });
   },
 };
+
+/** Gives the registries that the person configured, also for names of one scope. */
+function registriesIn(settings: JsonObject): readonly URL[] {
+  const urls = Object.entries(settings).filter(([key]) => /(?:^|:)registry$/.test(key));
+  return [NPMJS, ...urls.map(([, url]) => String(url))].flatMap((url) => URL.parse(url) ?? []);
+}
+
+function isOf(registries: readonly URL[], resolved: unknown): boolean {
+  const url = URL.parse(String(resolved));
+  return registries.some(({ host, protocol }) =>
+    url?.host === host && ["https:", protocol].includes(url.protocol)
+  );
+}
 
 /** Makes the error of a package that does not have the program that is to be started. */
 export function noProgram({ name, wanted, has, hint }: {

@@ -18,6 +18,20 @@ const IS_WINDOWS = Deno.build.os === "windows";
 /** Installs what `uvx` names from wheels alone, so that no build script of any package runs. */
 export const uv: Installer = {
   files: {},
+  environment: {},
+  refusals: /no (?:usable |matching )?wheels|source distribution|--no-build|building/i,
+  hint: "PML runs no build script, and there is no wheel for this Python: name a version that " +
+    "has one, or another Python (`--python`), or install it yourself and give its path",
+  // Installers of Python note beside a package when it was named by an address and not by a name.
+  foreign: (folder) => {
+    const direct = packagesOf(join(folder, VENV)).find(({ at }) =>
+      namesIn(at).includes("direct_url.json")
+    );
+    return Promise.resolve(
+      direct &&
+        `${quoted(direct.whose, 200)} comes from an address, and not from a registry of yours`,
+    );
+  },
   commands: ({ spec, beside, python }) => [
     // Relocatable, because it is moved into place once it is whole.
     [
@@ -50,20 +64,26 @@ async function installed(
   venv: string,
   name: string,
 ): Promise<{ readonly version: string; readonly programs: readonly string[] }> {
-  const lib = join(venv, IS_WINDOWS ? "Lib" : "lib");
-  const pythons = IS_WINDOWS ? [""] : namesIn(lib);
-  for (const python of pythons) {
-    const packages = join(lib, python, "site-packages");
-    for (const entry of namesIn(packages)) {
-      const [, whose = "", version = ""] = /^(.+)-([^-]+)\.dist-info$/.exec(entry) ?? [];
-      if (plain(whose) !== plain(name)) continue;
-      const points = join(packages, entry, "entry_points.txt");
-      const text = await Deno.readTextFile(points).catch(() => ""); // it has no programs
-      return { version, programs: scriptsIn(text) };
-    }
+  for (const { whose, version, at } of packagesOf(venv)) {
+    if (plain(whose) !== plain(name)) continue;
+    const text = await Deno.readTextFile(join(at, "entry_points.txt")).catch(() => ""); // it has no programs
+    return { version, programs: scriptsIn(text) };
   }
   throw new PmlError("UPSTREAM_DOWN", `Cannot find ${quoted(name)} in what uv installed`, {
     hint: "Look at its name",
+  });
+}
+
+/** Gives what each package that was installed says of itself, and where. */
+function packagesOf(venv: string) {
+  const lib = join(venv, IS_WINDOWS ? "Lib" : "lib");
+  const pythons = IS_WINDOWS ? [""] : namesIn(lib);
+  return pythons.flatMap((python) => {
+    const packages = join(lib, python, "site-packages");
+    return namesIn(packages).flatMap((entry) => {
+      const [, whose, version = ""] = /^(.+)-([^-]+)\.dist-info$/.exec(entry) ?? [];
+      return whose === undefined ? [] : [{ whose, version, at: join(packages, entry) }];
+    });
   });
 }
 

@@ -55,6 +55,13 @@ export interface Present {
 export interface Installer {
   /** What lies in the folder before. */
   readonly files: Readonly<Record<string, string>>;
+  /** What it finds in its environment beside what all do. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** How it says that it refused what a package needs, and what to do then. */
+  readonly refusals: RegExp;
+  readonly hint: string;
+  /** Says what came from elsewhere than a registry, by the folder and what the commands wrote. */
+  readonly foreign: (folder: string, wrote: readonly string[]) => Promise<string | undefined>;
   /** What is run in the folder, in this order. */
   readonly commands: (wanted: PackageCommand) => readonly (readonly string[])[];
   /** Finds the program of a package: the one that is named, the only one, or the one of its own name. */
@@ -84,8 +91,7 @@ const INSTALLERS = { npm, uv };
 const EXACT = /^\d[\w.+-]*$/;
 const INSTALL_MS = 300_000;
 const NEW = "Remove it to have it installed anew";
-/** How uv says that a package would have to be built. */
-const UNBUILT = /no (?:usable |matching )?wheels|source distribution|--no-build|building/i;
+const WRITTEN_MAX = 1_000_000;
 
 /** The packages in the PML home. */
 export class Installs {
@@ -146,8 +152,14 @@ export class Installs {
       onLog("info", `Installing ${spec}`);
       using installing = new Installing(`Installing ${spec} with ${tool}`);
       installing.join(tell);
+      const wrote: string[] = [];
       for (const args of installer.commands(wanted)) {
-        await this.#run({ file, args, cwd: fresh }, { wanted, installing });
+        wrote.push(await this.#run({ file, args, cwd: fresh }, { wanted, installing }));
+      }
+      const foreign = await installer.foreign(fresh, wrote);
+      if (foreign !== undefined) {
+        const message = `Cannot install ${quoted(spec)}: ${foreign}`;
+        throw new PmlError("UPSTREAM_DOWN", message, { hint: npm.hint });
       }
       const found = await installer.programOf(fresh, wanted);
       const tree = await treeHash(fresh);
@@ -172,23 +184,25 @@ export class Installs {
       readonly wanted: PackageCommand;
       readonly installing: Installing;
     },
-  ): Promise<void> {
+  ): Promise<string> {
     const { environment, closing, groups } = this.#options;
+    const installer = INSTALLERS[tool];
+    // Git fetches nothing, whoever starts it.
+    const env = { ...environment(), GIT_ALLOW_PROTOCOL: "none", ...installer.environment };
     const step = `${tool} ${program.args.slice(0, tool === "uv" ? 2 : 1).join(" ")}`
       .replace(/ --.*/, "");
     const late = AbortSignal.timeout(INSTALL_MS);
     const failed = (why: string, code: "UPSTREAM_DOWN" | "TIMED_OUT") => {
       const { tail } = installing;
-      const hint = tool === "uv" && UNBUILT.test(tail)
-        ? "PML runs no build script, and there is no wheel for this Python: name a version that " +
-          "has one, or another Python (`--python`), or install it yourself and give its path"
+      const hint = installer.refusals.test(tail)
+        ? installer.hint
         : "Look at its name and version, and whether its registry can be reached";
       const detail = { step, stderr: tail };
       return new PmlError(code, `Cannot install ${quoted(spec)}: ${why}`, { hint, detail });
     };
-    const { code } = await runProgram({ ...program, env: environment() }, {
+    const { code, stdout } = await runProgram({ ...program, env }, {
       signal: AbortSignal.any([late, closing]),
-      maxBytes: 0,
+      maxBytes: WRITTEN_MAX,
       groups,
       onStderr: (text) => installing.hear(text),
     }).catch((error) => {
@@ -196,6 +210,7 @@ export class Installs {
       throw failed(`\`${step}\` took over ${INSTALL_MS / 1_000} s`, "TIMED_OUT");
     });
     if (code !== 0) throw failed(`\`${step}\` ended with ${code}`, "UPSTREAM_DOWN");
+    return stdout;
   }
 }
 

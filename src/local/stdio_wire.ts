@@ -17,6 +17,8 @@ import { Outbox } from "./_outbox.ts";
 export interface StdioWireOptions {
   readonly name: string;
   readonly program: Program;
+  /** Takes secrets out of what it writes beside its messages. */
+  readonly withoutSecrets: (text: string) => string;
   readonly limits: { readonly lineBytes: number; readonly stderrBytes: number };
   /** Keeps the process group, so that it ends with PML however it ends. */
   readonly groups: { add(pid: number): void; remove(pid: number): void };
@@ -24,6 +26,8 @@ export interface StdioWireOptions {
 
 const EOF_MS = 300;
 const TERM_MS = 700;
+/** The most characters of a line beside the messages; a longer one is passed over. */
+const LINE_MAX = 256_000;
 
 /** A process that speaks MCP on its pipes. */
 export class StdioWire implements Wire {
@@ -35,6 +39,8 @@ export class StdioWire implements Wire {
   readonly #outbox: Outbox;
   readonly #ended: Promise<void>;
   #stderr = "";
+  /** The line that has no end yet; undefined while one that is too long goes on. */
+  #line: string | undefined = "";
 
   /** Starts the process. */
   constructor(options: StdioWireOptions, ends: WireEnds) {
@@ -56,7 +62,8 @@ export class StdioWire implements Wire {
 
   /** Makes the error for what is not answered any more, with what the process wrote last. */
   down(why: string, mayHaveRun: boolean): PmlError {
-    return downError(this.#options.name, { why, mayHaveRun, stderr: this.#stderr });
+    const stderr = this.#stderr + this.#options.withoutSecrets(this.#line ?? "");
+    return downError(this.#options.name, { why, mayHaveRun, stderr });
   }
 
   /** Ends it by force, with all that it started. */
@@ -107,12 +114,23 @@ export class StdioWire implements Wire {
 
   async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
     const decoder = new TextDecoder();
-    const { stderrBytes } = this.#options.limits;
-    for await (const chunk of stream) {
-      const text = decoder.decode(chunk, { stream: true });
-      this.#stderr = (this.#stderr + text).slice(-stderrBytes);
-      this.#ends.said(text);
+    for await (const chunk of stream) this.#heard(decoder.decode(chunk, { stream: true }));
+    if (this.#line) this.#heard("\n");
+  }
+
+  /** Takes whole lines only: in half of one, half of a key would not be known. */
+  #heard(text: string): void {
+    const end = text.lastIndexOf("\n") + 1;
+    const line = (this.#line ?? "") + text.slice(end);
+    if (end === 0) {
+      this.#line = this.#line === undefined || line.length > LINE_MAX ? undefined : line;
+      return;
     }
+    const from = this.#line === undefined ? text.indexOf("\n") + 1 : 0;
+    const said = this.#options.withoutSecrets((this.#line ?? "") + text.slice(from, end));
+    this.#line = text.slice(end);
+    this.#stderr = (this.#stderr + said).slice(-this.#options.limits.stderrBytes);
+    this.#ends.said(said);
   }
 }
 

@@ -20,6 +20,8 @@ export interface Unapproved {
     | "NAME_CONFLICT";
   /** Everything that a yes covers, one line each. */
   readonly facts: readonly string[];
+  /** Whether a yes covers no more than to find out: then the call itself is asked about anew. */
+  readonly isLook?: boolean;
   /** Keeps the yes, if what was shown is still so. */
   readonly accept: () => Promise<void>;
 }
@@ -48,7 +50,7 @@ export function trustGate(options: TrustGateOptions): Gate {
         if (!isSaid || call.verdict?.kind === "allow") return await next(call);
         return await next({ ...call, answer: approvals.ticket(await subjectOf(call)) });
       }
-      const { code, facts, accept } = unapproved;
+      const { code, facts, isLook = false, accept } = unapproved;
       const asked = await askAbout([call], {
         ...options,
         subjects: [{
@@ -69,7 +71,7 @@ export function trustGate(options: TrustGateOptions): Gate {
       const verdict = judge()(call.id, call.arguments);
       if (verdict.kind === "deny") throw denied(call.id, verdict);
       const { answer: _, ...rest } = { ...call, verdict };
-      return await pass(rest, true);
+      return await pass(rest, isSaid || !isLook);
     };
     return (call) => pass(call, false);
   };

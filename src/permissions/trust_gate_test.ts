@@ -30,7 +30,9 @@ function subjectOf(call: Call): Subject {
   return { tool, arguments: args, definition: "d", rules: "r", actor, workspace: "/ws" };
 }
 
-async function house(rules: { readonly allow?: string[]; readonly deny?: string[] }) {
+async function house(
+  rules: { readonly allow?: string[]; readonly deny?: string[]; readonly isLook?: boolean },
+) {
   const home = await Deno.makeTempDir();
   const clock = { now: 1_000_000 };
   const approvals = new Approvals(home, { warn: assert.fail, now: () => clock.now, ttl: 600_000 });
@@ -54,6 +56,7 @@ async function house(rules: { readonly allow?: string[]; readonly deny?: string[
       state.trusted ? undefined : {
         code: "WORKSPACE_UNTRUSTED" as const,
         facts: ["the file /ws/.pml.json"],
+        ...(rules.isLook && { isLook: true }),
         accept: () => {
           state.accepted++;
           state.trusted = true;
@@ -93,6 +96,14 @@ Deno.test("trustGate() asks before anything of the server runs, and a yes covers
   assert.equal((await at.callTool(callOf({ answer }))).kind, "result");
   assert.deepEqual([at.state.accepted, at.ran.length], [1, 1]);
   assert.deepEqual(at.events, ["asked", "approved", "approved"]);
+});
+
+Deno.test("trustGate() takes a yes to a look for no yes to the call", async () => {
+  await using at = await house({ isLook: true });
+  const { handle } = await questionOf(at.callTool(callOf()));
+  const outcome = await at.callTool(callOf({ answer: { handle, reply: "Yes" } }));
+  assert.equal(outcome.kind, "ask", "the call itself");
+  assert.deepEqual([at.state.accepted, at.ran.length], [1, 0]);
 });
 
 Deno.test("trustGate() judges again by the rules that the trusted file brings", async () => {

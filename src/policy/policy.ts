@@ -155,6 +155,21 @@ export class Policy {
     return own ?? this.#adopted.get(server)?.definition;
   }
 
+  /** Names the file that switches a server off; undefined where none does. */
+  disabledIn(server: string): string | undefined {
+    const { file, parents, person } = this.#now.loaded;
+    return [file, ...parents, person].find((each) => each?.disabled.includes(server))?.path;
+  }
+
+  /** Tells whether a rule of the person names a server; what an untrusted file says is not theirs. */
+  names(server: string): boolean {
+    const { loaded: { file, person }, config: { rules, trusted } } = this.#now;
+    const sources = [person.path, ...(trusted && file !== undefined ? [file.path] : [])];
+    return [rules.allow, rules.ask, rules.deny].flat().some(({ pattern, source }) =>
+      pattern.kind !== "any" && pattern.server === server && sources.includes(source)
+    );
+  }
+
   /** Gives the hash of a module's code that was approved. */
   approvedCode(server: string): string | undefined {
     return this.#now.trust.approved.get(server) ?? this.#adopted.get(server)?.hand.pinned.integrity;

@@ -39,6 +39,8 @@ export class Catalogs {
   readonly #options: CatalogsOptions;
   readonly #kept = new Map<Place, KeptCatalog>();
   readonly #loading = new Map<Place, Promise<KeptCatalog>>();
+  /** The registries that gave no catalog when somebody waited for it. */
+  readonly #waited = new WeakSet<Place>();
   #merged: readonly CatalogItem[] | undefined;
 
   /** Asks nothing, and reads nothing. */
@@ -64,6 +66,36 @@ export class Catalogs {
       this.#fresh(place).finally(() => this.#loading.delete(place));
     this.#loading.set(place, loading);
     return await loading;
+  }
+
+  /**
+   * Tells whether a registry offers a server. One whose catalog was never read is asked for it and
+   * waited for once; throws REGISTRY_OFFLINE where it cannot be reached.
+   */
+  async has(
+    name: string,
+    { place, signal, onSeen }: {
+      readonly place: Place;
+      readonly signal: AbortSignal;
+      readonly onSeen: (at: number) => void;
+    },
+  ): Promise<boolean> {
+    const known = this.#kept.get(place) ?? keptCatalog(place, this.#options.cache);
+    if (known !== undefined) onSeen(known.at);
+    const { rows } = known ?? await this.#first(place, signal);
+    return rows.some(([fqdn]) => fqdn.split(":", 1)[0] === name);
+  }
+
+  async #first(place: Place, signal: AbortSignal): Promise<Pick<KeptCatalog, "rows">> {
+    try {
+      if (!this.#waited.has(place)) {
+        return await inTime(place.briefly(() => this.load(place)), signal);
+      }
+    } catch (error) {
+      if (asPmlError(error).code === "REGISTRY_OFFLINE") throw error;
+      this.#waited.add(place);
+    }
+    return { rows: [] };
   }
 
   /** Asks every registry; what takes longer than somebody waits goes on behind. */

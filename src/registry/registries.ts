@@ -138,6 +138,11 @@ export class Registries {
     return await inTime(this.#ask(name, 0, true), signal);
   }
 
+  /** Gives the registries that would be told a name if it were looked up, in order. */
+  asked(name: string): readonly string[] {
+    return this.#order(parseFqdn(name)).map(({ source }) => source.url);
+  }
+
   /** Gives the registries that are known to have a name, in order. */
   sources(name: string): readonly string[] {
     const fqdn = parseFqdn(name);
@@ -179,10 +184,21 @@ export class Registries {
 
   /** Gives what is known of all that there is; what is old is asked for again, behind the caller. */
   catalog(): readonly CatalogItem[] {
+    return this.#catalogs.items((place, at) => this.#seen(place, at));
+  }
+
+  /** Tells whether the registries that would be asked for a name offer it; none is told the name. */
+  async offer(name: string, { signal }: Waiting): Promise<boolean> {
+    for (const place of this.#order(parseFqdn(name))) {
+      const onSeen = (at: number) => this.#seen(place, at);
+      if (await this.#catalogs.has(name, { place, signal, onSeen })) return true;
+    }
+    return false;
+  }
+
+  #seen(place: Place, at: number): void {
     const { catalogMs = CATALOG_MS } = this.#options;
-    return this.#catalogs.items((place, at) => {
-      if (Date.now() - at >= catalogMs) this.#refreshCatalogBehind(place);
-    });
+    if (Date.now() - at >= catalogMs) this.#refreshCatalogBehind(place);
   }
 
   /** Asks every registry for its catalog now. */

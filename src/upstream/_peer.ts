@@ -19,6 +19,8 @@ export interface PeerOptions {
   readonly send: (message: JsonObject) => void;
   /** Takes back a request, of which then nothing more comes; else the server is only told. */
   readonly cancel?: ((id: string) => void) | undefined;
+  /** Takes secrets out of what the server says beside its results. */
+  readonly withoutSecrets: <T>(said: T) => T;
   /** Answers what the server asks. */
   readonly onRequest: (asked: Asked) => Promise<JsonObject>;
   readonly onNotification: (method: string, params: JsonObject, meant?: string) => void;
@@ -144,7 +146,7 @@ export class Peer {
     if (pending === undefined) return false;
     this.#pending.delete(id);
     if (error === undefined) pending.answer.resolve(result as Json); // parsed JSON
-    else pending.answer.reject(Answered.of(error));
+    else pending.answer.reject(Answered.of(this.#options.withoutSecrets(error)));
     return true;
   }
 

@@ -33,6 +33,8 @@ export interface ConnectionOptions {
   readonly roots: () => readonly JsonObject[];
   /** What the client can do for a server. */
   readonly capabilities: () => JsonObject;
+  /** Takes secrets out of what it says beside its results. */
+  readonly withoutSecrets: <T>(said: T) => T;
   readonly limits: { readonly startMs: number; readonly catalogTools: number };
   /** Gives up the start. */
   readonly closing: AbortSignal;
@@ -51,6 +53,7 @@ const META = "io.modelcontextprotocol/";
 const CLIENT = { name: "pml", version: VERSION };
 const UNSUPPORTED_VERSION = -32022;
 const NO_SUCH_METHOD = -32601;
+const UPDATED = "notifications/resources/updated";
 /** How many lines that mean nothing a server may write before it counts as broken. */
 const STRAY_MAX = 10_000;
 /** How much a server of the newest revision may ask in one answer. */
@@ -92,6 +95,7 @@ export class Connection implements Living {
     this.#peer = new Peer({
       send: (message) => wire.send(message),
       cancel: wire.cancel && ((id) => wire.cancel?.(id)),
+      withoutSecrets: options.withoutSecrets,
       onRequest: (asked) => this.#asked(asked),
       onNotification: (method, params, meant) => this.#notified(method, params, meant),
     });
@@ -99,8 +103,8 @@ export class Connection implements Living {
 
   /** Reaches a server and shakes hands, in the revision that it wants. */
   static async start(options: ConnectionOptions): Promise<Connection> {
-    const { name, limits: { startMs }, closing } = options;
-    using late = new StartTimer(name, startMs, closing);
+    const { name, limits, closing } = options;
+    using late = new StartTimer(name, limits.startMs, closing);
     const connection = new Connection(options);
     try {
       await connection.#greet(late.signal);
@@ -310,12 +314,15 @@ export class Connection implements Living {
     }
   }
 
-  #notified(method: string, params: JsonObject, meant: string | undefined): void {
-    if (method !== "notifications/message") return this.#options.onNotification(method, params);
-    this.#options.onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
-    const message = logMessage(this.#options.name, params);
+  #notified(method: string, said: JsonObject, meant: string | undefined): void {
+    const { name, withoutSecrets, onNotification, onLog } = this.#options;
+    // The address of a resource is compared with those that are followed.
+    const params = method === UPDATED ? said : withoutSecrets(said);
+    if (method !== "notifications/message") return onNotification(method, params);
+    onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
+    const message = logMessage(name, params);
     this.#peer.latest("onMessage", meant)?.onMessage?.(message);
-    this.#options.onNotification(method, message);
+    onNotification(method, message);
   }
 
   /** Answers what a server may ask: whether we are there, for its roots, and for the client. */
@@ -337,8 +344,10 @@ export class Connection implements Living {
     if (during?.onAsk === undefined) {
       throw new Answered(NO_SUCH_METHOD, "no request is open whose client could be asked");
     }
+    const { url, ...said } = asked.params; // an address without its key leads elsewhere
+    const params = { ...this.#options.withoutSecrets(said), ...(url !== undefined && { url }) };
     const signal = AbortSignal.any([asked.signal, during.signal]);
-    return await during.onAsk({ ...asked, signal });
+    return await during.onAsk({ ...asked, params, signal });
   }
 
   #strayed(): void {

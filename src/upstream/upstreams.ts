@@ -54,8 +54,8 @@ export interface UpstreamsOptions {
   readonly capabilities: () => JsonObject;
   /** From which level on clients want log messages, where they said so. */
   readonly level: () => string | undefined;
-  /** Takes secrets out of an error: it is no result, which would pass as it is. */
-  readonly withoutSecrets: (facts: JsonObject) => JsonObject;
+  /** Takes secrets out of all that a server says but its results, which pass as they are. */
+  readonly withoutSecrets: ConnectionOptions["withoutSecrets"];
   /** The PML home, where lists are kept. */
   readonly home: string;
   readonly limits: () => ConnectionOptions["limits"] & PoolLimits;
@@ -207,7 +207,7 @@ export class Upstreams implements AsyncDisposable {
         const { code, data } = error;
         const _meta = { "pml/error": defined({ code, data }) };
         const result = { ...textResult(text), isError: true, _meta };
-        return this.#options.withoutSecrets(result as unknown as JsonObject); // plain JSON
+        return result as unknown as JsonObject; // plain JSON
       }
     };
     const work = () => this.#use(server, ask);
@@ -299,7 +299,7 @@ export class Upstreams implements AsyncDisposable {
   }
 
   async #started(server: UpstreamServer): Promise<Connection> {
-    const { limits, onLog, workspace, capabilities, seesRoots } = this.#options;
+    const { limits, onLog, workspace, capabilities, seesRoots, withoutSecrets } = this.#options;
     const { name } = server;
     const { signal: closing } = this.#closing;
     const uri = pathToFileURL(workspace()).href;
@@ -309,6 +309,7 @@ export class Upstreams implements AsyncDisposable {
       open: await server.way(closing),
       roots: () => seesRoots(name) ? [{ uri, name: "workspace" }] : [],
       capabilities,
+      withoutSecrets,
       limits: limits(),
       closing,
       onLog: (level, text) => onLog(name, level, text),

@@ -87,13 +87,18 @@ Deno.test("uv tool run, --from, --with and --python name the same as uvx does", 
   assert.match(asked[2] ?? "", / -- suite extra==3$/);
 });
 
-Deno.test("A package of uvx that cannot be installed says why, and what to do", async () => {
+Deno.test("A package of uvx that cannot be installed says why, and what to do (GW14)", async () => {
   const isSource = { version: "1.0.0", programs: {}, isSource: true };
   const suite = { version: "1", programs: { one: "", two: "" } };
-  await using uv = await FakeUv.make({ old: isSource, suite });
+  // A wheel may name what it needs by an address, of a repository or an archive.
+  const needs = '{"url":"https://evil.example/needed.whl"}';
+  const lured = { version: "1.0.0", programs: { lured: TELL }, needs };
+  await using uv = await FakeUv.make({ old: isSource, suite, lured });
   const wanted: Readonly<Record<string, RegExp>> = {
     old: /^UPSTREAM_DOWN: Cannot install "old": `uv pip install` ended with 1.*no wheel.*--python/s,
     "no-such": /^UPSTREAM_DOWN: Cannot install "no-such": .*Look at its name/s,
+    lured:
+      /^UPSTREAM_DOWN: Cannot install "lured": "needed" comes from an address.*nothing but packages/s,
     suite: /^UPSTREAM_DOWN: .*has no program "suite".*--from/s,
   };
   for (const [name, like] of Object.entries(wanted)) {

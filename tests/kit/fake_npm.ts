@@ -66,8 +66,14 @@ export class FakeNpm implements AsyncDisposable {
     const all = Object.entries(versions).map(([each, files]) => {
       const integrity = createHash("sha512").update(tarball(name, each, files)).digest("base64");
       const tarballUrl = `${this.url}${name}/-/${each}.tgz`;
-      const dist = { tarball: tarballUrl, integrity: `sha512-${integrity}` };
-      return [each, { ...packageJson(name, each, files), dist }];
+      const said = packageJson(name, each, files);
+      // What a package says of that itself has another place of its archive told.
+      const dist = {
+        tarball: tarballUrl,
+        integrity: `sha512-${integrity}`,
+        ...said.dist as object,
+      };
+      return [each, { ...said, dist }];
     });
     const latest = Object.keys(versions).at(-1);
     return Response.json({ name, "dist-tags": { latest }, versions: Object.fromEntries(all) });

@@ -16,6 +16,8 @@ export interface FakePackage {
   readonly programs: Readonly<Record<string, string>>;
   /** Whether it would have to be built. */
   readonly isSource?: boolean;
+  /** A package that it names by an address, which is installed with it. */
+  readonly needs?: string;
 }
 
 /** A folder with the program, for PATH. */
@@ -59,6 +61,7 @@ const end = (text) => {
   process.exit(2);
 };
 note(args.join(" "));
+if (process.env.GIT_ALLOW_PROTOCOL !== "none") end("git may fetch");
 const index = process.env.UV_DEFAULT_INDEX;
 if (index !== undefined) note("index " + index);
 const allowed = ["UV_DEFAULT_INDEX", "UV_INDEX", "UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR"];
@@ -102,6 +105,9 @@ if (args[0] === "venv") {
       process.stderr.write("  × No solution found when resolving dependencies:\\n");
       process.stderr.write("  ╰─▶ Because " + spec + " has no usable wheels, it cannot be used.\\n");
       process.exit(1);
+    }
+    if (found.needs !== undefined) {
+      put("venv/lib/python3.12/site-packages/needed-1.dist-info/direct_url.json", found.needs);
     }
     const packagesIn = "venv/lib/python3.12/site-packages/";
     const info = packagesIn + name.replaceAll("-", "_") + "-" + found.version + ".dist-info/";

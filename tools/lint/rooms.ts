@@ -32,6 +32,7 @@ const COMPOSITION = [
   "door.ts",
   "machine.ts",
   "adopted.ts",
+  "on_offer.ts",
   "authors.ts",
   "packages.ts",
   "filled.ts",

@@ -51,7 +51,7 @@ function nameOffence(
   }
   if (
     !ROOMS.split(" ").includes(place.room) &&
-    !/^(app|door|machine|adopted|authors|packages|filled|sources|entry|finder|meaning|costs)(_test)?\.ts$/
+    !/^(app|door|machine|adopted|authors|packages|filled|sources|entry|finder|meaning|costs|on_offer)(_test)?\.ts$/
       .test(place.room)
   ) {
     const hint = "The rooms stand in the plan of the house";

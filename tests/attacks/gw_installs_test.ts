@@ -1,0 +1,164 @@
+/**
+ * Packages that need what is in no registry: repositories, files, folders and addresses.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { FakeNpm, type Packages } from "../kit/fake_npm.ts";
+import { npmServer } from "../kit/npm_server.ts";
+import { endWell, textOf } from "./oracles.ts";
+import { makeScene } from "./stage.ts";
+
+const MS = 60_000;
+const SHA = "0123456789012345678901234567890123456789";
+
+/** Makes a repository that has npm start a program of its own in place of git, and scripts. */
+async function repository(folder: string, planted: string): Promise<string> {
+  const repo = join(folder, "repo");
+  await mkdir(repo);
+  const files = {
+    "package.json": JSON.stringify({
+      name: "dep",
+      version: "1.0.0",
+      scripts: { prepare: `touch ${planted}`, postinstall: `touch ${planted}` },
+      devDependencies: { inner: "git+file:///nowhere" },
+    }),
+    ".npmrc": "git=./git.sh\nignore-scripts=false\n",
+    "git.sh": `#!/bin/sh\ntouch ${planted}\nexit 1\n`,
+  };
+  for (const [name, text] of Object.entries(files)) {
+    await writeFile(join(repo, name), text, { mode: 0o755 });
+  }
+  const name = ["-c", "user.email=a@example.com", "-c", "user.name=a"];
+  for (const args of [["init", "-q"], ["add", "-A"], [...name, "commit", "-qm", "first"]]) {
+    const ran = await new Deno.Command("git", { args, cwd: repo }).output();
+    assert.ok(ran.success, new TextDecoder().decode(ran.stderr));
+  }
+  return repo;
+}
+
+/** A server whose package says more. */
+function needing(more: Readonly<Record<string, unknown>>, files = {}): Packages[string] {
+  return { "1.0.0": { ...npmServer(`"it ran"`, more), ...files } };
+}
+
+/** A package that brings a lock of its own, which says where what it needs comes from. */
+function locked(resolved: string): Packages[string] {
+  const dependencies = { hello: "^1.0.0" };
+  const lock = {
+    name: "x",
+    version: "1.0.0",
+    lockfileVersion: 3,
+    requires: true,
+    packages: {
+      "": { name: "x", version: "1.0.0", dependencies },
+      "node_modules/hello": { version: "1.0.0", resolved },
+    },
+  };
+  return needing({ dependencies, _hasShrinkwrap: true }, {
+    "npm-shrinkwrap.json": JSON.stringify(lock),
+  });
+}
+
+/** Packages that need what is none of a registry, by how they name it. */
+function evilPackages(
+  { repo, elsewhere, npm }: {
+    readonly repo: string;
+    readonly elsewhere: string;
+    readonly npm: FakeNpm;
+  },
+): Packages {
+  const needs = (dep: string) => needing({ dependencies: { dep } });
+  return {
+    gitfile: needs(`git+file://${repo}`),
+    gitssh: needs("git+ssh://git@127.0.0.1:1/x.git"),
+    short: needs(`github:evil.invalid/x#${SHA}`),
+    folder: needs(`file:${repo}`),
+    address: needs(elsewhere),
+    locked: locked(elsewhere),
+    lockedgit: locked(`git+file://${repo}#HEAD`),
+    unhashed: locked(`${npm.url}hello/-/1.0.0.tgz`),
+    distant: needing({ dist: { tarball: elsewhere.replace("hello", "distant") } }),
+  };
+}
+
+/** Takes from npm the options by which a new one refuses by itself. */
+async function olderNpm(folder: string): Promise<string> {
+  const programs = join(folder, "older");
+  await mkdir(programs);
+  const npm = await new Deno.Command("sh", { args: ["-c", "command -v npm"] }).output();
+  const text = `#!/bin/sh
+for arg; do
+  shift
+  case "$arg" in --allow-*) ;; *) set -- "$@" "$arg" ;; esac
+done
+exec ${new TextDecoder().decode(npm.stdout).trim()} "$@"
+`;
+  await writeFile(join(programs, "npm"), text, { mode: 0o755 });
+  return programs;
+}
+
+for (const age of ["new", "older"] as const) {
+  Deno.test(`Nothing is installed but packages of a registry, and nothing else runs, by ${age} npm (GW14)`, async () => {
+    const root = await Deno.makeTempDir();
+    const planted = join(root, "PLANTED");
+    const repo = await repository(root, planted);
+    await using other = new FakeNpm({ hello: { "1.0.0": { "package.json": "{}" } } });
+    const elsewhere = `${other.url}hello/-/1.0.0.tgz`;
+    await using npm = new FakeNpm({});
+    const evil = evilPackages({ repo, elsewhere, npm });
+    npm.publish({
+      ...evil,
+      hello: { "1.0.0": { "package.json": "{}", ".npmrc": "git=./git.sh\n" } },
+      // What is asked for by another name, and what a package brings in its own archive, is well.
+      good: needing({ dependencies: { hello: "^1.0.0", alias: "npm:hello@1.0.0" } }),
+      bundled: needing({ dependencies: { within: "1.0.0" }, bundleDependencies: ["within"] }, {
+        "node_modules/within/package.json": '{"name":"within","version":"1.0.0"}',
+      }),
+    });
+    other.publish({ hello: { "1.0.0": { "package.json": "{}" } }, distant: evil.distant ?? {} });
+    const settings = join(root, "npmrc");
+    await writeFile(settings, `registry=${npm.url}\nfetch-retries=0\n`);
+    const names = [...Object.keys(evil), "good", "bundled"];
+    const servers = names.map((name) =>
+      [name, { command: "npx", args: ["-y", `${name}@1.0.0`, "tiny"] }] as const
+    );
+    const before = age === "new" ? [] : [await olderNpm(root)];
+    await using hosted = await makeScene({
+      pml: {
+        version: 1,
+        permissions: { allow: ["filesystem:*", ...names.map((name) => `${name}:*`)] },
+        mcpServers: Object.fromEntries(servers),
+      },
+      env: {
+        NPM_CONFIG_USERCONFIG: settings,
+        NPM_CONFIG_CACHE: join(root, "cache"),
+        // Nothing goes out to a host of repositories either.
+        HTTPS_PROXY: "http://127.0.0.1:1",
+        NO_PROXY: "127.0.0.1",
+        PATH: [...before, Deno.env.get("PATH")].join(":"),
+      },
+      limits: { start_ms: MS, call_ms: MS },
+    });
+    const { ws, pml } = hosted;
+    const tell = async (name: string) =>
+      textOf(await pml.callTool("call", { tool: `${name}:tell`, arguments: {} }, { ms: MS }));
+    const said: Record<string, string> = {};
+    for (const name of Object.keys(evil)) {
+      said[name] = await tell(name);
+      assert.ok(!(await readdir(root)).includes("PLANTED"), `what ${name} needs ran`);
+    }
+    for (const [name, text] of Object.entries(said)) {
+      assert.match(text, new RegExp(`^UPSTREAM_DOWN: Cannot install "${name}@1\\.0\\.0"`), name);
+      if (name !== "short") assert.match(text, /nothing but packages of the registries/, name);
+    }
+    const folders = await readdir(join(ws.home, "servers")).catch(() => []);
+    assert.deepEqual(folders, [], "nothing of it is left");
+    for (const name of ["good", "bundled"]) assert.equal(await tell(name), '"it ran"');
+    await endWell(ws, pml);
+    await Deno.remove(root, { recursive: true });
+  });
+}

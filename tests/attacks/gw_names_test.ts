@@ -1,0 +1,238 @@
+import assert from "node:assert/strict";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { FakeCloud } from "../kit/fake_cloud.ts";
+import { FakeRegistry, moduleEntry } from "../kit/fake_registry.ts";
+import type { Era } from "../kit/json_rpc.ts";
+import { RawStdio } from "../kit/raw_stdio.ts";
+import { runPml, runPmlOnTerminal } from "../kit/run.ts";
+import { until } from "../kit/wait.ts";
+import { makeWorkspace } from "../kit/workspace.ts";
+import { textOf } from "./oracles.ts";
+import { answerOf, picked, questionOf, read } from "./questions.ts";
+
+const ERAS: readonly Era[] = ["2025-11-25", "2026-07-28"];
+const ASKS = { capabilities: { elicitation: {} } };
+/** A name as a model makes it up: what it knows is in it. */
+const MADE_UP = "aws-key-akiaiosfodnn7example.leak";
+const SECRET = /akia/i;
+
+function entry(name: string) {
+  return moduleEntry(
+    name,
+    `export const __meta__ = {
+      name: "${name}", version: "1.0.0",
+      tools: { go: { description: "Goes away", inputSchema: { type: "object" } } },
+    };
+    export function go() { return "${name} went"; }`,
+  );
+}
+
+function called(tool: string) {
+  return { name: "call", arguments: { tool, arguments: {} } };
+}
+
+for (const era of ERAS) {
+  Deno.test(`A name that nobody offered is told to no registry before a question that shows it, on ${era} (GW19)`, async () => {
+    await using hub = new FakeCloud();
+    await using registry = await FakeRegistry.open([await entry("listed")]);
+    await using ws = await makeWorkspace({
+      env: { PML_REGISTRIES: registry.url, PML_API_KEY: "account-key-canary" },
+      pml: { version: 1, permissions: { ask: ["*"] }, cloud: { url: hub.url } },
+    });
+    await using pml = new RawStdio(ws, { era, ...ASKS });
+    await pml.open();
+    const named = () => registry.paths.filter((path) => SECRET.test(path));
+    for (const call of [called(`${MADE_UP}:x`), called(`${MADE_UP}:@tools`)]) {
+      const { text, answer } = await questionOf(pml, call);
+      assert.ok(text.includes(`names a server "${MADE_UP}"`), text);
+      assert.ok(text.includes(`tells this name to the registry "${registry.url}"`), text);
+      await read();
+      assert.match(textOf(await answer(picked("No"))), /said no/);
+      assert.deepEqual(named(), []);
+    }
+    const direct = await questionOf(pml, { name: `${MADE_UP}__x`, arguments: {} });
+    assert.deepEqual(named(), []);
+    await read();
+    const said = await direct.answer(picked("Yes"));
+    assert.match(JSON.stringify(said), /Cannot find the tool/);
+    assert.equal(named().length, 1, "what the person let be told is told");
+    // What a catalog names is looked up at once: the one question is about the server itself.
+    const listed = await questionOf(pml, called("listed:go"));
+    assert.match(listed.text, /Yes lets PML use "listed"/);
+    assert.equal(hub.received.length, 0, hub.text);
+    assert.equal((await pml.close()).code, 0);
+  });
+
+  Deno.test(`No other request tells a registry a name that nobody offered, on ${era} (GW19)`, async () => {
+    await using registry = await FakeRegistry.open([await entry("listed")]);
+    await using ws = await makeWorkspace({
+      env: { PML_REGISTRIES: registry.url },
+      pml: { version: 1, permissions: { allow: ["*"], deny: ["akia-denied:*"] } },
+    });
+    await using pml = new RawStdio(ws, { era });
+    await pml.open();
+    assert.match(textOf(await answerOf(pml, called("akia-denied:x"))), /^PERMISSION_DENIED: /);
+    assert.deepEqual(registry.paths, [], "a denied call asked a registry");
+    // This client can ask nobody.
+    const alone = textOf(await answerOf(pml, called(`${MADE_UP}:x`)));
+    assert.match(alone, /^APPROVAL_REQUIRED: /);
+    const calls = [{ tool: `${MADE_UP}:x` }, { tool: `${MADE_UP}.b:x` }];
+    const batch = textOf(await pml.callTool("batch", { calls }));
+    assert.equal(batch.match(/"APPROVAL_REQUIRED"/g)?.length, 2, batch);
+    await pml.callTool("schema", { tools: [`${MADE_UP}:x`] });
+    await pml.callTool("search", { query: MADE_UP, server: MADE_UP });
+    await pml.request("prompts/get", { name: `${MADE_UP}__x` });
+    await pml.request("resources/read", { uri: `pml://${MADE_UP}/file:///x` });
+    const ref = { type: "ref/prompt", name: `${MADE_UP}__x` };
+    await pml.request("completion/complete", { ref, argument: { name: "a", value: "b" } });
+    assert.equal((await pml.close()).code, 0);
+    for (const words of [["tools", MADE_UP], ["why", `${MADE_UP}:x`]]) await runPml(ws, words);
+    const script = await runPml(ws, ["call", `${MADE_UP}:x`, "--json"]);
+    assert.match(script.stdout + script.stderr, /APPROVAL_REQUIRED/);
+    assert.deepEqual(registry.paths.filter((path) => SECRET.test(path)), []);
+    const waiting = await runPml(ws, ["approve", "--json"]);
+    assert.ok(waiting.stdout.includes(`names a server \\"${MADE_UP}\\"`), waiting.stdout);
+  });
+}
+
+Deno.test("A yes to a name is none to what is found under it (GW19)", async () => {
+  await using registry = await FakeRegistry.open([await entry("unlisted")]);
+  // A registry that tells no catalog.
+  registry.fault("/mcp", { status: 404 });
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: registry.url },
+    pml: { version: 1, permissions: { allow: ["*"] } },
+  });
+  await using pml = new RawStdio(ws, ASKS);
+  await pml.open();
+  const first = await questionOf(pml, called("unlisted:go"));
+  assert.match(first.text, /names a server "unlisted"/);
+  assert.doesNotMatch(first.text, /sha256/);
+  await read();
+  const before = pml.messages.length;
+  const over = first.answer(picked("Yes"));
+  const second = () =>
+    pml.messages.slice(before).find(({ method }) => method === "elicitation/create");
+  await until(() => second() !== undefined);
+  assert.match(JSON.stringify(second()), /Yes lets PML use \\"unlisted\\"/);
+  await read();
+  await pml.sendJson({ jsonrpc: "2.0", id: second()?.id, result: picked("Yes") });
+  assert.equal(textOf(await over), "unlisted went");
+  assert.equal((await pml.close()).code, 0);
+});
+
+Deno.test("The person's own words are looked up unasked: a rule that names a server, a name typed at a terminal (GW19)", async () => {
+  await using registry = await FakeRegistry.open([await entry("ruled"), await entry("typed")]);
+  registry.fault("/mcp", { status: 404 });
+  const env = { PML_REGISTRIES: registry.url };
+  await using ws = await makeWorkspace({
+    env,
+    trusted: false,
+    // A file that came with a clone says nothing in the person's name.
+    pml: { version: 1, permissions: { ask: ["cloned:*"], allow: ["cloned:x"] } },
+  });
+  await writeFile(join(ws.home, "config.yaml"), 'permissions:\n  ask: ["ruled:*"]\n');
+  await using pml = new RawStdio(ws, ASKS);
+  await pml.open();
+  const ruled = await questionOf(pml, called("ruled:go"));
+  assert.match(ruled.text, /Yes lets PML use "ruled"/);
+  const cloned = await questionOf(pml, called("cloned:x"));
+  assert.match(cloned.text, /names a server "cloned"/);
+  assert.ok(!registry.paths.some((path) => path.includes("cloned")));
+  assert.equal((await pml.close()).code, 0);
+  const typed = [[/Yes lets PML use "typed"/, "no"]] as const;
+  const ran = await runPmlOnTerminal(ws, ["call", "typed:go"], { typed });
+  assert.doesNotMatch(ran.stdout, /names a server/);
+});
+
+const OFF = { command: "npx", args: ["-y", "secret-project"], disabled: true };
+/** Where a server can be switched off, by what the workspace and the person say. */
+const PLACES = {
+  "as clients write it": { pml: { mcpServers: { "Secret Project": OFF } } },
+  "by a file that nobody trusts": {
+    pml: { mcpServers: { "secret-project": OFF } },
+    trusted: false,
+  },
+  "by the person": {
+    pml: {},
+    person: 'mcpServers:\n  secret-project: { url: "https://x.example", disabled: true }\n',
+  },
+  "in a folder above": { pml: {}, above: { mcpServers: { "secret-project": OFF } } },
+};
+
+for (const [where, place] of Object.entries(PLACES)) {
+  Deno.test(`A server that is switched off ${where} owns its name: no registry is asked for it (GW9)`, async () => {
+    const { pml: said, trusted = true, person = "", above } = {
+      trusted: true,
+      person: "",
+      above: undefined,
+      ...place,
+    };
+    await using registry = await FakeRegistry.open([await entry("secret-project")]);
+    await using ws = await makeWorkspace({
+      env: { PML_REGISTRIES: registry.url },
+      trusted,
+      pml: { version: 1, permissions: { allow: ["*", "secret-project:*"] }, ...said },
+    });
+    if (person !== "") await writeFile(join(ws.home, "config.yaml"), person);
+    let cwd = ws.path;
+    if (above !== undefined) {
+      cwd = ws.file("inner");
+      await mkdir(cwd);
+      await mkdir(ws.file(".git"));
+      await writeFile(ws.file(".pml.json"), JSON.stringify({ version: 1, ...above }));
+      await writeFile(join(cwd, ".pml.json"), JSON.stringify({ version: 1 }));
+    }
+    const env = { PML_TRUST: trusted ? join(cwd, ".pml.json") : "" };
+    await using pml = new RawStdio(ws, { ...ASKS, cwd, env });
+    await pml.open();
+    const answer = textOf(await answerOf(pml, called("secret-project:go")));
+    assert.match(answer, /^UNKNOWN_TOOL: .*"secret-project" is disabled in ".*(?:json|yaml)"/);
+    const found = textOf(await pml.callTool("search", { query: "goes away" }));
+    assert.doesNotMatch(found, /secret-project/);
+    const shown = textOf(await pml.callTool("schema", { tools: ["secret-project:go"] }));
+    assert.match(shown, /is disabled in/);
+    assert.equal((await pml.close()).code, 0);
+    const typed = await runPml(ws, ["call", "secret-project:go"], { cwd, env });
+    assert.match(typed.stderr, /is disabled in/);
+    assert.deepEqual(registry.paths.filter((path) => path.includes("secret")), []);
+  });
+}
+
+Deno.test("A server of a registry that is switched off here is used no more, and is there again after that (GW9)", async () => {
+  await using registry = await FakeRegistry.open([await entry("clock")]);
+  const rules = { version: 1, permissions: { allow: ["clock:*"] } };
+  await using ws = await makeWorkspace({ env: { PML_REGISTRIES: registry.url }, pml: rules });
+  await using pml = new RawStdio(ws, ASKS);
+  await pml.open();
+  const tell = async () => textOf(await answerOf(pml, called("clock:go")));
+  assert.equal(await tell(), "clock went");
+  const asked = registry.paths.length;
+  const off = { ...rules, mcpServers: { clock: { command: "clock", disabled: true } } };
+  await writeFile(ws.file(".pml.json"), JSON.stringify(off));
+  await until(async () => /is disabled in/.test(await tell()));
+  assert.equal(registry.paths.length, asked);
+  await writeFile(ws.file(".pml.json"), JSON.stringify(rules));
+  await until(async () => await tell() === "clock went");
+  assert.equal((await pml.close()).code, 0);
+});
+
+Deno.test("A server that is switched off is not called in the cloud either (GW9)", async () => {
+  await using hub = new FakeCloud();
+  await using ws = await makeWorkspace({
+    env: { PML_API_KEY: "account-key-canary" },
+    pml: {
+      version: 1,
+      permissions: { allow: ["github:*"] },
+      cloud: { url: hub.url },
+      mcpServers: { github: { command: "github", disabled: true } },
+    },
+  });
+  await using pml = new RawStdio(ws);
+  await pml.open();
+  const answer = textOf(await answerOf(pml, called("github:create_issue")));
+  assert.match(answer, /^UNKNOWN_TOOL: .*"github" is disabled in/);
+  assert.equal(hub.received.length, 0, hub.text);
+  assert.equal((await pml.close()).code, 0);
+});
