@@ -186,7 +186,7 @@ export class Installs {
       const detail = { step, stderr: tail };
       return new PmlError(code, `Cannot install ${quoted(spec)}: ${why}`, { hint, detail });
     };
-    const { code } = await runProgram({ ...program, env: environment() }, {
+    const { code } = await runProgram({ ...program, env: environment(), kept: true }, {
       signal: AbortSignal.any([late, closing]),
       maxBytes: 0,
       groups,
