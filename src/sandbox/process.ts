@@ -5,8 +5,9 @@
  * @module
  */
 
-import { KEEPER_ENV, keeperArgs, keptProgram, lackOfKeeper } from "./_keeper.ts";
+import { canKeep, keeperOf } from "./_keeper.ts";
 import type { Groups } from "./_options.ts";
+import type { KeptProgram } from "./boot/keeper.ts";
 
 /** How long a keeper may take to end all that it keeps. */
 const KEEPER_MS = 1_000;
@@ -68,22 +69,27 @@ export class Started {
   #isOver = false;
   #late: ReturnType<typeof setTimeout> | undefined;
 
-  /** Starts the program; throws where there is no such file or folder. */
+  /** Starts the program; throws where it is no file or its folder is none. */
   constructor(program: Program) {
-    this.#isKept = program.kept === true && lackOfKeeper() === undefined;
-    this.running = this.#isKept ? startKeeper(program) : startProcess(program);
-    if (!this.#isKept) return;
-    const { pid, status, stdin } = this.running;
-    const mark = program.env.PML_RUN && `${program.env.PML_RUN}${pid}.`;
-    const env = { ...program.env, ...(mark && { PML_RUN: mark }) };
+    this.#isKept = program.kept === true && canKeep();
+    if (!this.#isKept) {
+      this.running = startProcess(program);
+      return;
+    }
+    assertThere(program);
+    const { file, args, cwd, env } = program;
+    const mark = `${env.PML_RUN ?? ""}${crypto.randomUUID()}.`;
+    const kept: KeptProgram = { file, args, cwd, env: { ...env, PML_RUN: mark } };
+    const told = new TextEncoder().encode(JSON.stringify(kept));
+    const { stdin, status } = this.running = startProcess(keeperOf(told.length));
     const writer = stdin.getWriter();
-    writer.write(keptProgram({ ...program, env })).catch(() => {}); // told by its end
+    writer.write(told).catch(() => {}); // its end says why
     writer.releaseLock();
     status.then(({ signal }) => {
       this.#isOver = true;
       clearTimeout(this.#late);
       // Somebody else may have killed the keeper, whose children are nobody's then.
-      if (signal === "SIGKILL" && mark) killMarked(`PML_RUN=${mark}`);
+      if (signal === "SIGKILL") killMarked(`PML_RUN=${mark}`);
     });
   }
 
@@ -116,12 +122,11 @@ export class Started {
   }
 }
 
-/** Starts the keeper of a program, which cannot say in time what is missing. */
-function startKeeper({ file, cwd }: Program): Process {
+/** Throws what a start would: a keeper is there, whatever it is to keep. */
+function assertThere({ file, cwd }: Program): void {
   const { isFile, mode } = Deno.statSync(file);
   if (!isFile || ((mode ?? 0) & 0o111) === 0) throw new Deno.errors.PermissionDenied(file);
   if (!Deno.statSync(cwd).isDirectory) throw new Deno.errors.NotADirectory(cwd);
-  return startProcess({ file: Deno.execPath(), args: keeperArgs(), cwd: "/", env: KEEPER_ENV });
 }
 
 /** Runs a program that reads nothing to its end; throws the signal's reason where that comes first. */

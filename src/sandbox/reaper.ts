@@ -15,7 +15,9 @@ const BEAT_MS = 5_000;
 /**
  * `+ pid` and `- pid` come in lines; at their end what is left is killed and removed. After
  * `client`, with a process and when it started, PML is killed where no `beat` came between three
- * ticks and that process is gone.
+ * ticks and that process is gone. A keeper that is told to end, also one that was stopped, ends what
+ * it keeps; what it leaves in half a second is killed. At last goes its own group, with what waits for
+ * the next tick.
  */
 const SCRIPT = `trap "" HUP INT TERM PIPE
 groups=" "
@@ -41,21 +43,14 @@ while read -r word pid start; do
       tick;;
   esac
 done
-alive() {
-  for group in $groups; do kill -s 0 "$group" && return; done
-  return 1
-}
-# A keeper ends what it keeps, also one that was stopped.
 for group in $groups; do kill -s TERM "$group"; kill -s CONT "$group"; done
-tries=0
-while [ "$tries" -lt 20 ] && alive; do tries=$((tries + 1)); sleep 0.05; done
+[ "$groups" = " " ] || sleep 0.5
 for group in $groups; do kill -s KILL -- "-$group"; done
 for file in $(grep -ls "PML_RUN=$1" /proc/[0-9]*/environ); do
   pid=\${file#/proc/}
   kill -s KILL "\${pid%/environ}"
 done
 rm -rf -- "$2$1"*
-# What waits for the next tick is of this group.
 kill -s KILL 0`;
 
 /** The process groups of this PML, and who ends them when it cannot. */

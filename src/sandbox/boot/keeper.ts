@@ -13,13 +13,10 @@ export interface KeptProgram {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** How many digits tell the length of a `KeptProgram` in JSON, before it. */
-export const LENGTH_DIGITS = 10;
-
 // Numbers of Linux.
 const SET_DEATH_SIGNAL = 1;
 const SET_CHILD_SUBREAPER = 36;
-const TERM = 15;
+const TERM = 15n;
 /** SIGINT, SIGQUIT and SIGPIPE, which shells and runtimes have programs ignore. */
 const IGNORED = [2, 3, 13];
 
@@ -34,60 +31,55 @@ const LIBC = {
 } as const;
 
 /**
- * Becomes the keeper where there are arguments: the process of PML and the command of the keeper.
- * Becomes the program that standard input names where there are none.
+ * Becomes the program that standard input names, where the only argument is the length of that; else
+ * the keeper, after the process id of PML and the command of the keeper.
  */
 export function boot(): void {
   const { symbols: libc } = Deno.dlopen("libc.so.6", LIBC);
-  const [parent, ...command] = Deno.args;
+  const [first, ...command] = Deno.args;
   for (const ignored of IGNORED) libc.signal(ignored, 0n);
-  if (parent === undefined) {
-    const { file, args, cwd, env } = taken();
+  if (command.length === 0) {
+    const { file, args, cwd, env } = taken(Number(first));
+    const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
     libc.setsid();
-    if (libc.chdir(text(cwd)) === 0) libc.execve(text(file), texts([file, ...args]), variables(env));
+    if (libc.chdir(text(cwd)) === 0) {
+      libc.execve(text(file), texts([file, ...args]), texts(variables));
+    }
     console.error(`PML cannot run ${file}`);
     Deno.exit(127);
   }
   // What loses its parent below here becomes a child of this process, and of no other.
   libc.prctl(SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n);
   // Both settings stay when a process becomes another program.
-  libc.prctl(SET_DEATH_SIGNAL, BigInt(TERM), 0n, 0n, 0n);
+  libc.prctl(SET_DEATH_SIGNAL, TERM, 0n, 0n, 0n);
   // Else PML ended before it could be told.
-  if (libc.getppid() === Number(parent)) libc.execv(text(command[0] ?? ""), texts(command));
+  if (libc.getppid() === Number(first)) libc.execv(text(command[0] ?? ""), texts(command));
   Deno.exit(70);
 }
 
-function taken(): KeptProgram {
-  const length = Number(new TextDecoder().decode(read(LENGTH_DIGITS)));
-  return JSON.parse(new TextDecoder().decode(read(length)));
-}
-
 /** Reads so many bytes and not one more: what follows is the program's own. */
-function read(length: number): Uint8Array {
+function taken(length: number): KeptProgram {
   const bytes = new Uint8Array(length);
-  let have = 0;
-  while (have < length) {
-    const count = Deno.stdin.readSync(bytes.subarray(have));
+  for (let have = 0, count: number | null = 0; have < length; have += count) {
+    count = Deno.stdin.readSync(bytes.subarray(have));
     if (count === null) Deno.exit(0); // PML gave it up
-    have += count;
   }
-  return bytes;
-}
-
-function variables(env: Readonly<Record<string, string>>): Uint8Array<ArrayBuffer> {
-  return texts(Object.entries(env).map(([name, value]) => `${name}=${value}`));
-}
-
-function text(value: string): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(`${value}\0`);
-}
-
-/** Gives addresses of texts and, at their end, none. The memory is held as long as the process. */
-function texts(values: readonly string[]): Uint8Array<ArrayBuffer> {
-  held.push(...values.map(text));
-  const all = held.slice(held.length - values.length);
-  const addresses = all.map((one) => Deno.UnsafePointer.value(Deno.UnsafePointer.of(one)));
-  return new Uint8Array(new BigUint64Array([...addresses.map(BigInt), 0n]).buffer);
+  return JSON.parse(new TextDecoder().decode(bytes));
 }
 
 const held: Uint8Array<ArrayBuffer>[] = [];
+
+/** Gives a text as C has it; its memory is held as long as the process. */
+function text(value: string): Uint8Array<ArrayBuffer> {
+  const bytes = new TextEncoder().encode(`${value}\0`);
+  held.push(bytes);
+  return bytes;
+}
+
+/** Gives the addresses of texts and, at their end, none. */
+function texts(values: readonly string[]): BigUint64Array<ArrayBuffer> {
+  const addresses = values.map((each) =>
+    Deno.UnsafePointer.value(Deno.UnsafePointer.of(text(each)))
+  );
+  return new BigUint64Array([...addresses.map(BigInt), 0n]);
+}
