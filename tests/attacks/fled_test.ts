@@ -153,23 +153,29 @@ Deno.test({
     const fled = new Fled();
     await using alone = await sceneWith(fleeing(fled.script()), { command });
     await using kept = await sceneWith(evil("good"), { command });
-    const stopped = await Promise.all([alone, kept].map(async ({ pml }) => {
-      await call(pml, "good:echo");
-      const tree = await pml.watch.remember(pml.pid);
-      const isPml = ({ command }: Process) => / stdio$/.test(command) && !/ -c /.test(command);
-      const { pid = 0 } = tree.find(isPml) ?? {};
-      Deno.kill(pid, "SIGSTOP");
-      return pid;
-    }));
-    Deno.kill(alone.pml.pid, "SIGKILL");
-    const [hung, waiting = 0] = stopped;
-    const isOver = async () => (await processes()).every(({ pid }) => pid !== hung);
-    assert.ok(await waitUntil(isOver, 30_000), "it goes on");
-    await fled.assertGone();
-    await alone.pml.watch.assertNothingLeft();
-    assert.ok((await processes()).some(({ pid }) => pid === waiting), "its client lives");
-    Deno.kill(waiting, "SIGCONT");
-    await assertServes(kept.pml);
-    await kept.pml.close();
+    const [hung, waiting] = [await pmlOf(alone.pml), await pmlOf(kept.pml)];
+    const lives = async (one: Process) =>
+      (await processes()).some(({ pid, started }) => pid === one.pid && started === one.started);
+    try {
+      for (const { pid } of [hung, waiting]) Deno.kill(pid, "SIGSTOP");
+      Deno.kill(alone.pml.pid, "SIGKILL");
+      assert.ok(await waitUntil(async () => !await lives(hung), 25_000), "it goes on");
+      await fled.assertGone();
+      await alone.pml.watch.assertNothingLeft();
+      assert.ok(await lives(waiting), "its client lives");
+      Deno.kill(waiting.pid, "SIGCONT");
+      await assertServes(kept.pml);
+    } finally {
+      for (const one of [hung, waiting]) if (await lives(one)) Deno.kill(one.pid, "SIGKILL");
+    }
   },
 });
+
+/** Finds PML behind the client and the shim. */
+async function pmlOf(pml: RawStdio): Promise<Process> {
+  await call(pml, "good:echo");
+  const tree = await pml.watch.remember(pml.pid);
+  const found = tree.find(({ command }) => / stdio$/.test(command) && !/ -c /.test(command));
+  assert.ok(found !== undefined && found.pid > 0);
+  return found;
+}
