@@ -25,9 +25,11 @@ const MODES = ["EOF", "SIGTERM", "SIGKILL"] as const;
 class Fled {
   readonly #name: string = `86400.${crypto.getRandomValues(new Uint32Array(2)).join("")}`;
 
-  /** Gives what starts one, as a script of the shell. */
+  /** Gives what starts one, as a script of the shell, and waits for it: in its group it would be killed. */
   script(nth = 0): string {
-    return `setsid -f env -i sh -c 'cd /; exec sleep ${this.#name}${nth}' </dev/null >/dev/null 2>&1`;
+    const flee = `echo > fled-${nth}; cd /; exec sleep ${this.#name}${nth}`;
+    const far = `setsid -f env -i sh -c '${flee}' </dev/null >/dev/null 2>&1`;
+    return `${far}; until [ -e fled-${nth} ]; do :; done`;
   }
 
   async living(): Promise<readonly Process[]> {
