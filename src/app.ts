@@ -21,7 +21,7 @@ import type { PmlError } from "./core/errors.ts";
 import type { JsonObject } from "./core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "./core/lists.ts";
 import type { ToolId } from "./core/tool_id.ts";
-import type { Door } from "./door.ts";
+import type { Door, DoorOptions } from "./door.ts";
 import type { Finder } from "./finder.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import { type Hello, helloOf } from "./gateway/hello.ts";
@@ -39,7 +39,7 @@ import { sourcesOf } from "./sources.ts";
 import { Catalog, type CatalogEntry } from "./search/catalog.ts";
 
 /** How a house is opened. */
-export interface AppOptions {
+export interface AppOptions extends Pick<DoorOptions, "hasClient"> {
   /** The folder that the process was started in. */
   readonly cwd: string;
   /** What the environment says; read from the process unless given. */
@@ -48,7 +48,7 @@ export interface AppOptions {
   readonly mayInstall?: boolean;
 }
 
-interface AppParts extends Pick<AppOptions, "mayInstall"> {
+interface AppParts extends Pick<AppOptions, "mayInstall" | "hasClient"> {
   readonly policy: Policy;
   readonly log: Log;
   readonly redactor: Redactor;

@@ -63,6 +63,8 @@ export interface MachineOptions {
   readonly redactor: Redactor;
   /** What servers and clients say to each other. */
   readonly between: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
+  /** Whether a client started this process, which is then killed if it hangs and that is gone. */
+  readonly hasClient?: boolean;
 }
 
 const NO_ITEMS: readonly ListItem[] = [];
@@ -89,6 +91,7 @@ export class Machine implements AsyncDisposable {
     this.#options = options;
     const { home } = options.policy.now.loaded.environment;
     this.groups = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
+    if (options.hasClient) void this.groups.watch();
     this.#packages = new Packages(options);
     this.#local = this.#openLocal();
     this.cloud = this.#openCloud();

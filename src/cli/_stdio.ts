@@ -23,7 +23,7 @@ export async function stdio(): Promise<number> {
     // Longer than the house itself: what is lost while it closes is told, too.
     let tell = (_: Error) => {};
     using _ = caught((error) => tell(error));
-    await using app = await openApp({ cwd: Deno.cwd(), mayInstall: true });
+    await using app = await openApp({ cwd: Deno.cwd(), mayInstall: true, hasClient: true });
     tell = (error) => logError(app, error);
     using serving = new DisposableStack();
     const face = async () => {

@@ -144,7 +144,8 @@ export class EmbedderPackage {
       NO_COLOR: "1",
     };
     const args = ["install", "--frozen", "--no-prompt", "--node-modules-dir=manual"];
-    const { code } = await runProgram({ file: Deno.execPath(), args, cwd: work, env }, {
+    const installer = { file: Deno.execPath(), args, cwd: work, env, kept: true };
+    const { code } = await runProgram(installer, {
       signal: AbortSignal.any([late, closing]),
       maxBytes: 0,
       groups,

@@ -200,7 +200,7 @@ export class Installs {
       const detail = { step, stderr: tail };
       return new PmlError(code, `Cannot install ${quoted(spec)}: ${why}`, { hint, detail });
     };
-    const { code, stdout } = await runProgram({ ...program, env }, {
+    const { code, stdout } = await runProgram({ ...program, env, kept: true }, {
       signal: AbortSignal.any([late, closing]),
       maxBytes: WRITTEN_MAX,
       groups,

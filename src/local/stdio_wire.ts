@@ -7,7 +7,7 @@
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { eachPiece, LineReader } from "../core/lines.ts";
-import { killGroup, type Process, type Program, startProcess } from "../sandbox/process.ts";
+import { type Process, type Program, Started } from "../sandbox/process.ts";
 import { soon } from "../upstream/in_time.ts";
 import { parsed, type Wire, type WireEnds } from "../upstream/wire.ts";
 import { downError } from "./_down.ts";
@@ -35,6 +35,7 @@ export class StdioWire implements Wire {
   readonly tells = true;
   readonly #options: StdioWireOptions;
   readonly #ends: WireEnds;
+  readonly #started: Started;
   readonly #process: Process;
   readonly #outbox: Outbox;
   readonly #ended: Promise<void>;
@@ -46,7 +47,8 @@ export class StdioWire implements Wire {
   constructor(options: StdioWireOptions, ends: WireEnds) {
     this.#options = options;
     this.#ends = ends;
-    this.#process = started(options);
+    this.#started = started(options);
+    this.#process = this.#started.running;
     options.groups.add(this.#process.pid);
     this.#outbox = new Outbox(this.#process.stdin, {
       max: options.limits.lineBytes,
@@ -68,7 +70,7 @@ export class StdioWire implements Wire {
 
   /** Ends it by force, with all that it started. */
   kill(): void {
-    killGroup(this.#process.pid);
+    this.#started.kill();
   }
 
   /** Ends it: the end of its input, then a word, then by force, with all that it started. */
@@ -76,7 +78,7 @@ export class StdioWire implements Wire {
     // A server that reads nothing is not waited for.
     void this.#outbox.close();
     if (!await soon(this.#ended, EOF_MS)) {
-      killGroup(this.#process.pid, "SIGTERM");
+      this.#started.signal("SIGTERM");
       await soon(this.#ended, TERM_MS);
     }
     this.kill();
@@ -134,9 +136,9 @@ export class StdioWire implements Wire {
   }
 }
 
-function started({ name, program }: StdioWireOptions): Process {
+function started({ name, program }: StdioWireOptions): Started {
   try {
-    return startProcess(program);
+    return new Started({ ...program, kept: true });
   } catch (cause) {
     const message = `Cannot start ${quoted(name)}: ${quoted(program.file, 300)} does not run`;
     throw new PmlError("UPSTREAM_DOWN", message, { hint: "Check its command", cause });

@@ -13,7 +13,7 @@ import { STEERING_NAMES } from "../core/steering.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import { bubblewrapArgs, type Layer, processesOf, systemPaths } from "./_os_layer.ts";
-import { killGroup, killMarked, type Process, residentBytes, startProcess } from "./process.ts";
+import { killGroup, killMarked, type Process, residentBytes, Started } from "./process.ts";
 import { foundPrograms, searchPath } from "./search_path.ts";
 import { netFlags } from "./net_flags.ts";
 import type { Grants, Start } from "./boot/message.ts";
@@ -26,6 +26,8 @@ const SPARE_PROCESSES = 1_000;
 /** A running child; the nonce is known to this side and to its host thread only. */
 export interface Child extends AsyncDisposable {
   readonly running: Process;
+  /** Its process id, and not that of its keeper. */
+  readonly pid: number;
   readonly nonce: string;
   /** Sends one line of JSON. */
   send(message: unknown): void;
@@ -55,7 +57,7 @@ export async function startChild(
   const folder = openPrivateFolder(options.home, options.workspace, groups?.mark);
   try {
     const [program = "", ...before] = programOf(options, { folder, layer });
-    const running = startProcess({
+    const started = new Started({
       file: program,
       args: [
         ...before,
@@ -64,9 +66,10 @@ export async function startChild(
       ],
       cwd: folder.temp,
       env: { ...environment(options, folder), ...(groups && { PML_RUN: `${groups.mark}.` }) },
+      kept: options.run.length > 0,
     });
-    groups?.add(running.pid);
-    return new RunningChild(running, { options, folder, grants, groups, layer });
+    groups?.add(started.running.pid);
+    return new RunningChild(started, { options, folder, grants, groups, layer });
   } catch (error) {
     await folder[Symbol.asyncDispose]();
     throw error;
@@ -105,6 +108,7 @@ function kernelOf(options: ChildOptions, layer: Layer | undefined): Partial<Star
 class RunningChild implements Child {
   readonly running: Process;
   readonly nonce = randomBytes(24).toString("base64url");
+  readonly #started: Started;
   readonly #folder: PrivateFolder;
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
   readonly #groups: Groups | undefined;
@@ -115,7 +119,7 @@ class RunningChild implements Child {
   #isKilled = false;
 
   constructor(
-    running: Process,
+    started: Started,
     from: {
       readonly options: ChildOptions;
       readonly folder: PrivateFolder;
@@ -125,7 +129,9 @@ class RunningChild implements Child {
     },
   ) {
     const { folder, options: { limits, workspace, read, write, protection, home, run } } = from;
+    const { running } = started;
     this.running = running;
+    this.#started = started;
     this.#groups = from.groups;
     this.#isWrapped = from.layer?.kind === "bwrap";
     this.#folder = folder;
@@ -152,6 +158,10 @@ class RunningChild implements Child {
     });
   }
 
+  get pid(): number {
+    return this.#started.pid;
+  }
+
   send(message: unknown): void {
     const line = new TextEncoder().encode(`${JSON.stringify(message)}\n`);
     // A child that died with its pipe open is told by its exit, not here.
@@ -162,7 +172,8 @@ class RunningChild implements Child {
     // Once: later the numbers may be those of other people's groups.
     if (this.#isKilled) return;
     this.#isKilled = true;
-    for (const pid of [this.running.pid, ...this.#programs]) killGroup(pid);
+    this.#started.kill();
+    for (const pid of this.#programs) killGroup(pid);
   }
 
   group(event: string, pid: number): void {
@@ -179,7 +190,7 @@ class RunningChild implements Child {
 
   rss(): number {
     // Bubblewrap is not the child; of another child, what is below are programs of the person's.
-    return residentBytes(this.running.pid, { below: this.#isWrapped });
+    return residentBytes(this.pid, { below: this.#isWrapped });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -136,7 +136,8 @@ export async function tried(
   args: readonly string[],
 ): Promise<{ readonly ok: boolean; readonly text: string }> {
   try {
-    const { code, stdout, stderr } = await runProgram({ file, args, cwd: "/", env: {} }, {
+    const program = { file, args, cwd: "/", env: {}, kept: true };
+    const { code, stdout, stderr } = await runProgram(program, {
       signal: AbortSignal.timeout(TRIAL_MS),
       maxBytes: TRIAL_BYTES,
     });

@@ -5,7 +5,12 @@
  * @module
  */
 
+import { canKeep, keeperOf } from "./_keeper.ts";
 import type { Groups } from "./_options.ts";
+import type { KeptProgram } from "./boot/keeper.ts";
+
+/** How long a keeper may take to end all that it keeps. */
+const KEEPER_MS = 1_000;
 
 /** A process that this side talks to. */
 export type Process = Deno.ChildProcess;
@@ -18,6 +23,8 @@ export interface Program {
   readonly cwd: string;
   /** All of its environment. */
   readonly env: Readonly<Record<string, string>>;
+  /** Whether it has a keeper where there can be one, so that nothing of it outlives it or PML. */
+  readonly kept?: boolean;
 }
 
 /** How a program is run to its end. */
@@ -54,15 +61,84 @@ export function startProcess({ file, args, cwd, env }: Program, { heard = true }
   }).spawn();
 }
 
+/** A program with its group, and with the keeper above it if it has one. */
+export class Started {
+  /** The program, or its keeper, which has its pipes and ends as it does. */
+  readonly running: Process;
+  readonly #isKept: boolean;
+  #isOver = false;
+  #late: ReturnType<typeof setTimeout> | undefined;
+
+  /** Starts the program; throws where it is no file or its folder is none. */
+  constructor(program: Program) {
+    this.#isKept = program.kept === true && canKeep();
+    if (!this.#isKept) {
+      this.running = startProcess(program);
+      return;
+    }
+    assertThere(program);
+    const { file, args, cwd, env } = program;
+    const mark = `${env.PML_RUN ?? ""}${crypto.randomUUID()}.`;
+    const kept: KeptProgram = { file, args, cwd, env: { ...env, PML_RUN: mark } };
+    const told = new TextEncoder().encode(JSON.stringify(kept));
+    const { stdin, status } = this.running = startProcess(keeperOf(told.length));
+    const writer = stdin.getWriter();
+    writer.write(told).catch(() => {}); // its end says why
+    writer.releaseLock();
+    status.then(({ signal }) => {
+      this.#isOver = true;
+      clearTimeout(this.#late);
+      // Somebody else may have killed the keeper, whose children are nobody's then.
+      if (signal === "SIGKILL") killMarked(`PML_RUN=${mark}`);
+    });
+  }
+
+  /** The process id of the program, which is its group's too; of the keeper before it is there. */
+  get pid(): number {
+    const { pid } = this.running;
+    return this.#isKept ? childrenOf(pid)[0] ?? pid : pid;
+  }
+
+  /** Sends a signal to the program and its group. */
+  signal(name: Deno.Signal): void {
+    killGroup(this.pid, name);
+  }
+
+  /** Kills the program with its group and, where it is kept, with all that fled from that. */
+  kill(): void {
+    if (!this.#isKept) return killGroup(this.running.pid);
+    if (this.#isOver) return;
+    this.#killBelow();
+    // Told to end, the keeper sees to the rest, also one that was stopped.
+    for (const signal of ["SIGTERM", "SIGCONT"] as const) kill(this.running.pid, signal);
+    this.#late ??= setTimeout(() => {
+      this.#killBelow();
+      kill(this.running.pid, "SIGKILL");
+    }, KEEPER_MS);
+  }
+
+  #killBelow(): void {
+    for (const pid of allBelow(this.running.pid)) kill(pid, "SIGKILL");
+  }
+}
+
+/** Throws what a start would: a keeper is there, whatever it is to keep. */
+function assertThere({ file, cwd }: Program): void {
+  const { isFile, mode } = Deno.statSync(file);
+  if (!isFile || ((mode ?? 0) & 0o111) === 0) throw new Deno.errors.PermissionDenied(file);
+  if (!Deno.statSync(cwd).isDirectory) throw new Deno.errors.NotADirectory(cwd);
+}
+
 /** Runs a program that reads nothing to its end; throws the signal's reason where that comes first. */
 export async function runProgram(
   program: Program,
   { signal, maxBytes, groups, onStderr }: RunOptions,
 ): Promise<Ran> {
   signal.throwIfAborted();
-  const child = startProcess(program);
+  const started = new Started(program);
+  const child = started.running;
   groups?.add(child.pid);
-  const kill = () => killGroup(child.pid);
+  const kill = () => started.kill();
   signal.addEventListener("abort", kill);
   try {
     const [{ code }, stdout, stderr] = await Promise.all([
@@ -88,23 +164,17 @@ export function killGroup(pid: number, signal: Deno.Signal = "SIGKILL"): void {
 
 /** Kills what has a mark in its environment, also what left its group; for systems with /proc. */
 export function killMarked(mark: string): void {
-  for (const name of processes()) {
-    if (environmentOf(name).includes(mark)) kill(Number(name), "SIGKILL");
+  for (const name of namesIn("/proc").filter((each) => /^\d+$/.test(each))) {
+    if (textIn(`/proc/${name}/environ`).includes(mark)) kill(Number(name), "SIGKILL");
   }
 }
 
 /** Gives the resident memory of a process in bytes, and of all below it; 0 where nobody tells. */
 export function residentBytes(pid: number, { below = true } = {}): number {
-  try {
-    const status = Deno.readTextFileSync(`/proc/${pid}/status`);
-    const own = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1_024;
-    if (!below) return own;
-    const started = Deno.readTextFileSync(`/proc/${pid}/task/${pid}/children`).match(/\d+/g) ?? [];
-    return started.reduce((sum, child) => sum + residentBytes(Number(child)), own);
-  } catch {
-    // Gone, or a system without /proc: there only the heap flag bounds the memory.
-    return 0;
-  }
+  // Without /proc only the heap flag bounds the memory.
+  const own = Number(/^VmRSS:\s+(\d+) kB/m.exec(textIn(`/proc/${pid}/status`))?.[1] ?? 0) * 1_024;
+  if (!below) return own;
+  return childrenOf(pid).reduce((sum, child) => sum + residentBytes(child), own);
 }
 
 /** Reads to the end, so that nothing blocks, and keeps the first bytes. */
@@ -127,19 +197,28 @@ async function headOf(
   return text;
 }
 
-function processes(): readonly string[] {
+/** Gives the processes that a process has started, or got from others that ended; oldest first. */
+function childrenOf(pid: number): readonly number[] {
+  const tasks = namesIn(`/proc/${pid}/task`);
+  const said = tasks.map((task) => textIn(`/proc/${pid}/task/${task}/children`));
+  return said.flatMap((text) => text.match(/\d+/g) ?? []).map(Number);
+}
+
+function allBelow(pid: number): readonly number[] {
+  return childrenOf(pid).flatMap((child) => [child, ...allBelow(child)]);
+}
+
+function namesIn(folder: string): readonly string[] {
   try {
-    return [...Deno.readDirSync("/proc")].map(({ name }) => name).filter((name) =>
-      /^\d+$/.test(name)
-    );
+    return [...Deno.readDirSync(folder)].map(({ name }) => name);
   } catch {
-    return []; // another system, or no file can be opened now: the groups are all that is known
+    return []; // gone, another system, or no file can be opened now
   }
 }
 
-function environmentOf(pid: string): string {
+function textIn(path: string): string {
   try {
-    return Deno.readTextFileSync(`/proc/${pid}/environ`);
+    return Deno.readTextFileSync(path);
   } catch {
     return ""; // gone, or another person's
   }

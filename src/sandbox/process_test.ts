@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { waitUntil } from "../../tests/kit/wait.ts";
-import { killGroup, type Program, runProgram, startProcess } from "./process.ts";
+import { killGroup, type Program, runProgram, Started, startProcess } from "./process.ts";
 
 const OPEN = { signal: new AbortController().signal, maxBytes: 1_000 };
 
@@ -75,3 +75,62 @@ Deno.test("killGroup() ends a program that was started, and is quiet about one t
   killGroup(child.pid);
   await Promise.all([child.stdin.abort(), child.stdout.cancel(), child.stderr.cancel()]);
 });
+
+Deno.test({
+  name: "A kept program finds all as it would without a keeper, and ends as it would",
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    const look = "cat; grep -E '^(Sig|Umask|Groups)' /proc/self/status; ls /proc/self/fd; pwd; " +
+      "read -r pid name state up group session rest </proc/self/stat; ulimit -a; " +
+      "echo $((pid - group)) $((pid - session))";
+    const env = { "odd.name": "1", PWD: "/x", UID: "5", SHLVL: "9", LINES: "a\nb", PML_RUN: "m." };
+    const cwd = Deno.makeTempDirSync();
+    const seen = async (kept: boolean) => {
+      const there = { cwd, env, kept };
+      const shell = { file: "/bin/sh", ...there };
+      const looked = await ran(new Started({ ...shell, args: ["-c", look] }), "given\n");
+      const { stdout } = await ran(new Started({ file: "/usr/bin/env", args: [], ...there }));
+      const ends = ["exit 0", "exit 7", "kill -s TERM $$", "kill -s KILL $$", "kill -s SEGV $$"];
+      const ended = ends.map((end) => ran(new Started({ ...shell, args: ["-c", end] })));
+      const variables = stdout.replace(/^PML_RUN=.*\n/m, "").split("\n").sort();
+      return [looked, variables, ...await Promise.all(ended)];
+    };
+    assert.deepEqual(await seen(true), await seen(false));
+    const missing = [{ file: "/nothing", cwd }, { file: "/etc/passwd", cwd }, {
+      file: "/bin/sh",
+      cwd: "/nothing",
+    }];
+    for (const kept of [true, false]) {
+      for (const one of missing) {
+        assert.throws(() => new Started({ ...one, args: [], env, kept }), JSON.stringify(one));
+      }
+    }
+    Deno.removeSync(cwd);
+  },
+});
+
+Deno.test({
+  name: "A kept program that lets go of its pipes is heard to, and its keeper holds none",
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    const args = ["-c", "exec <&- >&- 2>&-; sleep 300"];
+    const started = new Started({ file: "/bin/sh", args, cwd: "/", env: {}, kept: true });
+    const { stdin, stdout, stderr, status } = started.running;
+    await Promise.all([stdout, stderr].map((stream) => stream.pipeTo(new WritableStream())));
+    const writer = stdin.getWriter();
+    await assert.rejects(writer.write(new Uint8Array(1)));
+    assert.ok(isAlive(started.pid) && started.pid !== started.running.pid);
+    started.kill();
+    assert.equal((await status).signal, "SIGKILL");
+    assert.ok(!isAlive(started.pid));
+  },
+});
+
+async function ran({ running }: Started, input = "") {
+  const writer = running.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(input)).catch(() => {}); // it does not read
+  await writer.close().catch(() => {});
+  const { code, signal, stdout, stderr } = await running.output();
+  const [out, error] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes));
+  return { code, signal, stdout: out ?? "", stderr: error };
+}

@@ -123,7 +123,7 @@ export class Sandbox implements AsyncDisposable {
 
   /** The process id of the child, which is its group's too. */
   get pid(): number {
-    return this.#child.running.pid;
+    return this.#child.pid;
   }
 
   /** Whether it takes calls; one that died never does again. */

@@ -1,0 +1,85 @@
+/**
+ * The two steps of Deno between PML and a kept program: one becomes the shell that keeps it, the
+ * other becomes the program. Deno has no functions for what they set, so they call the C library.
+ *
+ * @module
+ */
+
+/** What the second step becomes; it comes on standard input, where nobody else can read it. */
+export interface KeptProgram {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+// Numbers of Linux.
+const SET_DEATH_SIGNAL = 1;
+const SET_CHILD_SUBREAPER = 36;
+const TERM = 15n;
+/** SIGINT, SIGQUIT and SIGPIPE, which shells and runtimes have programs ignore. */
+const IGNORED = [2, 3, 13];
+
+const LIBC = {
+  prctl: { parameters: ["i32", "u64", "u64", "u64", "u64"], result: "i32" },
+  signal: { parameters: ["i32", "usize"], result: "usize" },
+  setsid: { parameters: [], result: "i32" },
+  chdir: { parameters: ["buffer"], result: "i32" },
+  getppid: { parameters: [], result: "i32" },
+  execv: { parameters: ["buffer", "buffer"], result: "i32" },
+  execve: { parameters: ["buffer", "buffer", "buffer"], result: "i32" },
+} as const;
+
+/**
+ * Becomes the program that standard input names, where the only argument is the length of that; else
+ * the keeper, after the process id of PML and the command of the keeper.
+ */
+export function boot(): void {
+  const { symbols: libc } = Deno.dlopen("libc.so.6", LIBC);
+  const [first, ...command] = Deno.args;
+  for (const ignored of IGNORED) libc.signal(ignored, 0n);
+  if (command.length === 0) {
+    const { file, args, cwd, env } = taken(Number(first));
+    const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+    libc.setsid();
+    if (libc.chdir(text(cwd)) === 0) {
+      libc.execve(text(file), texts([file, ...args]), texts(variables));
+    }
+    console.error(`PML cannot run ${file}`);
+    Deno.exit(127);
+  }
+  // What loses its parent below here becomes a child of this process, and of no other.
+  libc.prctl(SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n);
+  // Both settings stay when a process becomes another program.
+  libc.prctl(SET_DEATH_SIGNAL, TERM, 0n, 0n, 0n);
+  // Else PML ended before it could be told.
+  if (libc.getppid() === Number(first)) libc.execv(text(command[0] ?? ""), texts(command));
+  Deno.exit(70);
+}
+
+/** Reads so many bytes and not one more: what follows is the program's own. */
+function taken(length: number): KeptProgram {
+  const bytes = new Uint8Array(length);
+  for (let have = 0, count: number | null = 0; have < length; have += count) {
+    count = Deno.stdin.readSync(bytes.subarray(have));
+    if (count === null) Deno.exit(0); // PML gave it up
+  }
+  return JSON.parse(new TextDecoder().decode(bytes));
+}
+
+const held: Uint8Array<ArrayBuffer>[] = [];
+
+/** Gives a text as C has it; its memory is held as long as the process. */
+function text(value: string): Uint8Array<ArrayBuffer> {
+  const bytes = new TextEncoder().encode(`${value}\0`);
+  held.push(bytes);
+  return bytes;
+}
+
+/** Gives the addresses of texts and, at their end, none. */
+function texts(values: readonly string[]): BigUint64Array<ArrayBuffer> {
+  const addresses = values.map((each) =>
+    Deno.UnsafePointer.value(Deno.UnsafePointer.of(text(each)))
+  );
+  return new BigUint64Array([...addresses.map(BigInt), 0n]);
+}
