@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { exists, holds } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { readRegular } from "../core/regular_file.ts";
 
 /** A text file as it is now. */
 export interface Found {
@@ -26,10 +27,8 @@ export async function readInside(folder: string, name: string): Promise<Found | 
     if (!holds(folder, path)) {
       throw refused(named, "it is a link that leads out of its folder");
     }
-    // A pipe would be waited for without end, so it is looked at before it is opened.
-    const { isFile, mode } = await Deno.lstat(path);
-    if (!isFile) throw refused(named, "it is not a regular file");
-    return { path, text: await readText(path), mode: (mode ?? 0o644) & 0o777 };
+    const { text, mode } = readText(path);
+    return { path, text, mode: (mode ?? 0o644) & 0o777 };
   } catch (error) {
     throw refused(named, error);
   }
@@ -48,7 +47,7 @@ export async function place(path: string, { text, mode, over }: Whole): Promise<
   const temporary = `${path}.${crypto.randomUUID()}.tmp`;
   try {
     await writeSynced(temporary, { text, mode });
-    if (over !== undefined && await readText(path) !== over) {
+    if (over !== undefined && readText(path).text !== over) {
       throw refused(path, "it was changed meanwhile");
     }
     // A rename would take the place of a file that appeared meanwhile; a link does not.
@@ -78,9 +77,10 @@ export function refused(path: string, why: unknown): PmlError {
   });
 }
 
-async function readText(path: string): Promise<string> {
-  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-    .decode(await Deno.readFile(path));
+function readText(path: string): { readonly text: string; readonly mode: number | null } {
+  const { bytes, info } = readRegular(path);
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  return { text: decoder.decode(bytes), mode: info.mode };
 }
 
 async function writeSynced(path: string, { text, mode }: Whole): Promise<void> {

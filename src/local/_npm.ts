@@ -7,6 +7,7 @@
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
+import { readRegularText } from "../core/regular_file.ts";
 import type { Installer } from "./installs.ts";
 
 /** Installs what `npx` names: no script of any package runs. */
@@ -17,9 +18,9 @@ export const npm: Installer = {
     // It tells of each file that it fetches.
     ...["--loglevel=http", "--color=false", "--", spec],
   ]],
-  programOf: async (folder, { name, bin }) => {
+  programOf: (folder, { name, bin }) => {
     const at = join("node_modules", name);
-    const said: unknown = JSON.parse(await Deno.readTextFile(join(folder, at, "package.json")));
+    const said: unknown = JSON.parse(readRegularText(join(folder, at, "package.json")));
     const { version, bin: bins } = isObject(said) ? said : {};
     const own = name.split("/").at(-1) ?? "";
     const programs: Record<string, unknown> = isObject(bins) ? bins : { [own]: bins };

@@ -7,6 +7,7 @@
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { readRegularText } from "../core/regular_file.ts";
 import { noProgram } from "./_npm.ts";
 import type { Installer } from "./installs.ts";
 
@@ -34,7 +35,7 @@ export const uv: Installer = {
     ],
   ],
   programOf: async (folder, { name, bin }) => {
-    const { version, programs } = await installed(join(folder, VENV), name);
+    const { version, programs } = installed(join(folder, VENV), name);
     const only = programs.length === 1 ? programs[0] : undefined;
     const wanted = bin ?? (programs.includes(name) ? name : only ?? name);
     const at = IS_WINDOWS ? join(VENV, "Scripts", `${wanted}.exe`) : join(VENV, "bin", wanted);
@@ -46,10 +47,10 @@ export const uv: Installer = {
 };
 
 /** Reads what the package says of itself, where every installer of Python lays it. */
-async function installed(
+function installed(
   venv: string,
   name: string,
-): Promise<{ readonly version: string; readonly programs: readonly string[] }> {
+): { readonly version: string; readonly programs: readonly string[] } {
   const lib = join(venv, IS_WINDOWS ? "Lib" : "lib");
   const pythons = IS_WINDOWS ? [""] : namesIn(lib);
   for (const python of pythons) {
@@ -58,13 +59,20 @@ async function installed(
       const [, whose = "", version = ""] = /^(.+)-([^-]+)\.dist-info$/.exec(entry) ?? [];
       if (plain(whose) !== plain(name)) continue;
       const points = join(packages, entry, "entry_points.txt");
-      const text = await Deno.readTextFile(points).catch(() => ""); // it has no programs
-      return { version, programs: scriptsIn(text) };
+      return { version, programs: scriptsIn(textOf(points)) };
     }
   }
   throw new PmlError("UPSTREAM_DOWN", `Cannot find ${quoted(name)} in what uv installed`, {
     hint: "Look at its name",
   });
+}
+
+function textOf(points: string): string {
+  try {
+    return readRegularText(points);
+  } catch {
+    return ""; // it has no programs
+  }
 }
 
 function namesIn(folder: string): readonly string[] {

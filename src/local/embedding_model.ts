@@ -10,6 +10,8 @@ import { basename, join, parse } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject, quoted } from "../core/json.ts";
+import { openRegular, readRegularText } from "../core/regular_file.ts";
+import { fileHash } from "./_tree.ts";
 
 /** A model as it lies in its folder. */
 export interface EmbeddingModel {
@@ -52,7 +54,6 @@ const KEPT: Readonly<Record<string, string>> = {
 const DATA = /^_data(_\d+)?$/;
 const MOST_TEXT = 64 << 20;
 const MOST_BYTES = 4 * 1024 ** 3;
-const PIECE = 1 << 20;
 const WANTED = "Give the folder that holds config.json, tokenizer.json and onnx/, or run " +
   "`pml search install-model` for a model that works";
 
@@ -149,7 +150,7 @@ export class ModelPins {
   #pinOf(folder: string): Pin | undefined {
     const path = this.#fileOf(folder);
     try {
-      const said: unknown = JSON.parse(Deno.readTextFileSync(path));
+      const said: unknown = JSON.parse(readRegularText(path));
       if (isPin(said)) return said;
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
@@ -194,7 +195,7 @@ function isFolder(path: string): boolean {
 /** Tells whether a file looks like an object of JSON; a long one is not read whole for that. */
 function isJson(path: string): boolean {
   try {
-    using file = Deno.openSync(path);
+    using file = openRegular(path, { read: true, links: true });
     const head = new Uint8Array(64);
     const read = file.readSync(head) ?? 0;
     return new TextDecoder().decode(head.subarray(0, read)).trimStart().startsWith("{");
@@ -215,17 +216,8 @@ function stampOf({ folder, files }: EmbeddingModel): string {
   })));
 }
 
-/** Hashes the files piece by piece: one may be larger than what fits into memory. */
 async function hashOf({ folder, files }: EmbeddingModel): Promise<string> {
   const all = createHash("sha256");
-  const memory = new Uint8Array(PIECE);
-  for (const name of files) {
-    using file = await Deno.open(join(folder, name));
-    const hash = createHash("sha256");
-    for (let read = await file.read(memory); read !== null; read = await file.read(memory)) {
-      hash.update(memory.subarray(0, read));
-    }
-    all.update(`${name} ${hash.digest("hex")}\n`);
-  }
+  for (const name of files) all.update(`${name} ${await fileHash(join(folder, name))}\n`);
   return all.digest("hex");
 }

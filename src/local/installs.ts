@@ -9,6 +9,7 @@ import { isAbsolute, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
+import { readRegularText } from "../core/regular_file.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
 import { Installing, type Tell } from "./_installing.ts";
 import { npm } from "./_npm.ts";
@@ -61,7 +62,12 @@ export interface Installer {
   readonly programOf: (
     folder: string,
     wanted: PackageCommand,
-  ) => Promise<{ readonly version: string; readonly file: string }>;
+  ) => Found | Promise<Found>;
+}
+
+interface Found {
+  readonly version: string;
+  readonly file: string;
 }
 
 /** What was installed, as it stands beside it. */
@@ -263,7 +269,7 @@ function keep(record: Installed, folder: string): void {
 function recordOf(folder: string): Installed | undefined {
   const path = join(folder, RECORD);
   try {
-    const said: unknown = JSON.parse(Deno.readTextFileSync(path));
+    const said: unknown = JSON.parse(readRegularText(path));
     if (isInstalled(said)) return said;
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
