@@ -264,7 +264,7 @@ Deno.test("pml check tells a file that cannot be read, and one that is too large
   await writeFiles(ws.home, { "config.yaml": "limits:\n  module_bytes: 1024\n" });
   const table: readonly (readonly [string, string])[] = [
     ["none.ts", "FAIL file: there is no such file"],
-    [".", "FAIL file: it is no regular file"],
+    [".", "FAIL file: it is not a regular file"],
     ["latin.ts", "FAIL file: it is not UTF-8"],
     ["large.ts", "FAIL file: it has 2000 bytes, and at most 1024 are allowed"],
   ];

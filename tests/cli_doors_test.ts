@@ -45,7 +45,8 @@ Deno.test("pml stdio loads nothing that only people need", async () => {
   await using ws = await makeWorkspace({ files: { "a.txt": "text" } });
   const { imports, ...config } = JSON.parse(await Deno.readTextFile(repoFile("deno.json")));
   const { commander: _, ...others } = imports;
-  const path = `${ws.root}/deno.json`;
+  // Not beside the home: it would mark a workspace that holds it.
+  const path = `${ws.root}/tmp/deno.json`;
   await Deno.writeTextFile(path, JSON.stringify({ ...config, imports: others, lint: {} }));
   const command = [Deno.execPath(), "run", "-A", "--config", path, repoFile("mod.ts")] as const;
   assert.equal((await runPml(ws, ["--version"], { command })).code, 1);

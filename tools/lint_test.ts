@@ -110,6 +110,9 @@ Deno.test("powers leaves each power to its owner", () => {
     ["core/a.ts", "audit/log.ts", `console.error("a");`, /console/],
     ["router/router.ts", "cloud/rpc.ts", `await fetch("a");`, /network/],
     ["app.ts", "registry/client.ts", `await Deno.connect(a);`, /network/],
+    ["config/keys.ts", "core/regular_file.ts", `Deno.readFileSync("a");`, /Reading a file/],
+    ["config/keys.ts", "audit/_journal_file.ts", `Deno.openSync("a");`, /Opening a file/],
+    ["config/keys.ts", "local/model_hub.ts", `import { readFile } from "node:fs";`, /of Node/],
   ];
   for (const [stranger, owner, source, says] of cases) {
     const found = lint(`src/${stranger}`, source);
@@ -157,7 +160,7 @@ Deno.test("powers leaves a name alone that is not the power", () => {
     `interface A { fetch(): void; env: string }`,
     `type A = Worker | Deno.Command | typeof fetch;`,
     `typeof Deno === "object";`,
-    `await Deno.readTextFile("a"); Deno.args; const { args } = Deno;`,
+    `await Deno.readDir("a"); Deno.args; const { args } = Deno;`,
     `import type { ChildProcess } from "node:child_process";`,
     `import { console } from "./a.ts"; console.log("a");`,
     `try { a(); } catch (fetch) { b(fetch); }`,

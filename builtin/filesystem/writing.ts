@@ -29,7 +29,7 @@ export async function target(what: string, path: string): Promise<Target> {
 export async function replace(what: string, { path, mode }: Target, content: string) {
   const cut = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1;
   const mark = crypto.randomUUID().slice(0, 8);
-  const temp = `${path.slice(0, cut)}.${path.slice(cut, cut + 60)}.${mark}.tmp`;
+  const temp = `${path.slice(0, cut)}.${mark}.${path.slice(cut, cut + 60)}.tmp`;
   const bytes = new TextEncoder().encode(content);
   const reasons = { NotFound: NO_FOLDER };
   try {

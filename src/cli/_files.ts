@@ -27,7 +27,7 @@ export async function readInside(folder: string, name: string): Promise<Found | 
     if (!holds(folder, path)) {
       throw refused(named, "it is a link that leads out of its folder");
     }
-    const plain = await readPlain(path);
+    const plain = readPlain(path);
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
     return plain && { path, text: text.decode(plain.bytes), mode: plain.mode };
   } catch (error) {

@@ -8,6 +8,7 @@ import { once } from "node:events";
 import { holds } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
+import { readRegularText } from "../core/regular_file.ts";
 import { usage } from "./_failure.ts";
 import type { Typed } from "./_house.ts";
 import { Signals } from "./_signals.ts";
@@ -70,7 +71,7 @@ function keyOf(file: string, served: string): string {
   try {
     const path = Deno.realPathSync(file);
     if (holds(served, path)) throw refused("it lies in the folder that is served");
-    return Deno.readTextFileSync(path);
+    return readRegularText(path);
   } catch (error) {
     throw error instanceof PmlError ? error : refused("it cannot be read");
   }

@@ -1,71 +1,44 @@
 /**
- * Finds variables of PML that a client's configuration inside the workspace sets: whoever wrote
- * the workspace would speak there for the person.
+ * Finds variables that a client's configuration sets: whoever wrote the folder that holds it would
+ * speak there for the person.
  *
  * @module
  */
 
 import { join } from "node:path";
-import { type Environment, ignoring } from "./env.ts";
-import { foldersAbove, holds, realPathOf } from "./workspace.ts";
+import protectedPaths from "../../config/protected-paths.json" with { type: "json" };
+import { readRegularText } from "../core/regular_file.ts";
 
 /** Files in which clients keep the environment of the servers that they start. */
-const CLIENT_FILES = [
-  ".mcp.json",
-  "mcp.json",
-  ".claude/settings.json",
-  ".claude/settings.local.json",
-  ".cursor/mcp.json",
-  ".vscode/mcp.json",
-  ".vscode/settings.json",
-  ".codex/config.toml",
-  ".gemini/settings.json",
-  ".windsurf/mcp.json",
-  ".windsurf/mcp_config.json",
-  ".roo/mcp.json",
-  ".kilocode/mcp.json",
-  ".kiro/settings/mcp.json",
-  ".amazonq/mcp.json",
-  ".junie/mcp/mcp.json",
-  ".trae/mcp.json",
-  ".qwen/settings.json",
-  ".zed/settings.json",
-  ".continue/config.yaml",
-  ".continue/config.json",
-  ".devcontainer/devcontainer.json",
-  ".devcontainer.json",
-  "opencode.json",
-  "opencode.jsonc",
-  ".env",
-];
+const CLIENT_FILES = protectedPaths.clientFiles.filter((file) => !file.includes("*"));
 
-const NAMES = ["PML_HOME", "PML_TRUST", "PML_REGISTRIES"];
 const MOST_BYTES = 1_000_000;
 
-/** Gives the environment that counts: without what such a file may have set. */
-export function withoutClientFiles(
-  environment: Environment,
-  from: { readonly cwd: string; readonly root: string },
-): Environment {
-  const set = NAMES.filter((name) => environment.get(name));
-  if (set.length === 0) return environment;
-  const home = realPathOf(environment.userHome);
-  const above = [from.root, from.cwd].flatMap((folder) => [folder, ...foldersAbove(folder)]);
-  // What stands in the home folder or above it is the person's own.
-  const folders = new Set([from.root, ...above.filter((folder) => !holds(folder, home))]);
-  const setBy = new Map<string, string>();
-  for (const file of [...folders].flatMap(clientFiles)) {
-    for (const name of set) if (!setBy.has(name) && mentions(file, name)) setBy.set(name, file);
+/** A client's file, and the folder that it speaks for. */
+export interface ClientFile {
+  readonly path: string;
+  readonly folder: string;
+}
+
+/** Gives the client's file in some folders that sets a variable, by the name of that. */
+export function setByClients(
+  names: readonly string[],
+  folders: Iterable<string>,
+): ReadonlyMap<string, ClientFile> {
+  const setBy = new Map<string, ClientFile>();
+  if (names.length === 0) return setBy;
+  for (const file of [...new Set(folders)].flatMap(clientFiles)) {
+    for (const name of names) if (!setBy.has(name) && sets(file.path, name)) setBy.set(name, file);
   }
-  return ignoring(environment, setBy);
+  return setBy;
 }
 
 /** Gives the files of a folder that may be a client's: one look at the folder, and not one a name. */
-function clientFiles(folder: string): readonly string[] {
+function clientFiles(folder: string): readonly ClientFile[] {
   const names = namesIn(folder);
   const known = CLIENT_FILES.filter((file) => names.has(file.split("/", 1)[0] ?? ""));
   const workspaces = [...names].filter((name) => name.endsWith(".code-workspace"));
-  return [...known, ...workspaces].map((name) => join(folder, name));
+  return [...known, ...workspaces].map((name) => ({ path: join(folder, name), folder }));
 }
 
 function namesIn(folder: string): ReadonlySet<string> {
@@ -77,12 +50,12 @@ function namesIn(folder: string): ReadonlySet<string> {
   }
 }
 
-function mentions(file: string, name: string): boolean {
+function sets(file: string, name: string): boolean {
   try {
-    const { isFile, size } = Deno.statSync(file);
-    if (!isFile) return false;
-    if (size > MOST_BYTES) return true;
-    const text = unescaped(Deno.readTextFileSync(file));
+    if (!Deno.statSync(file).isFile) return false;
+    const text = unescaped(readRegularText(file, { most: MOST_BYTES, links: true }));
+    // So short a name stands in many others, and in values that only use it.
+    if (!name.startsWith("PML_")) return new RegExp(`(?<![\\w$:{])${name}["']?\\s*[:=]`).test(text);
     // A file of variables beside this one can have any name, so the key that names it is enough.
     return text.includes(name) || /\benv_?file\b/i.test(text);
   } catch (error) {

@@ -9,6 +9,7 @@ import type { z } from "zod";
 import { sha256 } from "../core/hash.ts";
 import { quoted, visible } from "../core/json.ts";
 import { RULES_FILE_MAX } from "../core/pattern.ts";
+import { readRegular, whyUnread } from "../core/regular_file.ts";
 import type { Problem, Report } from "./_problem.ts";
 import type { Zod } from "./_schema.ts";
 import type { Note, Path, Syntax } from "./_syntax.ts";
@@ -47,7 +48,7 @@ export async function readDocument<T>(
     return document?.isBad() ? undefined : document;
   } catch (error) {
     // Whatever fails, the file counts as bad and nothing runs.
-    const found = `what cannot be read (${error instanceof Error ? error.message : error})`;
+    const found = `what cannot be read (${whyUnread(error)})`;
     problems.push({ file: path, key: "", found, wanted: "a text file of at most 1 MB" });
     return undefined;
   }
@@ -57,10 +58,7 @@ async function read<T>(path: string, reading: Reading<T>): Promise<Document<T> |
   if (!exists(path)) return undefined;
   const { report, parse, schema } = reading;
   const realPath = await Deno.realPath(path);
-  const { isFile, size } = await Deno.stat(realPath);
-  // A pipe or a device would keep the reader waiting for ever.
-  if (!isFile || size > RULES_FILE_MAX) throw new Error("it is too long, or no regular file");
-  const bytes = await Deno.readFile(realPath);
+  const { bytes } = readRegular(realPath, { most: RULES_FILE_MAX });
   const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
   const note = noteIn(text, { file: path, problems: report.problems });
   if (!isUtf8(bytes)) {

@@ -45,7 +45,8 @@ export function workspaceSchema(zod: Zod) {
 
 /** What a `config.yaml` may say. */
 export function personSchema(zod: Zod) {
-  const { object, number, text } = words(zod);
+  const { object, number, text, list } = words(zod);
+  const folder = text("the path of a folder", /^(?!.*:\/\/)(?=.*\S)/s);
   const limits = LIMIT_NAMES.map((name) => {
     const [, least, most] = LIMITS[name];
     return [keyOf(name), number(least, most)];
@@ -57,7 +58,8 @@ export function personSchema(zod: Zod) {
     approvals: object({}, { channel: zod.enum(["client", "page", "terminal"]) }),
     sandbox: object({}, { os_layer: zod.enum(OS_LAYERS) }),
     mcpServers: clientServersSchema(zod),
-    search: object({}, { model: text("the path of a folder", /^(?!.*:\/\/)(?=.*\S)/s) }),
+    search: object({}, { model: folder }),
+    workspaces: list(folder, "paths of folders"),
     sampling: later,
     telemetry: later,
     identities: later,

@@ -37,7 +37,7 @@ export class Scratch implements Disposable {
 
   /** Gives an environment with this home and more variables. */
   environment(more: Readonly<Record<string, string>> = {}): Environment {
-    return environmentOf({ HOME: this.user, PML_REGISTRIES: "none", ...more });
+    return environmentOf({ HOME: this.user, PML_REGISTRIES: "none", ...more }, this.user);
   }
 
   /** Loads what stands in the workspace. */

@@ -8,6 +8,7 @@ import { isUtf8 } from "node:buffer";
 import { basename, dirname, extname, isAbsolute, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
+import { readRegular, whyUnread } from "../core/regular_file.ts";
 import { parseJsonc } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
 import { exists, holds, realPathOf } from "./workspace.ts";
@@ -78,7 +79,7 @@ export async function readClientFile(
   { root }: ClientPlace,
 ): Promise<readonly ClientEntry[]> {
   const { client, path, inside } = file;
-  const text = await readText(file);
+  const text = readText(file);
   const isToml = extname(path) === ".toml";
   const value = isToml ? await parseToml(text, path) : await parseJson(text, file);
   if (!isObject(value)) throw bad(path, "it holds no object");
@@ -144,18 +145,16 @@ function foldersIn(folder: string): readonly string[] {
   }
 }
 
-async function readText({ path, inside }: ClientFile): Promise<string> {
+function readText({ path, inside }: ClientFile): string {
   const real = join(realPathOf(dirname(path)), basename(path));
   try {
-    const { isSymlink, isFile, size } = await Deno.lstat(real);
-    if (isSymlink) throw bad(path, "it is a link");
     if (inside !== undefined && !holds(inside, real)) throw bad(path, "it lies elsewhere");
-    if (!isFile || size > MOST_BYTES) throw bad(path, "it is too long, or no regular file");
-    const bytes = await Deno.readFile(real);
+    if (Deno.lstatSync(real).isSymlink) throw bad(path, "it is a link");
+    const { bytes } = readRegular(real, { most: MOST_BYTES });
     if (!isUtf8(bytes)) throw bad(path, "it is no UTF-8 text");
     return new TextDecoder().decode(bytes);
   } catch (error) {
-    throw error instanceof PmlError ? error : bad(path, String(error));
+    throw bad(path, whyUnread(error));
   }
 }
 

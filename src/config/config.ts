@@ -4,12 +4,14 @@
  * @module
  */
 
-import { join, relative, sep } from "node:path";
+import { dirname, join, relative, sep } from "node:path";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
-import { withoutClientFiles } from "./_client_files.ts";
+import { staysInside } from "../core/place.ts";
+import { countingEnvironment } from "./_counting.ts";
 import { invalid, type Problem, type Report } from "./_problem.ts";
+import { whyWide } from "./_wide.ts";
 import type { Environment } from "./env.ts";
 import { type Grants, readWorkspaceFile, type Sections, type WorkspaceFile } from "./file.ts";
 import { gatewayFrom, type GatewayOptions } from "./gateway_options.ts";
@@ -19,7 +21,14 @@ import { type Channel, type PersonConfig, readPerson } from "./person.ts";
 import { askedRegistries, type RegistryEntry, registryProblems } from "./registries.ts";
 import { crowdedRules, defaultRules, NO_RULES, type Rules } from "./rules.ts";
 import type { ServerDefinition } from "./servers.ts";
-import { findWorkspace, holds, realPathOf, rulingFiles, type Workspace } from "./workspace.ts";
+import {
+  findWorkspace,
+  holds,
+  homesOf,
+  realPathOf,
+  rulingFiles,
+  type Workspace,
+} from "./workspace.ts";
 
 /** Everything that was read, before anybody said whether the workspace file is trusted. */
 export interface LoadedConfig {
@@ -34,6 +43,8 @@ export interface LoadedConfig {
   readonly file: WorkspaceFile | undefined;
   readonly parents: readonly WorkspaceFile[];
   readonly person: PersonConfig;
+  /** Whether reading asks in this workspace, whatever the rules allow. */
+  readonly wide: boolean;
   /** What is wrong, if anything: then every call is denied. */
   readonly problem: PmlError | undefined;
   readonly warnings: readonly string[];
@@ -82,9 +93,8 @@ const NO_GRANTS: Grants = Object.freeze(Object.create(null));
 
 /** Reads everything. A bad file is no reason to throw: it becomes the problem of what is given. */
 export async function loadConfig(environment: Environment, cwd: string): Promise<LoadedConfig> {
-  const { workspace, lost } = find(environment, cwd);
-  const from = { cwd: realPathOf(cwd), root: workspace.root };
-  const counting = withoutClientFiles(environment, from);
+  const counting = countingEnvironment(environment, cwd);
+  const { workspace, lost } = find(counting, cwd, environment.userHome);
   // Walls compare real paths: a home behind a link would be open under its other name.
   const real = { ...counting, home: realPathOf(counting.home) };
   return await loadFiles({ environment: real, cwd, workspace, lost });
@@ -135,9 +145,10 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
 function find(
   environment: Environment,
   cwd: string,
+  home: string,
 ): Pick<LoadedConfig, "workspace" | "lost"> {
   try {
-    return { workspace: findWorkspace(environment, cwd), lost: undefined };
+    return { workspace: findWorkspace(environment, cwd, { home }), lost: undefined };
   } catch (error) {
     const nowhere = { found: "cwd", file: undefined, parents: [], warning: undefined } as const;
     return { workspace: { root: realPathOf(cwd), ...nowhere }, lost: asPmlError(error) };
@@ -157,10 +168,14 @@ async function loadFiles(
   const file = workspace.file === undefined ? undefined : await read(workspace.file);
   const above = await Promise.all(workspace.parents.map(read));
   const parents = above.filter((parent) => parent !== undefined);
-  const person = await readPerson(join(environment.home, "config.yaml"), report);
+  const { home, userHome } = environment;
+  const person = await readPerson(join(home, "config.yaml"), { ...report, userHome });
   // The workspace's own file comes last: what it adds is what is too much.
   const files = [person, ...parents.toReversed(), ...(file === undefined ? [] : [file])];
   report.problems.push(...crowdedRules(files));
+  const isNamed = person.workspaces.some((path) => realPathOf(path) === root);
+  const wide = isNamed ? undefined : whyWide(workspace, environment);
+  if (wide !== undefined) report.warnings.push(wideWarning(root, wide));
   const folder = narrowed(root, { file, report });
   return freeze({
     environment,
@@ -171,17 +186,26 @@ async function loadFiles(
     file,
     parents,
     person,
+    wide: wide !== undefined,
     problem: lost ?? (report.problems.length === 0 ? undefined : invalid(report.problems)),
     warnings: report.warnings,
   });
 }
 
 /** A workspace that brought its own PML home would bring its own approvals. */
-function homeProblems({ home, userHome }: Environment, root: string): Problem[] {
+function homeProblems(environment: Environment, root: string): Problem[] {
+  const { home, homeless } = environment;
   // Whoever opens the home folder or all of the machine opens the PML home with it.
-  if (!holds(root, realPathOf(home)) || holds(root, realPathOf(userHome))) return [];
-  const found = `${quoted(home, 200)}, which lies in the workspace`;
-  return [{ file: "PML_HOME", key: "", found, wanted: "a folder outside the workspace" }];
+  const isInside = holds(root, realPathOf(home)) &&
+    !homesOf(environment).some((each) => holds(root, each));
+  const found = homeless ?? (isInside ? `${quoted(home, 200)}, which lies in the workspace` : "");
+  if (found === "") return [];
+  return [{ file: "the home of PML", key: "", found, wanted: "a folder outside the workspace" }];
+}
+
+function wideWarning(root: string, why: string): string {
+  return `Reading asks in the workspace ${quoted(root, 200)}: ${why}. Where it is meant, write ` +
+    `workspaces: [${JSON.stringify(root)}] into your config.yaml`;
 }
 
 /** Gives the folder that tools may touch: the root, or the part of it that the file names. */
@@ -192,7 +216,8 @@ function narrowed(
   const { file, report } = from;
   if (file?.workspace === undefined) return root;
   try {
-    const folder = Deno.realPathSync(join(root, file.workspace));
+    const named = join(root, file.workspace);
+    const folder = staysInside(root, named) ? Deno.realPathSync(named) : dirname(root);
     const inside = holds(root, folder) && Deno.statSync(folder).isDirectory;
     // What is protected is known by names below the workspace: it must not begin within `.git`.
     const hidden = relative(root, folder).split(sep).some((name) => name.startsWith("."));

@@ -271,62 +271,6 @@ Deno.test("loadConfig() gives the real path of a PML home behind a link", async 
   assert.equal(settle(await scratch.load(), false).home, real);
 });
 
-Deno.test("loadConfig() refuses a PML home inside the workspace", async () => {
-  using scratch = new Scratch();
-  Deno.symlinkSync(join(scratch.ws, "h"), join(scratch.root, "link"));
-  for (const home of [join(scratch.ws, "h"), join(scratch.ws, "a/../h"), scratch.ws]) {
-    const { problem } = await scratch.load({ PML_HOME: home });
-    assert.equal(problem?.code, "CONFIG_INVALID", home);
-    assert.match(problem?.message ?? "", /"PML_HOME": found ".*", which lies in the workspace/);
-  }
-  Deno.mkdirSync(join(scratch.ws, "h"));
-  const linked = await scratch.load({ PML_HOME: join(scratch.root, "link/x") });
-  assert.equal(linked.problem?.code, "CONFIG_INVALID");
-  assert.equal((await scratch.load({ PML_WORKSPACE: scratch.user })).problem, undefined);
-});
-
-Deno.test("loadConfig() ignores PML_HOME and PML_TRUST that a client's file inside sets", async () => {
-  const spelled = [
-    [".mcp.json", '{"mcpServers": {"pml": {"env": {"PML_TRUST": "x", "PML_HOME": "y"}}}}'],
-    [".cursor/mcp.json", '{"env": {"\\u0050ML_TRUST": "x", "PML\\u005fHOME": "y"}}'],
-    [".vscode/mcp.json", '{"servers": {"pml": {"envFile": "${workspaceFolder}/x"}}}'],
-    [".codex/config.toml", 'PML_TRUST = "x"\n"PML\\u005FHOME" = "y"'],
-    ["x.code-workspace", "PML_HOME PML_TRUST"],
-    [".claude/settings.json", `${" ".repeat(1_000_001)}`],
-  ] as const;
-  for (const [name, text] of spelled) {
-    using scratch = new Scratch();
-    scratch.write(`ws/${name}`, text);
-    Deno.mkdirSync(join(scratch.ws, "sub"));
-    const set = { PML_HOME: join(scratch.root, "h"), PML_TRUST: join(scratch.ws, ".pml.json") };
-    // A client's file that also moves the workspace below itself is no less inside.
-    const sub = join(scratch.ws, "sub");
-    for (const [workspace, cwd] of [[scratch.ws, sub], [sub, scratch.ws], [sub, sub]] as const) {
-      const environment = scratch.environment({ ...set, PML_WORKSPACE: workspace });
-      const loaded = await loadConfig(environment, cwd);
-      assert.equal(loaded.environment.home, scratch.home, name);
-      assert.deepEqual(loaded.environment.trust, []);
-      assert.match(loaded.warnings.join("\n"), /Ignored PML_HOME: .*\n?.*Ignored PML_TRUST: /);
-    }
-  }
-});
-
-Deno.test("loadConfig() obeys PML_HOME and PML_TRUST that the person sets", async () => {
-  using scratch = new Scratch();
-  scratch.write("ws/.mcp.json", '{"mcpServers": {"pml": {"env": {"PML_API_KEY": "x"}}}}');
-  // A client's file in the home folder is the person's own.
-  scratch.write("user/.cursor/mcp.json", '{"env": {"PML_HOME": "x", "PML_TRUST": "y"}}');
-  const ws = join(scratch.user, "project");
-  Deno.mkdirSync(ws);
-  const set = { PML_HOME: join(scratch.root, "h"), PML_TRUST: join(ws, ".pml.json") };
-  for (const workspace of [scratch.ws, ws]) {
-    const loaded = await scratch.load({ ...set, PML_WORKSPACE: workspace });
-    assert.equal(loaded.environment.home, set.PML_HOME);
-    assert.deepEqual(loaded.environment.trust, [set.PML_TRUST]);
-    assert.deepEqual(loaded.warnings, []);
-  }
-});
-
 Deno.test("loadConfig() takes any bytes for rules that hold or for a problem", async () => {
   using scratch = new Scratch();
   const good = new TextEncoder().encode('{"version":1,"permissions":{"deny":["keep:me"]}}');

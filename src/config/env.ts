@@ -4,9 +4,8 @@
  * @module
  */
 
-import { homedir } from "node:os";
+import { homedir, userInfo } from "node:os";
 import { delimiter, join, resolve } from "node:path";
-import { quoted } from "../core/json.ts";
 
 /** How much the log tells. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -17,6 +16,12 @@ export interface Environment {
   readonly home: string;
   /** The person's home folder, absolute. */
   readonly userHome: string;
+  /** The home folder of the account, as the system knows it whatever is set; absolute. */
+  readonly account: string | undefined;
+  /** Why no home counts, if so: then nothing runs. */
+  readonly homeless?: string;
+  /** The client's file that sets `PML_WORKSPACE` to what lies elsewhere, if one does. */
+  readonly sentBy?: string;
   /** `PML_WORKSPACE` as written. */
   readonly workspace: string | undefined;
   /** The paths of `PML_TRUST`, absolute. */
@@ -35,11 +40,14 @@ const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 /** Reads the environment of this process. */
 export function readEnvironment(): Environment {
-  return environmentOf(Deno.env.toObject());
+  return environmentOf(Deno.env.toObject(), accountHome());
 }
 
-/** Reads an environment that is handed in. */
-export function environmentOf(variables: Readonly<Record<string, string>>): Environment {
+/** Reads an environment that is handed in, for an account with such a home folder. */
+export function environmentOf(
+  variables: Readonly<Record<string, string>>,
+  account?: string,
+): Environment {
   const all = new Map(Object.entries(variables));
   const warnings: string[] = [];
   const own = (name: string) => {
@@ -49,10 +57,11 @@ export function environmentOf(variables: Readonly<Record<string, string>>): Envi
     warnings.push(`Ignored ${name}: its value still holds "\${", so nobody filled it in`);
     return undefined;
   };
-  const userHome = resolve(all.get("HOME") || all.get("USERPROFILE") || homedir());
+  const userHome = resolve(all.get("HOME") || all.get("USERPROFILE") || account || homedir());
   return Object.freeze({
     home: resolve(own("PML_HOME") ?? join(userHome, ".pml")),
     userHome,
+    account,
     workspace: own("PML_WORKSPACE"),
     trust: pathsOf(own("PML_TRUST")),
     apiKey: own("PML_API_KEY"),
@@ -63,22 +72,35 @@ export function environmentOf(variables: Readonly<Record<string, string>>): Envi
   });
 }
 
-/** Gives the environment without the variables that a file of the workspace sets, by name. */
+/** Gives the environment without some variables, by name, with why each of them does not count. */
 export function ignoring(
   environment: Environment,
-  setBy: ReadonlyMap<string, string>,
+  ignored: ReadonlyMap<string, string>,
 ): Environment {
-  const why = [...setBy].map(([name, file]) =>
-    `Ignored ${name}: ${quoted(file, 200)} sets it, and a workspace cannot speak for the person`
-  );
+  const { account, userHome: said, home, get } = environment;
+  const userHome = ignored.has("HOME") ? account ?? said : said;
+  const isUsual = ignored.has("PML_HOME") || home === join(said, ".pml");
   return Object.freeze({
     ...environment,
-    home: setBy.has("PML_HOME") ? join(environment.userHome, ".pml") : environment.home,
-    trust: setBy.has("PML_TRUST") ? [] : environment.trust,
-    registries: setBy.has("PML_REGISTRIES") ? undefined : environment.registries,
-    get: (name: string) => setBy.has(name) ? undefined : environment.get(name),
-    warnings: [...environment.warnings, ...why],
+    userHome,
+    home: isUsual ? join(userHome, ".pml") : home,
+    trust: ignored.has("PML_TRUST") ? [] : environment.trust,
+    registries: ignored.has("PML_REGISTRIES") ? undefined : environment.registries,
+    get: (name: string) => !ignored.has(name) ? get(name) : name === "HOME" ? userHome : undefined,
+    warnings: [
+      ...environment.warnings,
+      ...[...ignored].map(([name, why]) => `Ignored ${name}: ${why}`),
+    ],
   });
+}
+
+/** Gives what the system says, which no variable changes. */
+function accountHome(): string | undefined {
+  try {
+    return userInfo().homedir ?? undefined;
+  } catch {
+    return undefined; // an account that the system has no entry for
+  }
 }
 
 function pathsOf(list: string | undefined): readonly string[] {

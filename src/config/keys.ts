@@ -12,6 +12,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { stampAt } from "../core/place.ts";
+import { readRegularText } from "../core/regular_file.ts";
 import { isOwn, isSteering } from "../core/steering.ts";
 import { parseDotenv } from "./_dotenv.ts";
 import type { Environment } from "./env.ts";
@@ -150,18 +151,10 @@ export class Keys {
   }
 }
 
-/** Reads a plain file that is no link and not too long; what was opened is what was looked at. */
+/** Reads a plain file that is no link and not too long. */
 function readPlain(path: string): string | undefined {
   try {
-    // A pipe would keep the opening waiting.
-    if (!Deno.lstatSync(path).isFile) return undefined;
-    using file = Deno.openSync(path);
-    const [opened, named] = [file.statSync(), Deno.lstatSync(path)];
-    if (!named.isFile || opened.ino !== named.ino || opened.dev !== named.dev) return undefined;
-    if (opened.size > MOST_BYTES) return undefined;
-    const bytes = new Uint8Array(opened.size);
-    const read = file.readSync(bytes) ?? 0;
-    return new TextDecoder().decode(bytes.subarray(0, read));
+    return readRegularText(path, { most: MOST_BYTES });
   } catch {
     // What cannot be opened holds no key.
     return undefined;

@@ -5,7 +5,7 @@
  */
 
 import { homedir } from "node:os";
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
 import { personSchema } from "./_schema.ts";
@@ -40,10 +40,18 @@ export interface PersonConfig {
   readonly disabled: readonly string[];
   /** Where servers are looked up, where the person said so. */
   readonly registries: readonly RegistryEntry[] | undefined;
+  /** The folders in which reading need not ask although they are wide; absolute. */
+  readonly workspaces: readonly string[];
+}
+
+/** What reading it needs. */
+export interface PersonReport extends Report {
+  /** What `~/` stands for; the home folder of this process unless told. */
+  readonly userHome?: string;
 }
 
 /** Reads a file. A missing one says nothing, a bad one only to the report. */
-export async function readPerson(path: string, report: Report): Promise<PersonConfig> {
+export async function readPerson(path: string, report: PersonReport): Promise<PersonConfig> {
   const read = await readDocument(path, { report, parse: parseYaml, schema: personSchema });
   const warn = (said: string) => read?.warn(said);
   const {
@@ -54,9 +62,14 @@ export async function readPerson(path: string, report: Report): Promise<PersonCo
     sandbox,
     registries,
     search,
+    workspaces = [],
     mcpServers: _,
     ...later
   } = read?.said ?? {};
+  const pathOf = (said: string) =>
+    /^~(?:[\\/]|$)/.test(said)
+      ? join(report.userHome ?? homedir(), said.slice(1))
+      : resolve(dirname(path), said);
   const servers = read === undefined ? [] : serversOf(read);
   for (const key of Object.keys(later)) warn(`"${key}" counts for nothing yet`);
   return {
@@ -64,17 +77,13 @@ export async function readPerson(path: string, report: Report): Promise<PersonCo
     hash: read?.hash,
     permissions: rulesOf(permissions, path),
     gateway: gatewayOf(gateway, warn),
-    model: search?.model === undefined ? undefined : modelPath(path, search.model),
+    model: search?.model === undefined ? undefined : pathOf(search.model),
     limits: limitsOf(limits),
     channel: approvals?.channel,
     osLayer: sandbox?.os_layer ?? "auto",
     servers,
     disabled: read === undefined ? [] : disabledIn(read),
     registries: registriesOf(registries),
+    workspaces: workspaces.map(pathOf),
   };
-}
-
-/** A path of the file's: from the person's home where it begins `~/`, else from the file's folder. */
-function modelPath(file: string, said: string): string {
-  return said.startsWith("~/") ? resolve(homedir(), said.slice(2)) : resolve(dirname(file), said);
 }

@@ -37,11 +37,16 @@ const MARKERS: readonly (readonly FoundBy[])[] = [[".pml.json"], [".git"], [
 ]];
 
 /** Finds the workspace of a process that was started in `cwd`, or says why there is none. */
-export function findWorkspace(environment: Environment, cwd: string): Workspace {
+export function findWorkspace(
+  environment: Environment,
+  cwd: string,
+  /** The home folder that the environment names, whether it counts or not. */
+  { home = environment.userHome }: { readonly home?: string } = {},
+): Workspace {
   const here = realFolder(cwd, "the current folder");
   const said = environment.workspace;
   const place = said === undefined
-    ? detect(here, realPathOf(environment.userHome))
+    ? detect(here, { homes: homesOf(environment), named: realPathOf(home) })
     : { root: realFolder(resolve(here, said), "PML_WORKSPACE"), found: "PML_WORKSPACE" } as const;
   const { root, found } = place;
   const warning = found === "cwd"
@@ -61,13 +66,14 @@ export function rulingFiles(
 
 /** Gives the folders in which a ruling file may be or appear: the root, then those above it. */
 export function rulingFolders(environment: Environment, { root, found }: Place): readonly string[] {
-  const home = realPathOf(environment.userHome);
+  const homes = homesOf(environment);
   const above = foldersAbove(root);
   const repository = [root, ...above].find((folder) => exists(join(folder, ".git")));
   // Where no file was near, one that stood too high to make a workspace still denies and asks.
   const passes = found !== ".pml.json" && found !== "PML_WORKSPACE";
   const rules = (folder: string) =>
-    (repository !== undefined && holds(repository, folder)) || (passes && holds(folder, home));
+    (repository !== undefined && holds(repository, folder)) ||
+    (passes && homes.some((home) => holds(folder, home)));
   return [root, ...above.filter(rules)];
 }
 
@@ -96,17 +102,41 @@ export function foldersAbove(folder: string): string[] {
   return above === folder ? [] : [above, ...foldersAbove(above)];
 }
 
-function detect(here: string, home: string): Place {
+/** Gives the home folders of the person as they really are. */
+export function homesOf({ userHome, account = userHome }: Environment): readonly string[] {
+  return [userHome, account].map(realPathOf);
+}
+
+/** Gives the project among folders, nearest first, by its repository or else by another mark. */
+export function markedProject(folders: readonly string[]): string | undefined {
+  return marked([[".git"], ...MARKERS], folders)?.root;
+}
+
+function detect(
+  here: string,
+  { homes, named }: { readonly homes: readonly string[]; readonly named: string },
+): Place {
   // A stray file in the home folder must not open the whole of it.
-  const candidates = [here, ...foldersAbove(here)].filter((folder) => !holds(folder, home));
-  for (const group of MARKERS) {
-    for (const root of candidates) {
+  const candidates = here === named
+    ? []
+    : [here, ...foldersAbove(here)].filter((folder) => !homes.some((home) => holds(folder, home)));
+  const place = marked(MARKERS, candidates);
+  if (place !== undefined) return place;
+  if (candidates.length > 0) return { root: here, found: "cwd" };
+  throw noWorkspace(here, { file: "the current folder", wanted: "one below the home folder" });
+}
+
+function marked(
+  groups: readonly (readonly FoundBy[])[],
+  folders: readonly string[],
+): Place | undefined {
+  for (const group of groups) {
+    for (const root of folders) {
       const found = group.find((name) => exists(join(root, name)));
       if (found !== undefined) return { root, found };
     }
   }
-  if (candidates.length > 0) return { root: here, found: "cwd" };
-  throw noWorkspace(here, { file: "the current folder", wanted: "one below the home folder" });
+  return undefined;
 }
 
 function realFolder(path: string, file: string): string {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isAbsolute, relative } from "node:path";
+import { dirname, isAbsolute, join, relative, sep } from "node:path";
 
 /** Tells whether a path is a folder or lies in it, by its names; one may begin with two dots. */
 export function isInside(folder: string, path: string): boolean {
@@ -32,5 +32,45 @@ export function stampAt(path: string): string | undefined {
     return stampOf(Deno.lstatSync(path));
   } catch {
     return undefined;
+  }
+}
+
+/** More links than that on one way the system does not follow either. */
+const MOST_LINKS = 40;
+
+/**
+ * Tells whether a path leads to a place in a folder, given by its real path, links followed; what
+ * lies outside is not even looked at.
+ */
+export function staysInside(folder: string, path: string): boolean {
+  const prefix = folder.endsWith(sep) ? folder : `${folder}${sep}`;
+  let at = folder;
+  let links = 0;
+  const names = [path];
+  for (let name = names.shift(); name !== undefined; name = names.shift()) {
+    if (isAbsolute(name)) {
+      // By its text: behind a link, two dots lead elsewhere than a look at the text says.
+      if (!`${name}${sep}`.startsWith(prefix)) return false;
+      at = folder;
+      name = name.slice(prefix.length);
+    }
+    const [first = "", ...rest] = name.split(/[\\/]/);
+    if (rest.length > 0) names.unshift(rest.join(sep));
+    at = first === ".." ? dirname(at) : join(at, first);
+    if (!isInside(folder, at)) return false;
+    const target = linkAt(at);
+    if (target === undefined) continue;
+    if (++links > MOST_LINKS) return false;
+    names.unshift(target);
+    at = dirname(at);
+  }
+  return true;
+}
+
+function linkAt(path: string): string | undefined {
+  try {
+    return Deno.lstatSync(path).isSymlink ? Deno.readLinkSync(path) : undefined;
+  } catch {
+    return undefined; // nothing is there, so nothing leads anywhere
   }
 }

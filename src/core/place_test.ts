@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { isInside, realPathIfAny } from "./place.ts";
+import { isInside, realPathIfAny, staysInside } from "./place.ts";
 
 Deno.test("isInside() goes by whole names", () => {
   for (const path of ["/ws", "/ws/a", "/ws/..a", "/ws/...", "/ws/a/../b", "/ws/."]) {
@@ -16,4 +16,45 @@ Deno.test("realPathIfAny() gives nothing for what is not there", async () => {
   assert.equal(realPathIfAny(`${folder}/link`), folder);
   assert.equal(realPathIfAny(`${folder}/none`), undefined);
   await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("staysInside() follows links, and looks at nothing outside", async () => {
+  const root = await Deno.realPath(await Deno.makeTempDir());
+  const folder = `${root}/ws`;
+  await Deno.mkdir(`${folder}/deep/er`, { recursive: true });
+  await Deno.mkdir(`${root}/away/below`, { recursive: true });
+  const links: Readonly<Record<string, string>> = {
+    near: "deep/er",
+    whole: `${folder}/deep`,
+    away: "../away",
+    far: `${root}/away/below`,
+    back: "far/../../ws/deep",
+    sly: `${folder}/far/../../ws/deep`,
+    "deep/up": "../../ws/deep",
+    loop: "loop",
+    chain: "whole/../away",
+  };
+  for (const [name, target] of Object.entries(links)) {
+    await Deno.symlink(target, `${folder}/${name}`);
+  }
+  const looked: string[] = [];
+  const { lstatSync } = Deno;
+  try {
+    Deno.lstatSync = (path) => {
+      looked.push(String(path));
+      return lstatSync(path);
+    };
+    for (const name of ["", "a", "deep/er/a", "near/a", "whole/er", "deep/../a", "none/a/b"]) {
+      assert.ok(staysInside(folder, name === "" ? folder : `${folder}/${name}`), name);
+    }
+    const outside = ["away", "away/x", "far/x", "back", "sly", "deep/up", "loop/x", "chain/x"];
+    for (const name of [...outside, "../ws-evil/a", "../away/x"]) {
+      assert.ok(!staysInside(folder, `${folder}/${name}`), name);
+    }
+    assert.ok(!staysInside(folder, "/proc/self/pagemap"));
+  } finally {
+    Object.assign(Deno, { lstatSync });
+  }
+  assert.ok(looked.every((path) => isInside(folder, path)), looked.join());
+  await Deno.remove(root, { recursive: true });
 });

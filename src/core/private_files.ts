@@ -8,6 +8,7 @@ import { Buffer } from "node:buffer";
 import { basename, dirname, join } from "node:path";
 import { PmlError } from "./errors.ts";
 import { quoted } from "./json.ts";
+import { openRegular, readRegular } from "./regular_file.ts";
 
 const WRITING = ".pml-tmp";
 
@@ -20,14 +21,20 @@ export async function privateFolder(folder: string): Promise<void> {
     });
   });
   const { isDirectory, mode } = await Deno.lstat(folder);
-  if (!isDirectory) throw refused(folder, "it is not a folder");
+  if (!isDirectory) {
+    throw refused(
+      folder,
+      "it is not a folder",
+      "Look at it, and remove it if you did not put it there",
+    );
+  }
   if (Deno.build.os !== "windows" && ((mode ?? 0) & 0o077) !== 0) await Deno.chmod(folder, 0o700);
 }
 
 /** Runs `work` while no other process, and nothing else in this one, holds the same side file. */
 export async function locked<T>(sideFile: string, work: () => Promise<T>): Promise<T> {
   await privateFolder(dirname(sideFile));
-  using file = await openPlain(sideFile, { read: true, write: true, create: true, mode: 0o600 });
+  using file = openRegular(sideFile, { read: true, write: true, create: true, mode: 0o600 });
   // Closing the file gives the lock back, and so does the end of the process.
   await file.lock(true);
   return await work();
@@ -39,12 +46,11 @@ export interface Plain {
   readonly mode: number;
 }
 
-/** Reads a plain file, or gives nothing where there is none. */
-export async function readPlain(path: string): Promise<Plain | undefined> {
+/** Reads a plain file that is no link, or gives nothing where there is none. */
+export function readPlain(path: string, most?: number): Plain | undefined {
   try {
-    using file = await openPlain(path, { read: true });
-    const { mode } = await file.stat();
-    return { bytes: await new Response(file.readable).bytes(), mode: (mode ?? 0o600) & 0o777 };
+    const { bytes, info } = readRegular(path, { most });
+    return { bytes, mode: (info.mode ?? 0o600) & 0o777 };
   } catch (error) {
     return unlessGone(error);
   }
@@ -58,9 +64,9 @@ export interface Reading<T> {
 }
 
 /** Reads what `keep` wrote; what cannot be read is told, and is nothing. */
-export async function readKept<T>(path: string, reading: Reading<T>): Promise<T | undefined> {
+export function readKept<T>(path: string, reading: Reading<T>): T | undefined {
   try {
-    const plain = await readPlain(path);
+    const plain = readPlain(path);
     return plain && reading.parse(JSON.parse(new TextDecoder().decode(plain.bytes)));
   } catch (error) {
     reading.warn(`Cannot read ${quoted(path, 400)}, so it approves nothing: ${error}`);
@@ -86,7 +92,7 @@ export async function writeWhole(path: string, { over, bytes, mode }: Whole): Pr
   const temporary = `${path}.${crypto.randomUUID()}${WRITING}`;
   try {
     await writeSynced(temporary, { bytes, mode });
-    if (over instanceof Uint8Array) await mustHold(path, over);
+    if (over instanceof Uint8Array) mustHold(path, over);
     // A rename would take the place of a file that appeared meanwhile; a link does not.
     await (over === "nothing" ? Deno.link : Deno.rename)(temporary, path);
   } finally {
@@ -118,31 +124,13 @@ async function writeSynced(path: string, { bytes, mode }: Plain): Promise<void> 
   await file.sync();
 }
 
-async function mustHold(path: string, bytes: Uint8Array): Promise<void> {
-  const now = await readPlain(path);
+function mustHold(path: string, bytes: Uint8Array): void {
+  const now = readPlain(path);
   if (!now || !Buffer.from(now.bytes).equals(bytes)) {
     throw refused(path, "it was changed meanwhile", "It is as it was; look at it, then try again");
   }
 }
 
-/** Opens a regular file that is no link. Deno ignores `O_NOFOLLOW`, so what was opened is compared. */
-async function openPlain(path: string, options: Deno.OpenOptions): Promise<Deno.FsFile> {
-  const before = await Deno.lstat(path).catch(unlessGone);
-  if (before?.isFile === false) throw refused(path, "it is not a regular file");
-  using stack = new DisposableStack();
-  const file = stack.use(await Deno.open(path, options));
-  const [opened, named] = [await file.stat(), await Deno.lstat(path)];
-  if (!named.isFile || opened.dev !== named.dev || opened.ino !== named.ino) {
-    throw refused(path, "it is a link, or was replaced while it was opened");
-  }
-  stack.move();
-  return file;
-}
-
-function refused(
-  path: string,
-  why: string,
-  hint = "Look at it, and remove it if you did not put it there",
-): PmlError {
+function refused(path: string, why: string, hint: string): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${why}`, { hint });
 }

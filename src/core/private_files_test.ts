@@ -12,8 +12,8 @@ async function fixture() {
 
 Deno.test("readPlain() gives nothing where there is no file", async () => {
   await using at = await fixture();
-  assert.equal(await readPlain(at.path), undefined);
-  assert.equal(await readPlain(join(at.path, "below")), undefined);
+  assert.equal(readPlain(at.path), undefined);
+  assert.equal(readPlain(join(at.path, "below")), undefined);
 });
 
 Deno.test("readPlain() refuses a link, a folder and a pipe", async () => {
@@ -24,7 +24,7 @@ Deno.test("readPlain() refuses a link, a folder and a pipe", async () => {
   const made = new Deno.Command("mkfifo", { args: [join(at.root, "pipe")] }).outputSync();
   assert.ok(made.success);
   for (const name of ["link", "folder", "pipe"]) {
-    await assert.rejects(readPlain(join(at.root, name)), /not a regular file/, name);
+    assert.throws(() => readPlain(join(at.root, name)), /not a regular file/, name);
   }
 });
 
@@ -32,16 +32,16 @@ Deno.test("readPlain() refuses a link that is put there between the look and the
   if (Deno.build.os === "windows") return;
   await using at = await fixture();
   await Deno.writeTextFile(at.path, "mine");
-  const { open } = Deno;
+  const { openSync } = Deno;
   try {
-    Deno.open = async (path, options) => {
-      await Deno.remove(at.path);
-      await Deno.symlink("/etc/hosts", at.path);
-      return await open(path, options);
+    Deno.openSync = (path, options) => {
+      Deno.removeSync(at.path);
+      Deno.symlinkSync("/etc/hosts", at.path);
+      return openSync(path, options);
     };
-    await assert.rejects(readPlain(at.path), /is a link, or was replaced/);
+    assert.throws(() => readPlain(at.path), /is a link, or was replaced/);
   } finally {
-    Object.assign(Deno, { open });
+    Object.assign(Deno, { openSync });
   }
 });
 

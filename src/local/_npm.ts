@@ -7,6 +7,7 @@
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
+import { readRegularText } from "../core/regular_file.ts";
 import type { Installer } from "./installs.ts";
 
 /**
@@ -20,8 +21,8 @@ const ALONE = `data:text/javascript,${
       "throw Error('PML lets npm start no program')};s()",
   )
 }`;
-/** The registry that npm takes for the configured one. */
-const NPMJS = "https://registry.npmjs.org/";
+/** The host that npm takes for that of the configured registry. */
+const USUAL_HOST = /^registry\.npmjs\.[a-z]+$/;
 
 /** Installs what `npx` names: no script of any package runs, and each is one of a registry. */
 export const npm: Installer = {
@@ -41,8 +42,8 @@ export const npm: Installer = {
     ],
     ["config", "list", "--json", "--loglevel=silent"],
   ],
-  foreign: async (folder, [, settings = ""]) => {
-    const lock: unknown = JSON.parse(await Deno.readTextFile(join(folder, "package-lock.json")));
+  foreign: (folder, [, settings = ""]) => {
+    const lock: unknown = JSON.parse(readRegularText(join(folder, "package-lock.json")));
     const packages = Object.entries(objectOf(objectOf(lock).packages));
     if (packages.length === 0) return "npm does not say where it came from: it is older than 7";
     const registries = registriesIn(objectOf(JSON.parse(settings)));
@@ -58,9 +59,9 @@ export const npm: Installer = {
     }
     return undefined;
   },
-  programOf: async (folder, { name, bin }) => {
+  programOf: (folder, { name, bin }) => {
     const at = join("node_modules", name);
-    const said: unknown = JSON.parse(await Deno.readTextFile(join(folder, at, "package.json")));
+    const said: unknown = JSON.parse(readRegularText(join(folder, at, "package.json")));
     const { version, bin: bins } = isObject(said) ? said : {};
     const own = name.split("/").at(-1) ?? "";
     const programs: Record<string, unknown> = isObject(bins) ? bins : { [own]: bins };
@@ -77,14 +78,16 @@ export const npm: Installer = {
 /** Gives the registries that the person configured, also for names of one scope. */
 function registriesIn(settings: JsonObject): readonly URL[] {
   const urls = Object.entries(settings).filter(([key]) => /(?:^|:)registry$/.test(key));
-  return [NPMJS, ...urls.map(([, url]) => String(url))].flatMap((url) => URL.parse(url) ?? []);
+  return urls.flatMap(([, url]) => URL.parse(String(url)) ?? []);
 }
 
 function isOf(registries: readonly URL[], resolved: unknown): boolean {
   const url = URL.parse(String(resolved));
-  return registries.some(({ host, protocol }) =>
-    url?.host === host && ["https:", protocol].includes(url.protocol)
-  );
+  if (url === null) return false;
+  return url.protocol === "https:" && USUAL_HOST.test(url.host) ||
+    registries.some(({ host, protocol }) =>
+      url.host === host && ["https:", protocol].includes(url.protocol)
+    );
 }
 
 /** Makes the error of a package that does not have the program that is to be started. */

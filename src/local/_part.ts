@@ -4,9 +4,10 @@
  * @module
  */
 
-import { createHash } from "node:crypto";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { readRegularText } from "../core/regular_file.ts";
+import { fileHash } from "./_tree.ts";
 import type { HubFile } from "./model_hub.ts";
 
 /** A download of one file. */
@@ -96,7 +97,7 @@ export class Part {
 
   #etag(): string | undefined {
     try {
-      return Deno.readTextFileSync(this.#name);
+      return readRegularText(this.#name);
     } catch {
       return undefined; // then it is asked for whole
     }
@@ -120,15 +121,4 @@ function sizeOf(path: string): number | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Hashes a file piece by piece: it may be larger than what fits into memory. */
-export async function fileHash(path: string): Promise<string> {
-  const hash = createHash("sha256");
-  using file = await Deno.open(path);
-  const memory = new Uint8Array(1 << 20);
-  for (let read = await file.read(memory); read !== null; read = await file.read(memory)) {
-    hash.update(memory.subarray(0, read));
-  }
-  return hash.digest("hex");
 }

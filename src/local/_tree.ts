@@ -6,6 +6,7 @@
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { piecesOf } from "../core/regular_file.ts";
 
 /** The record beside the files, which is none of them. */
 export const RECORD = "pml-installed.json";
@@ -22,13 +23,20 @@ interface File {
   readonly entry: Deno.DirEntry;
 }
 
+/** Hashes a file piece by piece: it may be larger than what fits into memory. */
+export async function fileHash(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const piece of piecesOf(path)) hash.update(piece);
+  return hash.digest("hex");
+}
+
 /** Hashes the names and contents of all files below a folder. */
 export async function treeHash(folder: string): Promise<string> {
   const hash = createHash("sha256");
   for (const { path, entry } of filesOf(folder)) {
     const content = entry.isSymlink
       ? await Deno.readLink(join(folder, path))
-      : createHash("sha256").update(await Deno.readFile(join(folder, path))).digest("hex");
+      : await fileHash(join(folder, path));
     hash.update(`${JSON.stringify(path)} ${content}\n`);
   }
   return hash.digest("hex");

@@ -7,6 +7,7 @@
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { readRegularText } from "../core/regular_file.ts";
 import { noProgram } from "./_npm.ts";
 import type { Installer } from "./installs.ts";
 
@@ -27,10 +28,8 @@ export const uv: Installer = {
     const direct = packagesOf(join(folder, VENV)).find(({ at }) =>
       namesIn(at).includes("direct_url.json")
     );
-    return Promise.resolve(
-      direct &&
-        `${quoted(direct.whose, 200)} comes from an address, and not from a registry of yours`,
-    );
+    return direct &&
+      `${quoted(direct.whose, 200)} comes from an address, and not from a registry of yours`;
   },
   commands: ({ spec, beside, python }) => [
     // Relocatable, because it is moved into place once it is whole.
@@ -48,7 +47,7 @@ export const uv: Installer = {
     ],
   ],
   programOf: async (folder, { name, bin }) => {
-    const { version, programs } = await installed(join(folder, VENV), name);
+    const { version, programs } = installed(join(folder, VENV), name);
     const only = programs.length === 1 ? programs[0] : undefined;
     const wanted = bin ?? (programs.includes(name) ? name : only ?? name);
     const at = IS_WINDOWS ? join(VENV, "Scripts", `${wanted}.exe`) : join(VENV, "bin", wanted);
@@ -60,14 +59,13 @@ export const uv: Installer = {
 };
 
 /** Reads what the package says of itself, where every installer of Python lays it. */
-async function installed(
+function installed(
   venv: string,
   name: string,
-): Promise<{ readonly version: string; readonly programs: readonly string[] }> {
+): { readonly version: string; readonly programs: readonly string[] } {
   for (const { whose, version, at } of packagesOf(venv)) {
     if (plain(whose) !== plain(name)) continue;
-    const text = await Deno.readTextFile(join(at, "entry_points.txt")).catch(() => ""); // it has no programs
-    return { version, programs: scriptsIn(text) };
+    return { version, programs: scriptsIn(textOf(join(at, "entry_points.txt"))) };
   }
   throw new PmlError("UPSTREAM_DOWN", `Cannot find ${quoted(name)} in what uv installed`, {
     hint: "Look at its name",
@@ -85,6 +83,14 @@ function packagesOf(venv: string) {
       return whose === undefined ? [] : [{ whose, version, at: join(packages, entry) }];
     });
   });
+}
+
+function textOf(points: string): string {
+  try {
+    return readRegularText(points);
+  } catch {
+    return ""; // it has no programs
+  }
 }
 
 function namesIn(folder: string): readonly string[] {

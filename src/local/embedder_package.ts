@@ -10,6 +10,7 @@ import lock from "../../config/embedder.lock.json" with { type: "json" };
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { megabytes } from "../core/megabytes.ts";
+import { readRegularText } from "../core/regular_file.ts";
 import { runProgram } from "../sandbox/process.ts";
 import type { Reaper } from "../sandbox/reaper.ts";
 import { Installing, type Tell } from "./_installing.ts";
@@ -196,7 +197,7 @@ function filesFor(environment: Readonly<Record<string, string>>): Readonly<Recor
     // Its own, so that no file of a folder above counts.
     "deno.json": "{}",
     // Deno reads settings of npm beside the package and in the home folder only.
-    ...(settings === undefined ? {} : { ".npmrc": Deno.readTextFileSync(settings) }),
+    ...(settings === undefined ? {} : { ".npmrc": readRegularText(settings, { links: true }) }),
   };
 }
 
@@ -218,7 +219,7 @@ function failed(
 /** What tells soon that no file has changed; in the home, so it is PML's own word. */
 function stampOf(folder: string): string | undefined {
   try {
-    return Deno.readTextFileSync(join(folder, RECORD));
+    return readRegularText(join(folder, RECORD));
   } catch {
     return undefined; // then the files are read
   }

@@ -11,7 +11,8 @@ import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject, quoted } from "../core/json.ts";
 import { stampOf } from "../core/place.ts";
-import { fileHash } from "./_part.ts";
+import { openRegular, readRegularText } from "../core/regular_file.ts";
+import { fileHash } from "./_tree.ts";
 
 /** A model as it lies in its folder. */
 export interface EmbeddingModel {
@@ -150,7 +151,7 @@ export class ModelPins {
   #pinOf(folder: string): Pin | undefined {
     const path = this.#fileOf(folder);
     try {
-      const said: unknown = JSON.parse(Deno.readTextFileSync(path));
+      const said: unknown = JSON.parse(readRegularText(path));
       if (isPin(said)) return said;
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
@@ -195,7 +196,7 @@ function isFolder(path: string): boolean {
 /** Tells whether a file looks like an object of JSON; a long one is not read whole for that. */
 function isJson(path: string): boolean {
   try {
-    using file = Deno.openSync(path);
+    using file = openRegular(path, { read: true, links: true });
     const head = new Uint8Array(64);
     const read = file.readSync(head) ?? 0;
     return new TextDecoder().decode(head.subarray(0, read)).trimStart().startsWith("{");

@@ -8,7 +8,7 @@
 import { resolve } from "node:path";
 import { isLiteral } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
-import { isInside, realPathIfAny } from "../core/place.ts";
+import { isInside, realPathIfAny, staysInside } from "../core/place.ts";
 import { isOwn } from "../core/steering.ts";
 import type { Permissions } from "../core/tool.ts";
 
@@ -35,12 +35,12 @@ export function accessOf(
   // What was granted within the workspace is shown as that: a link may not lead it out.
   const paths = (kind: "read" | "write") =>
     (grants?.[kind] ?? []).map((path) => resolve(workspace, path))
-      .filter((path) => !isInside(workspace, path) || isInside(workspace, realPath(path)))
+      .filter((path) => !isInside(workspace, path) || staysInside(workspace, path))
       .map(realPath);
   const roots = (kind: "read" | "write") => {
     if (asked[kind].length === 0) return [];
     const inside = asked[kind].map((path) => resolve(workspace, path))
-      .filter((path) => isInside(workspace, path));
+      .filter((path) => staysInside(workspace, path));
     return [...new Set([...inside, ...paths(kind)])].sort();
   };
   return {

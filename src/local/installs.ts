@@ -9,6 +9,7 @@ import { isAbsolute, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
+import { readRegularText } from "../core/regular_file.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
 import { Installing, type Tell } from "./_installing.ts";
 import { npm } from "./_npm.ts";
@@ -61,14 +62,19 @@ export interface Installer {
   readonly refusals: RegExp;
   readonly hint: string;
   /** Says what came from elsewhere than a registry, by the folder and what the commands wrote. */
-  readonly foreign: (folder: string, wrote: readonly string[]) => Promise<string | undefined>;
+  readonly foreign: (folder: string, wrote: readonly string[]) => string | undefined;
   /** What is run in the folder, in this order. */
   readonly commands: (wanted: PackageCommand) => readonly (readonly string[])[];
   /** Finds the program of a package: the one that is named, the only one, or the one of its own name. */
   readonly programOf: (
     folder: string,
     wanted: PackageCommand,
-  ) => Promise<{ readonly version: string; readonly file: string }>;
+  ) => Found | Promise<Found>;
+}
+
+interface Found {
+  readonly version: string;
+  readonly file: string;
 }
 
 /** What was installed, as it stands beside it. */
@@ -156,7 +162,7 @@ export class Installs {
       for (const args of installer.commands(wanted)) {
         wrote.push(await this.#run({ file, args, cwd: fresh }, { wanted, installing }));
       }
-      const foreign = await installer.foreign(fresh, wrote);
+      const foreign = installer.foreign(fresh, wrote);
       if (foreign !== undefined) {
         const message = `Cannot install ${quoted(spec)}: ${foreign}`;
         throw new PmlError("UPSTREAM_DOWN", message, { hint: npm.hint });
@@ -278,7 +284,7 @@ function keep(record: Installed, folder: string): void {
 function recordOf(folder: string): Installed | undefined {
   const path = join(folder, RECORD);
   try {
-    const said: unknown = JSON.parse(Deno.readTextFileSync(path));
+    const said: unknown = JSON.parse(readRegularText(path));
     if (isInstalled(said)) return said;
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;

@@ -9,6 +9,7 @@ import { basename, dirname, join, relative, sep } from "node:path";
 import { isLiteral } from "../core/address.ts";
 import { visible } from "../core/json.ts";
 import { isInside, realPathIfAny } from "../core/place.ts";
+import { readRegularText } from "../core/regular_file.ts";
 import { type AskedFor, askedFor } from "./_asked_for.ts";
 import { confinedAccess, type Confinement } from "./_confined.ts";
 import type { Grants } from "./grants.ts";
@@ -75,7 +76,7 @@ export class Trial implements Disposable {
 
   /** Tells what it was denied till now. */
   lesson(): Lesson {
-    const record = Deno.readTextFileSync(this.file);
+    const record = readRegularText(this.file);
     const asked = askedFor(record, { texts: this.#texts, cwd: this.#options.cwd });
     return lessonOf(asked, this.#options);
   }

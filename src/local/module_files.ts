@@ -6,6 +6,7 @@
 
 import { type ErrorCode, PmlError, type PmlErrorOptions } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { readRegular, whyUnread } from "../core/regular_file.ts";
 import { integrityOf } from "../registry/integrity.ts";
 import type { Grants } from "./grants.ts";
 
@@ -40,10 +41,10 @@ export class ModuleFiles {
   identify(source: ModuleSource, maxBytes: number): ModuleCode {
     const key = source.kind === "file" ? source.path : `builtin:${source.name}`;
     const memo = this.#memos.get(key);
-    const stamp = source.kind === "file" ? stampOf(source, maxBytes) : "";
-    if (memo?.stamp === stamp) return memo.code;
+    const stamp = source.kind === "file" ? stampOf(source.path) : "";
+    if (memo?.stamp === stamp && memo.code.code.length <= maxBytes) return memo.code;
     const code = source.kind === "file"
-      ? readable(source.path, () => Deno.readFileSync(source.path))
+      ? readable(source.path, () => readRegular(source.path, { most: maxBytes, links: true })).bytes
       : source.code;
     const identified = { code, integrity: integrityOf(code) };
     this.#memos.set(key, { stamp, code: identified });
@@ -65,13 +66,9 @@ export class ModuleFiles {
   }
 }
 
-/** Tells a file apart from a later version of it, and refuses what is no module. */
-function stampOf({ path }: { readonly path: string }, maxBytes: number): string {
+/** Tells a file apart from a later version of it. */
+function stampOf(path: string): string {
   const info = readable(path, () => Deno.statSync(path));
-  if (!info.isFile) throw unreadable(path, "it is no regular file");
-  if (info.size > maxBytes) {
-    throw unreadable(path, `it has ${info.size} bytes, and at most ${maxBytes} are allowed`);
-  }
   return `${info.dev} ${info.ino} ${info.size} ${info.mtime?.getTime()} ${info.ctime?.getTime()}`;
 }
 
@@ -79,8 +76,7 @@ function readable<T>(path: string, look: () => T): T {
   try {
     return look();
   } catch (cause) {
-    const why = cause instanceof Deno.errors.NotFound ? "there is no such file" : String(cause);
-    throw unreadable(path, why, cause);
+    throw unreadable(path, whyUnread(cause), cause);
   }
 }
 

@@ -66,7 +66,7 @@ export class PendingFiles {
   /** Moves what waits to what was given. */
   async grant(id: string): Promise<void> {
     await privateFolder(join(this.#home, "approved"));
-    const asked = await this.#read("pending", id);
+    const asked = this.#read("pending", id);
     const given = asked !== undefined &&
       await succeeded(Deno.rename(this.#path("pending", id), this.#path("approved", id)));
     if (!given) throw stale(id);
@@ -79,7 +79,7 @@ export class PendingFiles {
 
   /** Uses up what was given: a file can be removed once, whoever tries. */
   async take(id: string): Promise<boolean> {
-    const given = await this.#read("approved", id);
+    const given = this.#read("approved", id);
     return given !== undefined && await succeeded(Deno.remove(this.#path("approved", id)));
   }
 
@@ -88,7 +88,7 @@ export class PendingFiles {
     const folder = join(this.#home, state);
     for (const { name } of await Array.fromAsync(Deno.readDir(folder)).catch(unlessGone) ?? []) {
       const [, id] = /^([0-9a-f]{64})\.json$/.exec(name) ?? [];
-      const kept = id && await this.#read(state, id);
+      const kept = id && this.#read(state, id);
       if (kept) found.push(kept);
       // Anything else is being written by another process, or was when that was killed.
       else await this.#removeOld(join(folder, name));
@@ -103,9 +103,9 @@ export class PendingFiles {
   }
 
   /** Reads one that can still be used. */
-  async #read(state: State, id: string): Promise<PendingApproval | undefined> {
+  #read(state: State, id: string): PendingApproval | undefined {
     const { warn, now } = this.#options;
-    const kept = await readKept(this.#path(state, id), { warn, parse: (json) => parsed(json, id) });
+    const kept = readKept(this.#path(state, id), { warn, parse: (json) => parsed(json, id) });
     return kept && kept.asked <= now() && now() < kept.expires ? kept : undefined;
   }
 

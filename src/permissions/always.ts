@@ -32,7 +32,7 @@ export async function addAllow(file: string, options: AllowOptions): Promise<voi
   if (await Deno.realPath(dirname(file)) !== dirname(file)) throw notTrusted(file);
   await options.trusted.whileEditing(file, async () => {
     await removeLeftovers(file);
-    const before = await readPlain(file);
+    const before = readPlain(file);
     await (before === undefined ? create(file, options) : edit(file, { before, ...options }));
   });
 }

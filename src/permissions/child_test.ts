@@ -43,8 +43,9 @@ export async function race(each: readonly (readonly string[])[]): Promise<string
 /** Kills this process just before one of its steps on the file system. */
 function dieAt(step: number): void {
   let steps = 0;
-  wrap(Deno, ["open", "rename", "link", "remove", "mkdir", "lstat", "chmod", "realPath"]);
-  wrap(Deno.FsFile.prototype, ["write", "sync", "lock", "stat"]);
+  wrap(Deno, ["open", "openSync", "rename", "link", "remove", "mkdir", "lstat", "lstatSync"]);
+  wrap(Deno, ["chmod", "realPath"]);
+  wrap(Deno.FsFile.prototype, ["write", "sync", "lock", "statSync", "readSync"]);
 
   function wrap(owner: object, methods: readonly string[]): void {
     for (const name of methods) {

@@ -48,15 +48,15 @@ export class TrustStore {
 
   /** Tells whether a file of exactly these bytes is trusted at this path. */
   async isTrusted(path: string, hash: string): Promise<boolean> {
-    const record = await this.record(path);
+    const record = this.record(path);
     if (record?.hashes.includes(hash) !== true) return false;
     return await Deno.realPath(path).catch(unlessGone) === path;
   }
 
   /** Gives what is kept of a path; a record that cannot be read is told, and is none. */
-  async record(path: string): Promise<TrustRecord | undefined> {
+  record(path: string): TrustRecord | undefined {
     const parse = (json: unknown) => parseRecord(json, path);
-    return await readKept(this.#file(path), { parse, warn: this.#warn });
+    return readKept(this.#file(path), { parse, warn: this.#warn });
   }
 
   /** Trusts a file as it was shown, in place of what was trusted there before. */
@@ -103,7 +103,7 @@ export class TrustStore {
   ): Promise<TrustRecord | undefined> {
     const file = this.#file(path);
     return await locked(`${file}.lock`, async () => {
-      const before = await this.record(path);
+      const before = this.record(path);
       const after = change(before);
       if (JSON.stringify(after) !== JSON.stringify(before)) await keep(file, after);
       return after;

@@ -31,6 +31,8 @@ export interface ShownModule {
   readonly name: string;
   readonly path: string;
   readonly integrity: string | undefined;
+  /** Whether it lies outside the workspace, so that it is looked at once the file is trusted. */
+  readonly outside?: boolean;
 }
 
 /** What is approved at one moment. */
@@ -108,6 +110,8 @@ export class WorkspaceTrust {
   }
 }
 
+const OUTSIDE = "outside the workspace, so it is read after a yes, and asked about by itself";
+
 async function mustBe(shown: ShownFile, again: Asked["again"]): Promise<void> {
   const cannot = `Cannot trust ${quoted(shown.path, 400)}`;
   if (shown.linked) {
@@ -135,8 +139,8 @@ function factsOf({ path, linked, hash, lines, modules }: ShownFile): readonly st
       : []),
     `Yes trusts the workspace file ${quoted(path, 400)} as it is (sha256 ${hash}), and with it:`,
     ...(lines.length === 0 ? ["nothing that needs trust"] : lines),
-    ...modules.map(({ name, integrity }) =>
-      `code of "${name}": ${integrity ?? "the file cannot be read"}`
+    ...modules.map(({ name, integrity, outside }) =>
+      `code of "${name}": ${integrity ?? (outside ? OUTSIDE : "the file cannot be read")}`
     ),
   ];
 }

@@ -100,13 +100,13 @@ export class PinFiles {
   }
 
   /** Gives the definition of a hash, where it was kept and is still that. */
-  async definition(hash: string): Promise<ToolDefinition | undefined> {
+  definition(hash: string): ToolDefinition | undefined {
     const parse = (json: unknown) => {
       const definition = json as ToolDefinition; // of this hash, so it is what was kept
       if (definitionHash(definition) !== hash) throw new TypeError("it is another one");
       return definition;
     };
-    return await readKept(join(this.#definitions, `${hash}.json`), { parse, warn: () => {} });
+    return readKept(join(this.#definitions, `${hash}.json`), { parse, warn: () => {} });
   }
 
   async #read(): Promise<PinState> {
@@ -117,13 +117,13 @@ export class PinFiles {
       if (!isObject(json) || json.path !== folder) throw new TypeError(`no pins of ${folder}`);
       return parsePinned(json.servers, this.#home);
     };
-    const home = await readKept(this.#home, { parse, warn });
+    const home = readKept(this.#home, { parse, warn });
     return { lock: await this.#readLock(), home: home ?? {}, stamp };
   }
 
   async #readLock(): Promise<LockEntries> {
     const { size = 0 } = await Deno.lstat(this.path).catch(unlessGone) ?? {};
-    const bytes = size > LOCK_MAX ? undefined : (await readPlain(this.path))?.bytes;
+    const bytes = size > LOCK_MAX ? undefined : readPlain(this.path, LOCK_MAX)?.bytes;
     if (size <= LOCK_MAX && bytes === undefined) return {};
     const text = bytes && textOf(bytes);
     if (text !== undefined) return parseLock(text, this.path);
@@ -136,7 +136,7 @@ export class PinFiles {
 
   async #writeLock(text: string): Promise<void> {
     await removeLeftovers(this.path);
-    const before = await readPlain(this.path);
+    const before = readPlain(this.path);
     await writeWhole(this.path, {
       bytes: new TextEncoder().encode(text),
       mode: before?.mode ?? 0o644,

@@ -139,7 +139,7 @@ export class Pins {
     const pin = { hand, tool: { definition, hash: this.#hash(definition) } };
     const stale = await staleTool(pin, {
       state,
-      definition: (hash) => this.#files.definition(hash),
+      definition: async (hash) => await this.#files.definition(hash),
     });
     if (stale !== undefined) return this.#unapproved(stale, { ...pin, of: definition });
     if (changesPins(state, pin)) this.#note(pin);

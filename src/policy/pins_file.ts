@@ -7,6 +7,7 @@
 
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
+import { readRegularText } from "../core/regular_file.ts";
 
 /** The file in the PML home that holds what the person approved for a workspace. */
 export function pinsFile(home: string, folder: string): string {
@@ -16,7 +17,7 @@ export function pinsFile(home: string, folder: string): string {
 /** Tells whether a server of a registry may have been approved in a workspace. */
 export function mayHaveAdopted(home: string, folder: string): boolean {
   try {
-    return /"source": "(?!private")/.test(Deno.readTextFileSync(pinsFile(home, folder)));
+    return /"source": "(?!private")/.test(readRegularText(pinsFile(home, folder)));
   } catch {
     // Nothing was approved, or who reads the pins says why they cannot be read.
     return false;

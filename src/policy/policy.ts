@@ -20,6 +20,7 @@ import { watchConfig } from "../config/watch.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
 import type { Call, Verdict } from "../core/call.ts";
 import { argumentsRule } from "../core/pattern.ts";
+import { staysInside } from "../core/place.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { addAllow } from "../permissions/always.ts";
 import { alwaysWins, type Judge, makeJudge, rulesVersion } from "../permissions/rules.ts";
@@ -66,6 +67,9 @@ export interface AdoptedServer {
 export type Change = "configuration" | "adopted";
 
 type Asked = Pick<Call, "id" | "arguments">;
+
+/** What has reading ask. */
+const WIDE = "the workspace, which config.yaml does not name";
 
 const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
 
@@ -114,7 +118,7 @@ export class Policy {
     let trust: TrustState;
     do {
       loaded = this.#loaded;
-      trust = await this.#trust.stateOf(this.#shown());
+      trust = await this.#trust.stateOf(await this.#shown());
       // What was read meanwhile is not what the trust was told of.
     } while (loaded !== this.#loaded);
     this.#now = this.#holdingOf(loaded, trust);
@@ -183,9 +187,9 @@ export class Policy {
     if (server !== undefined && this.#isApproved(server)) return undefined;
     const again = async () => {
       this.#loaded = await reloadConfig(this.#loaded);
-      return this.#shown();
+      return await this.#shown();
     };
-    const unapproved = await this.#trust.unapproved(this.#shown(), {
+    const unapproved = await this.#trust.unapproved(await this.#shown(), {
       again,
       ...(server === undefined ? {} : { server }),
     });
@@ -221,6 +225,7 @@ export class Policy {
     const { loaded, config, known } = this.#now;
     const rule = this.#alwaysRule({ id, arguments: args });
     if (rule === undefined || loaded.file !== undefined && !config.trusted) return undefined;
+    if (loaded.wide && reads(config, id)) return undefined;
     const wanted = { rule, id, args, source: this.rulesFile };
     const { workspace, rules } = config;
     return alwaysWins(rules, { ...wanted, known, workspace }) ? rule : undefined;
@@ -281,26 +286,29 @@ export class Policy {
     return this.#options.integrityOf(module, this.#now.config.limits.moduleBytes);
   }
 
-  #shown(): ShownFile | undefined {
-    const { file } = this.#loaded;
+  async #shown(): Promise<ShownFile | undefined> {
+    const { file, workspace: { root } } = this.#loaded;
     if (file === undefined) return undefined;
-    const modules = file.servers.flatMap((server) =>
-      server.kind === "deno"
-        ? [{
-          name: server.name,
-          path: server.path,
-          integrity: this.#integrityOf(server),
-        }]
-        : []
-    );
+    const listed = file.path === file.realPath && isListed(this.#loaded);
+    const named = file.servers.filter((server) => server.kind === "deno")
+      .map(({ name, path }) => ({ name, path, outside: !staysInside(root, path) }));
+    const hash = file.hash.replace("sha256-", "");
+    // Who wrote the file has no say in what is touched beyond the workspace.
+    const isClosed = !listed && named.some(({ outside }) => outside) &&
+      !await this.store.isTrusted(file.path, hash);
+    const modules = named.map(({ outside, ...module }) => ({
+      ...module,
+      integrity: outside && isClosed ? undefined : this.#integrityOf(module),
+      ...(outside && isClosed && { outside }),
+    }));
     return {
       path: file.path,
       linked: file.path !== file.realPath,
-      hash: file.hash.replace("sha256-", ""),
+      hash,
       lines: shownLines(file),
       servers: file.servers.map(({ name }) => name),
       modules,
-      listed: file.path === file.realPath && isListed(this.#loaded),
+      listed,
     };
   }
 }
@@ -315,15 +323,30 @@ function holdingOf(
   const rules = withoutDefaultsFor(own, config.rules);
   const all = new Set([...own, ...from.known]);
   const known = (server: string) => all.has(server);
+  const judge = makeJudge(rules, { known, workspace: config.workspace });
   let version: string | undefined;
   return {
     loaded,
     config,
     trust,
     known,
-    judge: makeJudge(rules, { known, workspace: config.workspace }),
+    judge: loaded.wide
+      ? (id, args) => reads(config, id) ? asking(judge(id, args)) : judge(id, args)
+      : judge,
     rules: () => version ??= rulesVersion(rules),
   };
+}
+
+/** Tells whether a tool may read the workspace: all that runs in a sandbox may, and `shell` asks. */
+function reads({ servers }: Config, id: ToolId): boolean {
+  const { server } = splitToolId(id);
+  const own = servers.find(({ name }) => name === server);
+  return server !== "shell" &&
+    (own === undefined || own.kind === "deno" || own.kind === "stdio" && own.confine === true);
+}
+
+function asking(verdict: Verdict): Verdict {
+  return verdict.kind === "allow" ? { ...verdict, kind: "ask", source: WIDE } : verdict;
 }
 
 /** What the defaults say of a built-in is not meant for a server that took its name. */

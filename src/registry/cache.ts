@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import { stampAt } from "../core/place.ts";
+import { readRegular } from "../core/regular_file.ts";
 import { integrityOf } from "./integrity.ts";
 
 /** What a cache needs. */
@@ -154,27 +155,17 @@ function fileName(kind: Kind, key: readonly string[]): string {
   return `${sha256(JSON.stringify([FORM, ...key]))}.${kind}`;
 }
 
-/** Reads a regular file that is no link: Deno follows them, so what was opened is compared. */
-function plainBytes(path: string): Uint8Array | undefined {
-  const named = Deno.lstatSync(path);
-  if (!named.isFile || named.size > LONGEST_FILE) return undefined;
-  using file = Deno.openSync(path);
-  const opened = file.statSync();
-  if (opened.dev !== named.dev || opened.ino !== named.ino) return undefined;
-  const bytes = new Uint8Array(opened.size);
-  let length = 0;
-  for (let read: number | null = 0; read !== null && length < bytes.length; length += read ?? 0) {
-    read = file.readSync(bytes.subarray(length));
-  }
+function plainBytes(path: string): Uint8Array {
+  const { bytes, info } = readRegular(path, { most: LONGEST_FILE });
   const now = Date.now();
   // Once an hour is enough to tell what is used from what is not.
-  if ((opened.mtime?.getTime() ?? now) < now - HOUR_MS) touch(file, now);
-  return bytes.subarray(0, length);
+  if ((info.mtime?.getTime() ?? now) < now - HOUR_MS) touch(path, now);
+  return bytes;
 }
 
-function touch(file: Deno.FsFile, now: number): void {
+function touch(path: string, now: number): void {
   try {
-    file.utimeSync(now / 1000, now / 1000);
+    Deno.utimeSync(path, now / 1000, now / 1000);
   } catch {
     // A home that cannot be written can be read all the same.
   }

@@ -9,6 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
 import { stampOf } from "../core/place.ts";
 import type { ModuleMeta } from "../core/tool.ts";
+import { readRegular } from "../core/regular_file.ts";
 import { entryName, parseFqdn } from "./fqdn.ts";
 import { integrityOf } from "./integrity.ts";
 import { parseManifest } from "./manifest.ts";
@@ -140,17 +141,9 @@ export class Folder implements Shelf {
 
   /** Reads the very file that was looked at: it may have been put in the place of another since. */
   #read(path: string, stamp: string): Pick<Read, "bytes" | "changed"> {
-    using file = Deno.openSync(path);
-    const info = regular(path, file.statSync());
-    if (stampOf(info) !== stamp) throw broken("it is being changed");
-    const { maxBytes } = this.#options;
-    if (info.size > maxBytes) throw broken(`it has ${info.size} bytes, and ${maxBytes} is most`);
-    const bytes = new Uint8Array(info.size);
-    let at = 0;
-    for (let some: number | null = 1; some && at < bytes.length; at += some ?? 0) {
-      some = file.readSync(bytes.subarray(at));
-    }
-    if (at < bytes.length) throw broken("it is being changed");
+    const { bytes, info } = readRegular(path, { most: this.#options.maxBytes });
+    const isWhole = stampOf(info) === stamp && bytes.length === info.size;
+    if (!isWhole) throw broken("it is being changed");
     return { bytes, changed: info.mtime ?? new Date(0) };
   }
 
@@ -234,7 +227,10 @@ export class Folder implements Shelf {
   /** Tells once that a file does not count. */
   #leaveOut(file: string, why: unknown): undefined {
     const all = visible(why instanceof Error ? why.message : String(why), 600);
-    const said = all.replace(/^Cannot (?:load|use) (?:the module|what ".*?" says of) ".*?": /, "");
+    const said = all.replace(
+      /^Cannot (?:load|use) (?:(?:the module|what ".*?" says of) )?".*?": /,
+      "",
+    );
     if (this.#told.get(file) === said) return;
     this.#told.set(file, said);
     this.#options.warn(`Cannot serve ${quoted(file)}: ${said}`);

@@ -5,7 +5,7 @@
  */
 
 import { randomBytes } from "node:crypto";
-import { dirname, join } from "node:path";
+import { dirname, join, relative, sep } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import { isInside } from "../core/place.ts";
@@ -208,7 +208,8 @@ function childFlags(
 ): string[] {
   const { read, write, limits } = options;
   // The broker looks at what it is about to write, so its thread reads there too.
-  const readable = new Set([...read, ...write, folder.lock, folder.temp]);
+  const above = write.flatMap((root) => aboveOf(root, options.workspace));
+  const readable = new Set([...read, ...write, ...above, folder.lock, folder.temp]);
   // Any program may run: they are looked for by the host thread.
   if (grants.run === "*") { for (const path of grants.path) readable.add(path); }
   const programs = grants.run === "*" ? [] : Object.values(grants.run);
@@ -232,6 +233,15 @@ function childFlags(
     ...netFlags(options.net.map((at) => at.replace(/:\d+$/, ""))),
     ...closedHome(options, folder),
   ];
+}
+
+/** What tells whether the way to a root is no link, and whether git takes its folder for its own. */
+function aboveOf(root: string, workspace: string): readonly string[] {
+  const way = relative(workspace, root);
+  if (way === "" || !isInside(workspace, root)) return [];
+  const [first = "", ...rest] = way.split(sep);
+  const pieces = ["HEAD", "config", "objects", "commondir"].map((name) => join(workspace, name));
+  return rest.length === 0 ? pieces : [...pieces, join(workspace, first)];
 }
 
 function grantsOf({ run, net, env, environment, workspace }: ChildOptions): Grants {

@@ -7,6 +7,7 @@
 
 import { Buffer } from "node:buffer";
 import { sha256 } from "../core/hash.ts";
+import { readRegular } from "../core/regular_file.ts";
 
 /** A vector as it is kept: its numbers between -127 and 127, and what one of them stands for. */
 export interface Kept {
@@ -90,10 +91,7 @@ export function readVectors(path: string, model: string): Map<string, Kept> {
 
 function bytesOf(path: string): Buffer | undefined {
   try {
-    // A pipe would be waited for without end.
-    const { isFile, size } = Deno.lstatSync(path);
-    if (!isFile || size > LARGEST) return undefined;
-    const bytes = Deno.readFileSync(path);
+    const { bytes } = readRegular(path, { most: LARGEST });
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   } catch {
     return undefined; // there is none yet, or none that can be read: they are made anew

@@ -6,11 +6,12 @@
  */
 
 import { dirname } from "node:path";
+import { readRegularText } from "../core/regular_file.ts";
 
 /** Reads what was kept; undefined where nothing is, or no JSON. */
 export function readKept(file: string): unknown {
   try {
-    return JSON.parse(Deno.readTextFileSync(file));
+    return JSON.parse(readRegularText(file));
   } catch {
     // Nothing kept, or a file that a crash cut short: it is found out again.
     return undefined;

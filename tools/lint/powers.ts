@@ -23,6 +23,32 @@ const POWERS: readonly Power[] = [
     spelled: ["Deno.env", "process.env"],
   },
   {
+    name: "Reading a file",
+    // The second reads what the kernel tells of processes.
+    owners: ["src/core/regular_file.ts", "src/sandbox/process.ts", "src/sandbox/_client.ts"],
+    spelled: ["Deno.readFile", "Deno.readFileSync", "Deno.readTextFile", "Deno.readTextFileSync"],
+  },
+  {
+    name: "Opening a file",
+    // All but the first write what is PML's own, or lock it.
+    owners: [
+      "src/core/regular_file.ts",
+      "src/audit/_journal_file.ts",
+      "src/core/private_files.ts",
+      "src/local/_alone.ts",
+      "src/local/_part.ts",
+      "src/registry/cache.ts",
+      "src/sandbox/_private.ts",
+    ],
+    spelled: ["Deno.open", "Deno.openSync"],
+  },
+  {
+    name: "Files of Node",
+    // It asks how much room there is.
+    owners: ["src/local/model_hub.ts"],
+    spelled: ["node:fs", "node:fs/promises"],
+  },
+  {
     name: "Starting a Worker",
     owners: ["src/sandbox/"],
     spelled: ["Worker", "SharedWorker", "node:worker_threads"],

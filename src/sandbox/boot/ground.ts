@@ -40,7 +40,7 @@ export class Walls {
     const { workspace } = this.#ground;
     const asked = pathOf(attempt);
     const at = resolvePath(workspace, asked);
-    this.#admit(at, attempt);
+    this.#admit(at, attempt, "text");
     const roots = [workspace, ...rootsOf(this.#ground, attempt.access)].filter((root) =>
       within(root, at)
     );
@@ -62,7 +62,7 @@ export class Walls {
   entry(attempt: Try): Place {
     const at = this.lexical(attempt);
     const path = this.#isRoot(at, attempt.access)
-      ? at
+      ? this.#straight(at, attempt)
       : joinPath(this.#real(folderOf(at), attempt, true), namesOf(at).at(-1) ?? "");
     this.#admit(path, attempt);
     const info = lookAt(path);
@@ -149,16 +149,24 @@ export class Walls {
       at = folderOf(at);
     }
     const info = lookAt(at);
-    const base = info === undefined ? at : this.#real(at, attempt, true);
+    const base = info === undefined ? this.#straight(at, attempt) : this.#real(at, attempt, true);
     let folder = base;
     const folders = names.map((name) => folder = joinPath(folder, name));
     this.#admit(folders.at(-1) ?? base, attempt);
     return { folders: info ? folders : [base, ...folders], base };
   }
 
+  /** Gives a root of the workspace as it is: what is made there must not come to lie behind a link. */
+  #straight(root: string, attempt: Try): string {
+    const folder = folderOf(root);
+    if (!within(this.#ground.workspace, folder) || lookAt(folder) === undefined) return root;
+    if (Deno.realPathSync(folder) === folder) return root;
+    throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "its folder is a link");
+  }
+
   #real(at: string, attempt: Try, folder = false): string {
     const real = this.#resolved(at, attempt);
-    this.#admit(real, attempt, folder);
+    this.#admit(real, attempt, folder ? "folder" : "real");
     return real;
   }
 
@@ -179,7 +187,7 @@ export class Walls {
     return path === this.#ground.workspace || rootsOf(this.#ground, access).includes(path);
   }
 
-  #admit(path: string, attempt: Try, asFolder = false): void {
+  #admit(path: string, attempt: Try, as: "text" | "folder" | "real" = "real"): void {
     const { workspace } = this.#ground;
     if (!rootsOf(this.#ground, attempt.access).some((root) => within(root, path))) {
       if (within(workspace, path)) {
@@ -188,8 +196,11 @@ export class Walls {
       }
       throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it is outside the workspace");
     }
-    if (!asFolder && this.#protected.covers(path, attempt.access)) {
+    if (as !== "folder" && this.#protected.covers(path, attempt.access)) {
       throw refusal("PATH_PROTECTED", attempt, "it is protected");
+    }
+    if (as === "real" && this.#protected.coversRepository(path, attempt.access)) {
+      throw refusal("PATH_PROTECTED", attempt, "git takes its folder for a repository");
     }
   }
 }

@@ -50,27 +50,32 @@ export function folderOf(path: string): string {
 
 /** A list of protected names; one may be several names deep (`.git/config`) or end in `*`. */
 export class NameList {
+  readonly #plain: ReadonlySet<string>;
   readonly #patterns: readonly (readonly RegExp[])[];
 
   /** Takes the names as they are written. */
   constructor(names: readonly string[]) {
-    this.#patterns = names.map((name) => namesOf(name).map(nameExpression));
+    const isPlain = (name: string) => !/[*/]/.test(name);
+    this.#plain = new Set(names.filter(isPlain).map(fold));
+    this.#patterns = names.filter((name) => !isPlain(name))
+      .map((name) => namesOf(name).map(nameExpression));
   }
 
   /** Gives, for each protected name in a path, how many names reach to its end. */
   ends(names: readonly string[]): number[] {
     const folded = names.map(fold);
-    return folded.flatMap((_, at) =>
-      this.#patterns
+    return folded.flatMap((name, at) => [
+      ...this.#plain.has(name) ? [at + 1] : [],
+      ...this.#patterns
         .filter((pattern) => pattern.every((one, index) => one.test(folded[at + index] ?? "/")))
-        .map((pattern) => at + pattern.length)
-    );
+        .map((pattern) => at + pattern.length),
+    ]);
   }
 
   /** Tells whether a protected name may begin with this one. */
   begins(name: string): boolean {
     const folded = fold(name);
-    return this.#patterns.some((pattern) => pattern[0]?.test(folded));
+    return this.#plain.has(folded) || this.#patterns.some((pattern) => pattern[0]?.test(folded));
   }
 }
 

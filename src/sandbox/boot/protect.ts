@@ -45,12 +45,33 @@ export class Protected {
       .some((end) => !this.#isGranted(path, { access, end: base + end }));
   }
 
+  /**
+   * Tells whether a real path lies in what git takes for a repository under whatever name, or would
+   * make a folder one. To be read are all of it but its settings, as those of `.git`.
+   */
+  coversRepository(path: string, access: Access): boolean {
+    const { workspace, temp } = this.#ground;
+    if (access === "look" || temp !== undefined && within(temp, path)) return false;
+    const names = namesOf(path);
+    const base = within(workspace, path) ? namesOf(workspace).length : 0;
+    const isRead = access === "read";
+    if (isRead && fold(names.at(-1) ?? "") !== "config") return false;
+    for (let end = isRead ? names.length - 1 : base; end <= names.length; end++) {
+      const folder = `/${names.slice(0, end).join("/")}`;
+      // A workspace that is one already is the person's own choice.
+      const isOne = isRepository(folder, names[end]) && (end > base || !isRepository(folder));
+      if (isOne && !this.#isGranted(path, { access, end })) return true;
+    }
+    return false;
+  }
+
   /** Gives the protected entry in a folder, at any depth, under its own path or as moved to another. */
   heldBy(folder: string, movedTo = folder): string | undefined {
     for (const entry of Deno.readDirSync(folder)) {
       const path = joinPath(folder, entry.name);
       const moved = joinPath(movedTo, entry.name);
       if (this.covers(path, "write") || this.covers(moved, "write")) return path;
+      if (entry.isDirectory && isRepository(path)) return path;
       const held = entry.isDirectory ? this.heldBy(path, moved) : undefined;
       if (held !== undefined) return held;
     }
@@ -103,6 +124,14 @@ export function rootsOf(ground: Ground, access: Access): readonly string[] {
 /** Tells whether two looks at a file saw the same one. */
 export function isSame(one: Deno.FileInfo | undefined, other: Deno.FileInfo): boolean {
   return one !== undefined && one.dev === other.dev && one.ino === other.ino;
+}
+
+/** Tells whether git takes a folder for a repository by what is in it, or would with one name more. */
+function isRepository(folder: string, added = ""): boolean {
+  const name = fold(added);
+  const has = (piece: string) =>
+    name === piece.toLowerCase() || statOf(joinPath(folder, piece)) !== undefined;
+  return has("HEAD") && (has("config") && has("objects") || has("commondir"));
 }
 
 function foldPath(path: string): string {

@@ -180,3 +180,34 @@ Deno.test("Broker gives read and write only where each is granted", () => {
     "SANDBOX_DENIED",
   );
 });
+
+Deno.test("Broker makes no root behind a link that came to the place of its folder", () => {
+  using yard = new BrokerYard();
+  const roots = [`${yard.ws}/a/new`, `${yard.ws}/a/made`];
+  const broker = yard.with({ read: [], write: roots });
+  const codes = () =>
+    ([
+      ["writeFile", "a/new", bytes("x"), { create: true }],
+      ["open", "a/new", { write: true, create: true }],
+      ["mkdir", "a/made", {}],
+      ["mkdir", "a/made/deep", { recursive: true }],
+    ] as const).map(([op, ...args]) => codeOf(broker.answer(op, args)));
+  const before = yard.fingerprint();
+  Deno.symlinkSync("../outside", `${yard.ws}/a`);
+  assert.deepEqual(codes(), Array(4).fill("PATH_OUTSIDE_WORKSPACE"));
+  assert.equal(yard.fingerprint(), before);
+  Deno.removeSync(`${yard.ws}/a`);
+  Deno.mkdirSync(`${yard.ws}/a`);
+  assert.deepEqual(codes(), ["ok", "ok", "ok", "ok"]);
+});
+
+Deno.test("Broker leaves a workspace that git takes for a repository to its person", () => {
+  using yard = new BrokerYard();
+  Deno.mkdirSync(`${yard.ws}/objects`);
+  for (const name of ["HEAD", "config"]) Deno.writeTextFileSync(`${yard.ws}/${name}`, "x");
+  assert.equal(codeOf(yard.do("writeFile", "notes", bytes("x"), { create: true })), "ok");
+  assert.equal(codeOf(yard.do("readFile", "config")), "ok");
+  Deno.removeSync(`${yard.ws}/config`);
+  const made = yard.do("writeFile", "config", bytes("x"), { create: true });
+  assert.equal(codeOf(made), "PATH_PROTECTED");
+});

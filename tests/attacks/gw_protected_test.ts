@@ -1,0 +1,237 @@
+/**
+ * What clients, agents and installers read and run, git directories under other names, and files
+ * that would be made behind a link: with what the system adds to the broker, and without.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { lstat, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import protectedPaths from "../../config/protected-paths.json" with { type: "json" };
+import { clientFiles, CLIENTS } from "../../src/config/clients.ts";
+import { environmentOf } from "../../src/config/env.ts";
+import { NameList, namesOf } from "../../src/sandbox/boot/names.ts";
+import type { Workspace } from "../kit/workspace.ts";
+import { assertRefused, use, WRITING } from "./file_tools.ts";
+import { codeOf, endWell, textOf } from "./oracles.ts";
+import { makeScene } from "./stage.ts";
+
+const LAYERS = ["auto", "off"];
+
+async function withLayer(ws: Workspace, layer: string): Promise<void> {
+  await writeFile(join(ws.home, "config.yaml"), `sandbox: {os_layer: ${layer}}\n`);
+}
+
+Deno.test("Every client's file in a workspace that PML knows is protected (GW12)", () => {
+  const { writeProtected, readProtected } = protectedPaths;
+  const list = new NameList([...writeProtected, ...readProtected]);
+  const place = { root: "/ws", environment: environmentOf({ HOME: "/home/me" }) };
+  const shared = CLIENTS.flatMap((client) => clientFiles(client, place))
+    .flatMap(({ path, inside }) => inside === undefined ? [] : [path.slice(inside.length + 1)]);
+  assert.ok(shared.length > 4, "clients have files in workspaces");
+  for (const path of [...shared, ...protectedPaths.clientFiles]) {
+    const name = path.replace("*", "x");
+    assert.ok(list.ends(namesOf(name)).length > 0, `${name} can be written`);
+  }
+  // Where PML imports servers from, it also looks for variables of its own.
+  for (const path of shared) assert.ok(protectedPaths.clientFiles.includes(path), path);
+});
+
+/** Files that clients, agents, editors and installers of today obey, and none that was listed before. */
+const AGENTS = [
+  ...[".roo/mcp.json", ".roo/rules/x.md", ".roomodes", ".roorules", ".kilocode/mcp.json"],
+  ...[".zed/settings.json", ".devcontainer/devcontainer.json", ".devcontainer/any/x.sh"],
+  ...[".devcontainer.json", "opencode.json", "opencode.jsonc", ".opencode/x", "GEMINI.md"],
+  ...[".cursorrules", ".clinerules", ".clinerules/x.md", ".windsurfrules", ".continue/config.yaml"],
+  ...[".aider.conf.yml", ".pnpmfile.cjs", ".yarnrc.yml", ".yarn/plugins/x.cjs", "lefthook.yml"],
+  ...[".pre-commit-config.yaml", ".idea/workspace.xml", ".github/copilot-instructions.md"],
+  ...[".amazonq/mcp.json", ".junie/mcp/mcp.json", ".kiro/settings/mcp.json", ".trae/mcp.json"],
+  ...[".qwen/settings.json", "x.code-workspace", "AGENT.md", "CLAUDE.local.md", ".hg/hgrc"],
+  ...["bunfig.toml", ".cargo/config.toml", "packages/a/.Cursorrules", "deep/GEMINI.MD"],
+];
+
+const FOLDERS = { ".github/x": "", "packages/a/x": "", "deep/x": "" };
+
+/** What is written in ordinary work, although a name looks like it. */
+const ORDINARY = [
+  ...["package.json", "Makefile", "tsconfig.json", ".editorconfig", ".prettierrc", "rules.md"],
+  ...[".github/README.md", ".gitignore", "docs/agents.txt", "src/config", "src/HEAD", "objects/x"],
+  ...[
+    "env.ts",
+    "roomodes",
+    "Dockerfile",
+    ".dockerignore",
+    ".eslintrc.cjs",
+    "yarn.lock",
+    "codex/x",
+    "my.rules",
+  ],
+];
+
+/** Folders that are a repository, or miss one piece of it. */
+const PIECES = {
+  "whole/HEAD": "ref: refs/heads/main\n",
+  "whole/config": "[core]\n\ttoken = secret\n",
+  "whole/hooks/pre-commit": "secret",
+  "noobjects/HEAD": "ref: refs/heads/main\n",
+  "noobjects/config": "",
+  "nohead/config": "",
+  "nohead/objects/x": "",
+  "noconfig/HEAD": "ref: refs/heads/main\n",
+  "worktree/HEAD": "ref: refs/heads/main\n",
+  "common/commondir": "../whole\n",
+  "spare/objects/x": "",
+  "spare/config": "",
+};
+
+for (const layer of LAYERS) {
+  Deno.test(`No tool writes what agents, editors and installers obey, with the layer ${layer} (GW12, PE11)`, async () => {
+    const prepare = (ws: Workspace) => withLayer(ws, layer);
+    await using scene = await makeScene({
+      prepare,
+      files: { ".roo/mcp.json": "secret", ...FOLDERS },
+    });
+    const { ws, pml } = scene;
+    for (const path of AGENTS) {
+      for (const tool of Object.keys(WRITING)) {
+        assertRefused(await use(pml, tool, { path }), { what: `${tool} ${path}` });
+      }
+      const answer = await use(pml, "write_file", { path });
+      assert.equal(codeOf(answer), "PATH_PROTECTED", `${path}: ${textOf(answer)}`);
+    }
+    assert.equal(await readFile(ws.file(".roo/mcp.json"), "utf8"), "secret");
+    for (const path of ORDINARY) {
+      const folder = dirname(path);
+      if (folder !== ".") await use(pml, "create_directory", { path: folder });
+      const answer = await use(pml, "write_file", { path });
+      assert.equal(codeOf(answer), undefined, `${path}: ${textOf(answer)}`);
+    }
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`A folder that git takes for a repository is none to write, with the layer ${layer} (GW12)`, async () => {
+    const prepare = async (ws: Workspace) => {
+      await withLayer(ws, layer);
+      for (const folder of ["whole/objects", "noconfig/objects", "linked"]) {
+        await mkdir(ws.file(folder), { recursive: true });
+      }
+    };
+    await using scene = await makeScene({
+      prepare,
+      files: PIECES,
+    });
+    const { ws, pml } = scene;
+    const code = async (tool: string, args: Record<string, unknown>) =>
+      codeOf(await pml.callTool(`filesystem__${tool}`, args));
+    const write = (path: string) => code("write_file", { path, content: "attacked" });
+    const make = (path: string) => code("create_directory", { path });
+    const move = (source: string, destination: string) =>
+      code("move_file", { source, destination });
+    for (const path of ["whole/config", "whole/hooks/pre-commit", "whole/new", "whole/objects/x"]) {
+      assert.equal(await write(path), "PATH_PROTECTED", path);
+    }
+    const read = await pml.callTool("filesystem__read_text_file", { path: "whole/config" });
+    assert.equal(codeOf(read), "PATH_PROTECTED");
+    // The last piece, in each way that a piece can come.
+    assert.equal(await make("noobjects/objects"), "PATH_PROTECTED");
+    assert.equal(await make("noobjects/objects/pack"), "PATH_PROTECTED");
+    assert.equal(await move("spare/objects", "noobjects/objects"), "PATH_PROTECTED");
+    assert.equal(await write("nohead/HEAD"), "PATH_PROTECTED");
+    assert.equal(await write("nohead/head"), "PATH_PROTECTED", "as another file system folds it");
+    assert.equal(await move("good.txt", "nohead/HEAD"), "PATH_PROTECTED");
+    assert.equal(await write("noconfig/config"), "PATH_PROTECTED");
+    assert.equal(await move("spare/config", "noconfig/config"), "PATH_PROTECTED");
+    assert.equal(await write("worktree/commondir"), "PATH_PROTECTED");
+    assert.equal(await write("common/HEAD"), "PATH_PROTECTED");
+    for (const path of ["whole", "."]) {
+      for (const tool of ["remove_directory", "move_file from"]) {
+        assertRefused(await use(pml, tool, { path }), { what: `${tool} ${path}` });
+      }
+    }
+    await make("fresh/objects");
+    assert.equal(await write("fresh/HEAD"), undefined);
+    assert.equal(await write("fresh/config"), "PATH_PROTECTED");
+    assert.equal(await write("nohead/other"), undefined);
+    // In the root of the workspace, too.
+    await make("objects");
+    assert.equal(await write("HEAD"), undefined);
+    assert.equal(await write("config"), "PATH_PROTECTED");
+    const kept = await readFile(ws.file("whole/config"), "utf8");
+    assert.match(kept, /token = secret/);
+    await endWell(ws, pml);
+  });
+}
+
+/** A module with narrow grants, one a tool. */
+const NARROW = `
+  const write = (...paths) => ({ permissions: { write: paths } });
+  export const __meta__ = {
+    name: "mine", version: "1.0.0", permissions: {},
+    tools: {
+      file: write("a/new"), folder: write("a/made"), copy: write("a/copy"), plain: write("in/new"),
+      open: write("a/opened"), deep: write("in/link/new"), late: write("late/new"),
+      head: write("piece/HEAD"), config: write("piece/config"), objects: write("piece/objects"),
+      data: write("files/config"),
+    },
+  };
+  const put = (path) => Deno.writeTextFile(path, "mine").then(() => "wrote");
+  export const file = () => put("a/new");
+  export const folder = () => Deno.mkdir("a/made", { recursive: true }).then(() => "made");
+  export const copy = () => Deno.makeTempFile({ dir: "a/copy" }).then(() => "made");
+  export const open = () => Deno.open("a/opened", { write: true, create: true }).then(() => "made");
+  export const deep = () => put("in/link/new");
+  export const plain = () => put("in/new");
+  export const late = () => put("late/new");
+  export const head = () => put("piece/HEAD");
+  export const config = () => put("piece/config");
+  export const data = () => put("files/config");
+  export const objects = () => Deno.mkdir("piece/objects").then(() => "made");
+`;
+
+for (const layer of LAYERS) {
+  Deno.test(`Nothing is made behind a committed link by a narrow grant, with the layer ${layer} (GW12)`, async () => {
+    const prepare = async (ws: Workspace) => {
+      await withLayer(ws, layer);
+      for (const folder of ["in", "piece", "files", "late"]) await mkdir(ws.file(folder));
+      await mkdir(join(ws.root, "beyond"));
+      await symlink("../beyond", ws.file("a"));
+      await symlink(join(ws.root, "beyond"), ws.file("in/link"));
+      await symlink("../beyond", ws.file("spare"));
+    };
+    await using scene = await makeScene({
+      prepare,
+      files: { "mine.js": NARROW },
+      pml: {
+        version: 1,
+        permissions: { allow: ["mine:*", "filesystem:*"] },
+        private_mcps: { mine: { type: "deno", path: "mine.js" } },
+      },
+    });
+    const { ws, pml } = scene;
+    const run = async (tool: string) =>
+      codeOf(await pml.callTool("call", { tool: `mine:${tool}`, arguments: {} }));
+    for (const tool of ["file", "folder", "copy", "open", "deep"]) {
+      assert.notEqual(await run(tool), undefined, tool);
+      assert.deepEqual(await readdir(join(ws.root, "beyond")), [], tool);
+    }
+    assert.equal(await run("plain"), undefined);
+    assert.equal(await readFile(ws.file("in/new"), "utf8"), "mine");
+    // A link that comes to the place of a folder while the child lives.
+    assert.equal(await run("late"), undefined);
+    await Deno.remove(ws.file("late/new"));
+    const move = (source: string, destination: string) =>
+      pml.callTool("filesystem__move_file", { source, destination });
+    assert.equal(codeOf(await move("late", "was")), undefined);
+    assert.equal(codeOf(await move("spare", "late")), undefined);
+    assert.ok((await lstat(ws.file("late"))).isSymbolicLink());
+    assert.notEqual(await run("late"), undefined);
+    assert.deepEqual(await readdir(join(ws.root, "beyond")), []);
+    // One piece of a repository a tool: none of them sees the others as its own.
+    assert.equal(await run("data"), undefined, "a folder of settings is no repository");
+    assert.equal(await run("head"), undefined);
+    assert.equal(await run("objects"), undefined);
+    assert.equal(await run("config"), "PATH_PROTECTED");
+    await endWell(ws, pml);
+  });
+}
