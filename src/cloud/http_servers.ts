@@ -7,6 +7,7 @@
 import type { Fetch } from "../core/fetch.ts";
 import { memoized } from "../core/memo.ts";
 import type { UpstreamServer } from "../upstream/upstreams.ts";
+import type { HttpWireOptions } from "./http_wire.ts";
 
 /** A server as it is reached; values are filled in. */
 export interface HttpServer {
@@ -28,7 +29,7 @@ export interface HttpServer {
 /** What reaching servers needs from outside. */
 export interface HttpServersOptions {
   readonly fetch: Fetch;
-  readonly limits: () => { readonly lineBytes: number };
+  readonly limits: () => HttpWireOptions["limits"];
 }
 
 /** Reaches servers over HTTP. */
@@ -60,7 +61,7 @@ export class HttpServers {
         const options = {
           ...server,
           fetch,
-          maxBytes: limits().lineBytes,
+          limits: limits(),
           isOlder: this.#older.has(url),
           onOlder: () => void this.#older.add(url),
         };

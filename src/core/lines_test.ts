@@ -43,3 +43,21 @@ Deno.test("LineReader keeps what it needs of a chunk whose memory the next one t
   });
   assert.deepEqual(lines, ["a", "bcde", "fgh"]);
 });
+
+Deno.test("LineReader keeps the ends alone of a line over what is kept, wherever it is cut", () => {
+  const long = `begin ${"x".repeat(5_000)} end`;
+  const bytes = new TextEncoder().encode(`a\n${long}\n${"y".repeat(9_000)}\nb\n`);
+  for (const step of [1, 7, 999, 1_000, 1_001, 2_000, bytes.length]) {
+    const reader = new LineReader(8_000, 3_000);
+    const told: string[] = [];
+    for (let from = 0; from < bytes.length; from += step) {
+      for (const line of reader.push(bytes.subarray(from, from + step))) {
+        const ends = new TextDecoder().decode(line.kind === "cut" ? line.ends : undefined);
+        if (line.kind !== "cut") told.push(line.kind);
+        else told.push(`${line.size} of ${line.max}: ${ends.slice(0, 5)}${ends.slice(-3)}`);
+        assert.ok(ends.length <= 2_000);
+      }
+    }
+    assert.deepEqual(told, ["line", "5010 of 3000: beginend", "too-long", "line"], `${step}`);
+  }
+});
