@@ -15,13 +15,14 @@ import { type Environment, readEnvironment } from "./config/env.ts";
 import { faceOf } from "./config/face.ts";
 import { Keys } from "./config/keys.ts";
 import type { Costs } from "./costs.ts";
+import { Backlog } from "./core/backlog.ts";
 import type { CallTool, Question, Verdict } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import type { PmlError } from "./core/errors.ts";
 import type { JsonObject } from "./core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "./core/lists.ts";
 import type { ToolId } from "./core/tool_id.ts";
-import type { Door } from "./door.ts";
+import type { Door, DoorOptions } from "./door.ts";
 import type { Finder } from "./finder.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import { type Hello, helloOf } from "./gateway/hello.ts";
@@ -48,14 +49,9 @@ export interface AppOptions {
   readonly mayInstall?: boolean;
 }
 
-interface AppParts extends Pick<AppOptions, "mayInstall"> {
-  readonly policy: Policy;
-  readonly log: Log;
-  readonly redactor: Redactor;
-  readonly files: ModuleFiles;
-  readonly keys: Keys;
-  readonly metrics: Metrics;
-}
+type AppParts =
+  & Pick<AppOptions, "mayInstall">
+  & Pick<DoorOptions, "policy" | "log" | "redactor" | "files" | "keys">;
 
 const BUILTINS = builtins();
 /** How long a first list waits for servers that were never asked. */
@@ -81,7 +77,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     register: (value) => void redactor.register(value),
     warn: (message) => log.warn(message),
   });
-  const app = new App({ ...options, policy, log, redactor, files, keys, metrics: new Metrics() });
+  const app = new App({ ...options, policy, log, redactor, files, keys });
   await app.resume();
   return app;
 }
@@ -95,7 +91,9 @@ export class App implements AsyncDisposable {
   /** Finds the keys that servers want. */
   readonly keys: Keys;
   /** What was counted since the start. */
-  readonly metrics: Metrics;
+  readonly metrics: Metrics = new Metrics();
+  /** What waits for the client. */
+  readonly backlog: Backlog = new Backlog(() => this.config().limits.queuedBytes);
   /** Every known tool. */
   readonly catalog: Catalog = new Catalog();
   /** Every known server. */
@@ -122,10 +120,8 @@ export class App implements AsyncDisposable {
 
   /** Makes the house of its parts. */
   constructor(parts: AppParts) {
-    const { policy, log, keys, metrics } = parts;
-    this.#parts = parts;
-    this.keys = keys;
-    this.metrics = metrics;
+    const { policy, log } = this.#parts = parts;
+    this.keys = parts.keys;
     this.policy = policy;
     this.log = log;
     this.servers.replace(this.#sources());
@@ -162,6 +158,10 @@ export class App implements AsyncDisposable {
 
   /** Runs a call through every gate: the one door. */
   readonly callTool: CallTool = async (call) => await (await this.#opened()).callTool(call);
+
+  /** Has the journal tell of requests whose answers the client did not read. */
+  readonly lost = (requests: readonly string[]): void =>
+    void this.#door?.then((door) => door.lost(requests), () => {});
 
   /** Gives everything that was read. */
   loaded(): LoadedConfig {
@@ -315,12 +315,11 @@ export class App implements AsyncDisposable {
   }
 
   #opened(): Promise<Door> {
-    const { servers } = this;
+    const { servers, metrics, backlog } = this;
     this.#door ??= Promise.all([import("./door.ts"), this.pins()]).then(([{ Door }, pins]) =>
       new Door({
         ...this.#parts,
-        pins,
-        servers,
+        ...{ pins, servers, metrics, backlog },
         adopted: () => this.adopted(),
         schemas: this.#schemas,
         builtins: BUILTINS,

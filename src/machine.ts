@@ -21,6 +21,7 @@ import type { Config } from "./config/config.ts";
 import type { Keys } from "./config/keys.ts";
 import type { ServerDefinition } from "./config/servers.ts";
 import type { GuardedFetch } from "./cloud/guarded_fetch.ts";
+import type { Backlog } from "./core/backlog.ts";
 import type { Call, Outcome } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import { PmlError } from "./core/errors.ts";
@@ -61,6 +62,7 @@ export interface MachineOptions {
   readonly pins: Pins;
   readonly log: Log;
   readonly redactor: Redactor;
+  readonly backlog?: Backlog;
   /** What servers and clients say to each other. */
   readonly between: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
 }
@@ -288,6 +290,7 @@ export class Machine implements AsyncDisposable {
     const { keys, manifest } = this.#options;
     return new Cloud({
       fetch: this.fetch,
+      room: this.#options.backlog?.room,
       limits: () => this.#config().limits,
       url: () => this.#config().cloud?.url,
       key: () => keys.cloud(),
@@ -304,6 +307,7 @@ export class Machine implements AsyncDisposable {
     const { policy, log, between } = this.#options;
     return {
       ...between,
+      room: this.#options.backlog?.room,
       withoutSecrets: (facts) => this.#clean(facts),
       workspace: () => this.#config().workspace,
       home: policy.now.loaded.environment.home,
@@ -334,7 +338,7 @@ export class Machine implements AsyncDisposable {
       groups: this.groups,
       packages: this.#packages,
     });
-    const http = new HttpServers({ fetch: this.fetch, limits });
+    const http = new HttpServers({ fetch: this.fetch, limits, room: shared.room });
     const tried = memoized((trial: Trial) =>
       memoized((server: StdioServer) => ({ ...server, trial }))
     );

@@ -34,11 +34,14 @@ export async function stdio(): Promise<number> {
     };
     // Not before the first answer. It reads everything again when it begins, so nothing is missed.
     const watching = setTimeout(() => app.watch(), WATCH_AFTER_MS);
-    const { inputBytes, lineBytes } = app.config().limits;
+    const { inputBytes, queuedBytes, unreadMs } = app.config().limits;
     await serveStdio(face, {
       greeting: () => app.hello(),
       inputBytes,
-      queuedBytes: lineBytes,
+      queuedBytes,
+      unreadMs,
+      onWaiting: (size) => void (app.backlog.size = size),
+      onLost: app.lost,
       onListen: (uris) => {
         // It is there once a client listens.
         app.gateway().then((gateway) => gateway.follow(uris), (error) => logError(app, error));

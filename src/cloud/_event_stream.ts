@@ -6,6 +6,7 @@
  */
 
 import { setImmediate } from "node:timers";
+import type { Room } from "../core/backlog.ts";
 import { joined } from "../core/lines.ts";
 
 /** One event of a stream. */
@@ -22,6 +23,12 @@ export interface StreamEvent {
 export interface BodyLimits {
   readonly lineBytes: number;
   readonly resultBytes: number;
+}
+
+/** How a body is read. */
+interface BodyReading {
+  readonly limits: BodyLimits;
+  readonly room?: Room | undefined;
 }
 
 /** What came is more than a message may be at all, or than a result may be. */
@@ -52,26 +59,37 @@ const NEAR = 48;
 const TURN = 1 << 17;
 
 /** How a stream of events is read. */
-interface EventReading extends BodyLimits {
+interface EventReading extends BodyReading {
   readonly take: (event: StreamEvent) => void;
 }
 
 /** Reads a stream of events. */
 export async function eachEvent(body: Body, reading: EventReading): Promise<void> {
   const events = new EventReader(reading);
-  await eachChunk(body, (chunk) => events.push(chunk));
+  await eachChunk(body, { ...reading, take: (chunk) => events.push(chunk) });
 }
 
 /** Reads a body chunk by chunk. What is there already would be read in one turn of the event loop. */
-async function eachChunk(body: Body, take: (chunk: Uint8Array) => void): Promise<void> {
+async function eachChunk(
+  body: Body,
+  { take, room }: Pick<BodyReading, "room"> & {
+    /** Gives how much has come of what is not whole. */
+    readonly take: (chunk: Uint8Array) => number;
+  },
+): Promise<void> {
   let taken = 0;
-  // Leaving the loop cancels the rest.
-  for await (const chunk of body) {
-    take(chunk);
-    taken += chunk.length;
-    if (taken < TURN) continue;
-    taken = 0;
-    await new Promise<void>((resolve) => void setImmediate(resolve));
+  try {
+    // Leaving the loop cancels the rest.
+    for await (const chunk of body) {
+      const size = take(chunk);
+      taken += chunk.length;
+      if (taken < TURN) continue;
+      taken = 0;
+      await new Promise<void>((resolve) => void setImmediate(resolve));
+      await room?.(body, size);
+    }
+  } finally {
+    room?.(body, 0);
   }
 }
 
@@ -94,8 +112,8 @@ class EventReader {
     this.#reading = reading;
   }
 
-  /** Takes a piece of the stream. */
-  push(chunk: Uint8Array): void {
+  /** Takes a piece of the stream; gives how much has come of an event that is not whole. */
+  push(chunk: Uint8Array): number {
     let from = 0;
     for (let end = endOfLine(chunk, 0); end < chunk.length; end = endOfLine(chunk, from)) {
       if (this.#length === 0) this.#line(chunk, from, end);
@@ -103,11 +121,12 @@ class EventReader {
       from = end + 1;
     }
     this.#begin(chunk.subarray(from));
+    return this.#length + this.#size;
   }
 
   #begin(part: Uint8Array): void {
     this.#length += part.length;
-    checkLength(this.#length, this.#reading);
+    checkLength(this.#length, this.#reading.limits);
     if (part.length > 0) this.#parts.push(part);
   }
 
@@ -138,7 +157,7 @@ class EventReader {
   #add(bytes: Uint8Array, from: number, to: number): void {
     const at = this.#size + 1;
     this.#size = at + to - from;
-    checkLength(this.#size, this.#reading);
+    checkLength(this.#size, this.#reading.limits);
     // Most events have one line, which is taken as it is.
     if (at === 0) {
       this.#memory = bytes.subarray(from, to);
@@ -180,15 +199,19 @@ function isData(bytes: Uint8Array, from: number, to: number): boolean {
 }
 
 /** Reads a whole body. */
-export async function readBytes(body: Body | null, limits: BodyLimits): Promise<Uint8Array> {
+export async function readBytes(
+  body: Body | null,
+  { limits, room }: BodyReading,
+): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
   let length = 0;
   const take = (chunk: Uint8Array) => {
     length += chunk.length;
     checkLength(length, limits);
     parts.push(chunk);
+    return length;
   };
-  if (body !== null) await eachChunk(body, take);
+  if (body !== null) await eachChunk(body, { take, room });
   return joined(parts);
 }
 

@@ -5,6 +5,7 @@
  */
 
 import type { Fetch } from "../core/fetch.ts";
+import type { Room } from "../core/backlog.ts";
 import { memoized } from "../core/memo.ts";
 import type { UpstreamServer } from "../upstream/upstreams.ts";
 import type { HttpWireOptions } from "./http_wire.ts";
@@ -30,6 +31,7 @@ export interface HttpServer {
 export interface HttpServersOptions {
   readonly fetch: Fetch;
   readonly limits: () => HttpWireOptions["limits"];
+  readonly room?: Room | undefined;
 }
 
 /** Reaches servers over HTTP. */
@@ -57,11 +59,12 @@ export class HttpServers {
       version: () => key,
       way: async () => {
         const { HttpWire } = await import("./http_wire.ts");
-        const { fetch, limits } = this.#options;
+        const { fetch, limits, room } = this.#options;
         const options = {
           ...server,
           fetch,
           limits: limits(),
+          room,
           isOlder: this.#older.has(url),
           onOlder: () => void this.#older.add(url),
         };

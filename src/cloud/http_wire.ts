@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Room } from "../core/backlog.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
@@ -32,6 +33,7 @@ export interface HttpWireOptions extends Named {
   readonly named: ReadonlySet<string>;
   readonly fetch: Fetch;
   readonly limits: BodyLimits;
+  readonly room: Room | undefined;
   /** Whether the server took the handshake of the older revisions before. */
   readonly isOlder: boolean;
   /** Told that it does. */
@@ -182,7 +184,7 @@ export class HttpWire implements Wire {
     if (isGreeting && SESSION_ID.test(session)) this.#session = session;
     switch (typeOf(response)) {
       case JSON_TYPE: {
-        const said = this.#parsed(await readBytes(response.body, this.#options.limits));
+        const said = this.#parsed(await readBytes(response.body, this.#options));
         for (const one of Array.isArray(said) ? said : [said]) this.#received(one, asking);
         break;
       }
@@ -316,7 +318,7 @@ export class HttpWire implements Wire {
   }
 
   async #eachEvent(stream: Response, take: (event: StreamEvent) => void): Promise<void> {
-    if (stream.body !== null) await eachEvent(stream.body, { ...this.#options.limits, take });
+    if (stream.body !== null) await eachEvent(stream.body, { ...this.#options, take });
   }
 
   #fetch(

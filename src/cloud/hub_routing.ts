@@ -95,7 +95,7 @@ export class HubRouting implements Disposable {
       await answer.body?.cancel();
       throw new Error(`it answered with the status ${answer.status}`);
     }
-    const names = namesIn(boundedJson(await readBytes(answer.body, MOST)));
+    const names = namesIn(boundedJson(await readBytes(answer.body, { limits: MOST })));
     if (names === undefined) throw new Error("it is no list of names");
     this.#kept = { url, at: Date.now(), names };
     keep(file, { url, at: Date.now(), cloud: [...names] });

@@ -33,6 +33,11 @@ export class LineReader {
     this.#kept = Math.min(kept, max);
   }
 
+  /** How many bytes have come of a line that has not ended, and are kept. */
+  get kept(): number {
+    return this.#length > this.#kept ? 0 : this.#length;
+  }
+
   /** Takes a chunk and gives the lines that it completes. */
   *push(chunk: Uint8Array): Generator<Line> {
     let from = 0;
@@ -75,17 +80,18 @@ export function endsOf(line: Uint8Array): Uint8Array {
   return joined([line.subarray(0, END), line.subarray(-END)]);
 }
 
-/** Reads a stream piece by piece into the same memory. */
+/** Reads a stream piece by piece into the same memory; each may have to be waited for. */
 export async function eachPiece(
   stream: ReadableStream<Uint8Array>,
-  take: (piece: Uint8Array) => void,
+  take: (piece: Uint8Array) => Promise<void> | void,
 ): Promise<void> {
   // The pipes of a process are byte streams, whatever their type says.
   const reader = stream.getReader({ mode: "byob" });
   for (let memory = new ArrayBuffer(PIECE);;) {
     const { done, value } = await reader.read(new Uint8Array(memory));
     if (done || value === undefined) return;
-    take(value);
+    const taken = take(value);
+    if (taken !== undefined) await taken;
     memory = value.buffer;
   }
 }

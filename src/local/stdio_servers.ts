@@ -32,7 +32,7 @@ export interface StdioServer {
 
 /** What starting servers needs from outside; functions are asked at each start. */
 export interface StdioServersOptions
-  extends Pick<UpstreamsOptions, "workspace" | "home" | "onLog" | "starts"> {
+  extends Pick<UpstreamsOptions, "workspace" | "home" | "onLog" | "starts" | "room"> {
   readonly grants: (server: string) => Grants | undefined;
   readonly protection: Confinement["protection"];
   /** What every server finds in its environment, PATH among it. */
@@ -65,7 +65,7 @@ export class StdioServers {
   }
 
   #made(server: StdioServer): UpstreamServer {
-    const { grants, groups, limits } = this.#options;
+    const { grants, groups, limits, room } = this.#options;
     const { name, tools, definition, trial, confine } = server;
     const key = JSON.stringify(server);
     return {
@@ -79,7 +79,7 @@ export class StdioServers {
       way: async (closing) => {
         this.#launch ??= new Launch(this.#options, closing);
         const program = await this.#launch.programOf(server);
-        return (ends) => new StdioWire({ name, program, groups, limits: limits() }, ends);
+        return (ends) => new StdioWire({ name, program, groups, room, limits: limits() }, ends);
       },
     };
   }

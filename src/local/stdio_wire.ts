@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Room } from "../core/backlog.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { excessOf, parsedJson } from "../core/json_bounds.ts";
@@ -23,6 +24,7 @@ export interface StdioWireOptions {
     readonly resultBytes: number;
     readonly stderrBytes: number;
   };
+  readonly room?: Room | undefined;
   /** Keeps the process group, so that it ends with PML however it ends. */
   readonly groups: { add(pid: number): void; remove(pid: number): void };
 }
@@ -100,11 +102,16 @@ export class StdioWire implements Wire {
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
-    const { lineBytes, resultBytes } = this.#options.limits;
+    const { room, limits: { lineBytes, resultBytes } } = this.#options;
     const reader = new LineReader(lineBytes, resultBytes);
-    await eachPiece(stream, (piece) => {
-      for (const line of reader.push(piece)) this.#take(line);
-    });
+    try {
+      await eachPiece(stream, (piece) => {
+        for (const line of reader.push(piece)) this.#take(line);
+        return room?.(reader, reader.kept);
+      });
+    } finally {
+      room?.(reader, 0);
+    }
   }
 
   #take(line: Line): void {

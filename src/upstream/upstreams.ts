@@ -6,6 +6,7 @@
  */
 
 import { pathToFileURL } from "node:url";
+import type { Room } from "../core/backlog.ts";
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
@@ -62,6 +63,8 @@ export interface UpstreamsOptions {
   readonly limits: () => ConnectionOptions["limits"] & PoolLimits;
   readonly onLog: (server: string, level: "debug" | "info" | "warn", text: string) => void;
   readonly told: Told;
+  /** Makes the readers of servers wait where too much waits for the client. */
+  readonly room?: Room | undefined;
   /** Tells the calls that wait what is installed for them. */
   readonly starts: Starts;
 }

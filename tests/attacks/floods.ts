@@ -34,7 +34,6 @@ export async function floodScene(
   const allow = ["filesystem:*", ...Object.keys(mcpServers).map((name) => `${name}:*`)];
   const pml = { version: 1, permissions: { allow }, mcpServers };
   const scene = await makeScene({ pml, ...options });
-  if (options.reads !== undefined) return scene;
   for (const name of names) assert.equal(textOf(await flood(scene.pml, `${name}:done`)), "done");
   await assertServes(scene.pml);
   return scene;

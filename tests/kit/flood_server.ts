@@ -15,8 +15,8 @@ interface Message {
 /** What a call asks for. */
 interface Asked {
   readonly size?: number;
-  /** A file that has to be there before the answer is written. */
-  readonly after?: string;
+  /** A file that gets a line once the answer is written. */
+  readonly ledger?: string;
 }
 
 const TOOLS = ["done", "text", "quotes", "objects", "deep", "blocks", "told", "strange", "log"];
@@ -47,10 +47,7 @@ function write(text: string): void {
   for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
 }
 
-async function called(id: unknown, name: string, { size = 0, after }: Asked): Promise<void> {
-  while (after !== undefined && !isThere(after)) {
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+function called(id: unknown, name: string, { size = 0, ledger }: Asked): void {
   if (name === "told") {
     write(`{"jsonrpc":"2.0","method":"notifications/x","params":${resultOf("objects", size)}}`);
   }
@@ -64,14 +61,7 @@ async function called(id: unknown, name: string, { size = 0, after }: Asked): Pr
   const both = [`"id":${JSON.stringify(id)}`, `"result":${resultOf(name, size)}`];
   if (size % 2 === 0) both.reverse();
   write(`{${both[0]},"jsonrpc":"2.0",${both[1]}}`);
-}
-
-function isThere(path: string): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false;
-  }
+  if (ledger !== undefined) Deno.writeTextFileSync(ledger, "written\n", { append: true });
 }
 
 function heard({ id, method, params = {} }: Message): void {
@@ -91,7 +81,7 @@ function heard({ id, method, params = {} }: Message): void {
     case "ping":
       return write(JSON.stringify({ jsonrpc: "2.0", id, result: {} }));
     case "tools/call":
-      return void called(id, params.name ?? "", params.arguments ?? {});
+      return called(id, params.name ?? "", params.arguments ?? {});
   }
 }
 

@@ -34,10 +34,10 @@ export interface RawStdioOptions {
   readonly answer?: Answerer;
   /** Sees every message, before anything else does. */
   readonly onMessage?: (message: Message) => void;
-  /** From when on stdout is read; at once unless given. */
-  readonly reads?: Promise<unknown>;
-  /** From when on stderr is read; at once unless given. */
-  readonly hears?: Promise<unknown>;
+  /** Gives what reading stdout waits for, asked at each piece of it. */
+  readonly reads?: () => Promise<unknown> | undefined;
+  /** Gives what reading stderr waits for, asked at each piece of it. */
+  readonly hears?: () => Promise<unknown> | undefined;
 }
 
 /** How a process ended. */
@@ -284,8 +284,9 @@ export class RawStdio implements AsyncDisposable {
 
   async #readOutput(): Promise<void> {
     const decoder = new TextDecoder();
-    await this.#options.reads;
+    await this.#held(this.#options.reads);
     for await (const chunk of this.#child.stdout) {
+      await this.#held(this.#options.reads);
       this.#chunks.push(chunk);
       const [first = "", ...lines] = decoder.decode(chunk, { stream: true }).split("\n");
       this.#rest.push(first);
@@ -324,10 +325,17 @@ export class RawStdio implements AsyncDisposable {
 
   async #readErrors(): Promise<void> {
     const decoder = new TextDecoder();
-    await this.#options.hears;
+    await this.#held(this.#options.hears);
     for await (const chunk of this.#child.stderr) {
+      await this.#held(this.#options.hears);
       this.#stderr += decoder.decode(chunk, { stream: true });
     }
+  }
+
+  /** Waits before a pipe is read; what an ended process left is read at once. */
+  async #held(until: RawStdioOptions["reads"]): Promise<void> {
+    const held = until?.();
+    if (held !== undefined) await Promise.race([held, this.#child.status]);
   }
 
   #told(): string {
