@@ -47,6 +47,8 @@ export interface AppOptions {
   readonly environment?: Environment;
   /** Whether a search may install what it was told to use, as in a process that stays. */
   readonly mayInstall?: boolean;
+  /** Where lines of the log go; stderr unless told. */
+  readonly write?: ((line: string) => void) | undefined;
 }
 
 type AppParts =
@@ -62,7 +64,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const environment = options.environment ?? readEnvironment();
   const redactor = new Redactor();
   if (environment.apiKey !== undefined) redactor.register(environment.apiKey);
-  const log = new Log({ redactor, level: environment.logLevel });
+  const log = new Log({ redactor, level: environment.logLevel, write: options.write });
   const files = new ModuleFiles();
   const policy = await Policy.open(environment, {
     cwd: options.cwd,

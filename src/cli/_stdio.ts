@@ -14,16 +14,22 @@ const WATCH_AFTER_MS = 250;
 
 /** Serves until the client hangs up (0) or a signal comes (128 and its number). */
 export async function stdio(): Promise<number> {
-  const [{ openApp }, { serveStdio }] = await Promise.all([
+  const [{ openApp }, { serveStdio }, { openStderr }] = await Promise.all([
     import("../app.ts"),
     import("../serve/stdio.ts"),
+    import("../serve/stderr.ts"),
   ]);
   using signals = new Signals();
+  await using stderr = openStderr();
   try {
     // Longer than the house itself: what is lost while it closes is told, too.
     let tell = (_: Error) => {};
     using _ = caught((error) => tell(error));
-    await using app = await openApp({ cwd: Deno.cwd(), mayInstall: true });
+    await using app = await openApp({
+      cwd: Deno.cwd(),
+      mayInstall: true,
+      write: stderr?.write,
+    });
     tell = (error) => logError(app, error);
     using serving = new DisposableStack();
     const face = async () => {

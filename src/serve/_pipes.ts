@@ -76,6 +76,12 @@ export function openOutput(): Output {
   };
 }
 
+/** Opens the standard error where it is a pipe; it does not keep the process, whoever reads it. */
+export function openErrors(): Socket | undefined {
+  // Where nobody can read it any more there is nobody to tell.
+  return socketOf({ fd: 2, readable: false, writable: true })?.on("error", () => {}).unref();
+}
+
 function socketOf(options: SocketConstructorOpts): Socket | undefined {
   try {
     return new Socket(options);
