@@ -27,7 +27,7 @@ const [OPENED, CLOSED] = [0x7b, 0x7d];
 
 /**
  * Tells what of a JSON text is more than it may be; undefined where nothing is. Values are counted
- * by what stands before them: a comma or a bracket, outside of texts. Takes less time than parsing.
+ * by what stands before them: a comma, or the bracket of what is not empty, outside of texts.
  */
 export function excessOf(bytes: Uint8Array): string | undefined {
   const { length } = bytes;
@@ -41,7 +41,8 @@ export function excessOf(bytes: Uint8Array): string | undefined {
     else if (byte === COMMA) values++;
     else if ((byte | EITHER) === CLOSED) depth--;
     else if ((byte | EITHER) === OPENED) {
-      values++;
+      // One with anything in it has a value more than commas.
+      if (((bytes[at + 1] ?? 0) | EITHER) !== CLOSED) values++;
       if (++depth > DEPTH_MAX) return TOO_DEEP;
     }
     if (values > VALUES_MAX) return TOO_MANY;

@@ -9,6 +9,9 @@ function excess(text: string): string | undefined {
 Deno.test("excessOf() counts values to the last one, in whatever a text holds them", () => {
   // The list itself is a value.
   assert.equal(excess(`[${"0,".repeat(499_999)}0]`), undefined);
+  for (const each of ["{},", "[],", '"",']) {
+    assert.equal(excess(`[${each.repeat(499_999)}0]`), undefined, each);
+  }
   for (const each of ["0,", "{},", "[],", '"",', "\n[\n]\n,", '{"a":{}},', "null,"]) {
     assert.match(excess(`[${each.repeat(500_000)}0]`) ?? "", /over 500000 JSON values/, each);
   }

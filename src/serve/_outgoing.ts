@@ -27,8 +27,9 @@ interface Waiting {
   readonly answers: string | undefined;
 }
 
-/** So small that a slow client reads one in time, and so large that writing takes no longer. */
-const PIECE = 1 << 15;
+/** How much is written at once; to a client that reads slowly so little that it can read it in time. */
+const [PIECE, SLOW_PIECE] = [1 << 18, 1 << 12];
+const SLOW_MS = 1_000;
 
 /** The way of messages to the client. */
 export class Outgoing {
@@ -40,6 +41,7 @@ export class Outgoing {
   /** How much of the first message is written. */
   #at = 0;
   #size = 0;
+  #most = PIECE;
   #writing: Promise<void> | undefined;
 
   /** Writes nothing yet. */
@@ -86,8 +88,10 @@ export class Outgoing {
       const { piece, whole, at } = this.#next();
       const why = `The client does not read its answers: it read nothing for ${unreadMs} ms`;
       const late = setTimeout(() => onGone(new Error(why)), unreadMs);
+      const since = performance.now();
       await output.write(piece).catch(onGone);
       clearTimeout(late);
+      this.#most = performance.now() - since < SLOW_MS ? PIECE : SLOW_PIECE;
       this.#queue.splice(0, whole);
       this.#at = at;
       this.#going = 0;
@@ -99,7 +103,7 @@ export class Outgoing {
   /** Gives what is written next: messages as far as there is room, the last one perhaps in part. */
   #next(): { readonly piece: Uint8Array; readonly whole: number; readonly at: number } {
     const parts: Uint8Array[] = [];
-    let [whole, at, left] = [0, this.#at, PIECE];
+    let [whole, at, left] = [0, this.#at, this.#most];
     for (const { bytes } of this.#queue) {
       const part = bytes.subarray(at, at + left);
       parts.push(part);
