@@ -15,6 +15,7 @@ import { type Environment, readEnvironment } from "./config/env.ts";
 import { faceOf } from "./config/face.ts";
 import { Keys } from "./config/keys.ts";
 import type { Costs } from "./costs.ts";
+import { Backlog } from "./core/backlog.ts";
 import type { CallTool, Question, Verdict } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import type { PmlError } from "./core/errors.ts";
@@ -46,16 +47,13 @@ export interface AppOptions extends Pick<DoorOptions, "hasClient"> {
   readonly environment?: Environment;
   /** Whether a search may install what it was told to use, as in a process that stays. */
   readonly mayInstall?: boolean;
+  /** Where lines of the log go; stderr unless told. */
+  readonly write?: ((line: string) => void) | undefined;
 }
 
-interface AppParts extends Pick<AppOptions, "mayInstall" | "hasClient"> {
-  readonly policy: Policy;
-  readonly log: Log;
-  readonly redactor: Redactor;
-  readonly files: ModuleFiles;
-  readonly keys: Keys;
-  readonly metrics: Metrics;
-}
+type AppParts =
+  & Pick<AppOptions, "mayInstall" | "hasClient">
+  & Pick<DoorOptions, "policy" | "log" | "redactor" | "files" | "keys">;
 
 /** How long a first list waits for servers that were never asked. */
 const FIRST_LIST_MS = 3_000;
@@ -65,7 +63,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const environment = options.environment ?? readEnvironment();
   const redactor = new Redactor();
   if (environment.apiKey !== undefined) redactor.register(environment.apiKey);
-  const log = new Log({ redactor, level: environment.logLevel });
+  const log = new Log({ redactor, level: environment.logLevel, write: options.write });
   const files = new ModuleFiles();
   const policy = await Policy.open(environment, {
     cwd: options.cwd,
@@ -80,7 +78,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     register: (value) => void redactor.register(value),
     warn: (message) => log.warn(message),
   });
-  const app = new App({ ...options, policy, log, redactor, files, keys, metrics: new Metrics() });
+  const app = new App({ ...options, policy, log, redactor, files, keys });
   await app.resume();
   return app;
 }
@@ -94,7 +92,9 @@ export class App implements AsyncDisposable {
   /** Finds the keys that servers want. */
   readonly keys: Keys;
   /** What was counted since the start. */
-  readonly metrics: Metrics;
+  readonly metrics: Metrics = new Metrics();
+  /** What waits for the client. */
+  readonly backlog: Backlog = new Backlog(() => this.config().limits.queuedBytes);
   /** Every known tool. */
   readonly catalog: Catalog = new Catalog();
   /** Every known server. */
@@ -122,10 +122,8 @@ export class App implements AsyncDisposable {
 
   /** Makes the house of its parts. */
   constructor(parts: AppParts) {
-    const { policy, log, keys, metrics } = parts;
-    this.#parts = parts;
-    this.keys = keys;
-    this.metrics = metrics;
+    const { policy, log } = this.#parts = parts;
+    this.keys = parts.keys;
     this.policy = policy;
     this.log = log;
     this.servers.replace(this.#sources());
@@ -162,6 +160,10 @@ export class App implements AsyncDisposable {
 
   /** Runs a call through every gate: the one door. */
   readonly callTool: CallTool = async (call) => await (await this.#opened()).callTool(call);
+
+  /** Has the journal tell of requests whose answers the client did not read. */
+  readonly lost = (requests: readonly string[]): void =>
+    void this.#door?.then((door) => door.lost(requests), () => {});
 
   /** Gives everything that was read. */
   loaded(): LoadedConfig {
@@ -315,14 +317,12 @@ export class App implements AsyncDisposable {
   }
 
   #opened(): Promise<Door> {
-    if (this.#door !== undefined) return this.#door;
-    const { servers } = this;
+    const { servers, metrics, backlog } = this;
     const loaded = [import("./door.ts"), import("./local/builtins.ts"), this.pins()] as const;
-    this.#door = Promise.all(loaded).then(([{ Door }, { builtins }, pins]) =>
+    this.#door ??= Promise.all(loaded).then(([{ Door }, { builtins }, pins]) =>
       new Door({
         ...this.#parts,
-        pins,
-        servers,
+        ...{ pins, servers, metrics, backlog },
         adopted: () => this.adopted(),
         schemas: this.#schemas,
         builtins: builtins(),

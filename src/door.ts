@@ -114,6 +114,13 @@ export class Door implements AsyncDisposable {
     for (const { name } of servers) this.machine.forget(name);
   }
 
+  /** Notes of each request that its client did not read its answer. */
+  lost(requests: readonly string[]): void {
+    for (const request of requests) {
+      this.#records().note({ kind: "event", event: "answer lost", about: { request } });
+    }
+  }
+
   /** Tries what calls need on this machine: the sandbox and the journal. */
   async checks(): Promise<readonly Check[]> {
     return [
@@ -192,7 +199,7 @@ export class Door implements AsyncDisposable {
       }),
       deadlineGate(() => {
         const { callMs, callMaxMs } = this.#config().limits;
-        return { callMs, capMs: callMaxMs };
+        return { callMs, capMs: callMaxMs, isHeld: this.#options.backlog?.isFull === true };
       }),
     ], router.call);
   }

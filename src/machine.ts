@@ -21,6 +21,7 @@ import type { Config } from "./config/config.ts";
 import type { Keys } from "./config/keys.ts";
 import type { ServerDefinition } from "./config/servers.ts";
 import type { GuardedFetch } from "./cloud/guarded_fetch.ts";
+import type { Backlog } from "./core/backlog.ts";
 import type { Call, Outcome } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import { PmlError } from "./core/errors.ts";
@@ -61,6 +62,7 @@ export interface MachineOptions {
   readonly pins: Pins;
   readonly log: Log;
   readonly redactor: Redactor;
+  readonly backlog?: Backlog;
   /** What servers and clients say to each other. */
   readonly between: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
   /** Whether a client started this process, which is then killed if it hangs and that is gone. */
@@ -283,6 +285,7 @@ export class Machine implements AsyncDisposable {
     const { keys, manifest } = this.#options;
     return new Cloud({
       fetch: this.fetch,
+      room: this.#options.backlog?.room,
       limits: () => this.#config().limits,
       url: () => this.#config().cloud?.url,
       key: () => keys.cloud(),
@@ -296,9 +299,10 @@ export class Machine implements AsyncDisposable {
   }
 
   #upstreamsOptions(): Omit<UpstreamsOptions, "server"> {
-    const { policy, log, between, redactor } = this.#options;
+    const { policy, log, between, redactor, backlog } = this.#options;
     return {
       ...between,
+      room: backlog?.room,
       withoutSecrets: (said) => redactor.clean(said),
       workspace: () => this.#config().workspace,
       home: policy.now.loaded.environment.home,
@@ -329,7 +333,7 @@ export class Machine implements AsyncDisposable {
       groups: this.groups,
       packages: this.#packages,
     });
-    const http = new HttpServers({ fetch: this.fetch, limits });
+    const http = new HttpServers({ fetch: this.fetch, limits, room: shared.room });
     const tried = memoized((trial: Trial) =>
       memoized((server: StdioServer) => ({ ...server, trial }))
     );

@@ -35,6 +35,7 @@ function startOf(call: Call): StartRecord {
     actor: call.actor,
     via: call.via,
     tool: call.id,
+    ...(call.request !== undefined && { request: call.request }),
     ...(verdict && { verdict: verdict.kind, rule: ruleOf(verdict), source: verdict.source }),
     ...(call.answer && { answer: call.answer.reply }),
     arguments: shapeOf(call.arguments),

@@ -27,6 +27,8 @@ export interface StartRecord {
   readonly actor: string;
   readonly via: string;
   readonly tool: string;
+  /** The client's request that it serves: its id as JSON. */
+  readonly request?: string;
   /** What the rules said, and the pattern and file that said it. */
   readonly verdict?: string;
   readonly rule?: string;

@@ -23,7 +23,7 @@ export interface LogOptions {
   /** The least level that is written; `info` unless told. */
   readonly level?: Level;
   /** Where lines go; stderr unless told. */
-  readonly write?: (line: string) => void;
+  readonly write?: ((line: string) => void) | undefined;
 }
 
 /** Writes lines for a person to stderr; stdout belongs to the protocol. */

@@ -14,16 +14,23 @@ const WATCH_AFTER_MS = 250;
 
 /** Serves until the client hangs up (0) or a signal comes (128 and its number). */
 export async function stdio(): Promise<number> {
-  const [{ openApp }, { serveStdio }] = await Promise.all([
+  const [{ openApp }, { serveStdio }, { openStderr }] = await Promise.all([
     import("../app.ts"),
     import("../serve/stdio.ts"),
+    import("../serve/stderr.ts"),
   ]);
   using signals = new Signals();
+  await using stderr = openStderr();
   try {
     // Longer than the house itself: what is lost while it closes is told, too.
     let tell = (_: Error) => {};
     using _ = caught((error) => tell(error));
-    await using app = await openApp({ cwd: Deno.cwd(), mayInstall: true, hasClient: true });
+    await using app = await openApp({
+      cwd: Deno.cwd(),
+      mayInstall: true,
+      hasClient: true,
+      write: stderr?.write,
+    });
     tell = (error) => logError(app, error);
     using serving = new DisposableStack();
     const face = async () => {
@@ -34,11 +41,14 @@ export async function stdio(): Promise<number> {
     };
     // Not before the first answer. It reads everything again when it begins, so nothing is missed.
     const watching = setTimeout(() => app.watch(), WATCH_AFTER_MS);
-    const { inputBytes, lineBytes } = app.config().limits;
+    const { inputBytes, queuedBytes, unreadMs } = app.config().limits;
     await serveStdio(face, {
       greeting: () => app.hello(),
       inputBytes,
-      queuedBytes: lineBytes,
+      queuedBytes,
+      unreadMs,
+      onWaiting: (size) => void (app.backlog.size = size),
+      onLost: app.lost,
       onListen: (uris) => {
         // It is there once a client listens.
         app.gateway().then((gateway) => gateway.follow(uris), (error) => logError(app, error));

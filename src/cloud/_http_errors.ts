@@ -6,6 +6,8 @@
 
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
+import { tooLarge } from "../core/json_bounds.ts";
+import type { TooLong } from "./_event_stream.ts";
 
 /** A server as its errors name it. */
 export interface Named {
@@ -16,6 +18,20 @@ export interface Named {
 }
 
 const TEXT_MAX = 500;
+
+/** Makes the error of what a server sent that is no MCP. */
+export function unusable({ name }: Named, why: string): PmlError {
+  return new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(name)}: ${why}`, {
+    hint: "It does not speak MCP as PML knows it",
+    detail: { may_have_run: true, status: 200 },
+  });
+}
+
+/** Makes the error of what is too long. */
+export function tooLongError(server: Named, { message, of }: TooLong): PmlError {
+  if (of === "message") return unusable(server, message);
+  return tooLarge(`what ${quoted(server.name)} answered`, { why: message });
+}
 
 /** Makes the error of an answer by its status. */
 export function statusError(

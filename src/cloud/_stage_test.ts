@@ -37,6 +37,7 @@ export class Stage implements AsyncDisposable {
     const limits = {
       startMs: 5_000,
       lineBytes: 65_000_000,
+      resultBytes: 33_554_432,
       catalogTools: 1_000,
       ...options.limits,
     };

@@ -5,8 +5,10 @@
  */
 
 import type { Fetch } from "../core/fetch.ts";
+import type { Room } from "../core/backlog.ts";
 import { memoized } from "../core/memo.ts";
 import type { UpstreamServer } from "../upstream/upstreams.ts";
+import type { HttpWireOptions } from "./http_wire.ts";
 
 /** A server as it is reached; values are filled in. */
 export interface HttpServer {
@@ -28,7 +30,8 @@ export interface HttpServer {
 /** What reaching servers needs from outside. */
 export interface HttpServersOptions {
   readonly fetch: Fetch;
-  readonly limits: () => { readonly lineBytes: number };
+  readonly limits: () => HttpWireOptions["limits"];
+  readonly room?: Room | undefined;
 }
 
 /** Reaches servers over HTTP. */
@@ -56,11 +59,12 @@ export class HttpServers {
       version: () => key,
       way: async () => {
         const { HttpWire } = await import("./http_wire.ts");
-        const { fetch, limits } = this.#options;
+        const { fetch, limits, room } = this.#options;
         const options = {
           ...server,
           fetch,
-          maxBytes: limits().lineBytes,
+          limits: limits(),
+          room,
           isOlder: this.#older.has(url),
           onOlder: () => void this.#older.add(url),
         };

@@ -5,13 +5,23 @@
  * @module
  */
 
+import type { Room } from "../core/backlog.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
+import { excessOf, parsedJson } from "../core/json_bounds.ts";
+import { endsOf } from "../core/lines.ts";
 import { pause, soon } from "../upstream/in_time.ts";
-import { parsed, SessionLost, type Wire, type WireEnds } from "../upstream/wire.ts";
-import { eachEvent, readStart, readText, type StreamEvent, TooLong } from "./_event_stream.ts";
-import { headerError, type Named, statusError } from "./_http_errors.ts";
+import { SessionLost, type Wire, type WireEnds } from "../upstream/wire.ts";
+import {
+  type BodyLimits,
+  eachEvent,
+  readBytes,
+  readStart,
+  type StreamEvent,
+  TooLong,
+} from "./_event_stream.ts";
+import { headerError, type Named, statusError, tooLongError, unusable } from "./_http_errors.ts";
 import { requestHeaders } from "./_request_headers.ts";
 
 /** What a server is reached with; values are filled in. */
@@ -22,8 +32,8 @@ export interface HttpWireOptions extends Named {
   /** The hosts that the person named. */
   readonly named: ReadonlySet<string>;
   readonly fetch: Fetch;
-  /** The longest message, in bytes. */
-  readonly maxBytes: number;
+  readonly limits: BodyLimits;
+  readonly room: Room | undefined;
   /** Whether the server took the handshake of the older revisions before. */
   readonly isOlder: boolean;
   /** Told that it does. */
@@ -174,7 +184,7 @@ export class HttpWire implements Wire {
     if (isGreeting && SESSION_ID.test(session)) this.#session = session;
     switch (typeOf(response)) {
       case JSON_TYPE: {
-        const said = parsed(await readText(response.body, this.#options.maxBytes));
+        const said = this.#parsed(await readBytes(response.body, this.#options));
         for (const one of Array.isArray(said) ? said : [said]) this.#received(one, asking);
         break;
       }
@@ -183,9 +193,9 @@ export class HttpWire implements Wire {
         break;
       default:
         await leave(response);
-        throw this.#unusable("its answer is neither JSON nor a stream of events");
+        throw unusable(this.#options, "its answer is neither JSON nor a stream of events");
     }
-    if (!asking.isAnswered) throw this.#unusable("what it answered is no answer");
+    if (!asking.isAnswered) throw unusable(this.#options, "what it answered is no answer");
   }
 
   /** Takes an error of JSON-RPC where the answer is one; another is told by its status. */
@@ -197,7 +207,7 @@ export class HttpWire implements Wire {
     }
     const isJson = typeOf(response) === JSON_TYPE;
     const text = await readStart(response.body, ERROR_BYTES);
-    const { error } = objectOf(isJson ? parsed(text) : undefined);
+    const { error } = objectOf(isJson ? parsedJson(new TextEncoder().encode(text)) : undefined);
     if (isObject(error) && status >= 400 && ![401, 403, 429].includes(status)) {
       // One that could not read the request does not know its id.
       return this.#received({ id: asking.id, error }, asking);
@@ -228,7 +238,7 @@ export class HttpWire implements Wire {
       await this.#eachEvent(stream, ({ data, id, retry }) => {
         asking.last = id ?? asking.last;
         asking.retry = retry ?? asking.retry;
-        if (data !== "") this.#received(parsed(data), asking);
+        if (data.length > 0) this.#received(this.#parsed(data), asking);
         // One that ends by itself leaves its connection to the next request.
         if (asking.isAnswered) rest ??= setTimeout(() => asking.abort.abort(), REST_MS);
       });
@@ -297,10 +307,10 @@ export class HttpWire implements Wire {
         await this.#eachEvent(stream, ({ data, id, retry }) => {
           last = id ?? last;
           wait = waitOf(retry);
-          if (data !== "") this.#ends.received(parsed(data));
+          if (data.length > 0) this.#told(data);
         });
       } catch (error) {
-        if (error instanceof TooLong) return this.#ends.broken(tooLong(this.#options.maxBytes));
+        if (error instanceof TooLong) return this.#ends.broken(error.message);
         wait = Math.min(wait * 2, RETRY_MAX_MS);
       }
       this.#hears = false;
@@ -308,7 +318,7 @@ export class HttpWire implements Wire {
   }
 
   async #eachEvent(stream: Response, take: (event: StreamEvent) => void): Promise<void> {
-    if (stream.body !== null) await eachEvent(stream.body, { max: this.#options.maxBytes, take });
+    if (stream.body !== null) await eachEvent(stream.body, { ...this.#options, take });
   }
 
   #fetch(
@@ -340,25 +350,29 @@ export class HttpWire implements Wire {
   }
 
   #failure(error: unknown): { readonly failure: PmlError; readonly isOver: boolean } {
-    if (error instanceof TooLong) {
-      return { failure: this.#unusable(tooLong(this.#options.maxBytes)), isOver: false };
-    }
-    const failure = error instanceof PmlError ? error : this.down("the connection broke", true);
+    const failure = error instanceof TooLong
+      ? tooLongError(this.#options, error)
+      : error instanceof PmlError
+      ? error
+      : this.down("the connection broke", true);
     const { code, detail } = failure;
     // One that could not be reached, or forgot us, is greeted anew.
     return { failure, isOver: code === "UPSTREAM_DOWN" && detail?.may_have_run === false };
   }
 
-  #unusable(why: string): PmlError {
-    return new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(this.#options.name)}: ${why}`, {
-      hint: "It does not speak MCP as PML knows it",
-      detail: { may_have_run: true, status: 200 },
-    });
+  /** Parses what came for one request; throws where it is more than it may be. */
+  #parsed(bytes: Uint8Array): unknown {
+    const why = excessOf(bytes);
+    if (why === undefined) return parsedJson(bytes);
+    throw new TooLong(why, "result");
   }
-}
 
-function tooLong(max: number): string {
-  return `it sent a message over ${max} bytes`;
+  /** Takes what a server says of itself. */
+  #told(data: Uint8Array): void {
+    const why = excessOf(data);
+    if (why === undefined) this.#ends.received(parsedJson(data));
+    else this.#ends.excess(endsOf(data), { why });
+  }
 }
 
 function typeOf({ headers }: Response): string {

@@ -7,10 +7,10 @@
 
 import type { Fetch } from "../core/fetch.ts";
 import { isObject } from "../core/json.ts";
+import { boundedJson } from "../core/json_bounds.ts";
 import { isServerName } from "../core/tool_id.ts";
 import { keep, readKept } from "../upstream/kept.ts";
-import { parsed } from "../upstream/wire.ts";
-import { readText } from "./_event_stream.ts";
+import { readBytes } from "./_event_stream.ts";
 
 /** What asking for the list needs from outside. */
 export interface HubRoutingOptions {
@@ -31,7 +31,7 @@ interface Kept {
 
 const FRESH_MS = 3_600_000;
 const LATE_MS = 10_000;
-const MOST_BYTES = 262_144;
+const MOST = { lineBytes: 262_144, resultBytes: 262_144 };
 const MOST_NAMES = 5_000;
 
 /** The list of the hub. */
@@ -95,7 +95,7 @@ export class HubRouting implements Disposable {
       await answer.body?.cancel();
       throw new Error(`it answered with the status ${answer.status}`);
     }
-    const names = namesIn(parsed(await readText(answer.body, MOST_BYTES)));
+    const names = namesIn(boundedJson(await readBytes(answer.body, { limits: MOST })));
     if (names === undefined) throw new Error("it is no list of names");
     this.#kept = { url, at: Date.now(), names };
     keep(file, { url, at: Date.now(), cloud: [...names] });

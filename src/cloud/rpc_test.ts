@@ -340,7 +340,7 @@ async function makeStage(options: StageOptions): Promise<Stage> {
   };
 }
 
-const LIMITS = { startMs: 5_000, lineBytes: 1_000_000, catalogTools: 100 };
+const LIMITS = { startMs: 5_000, lineBytes: 1_000_000, resultBytes: 1_000_000, catalogTools: 100 };
 
 function openCloud(options: StageOptions, home: string, fetch: Fetch): Cloud {
   const { url, variables = {}, manifests = {}, apiKey = ACCOUNT } = options;

@@ -24,6 +24,10 @@ export const LIMITS: Readonly<Record<LimitName, readonly [number, number, number
   resultBytes: [32 * MB, KB, 512 * MB],
   /** The longest line on a pipe. */
   lineBytes: [65 * MB, 64 * KB, 1024 * MB],
+  /** How much may wait for the client before servers are not read. */
+  queuedBytes: [64 * MB, 64 * KB, 1024 * MB],
+  /** How long a client may read nothing before it is given up. */
+  unreadMs: [MINUTE, 100, DAY],
   /** The longest file of a module. */
   moduleBytes: [2 * MB, KB, 64 * MB],
   /** How much a sandbox child may send in one call, before it is killed. */
@@ -68,6 +72,8 @@ export type LimitName =
   | "inputBytes"
   | "resultBytes"
   | "lineBytes"
+  | "queuedBytes"
+  | "unreadMs"
   | "moduleBytes"
   | "frameBytes"
   | "frames"

@@ -75,6 +75,8 @@ export interface ServerRequest {
 
 /** What is told and asked of who made a request, while its server works on it. */
 export interface Meanwhile {
+  /** The id of the client's request, as JSON; several calls may serve one. */
+  readonly request?: string | undefined;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
   /** Takes what the server logs about it: the params of `notifications/message`. */
   readonly onMessage?: ((message: JsonObject) => void) | undefined;

@@ -14,6 +14,8 @@ export interface Deadline {
   readonly callMs: number;
   /** At the most, progress or not. */
   readonly capMs: number;
+  /** Whether the client has to read first: no server is read till then. */
+  readonly isHeld?: boolean;
 }
 
 /** Aborts a call's signal with TIMED_OUT when its deadline passes; progress extends it. */
@@ -37,7 +39,7 @@ export function deadlineGate(limits: () => Deadline): Gate {
     const look = () => {
       const ms = heard + callMs < started + capMs ? callMs : capMs;
       const left = (ms === callMs ? heard : started) + ms - performance.now();
-      if (asking > 0) timer = setTimeout(look, callMs);
+      if (asking > 0 || limits().isHeld) timer = setTimeout(look, callMs);
       else if (left > 0) timer = setTimeout(look, left);
       else end(timedOut(call, ms));
     };

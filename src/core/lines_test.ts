@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { LineReader } from "./lines.ts";
+import { type Line, LineReader } from "./lines.ts";
 
 function read(chunks: readonly Uint8Array[], max: number): readonly string[] {
   const reader = new LineReader(max);
@@ -43,3 +43,23 @@ Deno.test("LineReader keeps what it needs of a chunk whose memory the next one t
   });
   assert.deepEqual(lines, ["a", "bcde", "fgh"]);
 });
+
+Deno.test("LineReader keeps the ends alone of a line over what is kept, wherever it is cut", () => {
+  const long = `begin ${"x".repeat(5_000)} end`;
+  const bytes = new TextEncoder().encode(`a\n${long}\n${"y".repeat(9_000)}\nb\n`);
+  for (const step of [1, 7, 999, 1_000, 1_001, 2_000, bytes.length]) {
+    const reader = new LineReader(8_000, 3_000);
+    const told: string[] = [];
+    for (let from = 0; from < bytes.length; from += step) {
+      told.push(...[...reader.push(bytes.subarray(from, from + step))].map(toldOf));
+    }
+    assert.deepEqual(told, ["line", "5010 of 3000: beginend", "too-long", "line"], `${step}`);
+  }
+});
+
+function toldOf(line: Line): string {
+  if (line.kind !== "cut") return line.kind;
+  const ends = new TextDecoder().decode(line.ends);
+  assert.equal(ends.length, 2_000);
+  return `${line.size} of ${line.max}: ${ends.slice(0, 5)}${ends.slice(-3)}`;
+}

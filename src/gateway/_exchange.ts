@@ -100,7 +100,8 @@ export class Exchange implements Disposable {
     const { ask: askClient, client: { isModern }, capabilities, signal } = from;
     const { asksClient, leave } = this.#options;
     const onAsk = relay({ ...this.#options, askClient, capabilities });
-    const working = { signal, onAsk, ...told(from.first, from.latest) };
+    const request = JSON.stringify(from.first.mcpReq.id);
+    const working = { signal, request, onAsk, ...told(from.first, from.latest) };
     let answer = answerOf(from.first);
     for (let round = 1;; round++) {
       const outcome = await run({ ...working, answer });

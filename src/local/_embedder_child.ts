@@ -9,7 +9,8 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { PmlError } from "../core/errors.ts";
 import { isObject, visible } from "../core/json.ts";
-import { eachPiece, LineReader } from "../core/lines.ts";
+import { boundedJson } from "../core/json_bounds.ts";
+import { eachPiece, endsOf, LineReader } from "../core/lines.ts";
 import {
   killGroup,
   type Process,
@@ -159,11 +160,10 @@ export class EmbedderChild implements AsyncDisposable {
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
     const reader = new LineReader(LONGEST_LINE);
-    const decoder = new TextDecoder();
     await eachPiece(stream, (piece) => {
       for (const line of reader.push(piece)) {
-        if (line.kind === "too-long") this.#fail(down("it wrote a line that is too long"));
-        else this.#take(decoder.decode(line.bytes));
+        if (line.kind === "line") this.#take(line.bytes);
+        else this.#fail(down("it wrote a line that is too long"));
       }
     });
   }
@@ -175,11 +175,13 @@ export class EmbedderChild implements AsyncDisposable {
     }
   }
 
-  #take(line: string): void {
-    const said = parsed(line);
+  #take(line: Uint8Array): void {
+    const said = boundedJson(line);
     const waiting = isObject(said) ? this.#waiting.get(Number(said.id)) : undefined;
     if (waiting === undefined || !isObject(said)) {
-      return this.#fail(down(`it wrote what is no answer: ${visible(line, 200)}`));
+      return this.#fail(
+        down(`it wrote what is no answer: ${visible(new TextDecoder().decode(endsOf(line)), 200)}`),
+      );
     }
     if (typeof said.error === "string") {
       return this.#fail(down(`it says ${visible(said.error, 400)}`));
@@ -226,14 +228,6 @@ function programOf({ library, model, denoDir, groups }: EmbedderChildOptions): P
 
 function addressOf(folder: string, ...name: readonly string[]): string {
   return pathToFileURL(join(folder, ...name)).href;
-}
-
-function parsed(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Reads vectors; undefined for anything else than so many, of as many numbers each. */

@@ -9,6 +9,7 @@ import { textResult } from "../core/call.ts";
 import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json } from "../core/json.ts";
+import { checkBlocks } from "../core/json_bounds.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
 import type {
@@ -51,8 +52,6 @@ export interface LocalOptions {
   readonly onLog: (server: string, entry: LogEntry) => void;
 }
 
-/** The SDK looks at each block on the thread that serves everybody: a million took it 9 s. */
-const BLOCKS_MAX = 4_096;
 const SELF_TEST_MS = 10_000;
 
 const NO_ACCESS: Access = { ...NO_PERMISSIONS, granted: [] };
@@ -248,11 +247,6 @@ function isToolResult(value: unknown): value is ToolResult {
 
 /** Takes what a module may say; with any other field it could pass for a question of PML. */
 function ownResult({ content, structuredContent, isError, _meta }: ToolResult): ToolResult {
-  if (content.length > BLOCKS_MAX) {
-    const size = content.length;
-    const message = `Cannot return the result: it has ${size} blocks, more than ${BLOCKS_MAX}`;
-    const hint = "Ask for less: a part, a page or a narrower question";
-    throw new PmlError("RESULT_TOO_LARGE", message, { hint, detail: { size, max: BLOCKS_MAX } });
-  }
+  checkBlocks("the result", content);
   return { content, ...defined({ structuredContent, isError, _meta }) };
 }

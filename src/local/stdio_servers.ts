@@ -32,7 +32,8 @@ export interface StdioServer {
 
 /** What starting servers needs from outside; functions are asked at each start. */
 export interface StdioServersOptions
-  extends Pick<UpstreamsOptions, "workspace" | "home" | "onLog" | "starts" | "withoutSecrets"> {
+  extends
+    Pick<UpstreamsOptions, "workspace" | "home" | "onLog" | "starts" | "room" | "withoutSecrets"> {
   readonly grants: (server: string) => Grants | undefined;
   readonly protection: Confinement["protection"];
   /** What every server finds in its environment, PATH among it. */
@@ -65,7 +66,7 @@ export class StdioServers {
   }
 
   #made(server: StdioServer): UpstreamServer {
-    const { grants, groups, limits, withoutSecrets } = this.#options;
+    const { grants, groups, limits, room, withoutSecrets } = this.#options;
     const { name, tools, definition, trial, confine } = server;
     const key = JSON.stringify(server);
     return {
@@ -79,7 +80,7 @@ export class StdioServers {
       way: async (closing) => {
         this.#launch ??= new Launch(this.#options, closing);
         const program = await this.#launch.programOf(server);
-        const own = { name, program, groups, withoutSecrets };
+        const own = { name, program, groups, room, withoutSecrets };
         return (ends) => new StdioWire({ ...own, limits: limits() }, ends);
       },
     };

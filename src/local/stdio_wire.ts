@@ -4,12 +4,14 @@
  * @module
  */
 
+import type { Room } from "../core/backlog.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
-import { eachPiece, LineReader } from "../core/lines.ts";
+import { excessOf, parsedJson } from "../core/json_bounds.ts";
+import { eachPiece, endsOf, type Line, LineReader } from "../core/lines.ts";
 import { type Process, type Program, Started } from "../sandbox/process.ts";
 import { soon } from "../upstream/in_time.ts";
-import { parsed, type Wire, type WireEnds } from "../upstream/wire.ts";
+import type { Wire, WireEnds } from "../upstream/wire.ts";
 import { downError } from "./_down.ts";
 import { Outbox } from "./_outbox.ts";
 
@@ -19,7 +21,12 @@ export interface StdioWireOptions {
   readonly program: Program;
   /** Takes secrets out of what it writes beside its messages. */
   readonly withoutSecrets: (text: string) => string;
-  readonly limits: { readonly lineBytes: number; readonly stderrBytes: number };
+  readonly limits: {
+    readonly lineBytes: number;
+    readonly resultBytes: number;
+    readonly stderrBytes: number;
+  };
+  readonly room?: Room | undefined;
   /** Keeps the process group, so that it ends with PML however it ends. */
   readonly groups: { add(pid: number): void; remove(pid: number): void };
 }
@@ -104,14 +111,29 @@ export class StdioWire implements Wire {
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
-    const reader = new LineReader(this.#options.limits.lineBytes);
-    const decoder = new TextDecoder();
-    await eachPiece(stream, (piece) => {
-      for (const line of reader.push(piece)) {
-        if (line.kind === "too-long") this.#ends.broken(`it wrote a line over ${line.max} bytes`);
-        else this.#ends.received(parsed(decoder.decode(line.bytes)));
-      }
-    });
+    const { room, limits: { lineBytes, resultBytes } } = this.#options;
+    const reader = new LineReader(lineBytes, resultBytes);
+    try {
+      await eachPiece(stream, (piece) => {
+        for (const line of reader.push(piece)) this.#take(line);
+        return room?.(reader, reader.kept);
+      });
+    } finally {
+      room?.(reader, 0);
+    }
+  }
+
+  #take(line: Line): void {
+    const ends = this.#ends;
+    if (line.kind === "too-long") return ends.broken(`it wrote a line over ${line.max} bytes`);
+    if (line.kind === "cut") {
+      const { size, max } = line;
+      const why = `it has ${size} bytes, more than ${max}`;
+      return ends.excess(line.ends, { why, detail: { size, max } });
+    }
+    const why = excessOf(line.bytes);
+    if (why !== undefined) return ends.excess(endsOf(line.bytes), { why });
+    ends.received(parsedJson(line.bytes));
   }
 
   async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {

@@ -7,6 +7,7 @@
 import type { Progress } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
+import { excessOf } from "../core/json_bounds.ts";
 import { joined } from "../core/lines.ts";
 import { quoted, visible } from "../core/json.ts";
 import { onAbort, pause, unlessAborted } from "../core/waiting.ts";
@@ -89,6 +90,8 @@ export class Client {
 
   /** Makes of bytes what they are as JSON, or says that they are none. */
   json(bytes: Uint8Array): unknown {
+    const excess = excessOf(bytes);
+    if (excess !== undefined) throw this.bad(excess);
     try {
       return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
     } catch (cause) {

@@ -6,6 +6,7 @@
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { isObject } from "../core/json.ts";
+import { excessOf, TOO_DEEP } from "../core/json_bounds.ts";
 import type { Line } from "../core/lines.ts";
 
 /** An error that is answered without an id, because none can be trusted. */
@@ -27,9 +28,12 @@ const BYTE_ORDER_MARK = /^\uFEFF/;
 
 /** Reads a line; undefined for an empty one. */
 export function readMessage(line: Line): Read | undefined {
-  if (line.kind === "too-long") {
+  if (line.kind !== "line") {
     return refusal(-32600, `INPUT_TOO_LARGE: a message has more than ${line.max} bytes`);
   }
+  const excess = excessOf(line.bytes);
+  if (excess === TOO_DEEP) return refusal(-32700, `Parse error: ${excess}`);
+  if (excess !== undefined) return refusal(-32600, `INPUT_TOO_LARGE: ${excess}`);
   let value: unknown;
   try {
     const text = UTF_8.decode(line.bytes).replace(BYTE_ORDER_MARK, "").trim();

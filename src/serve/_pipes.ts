@@ -11,6 +11,10 @@ import { Socket, type SocketConstructorOpts } from "node:net";
 export interface Input {
   /** Settles when nothing more will come. */
   readonly over: Promise<void>;
+  /** Reads nothing until it goes on. */
+  pause(): void;
+  /** Goes on. */
+  resume(): void;
   /** Ends it: a pending read would keep the process. */
   close(): Promise<void>;
 }
@@ -41,7 +45,12 @@ export function openInput(take: (piece: Uint8Array) => void): Input {
   const socket = socketOf({ fd: 0, readable: true, writable: false, onread });
   if (socket === undefined) return openFile(take);
   socket.on("error", reject).on("close", resolve).resume();
-  return { over, close: () => Promise.resolve(void socket.destroy()) };
+  return {
+    over,
+    pause: () => void socket.pause(),
+    resume: () => void socket.resume(),
+    close: () => Promise.resolve(void socket.destroy()),
+  };
 }
 
 /** Opens the standard output. */
@@ -67,6 +76,12 @@ export function openOutput(): Output {
   };
 }
 
+/** Opens the standard error where it is a pipe; it does not keep the process, whoever reads it. */
+export function openErrors(): Socket | undefined {
+  // Where nobody can read it any more there is nobody to tell.
+  return socketOf({ fd: 2, readable: false, writable: true })?.on("error", () => {}).unref();
+}
+
 function socketOf(options: SocketConstructorOpts): Socket | undefined {
   try {
     return new Socket(options);
@@ -80,5 +95,6 @@ function openFile(take: (piece: Uint8Array) => void): Input {
   const readAll = async () => {
     for (let next = await reader.read(); !next.done; next = await reader.read()) take(next.value);
   };
-  return { over: readAll(), close: () => reader.cancel() };
+  // A file or a person has no more to ask than there is.
+  return { over: readAll(), pause: () => {}, resume: () => {}, close: () => reader.cancel() };
 }

@@ -7,12 +7,12 @@
  * @module
  */
 
-import process from "node:process";
 import type { JSONRPCMessage, McpServerFactory, Transport } from "@modelcontextprotocol/server";
-import { joined, type Line, LineReader } from "../core/lines.ts";
+import { type Line, LineReader } from "../core/lines.ts";
 import { greet, type Greeting } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
 import { Listening } from "./_listening.ts";
+import { Outgoing } from "./_outgoing.ts";
 import { type Input, openInput, openOutput } from "./_pipes.ts";
 
 /** How long the last answers may take on their way out. */
@@ -28,8 +28,14 @@ const FIRST_REQUEST_MS = 50;
 export interface StdioOptions {
   /** The most bytes of one request. */
   readonly inputBytes: number;
-  /** The most bytes that may wait for a client which does not read. */
+  /** What waits for the client: beyond so much its requests wait, too. */
   readonly queuedBytes: number;
+  /** How long the client may read nothing before it is given up. */
+  readonly unreadMs: number;
+  /** Told how much waits for the client. */
+  readonly onWaiting: (size: number) => void;
+  /** Told of the requests, by their ids as JSON, whose answers a client does not read any more. */
+  readonly onLost: (requests: readonly string[]) => void;
   /** What `initialize` is answered with. */
   readonly greeting: () => Greeting;
   /** Told of all resources that the client listens for, when that changes. */
@@ -65,7 +71,7 @@ class StdioTransport implements Transport {
   onmessage?: Transport["onmessage"];
   readonly #options: StdioOptions;
   #input: Input | undefined;
-  readonly #output = openOutput();
+  readonly #output: Outgoing;
   readonly #inFlight = new Set<string>();
   readonly #listening = new Listening();
   readonly #closed = Promise.withResolvers<"closed">();
@@ -74,14 +80,17 @@ class StdioTransport implements Transport {
   #waiting: JSONRPCMessage[] | undefined = [];
   /** The id of the request that was answered here, so that the SDK's answer goes nowhere. */
   #greeted: string | undefined;
-  #writing: Promise<void> | undefined;
-  #queued = 0;
   #isDropping = false;
-  readonly #unsent: Uint8Array[] = [];
   #open = true;
 
   constructor(options: StdioOptions) {
     this.#options = options;
+    this.#output = new Outgoing({
+      output: openOutput(),
+      unreadMs: options.unreadMs,
+      onSize: (size) => this.#waits(size),
+      onGone: (why) => this.#giveUp(asError(why)),
+    });
     options.signal.addEventListener("abort", () => void this.close(), { once: true });
   }
 
@@ -112,9 +121,10 @@ class StdioTransport implements Transport {
     if (!this.#open) return Promise.resolve();
     // What servers tell must not cost a client its answers, or its connection.
     const most = Math.min(NOTES_BYTES, this.#options.queuedBytes / 2);
-    if (!("id" in message) && this.#queued > most) return this.#drop();
+    if (!("id" in message) && this.#output.size > most) return this.#drop();
+    let id: string | undefined;
     if ("id" in message && !("method" in message)) {
-      const id = JSON.stringify(message.id);
+      id = JSON.stringify(message.id);
       this.#inFlight.delete(id);
       this.#listens(this.#listening.end(id));
       if (id === this.#greeted) {
@@ -122,7 +132,7 @@ class StdioTransport implements Transport {
         return Promise.resolve();
       }
     }
-    return this.#write(message);
+    return this.#write(message, id);
   }
 
   async close(): Promise<void> {
@@ -132,7 +142,7 @@ class StdioTransport implements Transport {
     await this.#input?.close().catch((error) => this.#options.onError(asError(error)));
     this.onclose?.();
     this.#closed.resolve("closed");
-    if (this.#queued > 0) endWhenStuck();
+    if (this.#output.size > 0) endWhenStuck();
   }
 
   async #read(): Promise<void> {
@@ -154,6 +164,7 @@ class StdioTransport implements Transport {
     if (read.kind === "refusal") return this.#refuse(read);
     if (read.kind === "cancel") {
       this.#inFlight.delete(read.request);
+      this.#output.drop(read.request);
       this.#listens(this.#listening.end(read.request));
     }
     if (read.kind === "request") {
@@ -196,34 +207,26 @@ class StdioTransport implements Transport {
     void this.#write(refusalMessage(refusal));
   }
 
-  #write(message: unknown): Promise<void> {
-    const bytes = new TextEncoder().encode(`${JSON.stringify(message)}\n`);
-    this.#queued += bytes.length;
-    if (this.#queued > this.#options.queuedBytes && this.#queued > bytes.length) {
-      this.#options.onError(new Error("The client does not read its answers: connection dropped"));
-      return this.close();
-    }
-    this.#unsent.push(bytes);
-    this.#writing ??= this.#flush();
-    return this.#writing;
+  #write(message: unknown, answers?: string): Promise<void> {
+    return this.#output.write(`${JSON.stringify(message)}\n`, answers);
   }
 
-  /** Writes what waits in one piece: all that one turn brought, and what came during a write. */
-  async #flush(): Promise<void> {
-    await new Promise<void>((resolve) => process.nextTick(resolve));
-    while (this.#unsent.length > 0) {
-      const bytes = joined(this.#unsent.splice(0));
-      try {
-        await this.#output.write(bytes);
-      } catch (error) {
-        // The client closed its end: there is nobody to answer.
-        this.#options.onError(asError(error));
-        await this.close();
-      }
-      this.#queued -= bytes.length;
-    }
-    this.#isDropping = false;
-    this.#writing = undefined;
+  /** A client that does not read is not read either: it may ask no more than it takes. */
+  #waits(size: number): void {
+    const { queuedBytes, onWaiting } = this.#options;
+    onWaiting(size);
+    if (size === 0) this.#isDropping = false;
+    // Not at once: what it cancels makes room.
+    if (size > 2 * queuedBytes) this.#input?.pause();
+    else if (size <= queuedBytes) this.#input?.resume();
+  }
+
+  /** Gives up a client that closed its end, or reads nothing. */
+  #giveUp(why: Error): void {
+    if (!this.#open) return;
+    this.#options.onError(why);
+    this.#options.onLost(this.#output.answers);
+    void this.close();
   }
 }
 

@@ -150,6 +150,17 @@ export class Peer {
     return true;
   }
 
+  /** Ends the request whose id stands in the ends of what answered it; false where none does. */
+  refuse(ends: string, error: Error): boolean {
+    for (const [, id = ""] of ends.matchAll(/"id"\s*:\s*"([^"]*)"/g)) {
+      if (this.#left.delete(id)) return true; // too late
+      if (!this.#pending.has(id)) continue;
+      this.fail(id, error);
+      return true;
+    }
+    return false;
+  }
+
   /** Ends one request; that it could not be sent says that nobody hangs. */
   fail(id: string, error: Error): void {
     if (id === this.#pinged?.id) this.#pinged = undefined;

@@ -16,6 +16,7 @@ import {
   textOf,
   visible,
 } from "../core/json.ts";
+import { tooLarge } from "../core/json_bounds.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { VERSION } from "../core/version.ts";
 import { Answered, type Asked, Peer, type RequestOptions } from "./_peer.ts";
@@ -23,7 +24,7 @@ import { logMessage, readList } from "./_read.ts";
 import type { Following } from "./_subscriptions.ts";
 import { aborted, pause, StartTimer } from "./in_time.ts";
 import type { Living } from "./pool.ts";
-import type { OpenWire, Wire } from "./wire.ts";
+import type { Excess, OpenWire, Wire } from "./wire.ts";
 
 /** What a connection is made with, and who is told of what. */
 export interface ConnectionOptions {
@@ -41,7 +42,6 @@ export interface ConnectionOptions {
   readonly onLog: (level: "debug" | "warn", text: string) => void;
   /** Told of what belongs to no request: changes, and log messages. */
   readonly onNotification: (method: string, params: JsonObject) => void;
-  /** Gives what is known of a tool. */
   readonly tool: (name: string) => ListItem | undefined;
   /** Told when it has ended, however. */
   readonly onEnd: (connection: Connection) => void;
@@ -82,6 +82,7 @@ export class Connection implements Living {
     this.#options = options;
     const wire = this.#wire = options.open({
       received: (message, request) => this.#take(message, request),
+      excess: (ends, excess) => this.#refuse(new TextDecoder().decode(ends), excess),
       failed: (id, error, { isOver }) => {
         this.#isLost ||= isOver;
         this.#peer.fail(id, error);
@@ -312,6 +313,14 @@ export class Connection implements Living {
     } catch (error) {
       this.#fail(this.#broken(`it wrote what cannot be taken: ${error}`));
     }
+  }
+
+  /** Ends the request that a message answers which is more than it may be. */
+  #refuse(ends: string, excess: Excess): void {
+    const { name, onLog } = this.#options;
+    if (this.#peer.refuse(ends, tooLarge(`what ${quoted(name)} answered`, excess))) return;
+    onLog("warn", `A message was passed over: ${excess.why}`);
+    this.#strayed();
   }
 
   #notified(method: string, said: JsonObject, meant: string | undefined): void {

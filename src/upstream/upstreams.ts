@@ -6,10 +6,12 @@
  */
 
 import { pathToFileURL } from "node:url";
+import type { Room } from "../core/backlog.ts";
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, quoted, textOf } from "../core/json.ts";
+import { checkBlocks } from "../core/json_bounds.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
@@ -61,6 +63,8 @@ export interface UpstreamsOptions {
   readonly limits: () => ConnectionOptions["limits"] & PoolLimits;
   readonly onLog: (server: string, level: "debug" | "info" | "warn", text: string) => void;
   readonly told: Told;
+  /** Makes the readers of servers wait where too much waits for the client. */
+  readonly room?: Room | undefined;
   /** Tells the calls that wait what is installed for them. */
   readonly starts: Starts;
 }
@@ -346,6 +350,7 @@ function resultOf(
 ): ToolResult {
   const isTool = method === "tools/call";
   if (isObject(result) && (!isTool || Array.isArray(result.content ?? []))) {
+    checkBlocks(`what ${quoted(name)} answered`, result.content);
     const { resultType: _, inputRequests: _i, requestState: _s, ...rest } = result;
     // Looked at just now; what is no tool's result is handed on as it is.
     return (isTool ? { content: [], ...rest } : rest) as unknown as ToolResult;

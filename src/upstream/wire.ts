@@ -30,6 +30,8 @@ export interface Wire {
 export interface WireEnds {
   /** A message came, or what should be one; on a way of its own it belongs to that request. */
   received(message: unknown, request?: string): void;
+  /** A message came that is more than it may be; its ends may tell which request it answers. */
+  excess(ends: Uint8Array, excess: Excess): void;
   /** One request alone has no answer; where that `isOver`, the next one wants another wire. */
   failed(id: string, error: PmlError, options: { readonly isOver: boolean }): void;
   /** What came is no MCP. */
@@ -44,6 +46,12 @@ export interface WireEnds {
   tool(name: string): ListItem | undefined;
 }
 
+/** What of a message is too much, and the sizes for programs. */
+export interface Excess {
+  readonly why: string;
+  readonly detail?: { readonly size: number; readonly max: number };
+}
+
 /** Opens a wire; where nothing can be opened it throws. */
 export type OpenWire = (ends: WireEnds) => Wire;
 
@@ -55,14 +63,5 @@ export class SessionLost extends PmlError {
       hint: "Nothing was done; try again",
       detail: { may_have_run: false },
     });
-  }
-}
-
-/** Reads a message; undefined where it is no JSON. */
-export function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // a log line, or half of a message
   }
 }

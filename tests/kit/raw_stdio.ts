@@ -34,6 +34,10 @@ export interface RawStdioOptions {
   readonly answer?: Answerer;
   /** Sees every message, before anything else does. */
   readonly onMessage?: (message: Message) => void;
+  /** Gives what reading stdout waits for, asked at each piece of it. */
+  readonly reads?: () => Promise<unknown> | undefined;
+  /** Gives what reading stderr waits for, asked at each piece of it. */
+  readonly hears?: () => Promise<unknown> | undefined;
 }
 
 /** How a process ended. */
@@ -60,7 +64,8 @@ export class RawStdio implements AsyncDisposable {
   readonly #chunks: Uint8Array[] = [];
   readonly #reading: Promise<unknown>;
   #stderr = "";
-  #rest = "";
+  /** What came of a line that has not ended; joined once, for a line may be very long. */
+  #rest: string[] = [];
   #nextId = 1;
   #broken: unknown;
   #closedInput = false;
@@ -272,18 +277,23 @@ export class RawStdio implements AsyncDisposable {
     const took = performance.now() - since;
     await this.#closeInput();
     await within(this.#reading, { ms, what: () => "stdout is still held open by a child" });
-    assert.equal(this.#rest, "", `stdout ends in half a line: ${this.#told()}`);
+    assert.equal(this.#rest.join(""), "", `stdout ends in half a line: ${this.#told()}`);
     this.assertClean();
     return { code: status.code, signal: status.signal, ms: took };
   }
 
   async #readOutput(): Promise<void> {
     const decoder = new TextDecoder();
+    await this.#held(this.#options.reads);
     for await (const chunk of this.#child.stdout) {
+      await this.#held(this.#options.reads);
       this.#chunks.push(chunk);
-      const lines = (this.#rest + decoder.decode(chunk, { stream: true })).split("\n");
-      this.#rest = lines.pop() ?? "";
-      for (const line of lines) this.#take(line);
+      const [first = "", ...lines] = decoder.decode(chunk, { stream: true }).split("\n");
+      this.#rest.push(first);
+      for (const line of lines) {
+        this.#take(this.#rest.join(""));
+        this.#rest = [line];
+      }
     }
   }
 
@@ -315,9 +325,17 @@ export class RawStdio implements AsyncDisposable {
 
   async #readErrors(): Promise<void> {
     const decoder = new TextDecoder();
+    await this.#held(this.#options.hears);
     for await (const chunk of this.#child.stderr) {
+      await this.#held(this.#options.hears);
       this.#stderr += decoder.decode(chunk, { stream: true });
     }
+  }
+
+  /** Waits before a pipe is read; what an ended process left is read at once. */
+  async #held(until: RawStdioOptions["reads"]): Promise<void> {
+    const held = until?.();
+    if (held !== undefined) await Promise.race([held, this.#child.status]);
   }
 
   #told(): string {

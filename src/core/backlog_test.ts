@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { Backlog } from "./backlog.ts";
+
+const MB = 1 << 20;
+
+/** Tells whether a reader may go on at once. */
+function goes(backlog: Backlog, reader: object, size = 0): boolean {
+  const waiting = backlog.room(reader, size);
+  waiting?.catch(() => {});
+  return waiting === undefined;
+}
+
+Deno.test("Backlog holds up every reader while too much waits for the client", async () => {
+  const backlog = new Backlog(() => 10 * MB);
+  const [one, two] = [{}, {}];
+  backlog.size = 10 * MB;
+  assert.ok(goes(backlog, one) && !backlog.isFull);
+  backlog.size = 10 * MB + 1;
+  assert.ok(backlog.isFull);
+  const waiting = [backlog.room(one, 0), backlog.room(two, 5 * MB)];
+  assert.ok(waiting.every((each) => each !== undefined));
+  backlog.size = 0;
+  await Promise.all(waiting);
+  assert.ok(goes(backlog, one));
+});
+
+Deno.test("Backlog counts what readers have of long messages, and lets the first one go on", async () => {
+  const backlog = new Backlog(() => 10 * MB);
+  const [one, two, three] = [{}, {}, {}];
+  assert.ok(goes(backlog, one, 4 * MB));
+  assert.ok(goes(backlog, two, 4 * MB));
+  assert.ok(goes(backlog, one, 8 * MB), "the first one ends its message");
+  const waiting = backlog.room(two, 5 * MB);
+  assert.ok(waiting !== undefined);
+  assert.ok(!goes(backlog, three, 2 * MB));
+  // Its message is whole, or it has ended.
+  assert.ok(goes(backlog, one, 0));
+  await waiting;
+  assert.ok(goes(backlog, two, 9 * MB));
+});
+
+Deno.test("Backlog holds up nobody for ever behind one that stops in a message", async () => {
+  const backlog = new Backlog(() => 2 * MB);
+  const [stopped, other] = [{}, {}];
+  assert.ok(goes(backlog, stopped, 3 * MB));
+  const since = performance.now();
+  await backlog.room(other, 0);
+  const took = performance.now() - since;
+  assert.ok(took > 400 && took < 5_000, `${took} ms`);
+});

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { Outgoing } from "./_outgoing.ts";
+
+/** An output that takes a piece when it is told to. */
+class Pipe {
+  readonly pieces: Uint8Array[] = [];
+  readonly sizes: number[] = [];
+  readonly gone: unknown[] = [];
+  readonly out: Outgoing;
+  #taken: (() => void) | undefined;
+
+  constructor({ opens = false, unreadMs = 60_000 } = {}) {
+    const write = (piece: Uint8Array) => {
+      this.pieces.push(piece.slice());
+      return opens ? Promise.resolve() : new Promise<void>((resolve) => this.#taken = resolve);
+    };
+    this.out = new Outgoing({
+      output: { write },
+      unreadMs,
+      onSize: (size) => void this.sizes.push(size),
+      onGone: (why) => void this.gone.push(why),
+    });
+  }
+
+  get text(): string {
+    return new TextDecoder().decode(Uint8Array.from(this.pieces.flatMap((piece) => [...piece])));
+  }
+
+  /** Has the client read what was written. */
+  async read(): Promise<void> {
+    this.#taken?.();
+    this.#taken = undefined;
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+}
+
+Deno.test("Outgoing writes every byte in order, whatever the sizes are", async () => {
+  const sizes = fc.array(fc.oneof(fc.nat(50), fc.nat(600_000)), { minLength: 1, maxLength: 12 });
+  await fc.assert(
+    fc.asyncProperty(sizes, async (lengths) => {
+      const pipe = new Pipe({ opens: true });
+      const texts = lengths.map((length, at) => `${`${at}é😀`.repeat(length / 8)}\n`);
+      await Promise.all(texts.map((text) => pipe.out.write(text)));
+      assert.equal(pipe.text, texts.join(""));
+      assert.equal(pipe.out.size, 0);
+      assert.ok(pipe.pieces.every((piece) => piece.length <= 262_144));
+    }),
+    { numRuns: 30 },
+  );
+});
+
+Deno.test("Outgoing writes small messages of one turn in one piece", async () => {
+  const pipe = new Pipe({ opens: true });
+  await Promise.all([pipe.out.write("a\n"), pipe.out.write("b\n"), pipe.out.write("c\n")]);
+  assert.deepEqual(pipe.pieces.length, 1);
+  assert.deepEqual(pipe.sizes.at(-1), 0);
+});
+
+Deno.test("Outgoing takes back an answer only before it was begun, and tells which ones wait", async () => {
+  const pipe = new Pipe();
+  void pipe.out.write("x".repeat(300_000), "1");
+  await pipe.read();
+  void pipe.out.write("second", "2");
+  void pipe.out.write("third", '"3"');
+  void pipe.out.write("note");
+  assert.deepEqual(pipe.out.answers, ["1", "2", '"3"']);
+  for (const request of ["1", "2", "9"]) pipe.out.drop(request);
+  assert.deepEqual(pipe.out.answers, ["1", '"3"']);
+  for (let turn = 0; turn < 4; turn++) await pipe.read();
+  assert.equal(pipe.text, `${"x".repeat(300_000)}thirdnote`);
+  assert.equal(pipe.out.size, 0);
+  assert.deepEqual(pipe.out.answers, []);
+});
+
+Deno.test("Outgoing tells of a client that reads nothing, and not of one that reads slowly", async () => {
+  const slow = new Pipe({ unreadMs: 400 });
+  void slow.out.write("x".repeat(1_500_000), "1");
+  for (let turn = 0; turn < 8; turn++) {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await slow.read();
+  }
+  assert.deepEqual([slow.gone, slow.out.size], [[], 0]);
+  const never = new Pipe({ unreadMs: 50 });
+  void never.out.write("y", "1");
+  while (never.gone.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.match(String(never.gone[0]), /does not read its answers: it read nothing for 50 ms/);
+  assert.deepEqual(never.out.answers, ["1"]);
+});

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { Stderr } from "./stderr.ts";
+
+/** A pipe whose other end reads only when it is told to. */
+class Pipe {
+  text = "";
+  writableLength = 0;
+  readonly #done: (() => void)[] = [];
+
+  write(text: unknown, done?: unknown): boolean {
+    this.text += String(text);
+    this.writableLength += String(text).length;
+    if (typeof done === "function") this.#done.push(() => done());
+    return true;
+  }
+
+  read(bytes = Infinity): void {
+    this.writableLength = Math.max(this.writableLength - bytes, 0);
+    if (this.writableLength === 0) this.#done.forEach((done) => done());
+  }
+}
+
+Deno.test("Stderr drops what has no room, counts it, and tells of each gap once", async () => {
+  const pipe = new Pipe();
+  const stderr = new Stderr(pipe as never);
+  const line = "x".repeat(99_999);
+  for (let at = 0; at < 100; at++) stderr.write(line);
+  assert.equal(pipe.text.length, 1_100_000, "as much as may wait, and the line that passed it");
+  pipe.read(300_000);
+  stderr.write("still too much waits");
+  pipe.read(400_000);
+  stderr.write("a");
+  stderr.write("b");
+  assert.match(pipe.text, /x\n90 lines were dropped here: nobody read them\na\nb\n$/);
+  setTimeout(() => pipe.read());
+  await stderr[Symbol.asyncDispose]();
+  assert.ok(pipe.text.endsWith("\nb\n"));
+});
+
+Deno.test("Stderr waits a little at the end, and tells the last gap", async () => {
+  const pipe = new Pipe();
+  const stderr = new Stderr(pipe as never);
+  for (let at = 0; at < 12; at++) stderr.write("y".repeat(100_000));
+  const since = performance.now();
+  await stderr[Symbol.asyncDispose]();
+  assert.ok(performance.now() - since < 5_000);
+  assert.match(pipe.text, /\n2 lines were dropped here/);
+});

@@ -1,0 +1,83 @@
+/**
+ * A scene with servers whose results are as large as one asks for, and a look at what PML is for
+ * others meanwhile.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import process from "node:process";
+import type { Message } from "../kit/json_rpc.ts";
+import { repoFile } from "../kit/pml_command.ts";
+import { rssOf } from "../kit/procwatch.ts";
+import type { RawStdio } from "../kit/raw_stdio.ts";
+import { assertServes, codeOf, textOf } from "./oracles.ts";
+import { makeScene, type Scene, type SceneOptions } from "./stage.ts";
+
+/** The most memory that PML may have meanwhile. */
+const RSS_MAX = 600_000_000;
+/** How much longer another call may take, beside three times what it takes without an attack. */
+const WAIT_MAX = 300;
+
+/** Makes the definitions of servers that give what they are asked for. */
+export function floodServers(names: readonly string[]): Record<string, unknown> {
+  const args = ["run", "-A", "--no-config", "--quiet", repoFile("tests/kit/flood_server.ts")];
+  return Object.fromEntries(names.map((name) => [name, { command: process.execPath, args }]));
+}
+
+/** Makes a scene with such servers, which are started and known, and with others beside them. */
+export async function floodScene(
+  names: readonly string[],
+  { servers = {}, ...options }: SceneOptions & { readonly servers?: Record<string, unknown> } = {},
+): Promise<Scene> {
+  const mcpServers = { ...floodServers(names), ...servers };
+  const allow = ["filesystem:*", ...Object.keys(mcpServers).map((name) => `${name}:*`)];
+  const pml = { version: 1, permissions: { allow }, mcpServers };
+  const scene = await makeScene({ pml, ...options });
+  for (const name of names) assert.equal(textOf(await flood(scene.pml, `${name}:done`)), "done");
+  await assertServes(scene.pml);
+  return scene;
+}
+
+/** Asks a server for a result of about so many bytes; `size` tells also where its id stands. */
+export function flood(pml: RawStdio, id: string, size = 0): Promise<Message> {
+  const [server, tool] = id.split(":");
+  return pml.callTool(`${server}__${tool}`, { size }, { ms: 60_000 });
+}
+
+/** Does something while another call is made again and again; holds those, and the memory, to bounds. */
+export async function unharmed<T>(pml: RawStdio, act: () => Promise<T>): Promise<T> {
+  const seen = { worst: 0, rss: 0 };
+  const quiet = Math.max(...await Promise.all(Array.from({ length: 8 }, () => served(pml))));
+  const over = new AbortController();
+  const look = setInterval(async () => seen.rss = Math.max(seen.rss, await rssOf(pml.pid)), 10);
+  const others = (async () => {
+    while (!over.signal.aborted) {
+      seen.worst = Math.max(seen.worst, await served(pml));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  })();
+  try {
+    return await act();
+  } finally {
+    over.abort();
+    await others;
+    clearInterval(look);
+    const told = `another call took ${seen.worst} ms, and ${quiet} ms before`;
+    assert.ok(seen.worst < WAIT_MAX + 3 * quiet, told);
+    assert.ok(seen.rss < RSS_MAX, `PML had ${seen.rss} bytes`);
+  }
+}
+
+/** Makes a small call, and gives how long it took. */
+async function served(pml: RawStdio): Promise<number> {
+  const since = performance.now();
+  await assertServes(pml);
+  return performance.now() - since;
+}
+
+/** Asserts that a call was refused, with its code and words. */
+export function assertRefused(answer: Message, like: RegExp): void {
+  assert.equal(codeOf(answer), "RESULT_TOO_LARGE", textOf(answer).slice(0, 300));
+  assert.match(textOf(answer), like);
+}

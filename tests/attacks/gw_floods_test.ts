@@ -1,0 +1,182 @@
+/**
+ * Results, and messages beside them, that would cost the gateway its time and memory once they are
+ * parsed: they end their own call, and nobody else's waits.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { ERAS, type Message } from "../kit/json_rpc.ts";
+import { assertRefused, flood, floodScene, unharmed } from "./floods.ts";
+import { assertServes, endWell, textOf } from "./oracles.ts";
+
+const MB = 1_000_000;
+const MANY = /over 500000 JSON values/;
+
+for (const era of ERAS) {
+  Deno.test(`A stdio server's result of millions of values ends its call alone, on ${era} (GW3)`, async () => {
+    await using scene = await floodScene(["a", "b"], { era });
+    const { ws, pml } = scene;
+    await unharmed(pml, async () => {
+      // An even size has the id at the end.
+      for (const size of [12 * MB, 12 * MB + 1]) {
+        const small = flood(pml, "a:text", 100);
+        assertRefused(await flood(pml, "a:objects", size), MANY);
+        assert.equal(textOf(await small).length, 100);
+      }
+      const both = await Promise.all(
+        ["a", "b"].map((name) => flood(pml, `${name}:objects`, 60 * MB)),
+      );
+      for (const answer of both) assertRefused(answer, /has 600000\d\d bytes, more than 33554432/);
+      assertRefused(await flood(pml, "a:deep", 100_000), /nested deeper than 10000/);
+      assertRefused(await flood(pml, "a:blocks", 5_000), /5000 blocks, more than 4096/);
+    });
+    assert.equal(textOf(await flood(pml, "a:text", 1_000)).length, 1_000, "it is the same server");
+    await endWell(ws, pml);
+  });
+}
+
+Deno.test("What a server says beside results is passed over where it is too much (GW3)", async () => {
+  await using scene = await floodScene(["a"]);
+  const { ws, pml } = scene;
+  await unharmed(pml, async () => {
+    for (const what of ["told", "strange"]) {
+      assert.equal(textOf(await flood(pml, `a:${what}`, 40 * MB)), "done");
+      assert.equal(textOf(await flood(pml, `a:${what}`, 12 * MB)), "done");
+    }
+  });
+  await endWell(ws, pml);
+});
+
+Deno.test("Two texts of 60 MB at once are refused, and one of 31 MB passes (GW3)", async () => {
+  await using scene = await floodScene(["a", "b"]);
+  const { ws, pml } = scene;
+  await unharmed(pml, async () => {
+    const both = await Promise.all(["a", "b"].map((name) => flood(pml, `${name}:text`, 60 * MB)));
+    for (const answer of both) assertRefused(answer, /more than 33554432/);
+  });
+  assert.equal(textOf(await flood(pml, "a:text", 31 * MB)).length, 31 * MB);
+  await endWell(ws, pml);
+});
+
+for (const era of ERAS) {
+  Deno.test(`A server over HTTP cannot flood with values or lines, on ${era} (GW3)`, async () => {
+    await using server = new HttpFlood();
+    const far = { type: "http", url: server.url };
+    await using scene = await floodScene(["a"], { era, servers: { far } });
+    const { ws, pml } = scene;
+    const asked = (tool: string) => pml.callTool(`far__${tool}`, {}, { ms: 60_000 });
+    assert.equal(textOf(await asked("done")), "done");
+    await unharmed(pml, async () => {
+      for (const way of ["json", "event"]) {
+        assertRefused(await asked(`${way}_objects`), MANY);
+        const both = await Promise.all([asked(`${way}_large`), asked(`${way}_large`)]);
+        for (const answer of both) assertRefused(answer, /more than 33554432/);
+      }
+      for (const tool of Object.keys(LINES)) {
+        assert.equal(textOf(await asked(tool)), "done", tool);
+      }
+    });
+    await endWell(ws, pml);
+  });
+}
+
+Deno.test("A request of millions of values is refused before it is parsed (GW3)", async () => {
+  await using scene = await floodScene(["a"]);
+  const { ws, pml } = scene;
+  const refusals = () => pml.messages.filter(({ id }) => id === null);
+  await unharmed(pml, async () => {
+    const line = `{"jsonrpc":"2.0","method":"x","params":{"all":[${"{},".repeat(2_600_000)}{}]}}\n`;
+    await pml.sendText(line);
+    await pml.sendText(`{"jsonrpc":"2.0","method":"x","params":{"all":${"[".repeat(MB)}}}\n`);
+    await assertServes(pml);
+  });
+  assert.deepEqual(refusals().map(({ error }) => [error?.code, error?.message]), [
+    [-32600, "INPUT_TOO_LARGE: it has over 500000 JSON values"],
+    [-32700, "Parse error: it is nested deeper than 10000"],
+  ]);
+  await endWell(ws, pml);
+});
+
+/** Streams of many lines before the answer, some of which are an event together. */
+const LINES: Readonly<Record<string, string>> = {
+  data: "data:\n",
+  data_blank: "data: \r\n",
+  data_short: "data:x\n",
+  comments: ":\n",
+  ends: "\n",
+  unknown: "x\n",
+};
+
+/** A server over HTTP of the older revisions that answers as its tools are named. */
+class HttpFlood implements AsyncDisposable {
+  readonly #server = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+    (request) => this.#answer(request),
+  );
+
+  /** Where it listens. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.addr.port}/mcp`;
+  }
+
+  /** Stops listening. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+  }
+
+  async #answer(request: Request): Promise<Response> {
+    if (request.method !== "POST") return new Response(null, { status: 405 });
+    const { id, method, params }: Message = await request.json();
+    const said = (result: unknown) => Response.json({ jsonrpc: "2.0", id, result });
+    switch (method) {
+      case "initialize": {
+        const serverInfo = { name: "far", version: "1" };
+        return said({ protocolVersion: "2025-11-25", capabilities: { tools: {} }, serverInfo });
+      }
+      case "tools/list":
+        return said({ tools: TOOLS.map((name) => ({ name, inputSchema: { type: "object" } })) });
+      case "tools/call":
+        return called(String(params?.name), JSON.stringify(id));
+      default:
+        if (id === undefined) return new Response(null, { status: 202 });
+        return Response.json({ jsonrpc: "2.0", id, error: { code: -32601, message: "no" } });
+    }
+  }
+}
+
+const WAYS = ["json", "event"];
+const TOOLS = [
+  "done",
+  ...WAYS.flatMap((way) => [`${way}_objects`, `${way}_large`]),
+  ...Object.keys(LINES),
+];
+
+function called(tool: string, id: string): Response {
+  const done = `{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"done"}]}}`;
+  if (tool === "done") return bodyOf("application/json", [done]);
+  const lines = LINES[tool];
+  if (lines !== undefined) {
+    return bodyOf("text/event-stream", [...many(lines, 30 * MB), `\n\ndata: ${done}\n\n`]);
+  }
+  const [way, what] = tool.split("_");
+  const size = (what === "large" ? 60 : 12) * MB;
+  const pieces = [
+    `{"jsonrpc":"2.0","id":${id},"result":{"content":[],"structuredContent":{"all":[`,
+    ...many("{},", size),
+    "{}]}}}",
+  ];
+  if (way === "json") return bodyOf("application/json", pieces);
+  return bodyOf("text/event-stream", ["data: ", ...pieces, "\n\n"]);
+}
+
+/** Repeats a text to about so many bytes, in pieces. */
+function many(text: string, size: number): readonly string[] {
+  const piece = text.repeat(Math.round(100_000 / text.length));
+  return Array(Math.round(size / piece.length)).fill(piece);
+}
+
+function bodyOf(type: string, pieces: readonly string[]): Response {
+  const body = ReadableStream.from(pieces).pipeThrough(new TextEncoderStream());
+  return new Response(body, { headers: { "content-type": type } });
+}
