@@ -173,6 +173,7 @@ const NARROW = `
       open: write("a/opened"), deep: write("in/link/new"), late: write("late/new"),
       head: write("piece/HEAD"), config: write("piece/config"), objects: write("piece/objects"),
       data: write("files/config"),
+      look: { permissions: { read: ["in/deep/seen"] } },
     },
   };
   const put = (path) => Deno.writeTextFile(path, "mine").then(() => "wrote");
@@ -185,6 +186,10 @@ const NARROW = `
   export const late = () => put("late/new");
   export const head = () => put("piece/HEAD");
   export const config = () => put("piece/config");
+  export const look = async () => {
+    const { isFile } = await Deno.lstat("in/deep/seen");
+    return isFile;
+  };
   export const data = () => put("files/config");
   export const objects = () => Deno.mkdir("piece/objects").then(() => "made");
 `;
@@ -193,7 +198,7 @@ for (const layer of LAYERS) {
   Deno.test(`Nothing is made behind a committed link by a narrow grant, with the layer ${layer} (GW12)`, async () => {
     const prepare = async (ws: Workspace) => {
       await withLayer(ws, layer);
-      for (const folder of ["in", "piece", "files", "late"]) await mkdir(ws.file(folder));
+      for (const folder of ["piece", "files", "late"]) await mkdir(ws.file(folder));
       await mkdir(join(ws.root, "beyond"));
       await symlink("../beyond", ws.file("a"));
       await symlink(join(ws.root, "beyond"), ws.file("in/link"));
@@ -201,7 +206,7 @@ for (const layer of LAYERS) {
     };
     await using scene = await makeScene({
       prepare,
-      files: { "mine.js": NARROW },
+      files: { "mine.js": NARROW, "in/deep/seen": "seen" },
       pml: {
         version: 1,
         permissions: { allow: ["mine:*", "filesystem:*"] },
@@ -216,6 +221,7 @@ for (const layer of LAYERS) {
       assert.deepEqual(await readdir(join(ws.root, "beyond")), [], tool);
     }
     assert.equal(await run("plain"), undefined);
+    assert.equal(await run("look"), undefined);
     assert.equal(await readFile(ws.file("in/new"), "utf8"), "mine");
     // A link that comes to the place of a folder while the child lives.
     assert.equal(await run("late"), undefined);

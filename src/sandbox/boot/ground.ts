@@ -159,6 +159,7 @@ export class Walls {
   /** Gives a root of the workspace as it is: what is made there must not come to lie behind a link. */
   #straight(root: string, attempt: Try): string {
     const folder = folderOf(root);
+    if (attempt.access !== "write") return root;
     if (!within(this.#ground.workspace, folder) || lookAt(folder) === undefined) return root;
     if (Deno.realPathSync(folder) === folder) return root;
     throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "its folder is a link");
