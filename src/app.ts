@@ -32,7 +32,6 @@ import { BUILTIN_NAMES, RUNS_CODE } from "./local/builtin_names.ts";
 import type { Trial } from "./local/learn.ts";
 import { ModuleFiles } from "./local/module_files.ts";
 import type { Approvals } from "./permissions/approvals.ts";
-import type { Unapproved } from "./permissions/trust_gate.ts";
 import type { AtHand, Pins } from "./policy/pins.ts";
 import { mayHaveAdopted } from "./policy/pins_file.ts";
 import { Policy } from "./policy/policy.ts";
@@ -233,11 +232,6 @@ export class App implements AsyncDisposable {
   /** What a client is told when it opens a connection. */
   hello(): Hello {
     return helloOf(this.servers.states());
-  }
-
-  /** Tells what of the workspace file and its modules nobody has approved yet. */
-  untrusted(): Promise<Unapproved | undefined> {
-    return this.policy.unapproved();
   }
 
   /** What servers and tools were when they were first seen, or approved. */

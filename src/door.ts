@@ -24,8 +24,8 @@ import {
 } from "./core/call.ts";
 import { type Check, check } from "./core/check.ts";
 import { deadlineGate } from "./core/deadline.ts";
-import { type ErrorCode, PmlError } from "./core/errors.ts";
-import { defined, type JsonObject, quoted, visible } from "./core/json.ts";
+import { PmlError } from "./core/errors.ts";
+import { defined, type JsonObject, quoted } from "./core/json.ts";
 import { Running } from "./core/running.ts";
 import { splitToolId } from "./core/tool_id.ts";
 import type { ToolDefinition } from "./core/tool.ts";
@@ -34,6 +34,7 @@ import { Machine, type MachineOptions } from "./machine.ts";
 import { Approvals } from "./permissions/approvals.ts";
 import { type AskedAll, askForAll } from "./permissions/ask_all.ts";
 import { askGate, type AskGateOptions, judgeGate, refuseGate } from "./permissions/gate.ts";
+import { approvalRequired } from "./permissions/left.ts";
 import type { Subject } from "./permissions/subject.ts";
 import { trustGate, type Unapproved } from "./permissions/trust_gate.ts";
 import { definitionHash, integrityGate } from "./registry/integrity.ts";
@@ -90,20 +91,7 @@ export class Door implements AsyncDisposable {
   /** Leaves a question for `pml approve`, and gives the error that says so. */
   async leave(question: Question): Promise<PmlError> {
     const left = await this.approvals.leave(question.handle);
-    const code = question.otherwise ?? "APPROVAL_REQUIRED";
-    const or = OTHERWISE[code] ?? "";
-    const facts = left?.subjects.flatMap(({ facts = [] }) => facts) ?? [];
-    // The terminal shows all of it.
-    const changed = facts.slice(0, FACTS_MAX).map((fact) => visible(fact, 500));
-    const where = JSON.stringify(this.#config().workspace);
-    const what = left?.subjects.map(({ tool }) => tool).join(", ") ?? "this";
-    return new PmlError(code, `Cannot run ${quoted(what, 400)} without the person's approval`, {
-      hint: `Nothing was run. Ask the person to run \`pml approve\`${or} on a terminal in ` +
-        `${where}, then make exactly this call again`,
-      ...(left && {
-        detail: { approval: left.id, ...(CHANGED.includes(code) && { changed }) },
-      }),
-    });
+    return approvalRequired(question, { left, workspace: this.#config().workspace });
   }
 
   /** Forgets what servers listed, all or one, but for modules and those that may not be asked. */
@@ -380,15 +368,6 @@ export class Door implements AsyncDisposable {
   }
 }
 
-/** What does the same as approving the call, by what it fails with. */
-const OTHERWISE: Partial<Record<ErrorCode, string>> = {
-  WORKSPACE_UNTRUSTED: " (or `pml trust`)",
-  APPROVAL_STALE: " (or `pml trust`, or `pml lock update`)",
-};
-/** Of what it fails with, that which says in what something changed. */
-const CHANGED: readonly ErrorCode[] = ["APPROVAL_STALE", "NAME_CONFLICT"];
-/** How many lines of what changed an error holds. */
-const FACTS_MAX = 20;
 const SAMPLING = "sampling/createMessage";
 
 /** What the person has to know before a server's text goes to a model. */

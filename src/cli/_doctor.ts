@@ -133,7 +133,7 @@ async function mustBePrivate(path: string, mode: "600" | "700"): Promise<void> {
 async function trust(app: App): Promise<Check> {
   let waits = false;
   const found = await check("trust", "nothing waits to be trusted", async () => {
-    waits = await app.untrusted() !== undefined;
+    waits = await app.policy.unapproved() !== undefined;
   });
   return waits ? { ...found, said: "not trusted yet", hint: "Look at it with `pml trust`" } : found;
 }

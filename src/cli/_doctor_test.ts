@@ -25,7 +25,7 @@ Deno.test("doctor() tells a workspace file that cannot be trusted as one finding
       return { text, trust: findings.find(({ name }) => name === "trust") };
     };
     assert.match((await looks()).text, /^(ok {2}|FAIL) trust: .+\n {5}.+/m);
-    app.untrusted = () => Promise.reject(link);
+    app.policy.unapproved = () => Promise.reject(link);
     const { text, trust } = await looks();
     assert.deepEqual(trust, { name: "trust", ok: false, said: link.message, hint: link.hint });
     assert.match(text, /^FAIL trust: Cannot trust it: it is a link\n {5}Put/m);

@@ -15,7 +15,7 @@ import { tell } from "./out.ts";
 
 type State = Awaited<ReturnType<Awaited<ReturnType<App["pins"]>>["state"]>>;
 type Entry = State["lock"][string];
-type Open = Pick<NonNullable<Awaited<ReturnType<App["untrusted"]>>>, "facts" | "accept">;
+type Open = Pick<NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>, "facts" | "accept">;
 
 /** Shows the lock, checks it, or pins anew what the person agrees to. */
 export async function lock(at: Visit, typed: Typed): Promise<Shown> {
@@ -107,7 +107,7 @@ async function update(
 }
 
 async function mustBeTrusted(app: App): Promise<void> {
-  const open = await app.untrusted();
+  const open = await app.policy.unapproved();
   if (open === undefined) return;
   throw new PmlError(open.code, "Cannot pin anything anew: the workspace file is not trusted", {
     hint: "Look at it with `pml trust` first",

@@ -13,11 +13,11 @@ import { tell } from "./out.ts";
 
 type Approvals = Awaited<ReturnType<App["approvals"]>>;
 type Pending = Awaited<ReturnType<Approvals["pendingApprovals"]>>[number];
-type Untrusted = NonNullable<Awaited<ReturnType<App["untrusted"]>>>;
+type Untrusted = NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>;
 
 /** Shows what the workspace file and its modules bring, and asks whether that is trusted. */
 export async function trust({ app, signal }: Visit, { json }: Typed): Promise<Shown> {
-  const open = await app.untrusted();
+  const open = await app.policy.unapproved();
   const file = app.loaded().workspace.file ?? null;
   const trusted = open === undefined && file !== null;
   const value = { file, trusted, facts: open?.facts ?? [] };

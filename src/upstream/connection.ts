@@ -21,6 +21,7 @@ import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { VERSION } from "../core/version.ts";
 import { Answered, type Asked, Peer, type RequestOptions } from "./_peer.ts";
 import { logMessage, readList } from "./_read.ts";
+import { isNewer, knowsNewest, LEGACY, mayBeOlder, MODERN, NO_SUCH_METHOD } from "./_revisions.ts";
 import type { Following } from "./_subscriptions.ts";
 import { aborted, pause, StartTimer } from "./in_time.ts";
 import type { Living } from "./pool.ts";
@@ -47,12 +48,8 @@ export interface ConnectionOptions {
   readonly onEnd: (connection: Connection) => void;
 }
 
-const LEGACY = "2025-11-25";
-const MODERN = "2026-07-28";
 const META = "io.modelcontextprotocol/";
 const CLIENT = { name: "pml", version: VERSION };
-const UNSUPPORTED_VERSION = -32022;
-const NO_SUCH_METHOD = -32601;
 const UPDATED = "notifications/resources/updated";
 /** How many lines that mean nothing a server may write before it counts as broken. */
 const STRAY_MAX = 10_000;
@@ -379,25 +376,6 @@ export class Connection implements Living {
     this.#options.onEnd(this);
     if (error.code === "UPSTREAM_PROTOCOL") this.#wire.kill();
   }
-}
-
-/** Tells whether a server says that it speaks the newest revision only. */
-function isNewer(error: unknown): boolean {
-  return error instanceof Answered && [UNSUPPORTED_VERSION, NO_SUCH_METHOD].includes(error.code);
-}
-
-/** Tells whether a server that refused the newest revision names it all the same. */
-function knowsNewest(error: unknown): boolean {
-  if (!(error instanceof Answered) || error.code !== UNSUPPORTED_VERSION) return false;
-  const { supported } = objectOf(error.data);
-  return Array.isArray(supported) && supported.includes(MODERN);
-}
-
-/** Tells whether a server may have refused only what it does not know. */
-function mayBeOlder(error: unknown): boolean {
-  return error instanceof Answered ||
-    error instanceof PmlError && error.detail?.status !== undefined &&
-      error.code !== "LOGIN_REQUIRED";
 }
 
 const ALL_CHANGES = {
