@@ -113,7 +113,7 @@ export async function openGateway(options: OpenOptions = {}): Promise<OpenedGate
     await close();
     throw problem;
   }
-  const allowed = (id: ToolId) => app.judge(id).kind !== "deny";
+  const allowed = (id: ToolId) => app.policy.now.judge(id).kind !== "deny";
   return {
     config: () => app.config(),
     callTool: async (name, args = {}, more = {}) =>

@@ -16,17 +16,16 @@ import { faceOf } from "./config/face.ts";
 import { Keys } from "./config/keys.ts";
 import type { Costs } from "./costs.ts";
 import { Backlog } from "./core/backlog.ts";
-import type { CallTool, Question, Verdict } from "./core/call.ts";
+import type { CallTool, Question } from "./core/call.ts";
 import type { Check } from "./core/check.ts";
 import type { PmlError } from "./core/errors.ts";
-import type { JsonObject } from "./core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "./core/lists.ts";
 import type { ToolId } from "./core/tool_id.ts";
 import type { Door, DoorOptions } from "./door.ts";
 import type { Finder } from "./finder.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import { type Hello, helloOf } from "./gateway/hello.ts";
-import { Schemas } from "./gateway/schemas.ts";
+import type { Schemas } from "./gateway/schemas.ts";
 import { Servers, type ServerSource } from "./gateway/servers.ts";
 import { BUILTIN_NAMES, RUNS_CODE } from "./local/builtin_names.ts";
 import type { Trial } from "./local/learn.ts";
@@ -107,7 +106,7 @@ export class App implements AsyncDisposable {
   /** The names of the servers that ship with PML. */
   readonly builtins: ReadonlySet<string> = BUILTIN_NAMES;
   readonly #parts: AppParts;
-  readonly #schemas = new Schemas();
+  #schemas: Promise<Schemas> | undefined;
   readonly #closing = new AbortController();
   #door: Promise<Door> | undefined;
   #pins: Promise<Pins> | undefined;
@@ -177,11 +176,6 @@ export class App implements AsyncDisposable {
   /** Takes out of a text what looks like a key. */
   redact(text: string): string {
     return this.#parts.redactor.redact(text);
-  }
-
-  /** Says what the rules say of a call, or of a tool whatever its arguments are. */
-  judge(id: ToolId, args?: JsonObject): Verdict {
-    return this.policy.now.judge(id, args);
   }
 
   /** Says in plain sentences what a tool of a module may do. */
@@ -284,7 +278,7 @@ export class App implements AsyncDisposable {
   async authors(): Promise<Authors> {
     const { Authors } = await import("./authors.ts");
     const config = () => this.config();
-    return new Authors({ config, taken: this.builtins, schemas: this.#schemas });
+    return new Authors({ config, taken: this.builtins, schemas: await this.#checks() });
   }
 
   /** Measures what lists and answers would cost a client. */
@@ -312,13 +306,16 @@ export class App implements AsyncDisposable {
 
   #opened(): Promise<Door> {
     const { servers, metrics, backlog } = this;
-    const loaded = [import("./door.ts"), import("./local/builtins.ts"), this.pins()] as const;
-    this.#door ??= Promise.all(loaded).then(([{ Door }, { builtins }, pins]) =>
+    this.#door ??= Promise.all([
+      import("./door.ts"),
+      import("./local/builtins.ts"),
+      this.pins(),
+      this.#checks(),
+    ]).then(([{ Door }, { builtins }, pins, schemas]) =>
       new Door({
         ...this.#parts,
-        ...{ pins, servers, metrics, backlog },
+        ...{ pins, schemas, servers, metrics, backlog },
         adopted: () => this.adopted(),
-        schemas: this.#schemas,
         builtins: builtins(),
         manifest: (server) => this.#adopted?.manifestOf(server),
         between: {
@@ -336,15 +333,21 @@ export class App implements AsyncDisposable {
     return this.#door;
   }
 
+  /** What checks values against schemas, which is loaded when it is first needed. */
+  #checks(): Promise<Schemas> {
+    this.#schemas ??= import("./gateway/schemas.ts").then(({ Schemas }) => new Schemas());
+    return this.#schemas;
+  }
+
   async #openFace(): Promise<Gateway> {
     const { Gateway } = await import("./gateway/gateway.ts");
     this.#face = new Gateway({
       callTool: this.callTool,
       servers: this.servers,
       catalog: this.catalog,
-      schemas: this.#schemas,
+      schemas: await this.#checks(),
       search: (query, options) => this.search(query, options),
-      judge: (id, args) => this.judge(id, args),
+      judge: (id, args) => this.policy.now.judge(id, args),
       settings: () => faceOf(this.config()),
       askForAll: async (calls) => await (await this.#opened()).askForAll(calls),
       leave: (question) => this.leave(question),

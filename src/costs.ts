@@ -117,7 +117,7 @@ export function costsOf(app: App): Costs {
   return new Costs({
     exposed: async (options, query) => await (await app.gateway()).exposed(options, query),
     metaCalls: async () => await (await app.gateway()).metaCalls(),
-    tools: () => app.catalog.list().filter(({ id }) => app.judge(id).kind !== "deny"),
+    tools: () => app.catalog.list().filter(({ id }) => app.policy.now.judge(id).kind !== "deny"),
     prepare: () => app.servers.prepare(),
   });
 }

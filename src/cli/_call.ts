@@ -35,7 +35,7 @@ export async function call(
 
 /** The types of what was typed stand in the schema; a server must be trusted to give it. */
 async function schemaOf(id: ToolId, { app, signal }: Visit): Promise<JsonObject> {
-  if (isTerminal() && app.judge(id).kind !== "deny") {
+  if (isTerminal() && app.policy.now.judge(id).kind !== "deny") {
     const open = await app.policy.unapproved(splitToolId(id).server);
     if (open !== undefined && !await askUntrusted(open, signal)) throw declined(id);
   }

@@ -97,7 +97,7 @@ async function modeOf(name: string, { options, costs, all }: {
 
 /** Counts what costs are measured over. */
 export function countOf(app: App): AllCosts["catalog"] {
-  const entries = app.catalog.list().filter(({ id }) => app.judge(id).kind !== "deny");
+  const entries = app.catalog.list().filter(({ id }) => app.policy.now.judge(id).kind !== "deny");
   const servers = new Set(entries.map(({ server }) => server.name)).size;
   return { servers, tools: entries.length };
 }

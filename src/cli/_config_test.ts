@@ -145,7 +145,9 @@ Deno.test("config show measures each preset, and answers of search and schema, a
     [list.length, tokensOf(JSON.stringify(list))],
   );
   assert.deepEqual(named.meta_only, { ...named.now, name: "meta_only" });
-  const all = house.app.catalog.list().filter(({ id }) => house.app.judge(id).kind !== "deny");
+  const all = house.app.catalog.list().filter(({ id }) =>
+    house.app.policy.now.judge(id).kind !== "deny"
+  );
   assert.equal(named.full_proxy?.tools, all.length);
   assert.ok((named.full_proxy?.tokens ?? 0) > 5 * (named.now?.tokens ?? 0));
   assert.deepEqual([search.count, schema.count], [all.length, all.length]);

@@ -53,7 +53,7 @@ export async function search(
   const { mode, hits, isLoose } = await app.search(query, {
     server,
     limit: Number(limit),
-    allowed: (id) => app.judge(id).kind !== "deny",
+    allowed: (id) => app.policy.now.judge(id).kind !== "deny",
   });
   const lacking = mode === "hybrid" ? undefined : await (await app.finder()).lacking();
   const found = hits.map((hit) => ({
@@ -83,7 +83,7 @@ function noteOf(
 export function why({ app }: Visit, { words: [name = "", given] }: Typed): Promise<Shown> {
   const id = doorOf(name) ?? parseId(name);
   const args = given === undefined ? undefined : parseObject(given);
-  const { kind, rule, source, depends } = app.judge(id, args);
+  const { kind, rule, source, depends } = app.policy.now.judge(id, args);
   const verdict = SAYS[kind];
   const { server } = splitToolId(id);
   const known = app.servers.states().some((state) => state.name === server);
@@ -133,7 +133,7 @@ async function showTool(
   }
   await prepare(app, splitToolId(id).server);
   const definition = await app.servers.definition(id);
-  const { kind, rule, source } = app.judge(id);
+  const { kind, rule, source } = app.policy.now.judge(id);
   const permissions = await app.permissionsOf(id);
   return { value: { id, verdict: SAYS[kind], rule, source, permissions, ...definition } };
 }
@@ -152,7 +152,7 @@ interface Found {
 
 function listedBy(app: App) {
   return ({ id, tool: { description = "" }, server }: Found) => {
-    const { kind } = app.judge(id);
+    const { kind } = app.policy.now.judge(id);
     // The first use of a server asks, whatever the rules allow.
     const verdict = SAYS[server.isOffer && kind === "allow" ? "ask" : kind];
     return { id, description, verdict };

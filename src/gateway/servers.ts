@@ -9,7 +9,6 @@ import { quoted } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { Turns, unusableTools } from "./_safe_schema.ts";
 import type { Catalog, CatalogServer, RejectedTool } from "../search/catalog.ts";
 
 /** How many of the tools that were left out are told of. */
@@ -273,6 +272,7 @@ export class Servers implements Disposable {
       }
       // What loads tools looked at them.
       const tools = items as readonly ToolDefinition[];
+      const { unusableTools } = await import("./_safe_schema.ts");
       const unusable = list === "tools" ? await unusableTools(tools) : undefined;
       if (lists.get(list) !== before || this.#entries.get(source.name) !== entry) return false;
       lists.set(list, items);
@@ -295,6 +295,7 @@ export class Servers implements Disposable {
 /** Compares lists, which may be long, a piece at a time. */
 async function isSame(one: readonly ListItem[], other: readonly ListItem[]): Promise<boolean> {
   if (one.length !== other.length) return false;
+  const { Turns } = await import("./_safe_schema.ts");
   const turns = new Turns();
   for (const [at, item] of one.entries()) {
     if (JSON.stringify(item) !== JSON.stringify(other[at])) return false;

@@ -6,7 +6,6 @@
 
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { unhidden } from "./_question.ts";
 import type { ApprovedCode, TrustStore } from "./trust.ts";
 import type { Unapproved } from "./trust_gate.ts";
 
@@ -17,8 +16,8 @@ export interface ShownFile {
   readonly linked: boolean;
   /** The SHA-256 of its bytes, in hex. */
   readonly hash: string;
-  /** What it brings, one line each. */
-  readonly lines: readonly string[];
+  /** Gives what it brings, one line each; only a question needs them. */
+  readonly lines: () => Promise<readonly string[]>;
   /** The servers that it defines, and of those the modules. */
   readonly servers: readonly string[];
   readonly modules: readonly ShownModule[];
@@ -83,10 +82,11 @@ export class WorkspaceTrust {
     if (server !== undefined && !shown.servers.includes(server)) return undefined;
     const { trusted, approved } = await this.stateOf(shown);
     if (!trusted) {
+      const { unhidden } = await import("./_question.ts");
       return {
         code: "WORKSPACE_UNTRUSTED",
         // A terminal shows them as they are.
-        facts: factsOf(shown).map(unhidden),
+        facts: factsOf(shown, await shown.lines()).map(unhidden),
         accept: async () => {
           await mustBe(shown, again);
           await this.#store.trust({ ...shown, servers: codeOf(shown.modules) });
@@ -132,7 +132,10 @@ function codeOf(modules: readonly ShownModule[]): ApprovedCode {
   );
 }
 
-function factsOf({ path, linked, hash, lines, modules }: ShownFile): readonly string[] {
+function factsOf(
+  { path, linked, hash, modules }: ShownFile,
+  lines: readonly string[],
+): readonly string[] {
   return [
     ...(linked
       ? ["The workspace file is a link, so a yes is refused: put the file itself there"]

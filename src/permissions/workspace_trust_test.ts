@@ -32,7 +32,7 @@ function shownFile(path: string, change: Partial<ShownFile> = {}): ShownFile {
     path,
     hash: HASH,
     linked: false,
-    lines: ['server "weather": a module'],
+    lines: () => Promise.resolve(['server "weather": a module']),
     servers: ["weather", "db"],
     modules: [{ name: "weather", path: "/x.ts", integrity: CODE }],
     listed: false,
@@ -61,7 +61,7 @@ Deno.test("WorkspaceTrust asks once about the whole file, and about nothing once
 Deno.test("WorkspaceTrust shows what cannot be seen, and no blanks that push text away", async () => {
   await using at = await place();
   const line = `server "x": runs the command ["a\u3164\u202e${" ".repeat(99)}; rm"]`;
-  const shown = shownFile(at.file, { lines: [line] });
+  const shown = shownFile(at.file, { lines: () => Promise.resolve([line]) });
   const asked = await at.trust.unapproved(shown, same(shown));
   const fact = asked?.facts.find((each) => each.startsWith('server "x"')) ?? "";
   assert.match(fact, /a\\u\{3164\}\\u\{202e\}/);

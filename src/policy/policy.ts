@@ -15,7 +15,6 @@ import {
 import type { Environment } from "../config/env.ts";
 import { defaultRules, DEFAULTS_SOURCE, type RuleLine, type Rules } from "../config/rules.ts";
 import type { ServerDefinition } from "../config/servers.ts";
-import { shownLines } from "../config/shown.ts";
 import { watchConfig } from "../config/watch.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
 import type { Call, Verdict } from "../core/call.ts";
@@ -305,7 +304,7 @@ export class Policy {
       path: file.path,
       linked: file.path !== file.realPath,
       hash,
-      lines: shownLines(file),
+      lines: async () => (await import("../config/shown.ts")).shownLines(file),
       servers: file.servers.map(({ name }) => name),
       modules,
       listed,
