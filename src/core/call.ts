@@ -95,6 +95,8 @@ export interface Call extends Meanwhile {
    * `server` for what a server asks of the client within a call.
    */
   readonly via: string;
+  /** Whether another call waits for it, whose place it would else wait for. */
+  readonly isNested?: boolean;
   /** Whose call it is; `local` where there is one person. */
   readonly actor: string;
   readonly signal: AbortSignal;
