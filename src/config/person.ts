@@ -17,6 +17,9 @@ import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 import { type ServerDefinition, serversOf } from "./servers.ts";
 
+/** Whether no call runs without a record, or those do that only read. */
+export type JournalWanted = "required" | "best_effort";
+
 /** Where questions go. */
 export type Channel = "client" | "page" | "terminal";
 
@@ -34,6 +37,7 @@ export interface PersonConfig {
   readonly channel: Channel | undefined;
   /** What the system is to hold modules with. */
   readonly osLayer: OsLayer;
+  readonly journal: JournalWanted;
   /** The person's own servers, in every workspace. */
   readonly servers: readonly ServerDefinition[];
   /** Where servers are looked up, where the person said so. */
@@ -49,6 +53,7 @@ export async function readPerson(path: string, report: Report): Promise<PersonCo
     gateway = {},
     limits = {},
     approvals,
+    journal = "required",
     sandbox,
     registries,
     search,
@@ -66,6 +71,7 @@ export async function readPerson(path: string, report: Report): Promise<PersonCo
     limits: limitsOf(limits),
     channel: approvals?.channel,
     osLayer: sandbox?.os_layer ?? "auto",
+    journal,
     servers,
     registries: registriesOf(registries),
   };

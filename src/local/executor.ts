@@ -111,6 +111,12 @@ export class Local implements AsyncDisposable {
     return permissionLines(askedBy(module, tool), this.#accessOf(module, tool), workspace);
   }
 
+  /** Tells whether a tool may neither write nor use the network or programs. */
+  async onlyReads(server: string, tool: string): Promise<boolean> {
+    const { write, net, run } = this.#accessOf(await this.load(server), tool);
+    return [...write, ...net, ...run].length === 0;
+  }
+
   /** Runs a call that passed the gates. */
   async call(call: Call): Promise<Outcome> {
     const { server, tool } = splitToolId(call.id);

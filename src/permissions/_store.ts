@@ -10,6 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
 const WRITING = ".pml-tmp";
+const HINT = "Look at it, and remove it if you did not put it there";
 
 /** Opens a folder of the PML home for this person alone, making it where it is missing. */
 export async function privateFolder(folder: string): Promise<void> {
@@ -85,7 +86,13 @@ export interface Whole extends Plain {
 export async function writeWhole(path: string, { over, bytes, mode }: Whole): Promise<void> {
   const temporary = `${path}.${crypto.randomUUID()}${WRITING}`;
   try {
-    await writeSynced(temporary, { bytes, mode });
+    await writeSynced(temporary, { bytes, mode }).catch((error) => {
+      throw refused(
+        path,
+        `it cannot be written: ${error.message}`,
+        "It is as it was; free the disk",
+      );
+    });
     if (over instanceof Uint8Array) await mustHold(path, over);
     // A rename would take the place of a file that appeared meanwhile; a link does not.
     await (over === "nothing" ? Deno.link : Deno.rename)(temporary, path);
@@ -139,8 +146,6 @@ async function openPlain(path: string, options: Deno.OpenOptions): Promise<Deno.
   return file;
 }
 
-function refused(path: string, why: string): PmlError {
-  return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${why}`, {
-    hint: "Look at it, and remove it if you did not put it there",
-  });
+function refused(path: string, why: string, hint = HINT): PmlError {
+  return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${why}`, { hint });
 }
