@@ -69,20 +69,19 @@ const READING = [20, 21, FUNCTION, 33];
 const FUNCTIONS = ["load_extension", "fts3_tokenizer", "sqlite_log"];
 const TOO_MANY_VALUES = 25;
 
+// Those that do nothing, or something else, within a transaction.
+const LONE = ("foreign_keys defer_foreign_keys recursive_triggers encoding page_size auto_vacuum " +
+  "wal_checkpoint incremental_vacuum").split(" ");
 // Those that look, and those whose change stays in the database and cannot spoil it.
-const ALLOWED = new Set(
-  ("table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list " +
+const ALLOWED = new Set([
+  ...LONE,
+  ...("table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list " +
     "foreign_key_check integrity_check quick_check collation_list compile_options function_list " +
     "module_list pragma_list page_count freelist_count data_version user_version application_id " +
-    "foreign_keys defer_foreign_keys recursive_triggers encoding page_size auto_vacuum optimize " +
-    "wal_checkpoint incremental_vacuum").split(" "),
-);
-// Those that do nothing, or something else, within a transaction.
-const LONE = new Set(
-  ("foreign_keys defer_foreign_keys recursive_triggers encoding page_size auto_vacuum " +
-    "wal_checkpoint incremental_vacuum journal_mode").split(" "),
-);
+    "optimize").split(" "),
+]);
 // A journal that is not on the disk cannot undo a change when the child is killed in it.
+const JOURNAL = "journal_mode";
 const JOURNALS = ["delete", "truncate", "wal"];
 
 // Deno gives the number of an error in some cases only, its text in all.
@@ -288,8 +287,7 @@ function refusedBy(action: number, one: string, two: string | null): string | un
   }
   if (action !== PRAGMA || ALLOWED.has(one)) return undefined;
   if (one === "schema_version" && two === null) return undefined;
-  const isJournal = one === "journal_mode";
-  if (isJournal && (two === null || JOURNALS.includes(two.toLowerCase()))) return undefined;
+  if (one === JOURNAL && (two === null || JOURNALS.includes(two.toLowerCase()))) return undefined;
   return `PRAGMA ${one}${two === null ? "" : ` = ${two.slice(0, 50)}`} is not available`;
 }
 
@@ -297,7 +295,7 @@ function refusedBy(action: number, one: string, two: string | null): string | un
 function needOf(action: number, one: string, two: string | null): number {
   if (action === TRANSACTION || action === SAVEPOINT) return 2;
   if (action !== PRAGMA) return READING.includes(action) ? 0 : 1;
-  if (LONE.has(one)) return 2;
+  if (one === JOURNAL || LONE.includes(one)) return 2;
   return one === "optimize" || two !== null && /^(user_version|application_id)$/.test(one) ? 1 : 0;
 }
 
