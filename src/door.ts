@@ -7,8 +7,9 @@
 
 import { join } from "node:path";
 import { auditGate } from "./audit/gate.ts";
-import { Journal, type JournalRecord } from "./audit/journal.ts";
+import { Journal } from "./audit/journal.ts";
 import type { Metrics } from "./audit/metrics.ts";
+import { Records } from "./audit/records.ts";
 import { HubRouting } from "./cloud/hub_routing.ts";
 import { CLOUD_URL } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
@@ -59,12 +60,13 @@ export class Door implements AsyncDisposable {
   readonly #options: DoorOptions;
   readonly #hub: HubRouting;
   readonly #running = new Running(() => this.#config().limits);
-  #journal: Journal | undefined;
+  readonly #records: Records;
 
   /** Opens the door; nothing is started before the first call. */
   constructor(options: DoorOptions) {
     const { policy, log } = options;
     this.#options = options;
+    this.#records = this.#openRecords();
     this.approvals = new Approvals(policy.now.loaded.environment.home, {
       warn: (message) => log.warn(message),
       ttl: policy.now.config.limits.approvalMs,
@@ -105,7 +107,7 @@ export class Door implements AsyncDisposable {
   /** Notes of each request that its client did not read its answer. */
   lost(requests: readonly string[]): void {
     for (const request of requests) {
-      this.#records().note({ kind: "event", event: "answer lost", about: { request } });
+      this.#records.note({ kind: "event", event: "answer lost", about: { request } });
     }
   }
 
@@ -116,7 +118,7 @@ export class Door implements AsyncDisposable {
       await check(
         "journal",
         "a record can be written",
-        () => this.#records().write({ kind: "event", event: "checked" }),
+        () => this.#records.write({ kind: "event", event: "checked" }),
       ),
     ];
   }
@@ -140,7 +142,7 @@ export class Door implements AsyncDisposable {
     // Each call has an end, and the journal tells it.
     await this.#running.over();
     await this.#options.pins.settled();
-    this.#journal?.[Symbol.dispose]();
+    this.#records[Symbol.dispose]();
   }
 
   /** The order of the house, readable aloud. */
@@ -163,7 +165,7 @@ export class Door implements AsyncDisposable {
       this.#running.gate,
       this.#toldGate(),
       judgeGate(judge),
-      auditGate(this.#records()),
+      auditGate(this.#records, (call) => this.#mayGoOn(call)),
       this.#problemGate(),
       refuseGate(),
       trustGate({
@@ -254,14 +256,14 @@ export class Door implements AsyncDisposable {
       record: ({ event, call, detail }) => {
         // Details are plain JSON: names, hashes and lines of text.
         const about = { tool: call.id, callId: call.callId, ...detail } as JsonObject;
-        return this.#records().write({ kind: "event", event, actor: call.actor, about });
+        return this.#records.write({ kind: "event", event, actor: call.actor, about });
       },
     };
   }
 
   #onPin({ event, ...about }: PinEvent): void {
     const { log, servers } = this.#options;
-    this.#records().note({ kind: "event", event: `pin ${event}`, about: { ...about } });
+    this.#records.note({ kind: "event", event: `pin ${event}`, about: { ...about } });
     if (event !== "stale") return;
     const { server, tool } = about;
     const what = tool === undefined ? quoted(server) : quoted(`${server}:${tool}`, 200);
@@ -345,26 +347,24 @@ export class Door implements AsyncDisposable {
     };
   }
 
-  /** The journal is opened by the first call: a start that serves none writes nothing. */
-  #records(): Pick<Journal, "write" | "note"> {
-    const { redactor, log } = this.#options;
-    const open = () => {
-      const { home, limits } = this.#config();
-      this.#journal ??= Journal.open(home, {
-        redactor,
-        fileBytes: limits.journalBytes,
-        filesKept: limits.journalFiles,
-        onFailure: (error) => log.error(error.message),
-      });
-      return this.#journal;
-    };
-    return {
-      write: async (record: JournalRecord) => await open().write(record),
-      note: (record: JournalRecord) => {
-        this.#options.metrics.recorded(record);
-        open().note(record);
+  #openRecords(): Records {
+    const { redactor, log, metrics } = this.#options;
+    return new Records({
+      open: (onFailure) => {
+        const { home, limits } = this.#config();
+        const { journalBytes: fileBytes, journalFiles: filesKept } = limits;
+        return Journal.open(home, { redactor, fileBytes, filesKept, onFailure });
       },
-    };
+      log,
+      onNote: (record) => metrics.recorded(record),
+    });
+  }
+
+  /** Tells whether a call may run without a record, where the person wants that. */
+  async #mayGoOn({ id, verdict, answer, method }: Call): Promise<boolean> {
+    const isWanted = this.#config().journal === "best_effort";
+    const isPlain = verdict?.kind === "allow" && answer === undefined && method === undefined;
+    return isWanted && isPlain && await this.machine.onlyReads(id).catch(() => false);
   }
 }
 

@@ -142,6 +142,12 @@ export class Machine implements AsyncDisposable {
     return kind === "deno" ? await this.#local.permissionsOf(server, tool) : [];
   }
 
+  /** Tells whether a tool is one of a module, which can neither write nor reach anything. */
+  async onlyReads(id: ToolId): Promise<boolean> {
+    const { server, tool } = splitToolId(id);
+    return !this.isUpstream(server) && await this.#local.onlyReads(server, tool);
+  }
+
   /** Gives a server of the person's as it is pinned; undefined for what ships with PML. */
   handOf(server: string): AtHand | undefined {
     return this.#packages.handOf(server);

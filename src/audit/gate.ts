@@ -5,24 +5,52 @@
  */
 
 import type { Call, Gate, Outcome, Verdict } from "../core/call.ts";
-import { asPmlError } from "../core/errors.ts";
-import type { EndRecord, Journal, StartRecord } from "./journal.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import { defined, objectOf } from "../core/json.ts";
+import type { EndRecord, StartRecord } from "./journal.ts";
+import type { Records } from "./records.ts";
 import { shapeOf, sizeOf } from "./shape.ts";
 
-/** Lets no call pass whose start could not be written, and writes an end for each that passed. */
-export function auditGate(journal: Pick<Journal, "write" | "note">): Gate {
+/**
+ * Lets no call pass whose start could not be written, and writes an end for each that passed. One
+ * that may go on without a record says so in its answer.
+ */
+export function auditGate(
+  journal: Pick<Records, "write" | "note">,
+  mayGoOn: (call: Call) => Promise<boolean> = () => Promise.resolve(false),
+): Gate {
   return (next) => async (call) => {
-    await journal.write(startOf(call));
+    const lost = await journal.write(startOf(call)).catch(asPmlError);
+    const isLost = lost !== undefined;
+    if (isLost && !await mayGoOn(call)) throw lost;
     const since = performance.now();
     try {
       const outcome = await next(call);
-      journal.note(endOf(call, { since, ...whatCame(outcome) }));
-      return outcome;
+      journal.note(endOf(call, { since, ...whatCame(outcome) }), isLost);
+      return isLost ? unrecorded(outcome, lost) : outcome;
     } catch (error) {
-      journal.note(endOf(call, { since, ...whatFailed(error) }));
-      throw error;
+      journal.note(endOf(call, { since, ...whatFailed(error) }), isLost);
+      throw isLost ? failedUnrecorded(asPmlError(error), lost) : error;
     }
   };
+}
+
+/** Says in a block of its own that a call was not recorded: what is structured stays as it is. */
+function unrecorded(outcome: Outcome, lost: PmlError): Outcome {
+  if (outcome.kind === "ask") return outcome;
+  const { content, _meta, ...rest } = outcome.result;
+  const said = { type: "text", text: textOf(lost) };
+  const meta = { ...objectOf(_meta), "pml/journal": "not recorded" };
+  return { kind: "result", result: { ...rest, content: [...content, said], _meta: meta } };
+}
+
+function failedUnrecorded({ code, message, hint, detail, cause }: PmlError, lost: PmlError) {
+  const hints = [...(hint === undefined ? [] : [hint]), textOf(lost)].join("\n");
+  return new PmlError(code, message, { ...defined({ detail }), hint: hints, cause });
+}
+
+function textOf({ message }: PmlError): string {
+  return `PML: this call was not recorded. ${message}`;
 }
 
 type Ending = Omit<EndRecord, "kind" | "callId" | "ms">;

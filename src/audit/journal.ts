@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import type { Json, JsonObject } from "../core/json.ts";
+import { type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { Redactor } from "./redact.ts";
 import { JournalFile, openFolder, prune, removeIfThere } from "./_journal_file.ts";
 
@@ -19,6 +19,8 @@ const NO_HASH = "0".repeat(64);
 const MOST_WAITING = 256;
 const LONGEST_TEXT = 500;
 const LONGEST_RECORD = 16_384;
+/** What the system says where nothing more fits: a file, disk or share that has its most bytes. */
+const FULL = /\(os error (27|28|112|122)\)/;
 
 /** Written before a call is dispatched. */
 export interface StartRecord {
@@ -108,7 +110,7 @@ export class Journal implements Disposable {
     try {
       journal.#begin();
     } catch (error) {
-      throw unavailable(error);
+      throw journal.#unavailable(error);
     }
     return journal;
   }
@@ -205,8 +207,15 @@ export class Journal implements Disposable {
     const file = this.#file = JournalFile.create(this.#pathOf(this.#files));
     const about = { run: this.#run, file: this.#files, pid: Deno.pid };
     const opened = { kind: "event", event: "journal opened", about } as const;
-    this.#append(file, [bodyOf(opened, this.#options.redactor)]);
-    return file;
+    try {
+      this.#append(file, [bodyOf(opened, this.#options.redactor)]);
+      return file;
+    } catch (error) {
+      // An empty one for each record that finds the disk full would be no help.
+      this.#leave();
+      removeIfThere(file.path);
+      throw error;
+    }
   }
 
   #pathOf(file: number): string {
@@ -214,9 +223,20 @@ export class Journal implements Disposable {
   }
 
   #fail(done: Waiting["done"], cause: unknown): void {
-    const error = unavailable(cause);
+    const error = this.#unavailable(cause);
     this.#options.onFailure(error);
     done(error);
+  }
+
+  #unavailable(cause: unknown): PmlError {
+    const said = cause instanceof Error ? cause.message : String(cause);
+    const why = FULL.test(said) ? `the disk is full: ${said}` : said;
+    const message = `Cannot write the journal in ${quoted(this.#folder, 400)}: ${why}`;
+    return new PmlError("AUDIT_UNAVAILABLE", message, {
+      hint: "Free the disk or mend that folder, then call again; `journal: best_effort` in " +
+        "config.yaml lets what only reads go on",
+      cause,
+    });
   }
 }
 
@@ -263,12 +283,4 @@ function shortened(record: JournalRecord): JournalRecord {
 // Plain ASCII on disk: no terminal and no reader can take a character for a line's end or reorder it.
 function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
-}
-
-function unavailable(cause: unknown): PmlError {
-  const said = cause instanceof Error ? cause.message : String(cause);
-  return new PmlError("AUDIT_UNAVAILABLE", `Cannot write the journal: ${said}`, {
-    hint: 'Free the disk or mend the folder "journal" in the PML home, then call again',
-    cause,
-  });
 }

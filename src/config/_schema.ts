@@ -56,6 +56,7 @@ export function personSchema(zod: Zod) {
     ...shared(zod),
     limits: object({}, Object.fromEntries(limits)),
     approvals: object({}, { channel: zod.enum(["client", "page", "terminal"]) }),
+    journal: zod.enum(["required", "best_effort"]),
     sandbox: object({}, { os_layer: zod.enum(OS_LAYERS) }),
     mcpServers: clientServersSchema(zod),
     search: object({}, { model: folder }),

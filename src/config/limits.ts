@@ -46,6 +46,8 @@ export const LIMITS: Readonly<Record<LimitName, readonly [number, number, number
   batch: [50, 1, 1000],
   /** How long a sandbox child stays without a call. */
   idleMs: [5 * MINUTE, SECOND, DAY],
+  /** How many sandbox children there are at once. */
+  children: [8, 1, 1000],
   /** How many sandbox children stay without a call. */
   idleChildren: [8, 0, 1000],
   /** How much one sandbox child may write to files. */
@@ -83,6 +85,7 @@ export type LimitName =
   | "queuedCalls"
   | "batch"
   | "idleMs"
+  | "children"
   | "idleChildren"
   | "writeBytes"
   | "startMs"

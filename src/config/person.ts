@@ -17,6 +17,9 @@ import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
 
+/** Whether no call runs without a record, or those do that only read. */
+export type JournalWanted = "required" | "best_effort";
+
 /** Where questions go. */
 export type Channel = "client" | "page" | "terminal";
 
@@ -34,6 +37,7 @@ export interface PersonConfig {
   readonly channel: Channel | undefined;
   /** What the system is to hold modules with. */
   readonly osLayer: OsLayer;
+  readonly journal: JournalWanted;
   /** The person's own servers, in every workspace. */
   readonly servers: readonly ServerDefinition[];
   /** The names of servers that are switched off. */
@@ -59,6 +63,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     gateway = {},
     limits = {},
     approvals,
+    journal = "required",
     sandbox,
     registries,
     search,
@@ -81,6 +86,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     limits: limitsOf(limits),
     channel: approvals?.channel,
     osLayer: sandbox?.os_layer ?? "auto",
+    journal,
     servers,
     disabled: read === undefined ? [] : disabledIn(read),
     registries: registriesOf(registries),

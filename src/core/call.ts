@@ -101,6 +101,8 @@ export interface Call extends Meanwhile {
   readonly via: string;
   /** Whether a person typed the name of the tool at a terminal. */
   readonly isTyped?: boolean;
+  /** Whether another call waits for it, whose place it would else wait for. */
+  readonly isNested?: boolean;
   /** Whose call it is; `local` where there is one person. */
   readonly actor: string;
   readonly signal: AbortSignal;

@@ -11,6 +11,7 @@ import { quoted } from "./json.ts";
 import { openRegular, readRegular } from "./regular_file.ts";
 
 const WRITING = ".pml-tmp";
+const HINT = "Look at it, and remove it if you did not put it there";
 
 /** Opens a folder of the PML home for this person alone, making it where it is missing. */
 export async function privateFolder(folder: string): Promise<void> {
@@ -22,11 +23,7 @@ export async function privateFolder(folder: string): Promise<void> {
   });
   const { isDirectory, mode } = await Deno.lstat(folder);
   if (!isDirectory) {
-    throw refused(
-      folder,
-      "it is not a folder",
-      "Look at it, and remove it if you did not put it there",
-    );
+    throw refused(folder, "it is not a folder");
   }
   if (Deno.build.os !== "windows" && ((mode ?? 0) & 0o077) !== 0) await Deno.chmod(folder, 0o700);
 }
@@ -91,7 +88,13 @@ export interface Whole extends Plain {
 export async function writeWhole(path: string, { over, bytes, mode }: Whole): Promise<void> {
   const temporary = `${path}.${crypto.randomUUID()}${WRITING}`;
   try {
-    await writeSynced(temporary, { bytes, mode });
+    await writeSynced(temporary, { bytes, mode }).catch((error) => {
+      throw refused(
+        path,
+        `it cannot be written: ${error.message}`,
+        "It is as it was; free the disk",
+      );
+    });
     if (over instanceof Uint8Array) mustHold(path, over);
     // A rename would take the place of a file that appeared meanwhile; a link does not.
     await (over === "nothing" ? Deno.link : Deno.rename)(temporary, path);
@@ -131,6 +134,6 @@ function mustHold(path: string, bytes: Uint8Array): void {
   }
 }
 
-function refused(path: string, why: string, hint: string): PmlError {
+function refused(path: string, why: string, hint = HINT): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${why}`, { hint });
 }

@@ -29,8 +29,8 @@ export class Running {
 
   /** Lets a call run or wait for its turn, and refuses what is beyond that at once. */
   readonly gate: Gate = (next) => async (call) => {
-    // What a server asks within a call has the place of that call: it would wait for itself.
-    if (call.via === "server") return await next(call);
+    // What is asked within a call has the place of that call: it would wait for itself.
+    if (call.isNested) return await next(call);
     const { concurrentCalls, queuedCalls } = this.#capacity();
     const isFull = this.#active >= concurrentCalls;
     if (isFull && this.#queue.length >= queuedCalls) throw overloaded(call);

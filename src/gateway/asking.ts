@@ -109,7 +109,8 @@ export function relay(options: RelayOptions): (asked: ServerRequest) => Promise<
     refuseUnable(asked, capabilities);
     const id = toolId(server, method === "elicitation/create" ? "@elicitation" : "@sampling");
     const call = { id, method, arguments: params, signal, onAsk };
-    const own = { ...call, via: "server", actor: "local", callId: crypto.randomUUID() };
+    const by = { via: "server", isNested: true, actor: "local" };
+    const own = { ...call, ...by, callId: crypto.randomUUID() };
     let answer: Answer | undefined;
     for (let round = 0; round < ROUNDS; round++) {
       const outcome = await callTool(answer === undefined ? own : { ...own, answer });

@@ -44,8 +44,20 @@ export class Blanks<T extends Blank> implements AsyncDisposable {
     if (key === this.#key && this.#kept !== undefined) return;
     void this.#drop();
     this.#key = key;
-    // Where it cannot be started, the next call says why.
-    this.#rest = setTimeout(() => this.#kept = open().catch(() => undefined), this.#restMs);
+    this.#rest = setTimeout(() => {
+      // Where it cannot be started, the next call says why.
+      const kept: Promise<T | undefined> = this.#kept = open().catch(() => {
+        if (this.#kept === kept) this.#kept = undefined;
+        return undefined;
+      });
+    }, this.#restMs);
+  }
+
+  /** Closes what is kept; tells whether there was anything. */
+  giveUp(): boolean {
+    const isKept = this.#kept !== undefined;
+    if (isKept) void this.#drop();
+    return isKept;
   }
 
   /** Closes what is kept. */

@@ -28,6 +28,7 @@ import { type Access, accessOf, type Grants } from "./grants.ts";
 import { type Inspection, Loader, type Module } from "./loader.ts";
 import type { ModuleCode, ModuleFiles, ModuleSource } from "./module_files.ts";
 import { permissionLines } from "./permission_lines.ts";
+import { Places } from "../upstream/places.ts";
 import { Pool, type PoolLimits } from "../upstream/pool.ts";
 
 /** What running modules needs from outside; functions are asked at each call. */
@@ -43,7 +44,11 @@ export interface LocalOptions {
   readonly variable: (name: string) => string | undefined;
   /** What the programs of a module find in their environment, as far as it is set. */
   readonly environment: Readonly<Record<string, string>>;
-  readonly limits: () => SandboxLimits & PoolLimits & { readonly moduleBytes: number };
+  readonly limits: () => SandboxLimits & PoolLimits & {
+    readonly moduleBytes: number;
+    /** How many children live at once. */
+    readonly children: number;
+  };
   /** Keeps what is started, so that it ends with PML however it ends. */
   readonly groups: Groups;
   /** What the system is to hold modules with. */
@@ -53,6 +58,8 @@ export interface LocalOptions {
 }
 
 const SELF_TEST_MS = 10_000;
+/** How often a call tells that it waits. */
+const WAITS_MS = 1_000;
 
 const NO_ACCESS: Access = { ...NO_PERMISSIONS, granted: [] };
 
@@ -62,18 +69,25 @@ export class Local implements AsyncDisposable {
   readonly #loader: Loader;
   readonly #pool: Pool<Sandbox>;
   readonly #blanks: Blanks<Sandbox>;
+  readonly #places: Places;
   readonly #layers = new Map<string, OsLayers>();
   readonly #closing = new AbortController();
 
   /** Makes the local side; nothing is started before the first call. */
   constructor(options: LocalOptions) {
     this.#options = options;
-    this.#pool = new Pool({ limits: () => options.limits(), code: "SANDBOX_CRASHED" });
-    this.#blanks = new Blanks(() => options.limits().idleMs);
+    this.#places = new Places({
+      most: () => options.limits().children,
+      ending: () => this.#pool.ending,
+      free: () => this.#blanks.giveUp() || this.#pool.giveUp(),
+    });
+    const { limits } = options;
+    this.#pool = new Pool({ limits, code: "SANDBOX_CRASHED", places: this.#places });
+    this.#blanks = new Blanks(() => limits().idleMs);
     this.#loader = new Loader({
       home: options.home,
       files: options.files,
-      moduleBytes: () => options.limits().moduleBytes,
+      moduleBytes: () => limits().moduleBytes,
       inspect: (name, code) => this.#inspect(name, code),
     });
   }
@@ -96,28 +110,53 @@ export class Local implements AsyncDisposable {
     return permissionLines(askedBy(module, tool), this.#accessOf(module, tool), workspace);
   }
 
+  /** Tells whether a tool may neither write nor use the network or programs. */
+  async onlyReads(server: string, tool: string): Promise<boolean> {
+    const { write, net, run } = this.#accessOf(await this.load(server), tool);
+    return [...write, ...net, ...run].length === 0;
+  }
+
   /** Runs a call that passed the gates. */
   async call(call: Call): Promise<Outcome> {
     const { server, tool } = splitToolId(call.id);
+    const { isNested: hurried = false, signal } = call;
+    using hurry = new DisposableStack();
+    if (hurried) hurry.use(this.#places.hurry(server));
     const module = await this.load(server);
     const access = this.#accessOf(module, tool);
     // What PML ships needs no more of its programs.
     const writesOnly = this.#source(server).kind === "builtin" && !access.run.includes("*");
     const child = { ...this.#childOptions(access), writesOnly };
     const blank = JSON.stringify([child, this.#options.osLayer()]);
-    const open = () => this.#open(child);
+    const key = JSON.stringify([server, module.integrity, blank]);
+    if (hurried) hurry.use(this.#places.hurry(key));
+    hurry.defer(this.#tellWhileWaiting(key, call));
     let started = false;
-    const value = await this.#pool.use(JSON.stringify([server, module.integrity, blank]), {
-      name: server,
+    const value = await this.#pool.use(key, {
+      ...{ name: server, signal, hurried },
       start: async () => {
         started = true;
+        const open = async () => this.#open(child, await this.#places.take(key));
         return this.#load(await this.#blanks.take(blank, open), module);
       },
       use: (sandbox) => answer(sandbox, call, tool),
     });
     // Only where one was used up: tools of other permissions in turn would each start one.
-    if (started && !this.#closing.signal.aborted) this.#blanks.keep(blank, open);
+    if (started && !this.#closing.signal.aborted) {
+      this.#blanks.keep(blank, () => this.#open(child, this.#places.spare()));
+    }
     return { kind: "result", result: value };
+  }
+
+  /** Has the deadline of a call wait with it for a place; gives the end of that. */
+  #tellWhileWaiting(key: string, { onProgress }: Call): () => void {
+    const message = "Waits until fewer sandbox children run (limits.children)";
+    let told = 0;
+    const timer = setInterval(() => {
+      // It has to grow, and what the tool itself tells then may begin at nothing.
+      if (this.#places.waits(key)) onProgress?.({ progress: -1 / ++told, message });
+    }, WAITS_MS);
+    return () => clearInterval(timer);
   }
 
   /** Proves that a module runs here and reaches nothing, and tells what the system adds to that. */
@@ -153,10 +192,22 @@ export class Local implements AsyncDisposable {
 
   /** Starts a module in a child that is granted nothing. */
   async #closed(name: string, code: Uint8Array): Promise<Sandbox> {
-    return await this.#load(await this.#open(this.#childOptions(NO_ACCESS)), { name, code });
+    const child = await this.#open(this.#childOptions(NO_ACCESS), await this.#places.take(name));
+    return await this.#load(child, { name, code });
   }
 
-  async #open(child: ChildOptions): Promise<Sandbox> {
+  /** Starts a child on a place, which is free again when the child has ended. */
+  async #open(child: ChildOptions, place: Disposable | undefined): Promise<Sandbox> {
+    if (place === undefined) throw new Error("there is no place for one more child");
+    using opening = new DisposableStack();
+    opening.use(place);
+    const sandbox = await this.#start(child);
+    const held = opening.move();
+    void sandbox.ended.then(() => held.dispose());
+    return sandbox;
+  }
+
+  async #start(child: ChildOptions): Promise<Sandbox> {
     // The sandbox is loaded by the first call: a start that serves none goes without.
     const { OsLayers, Sandbox } = await import("../sandbox/sandbox.ts");
     const begin = (layer: Layer) =>

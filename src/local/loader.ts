@@ -84,7 +84,11 @@ export class Loader {
     const value = said.meta ?? metaComment(text, source.path);
     const meta = parseModuleMeta(value, source.path);
     refuseMissing(meta, { exports: said.exports, path: source.path });
-    keep(file, value);
+    try {
+      keep(file, value);
+    } catch {
+      // The disk may be full: the next process finds it out again.
+    }
     return done(meta);
   }
 }

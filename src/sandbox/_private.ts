@@ -29,8 +29,8 @@ export function openPrivateFolder(home: string, workspace: string, mark = ""): P
   const [denoDir, temp] = [join(own, "deno"), join(own, "temp")];
   for (const folder of [own, denoDir, temp]) Deno.mkdirSync(folder, { mode: 0o700 });
   const canary = join(own, "canary.mjs");
-  const secret = `export default "${randomBytes(16).toString("hex")}";\n`;
-  Deno.writeTextFileSync(canary, secret, { createNew: true, mode: 0o600 });
+  // Empty, so that a full disk takes it.
+  Deno.openSync(canary, { write: true, createNew: true, mode: 0o600 }).close();
   return {
     denoDir,
     temp,

@@ -59,7 +59,8 @@ export class Sandbox implements AsyncDisposable {
   readonly #limits: SandboxLimits;
   readonly #layer: Layer | undefined;
   readonly #calls = new Map<number, Pending>();
-  readonly #ended: Promise<void>;
+  /** Resolves when its process is over. */
+  readonly ended: Promise<void>;
   #next = Promise.withResolvers<void>();
   #phase: "testing" | "blank" | "loading" | "ready" = "testing";
   #name = "a module";
@@ -79,7 +80,7 @@ export class Sandbox implements AsyncDisposable {
     this.#child = child;
     this.#layer = layer;
     this.#noise = new Meter(limits);
-    this.#ended = this.#follow();
+    this.ended = this.#follow();
     this.#rearm();
   }
 
@@ -172,7 +173,7 @@ export class Sandbox implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#kill("closed", "it was closed");
     await this.#child[Symbol.asyncDispose]();
-    await this.#ended;
+    await this.ended;
   }
 
   /** Waits for the next phase, and ends the child where it does not come. */
@@ -201,8 +202,7 @@ export class Sandbox implements AsyncDisposable {
   #cancel(id: number, graceMs: number): ReturnType<typeof setTimeout> | undefined {
     if (graceMs <= 0) return void this.#kill("cancelled", "a cancelled call had to stop at once");
     this.#child.send({ kind: "cancel", id });
-    const late = () => this.#kill("cancelled", "a cancelled call did not stop");
-    return setTimeout(late, graceMs);
+    return setTimeout(() => this.#kill("cancelled", "a cancelled call did not stop"), graceMs);
   }
 
   async #follow(): Promise<void> {

@@ -8,6 +8,7 @@
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers";
 import { PmlError } from "../core/errors.ts";
+import { Places } from "./places.ts";
 import { type Clock, type Living, Pool } from "./pool.ts";
 
 /** When the pool ends what nobody used. */
@@ -59,6 +60,8 @@ export class Thing implements Living {
   readonly #stage: Stage;
   phase: Phase = "waiting";
   alive = true;
+  /** Whether it was not closed. */
+  died = false;
   pending = 0;
   hung = false;
   /** Whether new calls go elsewhere while it finishes what runs. */
@@ -67,6 +70,10 @@ export class Thing implements Living {
   /** When it may be closed for want of use. */
   due = Infinity;
   looked = false;
+  /** Its place, from its start to its end. */
+  place: Disposable | undefined;
+  /** Since when it waits for a place. */
+  since = Infinity;
 
   constructor(stage: Stage, { key, version }: { readonly key: string; readonly version: string }) {
     this.#stage = stage;
@@ -88,6 +95,8 @@ export interface Use {
   readonly done: PromiseWithResolvers<string>;
   /** What the caller was told, each time. */
   readonly told: string[];
+  /** Gives up to wait. */
+  readonly cancel: AbortController;
   running: boolean;
   /** What it must be told. */
   wanted: string | undefined;
@@ -101,12 +110,24 @@ export class Stage {
   readonly uses: Use[] = [];
   readonly versions = new Map<string, number>();
   readonly deaths = new Map<string, { count: number; at: number; version: string }>();
+  /** What waits for a place, in order. */
+  readonly queue: Thing[] = [];
+  readonly #places: Places;
+  readonly most: number;
   disposing = false;
   wrong: string | undefined;
 
-  constructor() {
+  /** Makes a pool with so many places. */
+  constructor(most: number) {
+    this.most = most;
     const limits = () => ({ idleMs: IDLE_MS, idleChildren: IDLE_CHILDREN });
-    this.pool = new Pool({ limits, code: "UPSTREAM_DOWN", clock: this.clock });
+    const places = this.#places = new Places({
+      most: () => most,
+      ending: () => this.pool.ending,
+      free: () => this.pool.giveUp(),
+      now: this.clock.now,
+    });
+    this.pool = new Pool({ limits, code: "UPSTREAM_DOWN", clock: this.clock, places });
   }
 
   current(key: string): Thing | undefined {
@@ -119,7 +140,8 @@ export class Stage {
   async call(key: string): Promise<void> {
     const version = `v${this.versions.get(key) ?? 0}`;
     const known = this.current(key);
-    const fits = known?.version === version && known.alive && !known.hung;
+    const fits = known?.version === version && known.alive && !known.hung &&
+      !this.#isInTheWay(known);
     if (known !== undefined && !fits) {
       known.drains = true;
       known.looked = false;
@@ -131,15 +153,17 @@ export class Stage {
     if (!fits) this.things.push(thing);
     const done = Promise.withResolvers<string>();
     done.promise.catch(() => {});
-    const use: Use = { thing, done, told: [], running: false, wanted: undefined };
+    const cancel = new AbortController();
+    const use: Use = { thing, done, told: [], cancel, running: false, wanted: undefined };
     thing.uses.add(use);
     thing.due = Infinity;
     this.uses.push(use);
-    const start = () => {
+    const start = async () => {
       assert.ok(!fits && thing.phase === "waiting", "a second start");
       this.#assertAlone(thing);
+      await this.#placed(thing);
       thing.phase = "starting";
-      return thing.ready.promise;
+      return await thing.ready.promise;
     };
     const work = (living: Thing) => {
       assert.equal(living, thing, "served by another");
@@ -148,7 +172,8 @@ export class Stage {
       living.pending++;
       return done.promise;
     };
-    this.pool.use(key, { name: key, version, start, use: work })
+    const { signal } = cancel;
+    this.pool.use(key, { name: key, version, start, use: work, signal })
       .then((said) => use.told.push(said), (error) => use.told.push(Object(error).message));
     await settled();
   }
@@ -166,10 +191,35 @@ export class Stage {
     await settled();
   }
 
+  /** A call that waits for a place is given up. */
+  async cancel(use: Use): Promise<void> {
+    const { thing } = use;
+    use.wanted = "cancelled";
+    thing.uses.delete(use);
+    if (thing.uses.size === 0) {
+      this.queue.splice(this.queue.indexOf(thing), 1);
+      thing.phase = "over";
+    }
+    use.cancel.abort(new Error("cancelled"));
+    await settled();
+  }
+
+  /** The end of a thing that was closed comes. */
+  async ended(thing: Thing): Promise<void> {
+    thing.phase = "over";
+    thing.ended.resolve();
+    thing.place?.[Symbol.dispose]();
+    await settled();
+  }
+
   /** A thing dies; what runs in it fails. */
   die(thing: Thing, why: string): void {
     if (!thing.alive) return;
     thing.alive = false;
+    if (why !== "closed") {
+      thing.died = true;
+      thing.place?.[Symbol.dispose]();
+    }
     const isCurrent = this.current(thing.key) === thing;
     const running = [...thing.uses].filter((use) => use.running);
     if (isCurrent && running.length > 0 && !thing.good) this.count(thing);
@@ -200,6 +250,7 @@ export class Stage {
     for (const use of thing.uses) use.wanted = "no start";
     thing.uses.clear();
     thing.ready.reject(new Error("no start"));
+    thing.place?.[Symbol.dispose]();
     await settled();
   }
 
@@ -211,6 +262,7 @@ export class Stage {
       this.current(one.key) === one && one.uses.size === 0 && one.phase === "up"
     );
     if (this.clock.now() >= thing.due || idle.length > IDLE_CHILDREN) return undefined;
+    if (this.#among("ending").length < this.queue.length) return undefined;
     return `closed at ${this.clock.now()} and not at ${thing.due}`;
   }
 
@@ -225,6 +277,13 @@ export class Stage {
       assert.ok(thing.due > this.clock.now(), `${thing.key} is idle since long`);
     }
     assert.ok(idle.filter(({ drains }) => !drains).length <= IDLE_CHILDREN, "too many are idle");
+    const living = this.#living();
+    assert.ok(living <= this.most, `${living} live`);
+    if (this.queue.length === 0) return;
+    assert.equal(living, this.most, "a place is free, and somebody waits");
+    const isEnough = this.#among("ending").length >= this.queue.length;
+    const unused = this.#among("up").filter(({ uses, alive }) => uses.size === 0 && alive);
+    assert.ok(isEnough || unused.length === 0, "something is unused, and somebody waits");
   }
 
   /** Ends all that could still end, and asserts that nothing is left. */
@@ -238,10 +297,8 @@ export class Stage {
       for (const thing of this.things) {
         if (thing.phase !== "starting" && thing.phase !== "ending") continue;
         if (thing.phase === "starting") await this.started(thing);
-        thing.phase = "over";
-        thing.ended.resolve();
+        await this.ended(thing);
         more = true;
-        await settled();
       }
     }
     assert.ok(isOver, "the pool does not end");
@@ -254,6 +311,33 @@ export class Stage {
       use: () => Promise.resolve(),
     });
     await assert.rejects(late, /PML is ending/);
+  }
+
+  #among(phase: Phase): readonly Thing[] {
+    return this.things.filter((thing) => thing.phase === phase);
+  }
+
+  /** How many take a place: who died by itself takes none. */
+  #living(): number {
+    const busy = ["starting", "up", "ending"].flatMap((phase) => this.#among(phase as Phase));
+    return busy.filter((thing) => thing.alive || thing.phase === "ending" && !thing.died).length;
+  }
+
+  /** Waits for a place: who came first has the next one. */
+  async #placed(thing: Thing): Promise<void> {
+    this.queue.push(thing);
+    thing.since = this.clock.now();
+    thing.place = await this.#places.take(thing.key);
+    if (this.queue.shift() !== thing) this.wrong ??= `${thing.key} was served before its turn`;
+  }
+
+  /** Tells whether those who have waited for long would wait longer for one call more. */
+  #isInTheWay(thing: Thing): boolean {
+    const overdue = this.queue.filter(({ since }) => since + 1_000 <= this.clock.now());
+    const draining = this.things.filter(({ drains, alive, phase }) =>
+      drains && alive && phase === "up"
+    );
+    return thing.phase === "up" && thing.uses.size > 0 && draining.length < overdue.length;
   }
 
   #released(use: Use, isGood: boolean): void {

@@ -22,6 +22,12 @@ export function readKept(file: string): unknown {
 export function keep(file: string, value: unknown): void {
   Deno.mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const temporary = `${file}.${crypto.randomUUID()}`;
-  Deno.writeTextFileSync(temporary, JSON.stringify(value), { mode: 0o600, createNew: true });
-  Deno.renameSync(temporary, file);
+  try {
+    Deno.writeTextFileSync(temporary, JSON.stringify(value), { mode: 0o600, createNew: true });
+    Deno.renameSync(temporary, file);
+  } catch (error) {
+    // Of a full disk the beginning would stay.
+    Deno.removeSync(temporary);
+    throw error;
+  }
 }

@@ -7,6 +7,8 @@
 
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { aborted } from "./in_time.ts";
+import type { Places } from "./places.ts";
 
 /** What the pool keeps: something that can die and must be closed. */
 export interface Living extends AsyncDisposable {
@@ -44,6 +46,8 @@ export interface PoolOptions {
   /** The code of the error for what always dies. */
   readonly code: ErrorCode;
   readonly clock?: Clock;
+  /** Where what is started takes a place under its key; as many as are used, unless said. */
+  readonly places?: Pick<Places, "leave" | "look" | "overdue">;
 }
 
 /** What is used, and how it is started where it is not there. */
@@ -54,6 +58,10 @@ export interface PoolUse<T, R> {
   readonly version?: string;
   readonly start: () => Promise<T>;
   readonly use: (living: T) => Promise<R>;
+  /** Gives up to wait for the start. */
+  readonly signal?: AbortSignal;
+  /** Whether others who wait for a place do not come before it. */
+  readonly hurried?: boolean;
 }
 
 /** How long a thing that is no longer used may take to stop what was given up. */
@@ -113,7 +121,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
     slot.users++;
     slot.stay();
     try {
-      const result = await what.use(await slot.starting);
+      const result = await what.use(await started(slot, what.signal));
       slot.good = true;
       if (this.#slots.get(key) === slot) this.#deaths.delete(key);
       return result;
@@ -122,6 +130,20 @@ export class Pool<T extends Living> implements AsyncDisposable {
       if (slot.living?.alive === false) this.#bury(slot);
       else if (slot.users === 0) this.#rest(slot);
     }
+  }
+
+  /** How many things are about to end. */
+  get ending(): number {
+    return this.#ends.size;
+  }
+
+  /** Gives up what was used longest ago of what nobody uses; tells whether there was anything. */
+  giveUp(): boolean {
+    const unused = [...this.#retired, ...this.#slots.values()].find(({ users, living }) =>
+      users === 0 && living !== undefined
+    );
+    if (unused !== undefined) this.#close(unused);
+    return unused !== undefined;
   }
 
   /** Closes everything; calls that still run fail. */
@@ -135,7 +157,8 @@ export class Pool<T extends Living> implements AsyncDisposable {
     const { name, version } = what;
     this.#assertOpen(name);
     const known = this.#slots.get(key);
-    if (known !== undefined && known.version === version && isSound(known)) return known;
+    const fits = known !== undefined && known.version === version && isSound(known);
+    if (fits && (what.hurried || !this.#isInTheWay(known))) return known;
     if (known !== undefined) this.#retire(known);
     this.#refuseSoon(key, { name, version });
     const slot: Slot<T> = {
@@ -148,11 +171,20 @@ export class Pool<T extends Living> implements AsyncDisposable {
       good: false,
     };
     this.#slots.set(key, slot);
-    slot.starting.then((living) => slot.living = living, () => {
+    slot.starting.then((living) => {
+      slot.living = living;
+      if (slot.users === 0) this.#options.places?.look();
+    }, () => {
       if (this.#slots.get(key) === slot) this.#count(slot);
       this.#forget(slot);
     });
     return slot;
+  }
+
+  /** Tells whether one call more would keep a place from those who have waited for long. */
+  #isInTheWay({ living, users }: Slot<T>): boolean {
+    const overdue = this.#options.places?.overdue() ?? 0;
+    return living !== undefined && users > 0 && this.#retired.size < overdue;
   }
 
   /** Starts a thing once those before it have ended: two would have the same files and ports. */
@@ -176,8 +208,10 @@ export class Pool<T extends Living> implements AsyncDisposable {
   }
 
   #rest(slot: Slot<T>): void {
+    const { places } = this.#options;
     const isRetired = this.#retired.has(slot);
     if (!isRetired && this.#slots.get(slot.key) !== slot) return;
+    if (slot.living === undefined && places?.leave(slot.key)) return this.#forget(slot);
     const { idleMs, idleChildren } = this.#options.limits();
     const unsettled = (slot.living?.pending ?? 0) > 0;
     const wanted = unsettled ? Math.min(idleMs, UNSETTLED_MS) : idleMs;
@@ -185,13 +219,14 @@ export class Pool<T extends Living> implements AsyncDisposable {
       const settled = unsettled && !isRetired && slot.living?.pending === 0;
       return settled ? this.#rest(slot) : this.#close(slot);
     }, isRetired ? RETIRED_MS : wanted);
-    if (isRetired) return;
+    if (isRetired) return places?.look();
     // The map is in the order of the last use.
     this.#slots.delete(slot.key);
     this.#slots.set(slot.key, slot);
     const idle = [...this.#slots.values()].filter(({ users }) => users === 0);
     const excess = idle.slice(0, Math.max(idle.length - idleChildren, 0));
     for (const unused of excess) this.#close(unused);
+    places?.look();
   }
 
   /** Takes a slot out of use; what still runs in it may end. */
@@ -239,9 +274,19 @@ export class Pool<T extends Living> implements AsyncDisposable {
     this.#forget(slot);
     this.#retired.delete(slot);
     // One that never started has nothing to close, and its caller was told.
-    const end = slot.starting.then((living) => living[Symbol.asyncDispose](), () => {});
-    this.#ends.set(slot, end.finally(() => this.#ends.delete(slot)));
+    const closed = slot.starting.then((living) => living[Symbol.asyncDispose](), () => {});
+    const end = closed.finally(() => {
+      this.#ends.delete(slot);
+      this.#options.places?.look();
+    });
+    this.#ends.set(slot, end);
   }
+}
+
+/** Waits for a start, or until nobody wants it any more. */
+function started<T extends Living>({ starting }: Slot<T>, signal?: AbortSignal): Promise<T> {
+  if (signal === undefined) return starting;
+  return Promise.race([starting, aborted(signal).then(() => Promise.reject(signal.reason))]);
 }
 
 // A use that was given up and goes on may end the thing at any moment, with all that runs in it.

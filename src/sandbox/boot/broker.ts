@@ -22,9 +22,10 @@ const ENTRY_BYTES = 80;
 export class Broker {
   /** The requests that take time. */
   readonly powers: Readonly<Record<string, Power>>;
+  /** Counts what the module writes. */
+  readonly budget: Budget;
   readonly #walls: Walls;
   readonly #files: OpenFiles;
-  readonly #budget: Budget;
   readonly #lock: WorkspaceLock;
   readonly #ground: Ground;
   readonly #looks: Readonly<Record<string, Op>> = {
@@ -43,7 +44,7 @@ export class Broker {
     copyFile: (from, to) => this.#copyFile(tryTo("copy", from, "read"), to),
     truncate: (path, length) => {
       using file = this.#openFile("truncate", path, flagsOf({ write: true })).file;
-      resize(file, { length, asked: path, budget: this.#budget });
+      resize(file, { length, asked: path, budget: this.budget });
     },
     chmod: (path, mode) => {
       const attempt = tryTo("change the mode of", path, "write");
@@ -74,8 +75,8 @@ export class Broker {
     this.#walls = new Walls(ground);
     this.#lock = lock;
     this.#ground = ground;
-    this.#budget = new Budget(ground.writeBytes);
-    this.#files = new OpenFiles(this.#budget);
+    this.budget = new Budget(ground.writeBytes);
+    this.#files = new OpenFiles(this.budget);
     const watching = new Watching(this.#walls);
     this.powers = watching.ops;
     const locked = (ops: Readonly<Record<string, Op>>, exclusive: boolean) =>
@@ -152,7 +153,7 @@ export class Broker {
       truncate: false,
     });
     using _ = file;
-    this.#budget.take(bytes.length, { op: "write", asked });
+    this.budget.take(bytes.length, { op: "write", asked });
     // As Deno does, also where the file was there, or the umask has taken some of the mode.
     if (mode !== undefined) Deno.chmodSync(place.path, mode);
     if (!append) file.truncateSync(0);
@@ -236,7 +237,7 @@ export class Broker {
     const opened = this.#openFile("copy", to, flagsOf({ write: true, create: true, mode }));
     using target = opened.file;
     if (isSame(place.info, target.statSync())) throw systemError("Invalid");
-    this.#budget.take(place.info.size, { op: "copy", asked: opened.asked });
+    this.budget.take(place.info.size, { op: "copy", asked: opened.asked });
     // Also where the file was there, or the umask has taken some of it.
     Deno.chmodSync(opened.place.path, mode);
     target.truncateSync(0);

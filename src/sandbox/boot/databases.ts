@@ -10,13 +10,15 @@ import { lookAt, type Place, type Try, type Walls } from "./ground.ts";
 import type { WorkspaceLock } from "./lock.ts";
 import type { Power } from "./power.ts";
 import { isSame } from "./protect.ts";
-import { failureOf, Refusal, refusal } from "./refusal.ts";
-import { NO_DATABASE, Sql, Unfit, unfit } from "./sql.ts";
+import { folderOf } from "./names.ts";
+import { type Budget, failureOf, Refusal, refusal } from "./refusal.ts";
+import { LOCKED, NO_DATABASE, Sql, Unfit, unfit } from "./sql.ts";
 
 const OPEN_MAX = 16;
 const ROWS = 1_000;
 const ROWS_MAX = 10_000;
 const BUSY_MS = 2_000;
+const BUSY_STEP_MS = 10;
 /** The largest database that is read as a whole where SQLite would have to make files beside it. */
 const SNAPSHOT_MAX = 64 << 20;
 const MAGIC = "SQLite format 3\0";
@@ -34,12 +36,22 @@ interface Opened {
   readonly snapshot: boolean;
 }
 
+/** What bounds databases. */
+export interface DatabasesOptions {
+  readonly resultBytes: number;
+  /** Counts what the child writes. */
+  readonly budget: Budget;
+}
+
 /** Opens databases for one Worker and runs its statements. */
 export class Databases implements Disposable {
   readonly #walls: Walls;
   readonly #lock: WorkspaceLock;
   readonly #resultBytes: number;
+  readonly #budget: Budget;
   readonly #opened = new Map<unknown, Opened>();
+  /** Those that cannot be closed, because what SQLite would remove then may be others' files. */
+  readonly #stuck: Opened[] = [];
   #last = 0;
 
   /** The requests; all but the first begin with the number of a database. */
@@ -51,7 +63,7 @@ export class Databases implements Disposable {
       return told(attempt, () => this.#open(attempt, DatabaseSync));
     },
     "sqlite.query": ([number, sql, parameters, limit, offset]) =>
-      this.#run("query", number, (one) =>
+      this.#run("query", [number, sql], (one) =>
         one.query(sql, parameters, {
           limit: count(limit, ROWS, ROWS_MAX),
           offset: count(offset, 0),
@@ -59,18 +71,20 @@ export class Databases implements Disposable {
           bytes: this.#resultBytes >> 2,
         })),
     "sqlite.execute": ([number, sql, parameters]) =>
-      this.#run("change", number, (one) => one.execute(sql, parameters)),
+      this.#run("change", [number, sql], (one) => one.execute(sql, parameters)),
     "sqlite.close": ([number]) => {
-      this.#opened.get(number)?.sql[Symbol.dispose]();
+      const opened = this.#opened.get(number);
       this.#opened.delete(number);
+      if (opened !== undefined) this.#lock.shared(() => this.#close(opened));
     },
   };
 
   /** Takes the walls and the lock that the files of the module have. */
-  constructor(walls: Walls, lock: WorkspaceLock, options: { readonly resultBytes: number }) {
+  constructor(walls: Walls, lock: WorkspaceLock, options: DatabasesOptions) {
     this.#walls = walls;
     this.#lock = lock;
     this.#resultBytes = options.resultBytes;
+    this.#budget = options.budget;
   }
 
   /** Closes all of them, which undoes unfinished transactions. */
@@ -95,7 +109,8 @@ export class Databases implements Disposable {
     this.#lookBeside(path, attempt);
     const snapshot = isWal && !write && !hasLog(path);
     using opening = new DisposableStack();
-    const options = { readOnly: !write, timeout: BUSY_MS };
+    // Who waits for another does so without the lock.
+    const options = { readOnly: !write, timeout: 0 };
     const db = snapshot ? inMemory(path, Database) : new Database(path, options);
     const sql = opening.use(new Sql(db, write));
     const opened = { sql, attempt, place: { path, info: place.info ?? lookAt(path) }, snapshot };
@@ -141,26 +156,112 @@ export class Databases implements Disposable {
     throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it was replaced after it was opened");
   }
 
-  #run<T>(op: string, number: unknown, step: (sql: Sql) => T): T {
+  #close(opened: Opened): void {
+    const folder = folderOf(opened.place.path);
+    if (opened.snapshot || isStraight(folder)) opened.sql[Symbol.dispose]();
+    else this.#stuck.push(opened);
+  }
+
+  #run<T>(op: string, [number, text]: readonly unknown[], step: (sql: Sql) => T): T {
     const opened = this.#opened.get(number);
     if (opened === undefined) throw new Deno.errors.BadResource("The database is closed");
     const { sql, snapshot } = opened;
     const attempt = { ...opened.attempt, op };
-    return told(attempt, () => {
-      if (snapshot) return step(sql);
-      const look = () => {
-        this.#requireSame(opened);
-        this.#lookBeside(opened.place.path, attempt);
-      };
-      if (attempt.access === "write") {
-        // Shared is enough to keep others from putting something in the way, and lets one go on
-        // that holds the database.
-        return this.#lock.shared(() => (look(), step(sql)));
+    const run = () => this.#runFile({ ...opened, attempt }, text, step);
+    return told(attempt, () => snapshot ? step(sql) : run(), sql);
+  }
+
+  /**
+   * Runs a statement on a file. The lock is held while SQLite may open, make or remove files, and
+   * not while the statement runs, which can take as long as it likes.
+   */
+  #runFile<T>(opened: Opened, text: unknown, step: (sql: Sql) => T): T {
+    const { sql, attempt } = opened;
+    const isReader = attempt.access !== "write";
+    const need = isReader ? "reads" : this.#guarded(opened, () => sql.need(text));
+    const begin = () => this.#guarded(opened, () => sql.begin(need));
+    if (need === "reads") {
+      const isNew = begin();
+      try {
+        return step(sql);
+      } finally {
+        if (isNew) sql.end("ROLLBACK");
       }
-      // A reader meets the files beside it when it begins; the rest can take as long as it likes.
-      using _end = this.#lock.shared(() => (look(), sql.reading()));
-      return step(sql);
-    }, sql);
+    }
+    return this.#counted(opened, (bounded) => {
+      if (need === "stands alone") return this.#guarded(opened, () => step(sql));
+      const isNew = begin();
+      try {
+        return bounded(() => step(sql));
+      } finally {
+        if (isNew) this.#commit(opened);
+      }
+    });
+  }
+
+  /** Does a step under the lock on files that were looked at; waits where another has them. */
+  #guarded<T>(opened: Opened, step: () => T): T {
+    for (const since = performance.now();;) {
+      try {
+        return this.#lock.shared(() => {
+          this.#requireSame(opened);
+          this.#lookBeside(opened.place.path, opened.attempt);
+          return step();
+        });
+      } catch (error) {
+        if (Object(error).message !== LOCKED || performance.now() > since + BUSY_MS) throw error;
+      }
+      Atomics.wait(NEVER, 0, 0, BUSY_STEP_MS);
+    }
+  }
+
+  /** Counts what `run` writes; what it runs as `bounded` goes as far as the child may write. */
+  #counted<T>(
+    { sql, attempt, place: { path } }: Opened,
+    run: (bounded: (step: () => T) => T) => T,
+  ): T {
+    const sizeOf = (end: string) => lookAt(`${path}${end}`)?.size ?? 0;
+    const log = sizeOf("-wal");
+    let [grown, times] = [0, 1];
+    try {
+      return run((step) => {
+        this.#budget.take(1, attempt);
+        // What is new comes into the log first, if there is one, and then into the database too.
+        if (lookAt(`${path}-wal`)) times = 2;
+        sql.bound(this.#budget.left / times);
+        const size = () => sql.size() + sizeOf("-journal");
+        const before = size();
+        try {
+          return step();
+        } finally {
+          grown = Math.max(size() - before, 0);
+        }
+      });
+    } finally {
+      this.#budget.spend(times * grown);
+      this.#budget.spend(sizeOf("-wal") - log - grown);
+    }
+  }
+
+  /** Keeps what a statement changed: of one that failed, too, what SQLite did not undo. */
+  #commit(opened: Opened): void {
+    try {
+      this.#guarded(opened, () => opened.sql.end("COMMIT"));
+    } catch (error) {
+      this.#guarded(opened, () => opened.sql.end("ROLLBACK"));
+      throw error;
+    }
+  }
+}
+
+const NEVER = new Int32Array(new SharedArrayBuffer(4));
+
+/** Tells whether no link leads to a folder; where it is gone, nothing is removed in it. */
+function isStraight(folder: string): boolean {
+  try {
+    return Deno.realPathSync(folder) === folder;
+  } catch {
+    return true; // gone, or a file alone was granted
   }
 }
 

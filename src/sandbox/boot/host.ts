@@ -93,7 +93,7 @@ function serve(port: MessagePort, start: Start, write: Write): Answers["slot"] {
       ...files.powers,
       ...programs.ops,
       ...new Network(start).ops,
-      ...new Databases(walls, lock, start).ops,
+      ...new Databases(walls, lock, { ...start, budget: files.budget }).ops,
     },
   });
   port.onmessage = ({ data: message }: MessageEvent<FromWorker>) => {

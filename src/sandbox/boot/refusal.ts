@@ -46,6 +46,16 @@ export class Budget {
     }
     this.#left -= Math.max(bytes, 0);
   }
+
+  /** How many bytes are left; below nothing where a step added more than was known before. */
+  get left(): number {
+    return this.#left;
+  }
+
+  /** Counts what a step has added. */
+  spend(bytes: number): void {
+    this.#left -= Math.max(bytes, 0);
+  }
 }
 
 /** Refuses an attempt on a path. */

@@ -44,6 +44,9 @@ interface NativeStatement extends Omit<StatementSync, "iterate"> {
 /** What a file is that SQLite cannot read. */
 export const NO_DATABASE = "it is not a SQLite database, or it is encrypted";
 
+/** What SQLite says where another has the database. */
+export const LOCKED = "database is locked";
+
 const HEAP = 256 << 20;
 const LIMITS = {
   length: 64 << 20,
@@ -60,25 +63,32 @@ const PRAGMAS = [
   `hard_heap_limit=${HEAP}`,
 ];
 const [PRAGMA, ATTACH, DETACH, FUNCTION] = [19, 24, 25, 31];
+const [TRANSACTION, SAVEPOINT] = [22, 32];
+/** What a statement does that only reads: it reads a column, selects, calls a function, recurs. */
+const READING = [20, 21, FUNCTION, 33];
 const FUNCTIONS = ["load_extension", "fts3_tokenizer", "sqlite_log"];
 const TOO_MANY_VALUES = 25;
 
+// Those that do nothing, or something else, within a transaction.
+const LONE = ("foreign_keys defer_foreign_keys recursive_triggers encoding page_size auto_vacuum " +
+  "wal_checkpoint incremental_vacuum").split(" ");
 // Those that look, and those whose change stays in the database and cannot spoil it.
-const ALLOWED = new Set(
-  ("table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list " +
+const ALLOWED = new Set([
+  ...LONE,
+  ...("table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list " +
     "foreign_key_check integrity_check quick_check collation_list compile_options function_list " +
     "module_list pragma_list page_count freelist_count data_version user_version application_id " +
-    "foreign_keys defer_foreign_keys recursive_triggers encoding page_size auto_vacuum optimize " +
-    "wal_checkpoint incremental_vacuum").split(" "),
-);
+    "optimize").split(" "),
+]);
 // A journal that is not on the disk cannot undo a change when the child is killed in it.
+const JOURNAL = "journal_mode";
 const JOURNALS = ["delete", "truncate", "wal"];
 
 // Deno gives the number of an error in some cases only, its text in all.
 const WHY: Readonly<Record<string, string>> = {
   776: "a program stopped in the middle of a change; open it for writing once, which undoes that",
   1544: "SQLite has to make files beside it, and its folder is not writable",
-  "database is locked": "another program has it locked; try again",
+  [LOCKED]: "another program has it locked; try again",
   "out of memory": `it needs more than ${HEAP >> 20} MB of memory; narrow the statement`,
   "attempt to write a readonly database": "it is open for reading only",
   "disk I/O error": "the system cannot read or write it",
@@ -89,12 +99,23 @@ const WHY: Readonly<Record<string, string>> = {
   "column index out of range": "there are more values than parameters in the statement",
   "file is not a database": NO_DATABASE,
 };
+const FULL = "database or disk is full";
+
+/**
+ * What a statement needs: a transaction to read or to write in, or none, because it begins or ends
+ * one by itself.
+ */
+export type Need = "reads" | "writes" | "stands alone";
+const NEEDS: readonly Need[] = ["reads", "writes", "stands alone"];
 
 /** A confined connection. */
 export class Sql implements Disposable {
   readonly #db: Native;
   readonly #empty: NativeStatement;
   #refused: string | undefined;
+  #need = 0;
+  /** Whether what is prepared is PML's own. */
+  #isOurs = false;
 
   /** Confines a connection before it has read anything. */
   constructor(db: DatabaseSync, write: boolean) {
@@ -104,22 +125,62 @@ export class Sql implements Disposable {
     for (const pragma of [...PRAGMAS, `query_only=${write ? 0 : 1}`]) db.exec(`PRAGMA ${pragma}`);
     this.#empty = this.#db.prepare("");
     this.#db.setAuthorizer((action, one, two) => {
+      if (this.#isOurs) return 0;
       const why = refusedBy(action, one ?? "", two);
       this.#refused ??= why;
+      this.#need = Math.max(this.#need, needOf(action, one ?? "", two));
       return why === undefined ? 0 : 1;
     });
   }
 
-  /** Begins to read, which opens what lies beside the database; gives the end of it. */
-  reading(): Disposable {
-    this.#db.exec("BEGIN");
-    const end = () => this.#db.isTransaction && this.#db.exec("ROLLBACK");
+  /** Looks at a statement without running it. */
+  need(sql: unknown): Need {
+    // Of what begins by itself, such as VACUUM, SQLite tells nothing.
+    this.#need = -1;
+    this.#prepared(sql);
+    return NEEDS[this.#need] ?? "stands alone";
+  }
+
+  /**
+   * Opens all files that a statement needs, in a transaction that is begun where there is none; no
+   * other is opened, made or removed before that ends. Tells whether one was begun.
+   */
+  begin(need: Need): boolean {
+    const isNew = !this.#db.isTransaction;
+    if (isNew) this.#db.exec(need === "writes" ? "BEGIN IMMEDIATE" : "BEGIN");
     try {
       this.#db.prepare("SELECT 1 FROM sqlite_schema").get();
-      return { [Symbol.dispose]: end };
+      // To write a number over itself begins the journal.
+      if (need === "writes") this.#pragma(`user_version = ${this.#pragma("user_version")}`);
+      return isNew;
     } catch (error) {
-      end();
+      if (isNew) this.end("ROLLBACK");
       throw error;
+    }
+  }
+
+  /** Ends the transaction, if SQLite has not done so because of an error. */
+  end(how: "COMMIT" | "ROLLBACK"): void {
+    if (this.#db.isTransaction) this.#db.exec(how);
+  }
+
+  /** How many bytes the database has, those among them that are not written yet; within a transaction. */
+  size(): number {
+    return this.#db.isTransaction ? this.#pragma("page_count") * this.#pragma("page_size") : 0;
+  }
+
+  /** Lets the database grow by so many bytes. */
+  bound(growth: number): void {
+    const pages = this.#pragma("page_count") + Math.floor(growth / this.#pragma("page_size"));
+    this.#pragma(`max_page_count = ${Math.min(pages, 0xfffffffe)}`);
+  }
+
+  #pragma(text: string): number {
+    this.#isOurs = true;
+    try {
+      return Number(Object.values(this.#db.prepare(`PRAGMA ${text}`).get() ?? {})[0]);
+    } finally {
+      this.#isOurs = false;
     }
   }
 
@@ -209,6 +270,11 @@ export class Sql implements Disposable {
 export function unfit(error: unknown): Unfit {
   if (error instanceof Unfit) return error;
   const { errcode = 0, message } = Object(error);
+  if (message === FULL) {
+    return new Unfit(
+      "it would grow beyond what the module may still write (limits.write_bytes), or the disk is full",
+    );
+  }
   return new Unfit(WHY[errcode] ?? WHY[message] ?? String(message), "");
 }
 
@@ -221,9 +287,16 @@ function refusedBy(action: number, one: string, two: string | null): string | un
   }
   if (action !== PRAGMA || ALLOWED.has(one)) return undefined;
   if (one === "schema_version" && two === null) return undefined;
-  const isJournal = one === "journal_mode";
-  if (isJournal && (two === null || JOURNALS.includes(two.toLowerCase()))) return undefined;
+  if (one === JOURNAL && (two === null || JOURNALS.includes(two.toLowerCase()))) return undefined;
   return `PRAGMA ${one}${two === null ? "" : ` = ${two.slice(0, 50)}`} is not available`;
+}
+
+/** Gives the place among all needs of what one step of a statement needs. */
+function needOf(action: number, one: string, two: string | null): number {
+  if (action === TRANSACTION || action === SAVEPOINT) return 2;
+  if (action !== PRAGMA) return READING.includes(action) ? 0 : 1;
+  if (one === JOURNAL || LONE.includes(one)) return 2;
+  return one === "optimize" || two !== null && /^(user_version|application_id)$/.test(one) ? 1 : 0;
 }
 
 /** Tells whether there is nothing but blanks, comments and semicolons. */

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import protectedPaths from "../../../config/protected-paths.json" with { type: "json" };
+import { DatabaseYard } from "../../../tests/fixtures/modules/database_yard.ts";
+import { Broker } from "./broker.ts";
+import { WorkspaceLock } from "./lock.ts";
+
+const MS = 3_000;
+
+/** What another child does to files: the same broker, under the same lock. */
+function neighbour(yard: DatabaseYard): (op: string, ...args: unknown[]) => void {
+  const { ws, root } = yard;
+  const protection = { ...protectedPaths, paths: [], granted: [] };
+  const bounds = { resultBytes: 1 << 20, writeBytes: 1 << 30 };
+  const ground = { workspace: ws, read: [ws], write: [ws], home: `${root}/home`, protection };
+  const broker = new Broker({ ...ground, ...bounds }, new WorkspaceLock(`${root}/lock`));
+  return (op, ...args) => void broker.answer(op, args);
+}
+
+for (const mode of ["delete", "wal"]) {
+  Deno.test(`Databases opens and removes nothing outside while another child moves a link into its way, in mode ${mode} (GW6, PE5)`, async () => {
+    await using yard = new DatabaseYard();
+    const { ws, outside } = yard;
+    const table = ["CREATE TABLE t(id INTEGER PRIMARY KEY, x)", `PRAGMA journal_mode = ${mode}`];
+    Deno.mkdirSync(`${ws}/real`);
+    yard.make("real/a.db", ...table);
+    {
+      using away = new DatabaseSync(`${outside}/a.db`);
+      for (const sql of table) away.exec(sql);
+    }
+    for (const end of ["-journal", "-wal", "-shm"]) {
+      Deno.writeTextFileSync(`${outside}/a.db${end}`, "");
+    }
+    Deno.symlinkSync(outside, `${ws}/link`);
+    const before = [yard.fingerprint(), namesIn(outside)];
+    const move = neighbour(yard);
+    let isOver = false;
+    const counts = { done: 0, refused: 0, moved: 0 };
+    const work = async () => {
+      for (const end = Date.now() + MS; Date.now() < end;) {
+        try {
+          await using db = await yard.sqlite("d/a.db", { write: true });
+          while (Date.now() < end) {
+            await db.execute("INSERT OR REPLACE INTO t VALUES (1, randomblob(200000))");
+            counts.done++;
+          }
+        } catch {
+          counts.refused++;
+        }
+      }
+      isOver = true;
+    };
+    const working = work();
+    for (; !isOver; counts.moved++) {
+      move("rename", "real", "d");
+      // Long enough for a statement now and then, and else in the middle of one.
+      await new Promise((turn) =>
+        setTimeout(turn, counts.moved % 5 === 0 ? 200 : counts.moved % 30)
+      );
+      move("rename", "d", "real");
+      move("rename", "link", "d");
+      await new Promise((turn) => setTimeout(turn));
+      move("rename", "d", "link");
+    }
+    await working;
+    assert.deepEqual([yard.fingerprint(), namesIn(outside)], before);
+    assert.ok(counts.done > 2 && counts.refused > 5 && counts.moved > 10, JSON.stringify(counts));
+  });
+}
+
+function namesIn(folder: string): readonly string[] {
+  return [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
+}

@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { Places } from "./places.ts";
+import { type Living, Pool } from "./pool.ts";
+
+class Thing implements Living {
+  alive = true;
+  pending = 0;
+  place: Disposable | undefined;
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.alive = false;
+    this.place?.[Symbol.dispose]();
+    return Promise.resolve();
+  }
+}
+
+/** A pool with so many places, and a call in it that can make others. */
+function poolOf(most: number) {
+  const places: Places = new Places({
+    most: () => most,
+    ending: () => pool.ending,
+    free: () => pool.giveUp(),
+  });
+  const limits = () => ({ idleMs: 60_000, idleChildren: 8 });
+  const pool: Pool<Thing> = new Pool({ limits, code: "SANDBOX_CRASHED", places });
+  const state = { living: 0, most: 0 };
+  const call = async (key: string, within: () => Promise<void>, isNested = false) => {
+    using _ = isNested ? places.hurry(key) : undefined;
+    const start = async () => {
+      const place = await places.take(key);
+      const thing = new Thing();
+      state.most = Math.max(state.most, ++state.living);
+      thing.place = {
+        [Symbol.dispose]() {
+          state.living--;
+          place[Symbol.dispose]();
+        },
+      };
+      return thing;
+    };
+    await pool.use(key, { name: key, start, use: within, hurried: isNested });
+  };
+  return { pool, places, call, state };
+}
+
+interface Tree {
+  readonly key: string;
+  readonly within: readonly Tree[];
+}
+
+function treesOf(depth: number): fc.Arbitrary<readonly Tree[]> {
+  if (depth === 0) return fc.constant([]);
+  const key = fc.constantFrom("a", "b", "c", "d");
+  return fc.array(fc.record({ key, within: treesOf(depth - 1) }), { maxLength: 3 });
+}
+
+Deno.test("Places lets no call wait for the place of a call that waits for it (GW5)", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.scheduler(),
+      treesOf(3),
+      fc.constantFrom(1, 2),
+      async (scheduler, trees, most) => {
+        const { pool, call } = poolOf(most);
+        const run = ({ key, within }: Tree, isNested: boolean): Promise<void> =>
+          call(key, async () => {
+            await scheduler.schedule(Promise.resolve(), `works on ${key}`);
+            await Promise.all(within.map((one) => run(one, true)));
+          }, isNested);
+        await scheduler.waitFor(Promise.all(trees.map((one) => run(one, false))));
+        await pool[Symbol.asyncDispose]();
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+Deno.test("Places serves who waits although the others never rest", async () => {
+  const { pool, call, state } = poolOf(1);
+  let isServed = false;
+  let calls = 0;
+  // Each begins before the one before it is over, so their child is in use all the time.
+  const hot = async (): Promise<void> => {
+    calls++;
+    const over = new Promise<void>((resolve) => setTimeout(resolve, 20));
+    const next = new Promise<void>((resolve) => setTimeout(resolve, 10));
+    const running = call("hot", () => over);
+    await next;
+    if (!isServed) await hot();
+    await running;
+  };
+  const heat = hot();
+  await call("cold", () => Promise.resolve().then(() => void (isServed = true)));
+  await heat;
+  assert.ok(calls > 10, `only ${calls} calls were before it`);
+  assert.equal(state.most, 1);
+  await pool[Symbol.asyncDispose]();
+});
+
+Deno.test("Places gives a spare place only where nobody waits", async () => {
+  const places: Places = new Places({ most: () => 1, ending: () => 0, free: () => false });
+  const first = places.spare();
+  assert.ok(first !== undefined && places.spare() === undefined);
+  const waiting = places.take("a");
+  assert.ok(places.waits("a"));
+  first[Symbol.dispose]();
+  first[Symbol.dispose]();
+  assert.equal(places.spare(), undefined);
+  (await waiting)[Symbol.dispose]();
+  assert.ok(!places.waits("a") && places.spare() !== undefined);
+});

@@ -1,0 +1,205 @@
+/**
+ * A disk that becomes full while PML runs, and is free again later. A limit on the size of files,
+ * with its signal ignored, stands in for it: no file of PML can grow by one byte.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ERAS, type Message } from "../kit/json_rpc.ts";
+import { treeOf } from "../kit/procwatch.ts";
+import { pmlCommand } from "../kit/pml_command.ts";
+import { RawStdio } from "../kit/raw_stdio.ts";
+import { until } from "../kit/wait.ts";
+import type { Workspace } from "../kit/workspace.ts";
+import { codeOf, endWell, textOf } from "./oracles.ts";
+import { makeScenery } from "./stage.ts";
+
+const linux = { ignore: Deno.build.os !== "linux" };
+
+const MODULE = `
+export const __meta__ = {
+  name: "own", version: "1.0.0",
+  tools: {
+    add: { outputSchema: { type: "object", properties: { sum: { type: "number" } }, required: ["sum"] } },
+    fail: {},
+    look: { permissions: { read: ["."] } },
+    change: { permissions: { read: ["."], write: ["."] } },
+    reach: { permissions: { net: ["example.com"] } },
+    run: { permissions: { run: ["true"] } },
+  },
+};
+export const add = ({ a, b }) => ({ sum: a + b });
+export const fail = () => { throw new Error("the tool fails"); };
+export const look = () => Deno.readTextFileSync("good.txt");
+export const change = () => { Deno.writeTextFileSync("changed.txt", ""); return "changed"; };
+export const reach = () => "reached";
+export const run = () => "ran";
+`;
+
+const PML = {
+  version: 1,
+  permissions: { allow: ["filesystem:*", "shell:*", "git:*", "own:*"] },
+  private_mcps: { own: { type: "deno", path: "own.js" } },
+  grants: { own: { net: ["example.com"], run: ["true"] } },
+};
+
+interface Scene extends AsyncDisposable {
+  readonly ws: Workspace;
+  readonly pml: RawStdio;
+  /** Lets no file of PML and its children grow, or all of them again. */
+  full(isFull: boolean): Promise<void>;
+}
+
+async function makeScene(era: typeof ERAS[number], journal?: string): Promise<Scene> {
+  const ws = await makeScenery({ files: { "own.js": MODULE }, pml: PML });
+  if (journal !== undefined) {
+    await mkdir(ws.home, { recursive: true });
+    await writeFile(join(ws.home, "config.yaml"), `journal: ${journal}\n`);
+  }
+  const ignoring = `trap '' XFSZ; exec "$0" "$@"`;
+  const command = ["sh", "-c", ignoring, ...pmlCommand(), "stdio"] as const;
+  const pml = new RawStdio(ws, { era, command });
+  const full = async (isFull: boolean) => {
+    // What was done before is recorded to its end.
+    const count = (kind: string) => journalOf(ws).join().split(`"kind":"${kind}"`).length;
+    await until(() => count("start") === count("end"));
+    for (const { pid } of await treeOf(pml.pid)) {
+      const fsize = `--fsize=${isFull ? 0 : "unlimited"}:unlimited`;
+      const { status, stderr } = spawnSync("prlimit", [`--pid=${pid}`, fsize], {
+        encoding: "utf8",
+      });
+      // A child may have ended meanwhile; those that start have the limit of PML.
+      assert.ok(status === 0 || pid !== pml.pid, stderr);
+    }
+  };
+  await pml.open();
+  const dispose = async () => {
+    await pml[Symbol.asyncDispose]();
+    await ws[Symbol.asyncDispose]();
+  };
+  return { ws, pml, full, [Symbol.asyncDispose]: dispose };
+}
+
+function call(pml: RawStdio, tool: string, args: Record<string, unknown> = {}): Promise<Message> {
+  return pml.callTool("call", { tool, arguments: args });
+}
+
+function lines(text: string, like: RegExp): number {
+  return text.split("\n").filter((line) => like.test(line)).length;
+}
+
+/** The records of the journal of the PML that ran last, without what is no whole line. */
+function journalOf(ws: Workspace): readonly string[] {
+  const folder = join(ws.home, "journal");
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder).flatMap((name) =>
+    readFileSync(join(folder, name), "utf8").split("\n").filter((line) => line !== "")
+  );
+}
+
+for (const era of ERAS) {
+  Deno.test({
+    name: `A full disk is told once with its place, and refuses each call, on ${era} (AU3, RX9)`,
+    ...linux,
+    fn: async () => {
+      await using scene = await makeScene(era);
+      const { ws, pml, full } = scene;
+      assert.equal(textOf(await call(pml, "filesystem:read_file", { path: "good.txt" })), "good\n");
+      await full(true);
+      for (let turn = 0; turn < 5; turn++) {
+        const answer = await call(pml, "filesystem:read_file", { path: "good.txt" });
+        assert.equal(codeOf(answer), "AUDIT_UNAVAILABLE", textOf(answer));
+        assert.ok(textOf(answer).includes(join(ws.home, "journal")), textOf(answer));
+        assert.match(textOf(answer), /the disk is full/);
+      }
+      assert.equal(lines(pml.stderr, /error .*Cannot write the journal.*the disk is full/), 1);
+      await full(false);
+      assert.equal(textOf(await call(pml, "filesystem:read_file", { path: "good.txt" })), "good\n");
+      assert.equal(lines(pml.stderr, /The journal is written again/), 1);
+      assert.equal(lines(pml.stderr, /Cannot write the journal/), 1);
+      for (const line of journalOf(ws)) JSON.parse(line);
+      assert.equal(readdirSync(join(ws.home, "journal")).length, 1);
+      await endWell(ws, pml);
+    },
+  });
+
+  Deno.test({
+    name:
+      `With "best_effort" only what reads goes on, and says that it was not recorded, on ${era} (AU3)`,
+    ...linux,
+    fn: async () => {
+      await using scene = await makeScene(era, "best_effort");
+      const { ws, pml, full } = scene;
+      const recorded = await call(pml, "own:add", { a: 1, b: 2 });
+      assert.ok(!textOf(recorded).includes("not recorded"));
+      await full(true);
+      const read = await call(pml, "filesystem:read_file", { path: "good.txt" });
+      assert.match(textOf(read), /^good\n[^]*PML: this call was not recorded.*the disk is full/);
+      const sum = await call(pml, "own:add", { a: 1, b: 2 });
+      assert.deepEqual(sum.result?.structuredContent as unknown, { sum: 3 });
+      assert.match(textOf(sum), /this call was not recorded/);
+      const meta = sum.result?._meta as Record<string, unknown> | undefined;
+      assert.equal(meta?.["pml/journal"], "not recorded");
+      // A child of other permissions, which starts on the full disk.
+      assert.match(textOf(await call(pml, "own:look")), /^good\n[^]*not recorded/);
+      const failed = await call(pml, "own:fail");
+      assert.match(textOf(failed), /the tool fails[^]*this call was not recorded/);
+      const missing = await call(pml, "own:nothing");
+      assert.match(textOf(missing), /UNKNOWN_TOOL|not recorded/);
+      const changing: [string, Record<string, unknown>][] = [
+        ["own:change", {}],
+        ["own:reach", {}],
+        ["own:run", {}],
+        ["filesystem:write_file", { path: "new.txt", content: "x" }],
+        ["shell:exec", { command: "true" }],
+        ["git:status", {}],
+      ];
+      for (const [tool, args] of changing) {
+        const answer = await call(pml, tool, args);
+        assert.equal(codeOf(answer), "AUDIT_UNAVAILABLE", `${tool}: ${textOf(answer)}`);
+      }
+      assert.throws(() => statSync(ws.file("changed.txt")));
+      const batch = await pml.callTool("batch", {
+        calls: [{ tool: "own:add", arguments: { a: 2, b: 2 } }, { tool: "own:change" }],
+      });
+      assert.match(textOf(batch), /not recorded/);
+      assert.match(textOf(batch), /AUDIT_UNAVAILABLE/);
+      assert.equal(lines(pml.stderr, /error .*Cannot write the journal/), 1);
+      await full(false);
+      assert.ok(!textOf(await call(pml, "own:look")).includes("not recorded"));
+      assert.ok(!textOf(await call(pml, "own:change")).includes("AUDIT"));
+      await endWell(ws, pml);
+    },
+  });
+}
+
+Deno.test({
+  name:
+    "A disk that is full at the start is told, leaves nothing torn, and is used when it is free (AU3, RX9)",
+  ...linux,
+  fn: async () => {
+    await using scene = await makeScene("2025-11-25", "best_effort");
+    const { ws, pml, full } = scene;
+    await full(true);
+    // The module was never described: what is found out is not kept, and serves this process.
+    const sum = await call(pml, "own:add", { a: 1, b: 2 });
+    assert.match(textOf(sum), /"sum":3[^]*not recorded/);
+    for (let turn = 0; turn < 3; turn++) {
+      assert.equal(codeOf(await call(pml, "own:change")), "AUDIT_UNAVAILABLE");
+    }
+    assert.deepEqual(readdirSync(join(ws.home, "journal")), []);
+    const torn = readdirSync(ws.home, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && /meta|pins|lists|trust/.test(entry.parentPath))
+      .filter(({ name }) => /tmp|\.[0-9a-f]{8}-/.test(name));
+    assert.deepEqual(torn.map(({ name }) => name), []);
+    await full(false);
+    assert.equal(textOf(await call(pml, "own:change")), "changed");
+    assert.equal(lines(pml.stderr, /Cannot write the journal/), 1);
+    await endWell(ws, pml);
+  },
+});
