@@ -17,7 +17,7 @@ import { type Grants, readWorkspaceFile, type Sections, type WorkspaceFile } fro
 import { gatewayFrom, type GatewayOptions } from "./gateway_options.ts";
 import type { Limits } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
-import { type Channel, type JournalWanted, type PersonConfig, readPerson } from "./person.ts";
+import { type Channel, type PersonConfig, readPerson } from "./person.ts";
 import { askedRegistries, type RegistryEntry, registryProblems } from "./registries.ts";
 import { crowdedRules, defaultRules, NO_RULES, type Rules } from "./rules.ts";
 import type { ServerDefinition } from "./servers.ts";
@@ -77,7 +77,7 @@ export interface Config {
   /** What the system is to hold modules with. */
   readonly osLayer: OsLayer;
   /** Whether no call runs without a record. */
-  readonly journal: JournalWanted;
+  readonly journal: "required" | "best_effort";
   /** What the person works on. */
   readonly intent: string | undefined;
   /** Whether the workspace file is trusted; false where there is none. */

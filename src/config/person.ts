@@ -17,9 +17,6 @@ import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
 
-/** Whether no call runs without a record, or those do that only read. */
-export type JournalWanted = "required" | "best_effort";
-
 /** Where questions go. */
 export type Channel = "client" | "page" | "terminal";
 
@@ -37,7 +34,8 @@ export interface PersonConfig {
   readonly channel: Channel | undefined;
   /** What the system is to hold modules with. */
   readonly osLayer: OsLayer;
-  readonly journal: JournalWanted;
+  /** Whether no call runs without a record, or those do that only read. */
+  readonly journal: "required" | "best_effort";
   /** The person's own servers, in every workspace. */
   readonly servers: readonly ServerDefinition[];
   /** The names of servers that are switched off. */

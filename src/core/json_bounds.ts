@@ -21,6 +21,8 @@ export const TOO_DEEP = `it is nested deeper than ${DEPTH_MAX}`;
 const NEAR = 48;
 const UTF_8 = new TextDecoder();
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
+/** How long the name `id` is, and how much of a message is looked at for its value. */
+const [ID_NAME_MAX, ID_MAX] = [3, 400];
 /** The bit by which `{` and `[`, and `}` and `]`, differ. */
 const EITHER = 0x20;
 const [OPENED, CLOSED] = [0x7b, 0x7d];
@@ -66,6 +68,30 @@ function endOfText(bytes: Uint8Array, from: number): number {
     at = quote + 1;
   }
   return length;
+}
+
+/** Finds the id of a message that is too much to be parsed; undefined where it has none. */
+export function idIn(message: Uint8Array): string | number | undefined {
+  let id: string | number | undefined;
+  let depth = 0;
+  for (let at = 0; at < message.length; at++) {
+    const byte = message[at] ?? 0;
+    if (byte === QUOTE) {
+      const from = at;
+      at = endOfText(message, at + 1);
+      // As a parser does, the last one is taken of several.
+      if (depth === 1 && at - from <= ID_NAME_MAX) id = idAt(message.subarray(from)) ?? id;
+    } else if ((byte | EITHER) === CLOSED) depth--;
+    else if ((byte | EITHER) === OPENED) depth++;
+  }
+  return id;
+}
+
+/** Reads the member that begins here, if it is an id. */
+function idAt(member: Uint8Array): string | number | undefined {
+  const text = UTF_8.decode(member.subarray(0, ID_MAX));
+  const [, id] = /^"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*[,}]/.exec(text) ?? [];
+  return id === undefined ? undefined : JSON.parse(id);
 }
 
 /** Parses JSON that was looked over; undefined where it is none. */

@@ -6,12 +6,14 @@
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { isObject } from "../core/json.ts";
-import { excessOf, TOO_DEEP } from "../core/json_bounds.ts";
+import { excessOf, idIn, TOO_DEEP } from "../core/json_bounds.ts";
 import type { Line } from "../core/lines.ts";
 
-/** An error that is answered without an id, because none can be trusted. */
+/** An error that is answered by PML itself. */
 export interface Refusal {
   readonly kind: "refusal";
+  /** The id of the request, where that is known. */
+  readonly id?: string | number | undefined;
   readonly code: number;
   readonly text: string;
 }
@@ -32,8 +34,12 @@ export function readMessage(line: Line): Read | undefined {
     return refusal(-32600, `INPUT_TOO_LARGE: a message has more than ${line.max} bytes`);
   }
   const excess = excessOf(line.bytes);
-  if (excess === TOO_DEEP) return refusal(-32700, `Parse error: ${excess}`);
-  if (excess !== undefined) return refusal(-32600, `INPUT_TOO_LARGE: ${excess}`);
+  if (excess !== undefined) {
+    const id = idIn(line.bytes);
+    // Nobody knows whether that is a message at all.
+    if (id === undefined && excess === TOO_DEEP) return refusal(-32700, `Parse error: ${excess}`);
+    return { ...refusal(-32600, `INPUT_TOO_LARGE: ${excess}`), id };
+  }
   let value: unknown;
   try {
     const text = UTF_8.decode(line.bytes).replace(BYTE_ORDER_MARK, "").trim();
@@ -46,8 +52,8 @@ export function readMessage(line: Line): Read | undefined {
 }
 
 /** Makes the JSON-RPC error of a refusal. */
-export function refusalMessage({ code, text }: Refusal): unknown {
-  return { jsonrpc: "2.0", id: null, error: { code, message: text } };
+export function refusalMessage({ id, code, text }: Refusal): unknown {
+  return { jsonrpc: "2.0", id: id ?? null, error: { code, message: text } };
 }
 
 function classify(value: unknown): Read {

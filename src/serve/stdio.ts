@@ -203,8 +203,10 @@ class StdioTransport implements Transport {
     void this.#write({ result, jsonrpc: "2.0", id: JSON.parse(id) });
   }
 
-  #refuse(refusal: Refusal): void {
-    void this.#write(refusalMessage(refusal));
+  #refuse({ id, ...refusal }: Refusal): void {
+    // An answer under an id that is in use could be taken for the other request's.
+    const isInUse = this.#inFlight.has(JSON.stringify(id));
+    void this.#write(refusalMessage(isInUse ? refusal : { ...refusal, id }));
   }
 
   #write(message: unknown, answers?: string): Promise<void> {

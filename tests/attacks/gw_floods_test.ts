@@ -95,6 +95,11 @@ Deno.test("A request of millions of values is refused before it is parsed (GW3)"
     [-32600, "INPUT_TOO_LARGE: it has over 500000 JSON values"],
     [-32700, "Parse error: it is nested deeper than 10000"],
   ]);
+  // Where it can be told whose request it was, that is answered.
+  const list = `{"params":{"id":1,"list":[${"{},".repeat(600_000)}{}]}`;
+  const answer = pml.expect("too much");
+  await pml.sendText(`${list},"method":"tools/call","id":"too much","jsonrpc":"2.0"}\n`);
+  assert.match((await answer).error?.message ?? "", /^INPUT_TOO_LARGE: it has over 500000/);
   await endWell(ws, pml);
 });
 
