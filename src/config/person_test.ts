@@ -36,6 +36,7 @@ const BAD: readonly (readonly [string, number, number, string, string, string])[
   ["? [a]\n: 1", 1, 1, "[ a ]", "an unknown key", "one of permissions"],
   ["1: 2", 1, 1, "1", "an unknown key", "one of permissions"],
   ["sandbox: {os_layer: on}", 1, 21, "sandbox.os_layer", '"on"', "one of auto, landlock"],
+  ["journal: never", 1, 10, "journal", '"never"', "one of required, best_effort"],
   ["approvals: {channel: fax}", 1, 22, "approvals.channel", '"fax"', "one of client"],
 ];
 
@@ -57,7 +58,7 @@ Deno.test("readPerson() reads what a person may want", async () => {
   const { file: person, error } = await read(
     "# mine\npermissions:\n  deny: ['shell:*']\n  allow: [a:b]\n" +
       "limits:\n  call_ms: 1000\n  heap_mb: 64\ngateway: {tools_exposure: full_proxy}\n" +
-      "approvals: {channel: terminal}\nsandbox: {os_layer: required}\n",
+      "approvals: {channel: terminal}\nsandbox: {os_layer: required}\njournal: best_effort\n",
   );
   assert.equal(error, undefined);
   assert.deepEqual(person.limits, { ...limitsOf({}), callMs: 1000, heapMb: 64 });
@@ -66,6 +67,8 @@ Deno.test("readPerson() reads what a person may want", async () => {
   assert.deepEqual(person.gateway, { exposure: "full_proxy" });
   assert.equal(person.channel, "terminal");
   assert.equal(person.osLayer, "required");
+  assert.equal(person.journal, "best_effort");
+  assert.equal((await read("limits: {}\n")).file.journal, "required");
 });
 
 Deno.test("readPerson() finds the folder of a model from the file, or from the home", async () => {
