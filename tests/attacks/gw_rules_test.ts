@@ -151,6 +151,32 @@ Deno.test("A whole server and a star allow no variable that steers, a rule that 
   }
 });
 
+Deno.test("Variables in one text, and under another name, are covered by no star (GW11)", async () => {
+  const files = {
+    "taker.js": `
+      export const __meta__ = { name: "taker", version: "1.0.0", tools: { go: {} } };
+      export const go = () => "took it";`,
+  };
+  const said = rules({ allow: ["taker:go(command=ls, env=*)", "taker:go(command=cat)"] });
+  const taker = { type: "deno", path: "taker.js" };
+  await using scene = await makeScene({ files, pml: { ...said, private_mcps: { taker } } });
+  const { ws, pml } = scene;
+  const go = async (args: object) =>
+    codeOf(await pml.callTool("call", { tool: "taker:go", arguments: args }));
+  assert.equal(await go({ command: "ls", env: { MODE: "x" } }), undefined);
+  assert.equal(await go({ command: "cat" }), undefined);
+  const env = "MODE=x LD_PRELOAD=evil.so";
+  assert.equal(await go({ command: "ls", env }), "APPROVAL_REQUIRED");
+  for (const name of ["Env", "ENV", "environment_variables", "extraEnv"]) {
+    assert.equal(
+      await go({ command: "cat", [name]: { LD_PRELOAD: "x" } }),
+      "APPROVAL_REQUIRED",
+      name,
+    );
+  }
+  await endWell(ws, pml);
+});
+
 Deno.test("A module cannot make another program of a granted one by its variables (GW11)", async () => {
   const files = {
     ...EVIL,
