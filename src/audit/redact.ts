@@ -28,7 +28,7 @@ export class Redactor {
     for (const form of [value, ...linesOf(value)].flatMap(formsOf)) this.#forms.add(form);
     // The longest first: where one secret begins with another, the whole of it goes.
     const forms = [...this.#forms].sort((a, b) => b.length - a.length);
-    this.#registered = new RegExp(forms.map(RegExp.escape).join("|"), "g");
+    this.#registered = new RegExp(forms.map(escapedPattern).join("|"), "g");
     return true;
   }
 
@@ -64,17 +64,39 @@ function linesOf(value: string): readonly string[] {
 function formsOf(value: string): readonly string[] {
   const bytes = Buffer.from(value, "utf8");
   const hex = bytes.toString("hex");
-  const url = encodeURIComponent(value.toWellFormed());
-  return [
-    value,
-    ...base64Forms(bytes),
-    hex,
-    hex.toUpperCase(),
-    url,
-    url.replace(/%[0-9A-F]{2}/g, (escaped) => escaped.toLowerCase()),
-    url.replaceAll("%20", "+"),
-    JSON.stringify(value).slice(1, -1),
-  ];
+  return [value, ...base64Forms(bytes), hex, hex.toUpperCase()];
+}
+
+/**
+ * Gives a pattern of a text in which what is no letter and no digit may be escaped, as addresses,
+ * JSON and HTML do it: each writer has its own idea of what has to be, and some do it twice.
+ */
+function escapedPattern(text: string): string {
+  return text.replace(/\\+|[^\w\\-]/gu, (part, at: number) => {
+    const isSlashes = part.startsWith("\\");
+    // What stands behind backslashes shares them: the repetitions of a pattern never meet.
+    const before = isSlashes || text[at - 1] === "\\" ? "" : "\\\\{0,7}";
+    const named = JSON.stringify(part).slice(1, -1);
+    const ways = [
+      isSlashes ? `\\\\{${part.length},${8 * part.length}}` : before + RegExp.escape(part),
+      [...Buffer.from(part)].map((byte) => `%(?:25){0,2}${hexPattern(byte, 2)}`).join(""),
+      ...isSlashes ? [] : [
+        [...part.split("")].map((unit) => `\\\\{1,8}u${hexPattern(unit.charCodeAt(0), 4)}`).join(
+          "",
+        ),
+      ],
+      ...part < " " ? [`\\\\{1,8}${named.slice(1)}`] : [],
+      ...part === " " ? ["\\+"] : [],
+      ...`&<>"'`.includes(part) ? ["&[#\\w]{2,6};"] : [],
+    ];
+    return `(?:${ways.join("|")})`;
+  });
+}
+
+/** Gives a pattern of a number in hex, in either case of letters. */
+function hexPattern(value: number, digits: number): string {
+  return value.toString(16).padStart(digits, "0")
+    .replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`);
 }
 
 // Inside a longer text (`user:secret` of basic authentication) the base64 of a value begins at any

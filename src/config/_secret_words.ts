@@ -15,12 +15,14 @@ const MANY_TURNS = 0.25;
 const UUID = /[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}/i;
 const TRIVIAL = /^(\s*|true|false|none|null|\d{1,3})$/i;
 
-/** What an address steers is its host: only a password in it is a secret. */
-const ADDRESS = /(?:PROXY|URL|INDEX|REGISTRY)$/i;
+/** What an address steers is its host: only what stands before that is a secret. */
+const ADDRESS = /(?:PROXY|URL|INDEX|REGISTRY|SERVER|LINKS)$/i;
+/** What ends a name of the person's own, such as `NODE_DB_PASS`, and of none that is looked at. */
+const SECRET_END = /_(?:AUTH|PAT|JWT|DSN|PWD|PASS|PIN|SAS)$/i;
 
 /** Tells by its name whether a value decides which code runs, so that it is shown as it is. */
 export function isCode(name: string): boolean {
-  return isSteering(name) && !SECRET_WORDS.test(name.toUpperCase()) && !/_AUTH$/i.test(name);
+  return isSteering(name) && !SECRET_WORDS.test(name.toUpperCase()) && !SECRET_END.test(name);
 }
 
 /** Tells by its name whether a value is an address that decides which code runs. */
@@ -30,10 +32,14 @@ export function isCodeAddress(name: string): boolean {
 
 /** Gives a value as a person is shown it: what looks like a secret is left out. */
 export function withoutSecrets(name: string, value: string): string {
-  if (isCode(name)) return isCodeAddress(name) ? withoutKnownKeys(value) : value;
+  const withoutRandom = (run: string) => isRandom(run) ? REDACTED : run;
+  if (isCodeAddress(name)) {
+    return withoutKnownKeys(value).replace(/(?<=:\/\/)[^\s/:@]+(?=@)/g, withoutRandom);
+  }
+  if (isCode(name)) return value;
   if (isSecretName(name)) return TRIVIAL.test(value) ? value : REDACTED;
   return withoutKnownKeys(value)
-    .replace(/[^\s:@?&=,;]+/g, (run) => isRandom(run) ? REDACTED : run);
+    .replace(/[^\s:@?&=,;]+/g, withoutRandom);
 }
 
 /** Tells by its name whether a value is a secret. */

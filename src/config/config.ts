@@ -96,7 +96,7 @@ const NO_GRANTS: Grants = Object.freeze(Object.create(null));
 /** Reads everything. A bad file is no reason to throw: it becomes the problem of what is given. */
 export async function loadConfig(environment: Environment, cwd: string): Promise<LoadedConfig> {
   const counting = countingEnvironment(environment, cwd);
-  const { workspace, lost } = find(counting, cwd, environment.userHome);
+  const { workspace, lost } = find(counting, cwd);
   // Walls compare real paths: a home behind a link would be open under its other name.
   const real = { ...counting, home: realPathOf(counting.home) };
   return await loadFiles({ environment: real, cwd, workspace, lost });
@@ -148,10 +148,9 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
 function find(
   environment: Environment,
   cwd: string,
-  home: string,
 ): Pick<LoadedConfig, "workspace" | "lost"> {
   try {
-    return { workspace: findWorkspace(environment, cwd, { home }), lost: undefined };
+    return { workspace: findWorkspace(environment, cwd), lost: undefined };
   } catch (error) {
     const nowhere = { found: "cwd", file: undefined, parents: [], warning: undefined } as const;
     return { workspace: { root: realPathOf(cwd), ...nowhere }, lost: asPmlError(error) };

@@ -18,6 +18,8 @@ export interface Environment {
   readonly userHome: string;
   /** The home folder of the account, as the system knows it whatever is set; absolute. */
   readonly account: string | undefined;
+  /** The home folder that the variables name, where it does not count; absolute. */
+  readonly namedHome?: string;
   /** Why no home counts, if so: then nothing runs. */
   readonly homeless?: string;
   /** The client's file that sets `PML_WORKSPACE` to what lies elsewhere, if one does. */
@@ -82,6 +84,7 @@ export function ignoring(
   const isUsual = ignored.has("PML_HOME") || home === join(said, ".pml");
   return Object.freeze({
     ...environment,
+    ...ignored.has("HOME") && { namedHome: said },
     userHome,
     home: isUsual ? join(userHome, ".pml") : home,
     trust: ignored.has("PML_TRUST") ? [] : environment.trust,

@@ -40,13 +40,11 @@ const MARKERS: readonly (readonly FoundBy[])[] = [[".pml.json"], [".git"], [
 export function findWorkspace(
   environment: Environment,
   cwd: string,
-  /** The home folder that the environment names, whether it counts or not. */
-  { home = environment.userHome }: { readonly home?: string } = {},
 ): Workspace {
   const here = realFolder(cwd, "the current folder");
   const said = environment.workspace;
   const place = said === undefined
-    ? detect(here, { homes: homesOf(environment), named: realPathOf(home) })
+    ? detect(here, { homes: homesOf(environment), named: namedHomeOf(environment) })
     : { root: realFolder(resolve(here, said), "PML_WORKSPACE"), found: "PML_WORKSPACE" } as const;
   const { root, found } = place;
   const warning = found === "cwd"
@@ -107,6 +105,11 @@ export function homesOf({ userHome, account = userHome }: Environment): readonly
   return [userHome, account].map(realPathOf);
 }
 
+/** Gives the home folder that the variables name, whether it counts or not. */
+export function namedHomeOf({ userHome, namedHome = userHome }: Environment): string {
+  return realPathOf(namedHome);
+}
+
 /** Gives the project among folders, nearest first, by its repository or else by another mark. */
 export function markedProject(folders: readonly string[]): string | undefined {
   return marked([[".git"], ...MARKERS], folders)?.root;
@@ -119,7 +122,9 @@ function detect(
   // A stray file in the home folder must not open the whole of it.
   const candidates = here === named
     ? []
-    : [here, ...foldersAbove(here)].filter((folder) => !homes.some((home) => holds(folder, home)));
+    : [here, ...foldersAbove(here)].filter((folder) =>
+      folder !== named && !homes.some((home) => holds(folder, home))
+    );
   const place = marked(MARKERS, candidates);
   if (place !== undefined) return place;
   if (candidates.length > 0) return { root: here, found: "cwd" };

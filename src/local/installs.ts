@@ -95,6 +95,7 @@ interface Under {
 
 const INSTALLERS = { npm, uv };
 const EXACT = /^\d[\w.+-]*$/;
+const OLD_NODE = /--import\S* is not allowed in NODE_OPTIONS/;
 const INSTALL_MS = 300_000;
 const NEW = "Remove it to have it installed anew";
 const WRITTEN_MAX = 1_000_000;
@@ -202,6 +203,8 @@ export class Installs {
       const { tail } = installing;
       const hint = installer.refusals.test(tail)
         ? installer.hint
+        : OLD_NODE.test(tail)
+        ? "npm needs node 18.19 or newer here: without it, nothing keeps it from starting programs"
         : "Look at its name and version, and whether its registry can be reached";
       const detail = { step, stderr: tail };
       return new PmlError(code, `Cannot install ${quoted(spec)}: ${why}`, { hint, detail });

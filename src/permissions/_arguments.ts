@@ -43,7 +43,7 @@ const STEPS = 600_000;
 /** What looking up where a path leads may cost, in the same measure. */
 const LOOK_STEPS = 20_000;
 /** Names under which tools that run programs take the variables for them. */
-const ENVIRONMENTS = ["env", "environment", "env_vars", "envVars"];
+const ENVIRONMENT = /^(?:extra_?)?env(?:ironment)?(?:_?var(?:iable)?s)?$/i;
 /** What PML sets itself, so that a value for it is passed over. */
 const SET = ["PATH", "HOME"];
 
@@ -69,7 +69,8 @@ export class SeenArguments {
 
   /** The names of the arguments that give variables to a program. */
   get environments(): readonly string[] {
-    return ENVIRONMENTS.filter((name) => {
+    return Object.keys(this.#args).filter((name) => {
+      if (!ENVIRONMENT.test(name)) return false;
       const value = this.#args[name] ?? "";
       return typeof value === "object" ? Object.keys(value).length > 0 : value !== "";
     });
@@ -123,7 +124,7 @@ export class SeenArguments {
     if (seen === undefined) {
       // What an object has by birth is no scalar, and so as good as missing.
       const value = this.#args[name];
-      seen = ENVIRONMENTS.includes(name) && isObject(value)
+      seen = ENVIRONMENT.test(name) && isObject(value)
         ? lookAtNames(Object.keys(value))
         : this.#lookAtText(name, textOf(value));
       this.#seen.set(name, seen);
@@ -134,6 +135,8 @@ export class SeenArguments {
   #lookAtText(name: string, text: string | undefined): Seen {
     if (text === undefined || text.length > TEXT_MAX || CONTROL.test(text)) return UNCLEAR;
     if (name === "command" && SHELL.test(text)) return UNCLEAR;
+    // Variables with their values in one text: a glob would cover one, and what stands beside it.
+    if (ENVIRONMENT.test(name) && text.includes("=")) return UNCLEAR;
     if (!isPathName(name)) return { clear: [text], any: [text] };
     if (this.#workspace === undefined || ELSEWHERE.test(text)) return UNCLEAR;
     this.#steps.left -= LOOK_STEPS;

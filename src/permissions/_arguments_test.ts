@@ -196,9 +196,12 @@ Deno.test("an allow with conditions covers the variables of a program that it na
     { env: "CI=1" },
     { environment: { CI: "1" } },
     { env_vars: [{ name: "CI" }] },
+    { Env: { CI: "1" } },
+    { environmentVariables: { CI: "1" } },
+    { extra_env: true },
   ];
   for (const each of some) assert.equal(judged("a=b", { ...plain, ...each }), "ask");
-  const table: [string, object, string][] = [
+  const table: [string, object | string, string][] = [
     ["a=b, env=CI", { CI: "1" }, "allow"],
     ["a=b, env=CI, env=X_*", { CI: "1", X_A: "", X_B: "" }, "allow"],
     ["a=b, env=CI, env=X_*", { CI: "1", Y: "" }, "ask"],
@@ -211,6 +214,8 @@ Deno.test("an allow with conditions covers the variables of a program that it na
     ["a=b, env=ld_preload", { LD_PRELOAD: "x" }, "ask"],
     ["a=b, env=LD_PRELOAD", { LD_PRELOAD: "x" }, "allow"],
     ["a=b, env=prod", ["prod"], "ask"],
+    ["a=b, env=**", "CI=1 LD_PRELOAD=./x", "ask"],
+    ["a=b, env=CI=*", "CI=1 LD_PRELOAD=x", "ask"],
   ];
   for (const [rule, env, wanted] of table) {
     assert.equal(judged(rule, { ...plain, env }), wanted, `${rule}: ${JSON.stringify(env)}`);

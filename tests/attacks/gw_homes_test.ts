@@ -243,6 +243,39 @@ Deno.test("A module of the person's asks in such a workspace, too, whatever a ru
   assert.ok(!ran.stdout.includes(SECRET));
 });
 
+Deno.test({
+  name: "A home that is a repository, and not the account's, is no workspace because of that (GW8)",
+  ignore: !HAS_ACCOUNTS,
+  fn: async () => {
+    await using ws = await inHome("");
+    const home = dirname(ws.home);
+    await writeFiles(home, { ".git/HEAD": "", "notes/plain.txt": "note", "notes/deep/x.txt": "x" });
+    const account = await Deno.makeTempDir();
+    const command: Command = [...pmlOfAccount(ws, account), "stdio"];
+    const path = join(home, ".aws", "credentials");
+    const asks = /^APPROVAL_REQUIRED/;
+    const starts: readonly (readonly [cwd: string, workspace: string, said: RegExp])[] = [
+      [join(home, "notes", "deep"), "", /^PATH_OUTSIDE_WORKSPACE/],
+      [join(home, "notes"), home, asks],
+      [join(home, "notes"), dirname(home), asks],
+      [join(home, ".aws"), "", asks],
+    ];
+    for (const [cwd, PML_WORKSPACE, said] of starts) {
+      await using pml = new RawStdio(ws, {
+        command,
+        cwd,
+        env: { PML_WORKSPACE },
+        capabilities: {},
+      });
+      await pml.open();
+      const read = await pml.callTool("filesystem__read_text_file", { path });
+      assert.match(textOf(read), said, `${cwd} ${PML_WORKSPACE}`);
+      assert.equal((await pml.close()).code, 0);
+    }
+    await Deno.remove(account, { recursive: true });
+  },
+});
+
 Deno.test("Another workspace that the person set, and a project in a hidden folder, read unasked (GW8)", async () => {
   await using ws = await inHome("");
   const home = dirname(ws.home);

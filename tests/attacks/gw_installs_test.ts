@@ -162,3 +162,58 @@ for (const age of ["new", "older"] as const) {
     await Deno.remove(root, { recursive: true });
   });
 }
+
+Deno.test("An npm that cannot be kept from starting programs installs nothing, and the hint says what it needs (GW14)", async () => {
+  const root = await Deno.makeTempDir();
+  // As node before 18.19 refuses the option.
+  const old = `#!/bin/sh
+echo "node: --import=data:text/javascript,x is not allowed in NODE_OPTIONS" >&2
+exit 9
+`;
+  await writeFile(join(root, "npm"), old, { mode: 0o755 });
+  await using hosted = await makeScene({
+    pml: {
+      version: 1,
+      permissions: { allow: ["filesystem:*", "hello:*"] },
+      mcpServers: { hello: { command: "npx", args: ["-y", "hello@1.0.0"] } },
+    },
+    env: { PATH: [root, Deno.env.get("PATH")].join(":") },
+  });
+  const { ws, pml } = hosted;
+  const said = textOf(await pml.callTool("call", { tool: "hello:tell", arguments: {} }));
+  assert.match(
+    said,
+    /^UPSTREAM_DOWN: Cannot install "hello@1\.0\.0".*ended with 9\n.*node 18\.19/s,
+  );
+  assert.deepEqual(await readdir(join(ws.home, "servers")).catch(() => []), []);
+  await endWell(ws, pml);
+  await Deno.remove(root, { recursive: true });
+});
+
+Deno.test("Packages of a scope come from the registry that the person named for it, and of a mirror for the rest (GW14)", async () => {
+  const root = await Deno.makeTempDir();
+  await using company = new FakeNpm({
+    "@acme/tool": { "1.0.0": npmServer(`"of the company"`, { dependencies: { common: "1.0.0" } }) },
+  });
+  await using mirror = new FakeNpm({ common: { "1.0.0": { "package.json": "{}" } } });
+  const settings = join(root, "npmrc");
+  await writeFile(
+    settings,
+    `registry=${mirror.url}\n@acme:registry=${company.url}\nfetch-retries=0\n`,
+  );
+  await using hosted = await makeScene({
+    pml: {
+      version: 1,
+      permissions: { allow: ["filesystem:*", "tool:*"] },
+      mcpServers: { tool: { command: "npx", args: ["-y", "@acme/tool@1.0.0"] } },
+    },
+    env: { NPM_CONFIG_USERCONFIG: settings, NPM_CONFIG_CACHE: join(root, "cache") },
+    limits: { start_ms: MS, call_ms: MS },
+  });
+  const { ws, pml } = hosted;
+  const call = { tool: "tool:tell", arguments: {} };
+  assert.equal(textOf(await pml.callTool("call", call, { ms: MS })), '"of the company"');
+  assert.ok(mirror.asked.some((path) => path.includes("common")));
+  await endWell(ws, pml);
+  await Deno.remove(root, { recursive: true });
+});

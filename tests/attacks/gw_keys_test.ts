@@ -13,11 +13,13 @@ import { until } from "../kit/wait.ts";
 import { endWell, textOf } from "./oracles.ts";
 import { makeScene, type Scene, type SceneOptions } from "./stage.ts";
 
-const KEY = "gw16-canary-0123456789-abcdefghij";
+const KEY = "gw16/canary+0123456789~abcdefghij";
 const HALVES = [KEY.slice(0, KEY.length / 2), KEY.slice(KEY.length / 2)];
 /** As it stands in a longer text, whose ends say nothing of it. */
 const FORMS = [
   KEY,
+  // However it is escaped, this stays as it is.
+  "canary",
   Buffer.from(`user:${KEY}`).toString("base64").slice(8, -4),
   Buffer.from(KEY).toString("hex"),
 ];

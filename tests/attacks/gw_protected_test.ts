@@ -48,6 +48,7 @@ const AGENTS = [
   ...[".pre-commit-config.yaml", ".idea/workspace.xml", ".github/copilot-instructions.md"],
   ...[".amazonq/mcp.json", ".junie/mcp/mcp.json", ".kiro/settings/mcp.json", ".trae/mcp.json"],
   ...[".qwen/settings.json", "x.code-workspace", "AGENT.md", "CLAUDE.local.md", ".hg/hgrc"],
+  ...["AGENTS.override.md", "packages/a/agents.local.md", "deep/claude.md"],
   ...["bunfig.toml", ".cargo/config.toml", "packages/a/.Cursorrules", "deep/GEMINI.MD"],
 ];
 
@@ -67,6 +68,7 @@ const ORDINARY = [
     "codex/x",
     "my.rules",
   ],
+  ...["docs/agent-architecture.md", "docs/agents-and-tools.md", "agentic.md", "claude-notes.md"],
 ];
 
 /** Folders that are a repository, or miss one piece of it. */
@@ -149,6 +151,15 @@ for (const layer of LAYERS) {
         assertRefused(await use(pml, tool, { path }), { what: `${tool} ${path}` });
       }
     }
+    await make("plain/objects");
+    await make("plain/hooks");
+    assert.equal(await write("plain/hooks/reference-transaction"), undefined);
+    assert.equal(await write("plain/HEAD"), undefined);
+    assert.equal(
+      await make("plain/refs/heads"),
+      "PATH_PROTECTED",
+      "git runs hooks without settings",
+    );
     await make("fresh/objects");
     assert.equal(await write("fresh/HEAD"), undefined);
     assert.equal(await write("fresh/config"), "PATH_PROTECTED");
@@ -159,6 +170,56 @@ for (const layer of LAYERS) {
     assert.equal(await write("config"), "PATH_PROTECTED");
     const kept = await readFile(ws.file("whole/config"), "utf8");
     assert.match(kept, /token = secret/);
+    await endWell(ws, pml);
+  });
+}
+
+/** Makes repositories where names say nothing, and moves them into the workspace. */
+const MAKER = `
+  export const __meta__ = {
+    name: "maker", version: "1.0.0", tools: { go: { permissions: { write: ["."] } } },
+  };
+  const piece = (path) => Deno.writeTextFile(path, "ref: refs/heads/main");
+  async function made(folder, names) {
+    await Deno.mkdir(folder + "/objects", { recursive: true });
+    for (const name of names) await piece(folder + "/" + name);
+    return folder;
+  }
+  export async function go() {
+    const at = await Deno.makeTempDir();
+    const repositories = [
+      [await made(at + "/whole", ["HEAD", "config"]), "whole"],
+      [await made(at + "/bare", ["HEAD", "refs"]), "bare"],
+      [await made(at + "/tree", ["HEAD", "commondir"]), "tree"],
+      [(await made(at + "/outer/inner", ["HEAD", "config"])).slice(0, -6), "outer"],
+    ];
+    const ran = repositories.map(([from, to]) =>
+      Deno.rename(from, to).then(() => "moved", ({ message }) => message)
+    );
+    const plain = Deno.rename(await made(at + "/plain", ["config"]), "plain").then(() => "moved");
+    return JSON.stringify(await Promise.all([...ran, plain]));
+  }
+`;
+
+for (const layer of LAYERS) {
+  Deno.test(`No repository is made elsewhere and moved into the workspace, with the layer ${layer} (GW12)`, async () => {
+    await using scene = await makeScene({
+      prepare: (ws: Workspace) => withLayer(ws, layer),
+      files: { "maker.js": MAKER },
+      pml: {
+        version: 1,
+        permissions: { allow: ["maker:*", "filesystem:*"] },
+        private_mcps: { maker: { type: "deno", path: "maker.js" } },
+      },
+    });
+    const { ws, pml } = scene;
+    const answer = await pml.callTool("call", { tool: "maker:go", arguments: {} });
+    const said: string[] = JSON.parse(textOf(answer));
+    assert.equal(said.pop(), "moved", "a folder that is none may come from there");
+    assert.equal(said.length, 4);
+    for (const one of said) assert.match(one, /^Cannot rename .*: it holds "(?:inner|HEAD)"/);
+    const there = await readdir(ws.path);
+    for (const name of ["whole", "bare", "tree", "outer"]) assert.ok(!there.includes(name), name);
     await endWell(ws, pml);
   });
 }

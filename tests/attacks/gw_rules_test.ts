@@ -151,6 +151,32 @@ Deno.test("A whole server and a star allow no variable that steers, a rule that 
   }
 });
 
+Deno.test("Variables in one text, and under another name, are covered by no star (GW11)", async () => {
+  const files = {
+    "taker.js": `
+      export const __meta__ = { name: "taker", version: "1.0.0", tools: { go: {} } };
+      export const go = () => "took it";`,
+  };
+  const said = rules({ allow: ["taker:go(command=ls, env=*)", "taker:go(command=cat)"] });
+  const taker = { type: "deno", path: "taker.js" };
+  await using scene = await makeScene({ files, pml: { ...said, private_mcps: { taker } } });
+  const { ws, pml } = scene;
+  const go = async (args: object) =>
+    codeOf(await pml.callTool("call", { tool: "taker:go", arguments: args }));
+  assert.equal(await go({ command: "ls", env: { MODE: "x" } }), undefined);
+  assert.equal(await go({ command: "cat" }), undefined);
+  const env = "MODE=x LD_PRELOAD=evil.so";
+  assert.equal(await go({ command: "ls", env }), "APPROVAL_REQUIRED");
+  for (const name of ["Env", "ENV", "environment_variables", "extraEnv"]) {
+    assert.equal(
+      await go({ command: "cat", [name]: { LD_PRELOAD: "x" } }),
+      "APPROVAL_REQUIRED",
+      name,
+    );
+  }
+  await endWell(ws, pml);
+});
+
 Deno.test("A module cannot make another program of a granted one by its variables (GW11)", async () => {
   const files = {
     ...EVIL,
@@ -196,6 +222,9 @@ const STEERED = {
     NODE_OPTIONS: "--require ./Zk8mQ2vX7pL4nR9tW3yB6cD1/ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6.js",
     GIT_SSH_COMMAND: "${SHELL_NAME:-sh ./evil.sh}",
     HTTPS_PROXY: `http://me:${SECRET}@proxy.example:8080`,
+    PIP_INDEX_URL: `https://${SECRET}@packages.example/simple`,
+    UV_FIND_LINKS: `https://me:${SECRET}@wheels.example/`,
+    NODE_DB_PASS: "hunter2",
     PLUGINS: "./plugins/evil.js",
     API_TOKEN: SECRET,
     OTHER: SECRET,
@@ -211,6 +240,8 @@ function assertShown(text: string): void {
     "sh ./evil.sh",
     "http://me:",
     "@proxy.example:8080",
+    "@packages.example/simple",
+    "@wheels.example/",
     'PLUGINS="./plugins/evil.js"',
     "FILLED (from FILLED_FROM)",
     "tools/evil",
@@ -218,6 +249,7 @@ function assertShown(text: string): void {
   for (const each of wanted) assert.ok(text.includes(each), `${each} is not in ${text}`);
   for (const name of ["API_TOKEN", "OTHER", "PML_API_KEY"]) assert.ok(text.includes(name), name);
   assert.ok(!text.replace(STEERED.env.NODE_OPTIONS, "").includes(SECRET), text);
+  assert.ok(!text.includes("hunter2"), "an ordinary password under a name that begins as node's");
 }
 
 for (const era of ERAS) {

@@ -36,6 +36,9 @@ function forms(): object {
     basic: base64,
     hex: Buffer.from(key).toString("hex"),
     [encodeURIComponent(`a ${key}`)]: 1,
+    path: encodeURIComponent(key).replaceAll("%2F", "/"),
+    twice: encodeURIComponent(encodeURIComponent(key)),
+    json: JSON.stringify({ key }).replaceAll("/", "\\/").replace("+", "\\u002b"),
   };
 }
 

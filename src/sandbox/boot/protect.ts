@@ -67,6 +67,11 @@ export class Protected {
 
   /** Gives the protected entry in a folder, at any depth, under its own path or as moved to another. */
   heldBy(folder: string, movedTo = folder): string | undefined {
+    // It may have been made where names say nothing, in the folder for temporary files.
+    const reach = { access: "write", end: namesOf(movedTo).length } as const;
+    if (movedTo !== folder && isRepository(folder) && !this.#isGranted(movedTo, reach)) {
+      return joinPath(folder, "HEAD");
+    }
     for (const entry of Deno.readDirSync(folder)) {
       const path = joinPath(folder, entry.name);
       const moved = joinPath(movedTo, entry.name);
@@ -131,7 +136,9 @@ function isRepository(folder: string, added = ""): boolean {
   const name = fold(added);
   const has = (piece: string) =>
     name === piece.toLowerCase() || statOf(joinPath(folder, piece)) !== undefined;
-  return has("HEAD") && (has("config") && has("objects") || has("commondir"));
+  // Without settings git takes it for one, too, if it has references, and runs its hooks.
+  return has("HEAD") &&
+    (has("objects") && (has("config") || has("refs")) || has("commondir"));
 }
 
 function foldPath(path: string): string {

@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { npm } from "./_npm.ts";
+
+const SETTINGS = {
+  registry: "https://mirror.example/npm/",
+  "@acme:registry": "http://npm.acme.example:4873/",
+  "//npm.acme.example/:_authToken": "x",
+  proxy: "https://proxy.example/",
+};
+const USUAL = ["registry", "npmjs", "org"].join(".");
+
+Deno.test("An archive is of a registry by its whole host, which the person configured (GW14)", () => {
+  const folder = Deno.makeTempDirSync();
+  const table: readonly (readonly [resolved: string | undefined, isOwn: boolean])[] = [
+    ["https://mirror.example/npm/x/-/x-1.0.0.tgz", true],
+    ["https://mirror.example/elsewhere/x.tgz", true],
+    ["http://npm.acme.example:4873/@acme/x/-/x-1.0.0.tgz", true],
+    ["https://npm.acme.example:4873/@acme/x/-/x-1.0.0.tgz", true],
+    [`https://${USUAL}/x/-/x-1.0.0.tgz`, true],
+    [`http://${USUAL}/x/-/x-1.0.0.tgz`, false],
+    [`https://${USUAL.replace(/org$/, "evil")}/x/-/x-1.0.0.tgz`, false],
+    [`https://${USUAL}.evil.example/x.tgz`, false],
+    [`https://${USUAL}@evil.example/x.tgz`, false],
+    [`https://${USUAL}:8443/x.tgz`, false],
+    ["http://mirror.example/npm/x.tgz", false],
+    ["https://mirror.example.evil.example/x.tgz", false],
+    ["https://npm.acme.example/x.tgz", false],
+    ["https://proxy.example/x.tgz", false],
+    ["git+ssh://git@mirror.example/x.git", false],
+    ["../../../elsewhere", false],
+    ["file:../x", false],
+    [undefined, false],
+  ];
+  for (const [resolved, isOwn] of table) {
+    const packages = { "": {}, "node_modules/x": { resolved, integrity: "sha512-x" } };
+    Deno.writeTextFileSync(join(folder, "package-lock.json"), JSON.stringify({ packages }));
+    const said = npm.foreign(folder, ["", JSON.stringify(SETTINGS)]);
+    assert.equal(said === undefined, isOwn, `${resolved}: ${said}`);
+  }
+  Deno.removeSync(folder, { recursive: true });
+});
