@@ -15,7 +15,7 @@ type Value = Readonly<Record<string, unknown>>;
 
 /** The keywords of objects. */
 export const members: Readonly<Record<string, Make>> = {
-  required: (said) => Array.isArray(said) ? ofObject(required(said)) : undefined,
+  required: (said) => allOf(said, (name) => `there is no required property "${name}"`),
   ...limits(
     "Properties",
     ["there are too few properties", "there are too many properties"],
@@ -25,33 +25,35 @@ export const members: Readonly<Record<string, Make>> = {
   dependentRequired: dependent,
   dependentSchemas: dependent,
   dependencies: dependent,
-  properties: (said, around) => eachMember(said, around),
+  properties: (_, around) => eachMember(around.schema, around),
   // Where there are properties, they look at these, too.
   patternProperties: (_, around) => unlessAfter(["properties"], around),
   additionalProperties: (_, around) => unlessAfter(["properties", "patternProperties"], around),
-  unevaluatedProperties,
+  unevaluatedProperties: (said, around) =>
+    eachMember({ additionalProperties: said }, { ...around, isLast: true }),
 };
 
 function unlessAfter(others: readonly string[], around: Around): Rule | undefined {
   return others.some((one) => around.schema[one] !== undefined)
     ? undefined
-    : eachMember({}, around);
+    : eachMember(around.schema, around);
 }
 
 function ofObject(check: (value: Value, spot: Spot) => Grade): Rule {
   return (value, spot) => isObject(value) ? check(value, spot) : FITS;
 }
 
-function required(names: readonly unknown[]): (value: Value, spot: Spot) => Grade {
-  return (value, { at, run }) => {
+/** Wants all members that a list names. */
+function allOf(names: unknown, why: (name: unknown) => string): Rule | undefined {
+  if (!Array.isArray(names)) return undefined;
+  return ofObject((value, { at, run }) => {
     run.spend(names.length);
     let grade: Grade = FITS;
     for (const name of names) {
-      if (Object.hasOwn(value, String(name))) continue;
-      grade = run.fail(at, () => `there is no required property "${name}"`);
+      if (!Object.hasOwn(value, String(name))) grade = run.fail(at, () => why(name));
     }
     return grade;
-  };
+  });
 }
 
 function propertyNames(said: unknown, { reader, root }: Around): Rule {
@@ -69,31 +71,19 @@ function propertyNames(said: unknown, { reader, root }: Around): Rule {
 
 function dependent(said: unknown, { reader, root }: Around): Rule | undefined {
   if (!isObject(said)) return undefined;
-  const all = Object.entries(said).map(([name, one]) =>
-    [name, Array.isArray(one) ? one : reader.node(one, root)] as const
-  );
+  const rules = Object.entries(said).map(([name, one]): readonly [string, Rule] => {
+    const names = allOf(one, (other) => `Instance has "${name}" but does not have "${other}"`);
+    const node = reader.node(one, root);
+    return [name, names ?? ((value, spot) => node.check(value, spot))];
+  });
   return ofObject((value, spot) => {
-    const { at, run } = spot;
-    run.spend(all.length);
+    spot.run.spend(rules.length);
     let grade: Grade = FITS;
-    for (const [name, wanted] of all) {
-      if (!Object.hasOwn(value, name)) continue;
-      if (!isNames(wanted)) {
-        grade = least(grade, wanted.check(value, spot));
-        continue;
-      }
-      run.spend(wanted.length);
-      for (const other of wanted) {
-        if (Object.hasOwn(value, String(other))) continue;
-        grade = run.fail(at, () => `Instance has "${name}" but does not have "${other}"`);
-      }
+    for (const [name, rule] of rules) {
+      if (Object.hasOwn(value, name)) grade = least(grade, rule(value, spot));
     }
     return grade;
   });
-}
-
-function isNames(wanted: readonly unknown[] | Node): wanted is readonly unknown[] {
-  return Array.isArray(wanted);
 }
 
 /** What a schema says of members by their names. */
@@ -104,10 +94,15 @@ interface Names {
   readonly rest: Node | undefined;
 }
 
-function eachMember(said: unknown, { schema, reader, root }: Around): Rule {
-  const { patternProperties, additionalProperties: rest } = schema;
+function eachMember(
+  { properties, patternProperties, additionalProperties: rest }: Value,
+  { reader, root, isLast = false }: Around & {
+    /** Whether what other keywords have said something of is left out. */
+    readonly isLast?: boolean;
+  },
+): Rule {
   const names: Names = {
-    named: new Map(reader.nodes(said, root)),
+    named: new Map(reader.nodes(properties, root)),
     patterned: reader.nodes(patternProperties, root).map(([source, node]) => {
       const pattern = reader.pattern(source);
       if (pattern === undefined) reader.cannot("patternProperties", source);
@@ -123,6 +118,7 @@ function eachMember(said: unknown, { schema, reader, root }: Around): Rule {
     if (isDone) return grade;
     let all: Grade = grade;
     for (const name of run.namesOf(value)) {
+      if (isLast && seen?.has(name)) continue;
       const { found, isKnown } = patternedMember(value, name, { names, spot });
       all = least(all, found);
       if (isKnown || found === UNKNOWN) seen?.add(name);
@@ -186,20 +182,4 @@ function restOf(
   if (rest === undefined) return FITS;
   if (isClosed) return run.fail(at, () => `Property "${name}" is unknown`);
   return rest.check(value[name], { at: { up: at, key: name }, run, seen: undefined });
-}
-
-function unevaluatedProperties(said: unknown, { reader, root }: Around): Rule {
-  const node = reader.node(said, root);
-  return ofObject((value, { at, run, seen }) => {
-    let all: Grade = FITS;
-    for (const name of run.namesOf(value)) {
-      if (seen?.has(name)) continue;
-      seen?.add(name);
-      const place = { up: at, key: name };
-      all = said === false
-        ? run.fail(at, () => `Property "${name}" is unknown`)
-        : least(all, node.check(value[name], { at: place, run, seen: undefined }));
-    }
-    return all;
-  });
 }
