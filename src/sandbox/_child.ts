@@ -11,6 +11,7 @@ import { defined, quoted } from "../core/json.ts";
 import { isInside } from "../core/place.ts";
 import { STEERING_NAMES } from "../core/steering.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
+import { DENO_ALONE, programUrl } from "./_keeper.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import { bubblewrapArgs, type Layer, processesOf, systemPaths } from "./_os_layer.ts";
 import { killGroup, killMarked, type Process, residentBytes, Started } from "./process.ts";
@@ -62,7 +63,7 @@ export async function startChild(
       args: [
         ...before,
         ...flags(childFlags(options, { folder, grants, layer })),
-        dataUrl(hostCode),
+        programUrl(hostCode),
       ],
       cwd: folder.temp,
       env: { ...environment(options, folder), ...(groups && { PML_RUN: `${groups.mark}.` }) },
@@ -214,14 +215,7 @@ function childFlags(
   if (grants.run === "*") { for (const path of grants.path) readable.add(path); }
   const programs = grants.run === "*" ? [] : Object.values(grants.run);
   return [
-    "run",
-    "--quiet",
-    "--no-prompt",
-    "--no-config",
-    "--no-lock",
-    "--no-remote",
-    "--no-npm",
-    "--cached-only",
+    ...DENO_ALONE,
     "--unstable-worker-options",
     `--v8-flags=--max-old-space-size=${limits.heapMb}`,
     ...(isOpenToKernel(options, layer) ? ["--allow-ffi"] : []),
@@ -283,8 +277,4 @@ function environment(options: ChildOptions, folder: PrivateFolder): Record<strin
     LANG,
     TZ,
   });
-}
-
-function dataUrl(code: string): string {
-  return `data:application/javascript;base64,${new TextEncoder().encode(code).toBase64()}`;
 }
