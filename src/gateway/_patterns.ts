@@ -52,7 +52,8 @@ export function readPattern(source: string): Pattern | undefined {
   };
 }
 
-function isPattern(source: string): boolean {
+/** Tells whether the platform takes a text as a pattern. */
+export function isPattern(source: string): boolean {
   try {
     new RegExp(source, "u");
     return true;
