@@ -7,8 +7,8 @@
 import { join } from "node:path";
 import { exists, holds } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
-import { readPlain, writeWhole } from "../core/private_files.ts";
+import { readPlain, UNCHANGED, writeWhole } from "../core/private_files.ts";
+import { refused as unused } from "../core/regular_file.ts";
 
 /** A text file as it is now. */
 export interface Found {
@@ -66,8 +66,5 @@ export async function backUp({ path, text }: Found): Promise<string> {
 /** Makes the error of a file that stays as it is. */
 export function refused(path: string, why: unknown): PmlError {
   if (why instanceof PmlError) return why;
-  const said = why instanceof Error ? why.message : why;
-  return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${said}`, {
-    hint: "It is as it was; look at it, then try again",
-  });
+  return unused(path, why instanceof Error ? why.message : String(why), UNCHANGED);
 }

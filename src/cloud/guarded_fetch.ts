@@ -14,6 +14,7 @@ import { isLiteral, isLoopback, isPrivate } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Fetch, FetchOptions } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
+import { onAbort } from "../core/waiting.ts";
 import { VERSION } from "../core/version.ts";
 
 /** What a test stands in for. */
@@ -92,17 +93,16 @@ export class GuardedFetch implements Disposable {
       clearTimeout(late);
     });
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    const abort = () => {
+    const aborting = onAbort(signal, () => {
       reject(signal.reason);
       asked.destroy();
-    };
-    signal.addEventListener("abort", abort);
+    });
     asked.once("response", resolve);
     // What comes after the answer is told by the answer.
     asked.on("error", (error) => reject(failure(error, { target, sent: state.sent })));
     asked.once("close", () => {
       clearTimeout(late);
-      signal.removeEventListener("abort", abort);
+      aborting[Symbol.dispose]();
     });
     asked.end(body);
     const message = await promise;

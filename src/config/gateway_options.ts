@@ -7,6 +7,7 @@
 import type { Exposure, HybridOptions } from "../core/exposure.ts";
 import { defined, quoted } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
+import { keyOf } from "./limits.ts";
 
 export type { Exposure, HybridOptions } from "../core/exposure.ts";
 
@@ -121,27 +122,21 @@ export function gatewaySection(said: SaidOfGateway): GatewaySection {
 export function hybridSection(
   options: Partial<HybridOptions>,
 ): NonNullable<GatewaySection["hybrid"]> {
-  return defined({
-    expose_meta_tools: options.exposeMetaTools,
-    expose_underlying_tools: options.exposeUnderlyingTools,
-    apply_semantic_filter: options.applySemanticFilter,
-    max_underlying_tools: options.maxUnderlyingTools,
-    semantic_threshold: options.semanticThreshold,
-    max_tokens: options.maxTokens,
-    whitelisted_tools: options.whitelistedTools?.map(({ text }) => text),
-    blacklisted_tools: options.blacklistedTools?.map(({ text }) => text),
+  return renamed((name) => {
+    const { [name]: value } = options;
+    return [keyOf(name), Array.isArray(value) ? value.map(({ text }) => text) : value];
   });
 }
 
 function hybridOf(said: NonNullable<GatewaySection["hybrid"]>): Partial<HybridOptions> {
-  return defined({
-    exposeMetaTools: said.expose_meta_tools,
-    exposeUnderlyingTools: said.expose_underlying_tools,
-    applySemanticFilter: said.apply_semantic_filter,
-    maxUnderlyingTools: said.max_underlying_tools,
-    semanticThreshold: said.semantic_threshold,
-    maxTokens: said.max_tokens,
-    whitelistedTools: said.whitelisted_tools?.map(parsePattern),
-    blacklistedTools: said.blacklisted_tools?.map(parsePattern),
+  return renamed((name) => {
+    const value = Reflect.get(said, keyOf(name));
+    return [name, Array.isArray(value) ? value.map(parsePattern) : value];
   });
+}
+
+/** Makes an object of every option of `hybrid` that is set, as `entry` says it. */
+function renamed(entry: (name: keyof HybridOptions) => readonly [string, unknown]): object {
+  const names = Object.keys(DEFAULT_GATEWAY.hybrid) as (keyof HybridOptions)[]; // of a literal
+  return defined(Object.fromEntries(names.map(entry)));
 }

@@ -108,7 +108,7 @@ export function limitsOf(said: Readonly<Record<string, number | undefined>>): Li
   return Object.fromEntries(limits) as Limits;
 }
 
-/** Gives the key of a limit in `config.yaml`. */
-export function keyOf(name: LimitName): string {
+/** Gives the key of a limit or an option in a file. */
+export function keyOf(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

@@ -34,9 +34,6 @@ export class Backlog {
     return this.#size > this.#max();
   }
 
-  dbg() {
-    return [Math.round(this.#size / 1e6), Math.round(this.#partial / 1e6), this.#reading.size];
-  }
   /** Takes what waits for the client now. */
   set size(size: number) {
     const isLess = size < this.#size;

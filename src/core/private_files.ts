@@ -8,10 +8,11 @@ import { Buffer } from "node:buffer";
 import { basename, dirname, join } from "node:path";
 import { PmlError } from "./errors.ts";
 import { quoted } from "./json.ts";
-import { openRegular, readRegular } from "./regular_file.ts";
+import { openRegular, readRegular, refused } from "./regular_file.ts";
 
 const WRITING = ".pml-tmp";
-const HINT = "Look at it, and remove it if you did not put it there";
+/** What to do about a file that could not be written. */
+export const UNCHANGED = "It is as it was; look at it, then try again";
 
 /** Opens a folder of the PML home for this person alone, making it where it is missing. */
 export async function privateFolder(folder: string): Promise<void> {
@@ -130,10 +131,6 @@ async function writeSynced(path: string, { bytes, mode }: Plain): Promise<void> 
 function mustHold(path: string, bytes: Uint8Array): void {
   const now = readPlain(path);
   if (!now || !Buffer.from(now.bytes).equals(bytes)) {
-    throw refused(path, "it was changed meanwhile", "It is as it was; look at it, then try again");
+    throw refused(path, "it was changed meanwhile", UNCHANGED);
   }
-}
-
-function refused(path: string, why: string, hint = HINT): PmlError {
-  return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${why}`, { hint });
 }

@@ -67,7 +67,7 @@ export function readRegular(
     length += read;
     // It may have grown since: what arrives counts.
     fits(length);
-    if (length === bytes.length) bytes = longer(bytes);
+    if (length === bytes.length) bytes = new Uint8Array(bytes.buffer.transfer(2 * length));
     read = file.readSync(bytes.subarray(length));
   }
   return { bytes: bytes.subarray(0, length), info };
@@ -110,14 +110,9 @@ function before(
   }
 }
 
-function longer(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
-  const more = new Uint8Array(2 * bytes.length);
-  more.set(bytes);
-  return more;
-}
+const HINT = "Look at it, and remove it if you did not put it there";
 
-function refused(path: string, why: string): PmlError {
-  return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${why}`, {
-    hint: "Look at it, and remove it if you did not put it there",
-  });
+/** Makes the error of a file that is not used. */
+export function refused(path: string, why: string, hint = HINT): PmlError {
+  return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${why}`, { hint });
 }

@@ -27,9 +27,9 @@ export interface Permissions {
 export const NO_PERMISSIONS: Permissions = { read: [], write: [], net: [], run: [], env: [] };
 
 /** Joins what several ask for: each kind, and in it each thing once. */
-export function joinedPermissions(all: readonly Permissions[]): Permissions {
+export function joinedPermissions(all: readonly Partial<Permissions>[]): Permissions {
   const kinds = Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]; // of a literal
-  const lists = kinds.map((kind) => [kind, [...new Set(all.flatMap((one) => one[kind]))]]);
+  const lists = kinds.map((kind) => [kind, [...new Set(all.flatMap((one) => one[kind] ?? []))]]);
   return Object.fromEntries(lists);
 }
 

@@ -4,6 +4,8 @@
  * @module
  */
 
+import { isPattern } from "./_patterns.ts";
+
 type Is = (text: string) => boolean;
 
 const matches = (pattern: RegExp): Is => (text) => pattern.test(text);
@@ -17,24 +19,15 @@ const AFTER_SCHEME =
 const POINTER = "(?:/(?:[^~/]|~[01])*)*";
 const VARIABLE = "(?:\\w|%[0-9a-f]{2})+(?::[1-9]\\d{0,3}|\\*)?";
 
-const isDate: Is = (text) => {
-  const [, year = "", month = "", day = ""] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text) ?? [];
-  const date = new Date(0);
-  date.setUTCFullYear(Number(year), Number(month) - 1, Number(day));
-  return day !== "" && date.getUTCMonth() === Number(month) - 1 &&
-    date.getUTCDate() === Number(day);
-};
+const isDate: Is = (text) =>
+  /^\d{4}-\d\d-\d\d$/.test(text) && new Date(text).toJSON()?.startsWith(text) === true;
 
-const isTime: Is = (text) => {
-  const found = /^(\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:z|[+-]\d\d(?::?\d\d)?)?$/i.exec(text);
-  const [hour = 24, minute = 60, second = 61] = found?.slice(1, 4).map(Number) ?? [];
-  const isLeap = hour === 23 && minute === 59 && second === 60;
-  return hour < 24 && minute < 60 && (second < 60 || isLeap);
-};
+const isTime = matches(
+  /^(?:(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d|23:59:60)(?:\.\d+)?(?:z|[+-]\d\d(?::?\d\d)?)?$/i,
+);
 
-const isHostname: Is = (text) =>
-  text.length <= 254 && text.replace(/\.$/, "").length <= 253 &&
-  text.replace(/\.$/, "").split(".").every(matches(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i));
+const LABEL = "[a-z\\d](?:[a-z\\d-]{0,61}[a-z\\d])?";
+const isHostname = matches(new RegExp(`^(?=.{1,253}\\.?$)${LABEL}(?:\\.${LABEL})*\\.?$`, "i"));
 
 const isEmail: Is = (text) => {
   const [name = "", host = "", more] = text.split("@", 3);
@@ -47,17 +40,6 @@ const isDuration: Is = (text) =>
   /^P(?!$)(?:\d+(?:[.,]\d+)?W|(?:\d+Y)?(?:\d+M)?(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+S)?)?)$/
     .test(text.replace(/(\d)[.,]\d+(?=[YMDHS]$)/, "$1"));
 
-// A long one takes long to read.
-const isPattern: Is = (text) => {
-  if (text.length > 10_000) return false;
-  try {
-    new RegExp(text, "u");
-    return !/[^\\]\\Z/.test(text);
-  } catch {
-    return false;
-  }
-};
-
 /** The formats that are known; any other name says nothing of a text. */
 export const FORMATS: Readonly<Record<string, Is>> = {
   "date": isDate,
@@ -69,12 +51,12 @@ export const FORMATS: Readonly<Record<string, Is>> = {
   "duration": isDuration,
   "email": isEmail,
   "hostname": isHostname,
-  "ipv4": (text) =>
-    /^\d{1,3}(?:\.\d{1,3}){3}$/.test(text) && text.split(".").every((part) => Number(part) < 256),
+  "ipv4": matches(/^(?:(?:25[0-5]|2[0-4]\d|[01]?\d?\d)(?:\.(?!$)|$)){4}$/),
   "ipv6": (text) => /^[0-9a-f:.]{2,45}$/i.test(text) && URL.canParse(`http://[${text}]/`),
   "json-pointer": matches(new RegExp(`^${POINTER}$`, "u")),
   "json-pointer-uri-fragment": matches(/^#(?:\/(?:[\w\-.!$&'()*+,;:=@]|%[0-9a-f]{2}|~[01])*)*$/i),
-  "regex": isPattern,
+  // A long one takes long to read.
+  "regex": (text) => text.length <= 10_000 && isPattern(text) && !/[^\\]\\Z/.test(text),
   "relative-json-pointer": matches(new RegExp(`^(?:0|[1-9]\\d*)(?:#|${POINTER})$`, "u")),
   "uri": matches(new RegExp(`^[a-z][a-z0-9+.-]*:(?=.)${AFTER_SCHEME}`, "i")),
   "uri-reference": matches(new RegExp(`^(?:[a-z][a-z0-9+.-]*:)?${AFTER_SCHEME}`, "i")),

@@ -4,8 +4,8 @@
  * @module
  */
 
-import type { Node, Rule, Seen, Spot } from "./_json_schema.ts";
-import { type Around, least, type Make, quietly } from "./_keywords.ts";
+import type { Rule, Seen, Spot } from "./_json_schema.ts";
+import { type Around, least, type Make, quietly, within } from "./_keywords.ts";
 import { limits } from "./_limits.ts";
 import { FAILS, FITS, type Grade, UNKNOWN } from "./_run.ts";
 
@@ -41,45 +41,46 @@ function lengthOf(list: unknown): number {
 }
 
 /** Checks each item by the schema at its index. */
-function each(schemas: readonly unknown[], { reader, root }: Around): Rule {
-  const nodes = schemas.map((schema) => reader.node(schema, root));
+function each(schemas: readonly unknown[], around: Around): Rule {
+  const nodes = schemas.map(around.node);
   return eachItem((at) => nodes[at]);
 }
 
 /** Checks every item from an index on by one schema. */
-function after(said: unknown, from: number, { reader, root }: Around): Rule {
-  const node = reader.node(said, root);
+function after(said: unknown, from: number, around: Around): Rule {
+  const node = around.node(said);
   return eachItem((at) => at < from ? undefined : node);
 }
 
-function unevaluatedItems(said: unknown, { reader, root }: Around): Rule {
-  const node = reader.node(said, root);
+function unevaluatedItems(said: unknown, around: Around): Rule {
+  const node = around.node(said);
   return eachItem((at, seen) => seen?.has(at) ? undefined : node);
 }
 
-function eachItem(nodeAt: (at: number, seen: Seen) => Node | undefined): Rule {
-  return ofArray((value, { at: up, run, seen }) => {
+function eachItem(nodeAt: (at: number, seen: Seen) => Rule | undefined): Rule {
+  return ofArray((value, spot) => {
+    const { run, seen } = spot;
     run.spend(value.length / 4);
     let all: Grade = FITS;
     for (let at = 0; at < value.length && all !== FAILS; at++) {
       const node = nodeAt(at, seen);
       if (node === undefined) continue;
       seen?.add(at);
-      all = least(all, node.check(value[at], { at: { up, key: at }, run, seen: undefined }));
+      all = least(all, node(value[at], within(spot, at)));
     }
     return all;
   });
 }
 
-function contains(said: unknown, { schema, reader, root }: Around): Rule {
-  const node = reader.node(said, root);
-  const { minContains: min, maxContains: max } = schema;
+function contains(said: unknown, around: Around): Rule {
+  const node = around.node(said);
+  const { minContains: min, maxContains: max } = around.schema;
   const [least, most] = [typeof min === "number" ? min : 1, typeof max === "number" ? max : NONE];
-  return ofArray((value, { at, run, seen }) => {
+  return ofArray((value, spot) => {
+    const { at, run, seen } = spot;
     const found = [0, 0, 0];
     for (let index = 0; index < value.length; index++) {
-      const place = { up: at, key: index };
-      const grade = quietly(node, value[index], { at: place, run, seen: undefined });
+      const grade = quietly(node, value[index], within(spot, index));
       found[grade] = (found[grade] ?? 0) + 1;
       if (grade !== FAILS) seen?.add(index);
     }

@@ -29,13 +29,8 @@ export interface Spot {
   readonly seen: Seen;
 }
 
-/** What one keyword says of a value. */
+/** What a schema, or one keyword of it, says of a value. */
 export type Rule = (value: unknown, spot: Spot) => Grade;
-
-/** A schema as it is checked: what each of its keywords says. */
-export interface Node {
-  check(value: unknown, spot: Spot): Grade;
-}
 
 const MOST_NODES = 4_000;
 /** Beyond so many characters in all, patterns take long to read. */
@@ -46,11 +41,11 @@ const OLD = /draft-0[3-7]/;
 export class JsonSchema {
   /** The keywords that cannot be checked, each with what it says. */
   readonly unchecked: ReadonlySet<string>;
-  readonly #root: Node;
+  readonly #root: Rule;
   readonly #engine: LinearEngine | undefined;
   readonly #prepared = new WeakSet<Pattern>();
 
-  private constructor(reader: SchemaReader, root: Node, engine: LinearEngine | undefined) {
+  private constructor(reader: SchemaReader, root: Rule, engine: LinearEngine | undefined) {
     this.unchecked = reader.unchecked;
     this.#root = root;
     this.#engine = engine;
@@ -70,7 +65,7 @@ export class JsonSchema {
       if (!run.isWritable(value)) {
         return { kind: "wrong", why: "there is a number too large for JSON to carry on" };
       }
-      const grade = this.#root.check(value, { at: undefined, run, seen: undefined });
+      const grade = this.#root(value, { at: undefined, run, seen: undefined });
       if (grade === FITS) return { kind: "fits" };
       if (grade === FAILS) return { kind: "wrong", why: visible(textOf(run.errors), 500) };
       const { unchecked: keyword = "" } = run;
@@ -106,9 +101,9 @@ export class SchemaReader {
   readonly unchecked = new Set<string>();
   /** Whether there are patterns for the linear engine. */
   isLinear = false;
-  readonly #nodes = new Map<object, Node>();
+  readonly #nodes = new Map<object, Rule>();
   /** A set that grows while it is gone through. */
-  readonly #later = new Set<() => Node>();
+  readonly #later = new Set<() => Rule>();
   readonly #anchors = new Map<object, ReadonlyMap<unknown, unknown>>();
   /** Whether it matters what other keywords have said something of. */
   readonly #tracks: boolean;
@@ -120,53 +115,48 @@ export class SchemaReader {
     this.#isOld = OLD.test(String(schema.$schema));
   }
 
-  /** Gives the node of a schema and makes those that it refers to. */
-  whole(schema: object): Node {
+  /** Gives the rule of a schema and makes those that it refers to. */
+  whole(schema: object): Rule {
     const node = this.node(schema, schema);
     for (const make of this.#later) make();
     return node;
   }
 
-  /** Gives the node of a schema that is referred to: it may be the one that is being made. */
-  later(schema: unknown, root: object): () => Node {
+  /** Gives the rule of a schema that is referred to: it may be the one that is being made. */
+  later(schema: unknown, root: object): Rule {
     const node = () => this.node(schema, root);
     this.#later.add(node);
-    return node;
+    return (value, spot) => node()(value, spot);
   }
 
-  /** Gives the node of a schema; `root` is the schema that its references start at. */
-  node(schema: unknown, root: object): Node {
+  /** Gives the rule of a schema; `root` is the schema that its references start at. */
+  node(schema: unknown, root: object): Rule {
     if (schema === false) return NOTHING;
     if (!isObject(schema)) return ANYTHING;
     const known = this.#nodes.get(schema);
     if (known !== undefined) return known;
     if (this.#nodes.size >= MOST_NODES) throw new TooMuch("it has too many subschemas");
     const rules: Rule[] = [];
-    const node = new RuleNode(rules, this.#tracks);
+    const node = together(rules, this.#tracks);
     this.#nodes.set(schema, node);
     const { $id, id = $id } = schema;
     const own = typeof id === "string" && !id.startsWith("#") ? schema : root;
+    const around = { schema, root: own, reader: this, node: (one: unknown) => this.node(one, own) };
     for (const [keyword, make] of KEYWORDS) {
       // Before 2019-09 nothing counts beside a reference.
       if (this.#isOld && typeof schema.$ref === "string" && keyword !== "$ref") continue;
       const said = schema[keyword];
-      const rule = said === undefined ? undefined : make(said, { schema, root: own, reader: this });
+      const rule = said === undefined ? undefined : make(said, around);
       if (rule !== undefined) rules.push(rule);
     }
     return node;
   }
 
-  /** Gives the nodes of schemas by their names. */
-  nodes(schemas: unknown, root: object): readonly (readonly [string, Node])[] {
-    return Object.entries(isObject(schemas) ? schemas : {})
-      .map(([name, schema]) => [name, this.node(schema, root)]);
-  }
-
   /** Makes a rule of a keyword that cannot be checked. */
-  cannot(keyword: string, said: unknown): (run: Run) => Grade {
+  cannot(keyword: string, said: unknown): Rule {
     const told = `${keyword} ${visible(JSON.stringify(said) ?? "", 80)}`;
     this.unchecked.add(told);
-    return (run) => run.unknown(told);
+    return (_, { run }) => run.unknown(told);
   }
 
   /** Reads a pattern; undefined for one that cannot be run. */
@@ -222,25 +212,18 @@ function unescaped(part: string): string {
   }
 }
 
-const ANYTHING: Node = { check: () => FITS };
-const NOTHING: Node = { check: (_, { at, run }) => run.fail(at, () => "nothing is allowed here") };
+const ANYTHING: Rule = () => FITS;
+const NOTHING: Rule = (_, { at, run }) => run.fail(at, () => "nothing is allowed here");
 
-class RuleNode implements Node {
-  readonly #rules: readonly Rule[];
-  readonly #tracks: boolean;
-
-  constructor(rules: readonly Rule[], tracks: boolean) {
-    this.#rules = rules;
-    this.#tracks = tracks;
-  }
-
-  check(value: unknown, { at, run, seen }: Spot): Grade {
-    run.enter(1 + this.#rules.length / 2);
+/** Makes one rule of all; `tracks` says whether it matters what they have said something of. */
+function together(rules: readonly Rule[], tracks: boolean): Rule {
+  return (value, { at, run, seen }) => {
+    run.enter(1 + rules.length / 2);
     const { unchecked } = run;
-    const own: Seen = this.#tracks ? new Set() : undefined;
+    const own: Seen = tracks ? new Set() : undefined;
     const spot = { at, run, seen: own };
     let grade: Grade = FITS;
-    for (const rule of this.#rules) {
+    for (const rule of rules) {
       const said = rule(value, spot);
       if (said < grade) grade = said;
       if (grade === FAILS && run.quiet > 0) break;
@@ -253,5 +236,5 @@ class RuleNode implements Node {
       for (const key of own) seen.add(key);
     }
     return grade;
-  }
+  };
 }

@@ -5,7 +5,7 @@
  */
 
 import { FORMATS } from "./_formats.ts";
-import type { Node, Rule, SchemaReader, Spot } from "./_json_schema.ts";
+import type { Rule, SchemaReader, Spot } from "./_json_schema.ts";
 import { limits } from "./_limits.ts";
 import { members } from "./_members.ts";
 import { items } from "./_items.ts";
@@ -17,6 +17,8 @@ export interface Around {
   /** The schema that references start at. */
   readonly root: object;
   readonly reader: SchemaReader;
+  /** Gives the rule of a schema within this one. */
+  readonly node: (schema: unknown) => Rule;
 }
 
 /** Makes the rule of a keyword; undefined where it says nothing that has a meaning. */
@@ -80,12 +82,7 @@ function shown(value: unknown): string {
 function reference(keyword: string): Make {
   return (said, { root, reader }) => {
     const found = typeof said === "string" ? reader.pointed(said, root) : undefined;
-    if (found === undefined) {
-      const cannot = reader.cannot(keyword, said);
-      return (_, { run }) => cannot(run);
-    }
-    const node = reader.later(...found);
-    return (value, spot) => node().check(value, spot);
+    return found === undefined ? reader.cannot(keyword, said) : reader.later(...found);
   };
 }
 
@@ -117,30 +114,35 @@ function oneOfValues(values: readonly unknown[], why: string): Rule {
 }
 
 /** Checks something of which only the grade counts, not what is wrong. */
-export function quietly(node: Node, value: unknown, { at, run, seen }: Spot): Grade {
-  run.quiet++;
-  const grade = node.check(value, { at, run, seen });
-  run.quiet--;
+export function quietly(node: Rule, value: unknown, spot: Spot): Grade {
+  spot.run.quiet++;
+  const grade = node(value, spot);
+  spot.run.quiet--;
   return grade;
 }
 
-function not(said: unknown, { reader, root }: Around): Rule {
-  const node = reader.node(said, root);
+/** Gives where a member or an item is checked. */
+export function within({ at: up, run }: Spot, key: string | number): Spot {
+  return { at: { up, key }, run, seen: undefined };
+}
+
+function not(said: unknown, around: Around): Rule {
+  const node = around.node(said);
   return (value, spot) => {
     const grade = 2 - quietly(node, value, { ...spot, seen: undefined });
     return grade === FAILS ? wrong(spot, 'matched "not" schema') : grade as Grade;
   };
 }
 
-function choices(said: unknown, { reader, root }: Around): readonly Node[] | undefined {
-  return Array.isArray(said) ? said.map((one) => reader.node(one, root)) : undefined;
+function choices(said: unknown, { node }: Around): readonly Rule[] | undefined {
+  return Array.isArray(said) ? said.map(node) : undefined;
 }
 
 function allOf(said: unknown, around: Around): Rule | undefined {
   const nodes = choices(said, around);
   return nodes && ((value, spot) => {
     let grade: Grade = FITS;
-    for (const node of nodes) grade = least(grade, node.check(value, spot));
+    for (const node of nodes) grade = least(grade, node(value, spot));
     return grade;
   });
 }
@@ -177,25 +179,24 @@ function oneOf(said: unknown, around: Around): Rule | undefined {
 
 /** Says what is wrong by each choice. */
 function noChoice(
-  nodes: readonly Node[],
+  nodes: readonly Rule[],
   value: unknown,
   { spot, how }: { readonly spot: Spot; readonly how: string },
 ): Grade {
   wrong(spot, `does not match ${how}`);
-  if (spot.run.quiet === 0) { for (const node of nodes) node.check(value, spot); }
+  if (spot.run.quiet === 0) { for (const node of nodes) node(value, spot); }
   return FAILS;
 }
 
-function ifThenElse(said: unknown, { schema, reader, root }: Around): Rule {
-  const [condition, yes, no] = [said, schema.then, schema.else]
-    .map((one) => reader.node(one, root)) as [Node, Node, Node];
+function ifThenElse(said: unknown, { schema, node }: Around): Rule {
+  const [condition, yes, no] = [node(said), node(schema.then), node(schema.else)];
   return (value, spot) => {
     const grade = quietly(condition, value, spot);
-    if (grade === FITS) return yes.check(value, spot);
-    if (grade === FAILS) return no.check(value, spot);
+    if (grade === FITS) return yes(value, spot);
+    if (grade === FAILS) return no(value, spot);
     const either = [quietly(yes, value, spot), quietly(no, value, spot)] as const;
     if (either[0] === either[1] && either[0] !== FAILS) return either[0];
-    return Math.max(...either) === FAILS ? yes.check(value, spot) : UNKNOWN;
+    return Math.max(...either) === FAILS ? yes(value, spot) : UNKNOWN;
   };
 }
 
@@ -240,9 +241,10 @@ function pattern(said: unknown, { schema, reader }: Around): Rule | undefined {
   // The makers of schemas write both for an address of mail, a date or an IP address.
   if (read === undefined && Object.hasOwn(FORMATS, String(schema.format))) return undefined;
   const cannot = read === undefined ? reader.cannot("pattern", said) : undefined;
-  return ofText((text, { at, run }) => {
+  return ofText((text, spot) => {
+    const { at, run } = spot;
     const found = read === undefined ? undefined : run.matches(read, text);
-    if (found === undefined) return cannot?.(run) ?? run.unknown("pattern");
+    if (found === undefined) return cannot?.(text, spot) ?? run.unknown("pattern");
     return found ? FITS : run.fail(at, () => "String does not match pattern");
   });
 }

@@ -5,8 +5,8 @@
  */
 
 import { isObject } from "../core/json.ts";
-import type { Node, Rule, Spot } from "./_json_schema.ts";
-import { type Around, least, type Make, quietly } from "./_keywords.ts";
+import type { Rule, Spot } from "./_json_schema.ts";
+import { type Around, least, type Make, quietly, within } from "./_keywords.ts";
 import { limits } from "./_limits.ts";
 import type { Pattern } from "./_patterns.ts";
 import { FAILS, FITS, type Grade, UNKNOWN } from "./_run.ts";
@@ -15,7 +15,7 @@ type Value = Readonly<Record<string, unknown>>;
 
 /** The keywords of objects. */
 export const members: Readonly<Record<string, Make>> = {
-  required: (said) => Array.isArray(said) ? ofObject(required(said)) : undefined,
+  required: (said) => allOf(said, (name) => `there is no required property "${name}"`),
   ...limits(
     "Properties",
     ["there are too few properties", "there are too many properties"],
@@ -25,37 +25,39 @@ export const members: Readonly<Record<string, Make>> = {
   dependentRequired: dependent,
   dependentSchemas: dependent,
   dependencies: dependent,
-  properties: (said, around) => eachMember(said, around),
+  properties: (_, around) => eachMember(around.schema, around),
   // Where there are properties, they look at these, too.
   patternProperties: (_, around) => unlessAfter(["properties"], around),
   additionalProperties: (_, around) => unlessAfter(["properties", "patternProperties"], around),
-  unevaluatedProperties,
+  unevaluatedProperties: (said, around) =>
+    eachMember({ additionalProperties: said }, { ...around, isLast: true }),
 };
 
 function unlessAfter(others: readonly string[], around: Around): Rule | undefined {
   return others.some((one) => around.schema[one] !== undefined)
     ? undefined
-    : eachMember({}, around);
+    : eachMember(around.schema, around);
 }
 
 function ofObject(check: (value: Value, spot: Spot) => Grade): Rule {
   return (value, spot) => isObject(value) ? check(value, spot) : FITS;
 }
 
-function required(names: readonly unknown[]): (value: Value, spot: Spot) => Grade {
-  return (value, { at, run }) => {
+/** Wants all members that a list names. */
+function allOf(names: unknown, why: (name: unknown) => string): Rule | undefined {
+  if (!Array.isArray(names)) return undefined;
+  return ofObject((value, { at, run }) => {
     run.spend(names.length);
     let grade: Grade = FITS;
     for (const name of names) {
-      if (Object.hasOwn(value, String(name))) continue;
-      grade = run.fail(at, () => `there is no required property "${name}"`);
+      if (!Object.hasOwn(value, String(name))) grade = run.fail(at, () => why(name));
     }
     return grade;
-  };
+  });
 }
 
-function propertyNames(said: unknown, { reader, root }: Around): Rule {
-  const node = reader.node(said, root);
+function propertyNames(said: unknown, around: Around): Rule {
+  const node = around.node(said);
   return ofObject((value, { at, run }) => {
     let grade: Grade = FITS;
     for (const name of run.namesOf(value)) {
@@ -67,53 +69,45 @@ function propertyNames(said: unknown, { reader, root }: Around): Rule {
   });
 }
 
-function dependent(said: unknown, { reader, root }: Around): Rule | undefined {
+function dependent(said: unknown, { node }: Around): Rule | undefined {
   if (!isObject(said)) return undefined;
-  const all = Object.entries(said).map(([name, one]) =>
-    [name, Array.isArray(one) ? one : reader.node(one, root)] as const
-  );
+  const rules = Object.entries(said).map(([name, one]): readonly [string, Rule] => {
+    const names = allOf(one, (other) => `Instance has "${name}" but does not have "${other}"`);
+    return [name, names ?? node(one)];
+  });
   return ofObject((value, spot) => {
-    const { at, run } = spot;
-    run.spend(all.length);
+    spot.run.spend(rules.length);
     let grade: Grade = FITS;
-    for (const [name, wanted] of all) {
-      if (!Object.hasOwn(value, name)) continue;
-      if (!isNames(wanted)) {
-        grade = least(grade, wanted.check(value, spot));
-        continue;
-      }
-      run.spend(wanted.length);
-      for (const other of wanted) {
-        if (Object.hasOwn(value, String(other))) continue;
-        grade = run.fail(at, () => `Instance has "${name}" but does not have "${other}"`);
-      }
+    for (const [name, rule] of rules) {
+      if (Object.hasOwn(value, name)) grade = least(grade, rule(value, spot));
     }
     return grade;
   });
 }
 
-function isNames(wanted: readonly unknown[] | Node): wanted is readonly unknown[] {
-  return Array.isArray(wanted);
-}
-
 /** What a schema says of members by their names. */
 interface Names {
-  readonly named: ReadonlyMap<string, Node>;
+  readonly named: ReadonlyMap<string, Rule>;
   /** Those of which it is known whether a name matches, and those of which it is not. */
-  readonly patterned: readonly (readonly [Pattern | undefined, Node, string])[];
-  readonly rest: Node | undefined;
+  readonly patterned: readonly (readonly [Pattern | undefined, Rule, string])[];
+  readonly rest: Rule | undefined;
 }
 
-function eachMember(said: unknown, { schema, reader, root }: Around): Rule {
-  const { patternProperties, additionalProperties: rest } = schema;
+function eachMember(
+  { properties, patternProperties, additionalProperties: rest }: Value,
+  { reader, node, isLast = false }: Around & {
+    /** Whether what other keywords have said something of is left out. */
+    readonly isLast?: boolean;
+  },
+): Rule {
   const names: Names = {
-    named: new Map(reader.nodes(said, root)),
-    patterned: reader.nodes(patternProperties, root).map(([source, node]) => {
+    named: new Map(entriesOf(properties).map(([name, one]) => [name, node(one)])),
+    patterned: entriesOf(patternProperties).map(([source, one]) => {
       const pattern = reader.pattern(source);
       if (pattern === undefined) reader.cannot("patternProperties", source);
-      return [pattern, node, source] as const;
+      return [pattern, node(one), source] as const;
     }),
-    rest: rest === undefined ? undefined : reader.node(rest, root),
+    rest: rest === undefined ? undefined : node(rest),
   };
   const isClosed = rest === false;
   return ofObject((value, spot) => {
@@ -123,6 +117,7 @@ function eachMember(said: unknown, { schema, reader, root }: Around): Rule {
     if (isDone) return grade;
     let all: Grade = grade;
     for (const name of run.namesOf(value)) {
+      if (isLast && seen?.has(name)) continue;
       const { found, isKnown } = patternedMember(value, name, { names, spot });
       all = least(all, found);
       if (isKnown || found === UNKNOWN) seen?.add(name);
@@ -137,14 +132,17 @@ function eachMember(said: unknown, { schema, reader, root }: Around): Rule {
   });
 }
 
-function namedMembers(value: Value, { named }: Names, { at, run, seen }: Spot): Grade {
-  run.spend(named.size);
+function entriesOf(schemas: unknown): readonly [string, unknown][] {
+  return Object.entries(isObject(schemas) ? schemas : {});
+}
+
+function namedMembers(value: Value, { named }: Names, spot: Spot): Grade {
+  spot.run.spend(named.size);
   let all: Grade = FITS;
   for (const [name, node] of named) {
     if (!Object.hasOwn(value, name)) continue;
-    seen?.add(name);
-    const place = { up: at, key: name };
-    all = least(all, node.check(value[name], { at: place, run, seen: undefined }));
+    spot.seen?.add(name);
+    all = least(all, node(value[name], within(spot, name)));
     // One member that is wrong is enough to be told.
     if (all === FAILS) break;
   }
@@ -160,18 +158,19 @@ interface Look {
 function patternedMember(
   value: Value,
   name: string,
-  { names: { named, patterned, rest }, spot: { at, run } }: Look,
+  { names: { named, patterned, rest }, spot }: Look,
 ): { readonly found: Grade; readonly isKnown: boolean } {
+  const { run } = spot;
   let isKnown = named.has(name);
   let found: Grade = FITS;
   for (const [pattern, node, source] of patterned) {
     const isMatch = pattern === undefined ? undefined : run.matches(pattern, name);
     if (isMatch === false) continue;
-    const spot = { at: { up: at, key: name }, run, seen: undefined };
+    const inside = within(spot, name);
     if (isMatch) {
       isKnown = true;
-      found = least(found, node.check(value[name], spot));
-    } else if (quietly(node, value[name], spot) !== FITS || rest !== undefined) {
+      found = least(found, node(value[name], inside));
+    } else if (quietly(node, value[name], inside) !== FITS || rest !== undefined) {
       found = least(found, run.unknown(`patternProperties ${JSON.stringify(source.slice(0, 80))}`));
     }
   }
@@ -181,25 +180,9 @@ function patternedMember(
 function restOf(
   value: Value,
   name: string,
-  { names: { rest }, spot: { at, run }, isClosed }: Look & { readonly isClosed: boolean },
+  { names: { rest }, spot, isClosed }: Look & { readonly isClosed: boolean },
 ): Grade {
   if (rest === undefined) return FITS;
-  if (isClosed) return run.fail(at, () => `Property "${name}" is unknown`);
-  return rest.check(value[name], { at: { up: at, key: name }, run, seen: undefined });
-}
-
-function unevaluatedProperties(said: unknown, { reader, root }: Around): Rule {
-  const node = reader.node(said, root);
-  return ofObject((value, { at, run, seen }) => {
-    let all: Grade = FITS;
-    for (const name of run.namesOf(value)) {
-      if (seen?.has(name)) continue;
-      seen?.add(name);
-      const place = { up: at, key: name };
-      all = said === false
-        ? run.fail(at, () => `Property "${name}" is unknown`)
-        : least(all, node.check(value[name], { at: place, run, seen: undefined }));
-    }
-    return all;
-  });
+  if (isClosed) return spot.run.fail(spot.at, () => `Property "${name}" is unknown`);
+  return rest(value[name], within(spot, name));
 }

@@ -11,7 +11,7 @@ import { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json } from "../core/json.ts";
 import { checkBlocks } from "../core/json_bounds.ts";
 import { splitToolId } from "../core/tool_id.ts";
-import { NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
+import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
 import type {
   ChildOptions,
   Groups,
@@ -234,7 +234,8 @@ export class Local implements AsyncDisposable {
   #accessOf(module: Module, tool: string): Access {
     const source = this.#source(module.name);
     const shipped = source.kind === "builtin" ? source.grants : undefined;
-    const grants = joined(shipped, this.#options.grants(module.name));
+    // What ships with PML and what the person grants are one.
+    const grants = joinedPermissions([shipped ?? {}, this.#options.grants(module.name) ?? {}]);
     return accessOf(askedBy(module, tool), { workspace: this.#options.workspace(), grants });
   }
 
@@ -262,14 +263,6 @@ export class Local implements AsyncDisposable {
 function askedBy({ meta }: Module, tool: string): Permissions {
   const said = meta.tools.find(({ definition }) => definition.name === tool);
   return said?.permissions ?? NO_PERMISSIONS;
-}
-
-/** What ships with PML and what the person grants are one. */
-function joined(shipped: Grants | undefined, own: Grants | undefined): Grants {
-  const kinds = Object.keys(NO_PERMISSIONS) as (keyof Grants)[]; // all of its names
-  return Object.fromEntries(
-    kinds.map((kind) => [kind, [...shipped?.[kind] ?? [], ...own?.[kind] ?? []]]),
-  );
 }
 
 async function answer(sandbox: Sandbox, call: Call, tool: string): Promise<ToolResult> {

@@ -6,6 +6,7 @@
 
 import { type ErrorCode, PmlError, type PmlErrorOptions } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { stampOf } from "../core/place.ts";
 import { readRegular, whyUnread } from "../core/regular_file.ts";
 import { integrityOf } from "../registry/integrity.ts";
 import type { Grants } from "./grants.ts";
@@ -41,7 +42,9 @@ export class ModuleFiles {
   identify(source: ModuleSource, maxBytes: number): ModuleCode {
     const key = source.kind === "file" ? source.path : `builtin:${source.name}`;
     const memo = this.#memos.get(key);
-    const stamp = source.kind === "file" ? stampOf(source.path) : "";
+    const stamp = source.kind === "file"
+      ? stampOf(readable(source.path, () => Deno.statSync(source.path)))
+      : "";
     if (memo?.stamp === stamp && memo.code.code.length <= maxBytes) return memo.code;
     const code = source.kind === "file"
       ? readable(source.path, () => readRegular(source.path, { most: maxBytes, links: true })).bytes
@@ -64,12 +67,6 @@ export class ModuleFiles {
       return undefined;
     }
   }
-}
-
-/** Tells a file apart from a later version of it. */
-function stampOf(path: string): string {
-  const info = readable(path, () => Deno.statSync(path));
-  return `${info.dev} ${info.ino} ${info.size} ${info.mtime?.getTime()} ${info.ctime?.getTime()}`;
 }
 
 function readable<T>(path: string, look: () => T): T {

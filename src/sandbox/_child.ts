@@ -13,6 +13,7 @@ import { STEERING_NAMES } from "../core/steering.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import { bubblewrapArgs, type Layer, processesOf, systemPaths } from "./_os_layer.ts";
+import { DENO_ALONE, programUrl } from "./alone.ts";
 import { killGroup, killMarked, type Process, residentBytes, Started } from "./process.ts";
 import { foundPrograms, searchPath } from "./search_path.ts";
 import { netFlags } from "./net_flags.ts";
@@ -62,7 +63,7 @@ export async function startChild(
       args: [
         ...before,
         ...flags(childFlags(options, { folder, grants, layer })),
-        dataUrl(hostCode),
+        programUrl(hostCode),
       ],
       cwd: folder.temp,
       env: { ...environment(options, folder), ...(groups && { PML_RUN: `${groups.mark}.` }) },
@@ -214,14 +215,7 @@ function childFlags(
   if (grants.run === "*") { for (const path of grants.path) readable.add(path); }
   const programs = grants.run === "*" ? [] : Object.values(grants.run);
   return [
-    "run",
-    "--quiet",
-    "--no-prompt",
-    "--no-config",
-    "--no-lock",
-    "--no-remote",
-    "--no-npm",
-    "--cached-only",
+    ...DENO_ALONE,
     "--unstable-worker-options",
     `--v8-flags=--max-old-space-size=${limits.heapMb}`,
     ...(isOpenToKernel(options, layer) ? ["--allow-ffi"] : []),
@@ -283,8 +277,4 @@ function environment(options: ChildOptions, folder: PrivateFolder): Record<strin
     LANG,
     TZ,
   });
-}
-
-function dataUrl(code: string): string {
-  return `data:application/javascript;base64,${new TextEncoder().encode(code).toBase64()}`;
 }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { DENO_ALONE, programUrl } from "./alone.ts";
 import type { Program } from "./process.ts";
 import keeperCode from "./boot/keeper.min.js" with { type: "text" };
 
@@ -50,11 +51,7 @@ export function canKeep(): boolean {
 
 /** Gives what is started in the place of a program, which is told in so many bytes. */
 export function keeperOf(bytes: number): Program {
-  const args = [
-    ...["run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--no-remote", "--no-npm"],
-    ...["--cached-only", "--no-code-cache", "--allow-ffi"],
-    `data:application/javascript;base64,${new TextEncoder().encode(keeperCode).toBase64()}`,
-  ];
+  const args = [...DENO_ALONE, "--no-code-cache", "--allow-ffi", programUrl(keeperCode)];
   const file = Deno.execPath();
   const keeper = [`${Deno.pid}`, SHELL, "-c", SCRIPT, "pml-keeper", file, ...args, `${bytes}`];
   // It writes nothing, and reads no settings.

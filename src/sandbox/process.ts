@@ -5,6 +5,7 @@
  * @module
  */
 
+import { onAbort } from "../core/waiting.ts";
 import { canKeep, keeperOf } from "./_keeper.ts";
 import type { Groups } from "./_options.ts";
 import type { KeptProgram } from "./boot/keeper.ts";
@@ -138,8 +139,7 @@ export async function runProgram(
   const started = new Started(program);
   const child = started.running;
   groups?.add(child.pid);
-  const kill = () => started.kill();
-  signal.addEventListener("abort", kill);
+  using _ = onAbort(signal, () => started.kill());
   try {
     const [{ code }, stdout, stderr] = await Promise.all([
       child.status,
@@ -150,9 +150,8 @@ export async function runProgram(
     signal.throwIfAborted();
     return { code, stdout, stderr };
   } finally {
-    signal.removeEventListener("abort", kill);
     // What it started and left behind goes with it.
-    kill();
+    started.kill();
     groups?.remove(child.pid);
   }
 }

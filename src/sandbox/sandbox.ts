@@ -7,6 +7,7 @@
 import type { Progress } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
+import { onAbort } from "../core/waiting.ts";
 import { type Child, type ChildStart, startChild } from "./_child.ts";
 import { failure, failureFrom, ModuleFailure } from "./_failure.ts";
 import { assertDenoFloor } from "./_floor.ts";
@@ -150,18 +151,17 @@ export class Sandbox implements AsyncDisposable {
     const id = ++this.#last;
     const answer = Promise.withResolvers<Json>();
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const onAbort = () => {
+    const aborting = onAbort(signal, () => {
       answer.reject(reasonOf(signal));
       timer = this.#cancel(id, request.graceMs ?? GRACE_MS);
-    };
-    signal.addEventListener("abort", onAbort, { once: true });
+    });
     this.#calls.set(id, {
       meter: new Meter(this.#limits),
       onProgress: request.onProgress,
       answer,
       release: () => {
         clearTimeout(timer);
-        signal.removeEventListener("abort", onAbort);
+        aborting[Symbol.dispose]();
       },
     });
     if (this.#calls.size === 1) this.#rearm();
@@ -179,11 +179,9 @@ export class Sandbox implements AsyncDisposable {
   /** Waits for the next phase, and ends the child where it does not come. */
   async #come(phase: "blank" | "ready", signal: AbortSignal | undefined): Promise<Sandbox> {
     const { promise, reject } = this.#next;
-    const onAbort = () => signal && reject(reasonOf(signal));
     const late = () => this.#kill("start", "it did not load in time");
     const timer = setTimeout(late, this.#limits.startMs);
-    signal?.addEventListener("abort", onAbort);
-    if (signal?.aborted) onAbort();
+    using _ = signal && onAbort(signal, () => reject(reasonOf(signal)));
     if (this.#dead) reject(this.#dead);
     try {
       await promise;
@@ -195,7 +193,6 @@ export class Sandbox implements AsyncDisposable {
       throw error;
     } finally {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", onAbort);
     }
   }
 

@@ -8,6 +8,7 @@
 import { randomBytes } from "node:crypto";
 import type { Meanwhile, Progress } from "../core/call.ts";
 import { defined, isObject, type Json, type JsonObject, textOf, visible } from "../core/json.ts";
+import { onAbort } from "../core/waiting.ts";
 
 /** How a request is waited for, and who is told and asked meanwhile. */
 export interface RequestOptions extends Meanwhile {
@@ -103,7 +104,7 @@ export class Peer {
     };
     this.#pending.set(id, { answer, options, lasts });
     if (lasts) this.#lasting++;
-    signal.addEventListener("abort", cancel, { once: true });
+    using _ = onAbort(signal, cancel);
     try {
       const said = onProgress === undefined ? params : {
         ...params,
@@ -112,7 +113,6 @@ export class Peer {
       this.#options.send({ id, method, params: said });
       return await answer.promise;
     } finally {
-      signal.removeEventListener("abort", cancel);
       this.#pending.delete(id);
       if (lasts) this.#lasting--;
     }

@@ -7,13 +7,14 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
+import { onAbort } from "../core/waiting.ts";
+
 export { pause, soon } from "../core/waiting.ts";
 
 /** Settles when a signal aborts. */
 export function aborted(signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  if (signal.aborted) resolve();
-  signal.addEventListener("abort", () => resolve(), { once: true });
+  onAbort(signal, resolve);
   return promise;
 }
 
