@@ -46,6 +46,8 @@ export class StdioWire implements Wire {
   readonly #process: Process;
   readonly #outbox: Outbox;
   readonly #ended: Promise<void>;
+  /** Whether nothing that it still says is taken. */
+  #isGivenUp = false;
   #stderr = "";
   /** The line that has no end yet; undefined while one that is too long goes on. */
   #line: string | undefined = "";
@@ -77,6 +79,7 @@ export class StdioWire implements Wire {
 
   /** Ends it by force, with all that it started. */
   kill(): void {
+    this.#isGivenUp = true;
     this.#started.kill();
   }
 
@@ -97,14 +100,14 @@ export class StdioWire implements Wire {
     const { stdout, stderr, status } = this.#process;
     // Without an output it can answer nothing more.
     const read = this.#read(stdout).finally(async () => {
-      if (!await soon(status, EOF_MS)) this.kill();
+      if (!await soon(status, EOF_MS)) this.#started.kill();
     });
     const heard = Promise.all([read, this.#hear(stderr)]);
     // Looked at when the process has ended.
     heard.catch(() => {});
     const { code, signal } = await status;
     // What it started and left behind goes with it, and would hold its output open.
-    this.kill();
+    this.#started.kill();
     await soon(heard, EOF_MS);
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
     this.#ends.ended(this.down(`its process ended with ${how}`, true));
@@ -115,7 +118,10 @@ export class StdioWire implements Wire {
     const reader = new LineReader(lineBytes, resultBytes);
     try {
       await eachPiece(stream, (piece) => {
-        for (const line of reader.push(piece)) this.#take(line);
+        for (const line of reader.push(piece)) {
+          if (this.#isGivenUp) return;
+          this.#take(line);
+        }
         return room?.(reader, reader.kept);
       });
     } finally {

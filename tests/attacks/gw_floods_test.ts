@@ -62,6 +62,19 @@ Deno.test("Two texts of 60 MB at once are refused, and one of 31 MB passes (GW3)
   await endWell(ws, pml);
 });
 
+Deno.test("What servers write once they are given up is not looked at (GW3)", async () => {
+  const names = ["a", "b", "c", "d"];
+  await using scene = await floodScene(names);
+  const { ws, pml } = scene;
+  await unharmed(pml, async () => {
+    const all = await Promise.all(names.map((name) => flood(pml, `${name}:lines`, 4 * MB)));
+    for (const answer of all) {
+      assert.match(textOf(answer), /UPSTREAM_PROTOCOL: .* lines that answer nothing/);
+    }
+  });
+  await endWell(ws, pml);
+});
+
 Deno.test("Servers that stop in the middle of large results slow no other server down (GW3)", async () => {
   await using scene = await floodScene(["a", "b", "c"]);
   const { ws, pml } = scene;
