@@ -52,7 +52,7 @@ export type {
 } from "./src/config/gateway_options.ts";
 export type { LimitName, Limits } from "./src/config/limits.ts";
 export type { OsLayer } from "./src/config/os_layer.ts";
-export type { Channel, JournalWanted } from "./src/config/person.ts";
+export type { Channel } from "./src/config/person.ts";
 export type { RuleLine, Rules } from "./src/config/rules.ts";
 export type {
   DenoDefinition,

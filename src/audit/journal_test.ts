@@ -195,6 +195,28 @@ Deno.test("Journal goes on in new files, chained, and keeps only so many", async
   assert.match((await verifyJournal([first, last])).bad?.reason ?? "", /does not follow/);
 });
 
+Deno.test("Journal keeps only so many files also after some could not be begun", async () => {
+  using opened = open({ fileBytes: 2_000, filesKept: 3 });
+  const { journal, files } = opened;
+  const fill = async () => {
+    for (let at = 0; at < 40; at++) await journal.write(start(`call ${at}`));
+  };
+  await fill();
+  assert.equal(files().length, 3);
+  const { openSync } = Deno;
+  const full = () => {
+    throw new Error("No space left on device (os error 28)");
+  };
+  Object.defineProperty(Deno, "openSync", { value: full, writable: true, configurable: true });
+  try {
+    for (let at = 0; at < 40; at++) await journal.write(start("lost")).catch(() => {});
+  } finally {
+    Object.defineProperty(Deno, "openSync", { value: openSync, writable: true });
+  }
+  await fill();
+  assert.equal(files().length, 3);
+});
+
 Deno.test("Two journals of one home keep to their own files", async () => {
   const home = Deno.makeTempDirSync();
   const journals = [1, 2, 3].map(() => Journal.open(home, OPTIONS));

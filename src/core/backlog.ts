@@ -13,13 +13,14 @@ export type Room = (reader: object, size: number) => Promise<void> | undefined;
 
 /** What is shorter is not counted: most messages are. */
 const SMALL = 1 << 20;
-/** How long a reader waits at most for each piece: one that stops in a message holds up nobody. */
+/** How long a reader waits at most for another one that reads nothing. */
 const PIECE_MS = 500;
 
 /** What waits for the client. */
 export class Backlog {
   readonly #max: () => number;
-  readonly #reading = new Map<object, number>();
+  /** What has come of long messages, and when a piece of them came last. */
+  readonly #reading = new Map<object, { readonly size: number; at: number }>();
   #size = 0;
   #partial = 0;
   #less = Promise.withResolvers<void>();
@@ -41,11 +42,11 @@ export class Backlog {
     if (isLess) this.#wake();
   }
 
-  /** Lets readers go on while there is room, and the one that began first unless the client is slow. */
+  /** Lets readers go on while there is room, and of those that read the one that began first. */
   readonly room: Room = (reader, size) => {
-    const known = this.#reading.get(reader) ?? 0;
+    const known = this.#reading.get(reader)?.size ?? 0;
     const now = size < SMALL ? 0 : size;
-    if (now > 0) this.#reading.set(reader, now);
+    if (now > 0) this.#reading.set(reader, { size: now, at: performance.now() });
     else this.#reading.delete(reader);
     this.#partial += now - known;
     if (now < known) this.#wake();
@@ -53,9 +54,13 @@ export class Backlog {
   };
 
   #mayRead(reader: object): boolean {
+    if (this.isFull) return false;
+    // What is short waits for the client alone, and not for what others have half of.
+    if (!this.#reading.has(reader)) return true;
     if (this.#size + this.#partial <= this.#max()) return true;
-    const [first = reader] = this.#reading.keys();
-    return first === reader && !this.isFull;
+    const late = performance.now() - PIECE_MS;
+    const [first] = [...this.#reading].find(([one, { at }]) => one === reader || at > late) ?? [];
+    return first === reader;
   }
 
   #wake(): void {
@@ -69,7 +74,11 @@ export class Backlog {
       isLate = true;
       this.#wake();
     }, PIECE_MS);
-    while (!isLate && !this.#mayRead(reader)) await this.#less.promise;
+    // One that is in a long message waits for the client, however long that takes.
+    const isStopped = () => !isLate || this.isFull && this.#reading.has(reader);
+    while (isStopped() && !this.#mayRead(reader)) await this.#less.promise;
     clearTimeout(timer);
+    const reading = this.#reading.get(reader);
+    if (reading !== undefined) reading.at = performance.now();
   }
 }

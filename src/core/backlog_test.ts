@@ -39,12 +39,29 @@ Deno.test("Backlog counts what readers have of long messages, and lets the first
   assert.ok(goes(backlog, two, 9 * MB));
 });
 
-Deno.test("Backlog holds up nobody for ever behind one that stops in a message", async () => {
+Deno.test("Backlog holds a long message up once behind those that stop in one, and a short one never", async () => {
   const backlog = new Backlog(() => 2 * MB);
-  const [stopped, other] = [{}, {}];
+  const [stopped, long, short] = [{}, {}, {}];
   assert.ok(goes(backlog, stopped, 3 * MB));
   const since = performance.now();
-  await backlog.room(other, 0);
+  const waiting = backlog.room(long, 2 * MB);
+  assert.ok(goes(backlog, short, 0));
+  await waiting;
   const took = performance.now() - since;
   assert.ok(took > 400 && took < 5_000, `${took} ms`);
+  assert.ok(goes(backlog, long, 3 * MB), "it goes on as the first that reads");
+});
+
+Deno.test("Backlog holds up a long message as long as the client does not read", async () => {
+  const backlog = new Backlog(() => 2 * MB);
+  const [long, short] = [{}, {}];
+  backlog.size = 3 * MB;
+  let isOver = false;
+  const waiting = backlog.room(long, 2 * MB)?.then(() => isOver = true);
+  // That a server is there is still heard, now and then.
+  await backlog.room(short, 0);
+  await backlog.room(short, 0);
+  assert.ok(!isOver);
+  backlog.size = 0;
+  await waiting;
 });

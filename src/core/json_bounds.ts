@@ -13,14 +13,19 @@ const DEPTH_MAX = 10_000;
 /** The SDK looks at each block on the thread that serves everybody: a million took it 9 s. */
 const BLOCKS_MAX = 4_096;
 
+/** Longer names the platform tells apart by their length alone, and then compares with each other. */
+const NAME_BYTES = 16_000;
+const LONG_NAMES_MAX = 100;
+
 const TOO_MANY = `it has over ${VALUES_MAX} JSON values`;
+const TOO_LONG_NAMES = `it has over ${LONG_NAMES_MAX} names of more than ${NAME_BYTES} bytes`;
 /** What is said of a text that is nested too deep. */
 export const TOO_DEEP = `it is nested deeper than ${DEPTH_MAX}`;
 
 /** How many bytes of a text are looked at one by one before its end is searched for. */
 const NEAR = 48;
 const UTF_8 = new TextDecoder();
-const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
+const [QUOTE, BACKSLASH, COMMA, COLON, BLANK] = [0x22, 0x5c, 0x2c, 0x3a, 0x20];
 /** How long the name `id` is, and how much of a message is looked at for its value. */
 const [ID_NAME_MAX, ID_MAX] = [3, 400];
 /** The bit by which `{` and `[`, and `}` and `]`, differ. */
@@ -37,10 +42,14 @@ export function excessOf(bytes: Uint8Array): string | undefined {
   if (length < 2 * DEPTH_MAX) return undefined;
   let values = 0;
   let depth = 0;
+  let names = 0;
   for (let at = 0; at < length; at++) {
     const byte = bytes[at] ?? 0;
-    if (byte === QUOTE) at = endOfText(bytes, at + 1);
-    else if (byte === COMMA) values++;
+    if (byte === QUOTE) {
+      const end = endOfText(bytes, at + 1);
+      if (end - at > NAME_BYTES && isName(bytes, end)) names++;
+      at = end;
+    } else if (byte === COMMA) values++;
     else if ((byte | EITHER) === CLOSED) depth--;
     else if ((byte | EITHER) === OPENED) {
       // One with anything in it has a value more than commas.
@@ -48,6 +57,7 @@ export function excessOf(bytes: Uint8Array): string | undefined {
       if (++depth > DEPTH_MAX) return TOO_DEEP;
     }
     if (values > VALUES_MAX) return TOO_MANY;
+    if (names > LONG_NAMES_MAX) return TOO_LONG_NAMES;
   }
   return undefined;
 }
@@ -92,6 +102,13 @@ function idAt(member: Uint8Array): string | number | undefined {
   const text = UTF_8.decode(member.subarray(0, ID_MAX));
   const [, id] = /^"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*[,}]/.exec(text) ?? [];
   return id === undefined ? undefined : JSON.parse(id);
+}
+
+/** Tells whether a text that ends there is the name of a member. */
+function isName(bytes: Uint8Array, end: number): boolean {
+  let next = end + 1;
+  while ((bytes[next] ?? COLON) <= BLANK) next++;
+  return bytes[next] === COLON;
 }
 
 /** Parses JSON that was looked over; undefined where it is none. */

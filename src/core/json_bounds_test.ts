@@ -29,6 +29,16 @@ Deno.test("excessOf() counts nothing in texts, however long, short or escaped th
   }
 });
 
+Deno.test("excessOf() counts names that the platform compares with each other, and no long texts", () => {
+  const long = "x".repeat(16_400);
+  const many = Array.from({ length: 101 }, (_, at) => long + at);
+  assert.equal(excess(JSON.stringify(many)), undefined);
+  const named = (names: readonly string[]) => names.map((name) => `"${name}" \n: 1`).join();
+  assert.equal(excess(`{${named(many.slice(1))}}`), undefined);
+  assert.match(excess(`{${named(many)}}`) ?? "", /over 100 names of more than 16000 bytes/);
+  assert.equal(excess(`["${long}"   `), undefined);
+});
+
 Deno.test("excessOf() finds depth, and nothing that JSON.parse() takes and that is small", () => {
   assert.match(excess(`${"[".repeat(10_001)}${"]".repeat(10_001)}`) ?? "", /deeper than 10000/);
   assert.match(excess(`${'{"a":'.repeat(10_001)}0${"}".repeat(10_001)}`) ?? "", /deeper/);

@@ -33,6 +33,8 @@ export interface Spot {
 export type Rule = (value: unknown, spot: Spot) => Grade;
 
 const MOST_NODES = 4_000;
+/** How many steps may be taken to where references lead. */
+const MOST_OF_REFERENCES = 100_000;
 /** Beyond so many characters in all, patterns take long to read. */
 const MOST_OF_PATTERNS = 20_000;
 const OLD = /draft-0[3-7]/;
@@ -109,6 +111,7 @@ export class SchemaReader {
   readonly #tracks: boolean;
   readonly #isOld: boolean;
   #leftOfPatterns = MOST_OF_PATTERNS;
+  #leftOfReferences = MOST_OF_REFERENCES;
 
   constructor(schema: JsonObject) {
     this.#tracks = JSON.stringify(schema).includes('"unevaluated');
@@ -170,15 +173,17 @@ export class SchemaReader {
   pointed(reference: string, root: object): readonly [schema: unknown, root: object] | undefined {
     const [, pointer] = /^#((?:\/.*)?)$/s.exec(reference) ?? [];
     if (pointer === undefined) {
-      const anchors = this.#anchors.get(root) ?? anchorsOf(root);
+      const anchors = this.#anchors.get(root) ?? this.#anchorsOf(root);
       this.#anchors.set(root, anchors);
       const named = reference.startsWith("#") ? anchors.get(reference.slice(1)) : undefined;
       return named === undefined ? undefined : [named, root];
     }
     let found: unknown = root;
     let base = root;
-    for (const part of pointer.split("/").slice(1)) {
-      const name = unescaped(part);
+    const parts = unescaped(pointer).split("/").slice(1);
+    this.#refer(parts.length);
+    for (const part of parts) {
+      const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
       if (typeof found !== "object" || found === null || !Object.hasOwn(found, name)) {
         return undefined;
       }
@@ -187,28 +192,35 @@ export class SchemaReader {
     }
     return isObject(found) || typeof found === "boolean" ? [found, base] : undefined;
   }
-}
 
-/** Finds the schemas that have a name; undefined is one that two have. */
-function anchorsOf(root: object): ReadonlyMap<unknown, unknown> {
-  const found = new Map<unknown, unknown>();
-  const left: unknown[] = [root];
-  while (left.length > 0) {
-    const next = left.pop();
-    if (!isObject(next)) continue;
-    const { $anchor, $dynamicAnchor = $anchor, $id, id = $id } = next;
-    const name = $dynamicAnchor ?? (/^#(.+)/.exec(String(id)) ?? [])[1];
-    if (name !== undefined) found.set(name, found.has(name) ? undefined : next);
-    left.push(...subschemas(next));
+  /** Finds the schemas that have a name; undefined is one that two have. */
+  #anchorsOf(root: object): ReadonlyMap<unknown, unknown> {
+    const found = new Map<unknown, unknown>();
+    const left: unknown[] = [root];
+    while (left.length > 0) {
+      const next = left.pop();
+      if (!isObject(next)) continue;
+      const { $anchor, $dynamicAnchor = $anchor, $id, id = $id } = next;
+      const name = $dynamicAnchor ?? (/^#(.+)/.exec(String(id)) ?? [])[1];
+      if (name !== undefined) found.set(name, found.has(name) ? undefined : next);
+      const inner = subschemas(next);
+      // Each schema with an id has a look of its own at all that is in it.
+      this.#refer(10 + inner.length);
+      left.push(...inner);
+    }
+    return found;
   }
-  return found;
+
+  #refer(steps: number): void {
+    if ((this.#leftOfReferences -= steps) < 0) throw new TooMuch("its references lead too far");
+  }
 }
 
-function unescaped(part: string): string {
+function unescaped(pointer: string): string {
   try {
-    return decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+    return decodeURIComponent(pointer);
   } catch {
-    return part; // it is not escaped
+    return pointer; // it is not escaped
   }
 }
 

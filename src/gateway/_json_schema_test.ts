@@ -232,3 +232,40 @@ Deno.test("JsonSchema is done in time with whatever schema and value there are",
     assert.ok(Math.min(...times) < 50, `${times} ms: ${JSON.stringify(schema).slice(0, 80)}`);
   }
 });
+
+Deno.test("JsonSchema reads a hostile schema in a moment, or not at all", async () => {
+  const nested = (make: (inner: unknown) => object, depth: number) => {
+    let inner: unknown = { allOf: Array.from({ length: 30_000 }, () => true) };
+    for (let at = 0; at < depth; at++) inner = make(inner);
+    return inner;
+  };
+  const far = Array.from({ length: 150 }, () => ({ $ref: `#/x${"/%".repeat(3_000)}` }));
+  const names = Array.from({ length: 45_000 }, (_, at) => String((at + 1) * 32_768));
+  const schemas: readonly (readonly [JsonObject, isRead: boolean])[] = [
+    [
+      { $ref: "#/x", x: nested((not) => ({ $id: "a", $ref: "#b", not }), 1_000) } as JsonObject,
+      false,
+    ],
+    [{ allOf: far, x: nested((inner) => ({ "%": inner }), 3_000) } as JsonObject, false],
+    [{ properties: Object.fromEntries(names.map((name) => [name, true])) }, true],
+  ];
+  for (const [each, isRead] of schemas) {
+    const waits: number[] = [];
+    for (let time = 0; time < 3; time++) {
+      const since = performance.now();
+      const read = await JsonSchema.read(each).then(() => true, () => false);
+      waits.push(performance.now() - since);
+      assert.equal(read, isRead);
+    }
+    assert.ok(Math.min(...waits) < 300, `${JSON.stringify(each).slice(0, 80)}: ${waits} ms`);
+  }
+});
+
+Deno.test("JsonSchema shows the beginning of long names, wherever they stand", async () => {
+  const long = "x".repeat(30_000_000);
+  const closed = { additionalProperties: false };
+  const read = await JsonSchema.read({ properties: { a: { allOf: Array(10).fill(closed) } } });
+  const checked = read.check({ a: { [long]: 1 } });
+  assert.ok(checked.kind === "wrong" && checked.why.length < 600);
+  assert.match(checked.why, /^a: Property "x{200}" is unknown/);
+});

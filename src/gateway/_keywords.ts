@@ -63,6 +63,7 @@ export const KEYWORDS: ReadonlyMap<string, Make> = new Map(Object.entries<Make>(
   },
 }));
 
+const TYPES: readonly string[] = "null array object string number integer boolean".split(" ");
 const ROUNDING = 1.1920929e-7;
 /** How many characters of a value an error shows. */
 const SHOWN = 200;
@@ -87,8 +88,10 @@ function reference(keyword: string): Make {
 }
 
 function type(said: unknown): Rule {
-  const wanted = [said].flat();
-  const expected = wanted.slice(0, MOST_SHOWN).map((one) => `"${one}"`).join(", ");
+  const all: readonly unknown[] = [said].flat();
+  // There may be many that are none.
+  const wanted = TYPES.filter((one) => all.includes(one));
+  const expected = all.slice(0, MOST_SHOWN).map((one) => `"${one}"`).join(", ");
   return (value, spot) => {
     const found = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
     const isWhole = found === "number" && Number.isInteger(value);

@@ -9,13 +9,13 @@ import type { Rule, Spot } from "./_json_schema.ts";
 import { type Around, least, type Make, quietly, within } from "./_keywords.ts";
 import { limits } from "./_limits.ts";
 import type { Pattern } from "./_patterns.ts";
-import { FAILS, FITS, type Grade, UNKNOWN } from "./_run.ts";
+import { brief, FAILS, FITS, type Grade, type Run, UNKNOWN } from "./_run.ts";
 
 type Value = Readonly<Record<string, unknown>>;
 
 /** The keywords of objects. */
 export const members: Readonly<Record<string, Make>> = {
-  required: (said) => allOf(said, (name) => `there is no required property "${name}"`),
+  required: (said) => allOf(said, (name) => `there is no required property "${brief(name)}"`),
   ...limits(
     "Properties",
     ["there are too few properties", "there are too many properties"],
@@ -44,13 +44,14 @@ function ofObject(check: (value: Value, spot: Spot) => Grade): Rule {
 }
 
 /** Wants all members that a list names. */
-function allOf(names: unknown, why: (name: unknown) => string): Rule | undefined {
+function allOf(names: unknown, why: (name: string) => string): Rule | undefined {
   if (!Array.isArray(names)) return undefined;
+  const all = names.map(String);
   return ofObject((value, { at, run }) => {
-    run.spend(names.length);
+    run.spend(all.length);
     let grade: Grade = FITS;
-    for (const name of names) {
-      if (!Object.hasOwn(value, String(name))) grade = run.fail(at, () => why(name));
+    for (const name of all) {
+      if (!Object.hasOwn(value, name)) grade = run.fail(at, () => why(name));
     }
     return grade;
   });
@@ -63,7 +64,7 @@ function propertyNames(said: unknown, around: Around): Rule {
     for (const name of run.namesOf(value)) {
       grade = least(grade, quietly(node, name, { at, run, seen: undefined }));
       if (grade !== FAILS) continue;
-      return run.fail(at, () => `Property name "${name}" does not match schema`);
+      return run.fail(at, () => `Property name "${brief(name)}" does not match schema`);
     }
     return grade;
   });
@@ -72,8 +73,9 @@ function propertyNames(said: unknown, around: Around): Rule {
 function dependent(said: unknown, { node }: Around): Rule | undefined {
   if (!isObject(said)) return undefined;
   const rules = Object.entries(said).map(([name, one]): readonly [string, Rule] => {
-    const names = allOf(one, (other) => `Instance has "${name}" but does not have "${other}"`);
-    return [name, names ?? node(one)];
+    const why = (other: string) =>
+      `Instance has "${brief(name)}" but does not have "${brief(other)}"`;
+    return [name, allOf(one, why) ?? node(one)];
   });
   return ofObject((value, spot) => {
     spot.run.spend(rules.length);
@@ -87,7 +89,9 @@ function dependent(said: unknown, { node }: Around): Rule | undefined {
 
 /** What a schema says of members by their names. */
 interface Names {
-  readonly named: ReadonlyMap<string, Rule>;
+  readonly named: readonly (readonly [string, Rule])[];
+  /** Whether one of those is of that name: no map, whose places names that are numbers can aim at. */
+  readonly isNamed: (name: string) => boolean;
   /** Those of which it is known whether a name matches, and those of which it is not. */
   readonly patterned: readonly (readonly [Pattern | undefined, Rule, string])[];
   readonly rest: Rule | undefined;
@@ -101,7 +105,8 @@ function eachMember(
   },
 ): Rule {
   const names: Names = {
-    named: new Map(entriesOf(properties).map(([name, one]) => [name, node(one)])),
+    named: entriesOf(properties).map(([name, one]) => [name, node(one)]),
+    isNamed: (name) => isObject(properties) && Object.hasOwn(properties, name),
     patterned: entriesOf(patternProperties).map(([source, one]) => {
       const pattern = reader.pattern(source);
       if (pattern === undefined) reader.cannot("patternProperties", source);
@@ -117,14 +122,14 @@ function eachMember(
     if (isDone) return grade;
     let all: Grade = grade;
     for (const name of run.namesOf(value)) {
-      if (isLast && seen?.has(name)) continue;
+      if (isLast && seen?.has(seenAs(name, run))) continue;
       const { found, isKnown } = patternedMember(value, name, { names, spot });
       all = least(all, found);
-      if (isKnown || found === UNKNOWN) seen?.add(name);
+      if (isKnown || found === UNKNOWN) seen?.add(seenAs(name, run));
       if (!isKnown && names.rest !== undefined) {
         const other = restOf(value, name, { names, spot, isClosed });
         all = least(all, found === UNKNOWN && other === FAILS ? UNKNOWN : other);
-        seen?.add(name);
+        seen?.add(seenAs(name, run));
       }
       if (all === FAILS) break;
     }
@@ -137,16 +142,22 @@ function entriesOf(schemas: unknown): readonly [string, unknown][] {
 }
 
 function namedMembers(value: Value, { named }: Names, spot: Spot): Grade {
-  spot.run.spend(named.size);
+  spot.run.spend(named.length);
   let all: Grade = FITS;
   for (const [name, node] of named) {
     if (!Object.hasOwn(value, name)) continue;
-    spot.seen?.add(name);
+    spot.seen?.add(seenAs(name, spot.run));
     all = least(all, node(value[name], within(spot, name)));
     // One member that is wrong is enough to be told.
     if (all === FAILS) break;
   }
   return all;
+}
+
+/** Gives the name of a member for a set; never one that looks like a number, as of maps. */
+function seenAs(name: string, run: Run): string {
+  run.spend(2 + name.length / 20);
+  return `.${name}`;
 }
 
 interface Look {
@@ -158,10 +169,10 @@ interface Look {
 function patternedMember(
   value: Value,
   name: string,
-  { names: { named, patterned, rest }, spot }: Look,
+  { names: { isNamed, patterned, rest }, spot }: Look,
 ): { readonly found: Grade; readonly isKnown: boolean } {
   const { run } = spot;
-  let isKnown = named.has(name);
+  let isKnown = isNamed(name);
   let found: Grade = FITS;
   for (const [pattern, node, source] of patterned) {
     const isMatch = pattern === undefined ? undefined : run.matches(pattern, name);
@@ -183,6 +194,6 @@ function restOf(
   { names: { rest }, spot, isClosed }: Look & { readonly isClosed: boolean },
 ): Grade {
   if (rest === undefined) return FITS;
-  if (isClosed) return spot.run.fail(spot.at, () => `Property "${name}" is unknown`);
+  if (isClosed) return spot.run.fail(spot.at, () => `Property "${brief(name)}" is unknown`);
   return rest(value[name], within(spot, name));
 }

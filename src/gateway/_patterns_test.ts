@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type Pattern, readPattern } from "./_patterns.ts";
+import { readPattern } from "./_patterns.ts";
 
 const engine = await import("re2js");
 
@@ -57,7 +57,9 @@ Deno.test("a pattern matches on either engine what it matches on the platform's"
       } catch {
         return assert.equal(readPattern(source), undefined);
       }
-      const read = readPattern(source) as Pattern; // each that is made can be run
+      const read = readPattern(source);
+      // A few are too large once their repetitions are written out.
+      if (read === undefined) return assert.match(source, /[{].*[{]/s);
       seen[read.isLinear ? "linear" : "plain"]++;
       for (const one of texts) assert.equal(read.test(one, engine), platform.test(one), one);
     }),

@@ -30,6 +30,13 @@ const MOST_STEPS = 750_000;
 const DEEPEST = 400;
 const DEEPEST_VALUE = 500;
 const MOST_ERRORS = 10;
+/** How many characters of a name an error shows. */
+const LONGEST_NAME = 200;
+
+/** Gives enough of a name to know it by: errors would be as long as names are. */
+export function brief(name: string | number): string {
+  return String(name).slice(0, LONGEST_NAME);
+}
 
 /** Counts the steps of one check and collects what is wrong. */
 export class Run {
@@ -74,8 +81,8 @@ export class Run {
   fail(at: Place | undefined, why: () => string): Grade {
     if (this.quiet > 0 || this.errors.length >= MOST_ERRORS) return FAILS;
     this.spend(100);
-    const keys: (string | number)[] = [];
-    for (let place = at; place !== undefined; place = place.up) keys.unshift(place.key);
+    const keys: string[] = [];
+    for (let place = at; place !== undefined; place = place.up) keys.unshift(brief(place.key));
     this.errors.push(at === undefined ? why() : `${keys.join(".")}: ${why()}`);
     return FAILS;
   }

@@ -6,9 +6,11 @@
  */
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { ERAS, type Message } from "../kit/json_rpc.ts";
+import { until } from "../kit/wait.ts";
 import { assertRefused, flood, floodScene, unharmed } from "./floods.ts";
-import { assertServes, endWell, textOf } from "./oracles.ts";
+import { assertAftermath, assertServes, endWell, textOf } from "./oracles.ts";
 
 const MB = 1_000_000;
 const MANY = /over 500000 JSON values/;
@@ -28,6 +30,7 @@ for (const era of ERAS) {
         ["a", "b"].map((name) => flood(pml, `${name}:objects`, 60 * MB)),
       );
       for (const answer of both) assertRefused(answer, /has 600000\d\d bytes, more than 33554432/);
+      assertRefused(await flood(pml, "a:names", 31 * MB), /over 100 names of more than 16000/);
       assertRefused(await flood(pml, "a:deep", 100_000), /nested deeper than 10000/);
       assertRefused(await flood(pml, "a:blocks", 5_000), /5000 blocks, more than 4096/);
     });
@@ -57,6 +60,42 @@ Deno.test("Two texts of 60 MB at once are refused, and one of 31 MB passes (GW3)
   });
   assert.equal(textOf(await flood(pml, "a:text", 31 * MB)).length, 31 * MB);
   await endWell(ws, pml);
+});
+
+Deno.test("What servers write once they are given up is not looked at (GW3)", async () => {
+  const names = ["a", "b", "c", "d"];
+  await using scene = await floodScene(names);
+  const { ws, pml } = scene;
+  await unharmed(pml, async () => {
+    const all = await Promise.all(names.map((name) => flood(pml, `${name}:lines`, 4 * MB)));
+    for (const answer of all) {
+      assert.match(textOf(answer), /UPSTREAM_PROTOCOL: .* lines that answer nothing/);
+    }
+  });
+  await endWell(ws, pml);
+});
+
+Deno.test("Servers that stop in the middle of large results slow no other server down (GW3)", async () => {
+  await using scene = await floodScene(["a", "b", "c"]);
+  const { ws, pml } = scene;
+  const ledger = ws.file("written");
+  for (const name of ["a", "b"]) {
+    const size = 33 * MB;
+    pml.callTool(`${name}__half`, { size, ledger }, { ms: 60_000 }).catch(() => {}); // never answered
+  }
+  await until(async () => (await readFile(ledger, "utf8").catch(() => "")).length === 16);
+  for (const size of [100, 200_000, 20 * MB]) {
+    const waits: number[] = [];
+    for (let time = 0; time < 5; time++) {
+      const since = performance.now();
+      assert.equal(textOf(await flood(pml, "c:text", size)).length, size);
+      waits.push(performance.now() - since);
+    }
+    const most = size > MB ? 5_000 : 300;
+    assert.ok(Math.min(...waits) < most, `${size} bytes took ${waits} ms`);
+  }
+  assert.equal((await pml.close()).code, 0);
+  await assertAftermath(ws, pml);
 });
 
 for (const era of ERAS) {

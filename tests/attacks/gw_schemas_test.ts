@@ -43,6 +43,12 @@ const CASES = String.raw`
       many(100_000, () => 9), "unchecked"],
     names: [ofA({ additionalProperties: { ...slow }, propertyNames: slow }),
       Object.fromEntries(many(2_000, (at) => ["a".repeat(30) + at, text])), "wrong"],
+    kinds: [ofA({ items: { type: many(40_000, (at) => "x" + at).concat("number") } }),
+      many(200_000, () => 1), "fits"],
+    joined: [ofA({ items: { anyOf: [{ required: [many(40_000, () => 0)] }, {}] } }),
+      many(20_000, () => ({})), "fits"],
+    aimed: [ofA({ additionalProperties: true, unevaluatedProperties: true }),
+      Object.fromEntries(many(15_000, (at) => [String((at + 1) * 32_768), 1])), "fits"],
     formats: [ofA({ items: { format: "url" } }), many(20, () => "http://" + "a".repeat(50_000)),
       "fits"],
   };

@@ -19,7 +19,8 @@ interface Asked {
   readonly ledger?: string;
 }
 
-const TOOLS = ["done", "text", "quotes", "objects", "deep", "blocks", "told", "strange", "log"];
+const TOOLS = ["done", "text", "quotes", "objects", "deep", "blocks", "told", "strange", "log"]
+  .concat("half", "names", "lines");
 const encoder = new TextEncoder();
 
 /** Makes the JSON of a result, of about so many bytes. */
@@ -31,6 +32,14 @@ function resultOf(name: string, size: number): string {
       return `{"content":[{"type":"text","text":"${'\\"'.repeat(size / 2)}"}]}`;
     case "objects":
       return `{"content":[],"structuredContent":{"all":[${"{},".repeat(size / 3)}{}]}}`;
+    case "names": {
+      const name = "x".repeat(16_400);
+      const all = Array.from(
+        { length: size / name.length },
+        (_, at) => `"${name}${10_000 + at}":1`,
+      );
+      return `{"content":[],"structuredContent":{${all.join()}}}`;
+    }
     case "deep":
       return `{"content":[],"structuredContent":{"all":${"[".repeat(size / 2)}${
         "]".repeat(size / 2)
@@ -54,6 +63,13 @@ function called(id: unknown, name: string, { size = 0, ledger }: Asked): void {
   if (name === "strange") {
     write(`{"jsonrpc":"2.0","id":"other","result":${resultOf("text", size)}}`);
   }
+  if (name === "half") {
+    const bytes = encoder.encode(`{"jsonrpc":"2.0","x":"${"x".repeat(size)}`);
+    for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
+    if (ledger !== undefined) Deno.writeTextFileSync(ledger, "written\n", { append: true });
+    return;
+  }
+  if (name === "lines") write("\n".repeat(size));
   if (name === "log") {
     for (let at = 0; at < size; at++) console.error(`line ${at} ${"e".repeat(200)}`);
   }
