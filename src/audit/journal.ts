@@ -91,6 +91,8 @@ export class Journal implements Disposable {
   readonly #run: string;
   #file: JournalFile | undefined;
   #files = 0;
+  /** Those that are there. */
+  readonly #made: string[] = [];
   #seq = 0;
   #prev = NO_HASH;
   #waiting: Waiting[] = [];
@@ -191,7 +193,7 @@ export class Journal implements Disposable {
     if (this.#file && this.#file.size < fileBytes) return this.#file;
     this.#leave();
     const file = this.#begin();
-    if (this.#files > filesKept) removeIfThere(this.#pathOf(this.#files - filesKept));
+    for (const old of this.#made.splice(0, this.#made.length - filesKept)) removeIfThere(old);
     return file;
   }
 
@@ -209,6 +211,7 @@ export class Journal implements Disposable {
     const opened = { kind: "event", event: "journal opened", about } as const;
     try {
       this.#append(file, [bodyOf(opened, this.#options.redactor)]);
+      this.#made.push(file.path);
       return file;
     } catch (error) {
       // An empty one for each record that finds the disk full would be no help.
