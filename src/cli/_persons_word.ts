@@ -76,7 +76,10 @@ export async function decide(
   switch (word) {
     case "approve":
       await approvals.grant(id);
-      tell("Approved: exactly this call now passes once; trust that it was shown to need stays");
+      tell(
+        "Approved: exactly this call now passes once, unless what a look finds is asked about; " +
+          "trust that it was shown to need stays",
+      );
       return "approved";
     case "no":
       await approvals.refuse(id);

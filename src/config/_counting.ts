@@ -27,9 +27,9 @@ export function countingEnvironment(environment: Environment, cwd: string): Envi
   const { workspace } = environment;
   const root = workspace === undefined ? here : realPathOf(resolve(here, workspace));
   const places = [root, here];
-  const own = withOwnHome(environment, places);
+  const { homeless: unknown, ...own } = withOwnHome(environment, places);
   const { home, userHome, account = userHome } = own;
-  const homes = [userHome, account].map(realPathOf);
+  const homes = unknown === undefined ? [userHome, account].map(realPathOf) : [];
   const theirs = { places, isPersons: (each: string) => homes.some((one) => holds(each, one)) };
   const set = NAMES.filter((name) => environment.get(name));
   const setBy = setByClients(set, [root, ...foldersOf([...places, home], theirs)]);
@@ -41,9 +41,11 @@ export function countingEnvironment(environment: Environment, cwd: string): Envi
   const counting = ignoring(own, why);
   const by = setBy.get("PML_WORKSPACE");
   // Whoever moved a home may have moved the workspace round the other one.
-  const isMoved = own !== environment || inside !== undefined;
+  const isMoved = own.namedHome !== undefined || inside !== undefined;
   const around = isMoved && places.find((place) => holds(place, realPathOf(counting.home)));
-  const homeless = own.homeless ??
+  // Who says where the PML home is needs no other home.
+  const isSaid = environment.get("PML_HOME") && !why.has("PML_HOME");
+  const homeless = (isSaid ? undefined : unknown) ??
     (around ? liesIn(counting.home, around) : whereInside(counting.home, theirs));
   return Object.freeze({
     ...counting,

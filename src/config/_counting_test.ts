@@ -40,6 +40,24 @@ Deno.test("loadConfig() has nothing run where no home lies outside", async () =>
   }
 });
 
+Deno.test("loadConfig() takes a PML_HOME outside where HOME does not count, and the system knows none", async () => {
+  using scratch = new Scratch();
+  const at = async (PML_HOME: string) => {
+    const variables = { HOME: scratch.ws, PML_HOME, PML_WORKSPACE: scratch.ws };
+    return await loadConfig(environmentOf(variables), scratch.ws);
+  };
+  // As in a container whose user nobody knows, and whose home is the mounted folder.
+  const { problem, environment, wide } = await at(join(scratch.root, "pml"));
+  assert.equal(problem, undefined);
+  assert.equal(environment.home, join(scratch.root, "pml"));
+  assert.ok(wide, "a workspace that is called a home is one");
+  for (const inside of [join(scratch.ws, "h"), scratch.ws, ""]) {
+    assert.equal((await at(inside)).problem?.code, "CONFIG_INVALID", inside);
+  }
+  scratch.write("ws/.mcp.json", '{"env": {"PML_HOME": "x"}}');
+  assert.equal((await at(join(scratch.root, "pml"))).problem?.code, "CONFIG_INVALID");
+});
+
 Deno.test("loadConfig() takes HOME for the person's where the account has another", async () => {
   using scratch = new Scratch();
   scratch.write("ws/.vscode/settings.json", '{"a": "${env:HOME}/b", "JAVA_HOME": "x"}');
