@@ -169,7 +169,8 @@ export class Journal implements Disposable {
     const at = new Date().toISOString();
     const lines = bodies.map((body) => {
       const line = `{"seq":${seq},"at":"${at}","prev":"${prev}",${body}`;
-      prev = hashOf(line);
+      // Over everything that stands before it.
+      prev = sha256(line);
       seq += 1;
       return `${line},"hash":"${prev}"}\n`;
     });
@@ -238,11 +239,6 @@ export class Journal implements Disposable {
       cause,
     });
   }
-}
-
-/** Gives the hash that a line ends with: over everything that stands before it. */
-function hashOf(line: string): string {
-  return sha256(line);
 }
 
 function noDone(): void {

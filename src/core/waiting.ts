@@ -31,6 +31,11 @@ export async function soon(over: Promise<unknown>, ms: number): Promise<boolean>
   return isOver;
 }
 
+/** Lets others have their turn. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve));
+}
+
 /** Waits for a while, or until the signal aborts. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();

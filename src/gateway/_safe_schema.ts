@@ -6,6 +6,7 @@
 
 import { isObject, visible } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import { turn } from "../core/waiting.ts";
 
 const DEEPEST = 64;
 const MOST_SUBSCHEMAS = 2_000;
@@ -62,7 +63,7 @@ export class Turns {
   /** Resolves at once, or after others had their turn. */
   async next(): Promise<void> {
     if (performance.now() - this.#since < TURN_MS) return;
-    await new Promise((resolve) => setTimeout(resolve));
+    await turn();
     this.#since = performance.now();
   }
 }

@@ -10,6 +10,7 @@ import type { JsonObject } from "../core/json.ts";
 import { visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import { turn } from "../core/waiting.ts";
 import type { Checked, JsonSchema } from "./_json_schema.ts";
 import { Turns, unsafeSchema } from "./_safe_schema.ts";
 
@@ -57,7 +58,7 @@ export class Schemas {
   }
 
   async #others(): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve));
+    await turn();
     this.#taken = 0;
   }
 }

@@ -11,6 +11,7 @@ import { PmlError } from "../core/errors.ts";
 import { isObject, visible } from "../core/json.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { eachPiece, endsOf, LineReader } from "../core/lines.ts";
+import { DENO_ALONE, programUrl } from "../sandbox/alone.ts";
 import {
   killGroup,
   type Process,
@@ -210,11 +211,10 @@ function programOf({ library, model, denoDir, groups }: EmbedderChildOptions): P
   return {
     file: Deno.execPath(),
     args: [
-      ...["run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--no-remote", "--no-npm"],
-      ...["--cached-only", `--v8-flags=--max-old-space-size=${HEAP_MB}`, `--import-map=${map}`],
+      ...[...DENO_ALONE, `--v8-flags=--max-old-space-size=${HEAP_MB}`, `--import-map=${map}`],
       // A configuration of a model can have the library load files that were never looked at.
       `--allow-read=${[library, ...model.files.map((name) => join(model.folder, name))]}`,
-      `data:application/javascript;base64,${new TextEncoder().encode(bootCode).toBase64()}`,
+      programUrl(bootCode),
     ],
     cwd: library,
     env: {

@@ -7,6 +7,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { piecesOf } from "../core/regular_file.ts";
+import { turn } from "../core/waiting.ts";
 
 /** The record beside the files, which is none of them. */
 export const RECORD = "pml-installed.json";
@@ -50,7 +51,7 @@ export async function treeStamp(folder: string): Promise<string> {
     // One by one and awaited it would take four times as long.
     const { size, mtime, ctime, ino } = Deno.lstatSync(join(folder, path));
     hash.update(`${JSON.stringify([path, size, mtime?.getTime(), ctime?.getTime(), ino])}\n`);
-    if (++seen % TURN === 0) await new Promise((resolve) => setTimeout(resolve));
+    if (++seen % TURN === 0) await turn();
   }
   return hash.digest("hex");
 }

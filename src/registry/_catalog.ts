@@ -7,6 +7,7 @@
 import { isObject, textOf } from "../core/json.ts";
 import type { Manifest, ManifestTool } from "../core/manifest.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import { turn } from "../core/waiting.ts";
 import { toolsOf } from "./_entry_tools.ts";
 import { isSound, MOST, shownText } from "./_entry_words.ts";
 import type { Place } from "./_place.ts";
@@ -92,7 +93,7 @@ export async function freshCatalog(
       characters += row?.[6].length ?? 0;
       // A call that comes meanwhile does not wait for a long page.
       if (performance.now() - since < AT_ONCE_MS) continue;
-      await new Promise((resolve) => setTimeout(resolve));
+      await turn();
       since = performance.now();
     }
     cursor = page.next;

@@ -5,21 +5,11 @@
  * @module
  */
 
+import { DENO_ALONE, programUrl } from "./alone.ts";
 import type { Program } from "./process.ts";
 import keeperCode from "./boot/keeper.min.js" with { type: "text" };
 
 const SHELL = "/bin/sh";
-/** Runs code with Deno that fetches nothing, reads no settings and asks nobody. */
-export const DENO_ALONE: readonly string[] = [
-  ...["run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--no-remote", "--no-npm"],
-  "--cached-only",
-];
-
-/** Gives the URL of a program, so that it is no file that somebody could change. */
-export function programUrl(code: string): string {
-  return `data:application/javascript;base64,${new TextEncoder().encode(code).toBase64()}`;
-}
-
 /**
  * Runs its arguments as a program with its own standard input and outputs, which it lets go of. What
  * is killed hands its children on to the keeper, so each pass of a sweep reaches one generation

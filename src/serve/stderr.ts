@@ -5,6 +5,7 @@
  */
 
 import type { Socket } from "node:net";
+import { soon } from "../core/waiting.ts";
 import { openErrors } from "./_pipes.ts";
 
 /** How many bytes may wait to be read; lines that come then are dropped and counted. */
@@ -39,10 +40,8 @@ export class Stderr implements AsyncDisposable {
   /** Waits a little for what is left. */
   async [Symbol.asyncDispose](): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, LAST_MS);
     this.#socket.write(this.#gap(), () => resolve());
-    await promise;
-    clearTimeout(timer);
+    await soon(promise, LAST_MS);
   }
 
   #gap(): string {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { aborted, pause } from "./in_time.ts";
+import { pause, unlessAborted } from "../core/waiting.ts";
 import { Answered } from "./_peer.ts";
 
 /** A resource of a server. */
@@ -54,9 +54,8 @@ export class Subscriptions implements Disposable {
     const key = keyOf(followed);
     const entry = this.#entries.get(key) ?? this.#begin(followed);
     entry.count++;
-    const late = aborted(signal).then(() => Promise.reject(signal.reason));
     try {
-      await Promise.race([entry.agreed.promise, late]);
+      await unlessAborted(entry.agreed.promise, signal);
     } catch (error) {
       this.#leave(key, entry);
       throw error;

@@ -7,7 +7,7 @@
 
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { aborted } from "./in_time.ts";
+import { unlessAborted } from "../core/waiting.ts";
 import type { Places } from "./places.ts";
 
 /** What the pool keeps: something that can die and must be closed. */
@@ -285,8 +285,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
 
 /** Waits for a start, or until nobody wants it any more. */
 function started<T extends Living>({ starting }: Slot<T>, signal?: AbortSignal): Promise<T> {
-  if (signal === undefined) return starting;
-  return Promise.race([starting, aborted(signal).then(() => Promise.reject(signal.reason))]);
+  return signal === undefined ? starting : unlessAborted(starting, signal);
 }
 
 // A use that was given up and goes on may end the thing at any moment, with all that runs in it.
