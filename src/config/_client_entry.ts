@@ -5,7 +5,7 @@
  */
 
 import { basename, resolve } from "node:path";
-import { isObject } from "../core/json.ts";
+import { defined, isObject } from "../core/json.ts";
 import { variableName } from "./_secret_words.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
 
@@ -61,7 +61,7 @@ function stdioOf(said: ClientEntry["said"]): object {
   // Codex lists variables that only pass through.
   const passed = texts(env_vars).map((name) => [name, `\${${name}}`]);
   const all = { ...(isObject(env) ? env : {}), ...Object.fromEntries(passed) };
-  return without({
+  return defined({
     command,
     args,
     env: isObject(env ?? {}) ? orNothing(all) : env,
@@ -79,7 +79,7 @@ function httpOf(said: ClientEntry["said"], url: unknown): object {
     ...Object.fromEntries(named.map(([header, name]) => [header, `\${${name}}`])),
     ...(typeof bearer === "string" ? { Authorization: `Bearer \${${bearer}}` } : {}),
   };
-  return without({
+  return defined({
     type: type === "sse" ? "sse" : undefined,
     url,
     headers: isObject(headers ?? {}) ? orNothing(all) : headers,
@@ -99,10 +99,6 @@ function texts(value: unknown): readonly string[] {
 
 function orNothing(value: object): object | undefined {
   return Object.keys(value).length === 0 ? undefined : value;
-}
-
-function without(value: object): object {
-  return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined));
 }
 
 /** Runs every text of a value through a function. */

@@ -153,10 +153,10 @@ export class SchemaReader {
   }
 
   /** Makes a rule of a keyword that cannot be checked. */
-  cannot(keyword: string, said: unknown): (run: Run) => Grade {
+  cannot(keyword: string, said: unknown): Rule {
     const told = `${keyword} ${visible(JSON.stringify(said) ?? "", 80)}`;
     this.unchecked.add(told);
-    return (run) => run.unknown(told);
+    return (_, { run }) => run.unknown(told);
   }
 
   /** Reads a pattern; undefined for one that cannot be run. */

@@ -82,11 +82,7 @@ function shown(value: unknown): string {
 function reference(keyword: string): Make {
   return (said, { root, reader }) => {
     const found = typeof said === "string" ? reader.pointed(said, root) : undefined;
-    if (found === undefined) {
-      const cannot = reader.cannot(keyword, said);
-      return (_, { run }) => cannot(run);
-    }
-    return reader.later(...found);
+    return found === undefined ? reader.cannot(keyword, said) : reader.later(...found);
   };
 }
 
@@ -245,9 +241,10 @@ function pattern(said: unknown, { schema, reader }: Around): Rule | undefined {
   // The makers of schemas write both for an address of mail, a date or an IP address.
   if (read === undefined && Object.hasOwn(FORMATS, String(schema.format))) return undefined;
   const cannot = read === undefined ? reader.cannot("pattern", said) : undefined;
-  return ofText((text, { at, run }) => {
+  return ofText((text, spot) => {
+    const { at, run } = spot;
     const found = read === undefined ? undefined : run.matches(read, text);
-    if (found === undefined) return cannot?.(run) ?? run.unknown("pattern");
+    if (found === undefined) return cannot?.(text, spot) ?? run.unknown("pattern");
     return found ? FITS : run.fail(at, () => "String does not match pattern");
   });
 }
