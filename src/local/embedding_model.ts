@@ -12,6 +12,7 @@ import { sha256 } from "../core/hash.ts";
 import { isObject, quoted } from "../core/json.ts";
 import { stampOf } from "../core/place.ts";
 import { openRegular, readRegularText } from "../core/regular_file.ts";
+import { replaceFile } from "../core/replaced_file.ts";
 import { fileHash } from "./_tree.ts";
 
 /** A model as it lies in its folder. */
@@ -128,7 +129,7 @@ export class ModelPins {
 
   /** Pins a model as it was looked at, whatever was pinned; the person said so. */
   accept({ folder, hash, stamp }: SeenModel): void {
-    this.#keep({ folder, hash, stamp });
+    replaceFile(this.#fileOf(folder), JSON.stringify({ folder, hash, stamp }));
   }
 
   /** Throws where a model is another than the pinned one. */
@@ -161,14 +162,6 @@ export class ModelPins {
     throw new PmlError("INTEGRITY_MISMATCH", message, {
       hint: `Search stays lexical. Remove ${quoted(path, 400)} to pin the model as it is now`,
     });
-  }
-
-  #keep(pin: Pin): void {
-    Deno.mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-    const path = this.#fileOf(pin.folder);
-    const fresh = `${path}.${crypto.randomUUID()}.tmp`;
-    Deno.writeTextFileSync(fresh, JSON.stringify(pin), { createNew: true, mode: 0o600 });
-    Deno.renameSync(fresh, path);
   }
 }
 

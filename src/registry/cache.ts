@@ -5,11 +5,13 @@
  * @module
  */
 
+import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import { stampAt } from "../core/place.ts";
 import { readRegular } from "../core/regular_file.ts";
+import { removeIfAny, replaceFile } from "../core/replaced_file.ts";
 import { integrityOf } from "./integrity.ts";
 
 /** What a cache needs. */
@@ -101,16 +103,10 @@ export class Cache {
 
   #write(name: string, parts: readonly Uint8Array[]): void {
     const path = join(this.#folder, name);
-    const temporary = `${path}.${crypto.randomUUID()}${WRITING}`;
     try {
       Deno.mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
       if (!this.#isOurs()) throw new Error("it is no folder of yours alone");
-      try {
-        writeParts(temporary, parts);
-        Deno.renameSync(temporary, path);
-      } finally {
-        removeIfAny(temporary);
-      }
+      replaceFile(path, Buffer.concat(parts));
       for (const { length } of parts) this.#written += length;
       if (this.#written >= LOOK_BYTES) this.#prune();
     } catch (error) {
@@ -171,26 +167,11 @@ function touch(path: string, now: number): void {
   }
 }
 
-function writeParts(path: string, parts: readonly Uint8Array[]): void {
-  using file = Deno.openSync(path, { write: true, createNew: true, mode: 0o600 });
-  for (const part of parts) {
-    for (let at = 0; at < part.length;) at += file.writeSync(part.subarray(at));
-  }
-}
-
 function statIfAny(path: string): Deno.FileInfo | undefined {
   try {
     return Deno.lstatSync(path);
   } catch {
     // Another process has removed it meanwhile.
     return undefined;
-  }
-}
-
-function removeIfAny(path: string): void {
-  try {
-    Deno.removeSync(path);
-  } catch {
-    // It was renamed, as it should be, or removed by another process.
   }
 }

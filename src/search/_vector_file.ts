@@ -8,6 +8,7 @@
 import { Buffer } from "node:buffer";
 import { sha256 } from "../core/hash.ts";
 import { readRegular } from "../core/regular_file.ts";
+import { replaceFile } from "../core/replaced_file.ts";
 
 /** A vector as it is kept: its numbers between -127 and 127, and what one of them stands for. */
 export interface Kept {
@@ -54,18 +55,7 @@ export function writeVectors(path: string, model: string, all: KeptVectors): voi
     at += row;
   }
   bytes.write(sha256(bytes.subarray(0, at)), at, "hex");
-  const fresh = `${path}.${crypto.randomUUID()}.tmp`;
-  try {
-    Deno.writeFileSync(fresh, bytes, { createNew: true, mode: 0o600 });
-    Deno.renameSync(fresh, path);
-  } catch (error) {
-    try {
-      Deno.removeSync(fresh);
-    } catch {
-      // It was never made.
-    }
-    throw error;
-  }
+  replaceFile(path, bytes);
 }
 
 /** Reads the vectors of a model; none where there is no such file. */

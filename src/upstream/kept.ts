@@ -5,8 +5,8 @@
  * @module
  */
 
-import { dirname } from "node:path";
 import { readRegularText } from "../core/regular_file.ts";
+import { replaceFile } from "../core/replaced_file.ts";
 
 /** Reads what was kept; undefined where nothing is, or no JSON. */
 export function readKept(file: string): unknown {
@@ -20,14 +20,5 @@ export function readKept(file: string): unknown {
 
 /** Keeps a value: the whole file, or the one that was there. */
 export function keep(file: string, value: unknown): void {
-  Deno.mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  const temporary = `${file}.${crypto.randomUUID()}`;
-  try {
-    Deno.writeTextFileSync(temporary, JSON.stringify(value), { mode: 0o600, createNew: true });
-    Deno.renameSync(temporary, file);
-  } catch (error) {
-    // Of a full disk the beginning would stay.
-    Deno.removeSync(temporary);
-    throw error;
-  }
+  replaceFile(file, JSON.stringify(value));
 }
