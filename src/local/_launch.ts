@@ -41,12 +41,17 @@ export class Launch {
     const { environment, groups, starts, packages } = this.#options;
     const confine = server.confine || trial !== undefined;
     const path = this.#path().join(delimiter);
-    const own = { ...environment, PATH: path, PML_RUN: `${groups.mark}.`, ...env };
     const wanted = packageCommand(server);
+    const own = { ...environment, PATH: path, ...env, ...wanted?.env, PML_RUN: `${groups.mark}.` };
     if (confine && wanted?.tool !== "npm") throw unconfinable(name, command);
     if (wanted === undefined) return { file: this.#found(command, server), args, cwd, env: own };
+    // The options are those of node, and Deno is what would hold it.
+    if (confine && wanted.env.NODE_OPTIONS !== undefined) {
+      throw unconfinable(name, "--node-options");
+    }
+    const beside = { name, cwd, command: wanted.command };
     const { folder, file, installed } = await this.#installs.fileOf(wanted, {
-      find: (program) => this.#beside(program, server),
+      find: (program) => this.#beside(program, beside),
       tell: (message) => starts.tell(name, message),
       version: await packages?.versionOf(name),
     });
@@ -57,7 +62,7 @@ export class Launch {
       return { file, args: wanted.args, cwd, env: { PYTHONDONTWRITEBYTECODE: "1", ...own } };
     }
     // What runs it was asked for by its name, too: npm's packages are written for node.
-    const runtime = this.#beside(wanted.runtime, server);
+    const runtime = this.#beside(wanted.runtime, beside);
     return { file: runtime, args: [file, ...wanted.args], cwd, env: own };
   }
 
@@ -79,7 +84,10 @@ export class Launch {
   }
 
   /** Finds a program beside the one that a command names by its path, else on PATH. */
-  #beside(program: string, { command, name, cwd }: StdioServer): string {
+  #beside(
+    program: string,
+    { command, name, cwd }: Pick<StdioServer, "command" | "name" | "cwd">,
+  ): string {
     const beside = resolve(cwd, join(dirname(command), program));
     const path = [dirname(beside)];
     const isThere = /[\\/]/.test(command) &&
@@ -105,8 +113,11 @@ export class Launch {
   }
 }
 
-function unconfinable(name: string, command: string): PmlError {
-  const message = `Cannot confine ${quoted(name)}: ${quoted(command, 300)} is no npm package`;
-  const hint = "Start it with npx, or take `confine` out: then it runs with your rights";
+function unconfinable(name: string, what: string): PmlError {
+  const why = what === "--node-options" ? "is for node alone" : "is no npm package";
+  const message = `Cannot confine ${quoted(name)}: ${quoted(what, 300)} ${why}`;
+  const hint = what === "--node-options"
+    ? "Take the option out, or `confine`: then it runs with your rights"
+    : "Start it with npx, or take `confine` out: then it runs with your rights";
   return new PmlError("UPSTREAM_DOWN", message, { hint });
 }

@@ -147,6 +147,7 @@ export class Installs {
   ): Promise<Installed> {
     const { tool, spec } = wanted;
     const { onLog } = this.#options;
+    if (wanted.isOffline) throw notThere(wanted);
     const installer = INSTALLERS[tool];
     const fresh = `${folder}.${crypto.randomUUID()}`;
     Deno.mkdirSync(fresh, { recursive: true, mode: 0o700 });
@@ -186,7 +187,7 @@ export class Installs {
 
   async #run(
     program: { readonly file: string; readonly args: readonly string[]; readonly cwd: string },
-    { wanted: { spec, tool }, installing }: {
+    { wanted: { spec, tool, tokens }, installing }: {
       readonly wanted: PackageCommand;
       readonly installing: Installing;
     },
@@ -194,7 +195,12 @@ export class Installs {
     const { environment, closing, groups } = this.#options;
     const installer = INSTALLERS[tool];
     // Git fetches nothing, whoever starts it.
-    const env = { ...environment(), GIT_ALLOW_PROTOCOL: "none", ...installer.environment };
+    const env = {
+      ...environment(),
+      ...tokens,
+      GIT_ALLOW_PROTOCOL: "none",
+      ...installer.environment,
+    };
     const step = `${tool} ${program.args.slice(0, tool === "uv" ? 2 : 1).join(" ")}`
       .replace(/ --.*/, "");
     const late = AbortSignal.timeout(INSTALL_MS);
@@ -218,6 +224,14 @@ export class Installs {
     if (code !== 0) throw failed(`\`${step}\` ended with ${code}`, "UPSTREAM_DOWN");
     return stdout;
   }
+}
+
+function notThere({ spec }: PackageCommand): PmlError {
+  const why =
+    "it is not installed, and `--no-install` (or `--yes=false`) lets nothing be installed";
+  return new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(spec)}: ${why}`, {
+    hint: "PML runs what it installed itself: take the option out, at least for the first start",
+  });
 }
 
 /** Gives what is there already of a command's package; nothing is installed, and nothing run. */
@@ -248,8 +262,8 @@ function pinnedCommand(
 }
 
 function folderOf(home: string, wanted: PackageCommand): string {
-  const { tool, spec, bin = "", beside, python = "" } = wanted;
-  const more = tool === "npm" ? [] : [...beside, python];
+  const { tool, spec, bin = "", beside, python = "", settings } = wanted;
+  const more = [...beside, ...settings, ...(tool === "npm" ? [] : [python])];
   const id = sha256([spec, bin, ...more].join(" ")).slice(0, 32);
   return join(home, "servers", `${tool}-${id}`);
 }
