@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { FakeNpm, type Packages } from "../kit/fake_npm.ts";
 import { ERAS } from "../kit/json_rpc.ts";
 import { npmServer } from "../kit/npm_server.ts";
+import { runPml } from "../kit/run.ts";
 import { endWell, textOf } from "./oracles.ts";
 import { makeScene, type Scene } from "./stage.ts";
 
@@ -30,18 +31,19 @@ function packageOf(from: string, more = {}): Packages[string] {
 
 async function scene(
   servers: Readonly<Record<string, Command>>,
-  { npmrc, era = ERAS[0] }: { readonly npmrc: string; readonly era?: typeof ERAS[number] },
-): Promise<Scene> {
+  { npmrc, era = "2026-07-28" }: { readonly npmrc: string; readonly era?: typeof ERAS[number] },
+): Promise<Scene & { readonly env: Record<string, string> }> {
   const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
   await writeFile(settings, `${npmrc}\nfetch-retries=0\n`);
-  return await makeScene({
+  const env = { NPM_CONFIG_USERCONFIG: settings, NPM_TOKEN: "company-word" };
+  const hosted = await makeScene({
     era,
+    env,
     pml: {
       version: 1,
       permissions: { allow: ["filesystem:*", ...Object.keys(servers).map((name) => `${name}:*`)] },
       mcpServers: servers,
     },
-    env: { NPM_CONFIG_USERCONFIG: settings, NPM_TOKEN: "company-word" },
     limits: { start_ms: MS, call_ms: MS },
     prepare: async (ws) => {
       const planted = join(ws.path, "node_modules", "tiny");
@@ -51,6 +53,7 @@ async function scene(
       await writeFile(join(ws.path, ".npmrc"), "@acme:registry=http://127.0.0.1:1/\n");
     },
   });
+  return { ...hosted, env, [Symbol.asyncDispose]: () => hosted[Symbol.asyncDispose]() };
 }
 
 async function tell({ pml }: Scene, server: string): Promise<string> {
@@ -140,9 +143,12 @@ Deno.test("A shell around npx runs what PML installs, apart from the workspace (
     steered: { command: "npx", args: ["-y", "--node-options=--no-warnings", "tiny"] },
   };
   await using hosted = await scene(servers, { npmrc: `registry=${npm.url}` });
-  const { ws, pml } = hosted;
+  const { ws, pml, env } = hosted;
   assert.match(await tell(hosted, "there"), /^UPSTREAM_DOWN: .*"tiny": it is not installed/);
   assert.equal(npm.asked.length, 0, "nothing is installed by it");
+  const { stderr, code } = await runPml(ws, ["install", "there"], { env, ms: MS });
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(JSON.parse(await tell(hosted, "there")), ["tiny", [], ""]);
   const said: Record<string, unknown> = {};
   for (const name of Object.keys(servers).slice(1)) {
     said[name] = JSON.parse(await tell(hosted, name));
@@ -154,7 +160,6 @@ Deno.test("A shell around npx runs what PML installs, apart from the workspace (
     several: ["other", ["y"], ""],
     steered: ["tiny", [], "--no-warnings"],
   });
-  assert.deepEqual(JSON.parse(await tell(hosted, "there")), ["tiny", [], ""]);
   assert.ok(!(await readdir(ws.path)).includes("PLANTED"));
   await endWell(ws, pml);
 });
