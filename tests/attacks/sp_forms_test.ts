@@ -11,6 +11,7 @@ import { FakeNpm, type Packages } from "../kit/fake_npm.ts";
 import { ERAS } from "../kit/json_rpc.ts";
 import { npmServer } from "../kit/npm_server.ts";
 import { runPml } from "../kit/run.ts";
+import { makeWorkspace } from "../kit/workspace.ts";
 import { endWell, textOf } from "./oracles.ts";
 import { makeScene, type Scene } from "./stage.ts";
 
@@ -162,4 +163,21 @@ Deno.test("A shell around npx runs what PML installs, apart from the workspace (
   });
   assert.ok(!(await readdir(ws.path)).includes("PLANTED"));
   await endWell(ws, pml);
+});
+
+Deno.test("The question of trust says what installs without PML, and what steers (GW10)", async () => {
+  const servers: Record<string, Command> = {
+    plain: { command: "sh", args: ["-c", "npx -y tiny"] },
+    piped: { command: "bash", args: ["-lc", "npx -y tiny 2>&1"] },
+    steered: { command: "npx", args: ["-y", "--node-options=--require=./x.cjs", "tiny"] },
+  };
+  const pml = { version: 1, mcpServers: servers };
+  await using ws = await makeWorkspace({ files: {}, pml, trusted: false });
+  const { stdout } = await runPml(ws, ["trust", "--json"]);
+  const facts: string[] = JSON.parse(stdout).facts;
+  const said = (name: string) => facts.find((fact) => fact.includes(`server "${name}"`)) ?? "";
+  assert.doesNotMatch(said("plain"), /unpinned/);
+  assert.match(said("plain"), /`pml learn plain` tries/);
+  assert.match(said("piped"), /with your rights, runs an installer itself, unpinned/);
+  assert.match(said("steered"), /--require=\.\/x\.cjs.*, steered by `--node-options`/);
 });
