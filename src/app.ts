@@ -28,7 +28,7 @@ import { type Hello, helloOf } from "./gateway/hello.ts";
 import type { Schemas } from "./gateway/schemas.ts";
 import { Servers, type ServerSource } from "./gateway/servers.ts";
 import { BUILTIN_NAMES, RUNS_CODE } from "./local/builtin_names.ts";
-import type { Trial } from "./local/learn.ts";
+import type { Machine } from "./machine.ts";
 import { ModuleFiles } from "./local/module_files.ts";
 import type { Approvals } from "./permissions/approvals.ts";
 import type { AtHand, Pins } from "./policy/pins.ts";
@@ -264,9 +264,9 @@ export class App implements AsyncDisposable {
     (await this.#opened()).forget(only);
   }
 
-  /** Has a server run confined from now on, with these grants alone, and keeps what it asks for. */
-  async tryOut(server: string, grants: Trial["grants"]): Promise<Trial> {
-    return await (await this.#opened()).machine.tryOut(server, grants);
+  /** Gives what runs calls, for what a person at a terminal has it do beside them. */
+  async machine(): Promise<Machine> {
+    return (await this.#opened()).machine;
   }
 
   /** Tries what calls need on this machine. */

@@ -19,7 +19,7 @@ import { HttpServers } from "./cloud/http_servers.ts";
 import { Cloud } from "./cloud/rpc.ts";
 import type { Config } from "./config/config.ts";
 import type { Keys } from "./config/keys.ts";
-import type { ServerDefinition } from "./config/servers.ts";
+import type { ServerDefinition, StdioDefinition } from "./config/servers.ts";
 import type { GuardedFetch } from "./cloud/guarded_fetch.ts";
 import type { Backlog } from "./core/backlog.ts";
 import type { Call, Outcome } from "./core/call.ts";
@@ -39,7 +39,7 @@ import { Local } from "./local/executor.ts";
 import type { Grants } from "./local/grants.ts";
 import type { Trial } from "./local/learn.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
-import { type StdioServer, StdioServers } from "./local/stdio_servers.ts";
+import { type ServerScripts, type StdioServer, StdioServers } from "./local/stdio_servers.ts";
 import { Packages } from "./packages.ts";
 import type { AtHand, Pins } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
@@ -87,6 +87,7 @@ export class Machine implements AsyncDisposable {
   readonly #closing = new AbortController();
   readonly #packages: Packages;
   #network: Promise<GuardedFetch> | undefined;
+  #scripts?: (own: StdioDefinition) => Promise<ServerScripts>;
 
   /** Takes what there is. */
   constructor(options: MachineOptions) {
@@ -167,25 +168,29 @@ export class Machine implements AsyncDisposable {
   async tryOut(server: string, grants: Grants): Promise<Trial> {
     const { policy } = this.#options;
     const { Trial } = await import("./local/learn.ts");
-    const { environment } = policy.now.loaded;
-    const { workspace } = this.#config();
+    const { loaded: { environment }, config: { workspace } } = policy.now;
     const own = policy.definitionOf(server);
     const { env = {}, cwd = workspace } = own?.kind === "stdio" ? own : {};
     const { home, userHome } = environment;
     const where = { name: server, workspace, cwd, home, userHome, protection: protectedPaths };
-    const trial = new Trial({
-      ...where,
-      grants,
-      given: [...Object.keys(env), ...Object.keys(serverEnvironment(environment))],
-    });
+    const given = [...Object.keys(env), ...Object.keys(serverEnvironment(environment))];
+    const trial = new Trial({ ...where, grants, given });
     this.#trials.get(server)?.[Symbol.dispose]();
     this.#trials.set(server, trial);
     return trial;
   }
 
-  /** Tries what modules need on this machine. */
-  checks(): Promise<readonly Check[]> {
-    return this.#local.checks();
+  /** Installs the package that a server is, and gives its install scripts that did not run. */
+  async scriptsOf(server: string): Promise<ServerScripts> {
+    const own = this.#options.policy.definitionOf(server);
+    const found = own?.kind === "stdio" ? await this.#scripts?.(own) : undefined;
+    if (found !== undefined) return found;
+    throw this.#options.servers.unknown(server);
+  }
+
+  /** Tries what modules need on this machine, and looks at what was installed. */
+  async checks(): Promise<readonly Check[]> {
+    return [...await this.#local.checks(), ...this.#packages.checks()];
   }
 
   /** Ends every child and server. */
@@ -254,10 +259,8 @@ export class Machine implements AsyncDisposable {
       files: {
         identify: (source, maxBytes) => {
           const found = files.identify(source, maxBytes);
-          assertIntegrity(source.name, {
-            approved: this.approved(source.name),
-            atHand: found.integrity,
-          });
+          const { integrity: atHand } = found;
+          assertIntegrity(source.name, { approved: this.approved(source.name), atHand });
           return found;
         },
       },
@@ -339,6 +342,7 @@ export class Machine implements AsyncDisposable {
       groups: this.groups,
       packages: this.#packages,
     });
+    this.#scripts = (own) => stdio.scriptsOf(filled.stdio(own), this.#closing.signal);
     const http = new HttpServers({ fetch: this.fetch, limits, room: shared.room });
     const tried = memoized((trial: Trial) =>
       memoized((server: StdioServer) => ({ ...server, trial }))

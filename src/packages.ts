@@ -5,9 +5,10 @@
  */
 
 import type { ServerDefinition, StdioDefinition } from "./config/servers.ts";
+import type { Check } from "./core/check.ts";
 import { PmlError } from "./core/errors.ts";
 import { defined, quoted } from "./core/json.ts";
-import { type InstalledPackage, installedPackage } from "./local/installs.ts";
+import { type InstalledPackage, installedPackage, waitingScripts } from "./local/installs.ts";
 import type { ModuleFiles } from "./local/module_files.ts";
 import type { PackagePins } from "./local/stdio_servers.ts";
 import type { AtHand, CodeAtHand, Pins } from "./policy/pins.ts";
@@ -59,6 +60,22 @@ export class Packages implements PackagePins {
     const why = stale.facts.map((fact) => fact.trim()).join("; ");
     throw new PmlError(stale.code, `Cannot start ${quoted(server)}: ${why}`, {
       hint: "Call it again, or run `pml lock update`: the question to the person comes with it",
+    });
+  }
+
+  /** Names the packages whose install scripts did not run; nothing is started. */
+  checks(): readonly Check[] {
+    const { home, servers } = this.#policy.now.config;
+    return servers.flatMap((own) => {
+      if (own.kind !== "stdio") return [];
+      const { name } = own;
+      const waiting = waitingScripts(own, { home, version: this.#pinnedVersion(name) });
+      return waiting.map(({ spec, scripts }) => ({
+        name: `scripts of ${quoted(spec)}`,
+        ok: true,
+        said: `${Object.keys(scripts).join(", ")} did not run, for ${quoted(name)}`,
+        hint: `If it needs them, run \`pml install ${name}\``,
+      }));
     });
   }
 

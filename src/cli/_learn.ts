@@ -21,7 +21,7 @@ import { textOf } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
-type Trial = Awaited<ReturnType<App["tryOut"]>>;
+type Trial = Awaited<ReturnType<Awaited<ReturnType<App["machine"]>>["tryOut"]>>;
 type Grants = Trial["grants"];
 type Lesson = ReturnType<Trial["lesson"]>;
 
@@ -103,7 +103,7 @@ async function oneRound(
   },
 ): Promise<readonly [Round, more: Grants]> {
   const { app } = at;
-  const trial = await app.tryOut(name, grants);
+  const trial = await (await app.machine()).tryOut(name, grants);
   tell(`Trying ${quoted(name)}, confined to ${app.config().workspace}${beyond(grants)}`);
   const failures: string[] = [];
   const attempt = async (what: string, work: () => Promise<string | undefined>) => {

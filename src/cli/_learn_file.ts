@@ -12,7 +12,7 @@ import { withValue } from "./_client_file.ts";
 import { refused } from "./_files.ts";
 import { findTarget, replace } from "./_import_file.ts";
 
-type Grants = Awaited<ReturnType<App["tryOut"]>>["grants"];
+type Grants = Parameters<Awaited<ReturnType<App["machine"]>>["tryOut"]>[1];
 
 /** A change of the workspace file that nobody agreed to yet. */
 export interface Proposal {

@@ -17,6 +17,7 @@ import { search, tools, why } from "./_find.ts";
 import { type Typed, visit } from "./_house.ts";
 import { importServers } from "./_import.ts";
 import { init } from "./_init.ts";
+import { install } from "./_install.ts";
 import { installModel } from "./_install_model.ts";
 import { learn } from "./_learn.ts";
 import { lock } from "./_lock.ts";
@@ -114,6 +115,13 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       options: { "--json": "only list them, as JSON" },
       examples: ["pml approve", "pml approve 3fa9"],
       run: visit(approve),
+    },
+    {
+      usage: "install <server>",
+      does: "install the package that a server is, and answer whether its install scripts run",
+      options: { "--json": "run no script, and show as JSON what has some" },
+      examples: ["pml install sqlite"],
+      run: visit(install),
     },
     {
       usage: "lock [update] [server]",

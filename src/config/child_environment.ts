@@ -16,6 +16,8 @@ export function programEnvironment({ get, userHome }: Environment): Variables {
 /** How installers are told to reach their registry. */
 const INSTALLING = [
   ...["NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG", "NPM_CONFIG_CACHE"],
+  // What a person's `.npmrc` names as `${NPM_TOKEN}`, and so proves who they are.
+  ...["NPM_TOKEN", "NODE_AUTH_TOKEN"],
   ...["UV_DEFAULT_INDEX", "UV_INDEX", "UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR"],
   ...["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"],
   ...["SSL_CERT_DIR", "DENO_CERT", "DENO_TLS_CA_STORE"],

@@ -5,6 +5,7 @@
  */
 
 import { quoted, visible } from "../core/json.ts";
+import { plainCommand } from "../core/plain_command.ts";
 import { withoutSecrets } from "./_secret_words.ts";
 import type { WorkspaceFile } from "./file.ts";
 import { gatewaySection } from "./gateway_options.ts";
@@ -15,6 +16,11 @@ const WHOLE = Infinity;
 const GETS_KEY = " (is sent your PML_API_KEY with calls of cloud tools)";
 /** What starts packages of npm, which can run under Deno's permissions. */
 const OF_NPM = /(?:^|[\\/])(?:npx|bunx|pnpx)(?:\.cmd)?$/i;
+/** A program whose packages PML installs in its place. */
+const INSTALLER = /(?:^|[\\/])(?:npx|pnpx|bunx|uvx|npm|pnpm|yarn|bun|uv|pipx)(?:\.\w+)?$/i;
+/** What else starts such a program somewhere in its line. */
+const INSTALLS =
+  /(?:^|[\s"'`\\/;&|(=])(?:npx|pnpx|bunx|uvx|(?:npm|pnpm|yarn|bun|pipx|uv tool) (?:exec|x|dlx|run))(?=[\s"']|$)/;
 
 /** Gives a line for everything that counts only once the file is trusted. */
 export function shownLines({ permissions, servers, sections }: WorkspaceFile): readonly string[] {
@@ -37,14 +43,22 @@ export function serverText(server: ServerDefinition): string {
       return `a module in the sandbox, from the file ${quoted(server.path, WHOLE)}`;
     case "stdio": {
       const command = JSON.stringify([server.command, ...server.args]);
-      const tries = OF_NPM.test(server.command)
+      const { command: own } = plainCommand(server);
+      const tries = OF_NPM.test(own)
         ? ` (\`pml learn ${server.name}\` tries whether it can be confined)`
         : "";
       const how = server.confine
         ? "confined to the workspace and its grants"
         : `with your rights${tries}`;
       const at = server.cwd === undefined ? "" : `in the folder ${quoted(server.cwd, WHOLE)} `;
-      return `runs the command ${command} ${at}${how}${given("variables", server.env)}`;
+      const steers = command.includes("--node-options") ? ", steered by `--node-options`" : "";
+      const installs =
+        !INSTALLER.test(own) && INSTALLS.test([server.command, ...server.args].join(" "))
+          ? ", runs an installer itself, unpinned"
+          : "";
+      return `runs the command ${command} ${at}${how}${steers}${installs}${
+        given("variables", server.env)
+      }`;
     }
     case "http":
       return `a server at ${quoted(server.url, WHOLE)}${given("headers", server.headers)}`;

@@ -64,3 +64,35 @@ Deno.test("serverText() says how a server runs, and what could hold one of npm",
   );
   assert.match(serverText({ ...server, command: "/opt/db" }), /with your rights$/);
 });
+
+Deno.test("serverText() says what installs a package without PML, and what steers one", () => {
+  const text = (...[command = "", ...args]: readonly string[]) =>
+    serverText({ kind: "stdio", name: "gh", command, args, env: {} });
+  const unpinned = [
+    ["sh", "-c", "cd x && npx -y tiny"],
+    ["bash", "-lc", "npx -y tiny > log"],
+    ["sh", "-c", "/usr/bin/npm exec -y $TINY"],
+    ["docker", "run", "-i", "node:22", "npx", "-y", "tiny"],
+    ["mcp-proxy", "--", "uvx", "tiny"],
+    ["env", "-i", "pnpm", "dlx", "tiny"],
+    ["wsl", "uv", "tool", "run", "tiny"],
+  ];
+  for (const words of unpinned) {
+    assert.match(text(...words), /with your rights, runs an installer itself, unpinned$/);
+  }
+  const others = [
+    ["npx", "-y", "tiny"],
+    ["sh", "-c", "npx -y tiny"],
+    ["env", "A=b", "bash", "-lc", "exec npx -y tiny"],
+    ["cmd", "/c", "npx", "-y", "tiny"],
+    ["/opt/npx/server", "--npx-like", "/srv/npx/x"],
+    ["uv", "tool", "run", "tiny"],
+    ["npm", "run", "exec"],
+  ];
+  for (const words of others) assert.doesNotMatch(text(...words), /unpinned/);
+  assert.match(text("sh", "-c", "npx -y tiny"), /\(`pml learn gh` tries/);
+  assert.match(
+    text("npx", "-y", "--node-options=--require=./x.cjs", "tiny"),
+    /"--node-options=--require=\.\/x\.cjs".* steered by `--node-options`$/,
+  );
+});

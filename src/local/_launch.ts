@@ -10,9 +10,26 @@ import { quoted } from "../core/json.ts";
 import type { Program } from "../sandbox/process.ts";
 import { findProgram, searchPath } from "../sandbox/search_path.ts";
 import { confinedArgs } from "./_confined.ts";
-import { packageCommand } from "./_package_command.ts";
-import { Installs } from "./installs.ts";
+import { type PackageCommand, packageCommand } from "./_package_command.ts";
+import { type Scripted, scriptsHint } from "./_scripts.ts";
+import { type InstalledPackage, Installs, type Present } from "./installs.ts";
+import type { Tell } from "./_installing.ts";
 import type { StdioServer, StdioServersOptions } from "./stdio_servers.ts";
+
+/** What a server is started with, and what to say where it does not start. */
+export interface Launched {
+  readonly program: Program;
+  readonly hint?: () => string | undefined;
+}
+
+/** The package that a server is, and its install scripts. */
+export interface ServerScripts {
+  readonly installed: InstalledPackage;
+  /** What has some that did not run. */
+  readonly waiting: readonly Scripted[];
+  /** Runs those that a person agreed to, with that person's rights. */
+  readonly run: (agreed: readonly Scripted[], tell: Tell) => Promise<void>;
+}
 
 /** Finds and installs the programs of servers. */
 export class Launch {
@@ -36,29 +53,79 @@ export class Launch {
   }
 
   /** Gives the program of a server, after installing it where it is not there yet. */
-  async programOf(server: StdioServer): Promise<Program> {
+  async programOf(server: StdioServer): Promise<Launched> {
     const { name, command, args, env, cwd, trial } = server;
-    const { environment, groups, starts, packages } = this.#options;
+    const { environment, groups } = this.#options;
     const confine = server.confine || trial !== undefined;
     const path = this.#path().join(delimiter);
-    const own = { ...environment, PATH: path, PML_RUN: `${groups.mark}.`, ...env };
     const wanted = packageCommand(server);
+    const own = { ...environment, PATH: path, ...env, ...wanted?.env, PML_RUN: `${groups.mark}.` };
     if (confine && wanted?.tool !== "npm") throw unconfinable(name, command);
-    if (wanted === undefined) return { file: this.#found(command, server), args, cwd, env: own };
-    const { folder, file, installed } = await this.#installs.fileOf(wanted, {
-      find: (program) => this.#beside(program, server),
+    if (wanted === undefined) {
+      return { program: { file: this.#found(command, server), args, cwd, env: own } };
+    }
+    // The options are those of node, and Deno is what would hold it.
+    if (confine && wanted.env.NODE_OPTIONS !== undefined) {
+      throw unconfinable(name, "--node-options");
+    }
+    const present = await this.#installed(server, wanted);
+    const hint = () => scriptsHint(name, present.waiting());
+    return { program: this.#program({ ...server, confine }, { wanted, present, env: own }), hint };
+  }
+
+  /** Installs the package of a server, and gives what of it has scripts that did not run. */
+  async scriptsOf(server: StdioServer): Promise<ServerScripts> {
+    const wanted = packageCommand(server);
+    if (wanted === undefined) {
+      const message = `Cannot install ${quoted(server.name)}: its command names no package`;
+      throw new PmlError("BAD_ARGUMENTS", message, { hint: "`npx` and `uvx` name one" });
+    }
+    // Who asks for it says more than the option of the command.
+    const present = await this.#installed(server, { ...wanted, isOffline: false });
+    return {
+      installed: present.installed,
+      waiting: present.waiting(),
+      run: async (scripted, tell) => {
+        const find = (program: string) => this.#beside(program, besideOf(server, wanted));
+        await this.#installs.runScripts(present, { scripted, tell, find });
+      },
+    };
+  }
+
+  async #installed(server: StdioServer, wanted: PackageCommand): Promise<Present> {
+    const { starts, packages } = this.#options;
+    const { name } = server;
+    const present = await this.#installs.fileOf(wanted, {
+      find: (program) => this.#beside(program, besideOf(server, wanted)),
       tell: (message) => starts.tell(name, message),
       version: await packages?.versionOf(name),
     });
-    await packages?.check(name, installed);
-    if (confine) return this.#confined(server, { folder, file, args: wanted.args, env: own });
-    if (wanted.runtime === undefined) {
+    await packages?.check(name, present.installed);
+    return present;
+  }
+
+  #program(
+    server: StdioServer,
+    { wanted, present: { folder, file }, env }: {
+      readonly wanted: PackageCommand;
+      readonly present: Present;
+      readonly env: Readonly<Record<string, string>>;
+    },
+  ): Program {
+    const { cwd } = server;
+    const { args, runtime } = wanted;
+    if (server.confine) return this.#confined(server, { folder, file, args, env });
+    if (runtime === undefined) {
       // What it would compile for later starts would be files that were not installed.
-      return { file, args: wanted.args, cwd, env: { PYTHONDONTWRITEBYTECODE: "1", ...own } };
+      return { file, args, cwd, env: { PYTHONDONTWRITEBYTECODE: "1", ...env } };
     }
     // What runs it was asked for by its name, too: npm's packages are written for node.
-    const runtime = this.#beside(wanted.runtime, server);
-    return { file: runtime, args: [file, ...wanted.args], cwd, env: own };
+    return {
+      file: this.#beside(runtime, besideOf(server, wanted)),
+      args: [file, ...args],
+      cwd,
+      env,
+    };
   }
 
   #confined(
@@ -79,7 +146,7 @@ export class Launch {
   }
 
   /** Finds a program beside the one that a command names by its path, else on PATH. */
-  #beside(program: string, { command, name, cwd }: StdioServer): string {
+  #beside(program: string, { command, name, cwd }: Beside): string {
     const beside = resolve(cwd, join(dirname(command), program));
     const path = [dirname(beside)];
     const isThere = /[\\/]/.test(command) &&
@@ -105,8 +172,17 @@ export class Launch {
   }
 }
 
-function unconfinable(name: string, command: string): PmlError {
-  const message = `Cannot confine ${quoted(name)}: ${quoted(command, 300)} is no npm package`;
-  const hint = "Start it with npx, or take `confine` out: then it runs with your rights";
+type Beside = Pick<StdioServer, "command" | "name" | "cwd">;
+
+function besideOf({ name, cwd }: StdioServer, { command }: PackageCommand): Beside {
+  return { name, cwd, command };
+}
+
+function unconfinable(name: string, what: string): PmlError {
+  const why = what === "--node-options" ? "is for node alone" : "is no npm package";
+  const message = `Cannot confine ${quoted(name)}: ${quoted(what, 300)} ${why}`;
+  const hint = what === "--node-options"
+    ? "Take the option out, or `confine`: then it runs with your rights"
+    : "Start it with npx, or take `confine` out: then it runs with your rights";
   return new PmlError("UPSTREAM_DOWN", message, { hint });
 }

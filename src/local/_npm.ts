@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { readRegularText } from "../core/regular_file.ts";
+import { npmPackage } from "./_package_command.ts";
 import type { Installer } from "./installs.ts";
 
 /**
@@ -31,16 +32,16 @@ export const npm: Installer = {
   refusals: /EALLOW|PML lets npm start/,
   hint: "PML installs nothing but packages of the registries that you configured: name another " +
     "version, or install it yourself and give the path of its program",
-  commands: ({ spec }) => [
+  commands: ({ spec, beside, settings }) => [
     [
       ...["install", "--ignore-scripts", "--no-audit", "--no-fund", "--save-exact"],
       ...["--allow-git=none", "--allow-file=none", "--allow-directory=none"],
       // What it came to is looked at.
       ...["--package-lock", "--lockfile-version=3", "--no-omit-lockfile-registry-resolved"],
       // It tells of each file that it fetches.
-      ...["--loglevel=http", "--color=false", "--", spec],
+      ...["--loglevel=http", "--color=false", ...settings, "--", spec, ...beside],
     ],
-    ["config", "list", "--json", "--loglevel=silent"],
+    ["config", "list", "--json", "--loglevel=silent", ...settings],
   ],
   foreign: (folder, [, settings = ""]) => {
     const lock: unknown = JSON.parse(readRegularText(join(folder, "package-lock.json")));
@@ -59,21 +60,36 @@ export const npm: Installer = {
     }
     return undefined;
   },
-  programOf: (folder, { name, bin }) => {
-    const at = join("node_modules", name);
-    const said: unknown = JSON.parse(readRegularText(join(folder, at, "package.json")));
-    const { version, bin: bins } = isObject(said) ? said : {};
+  programOf: (folder, { name, bin, beside }) => {
+    const { version } = packageIn(folder, name);
+    const programs = programsIn(folder, name);
     const own = name.split("/").at(-1) ?? "";
-    const programs: Record<string, unknown> = isObject(bins) ? bins : { [own]: bins };
     const only = Object.keys(programs).length === 1 ? Object.values(programs)[0] : undefined;
-    const file = bin === undefined ? only ?? programs[own] : programs[bin];
-    if (typeof file === "string" && !file.split(/[\\/]/).includes("..")) {
-      return { version: String(version), file: join(at, file) };
-    }
+    const others = beside.map((spec) => programsIn(folder, npmPackage(spec)?.name ?? ""));
+    const file = bin === undefined
+      ? only ?? programs[own]
+      : [programs, ...others].find((each) => Object.hasOwn(each, bin))?.[bin];
+    if (file !== undefined) return { version: String(version), file };
     const hint = "Name one of its programs: npx -y --package NAME PROGRAM";
     throw noProgram({ name, wanted: bin ?? own, has: Object.keys(programs), hint });
   },
 };
+
+function packageIn(folder: string, name: string): JsonObject {
+  return objectOf(JSON.parse(readRegularText(join(folder, "node_modules", name, "package.json"))));
+}
+
+/** Gives the files of the programs of a package by their names. */
+function programsIn(folder: string, name: string): Readonly<Record<string, string>> {
+  const { bin } = packageIn(folder, name);
+  const programs = isObject(bin) ? bin : { [name.split("/").at(-1) ?? ""]: bin };
+  const files = Object.entries(programs).flatMap(([program, file]) =>
+    typeof file === "string" && !file.split(/[\\/]/).includes("..")
+      ? [[program, join("node_modules", name, file)]]
+      : []
+  );
+  return Object.fromEntries(files);
+}
 
 /** Gives the registries that the person configured, also for names of one scope. */
 function registriesIn(settings: JsonObject): readonly URL[] {

@@ -62,6 +62,17 @@ export function changedSince(folder: string, time: Date): readonly string[] {
     .filter((path) => (Deno.lstatSync(join(folder, path)).ctime ?? time) > time);
 }
 
+/** Copies all that is in a folder to where nothing is. */
+export function copyTree(from: string, to: string): void {
+  Deno.mkdirSync(to, { mode: 0o700 });
+  for (const { name, isDirectory, isSymlink } of Deno.readDirSync(from)) {
+    const [one, other] = [join(from, name), join(to, name)];
+    if (isDirectory) copyTree(one, other);
+    else if (isSymlink) Deno.symlinkSync(Deno.readLinkSync(one), other);
+    else Deno.copyFileSync(one, other);
+  }
+}
+
 function* filesOf(folder: string, at = ""): Generator<File> {
   const entries = [...Deno.readDirSync(join(folder, at))];
   entries.sort((one, other) => one.name < other.name ? -1 : 1);

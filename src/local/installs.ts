@@ -11,10 +11,12 @@ import { sha256 } from "../core/hash.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { readRegularText } from "../core/regular_file.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
+import { alone } from "./_alone.ts";
 import { Installing, type Tell } from "./_installing.ts";
 import { npm } from "./_npm.ts";
 import { type PackageCommand, packageCommand, type Written } from "./_package_command.ts";
-import { changedSince, RECORD, treeHash, treeStamp } from "./_tree.ts";
+import { runScripts, type Scripted, scriptedIn } from "./_scripts.ts";
+import { changedSince, copyTree, RECORD, treeHash, treeStamp } from "./_tree.ts";
 import { uv } from "./_uv.ts";
 
 /** What installing needs from outside. */
@@ -50,6 +52,8 @@ export interface Present {
   readonly folder: string;
   readonly file: string;
   readonly installed: InstalledPackage;
+  /** Looks what of it has install scripts that did not run. */
+  readonly waiting: () => readonly Scripted[];
 }
 
 /** How packages of one kind are installed. */
@@ -86,6 +90,10 @@ interface Installed {
   /** The hash over all files, and what tells soon that none has changed. */
   readonly tree: string;
   readonly stamp: string;
+  /** Once scripts ran: the hash that was there before, which is the same on every machine. */
+  readonly origin?: string;
+  /** The packages whose scripts ran. */
+  readonly ran?: readonly string[];
 }
 
 interface Under {
@@ -139,7 +147,41 @@ export class Installs {
     if (await treeStamp(folder) !== known.stamp) await assertSame(known, folder);
     const { file, version } = known;
     this.#options.onLog("debug", `${wanted.spec} is version ${version} in ${folder}`);
-    return { folder, file: join(folder, file), installed: packageOf(known) };
+    const waiting = () => wanted.isScriptless ? [] : waitingIn(folder, known);
+    return { folder, file: join(folder, file), installed: packageOf(known), waiting };
+  }
+
+  /** Runs scripts that a person agreed to in a copy of a package, which then takes its place. */
+  async runScripts(
+    { folder }: Present,
+    { scripted, find, tell }: Pick<Wanting, "find" | "tell"> & {
+      readonly scripted: readonly Scripted[];
+    },
+  ): Promise<void> {
+    const { environment, closing, groups } = this.#options;
+    using _ = alone(folder);
+    const known = recordOf(folder);
+    if (known === undefined) return;
+    await assertSame(known, folder);
+    const fresh = `${folder}.${crypto.randomUUID()}`;
+    const old = `${folder}.${crypto.randomUUID()}`;
+    try {
+      copyTree(folder, fresh);
+      using installing = new Installing(`Running scripts of ${known.spec}`);
+      installing.join(tell);
+      const where = { npm: find("npm"), cwd: fresh, env: environment(), signal: closing, groups };
+      await runScripts(scripted, { ...where, installing });
+      const { origin = known.tree, ran = [] } = known;
+      const [tree, stamp] = [await treeHash(fresh), await treeStamp(fresh)];
+      const now = { tree, stamp, origin, ran: [...ran, ...scripted.map(({ id }) => id)] };
+      keep({ ...known, ...now }, fresh);
+      Deno.renameSync(folder, old);
+      Deno.renameSync(fresh, folder);
+      Deno.removeSync(old, { recursive: true });
+    } catch (error) {
+      if (isThere(fresh)) Deno.removeSync(fresh, { recursive: true });
+      throw error;
+    }
   }
 
   async #installed(
@@ -148,6 +190,7 @@ export class Installs {
   ): Promise<Installed> {
     const { tool, spec } = wanted;
     const { onLog } = this.#options;
+    if (wanted.isOffline) throw notThere(wanted);
     const installer = INSTALLERS[tool];
     const fresh = `${folder}.${crypto.randomUUID()}`;
     Deno.mkdirSync(fresh, { recursive: true, mode: 0o700 });
@@ -174,6 +217,11 @@ export class Installs {
       keep(record, fresh);
       Deno.renameSync(fresh, folder);
       onLog("info", `Installed ${spec}: version ${found.version}`);
+      const scripted = wanted.isScriptless ? [] : waitingIn(fresh, record);
+      if (scripted.length > 0) {
+        const whose = scripted.map((one) => one.spec).join(", ");
+        onLog("info", `Install scripts were not run: ${whose}; see \`pml install\``);
+      }
       tell(`Installed ${spec}: version ${found.version}`);
       return record;
     } catch (error) {
@@ -187,7 +235,7 @@ export class Installs {
 
   async #run(
     program: { readonly file: string; readonly args: readonly string[]; readonly cwd: string },
-    { wanted: { spec, tool }, installing }: {
+    { wanted: { spec, tool, tokens }, installing }: {
       readonly wanted: PackageCommand;
       readonly installing: Installing;
     },
@@ -195,7 +243,12 @@ export class Installs {
     const { environment, closing, groups } = this.#options;
     const installer = INSTALLERS[tool];
     // Git fetches nothing, whoever starts it.
-    const env = { ...environment(), GIT_ALLOW_PROTOCOL: "none", ...installer.environment };
+    const env = {
+      ...environment(),
+      ...tokens,
+      GIT_ALLOW_PROTOCOL: "none",
+      ...installer.environment,
+    };
     const step = `${tool} ${program.args.slice(0, tool === "uv" ? 2 : 1).join(" ")}`
       .replace(/ --.*/, "");
     const late = AbortSignal.timeout(INSTALL_MS);
@@ -223,6 +276,14 @@ export class Installs {
   }
 }
 
+function notThere({ spec }: PackageCommand): PmlError {
+  const why =
+    "it is not installed, and `--no-install` (or `--yes=false`) lets nothing be installed";
+  return new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(spec)}: ${why}`, {
+    hint: "PML runs what it installed itself: `pml install SERVER` installs it",
+  });
+}
+
 /** Gives what is there already of a command's package; nothing is installed, and nothing run. */
 export function installedPackage(
   written: Written,
@@ -235,6 +296,21 @@ export function installedPackage(
   } catch {
     // Starting it says why it cannot be used.
     return undefined;
+  }
+}
+
+/** Gives what of a command's package that is there has install scripts that did not run. */
+export function waitingScripts(
+  written: Written,
+  from: { readonly home: string; readonly version: string | undefined },
+): readonly Scripted[] {
+  try {
+    const asked = packageCommand(written);
+    const folder = asked && folderOf(from.home, pinnedCommand(asked, from));
+    const known = folder && recordOf(folder);
+    return !known || asked.isScriptless ? [] : waitingIn(folder, known);
+  } catch {
+    return []; // starting it says why it cannot be used
   }
 }
 
@@ -251,14 +327,26 @@ function pinnedCommand(
 }
 
 function folderOf(home: string, wanted: PackageCommand): string {
-  const { tool, spec, bin = "", beside, python = "" } = wanted;
-  const more = tool === "npm" ? [] : [...beside, python];
+  const { tool, spec, bin = "", beside, python = "", settings } = wanted;
+  const more = [...beside, ...settings, ...(tool === "npm" ? [] : [python])];
   const id = sha256([spec, bin, ...more].join(" ")).slice(0, 32);
   return join(home, "servers", `${tool}-${id}`);
 }
 
-function packageOf({ version, tree }: Installed): InstalledPackage {
-  return { version, integrity: `sha256-${tree}` };
+function packageOf({ version, tree, origin = tree }: Installed): InstalledPackage {
+  return { version, integrity: `sha256-${origin}` };
+}
+
+function waitingIn(folder: string, { ran = [] }: Installed): readonly Scripted[] {
+  return scriptedIn(folder).filter(({ id }) => !ran.includes(id));
+}
+
+function isThere(folder: string): boolean {
+  try {
+    return Deno.lstatSync(folder).isDirectory;
+  } catch {
+    return false;
+  }
 }
 
 async function assertSame(known: Installed, folder: string): Promise<void> {

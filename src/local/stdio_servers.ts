@@ -7,7 +7,7 @@
 import { memoized } from "../core/memo.ts";
 import type { UpstreamServer, UpstreamsOptions } from "../upstream/upstreams.ts";
 import type { Confinement } from "./_confined.ts";
-import { Launch } from "./_launch.ts";
+import { Launch, type ServerScripts } from "./_launch.ts";
 import type { Grants } from "./grants.ts";
 import type { InstalledPackage } from "./installs.ts";
 import type { Trial } from "./learn.ts";
@@ -53,6 +53,8 @@ export interface PackagePins {
   readonly check: (server: string, installed: InstalledPackage) => Promise<void>;
 }
 
+export type { ServerScripts };
+
 /** Starts servers. */
 export class StdioServers {
   /** Gives the way to a server: the same object for the same one. */
@@ -63,6 +65,15 @@ export class StdioServers {
   /** Takes what they stand in; nothing is started yet. */
   constructor(options: StdioServersOptions) {
     this.#options = options;
+  }
+
+  /** Installs the package of a server, and gives what of it has install scripts that did not run. */
+  async scriptsOf(server: StdioServer, closing: AbortSignal): Promise<ServerScripts> {
+    return await this.#launching(closing).scriptsOf(server);
+  }
+
+  #launching(closing: AbortSignal): Launch {
+    return this.#launch ??= new Launch(this.#options, closing);
   }
 
   #made(server: StdioServer): UpstreamServer {
@@ -78,9 +89,8 @@ export class StdioServers {
       // What holds it is part of what it is.
       version: () => key + (confine ? JSON.stringify(grants(name) ?? null) : ""),
       way: async (closing) => {
-        this.#launch ??= new Launch(this.#options, closing);
-        const program = await this.#launch.programOf(server);
-        const own = { name, program, groups, room, withoutSecrets };
+        const { program, hint } = await this.#launching(closing).programOf(server);
+        const own = { name, program, hint, groups, room, withoutSecrets };
         return (ends) => new StdioWire({ ...own, limits: limits() }, ends);
       },
     };

@@ -19,6 +19,8 @@ import { Outbox } from "./_outbox.ts";
 export interface StdioWireOptions {
   readonly name: string;
   readonly program: Program;
+  /** Says what else may be why it is not there. */
+  readonly hint?: (() => string | undefined) | undefined;
   /** Takes secrets out of what it writes beside its messages. */
   readonly withoutSecrets: (text: string) => string;
   readonly limits: {
@@ -74,7 +76,8 @@ export class StdioWire implements Wire {
   /** Makes the error for what is not answered any more, with what the process wrote last. */
   down(why: string, mayHaveRun: boolean): PmlError {
     const stderr = this.#stderr + this.#options.withoutSecrets(this.#line ?? "");
-    return downError(this.#options.name, { why, mayHaveRun, stderr });
+    const { name, hint } = this.#options;
+    return downError(name, { why, mayHaveRun, stderr, more: hint?.() });
   }
 
   /** Ends it by force, with all that it started. */

@@ -19,6 +19,7 @@ export class FakeNpm implements AsyncDisposable {
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
   #packages: Packages;
   #held: Promise<void> | undefined;
+  #token: string | undefined;
 
   /** Serves the packages. */
   constructor(packages: Packages) {
@@ -29,6 +30,10 @@ export class FakeNpm implements AsyncDisposable {
         const path = decodeURIComponent(new URL(request.url).pathname);
         this.asked.push(path);
         await this.#held;
+        const said = request.headers.get("authorization");
+        if (this.#token !== undefined && said !== `Bearer ${this.#token}`) {
+          return Response.json({ error: "no token" }, { status: 401 });
+        }
         return this.#answer(path);
       },
     );
@@ -42,6 +47,11 @@ export class FakeNpm implements AsyncDisposable {
   /** Serves other packages from now on. */
   publish(packages: Packages): void {
     this.#packages = packages;
+  }
+
+  /** Answers only who has a token from now on. */
+  guard(token: string): void {
+    this.#token = token;
   }
 
   /** Answers nothing until what this gives is called. */

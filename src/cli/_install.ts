@@ -1,0 +1,43 @@
+/**
+ * `pml install`: installs the package that a server is, and asks the person about its install scripts.
+ *
+ * @module
+ */
+
+import { quoted, visible } from "../core/json.ts";
+import type { Shown, Typed, Visit } from "./_house.ts";
+import { askWord, needPerson } from "./_terminal.ts";
+import { tell } from "./out.ts";
+
+const WARNING =
+  "PML runs no script of a package by itself. These run once, now, with your rights: " +
+  "they can read and change your files and reach the network, and nothing confines them. What " +
+  "they leave is pinned; another version or another hash asks anew.";
+
+/** Installs a package, and runs those of its scripts that the person says yes to. */
+export async function install(
+  { app, signal }: Visit,
+  { words: [server = ""], json }: Typed,
+): Promise<Shown> {
+  const machine = await app.machine();
+  const { installed, waiting, run } = await machine.scriptsOf(server);
+  const { version, integrity } = installed;
+  const value = { server, version, integrity, scripts: waiting };
+  if (json) return { value };
+  const text = `Installed: ${server}, version ${visible(version)}, ${integrity}`;
+  if (waiting.length === 0) return { value, text: `${text}\nNo install script waits for you` };
+  needPerson("Cannot run install scripts", `pml install ${server}`);
+  tell(`${text}\n\n${WARNING}`);
+  const agreed = [];
+  for (const one of waiting) {
+    const lines = Object.entries(one.scripts)
+      .map(([event, script]) => `  ${event}: ${visible(script, Infinity)}`);
+    tell(`\n${quoted(one.spec)} with the hash ${visible(one.hash, Infinity)}\n${lines.join("\n")}`);
+    const word = await askWord('Type "run" to run exactly these scripts of it', signal);
+    if (word === "run") agreed.push(one);
+    if (word === undefined) break;
+  }
+  if (agreed.length === 0) return { value, text: "Nothing was run", code: 1 };
+  await run(agreed, tell);
+  return { value, text: `Ran the scripts of ${agreed.map(({ spec }) => spec).join(", ")}` };
+}

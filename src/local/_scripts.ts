@@ -1,0 +1,110 @@
+/**
+ * The install scripts of packages of npm: what has some, and how a person's word has them run.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { type JsonObject, objectOf, quoted, visible } from "../core/json.ts";
+import { readRegularText } from "../core/regular_file.ts";
+import { type RunOptions, runProgram } from "../sandbox/process.ts";
+import type { Installing } from "./_installing.ts";
+
+/** A package that has scripts which npm would run as it installs it. */
+export interface Scripted {
+  /** What tells it from any other: where it lies, its version and its hash. */
+  readonly id: string;
+  /** The name by which it is installed, and its version. */
+  readonly spec: string;
+  /** What its registry says that its archive has; "none" for what was in the archive of another. */
+  readonly hash: string;
+  readonly scripts: Readonly<Record<string, string>>;
+}
+
+const EVENTS = ["preinstall", "install", "postinstall"];
+const RUN_MS = 900_000;
+const KEPT = 200_000;
+const TAIL = 2_000;
+
+/** Gives what of an installed package, itself and what it needs, has install scripts. */
+export function scriptedIn(folder: string): readonly Scripted[] {
+  const lock = objectIn(folder, "package-lock.json");
+  return Object.entries(objectOf(lock?.packages)).flatMap(([path, said]) => {
+    const { hasInstallScript, version, integrity = "none" } = objectOf(said);
+    const isBuilt = path !== "" && isThere(join(folder, path, "binding.gyp"));
+    if (path === "" || hasInstallScript !== true && !isBuilt) return [];
+    // What is for another system was not installed.
+    const own = objectIn(folder, path, "package.json");
+    if (own === undefined) return [];
+    const scripts: Record<string, string> = {};
+    if (isBuilt && own.gypfile !== false) scripts.install = "node-gyp rebuild";
+    for (const event of EVENTS) {
+      const script = objectOf(own.scripts)[event];
+      if (typeof script === "string") scripts[event] = script;
+    }
+    if (Object.keys(scripts).length === 0) return [];
+    const spec = `${path.split("node_modules/").at(-1)}@${version}`;
+    return [{ id: `${path} ${version} ${integrity}`, spec, hash: String(integrity), scripts }];
+  });
+}
+
+/** Has npm run the scripts of these packages, with the person's rights, and nothing else. */
+export async function runScripts(
+  scripted: readonly Scripted[],
+  { npm, cwd, env, installing, signal, groups }: Pick<RunOptions, "signal" | "groups"> & {
+    readonly npm: string;
+    readonly cwd: string;
+    readonly env: Readonly<Record<string, string>>;
+    readonly installing: Installing;
+  },
+): Promise<void> {
+  const specs = scripted.map(({ spec }) => spec);
+  const args = [
+    ...["rebuild", "--ignore-scripts=false", "--foreground-scripts", "--color=false"],
+    // Newer ones run none that they were not told of; those that are named were.
+    ...["--dangerously-allow-all-scripts", "--", ...specs],
+  ];
+  // Scripts are no installer: they find no token of a registry.
+  const { NPM_TOKEN: _, NODE_AUTH_TOKEN: __, ...own } = env;
+  const late = AbortSignal.timeout(RUN_MS);
+  const failed = (why: string, wrote: string) =>
+    new PmlError("UPSTREAM_DOWN", `Cannot run the scripts of ${specs.join(", ")}: ${why}`, {
+      hint: "The package stays as it was. They may need a compiler or the network; they wrote: " +
+        visible(wrote.trim().slice(-TAIL).replaceAll(/\s*\n/g, "; "), TAIL),
+    });
+  const { code, stdout } = await runProgram({ file: npm, args, cwd, env: own, kept: true }, {
+    signal: AbortSignal.any([late, signal]),
+    maxBytes: KEPT,
+    groups,
+    onStderr: (text) => installing.hear(text),
+  }).catch((error) => {
+    throw late.aborted ? failed(`they took over ${RUN_MS / 60_000} min`, installing.tail) : error;
+  });
+  if (code !== 0) throw failed(`npm ended with ${code}`, `${stdout}\n${installing.tail}`);
+}
+
+/** Says what waits for a person's word, to those who cannot give it. */
+export function scriptsHint(server: string, waiting: readonly Scripted[]): string | undefined {
+  if (waiting.length === 0) return undefined;
+  const first = waiting.slice(0, 5).map(({ spec }) => quoted(spec)).join(", ");
+  const more = waiting.length > 5 ? ` and ${waiting.length - 5} more` : "";
+  return `${first}${more} ${waiting.length === 1 ? "has" : "have"} install scripts that did not ` +
+    `run: if it needs them, a person runs \`pml install ${server}\` on a terminal`;
+}
+
+function objectIn(...path: readonly string[]): JsonObject | undefined {
+  try {
+    return objectOf(JSON.parse(readRegularText(join(...path))));
+  } catch {
+    return undefined; // it is not there, or none
+  }
+}
+
+function isThere(path: string): boolean {
+  try {
+    return Deno.lstatSync(path).isFile;
+  } catch {
+    return false;
+  }
+}
