@@ -297,7 +297,8 @@ function isToolResult(value: unknown): value is ToolResult {
 }
 
 /** Takes what a module may say; with any other field it could pass for a question of PML. */
-function ownResult({ content, structuredContent, isError, _meta }: ToolResult): ToolResult {
-  checkBlocks("the result", content);
+function ownResult(result: ToolResult): ToolResult {
+  const { content, structuredContent, isError, _meta } = result;
+  checkBlocks("the result", result);
   return { content, ...defined({ structuredContent, isError, _meta }) };
 }

@@ -350,7 +350,7 @@ function resultOf(
 ): ToolResult {
   const isTool = method === "tools/call";
   if (isObject(result) && (!isTool || Array.isArray(result.content ?? []))) {
-    checkBlocks(`what ${quoted(name)} answered`, result.content);
+    checkBlocks(`what ${quoted(name)} answered`, result);
     const { resultType: _, inputRequests: _i, requestState: _s, ...rest } = result;
     // Looked at just now; what is no tool's result is handed on as it is.
     return (isTool ? { content: [], ...rest } : rest) as unknown as ToolResult;
