@@ -9,7 +9,7 @@ import { textResult } from "../core/call.ts";
 import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json } from "../core/json.ts";
-import { checkBlocks } from "../core/json_bounds.ts";
+import { checkBlocks } from "../core/result_bounds.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
 import type {
