@@ -10,8 +10,6 @@ import { PmlError } from "./errors.ts";
 /** The most values: so many cost some 50 MB, and a fifth of a second at the worst. */
 export const VALUES_MAX = 500_000;
 const DEPTH_MAX = 10_000;
-/** The SDK looks at each block on the thread that serves everybody: a million took it 9 s. */
-const BLOCKS_MAX = 4_096;
 
 /** Longer names the platform tells apart by their length alone, and then compares with each other. */
 const NAME_BYTES = 16_000;
@@ -134,12 +132,4 @@ export function tooLarge(
     hint: "Ask for less: a part, a page or a narrower question",
     ...(detail && { detail }),
   });
-}
-
-/** Throws RESULT_TOO_LARGE where the content of a result has too many blocks. */
-export function checkBlocks(what: string, content: unknown): void {
-  if (!Array.isArray(content) || content.length <= BLOCKS_MAX) return;
-  const size = content.length;
-  const why = `it has ${size} blocks, more than ${BLOCKS_MAX}`;
-  throw tooLarge(what, { why, detail: { size, max: BLOCKS_MAX } });
 }

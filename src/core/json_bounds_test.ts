@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { boundedJson, checkBlocks, excessOf } from "./json_bounds.ts";
+import { boundedJson, excessOf } from "./json_bounds.ts";
 
 function excess(text: string): string | undefined {
   return excessOf(new TextEncoder().encode(text));
@@ -62,13 +62,4 @@ Deno.test("boundedJson() gives nothing for what is no JSON, or too much of it", 
   assert.deepEqual(read('{"a":[1]}'), { a: [1] });
   assert.equal(read("{"), undefined);
   assert.equal(read(`[${"{},".repeat(600_000)}{}]`), undefined);
-});
-
-Deno.test("checkBlocks() refuses too many blocks, and says how many", () => {
-  checkBlocks("it", undefined);
-  checkBlocks("it", Array(4_096));
-  assert.throws(() => checkBlocks("it", Array(4_097)), {
-    code: "RESULT_TOO_LARGE",
-    detail: { size: 4_097, max: 4_096 },
-  });
 });

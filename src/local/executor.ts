@@ -9,7 +9,7 @@ import { textResult } from "../core/call.ts";
 import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json } from "../core/json.ts";
-import { checkBlocks } from "../core/json_bounds.ts";
+import { checkBlocks } from "../core/result_bounds.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
 import type {
@@ -290,7 +290,8 @@ function isToolResult(value: unknown): value is ToolResult {
 }
 
 /** Takes what a module may say; with any other field it could pass for a question of PML. */
-function ownResult({ content, structuredContent, isError, _meta }: ToolResult): ToolResult {
-  checkBlocks("the result", content);
+function ownResult(result: ToolResult): ToolResult {
+  const { content, structuredContent, isError, _meta } = result;
+  checkBlocks("the result", result);
   return { content, ...defined({ structuredContent, isError, _meta }) };
 }

@@ -11,7 +11,7 @@ import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, quoted, textOf } from "../core/json.ts";
-import { checkBlocks } from "../core/json_bounds.ts";
+import { checkBlocks } from "../core/result_bounds.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
@@ -350,7 +350,7 @@ function resultOf(
 ): ToolResult {
   const isTool = method === "tools/call";
   if (isObject(result) && (!isTool || Array.isArray(result.content ?? []))) {
-    checkBlocks(`what ${quoted(name)} answered`, result.content);
+    checkBlocks(`what ${quoted(name)} answered`, result);
     const { resultType: _, inputRequests: _i, requestState: _s, ...rest } = result;
     // Looked at just now; what is no tool's result is handed on as it is.
     return (isTool ? { content: [], ...rest } : rest) as unknown as ToolResult;

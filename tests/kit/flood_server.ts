@@ -20,7 +20,7 @@ interface Asked {
 }
 
 const TOOLS = ["done", "text", "quotes", "objects", "deep", "blocks", "told", "strange", "log"]
-  .concat("half", "names", "lines");
+  .concat("half", "names", "lines", "meta", "audience");
 const encoder = new TextEncoder();
 
 /** Makes the JSON of a result, of about so many bytes. */
@@ -32,6 +32,14 @@ function resultOf(name: string, size: number): string {
       return `{"content":[{"type":"text","text":"${'\\"'.repeat(size / 2)}"}]}`;
     case "objects":
       return `{"content":[],"structuredContent":{"all":[${"{},".repeat(size / 3)}{}]}}`;
+    case "meta": {
+      const all = Array.from({ length: size }, (_, at) => `"${(at + 1) * 32_768}":1`);
+      return `{"content":[],"_meta":{${all.join()}}}`;
+    }
+    case "audience": {
+      const audience = `${'"x",'.repeat(size)}"x"`;
+      return `{"content":[{"type":"text","text":"","annotations":{"audience":[${audience}]}}]}`;
+    }
     case "names": {
       const name = "x".repeat(16_400);
       const all = Array.from(
