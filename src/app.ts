@@ -325,7 +325,7 @@ export class App implements AsyncDisposable {
             logged: (message) => this.#told((gateway) => gateway.logged(message)),
             elicited: (params) => this.#told((gateway) => gateway.elicited(params)),
           },
-          capabilities: () => this.#face?.capabilities() ?? {},
+          capabilities: () => servers.able,
           level: () => this.#level,
         },
       })

@@ -5,7 +5,7 @@
  */
 
 import type { Server } from "@modelcontextprotocol/server";
-import { defined, type JsonObject, objectOf } from "../core/json.ts";
+import { type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import type { Place } from "./_offers.ts";
 import { isAtLeast, LEVELS } from "../core/levels.ts";
@@ -65,17 +65,6 @@ export class Clients {
   /** Those of the revision without sessions. */
   get modern(): readonly Client[] {
     return [...this.#all].filter(({ isModern }) => isModern);
-  }
-
-  /** What the clients can do for a server. */
-  capabilities(): JsonObject {
-    // An older client says it once, perhaps before its first request.
-    const all = [...this.#all].map(({ server, capabilities }) => ({
-      ...objectOf(server.getClientCapabilities()),
-      ...capabilities,
-    }));
-    const { elicitation, sampling } = Object.assign({}, ...all);
-    return defined({ elicitation, sampling });
   }
 
   /** The level from which on one of them wants log messages. */

@@ -152,11 +152,6 @@ export class Gateway implements Disposable {
     this.#clients.elicited(params);
   }
 
-  /** What the clients can do for a server. */
-  capabilities(): JsonObject {
-    return this.#clients.capabilities();
-  }
-
   /** Has these resources followed, and no others, for a client that listens without a session. */
   follow(uris: readonly string[]): void {
     this.#listened = uris;

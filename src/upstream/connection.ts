@@ -50,6 +50,7 @@ export interface ConnectionOptions {
 
 const META = "io.modelcontextprotocol/";
 const CLIENT = { name: "pml", version: VERSION };
+const CALL = "tools/call";
 const UPDATED = "notifications/resources/updated";
 /** How many lines that mean nothing a server may write before it counts as broken. */
 const STRAY_MAX = 10_000;
@@ -133,6 +134,11 @@ export class Connection implements Living {
     return this.#wire.tells || this.#isListening;
   }
 
+  /** Whether it speaks the newest revision, in which each request says what the client can do. */
+  get isModern(): boolean {
+    return this.#isModern;
+  }
+
   /** Whether it said that it can do something, such as `resources`. */
   can(capability: string): boolean {
     return isObject(this.#capabilities[capability]);
@@ -145,7 +151,7 @@ export class Connection implements Living {
   async request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
     let answers: JsonObject = {};
     for (let round = 0; round < ROUNDS_MAX; round++) {
-      const said = this.#withMeta({ ...params, ...answers }, options);
+      const said = this.#withMeta({ ...params, ...answers }, options, method);
       const result = await this.#peer.request(method, said, options);
       if (!this.#isModern || !isObject(result) || result.resultType !== "input_required") {
         return result;
@@ -268,9 +274,11 @@ export class Connection implements Living {
     return this.#broken(`it refused the handshake: ${error.message}`);
   }
 
-  #withMeta(params: JsonObject, { onAsk, onMessage }: Partial<RequestOptions>): JsonObject {
+  #withMeta(params: JsonObject, { onAsk, onMessage }: RequestOptions, method?: string): JsonObject {
     if (!this.#isModern) return params;
-    const able = onAsk === undefined ? {} : this.#options.capabilities();
+    // A list shows what the client can use; a call that nobody can be asked about must not ask.
+    const isUnable = onAsk === undefined && method === CALL;
+    const able = isUnable ? {} : this.#options.capabilities();
     return {
       ...params,
       _meta: {

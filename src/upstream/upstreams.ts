@@ -10,11 +10,20 @@ import type { Room } from "../core/backlog.ts";
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json, type JsonObject, quoted, textOf } from "../core/json.ts";
+import {
+  canonical,
+  defined,
+  isObject,
+  type Json,
+  type JsonObject,
+  quoted,
+  textOf,
+} from "../core/json.ts";
 import { checkBlocks } from "../core/json_bounds.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
+import { Greetings } from "./_greetings.ts";
 import { Answered } from "./_peer.ts";
 import { type ListOwner, ServerLists } from "./_server_lists.ts";
 import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
@@ -106,6 +115,7 @@ export class Upstreams implements AsyncDisposable {
   readonly #closing = new AbortController();
   readonly #lists: ServerLists;
   readonly #running = new Set<Connection>();
+  readonly #greetings: Greetings;
   /** Why the servers are not there that were not when they were last looked for. */
   readonly #gone = new Map<string, { readonly version: string; readonly error: PmlError }>();
   readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
@@ -126,6 +136,7 @@ export class Upstreams implements AsyncDisposable {
       options.home,
       (error) => options.onLog("lists", "warn", `Cannot keep the lists of a server: ${error}`),
     );
+    this.#greetings = new Greetings(options.capabilities, (name) => this.#outdated(name));
     this.#subscriptions = new Subscriptions(
       (following) => this.#follow(following),
       (server, error) => options.onLog(server, "warn", `Cannot follow a resource: ${error}`),
@@ -148,8 +159,12 @@ export class Upstreams implements AsyncDisposable {
   /** Forgets lists of a server, all of them unless told, so that it is asked for them again. */
   forget(name: string, lists: readonly ListName[] = LIST_NAMES): void {
     try {
-      const owner = this.#ownerOf(this.#options.server(name));
-      for (const list of lists) this.#lists.forget(owner, list);
+      const server = this.#options.server(name);
+      this.#ownerOf(server);
+      // A change is one for every client.
+      for (const owner of this.#owners(server).values()) {
+        for (const list of lists) this.#lists.forget(owner, list);
+      }
     } catch {
       // A value is missing, and nothing is kept of it: who asks for its list is told.
     }
@@ -237,7 +252,7 @@ export class Upstreams implements AsyncDisposable {
 
   /** What its lists depend on; the same object each time, because every call asks for it. */
   #ownerOf(server: UpstreamServer): ListOwner {
-    const able = Object.keys(this.#options.capabilities()).join();
+    const able = canonical(this.#greetings.ableOf(server.name));
     const owners = this.#owners(server);
     const { name, definition, isKept } = server;
     const owner = owners.get(able) ?? {
@@ -253,6 +268,7 @@ export class Upstreams implements AsyncDisposable {
     const { name } = server;
     const version = server.version();
     const what = { name, version, start: () => this.#start(server, version) };
+    using _ = this.#greetings.use(name);
     await this.#look(what);
     const used = () => this.#pool.use(name, { ...what, use });
     try {
@@ -303,29 +319,35 @@ export class Upstreams implements AsyncDisposable {
   }
 
   async #started(server: UpstreamServer): Promise<Connection> {
-    const { limits, onLog, workspace, capabilities, seesRoots, withoutSecrets } = this.#options;
+    const { limits, onLog, workspace, seesRoots, withoutSecrets } = this.#options;
     const { name } = server;
     const { signal: closing } = this.#closing;
     const uri = pathToFileURL(workspace()).href;
-    const owner = this.#ownerOf(server);
+    const tools = () => this.#lists.known(this.#ownerOf(server), "tools");
     const connection = await Connection.start({
       name,
       open: await server.way(closing),
       roots: () => seesRoots(name) ? [{ uri, name: "workspace" }] : [],
-      capabilities,
+      capabilities: () => this.#greetings.ableOf(name),
       withoutSecrets,
       limits: limits(),
       closing,
       onLog: (level, text) => onLog(name, level, text),
       onNotification: (method, params) => this.#notified(name, { method, params }),
-      tool: (tool) => this.#toolsOf(this.#lists.known(owner, "tools")).get(tool),
+      tool: (tool) => this.#toolsOf(tools()).get(tool),
       onEnd: (ended) => void this.#running.delete(ended),
     });
     if (connection.alive) this.#running.add(connection);
-    this.#lists.outdate(owner);
+    this.#greetings.met(name, connection);
+    this.#lists.outdate(this.#ownerOf(server));
     const level = this.#options.level();
     if (level !== undefined) connection.setLevel(level);
     return connection;
+  }
+
+  /** Has a server's lists read again that were those of another client. */
+  #outdated(name: string): void {
+    for (const list of LIST_NAMES) this.#options.told.changed(name, list);
   }
 
   #notified(
