@@ -323,6 +323,7 @@ export class App implements AsyncDisposable {
             changed: (server, list) => servers.changed(server, list),
             updated: (server, uri) => this.#told((gateway) => gateway.updated(server, uri)),
             logged: (message) => this.#told((gateway) => gateway.logged(message)),
+            task: (server, state) => this.#told((gateway) => gateway.taskChanged(server, state)),
             elicited: (params) => this.#told((gateway) => gateway.elicited(params)),
           },
           capabilities: () => servers.able,

@@ -96,6 +96,15 @@ export class Clients {
     }
   }
 
+  /** Tells older clients how a task stands. */
+  taskChanged(params: JsonObject): void {
+    for (const { server, isModern } of this.#all) {
+      if (isModern) continue;
+      server.notification({ method: "notifications/tasks/status", params: params as never })
+        .catch(this.#onError);
+    }
+  }
+
   /** Tells those that can open pages that one is done with. */
   elicited(params: JsonObject): void {
     for (const { server, isModern, capabilities } of this.#all) {

@@ -18,11 +18,12 @@ import {
 } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
-import { VERSION } from "../core/version.ts";
+import { CLIENT, withMeta } from "./_meta.ts";
 import { Answered, type Asked, Peer, type RequestOptions } from "./_peer.ts";
 import { logMessage, readList } from "./_read.ts";
 import { isNewer, knowsNewest, LEGACY, mayBeOlder, MODERN, NO_SUCH_METHOD } from "./_revisions.ts";
 import type { Following } from "./_subscriptions.ts";
+import { runsTasks } from "./_tasks.ts";
 import { aborted, pause, StartTimer } from "./in_time.ts";
 import type { Living } from "./pool.ts";
 import type { Excess, OpenWire, Wire } from "./wire.ts";
@@ -48,9 +49,6 @@ export interface ConnectionOptions {
   readonly onEnd: (connection: Connection) => void;
 }
 
-const META = "io.modelcontextprotocol/";
-const CLIENT = { name: "pml", version: VERSION };
-const CALL = "tools/call";
 const UPDATED = "notifications/resources/updated";
 /** How many lines that mean nothing a server may write before it counts as broken. */
 const STRAY_MAX = 10_000;
@@ -139,6 +137,11 @@ export class Connection implements Living {
     return this.#isModern;
   }
 
+  /** Whether it runs tools as tasks where it is asked to, in the revision before the newest. */
+  get runsTasks(): boolean {
+    return runsTasks(this.#capabilities);
+  }
+
   /** Whether it said that it can do something, such as `resources`. */
   can(capability: string): boolean {
     return isObject(this.#capabilities[capability]);
@@ -156,7 +159,7 @@ export class Connection implements Living {
       if (!this.#isModern || !isObject(result) || result.resultType !== "input_required") {
         return result;
       }
-      answers = await this.#answers(result as JsonObject, options);
+      answers = await this.answersTo(result as JsonObject, options);
     }
     throw this.#broken(`it asked ${ROUNDS_MAX} times before it answered`);
   }
@@ -274,25 +277,13 @@ export class Connection implements Living {
     return this.#broken(`it refused the handshake: ${error.message}`);
   }
 
-  #withMeta(params: JsonObject, { onAsk, onMessage }: RequestOptions, method?: string): JsonObject {
+  #withMeta(params: JsonObject, options: RequestOptions, method?: string): JsonObject {
     if (!this.#isModern) return params;
-    // A list shows what the client can use; a call that nobody can be asked about must not ask.
-    const isUnable = onAsk === undefined && method === CALL;
-    const able = isUnable ? {} : this.#options.capabilities();
-    return {
-      ...params,
-      _meta: {
-        ...objectOf(params._meta),
-        [`${META}protocolVersion`]: MODERN,
-        [`${META}clientInfo`]: CLIENT,
-        [`${META}clientCapabilities`]: { roots: {}, ...able },
-        ...(onMessage && { [`${META}logLevel`]: "debug" }),
-      },
-    };
+    return withMeta(params, { ...options, method, able: this.#options.capabilities() });
   }
 
   /** Has everything answered that a result of the newest revision asks for. */
-  async #answers(result: JsonObject, options: RequestOptions): Promise<JsonObject> {
+  async answersTo(result: JsonObject, options: RequestOptions): Promise<JsonObject> {
     const { inputRequests, requestState } = result;
     const requests = Object.entries(objectOf(inputRequests));
     if (requests.length > ASKED_MAX) throw this.#broken("it asks too much at once");

@@ -15,6 +15,7 @@ interface Task {
   readonly taskId: string;
   status: string;
   result: Json | undefined;
+  asked: Json;
   readonly over: PromiseWithResolvers<void>;
 }
 
@@ -25,6 +26,15 @@ const TASKS = `${META}tasks`;
 const REVISION = isModern ? "2026-07-28" : "2025-11-25";
 const AT = "2026-01-01T00:00:00Z";
 const tasks = new Map<string, Task>();
+const answers = new Map<unknown, (said: unknown) => void>();
+const FORM = { type: "object", properties: { name: { type: "string" } } };
+const ASKED = {
+  who: {
+    method: "elicitation/create",
+    params: { mode: "form", message: "Who?", requestedSchema: FORM },
+  },
+  say: { method: "sampling/createMessage", params: { messages: [], maxTokens: 1 } },
+};
 const held = Promise.withResolvers<void>();
 let greeted: Json = {};
 
@@ -70,11 +80,21 @@ function toolsFor(able: Json): readonly Json[] {
   ];
 }
 
-function shown({ taskId, status, result }: Task, isWhole = false): Json {
+function shown({ taskId, status, result, asked }: Task, isWhole = false): Json {
   const dates = { createdAt: AT, lastUpdatedAt: AT };
   if (!isModern) return { taskId, status, ...dates, ttl: 60_000, pollInterval: 5 };
-  const more = isWhole && status === "completed" ? { result } : {};
+  const asks = status === "input_required" ? { inputRequests: asked } : {};
+  const more = isWhole ? status === "completed" ? { result } : asks : {};
   return { taskId, status, ...dates, ttlMs: 60_000, pollIntervalMs: 5, ...more };
+}
+
+/** Asks the client, as older servers do, and takes what it says. */
+async function askNow(taskId: string): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<unknown>();
+  answers.set("asked", resolve);
+  const _meta = { [`${META}related-task`]: { taskId } };
+  send({ id: "asked", method: ASKED.who.method, params: { ...ASKED.who.params, _meta } });
+  note(`told ${JSON.stringify(await promise)}`);
 }
 
 function end(task: Task, status: string): void {
@@ -102,24 +122,22 @@ function begin(params: Json): Json {
   if (!wants) throw new Refused(-32601, "It runs as a task alone");
   const taskId = `task-${tasks.size + 1}`;
   const over = Promise.withResolvers<void>();
-  const task: Task = { taskId, status: "working", result: undefined, over };
+  const asked = { who: ASKED.who };
+  const task: Task = { taskId, status: "working", result: undefined, asked, over };
   tasks.set(taskId, task);
   note(`begin ${taskId} ${JSON.stringify(params.task ?? null)}`);
-  if (objectOf(params.arguments).done === true) end(task, "completed");
+  const { done, asks } = objectOf(params.arguments);
+  if (done === true) end(task, "completed");
+  if (asks !== undefined) task.status = "input_required";
+  if (asks === "more") task.asked = ASKED;
   return isModern ? { resultType: "task", ...shown(task) } : { task: shown(task) };
 }
 
 async function answered(method: string, params: Json): Promise<Json> {
-  const task = tasks.get(String(params.taskId));
-  if (method.startsWith("tasks/") && method !== "tasks/list") {
-    note(`${method} ${params.taskId}`);
-    if (task === undefined) throw new Refused(-32602, "Failed to retrieve task: Task not found");
-  }
   switch (method) {
     case "initialize":
       if (isModern) throw new Refused(-32022, "Too old", { supported: [REVISION] });
       greeted = objectOf(params.capabilities);
-      note(`greeted ${JSON.stringify(greeted)}`);
       return {
         protocolVersion: REVISION,
         serverInfo: { name: "wire", version: "1" },
@@ -134,36 +152,53 @@ async function answered(method: string, params: Json): Promise<Json> {
         capabilities: { tools: {}, extensions: { [TASKS]: {} } },
       };
     case "tools/list":
-      note(`list ${JSON.stringify(ableIn(params))}`);
       return { tools: toolsFor(ableIn(params)) };
-    case "tools/call": {
-      const { name } = params;
-      if (name === "slow") return begin(params);
-      if (name === "hold") {
+    case "tools/call":
+      if (params.name === "slow") return begin(params);
+      if (params.name === "finish") finish();
+      if (params.name === "hold") {
         note("hold");
         await held.promise;
       }
-      if (name === "finish") finish();
-      return { content: [{ type: "text", text: `${name} ${Deno.pid}` }] };
-    }
-    case "tasks/get":
-      return shown(task!, true);
-    case "tasks/result":
-      await task!.over.promise;
-      return { ...task!.result, _meta: { [`${META}related-task`]: { taskId: task!.taskId } } };
-    case "tasks/list":
-      return { tasks: [...tasks.values()].map((one) => shown(one)) };
-    case "tasks/cancel":
-      if (task!.status !== "working") throw new Refused(-32602, "It is over");
-      end(task!, "cancelled");
-      return isModern ? {} : shown(task!);
+      return { content: [{ type: "text", text: String(params.name) }] };
     case "ping":
       return {};
+  }
+  return await told(method, params);
+}
+
+/** Answers what is asked of a task. */
+async function told(method: string, params: Json): Promise<Json> {
+  note(`${method} ${params.taskId}`);
+  const task = tasks.get(String(params.taskId));
+  if (task === undefined) throw new Refused(-32602, "Failed to retrieve task: Task not found");
+  const isUnable = isModern && !(TASKS in objectOf(ableIn(params).extensions));
+  if (isUnable) throw new Refused(-32021, "Missing required client capability");
+  const isOpen = task.status === "working" || task.status === "input_required";
+  switch (method) {
+    case "tasks/get":
+      return shown(task, true);
+    case "tasks/update":
+      note(`told ${JSON.stringify(objectOf(params.inputResponses).who ?? null)}`);
+      end(task, "completed");
+      return {};
+    case "tasks/result":
+      if (task.status === "input_required") {
+        await askNow(task.taskId);
+        end(task, "completed");
+      }
+      await task.over.promise;
+      return { ...task.result, _meta: { [`${META}related-task`]: { taskId: task.taskId } } };
+    case "tasks/cancel":
+      if (!isOpen) throw new Refused(-32602, "It is over");
+      end(task, "cancelled");
+      return isModern ? {} : shown(task);
   }
   throw new Refused(-32601, "Method not found");
 }
 
-async function serve({ id, method, params }: Json): Promise<void> {
+async function serve({ id, method, params, result: said }: Json): Promise<void> {
+  if (method === undefined) answers.get(id)?.(said);
   if (id === undefined || typeof method !== "string") return;
   try {
     const result = await answered(method, objectOf(params));
