@@ -323,9 +323,10 @@ export class App implements AsyncDisposable {
             changed: (server, list) => servers.changed(server, list),
             updated: (server, uri) => this.#told((gateway) => gateway.updated(server, uri)),
             logged: (message) => this.#told((gateway) => gateway.logged(message)),
+            task: (server, state) => this.#told((gateway) => gateway.taskChanged(server, state)),
             elicited: (params) => this.#told((gateway) => gateway.elicited(params)),
           },
-          capabilities: () => this.#face?.capabilities() ?? {},
+          capabilities: () => servers.able,
           level: () => this.#level,
         },
       })

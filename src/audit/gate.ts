@@ -87,6 +87,7 @@ function whatCame(outcome: Outcome): Ending {
   return {
     outcome: outcome.result.isError === true ? "tool error" : "result",
     size,
+    ...(outcome.task !== undefined && { task: outcome.task }),
     ...(outcome.isUnchecked === true && { unchecked: true }),
   };
 }

@@ -46,6 +46,8 @@ export interface EndRecord {
   readonly kind: "end";
   readonly callId: string;
   readonly outcome: "result" | "tool error" | "ask" | "failed";
+  /** How the task stood that it told of. */
+  readonly task?: string;
   readonly code?: string;
   readonly ms: number;
   readonly size?: number;

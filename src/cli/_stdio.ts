@@ -49,6 +49,7 @@ export async function stdio(): Promise<number> {
       unreadMs,
       onWaiting: (size) => void (app.backlog.size = size),
       onLost: app.lost,
+      onAble: (able) => app.servers.serve(able),
       onListen: (uris) => {
         // It is there once a client listens.
         app.gateway().then((gateway) => gateway.follow(uris), (error) => logError(app, error));

@@ -84,6 +84,11 @@ export interface Meanwhile {
   readonly onAsk?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
 }
 
+/** What a client wants of tasks: where it speaks 2026-07-28 the server decides. */
+export type Task =
+  | { readonly isModern: true }
+  | { readonly isModern: false; readonly wanted: JsonObject };
+
 /** A request to run one tool, or another one to a server, on its way through the gates. */
 export interface Call extends Meanwhile {
   /** The tool, or the door of another request: `server:@resources`, `server:@prompts` and others. */
@@ -94,6 +99,8 @@ export interface Call extends Meanwhile {
   readonly method?: string;
   /** What the client said of the request to whoever serves it. */
   readonly meta?: JsonObject;
+  /** Where the call may go on as a task: as a client of which revision wants it. */
+  readonly task?: Task;
   /**
    * The way it came: `tools/call`, `call`, `batch`, `cli`, `library`, another method of MCP, or
    * `server` for what a server asks of the client within a call.
@@ -131,6 +138,8 @@ export type Outcome =
     readonly result: ToolResult;
     /** Whether nobody could tell if it fits the schema that its tool gave for it. */
     readonly isUnchecked?: boolean;
+    /** How a task stands that this tells of: it is not the result of its tool. */
+    readonly task?: string;
   }
   | { readonly kind: "ask"; readonly question: Question };
 

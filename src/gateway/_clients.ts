@@ -5,7 +5,7 @@
  */
 
 import type { Server } from "@modelcontextprotocol/server";
-import { defined, type JsonObject, objectOf } from "../core/json.ts";
+import { type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import type { Place } from "./_offers.ts";
 import { isAtLeast, LEVELS } from "../core/levels.ts";
@@ -67,17 +67,6 @@ export class Clients {
     return [...this.#all].filter(({ isModern }) => isModern);
   }
 
-  /** What the clients can do for a server. */
-  capabilities(): JsonObject {
-    // An older client says it once, perhaps before its first request.
-    const all = [...this.#all].map(({ server, capabilities }) => ({
-      ...objectOf(server.getClientCapabilities()),
-      ...capabilities,
-    }));
-    const { elicitation, sampling } = Object.assign({}, ...all);
-    return defined({ elicitation, sampling });
-  }
-
   /** The level from which on one of them wants log messages. */
   level(): string {
     const wanted = [...this.#all].map(({ level }) => level);
@@ -104,6 +93,15 @@ export class Clients {
         if (place.server !== owner || place.name !== name) continue;
         server.sendResourceUpdated({ uri }).catch(this.#onError);
       }
+    }
+  }
+
+  /** Tells older clients how a task stands. */
+  taskChanged(params: JsonObject): void {
+    for (const { server, isModern } of this.#all) {
+      if (isModern) continue;
+      server.notification({ method: "notifications/tasks/status", params: params as never })
+        .catch(this.#onError);
     }
   }
 

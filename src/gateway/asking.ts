@@ -26,8 +26,8 @@ const SECRET =
   /pass(?:word|phrase|code)|secret|token|credential|private.?key|api.?key|\bpin\b|one.?time/i;
 const MESSAGE_MAX = 4_000;
 const FORM_MAX = 64_000;
-/** Takes any result: it is handed on as it is. */
-const ANY = {
+/** Takes anything as it is. */
+export const ANY = {
   "~standard": {
     version: 1 as const,
     vendor: "pml",

@@ -9,12 +9,12 @@ import {
   ProtocolError,
   ProtocolErrorCode,
   Server,
+  type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Call, CallTool, Outcome, Question, Verdict } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import { defined, isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
-import type { DoorName } from "../core/pattern.ts";
 import { parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
@@ -24,6 +24,7 @@ import { type ClientRequest, Exchange, type Working } from "./_exchange.ts";
 import { Offers } from "./_offers.ts";
 import { isOwn, readOwn } from "./_own_resources.ts";
 import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
+import { takeTasks, Tasks, type Wanted } from "./_tasks.ts";
 import { capabilitiesOf } from "./asking.ts";
 import { bareTools, exposed, type ExposureSettings } from "./exposure.ts";
 import { helloOf } from "./hello.ts";
@@ -76,14 +77,6 @@ export interface GatewayOptions {
   readonly onAnswer: (what: string, answer: JsonObject) => void;
 }
 
-/** What is asked of a server beside calls of its tools. */
-interface Wanted {
-  readonly door: DoorName;
-  readonly server: string;
-  readonly method: string;
-  readonly params: JsonObject;
-}
-
 /** For what no request waits for. */
 const NOBODY: Working = { signal: new AbortController().signal, answer: undefined };
 
@@ -93,6 +86,7 @@ export class Gateway implements Disposable {
   readonly #offers: Offers;
   readonly #exchange: Exchange;
   readonly #clients: Clients;
+  readonly #tasks: Tasks;
   #meta: Promise<MetaCalls> | undefined;
   #listened: readonly string[] = [];
 
@@ -103,6 +97,13 @@ export class Gateway implements Disposable {
     this.#options = { ...options, callTool };
     this.#offers = new Offers({ servers, judge, prefix: () => settings().prefix });
     this.#clients = new Clients(onError);
+    this.#tasks = new Tasks({
+      callTool,
+      leave,
+      ask: (request, wanted) => this.#ask(request, wanted),
+      pass: async ({ context: { mcpReq: { signal, id } } }, wanted) =>
+        await this.#now(wanted, { signal, request: JSON.stringify(id), answer: undefined }),
+    });
     this.#exchange = new Exchange({
       callTool,
       leave,
@@ -114,7 +115,7 @@ export class Gateway implements Disposable {
   /** Makes the server of one connection, for either era. */
   readonly factory: McpServerFactory = ({ era }) => {
     const { onError, servers } = this.#options;
-    const { serverInfo, ...hello } = helloOf(servers.states());
+    const { serverInfo, ...hello } = helloOf(servers.states(), era === "modern");
     const server = new Server(serverInfo, {
       ...hello,
       debouncedNotificationMethods: ["tools", "resources", "prompts"]
@@ -127,8 +128,10 @@ export class Gateway implements Disposable {
     server.onclose = () => this.#leave(client);
     server.removeRequestHandler("logging/setLevel");
     // What is registered by its method loses the fields that the SDK does not know.
-    server.fallbackRequestHandler = (request, context) =>
-      this.#serve({ client, context, params: objectOf(request.params) });
+    const serve = (params: unknown, context: ServerContext) =>
+      this.#serve({ client, context, params: objectOf(params) });
+    server.fallbackRequestHandler = ({ params }, context) => serve(params, context);
+    if (client.isModern) takeTasks(server, serve);
     return server;
   };
 
@@ -147,14 +150,15 @@ export class Gateway implements Disposable {
     this.#clients.logged(message);
   }
 
+  /** Tells the clients how a task of a server stands. */
+  taskChanged(server: string, state: JsonObject): void {
+    const told = this.#tasks.told(server, state);
+    if (told !== undefined) this.#clients.taskChanged(told);
+  }
+
   /** Tells the clients that a page of a server is done with. */
   elicited(params: JsonObject): void {
     this.#clients.elicited(params);
-  }
-
-  /** What the clients can do for a server. */
-  capabilities(): JsonObject {
-    return this.#clients.capabilities();
   }
 
   /** Has these resources followed, and no others, for a client that listens without a session. */
@@ -223,6 +227,12 @@ export class Gateway implements Disposable {
         return {};
       case "logging/setLevel":
         return this.#setLevel(client, text(params, "level"));
+      case "tasks/get":
+      case "tasks/result":
+      case "tasks/list":
+      case "tasks/cancel":
+      case "tasks/update":
+        return await this.#tasks.serve(request);
       default:
         throw new ProtocolError(ProtocolErrorCode.MethodNotFound, "Method not found");
     }
@@ -242,7 +252,8 @@ export class Gateway implements Disposable {
         const call = { ...asked, ...working };
         const meta = await this.metaCalls();
         if (isMetaTool(name)) return await meta.call(name, call);
-        return await meta.callTool(this.#idOf(name), { ...call, via: "tools/call" });
+        const own = { ...call, ...Tasks.wantedBy(request), via: "tools/call" };
+        return await meta.callTool(this.#idOf(name), own);
       });
       return client.isModern ? result : forOlderClient(result);
     } catch (error) {
@@ -271,6 +282,13 @@ export class Gateway implements Disposable {
       ...passedOn(_meta),
       ...defined({ answer }),
     });
+  }
+
+  /** Passes a request on whose client cannot be asked for it. */
+  async #now(wanted: Wanted, working: Working): Promise<JsonObject> {
+    const outcome = await this.#pass(wanted, working);
+    if (outcome.kind === "ask") throw await this.#options.leave(outcome.question);
+    return outcome.result as unknown as JsonObject; // plain JSON
   }
 
   async #resource(uri: string, { context, params }: ClientRequest): Promise<Wanted> {
@@ -311,10 +329,7 @@ export class Gateway implements Disposable {
 
   /** Follows what the client listens for when its turn comes, and nothing else. */
   #listen(client: Client): void {
-    const ask = async (wanted: Wanted) => {
-      const outcome = await this.#pass(wanted, NOBODY);
-      if (outcome.kind === "ask") throw await this.#options.leave(outcome.question);
-    };
+    const ask = (wanted: Wanted) => this.#now(wanted, NOBODY);
     this.#inTurn(client, async () => {
       const uris = this.#listened;
       for (const uri of client.followed.keys()) {
@@ -361,6 +376,7 @@ export class Gateway implements Disposable {
   /** Remembers what a result links, which may then be read. */
   #linked(call: Call, outcome: Outcome): Outcome {
     if (outcome.kind === "result" && call.method === undefined) {
+      if (outcome.task !== undefined) return this.#tasks.begun(call, outcome);
       this.#offers.link(splitToolId(call.id).server, outcome.result.content);
     }
     return outcome;

@@ -29,9 +29,12 @@ export interface Hello {
 }
 
 /** Says hello, with how each server stands. */
-export function helloOf(states: readonly ServerState[]): Hello {
+export function helloOf(states: readonly ServerState[], isModern = false): Hello {
+  const tasks = isModern
+    ? { extensions: { "io.modelcontextprotocol/tasks": {} } }
+    : { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
   return {
-    capabilities: CAPABILITIES,
+    capabilities: { ...CAPABILITIES, ...tasks },
     serverInfo: { name: "pml", title: "PML", version: VERSION },
     instructions: instructions(states),
   };

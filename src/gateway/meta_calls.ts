@@ -25,6 +25,8 @@ export interface MetaCall extends Meanwhile {
   readonly answer: Answer | undefined;
   /** What the client said of the request to whoever serves it. */
   readonly meta?: JsonObject;
+  /** What the client wants of tasks. */
+  readonly task?: Call["task"];
 }
 
 const DESCRIPTION_MAX = 160;

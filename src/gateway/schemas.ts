@@ -81,7 +81,7 @@ export function schemaGate(schemas: Schemas, options: SchemaGateOptions): Gate {
     const isChecked = options.isChecked(splitToolId(id).server);
     await schemas.assertArguments(definition, call.arguments, { name: id, isChecked });
     const outcome = await next(call);
-    if (outcome.kind !== "result") return outcome;
+    if (outcome.kind !== "result" || outcome.task !== undefined) return outcome;
     // Kept, because even the import of what is there takes time.
     const { isCallToolResult } = await (sdk ??= import("@modelcontextprotocol/server"));
     // The SDK would refuse it too, but as if the client had asked wrongly.

@@ -5,7 +5,7 @@
  */
 
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
+import { canonical, type JsonObject, quoted } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -54,6 +54,8 @@ interface Entry {
   readonly failures: Map<ListName, PmlError>;
   /** Over when a list is known, or once it was waited for long enough. */
   readonly waits: Map<ListName, Promise<void>>;
+  /** For which client each list was asked for. */
+  readonly ages: Map<ListName, number>;
   /** The tools that the catalog did not take, and why. */
   rejected: readonly RejectedTool[];
 }
@@ -89,6 +91,9 @@ export class Servers implements Disposable {
   readonly #options: ServersOptions;
   readonly #changing = new Map<string, Changing>();
   #entries = new Map<string, Entry>();
+  /** Counts the clients that were there, each with what it can do. */
+  #age = 0;
+  #able: JsonObject = {};
 
   /** Makes an empty set. */
   constructor(options: ServersOptions) {
@@ -108,11 +113,24 @@ export class Servers implements Disposable {
     }
   }
 
+  /** What the client said last that it can do. */
+  get able(): JsonObject {
+    return this.#able;
+  }
+
+  /** Takes note of what the client says that it can do: servers may show it other lists. */
+  serve(said: JsonObject): void {
+    if (canonical(said) === canonical(this.#able)) return;
+    this.#able = said;
+    this.#age++;
+    for (const { waits } of this.#entries.values()) waits.clear();
+  }
+
   /** Asks the servers whose list is unknown, side by side; one that hangs delays no other. */
   async prepare(list: ListName = "tools", only?: string): Promise<void> {
-    const unknown = [...this.#entries.values()].filter(({ source, lists }) =>
-      !lists.has(list) && (only === undefined || source.name === only) &&
-      source.blocked() === undefined
+    const unknown = [...this.#entries.values()].filter((entry) =>
+      !this.#isKnown(entry, list) && (only === undefined || entry.source.name === only) &&
+      entry.source.blocked() === undefined
     );
     if (unknown.length === 0) return;
     let isOver = false;
@@ -179,7 +197,7 @@ export class Servers implements Disposable {
   async definition(id: ToolId): Promise<ToolDefinition> {
     const { server } = splitToolId(id);
     const entry = this.#entries.get(server);
-    const isKnown = entry?.source.tells === true && entry.lists.has("tools") &&
+    const isKnown = entry?.source.tells === true && this.#isKnown(entry, "tools") &&
       entry.source.blocked() === undefined;
     if (entry !== undefined && !isKnown) await this.#loadApproved(entry);
     const known = this.#options.catalog.get(id);
@@ -259,10 +277,14 @@ export class Servers implements Disposable {
 
   /** Loads a list; true if it is another one than was known. */
   async #load(entry: Entry, list: ListName): Promise<boolean> {
-    const { source, lists, failures } = entry;
+    const { source, lists, failures, ages } = entry;
     const before = lists.get(list);
+    const age = this.#age;
     try {
       const items = await source.load(list);
+      // What was asked for one client is not shown to another.
+      if (age !== this.#age) return await this.#load(entry, list);
+      ages.set(list, age);
       failures.delete(list);
       // A slow answer is not put in the place of a newer one.
       if (before === items || lists.get(list) !== before) return false;
@@ -285,6 +307,11 @@ export class Servers implements Disposable {
     }
   }
 
+  /** Tells whether a list is the one for this client; a module shows everybody the same. */
+  #isKnown({ source, lists, ages }: Entry, list: ListName): boolean {
+    return lists.has(list) && (source.kind === "deno" || ages.get(list) === this.#age);
+  }
+
   /** Looks at no change any more. */
   [Symbol.dispose](): void {
     for (const { timer } of this.#changing.values()) clearTimeout(timer);
@@ -305,7 +332,14 @@ async function isSame(one: readonly ListItem[], other: readonly ListItem[]): Pro
 }
 
 function newEntry(source: ServerSource): Entry {
-  return { source, lists: new Map(), failures: new Map(), waits: new Map(), rejected: [] };
+  return {
+    source,
+    lists: new Map(),
+    failures: new Map(),
+    waits: new Map(),
+    ages: new Map(),
+    rejected: [],
+  };
 }
 
 /** Tells whether clients may have been given a list without what this server has now. */

@@ -22,8 +22,8 @@ const ALONE = `data:text/javascript,${
       "throw Error('PML lets npm start no program')};s()",
   )
 }`;
-/** The host that npm takes for that of the configured registry. */
-const USUAL_HOST = /^registry\.npmjs\.[a-z]+$/;
+/** The host that npm takes for that of the configured registry, and no other that looks like it. */
+const USUAL_HOST = ["registry", "npmjs", "org"].join(".");
 
 /** Installs what `npx` names: no script of any package runs, and each is one of a registry. */
 export const npm: Installer = {
@@ -100,7 +100,7 @@ function registriesIn(settings: JsonObject): readonly URL[] {
 function isOf(registries: readonly URL[], resolved: unknown): boolean {
   const url = URL.parse(String(resolved));
   if (url === null) return false;
-  return url.protocol === "https:" && USUAL_HOST.test(url.host) ||
+  return url.protocol === "https:" && url.host === USUAL_HOST ||
     registries.some(({ host, protocol }) =>
       url.host === host && ["https:", protocol].includes(url.protocol)
     );

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Call, Gate, Question } from "../core/call.ts";
+import type { Call, Gate, Question, Verdict } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import type { Approvals } from "./approvals.ts";
@@ -42,9 +42,16 @@ export type Asked =
 
 /** Attaches what the rules of this moment say; what a call brings along says nothing. */
 export function judgeGate(judge: () => Judge): Gate {
-  return (next) => async (call) =>
-    await next({ ...call, verdict: judge()(call.id, call.arguments) });
+  return (next) => async (call) => {
+    const isOfTask = call.method?.startsWith("tasks/") === true;
+    const verdict = judge()(call.id, isOfTask ? undefined : call.arguments);
+    const isBegun = isOfTask && (verdict.kind !== "deny" || call.method === "tasks/cancel");
+    return await next({ ...call, verdict: isBegun ? BEGUN : verdict });
+  };
 }
+
+/** The rules judged the call that began a task; what follows it adds nothing. */
+const BEGUN: Verdict = { kind: "allow", rule: "the call that began its task", source: "defaults" };
 
 /** Refuses what a deny rule matches. */
 export function refuseGate(): Gate {

@@ -5,7 +5,7 @@
  */
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
-import { isObject } from "../core/json.ts";
+import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 
 /** What is answered beside the revision. */
 export type Greeting = object;
@@ -18,6 +18,16 @@ export const REVISIONS: readonly string[] = [
   "2024-11-05",
   "2024-10-07",
 ];
+
+const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+
+/** Gives what a client says that it can do: an older one with `initialize`, others with all they ask. */
+export function ableIn(message: JSONRPCMessage): JsonObject | undefined {
+  if (!("method" in message) || !isObject(message.params)) return undefined;
+  const { capabilities, _meta } = message.params;
+  const said = message.method === "initialize" ? capabilities : objectOf(_meta)[CAPABILITIES];
+  return isObject(said) ? objectOf(said) : undefined;
+}
 
 /**
  * Gives the result of an `initialize` request as the SDK will give it; undefined for anything that

@@ -8,8 +8,9 @@
  */
 
 import type { JSONRPCMessage, McpServerFactory, Transport } from "@modelcontextprotocol/server";
+import type { JsonObject } from "../core/json.ts";
 import { type Line, LineReader } from "../core/lines.ts";
-import { greet, type Greeting } from "./_greeting.ts";
+import { ableIn, greet, type Greeting } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
 import { Listening } from "./_listening.ts";
 import { Outgoing } from "./_outgoing.ts";
@@ -38,6 +39,8 @@ export interface StdioOptions {
   readonly onLost: (requests: readonly string[]) => void;
   /** What `initialize` is answered with. */
   readonly greeting: () => Greeting;
+  /** Told what the client can do, whenever it says so. */
+  readonly onAble: (capabilities: JsonObject) => void;
   /** Told of all resources that the client listens for, when that changes. */
   readonly onListen: (uris: readonly string[]) => void;
   /** Ends the connection when it aborts. */
@@ -173,6 +176,8 @@ class StdioTransport implements Transport {
         return this.#refuse({ kind: "refusal", code: -32600, text: "The id is in use" });
       }
       this.#inFlight.add(read.id);
+      const able = ableIn(read.message);
+      if (able !== undefined) this.#options.onAble(able);
       this.#listens(this.#listening.take(read));
       this.#greet(read);
     }

@@ -13,6 +13,8 @@ import { onAbort } from "../core/waiting.ts";
 /** How a request is waited for, and who is told and asked meanwhile. */
 export interface RequestOptions extends Meanwhile {
   readonly signal: AbortSignal;
+  /** Whether the server may answer with a task. */
+  readonly takesTasks?: boolean;
 }
 
 /** What a peer needs of who made it. */

@@ -18,11 +18,12 @@ import {
 } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
-import { VERSION } from "../core/version.ts";
+import { CLIENT, withMeta } from "./_meta.ts";
 import { Answered, type Asked, Peer, type RequestOptions } from "./_peer.ts";
 import { logMessage, readList } from "./_read.ts";
 import { isNewer, knowsNewest, LEGACY, mayBeOlder, MODERN, NO_SUCH_METHOD } from "./_revisions.ts";
 import type { Following } from "./_subscriptions.ts";
+import { runsTasks } from "./_tasks.ts";
 import { aborted, pause, StartTimer } from "./in_time.ts";
 import type { Living } from "./pool.ts";
 import type { Excess, OpenWire, Wire } from "./wire.ts";
@@ -48,8 +49,6 @@ export interface ConnectionOptions {
   readonly onEnd: (connection: Connection) => void;
 }
 
-const META = "io.modelcontextprotocol/";
-const CLIENT = { name: "pml", version: VERSION };
 const UPDATED = "notifications/resources/updated";
 /** How many lines that mean nothing a server may write before it counts as broken. */
 const STRAY_MAX = 10_000;
@@ -133,6 +132,16 @@ export class Connection implements Living {
     return this.#wire.tells || this.#isListening;
   }
 
+  /** Whether it speaks the newest revision, in which each request says what the client can do. */
+  get isModern(): boolean {
+    return this.#isModern;
+  }
+
+  /** Whether it runs tools as tasks where it is asked to, in the revision before the newest. */
+  get runsTasks(): boolean {
+    return runsTasks(this.#capabilities);
+  }
+
   /** Whether it said that it can do something, such as `resources`. */
   can(capability: string): boolean {
     return isObject(this.#capabilities[capability]);
@@ -145,12 +154,12 @@ export class Connection implements Living {
   async request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
     let answers: JsonObject = {};
     for (let round = 0; round < ROUNDS_MAX; round++) {
-      const said = this.#withMeta({ ...params, ...answers }, options);
+      const said = this.#withMeta({ ...params, ...answers }, options, method);
       const result = await this.#peer.request(method, said, options);
       if (!this.#isModern || !isObject(result) || result.resultType !== "input_required") {
         return result;
       }
-      answers = await this.#answers(result as JsonObject, options);
+      answers = await this.answersTo(result as JsonObject, options);
     }
     throw this.#broken(`it asked ${ROUNDS_MAX} times before it answered`);
   }
@@ -268,23 +277,13 @@ export class Connection implements Living {
     return this.#broken(`it refused the handshake: ${error.message}`);
   }
 
-  #withMeta(params: JsonObject, { onAsk, onMessage }: Partial<RequestOptions>): JsonObject {
+  #withMeta(params: JsonObject, options: RequestOptions, method?: string): JsonObject {
     if (!this.#isModern) return params;
-    const able = onAsk === undefined ? {} : this.#options.capabilities();
-    return {
-      ...params,
-      _meta: {
-        ...objectOf(params._meta),
-        [`${META}protocolVersion`]: MODERN,
-        [`${META}clientInfo`]: CLIENT,
-        [`${META}clientCapabilities`]: { roots: {}, ...able },
-        ...(onMessage && { [`${META}logLevel`]: "debug" }),
-      },
-    };
+    return withMeta(params, { ...options, method, able: this.#options.capabilities() });
   }
 
   /** Has everything answered that a result of the newest revision asks for. */
-  async #answers(result: JsonObject, options: RequestOptions): Promise<JsonObject> {
+  async answersTo(result: JsonObject, options: RequestOptions): Promise<JsonObject> {
     const { inputRequests, requestState } = result;
     const requests = Object.entries(objectOf(inputRequests));
     if (requests.length > ASKED_MAX) throw this.#broken("it asks too much at once");

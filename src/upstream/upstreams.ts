@@ -7,17 +7,27 @@
 
 import { pathToFileURL } from "node:url";
 import type { Room } from "../core/backlog.ts";
-import type { Call, Outcome, ToolResult } from "../core/call.ts";
+import type { Call, Outcome } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json, type JsonObject, quoted, textOf } from "../core/json.ts";
-import { checkBlocks } from "../core/result_bounds.ts";
+import {
+  canonical,
+  defined,
+  type Json,
+  type JsonObject,
+  objectOf,
+  quoted,
+  textOf,
+} from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
+import { Greetings } from "./_greetings.ts";
 import { Answered } from "./_peer.ts";
+import { refused, resultOf } from "./_results.ts";
 import { type ListOwner, ServerLists } from "./_server_lists.ts";
 import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
+import { callTool, RunningTasks, stateOf, taskIn } from "./_tasks.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import { soon, StartTimer } from "./in_time.ts";
 import { Pool, type PoolLimits, type PoolUse } from "./pool.ts";
@@ -77,13 +87,11 @@ export interface Told {
   readonly updated: (server: string, uri: string) => void;
   /** A log message: the params of `notifications/message`, with the server in its logger. */
   readonly logged: (message: JsonObject) => void;
+  /** A task stands as the params of its notification say. */
+  readonly task?: (server: string, state: JsonObject) => void;
   /** A page that the person was sent to is done with: the params of its notification. */
   readonly elicited: (params: JsonObject) => void;
 }
-
-/** Codes by which a client would think that PML itself asks it, or does not know its revision. */
-const OURS = [-32042, -32020, -32021, -32022];
-const INTERNAL_ERROR = -32603;
 
 /** How long a call waits for a look whether a server is there again that was not. */
 const LOOK_MS = 70;
@@ -106,6 +114,11 @@ export class Upstreams implements AsyncDisposable {
   readonly #closing = new AbortController();
   readonly #lists: ServerLists;
   readonly #running = new Set<Connection>();
+  readonly #greetings: Greetings;
+  readonly #tasks = new RunningTasks((name, until) => {
+    // One that is gone ends its tasks.
+    this.#use(this.#options.server(name), () => until).catch(() => {});
+  });
   /** Why the servers are not there that were not when they were last looked for. */
   readonly #gone = new Map<string, { readonly version: string; readonly error: PmlError }>();
   readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
@@ -126,6 +139,7 @@ export class Upstreams implements AsyncDisposable {
       options.home,
       (error) => options.onLog("lists", "warn", `Cannot keep the lists of a server: ${error}`),
     );
+    this.#greetings = new Greetings(options.capabilities, (name) => this.#outdated(name));
     this.#subscriptions = new Subscriptions(
       (following) => this.#follow(following),
       (server, error) => options.onLog(server, "warn", `Cannot follow a resource: ${error}`),
@@ -148,8 +162,12 @@ export class Upstreams implements AsyncDisposable {
   /** Forgets lists of a server, all of them unless told, so that it is asked for them again. */
   forget(name: string, lists: readonly ListName[] = LIST_NAMES): void {
     try {
-      const owner = this.#ownerOf(this.#options.server(name));
-      for (const list of lists) this.#lists.forget(owner, list);
+      const server = this.#options.server(name);
+      this.#ownerOf(server);
+      // A change is one for every client.
+      for (const owner of this.#owners(server).values()) {
+        for (const list of lists) this.#lists.forget(owner, list);
+      }
     } catch {
       // A value is missing, and nothing is kept of it: who asks for its list is told.
     }
@@ -172,7 +190,10 @@ export class Upstreams implements AsyncDisposable {
     const params = method === "tools/call" ? { name: there(), arguments: args } : args;
     const meta = call.meta && { _meta: call.meta };
     const result = await this.#request(call, { method, params: { ...params, ...meta } });
-    return { kind: "result", result: resultOf(result, { name, method }) };
+    const task = taskIn(result, call);
+    if (task !== undefined) this.#tasks.note(name, task);
+    const told = resultOf(result, { name, method });
+    return { kind: "result", result: told, ...(task && { task: task.status }) };
   }
 
   /** Follows a resource for one less. */
@@ -203,7 +224,10 @@ export class Upstreams implements AsyncDisposable {
     const ask = async (connection: Connection) => {
       ({ tells } = connection);
       try {
-        return await connection.request(method, params, call);
+        if (method !== "tools/call") return await connection.request(method, params, call);
+        const { execution } = this.#toolsOf(this.#known(server)).get(String(params.name)) ?? {};
+        const { taskSupport: support } = objectOf(execution);
+        return await callTool(connection, params, { call, support });
       } catch (error) {
         if (!(error instanceof Answered)) throw error;
         const text = `${quoted(name)} answered with the error ${error.code}: ${error.message}`;
@@ -235,9 +259,13 @@ export class Upstreams implements AsyncDisposable {
     await this.#use(this.#options.server(server), (connection) => connection.tellOf(following));
   }
 
+  #known(server: UpstreamServer): readonly ListItem[] {
+    return this.#lists.known(this.#ownerOf(server), "tools");
+  }
+
   /** What its lists depend on; the same object each time, because every call asks for it. */
   #ownerOf(server: UpstreamServer): ListOwner {
-    const able = Object.keys(this.#options.capabilities()).join();
+    const able = canonical(this.#greetings.ableOf(server.name));
     const owners = this.#owners(server);
     const { name, definition, isKept } = server;
     const owner = owners.get(able) ?? {
@@ -253,6 +281,7 @@ export class Upstreams implements AsyncDisposable {
     const { name } = server;
     const version = server.version();
     const what = { name, version, start: () => this.#start(server, version) };
+    using _ = this.#greetings.use(name);
     await this.#look(what);
     const used = () => this.#pool.use(name, { ...what, use });
     try {
@@ -303,29 +332,37 @@ export class Upstreams implements AsyncDisposable {
   }
 
   async #started(server: UpstreamServer): Promise<Connection> {
-    const { limits, onLog, workspace, capabilities, seesRoots, withoutSecrets } = this.#options;
+    const { limits, onLog, workspace, seesRoots, withoutSecrets } = this.#options;
     const { name } = server;
     const { signal: closing } = this.#closing;
     const uri = pathToFileURL(workspace()).href;
-    const owner = this.#ownerOf(server);
     const connection = await Connection.start({
       name,
       open: await server.way(closing),
       roots: () => seesRoots(name) ? [{ uri, name: "workspace" }] : [],
-      capabilities,
+      capabilities: () => this.#greetings.ableOf(name),
       withoutSecrets,
       limits: limits(),
       closing,
       onLog: (level, text) => onLog(name, level, text),
       onNotification: (method, params) => this.#notified(name, { method, params }),
-      tool: (tool) => this.#toolsOf(this.#lists.known(owner, "tools")).get(tool),
-      onEnd: (ended) => void this.#running.delete(ended),
+      tool: (tool) => this.#toolsOf(this.#known(server)).get(tool),
+      onEnd: (ended) => {
+        this.#running.delete(ended);
+        this.#tasks.end(name);
+      },
     });
     if (connection.alive) this.#running.add(connection);
-    this.#lists.outdate(owner);
+    this.#greetings.met(name, connection);
+    this.#lists.outdate(this.#ownerOf(server));
     const level = this.#options.level();
     if (level !== undefined) connection.setLevel(level);
     return connection;
+  }
+
+  /** Has a server's lists read again that were those of another client. */
+  #outdated(name: string): void {
+    for (const list of LIST_NAMES) this.#options.told.changed(name, list);
   }
 
   #notified(
@@ -336,35 +373,14 @@ export class Upstreams implements AsyncDisposable {
     if (method === "notifications/message") return told.logged(params);
     if (method === "notifications/elicitation/complete") return told.elicited(params);
     if (method === "notifications/resources/updated") return told.updated(name, textOf(params.uri));
+    if (method === "notifications/tasks/status") {
+      const state = stateOf(params);
+      if (state !== undefined) this.#tasks.note(name, state);
+      return told.task?.(name, params);
+    }
     const lists = CHANGES[method] ?? [];
     // It may run since before its definition was read again, and what is known is known of that.
     this.forget(name, lists);
     for (const list of lists) told.changed(name, list);
   }
-}
-
-/** Takes what a server may say; with any other field it could pass for a question of PML. */
-function resultOf(
-  result: unknown,
-  { name, method }: { readonly name: string; readonly method: string },
-): ToolResult {
-  const isTool = method === "tools/call";
-  if (isObject(result) && (!isTool || Array.isArray(result.content ?? []))) {
-    checkBlocks(`what ${quoted(name)} answered`, result);
-    const { resultType: _, inputRequests: _i, requestState: _s, ...rest } = result;
-    // Looked at just now; what is no tool's result is handed on as it is.
-    return (isTool ? { content: [], ...rest } : rest) as unknown as ToolResult;
-  }
-  const message = `Cannot use what ${quoted(name)} answered: it is no result`;
-  throw new PmlError("UPSTREAM_PROTOCOL", message, {
-    hint: "It does not speak MCP as PML knows it",
-  });
-}
-
-/** Hands on the error that a server answered, but for those that are between a client and PML. */
-function refused(text: string, { code, message, data }: Answered): PmlError {
-  const answered = OURS.includes(code)
-    ? { code: INTERNAL_ERROR, message }
-    : { code, message, data };
-  return new PmlError("BAD_REQUEST", text, { detail: { answered: defined(answered) } });
 }
