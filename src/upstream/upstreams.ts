@@ -12,7 +12,7 @@ import { textResult } from "../core/call.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, quoted, textOf } from "../core/json.ts";
 import { checkBlocks } from "../core/json_bounds.ts";
-import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
+import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { Answered } from "./_peer.ts";
@@ -137,8 +137,12 @@ export class Upstreams implements AsyncDisposable {
     const server = this.#options.server(name);
     return await this.#lists.get(this.#ownerOf(server), list, async () => {
       const all = await this.#use(server, async (connection) => {
-        using late = new StartTimer(name, this.#options.limits().startMs, this.#closing.signal);
-        return await connection.list(list, late.signal);
+        const { limits, home } = this.#options;
+        const { signal: closing } = this.#closing;
+        using late = new StartTimer(name, { ms: limits().startMs, home, closing });
+        return await connection.list(list, late.signal).catch((error) => {
+          throw error instanceof Answered ? listRefused(name, list, error) : error;
+        });
       });
       if (list !== "tools") return all;
       return all.filter((tool) => server.tools?.includes(String(tool.name)) ?? true);
@@ -165,7 +169,10 @@ export class Upstreams implements AsyncDisposable {
     const { server: name, tool } = splitToolId(call.id);
     const { method = "tools/call", arguments: args } = call;
     if (method === "resources/subscribe") {
-      await this.#subscriptions.add({ server: name, uri: textOf(args.uri) }, call.signal);
+      await this.#subscriptions.add({ server: name, uri: textOf(args.uri) }, call.signal)
+        .catch((error) => {
+          throw error instanceof Answered ? refused(name, error) : error;
+        });
       return { kind: "result", result: { content: [] } };
     }
     const there = () => this.#options.server(name).toolName?.(tool) ?? tool;
@@ -206,11 +213,10 @@ export class Upstreams implements AsyncDisposable {
         return await connection.request(method, params, call);
       } catch (error) {
         if (!(error instanceof Answered)) throw error;
-        const text = `${quoted(name)} answered with the error ${error.code}: ${error.message}`;
-        if (method !== "tools/call") throw refused(text, error);
+        if (method !== "tools/call") throw refused(name, error);
         const { code, data } = error;
         const _meta = { "pml/error": defined({ code, data }) };
-        const result = { ...textResult(text), isError: true, _meta };
+        const result = { ...textResult(answeredBy(quoted(name), error)), isError: true, _meta };
         return result as unknown as JsonObject; // plain JSON
       }
     };
@@ -303,7 +309,8 @@ export class Upstreams implements AsyncDisposable {
   }
 
   async #started(server: UpstreamServer): Promise<Connection> {
-    const { limits, onLog, workspace, capabilities, seesRoots, withoutSecrets } = this.#options;
+    const { limits, onLog, workspace, capabilities, seesRoots, withoutSecrets, home } =
+      this.#options;
     const { name } = server;
     const { signal: closing } = this.#closing;
     const uri = pathToFileURL(workspace()).href;
@@ -315,6 +322,7 @@ export class Upstreams implements AsyncDisposable {
       capabilities,
       withoutSecrets,
       limits: limits(),
+      home,
       closing,
       onLog: (level, text) => onLog(name, level, text),
       onNotification: (method, params) => this.#notified(name, { method, params }),
@@ -361,10 +369,29 @@ function resultOf(
   });
 }
 
+/** Says what error a server answered, in its own words. */
+function answeredBy(who: string, { code, message }: Answered): string {
+  return `${who} answered with the error ${code}: ${message}`;
+}
+
 /** Hands on the error that a server answered, but for those that are between a client and PML. */
-function refused(text: string, { code, message, data }: Answered): PmlError {
+function refused(name: string, error: Answered): PmlError {
+  const message = answeredBy(quoted(name), error);
+  const { code, data } = error;
   const answered = OURS.includes(code)
     ? { code: INTERNAL_ERROR, message }
     : { code, message, data };
-  return new PmlError("BAD_REQUEST", text, { detail: { answered: defined(answered) } });
+  return new PmlError("BAD_REQUEST", message, { detail: { answered: defined(answered) } });
+}
+
+/** Makes the error of a list that a server answered with an error. */
+function listRefused(name: string, list: ListName, error: Answered): PmlError {
+  const message = `Cannot read ${LISTS[list].method} of ${quoted(name)}: ${
+    answeredBy("it", error)
+  }`;
+  return new PmlError("UPSTREAM_PROTOCOL", message, {
+    hint: "The error is the server's own: see to what it says, or tell its author. PML asks it " +
+      "again the next time",
+    cause: error,
+  });
 }
