@@ -5,44 +5,34 @@
  */
 
 import assert from "node:assert/strict";
-import process from "node:process";
 import { textOf } from "./attacks/oracles.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
 import { call, listed } from "./full_scene.ts";
 import { type Era, ERAS } from "./kit/json_rpc.ts";
-import { repoFile } from "./kit/pml_command.ts";
 import { runPml } from "./kit/run.ts";
 import { NEWEST, servedOverHttp, type Table } from "./kit/said_server.ts";
+import { definitions, filesOf, type Tables } from "./said_scene.ts";
 
 const FAILS = { error: { code: -32603, message: "boom\nsecond line\u001b[31m" } };
 const NOTHING: Table = {
   "tools/list": { result: { tools: [{ name: "go", inputSchema: { type: "object" } }] } },
 };
 
-/** Defines a server that answers by a table, over stdio; the table is a file of the workspace. */
-function said(table: string) {
-  const script = repoFile("tests/kit/said_server.ts");
-  const args = ["run", "-A", "--no-config", "--quiet", script, `./${table}.json`];
-  return { command: process.execPath, args };
-}
-
 /** Serves tables over stdio, and one of them over HTTP as `remote`. */
 async function sceneOf(
   era: Era,
-  tables: Readonly<Record<string, Table>>,
+  tables: Tables,
 ): Promise<Scene & { readonly names: readonly string[] }> {
   const [[, first = {}] = []] = Object.entries(tables);
   const http = servedOverHttp(first);
   const mcpServers = {
-    ...Object.fromEntries(Object.keys(tables).map((name) => [name, said(name)])),
+    ...definitions(tables),
     remote: { type: "http", url: `http://127.0.0.1:${http.addr.port}/` },
   };
   const names = Object.keys(mcpServers);
   const scene = await makeScene({
     era,
-    files: Object.fromEntries(
-      Object.entries(tables).map(([name, table]) => [`${name}.json`, JSON.stringify(table)]),
-    ),
+    files: filesOf(tables),
     pml: { version: 1, permissions: { allow: names.map((name) => `${name}:*`) }, mcpServers },
   });
   const dispose = async () => {

@@ -88,6 +88,7 @@ function whatCame(outcome: Outcome): Ending {
     outcome: outcome.result.isError === true ? "tool error" : "result",
     size,
     ...(outcome.isUnchecked === true && { unchecked: true }),
+    ...(outcome.code !== undefined && { code: outcome.code }),
   };
 }
 

@@ -131,6 +131,8 @@ export type Outcome =
     readonly result: ToolResult;
     /** Whether nobody could tell if it fits the schema that its tool gave for it. */
     readonly isUnchecked?: boolean;
+    /** What is wrong with the result, where its server said more than that. */
+    readonly code?: ErrorCode;
   }
   | { readonly kind: "ask"; readonly question: Question };
 
