@@ -135,7 +135,10 @@ async function showTool(
   const definition = await app.servers.definition(id);
   const { kind, rule, source } = app.policy.now.judge(id);
   const permissions = await app.permissionsOf(id);
-  return { value: { id, verdict: SAYS[kind], rule, source, permissions, ...definition } };
+  const unchecked = await (await app.schemas()).unchecked(definition);
+  const own = { id, verdict: SAYS[kind], rule, source, permissions, unchecked };
+  // In this order, and what a server names the same counts for nothing.
+  return { value: { ...own, ...definition, ...own } };
 }
 
 function originSaid(

@@ -29,8 +29,11 @@ export const KEYWORDS: ReadonlyMap<string, Make> = new Map(Object.entries<Make>(
   $recursiveRef: reference("$recursiveRef"),
   type,
   const: (said) => oneOfValues([said], `does not match ${shown(said)}`),
-  enum: (said) =>
-    Array.isArray(said) ? oneOfValues(said, `does not match any of ${shown(said)}`) : undefined,
+  enum: (said, { schema }) => {
+    if (!Array.isArray(said)) return undefined;
+    const values = isNullable(schema) ? [...said, null] : said;
+    return oneOfValues(values, `does not match any of ${shown(said)}`);
+  },
   not,
   anyOf,
   allOf,
@@ -61,6 +64,7 @@ export const KEYWORDS: ReadonlyMap<string, Make> = new Map(Object.entries<Make>(
   },
 }));
 
+const TYPES: readonly unknown[] = "null boolean object array number string integer".split(" ");
 const ROUNDING = 1.1920929e-7;
 /** How many characters of a value an error shows. */
 const SHOWN = 200;
@@ -89,15 +93,25 @@ function reference(keyword: string): Make {
   };
 }
 
-function type(said: unknown): Rule {
+function type(said: unknown, { schema, reader }: Around): Rule {
   const wanted = [said].flat();
+  // A word that is no type of JSON Schema means something to the server.
+  const cannot = wanted.every((one) => TYPES.includes(one))
+    ? undefined
+    : reader.cannot("type", said);
   const expected = wanted.slice(0, MOST_SHOWN).map((one) => `"${one}"`).join(", ");
   return (value, spot) => {
     const found = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
     const isWhole = found === "number" && Number.isInteger(value);
     if (wanted.includes(found) || isWhole && wanted.includes("integer")) return FITS;
-    return wrong(spot, `type "${found}" is invalid. Expected ${expected}`);
+    if (value === null && isNullable(schema)) return FITS;
+    return cannot?.(spot.run) ?? wrong(spot, `type "${found}" is invalid. Expected ${expected}`);
   };
+}
+
+/** Tells whether null is meant too: OpenAPI says so beside the type. */
+function isNullable({ nullable }: Around["schema"]): boolean {
+  return nullable === true;
 }
 
 function oneOfValues(values: readonly unknown[], why: string): Rule {

@@ -55,6 +55,15 @@ export class Schemas {
     if (checked.kind !== "fits" && !isLeft) throw badArguments(name, checked.why);
   }
 
+  /** Names the keywords of a tool that are not checked; undefined where all are. */
+  async unchecked(
+    { inputSchema, outputSchema = {} }: ToolDefinition,
+  ): Promise<readonly string[] | undefined> {
+    const all = await Promise.all([inputSchema, outputSchema].map((one) => this.read(one)));
+    const names = new Set(all.flatMap(({ unchecked }) => [...unchecked]));
+    return names.size === 0 ? undefined : [...names];
+  }
+
   async #others(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve));
     this.#taken = 0;

@@ -1,0 +1,67 @@
+/**
+ * Puts right what of a tool would keep a client from reading the whole list it stands in, that of
+ * every other server among it. All else of a tool stays as its server wrote it.
+ *
+ * @module
+ */
+
+import { isObject } from "../core/json.ts";
+import type { ListItem } from "../core/lists.ts";
+
+type Is = (value: unknown) => boolean;
+
+const isText: Is = (value) => typeof value === "string";
+const isFlag: Is = (value) => typeof value === "boolean";
+const isTexts: Is = (value) => Array.isArray(value) && value.every(isText);
+const isIcons: Is = (value) =>
+  Array.isArray(value) && value.every((one) => isObject(one) && isText(one.src));
+
+/** What clients take at the keys that MCP names, where these are there at all. */
+const TOOL: Readonly<Record<string, Is>> = {
+  title: isText,
+  description: isText,
+  outputSchema: isObject,
+  annotations: isObject,
+  execution: isObject,
+  icons: isIcons,
+  _meta: isObject,
+};
+const ANNOTATIONS: Readonly<Record<string, Is>> = {
+  title: isText,
+  readOnlyHint: isFlag,
+  destructiveHint: isFlag,
+  idempotentHint: isFlag,
+  openWorldHint: isFlag,
+};
+const OUTPUT: Readonly<Record<string, Is>> = { $schema: isText };
+const INPUT: Readonly<Record<string, Is>> = {
+  properties: isObject,
+  required: isTexts,
+};
+
+/** Gives a tool that every client can read; what can be read already is the same object. */
+export function readableTool(tool: ListItem): ListItem {
+  const { inputSchema, outputSchema, annotations } = tool;
+  const said = isObject(inputSchema) ? inputSchema : {};
+  // Arguments are an object, whatever else a schema says of them.
+  const input = said.type === "object" ? said : { ...said, type: "object" };
+  return part(tool, TOOL, {
+    inputSchema: part(input, INPUT),
+    outputSchema: isObject(outputSchema) ? part(outputSchema, OUTPUT) : outputSchema,
+    annotations: isObject(annotations) ? part(annotations, ANNOTATIONS) : annotations,
+  });
+}
+
+/** Leaves out what nobody could read, and puts other members in their places. */
+function part(
+  value: Readonly<Record<string, unknown>>,
+  kinds: Readonly<Record<string, Is>>,
+  others: Readonly<Record<string, unknown>> = {},
+): ListItem {
+  const isOdd = (key: string) => value[key] !== undefined && kinds[key]?.(value[key]) === false;
+  const all = { ...value, ...others };
+  const isSame = Object.keys(all).every((key) => all[key] === value[key] && !isOdd(key));
+  if (isSame) return value as ListItem; // it came as JSON
+  const kept = Object.entries(all).filter(([key, one]) => one !== undefined && !isOdd(key));
+  return Object.fromEntries(kept) as ListItem;
+}
