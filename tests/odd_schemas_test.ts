@@ -116,8 +116,9 @@ const UNREADABLE: Readonly<Record<string, readonly [tool: object, shown: object]
 
 const ANSWER = { content: [{ type: "text", text: "taken" }] };
 
-function sceneryOf(tools: readonly object[]) {
-  const table: Table = { "tools/list": { result: { tools } }, "tools/call": { result: ANSWER } };
+function sceneryOf(tools: readonly object[], other?: Table) {
+  const listed = { "tools/list": { result: { tools } }, "tools/call": { result: ANSWER } };
+  const table: Table = other ?? listed;
   const tables = { older: table, newest: { ...NEWEST, ...table } };
   return makeScenery({
     files: filesOf(tables),
@@ -172,6 +173,43 @@ for (const era of ERAS) {
         const { content } = await client.callTool({ name: wire, arguments: { a: "x" } });
         assert.deepEqual(content, ANSWER.content, name);
       }
+    }
+  });
+}
+
+/** Names that PML has another for: what the client's model and its person read is the title. */
+const NAMES = ["读取文件", "créer un fichier", "get user (v2)", "group:go", "a@b", "x".repeat(150)];
+
+for (const era of ERAS) {
+  Deno.test(`A tool with any name is shown under one that clients take, and called by its own, on ${era}`, async () => {
+    const inputSchema = ofA({});
+    const table = {
+      "tools/list": {
+        result: {
+          tools: [
+            ...NAMES.map((name) => ({ name, inputSchema, _meta: { mine: 1 } })),
+            // One that says that it is another is called by what it is.
+            { name: "plain", inputSchema, _meta: { "pml/name": "other" } },
+          ],
+        },
+      },
+      "tools/call": { echo: "name" },
+    } as const;
+    await using ws = await sceneryOf([], table);
+    await using connection = await connect(ws, { era });
+    const { client } = connection;
+    for (const server of ["older", "newest"]) {
+      const { tools } = await client.listTools();
+      const own = tools.filter(({ name }) => name.startsWith(server));
+      assert.equal(own.length, NAMES.length + 1);
+      for (const { name, title, _meta } of own) {
+        assert.match(name, /^[A-Za-z0-9_-]{1,64}$/);
+        const called = await client.callTool({ name, arguments: {} });
+        const [{ text }] = called.content as unknown as [{ text: string }];
+        assert.equal(text, title ?? "plain");
+        if (title !== undefined) assert.deepEqual(_meta, { mine: 1, "pml/name": title });
+      }
+      assert.deepEqual(own.flatMap(({ title }) => title ?? []).toSorted(), NAMES.toSorted());
     }
   });
 }

@@ -1,12 +1,14 @@
 /**
  * Puts right what of a tool would keep a client from reading the whole list it stands in, that of
- * every other server among it. All else of a tool stays as its server wrote it.
+ * every other server among it, and names a tool whose name is none here. All else of a tool stays
+ * as its server wrote it.
  *
  * @module
  */
 
-import { isObject } from "../core/json.ts";
+import { isObject, objectOf } from "../core/json.ts";
 import type { ListItem } from "../core/lists.ts";
+import { isToolName, toolSlug } from "../core/tool_id.ts";
 
 type Is = (value: unknown) => boolean;
 
@@ -38,6 +40,26 @@ const INPUT: Readonly<Record<string, Is>> = {
   properties: isObject,
   required: isTexts,
 };
+
+/** Where the name stands that the server gave, for one that has another here. */
+const OWN_NAME = "pml/name";
+/** A longer name is no name, and its tool is left out. */
+const NAME_MAX = 1_000;
+
+/** Gives the name that its server knows a tool by. */
+export function ownName({ name, _meta }: ListItem): string {
+  const own = objectOf(_meta)[OWN_NAME];
+  // A server may have written that itself.
+  return typeof own === "string" && toolSlug(own) === name ? own : String(name);
+}
+
+/** Gives a tool under a name that it can have here. */
+export function namedTool(tool: ListItem): ListItem {
+  const name = String(tool.name);
+  if (isToolName(name) || name === "" || name.length > NAME_MAX) return tool;
+  const { title = name, _meta } = tool;
+  return { ...tool, name: toolSlug(name), title, _meta: { ...objectOf(_meta), [OWN_NAME]: name } };
+}
 
 /** Gives a tool that every client can read; what can be read already is the same object. */
 export function readableTool(tool: ListItem): ListItem {

@@ -7,15 +7,16 @@
 
 import { pathToFileURL } from "node:url";
 import type { Room } from "../core/backlog.ts";
-import type { Call, Outcome, ToolResult } from "../core/call.ts";
+import type { Call, Outcome } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json, type JsonObject, quoted, textOf } from "../core/json.ts";
-import { checkBlocks } from "../core/json_bounds.ts";
-import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../core/lists.ts";
+import { defined, type Json, type JsonObject, quoted, textOf } from "../core/json.ts";
+import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
+import { answeredBy, listRefused, refused, resultOf } from "./_answers.ts";
 import { Answered } from "./_peer.ts";
+import { ownName } from "./_readable.ts";
 import { type ListOwner, ServerLists } from "./_server_lists.ts";
 import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
@@ -81,10 +82,6 @@ export interface Told {
   readonly elicited: (params: JsonObject) => void;
 }
 
-/** Codes by which a client would think that PML itself asks it, or does not know its revision. */
-const OURS = [-32042, -32020, -32021, -32022];
-const INTERNAL_ERROR = -32603;
-
 /** How long a call waits for a look whether a server is there again that was not. */
 const LOOK_MS = 70;
 /** What is said of a server that does not answer. */
@@ -109,7 +106,7 @@ export class Upstreams implements AsyncDisposable {
   /** Why the servers are not there that were not when they were last looked for. */
   readonly #gone = new Map<string, { readonly version: string; readonly error: PmlError }>();
   readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
-    new Map(tools.map((tool) => [String(tool.name), tool]))
+    new Map(tools.flatMap((tool) => [[String(tool.name), tool], [ownName(tool), tool]] as const))
   );
   readonly #subscriptions: Subscriptions;
   readonly #owners = memoized((_: UpstreamServer) => new Map<string, ListOwner>());
@@ -175,7 +172,12 @@ export class Upstreams implements AsyncDisposable {
         });
       return { kind: "result", result: { content: [] } };
     }
-    const there = () => this.#options.server(name).toolName?.(tool) ?? tool;
+    const there = () => {
+      const server = this.#options.server(name);
+      const known = this.#tool(server, tool);
+      const own = known === undefined ? tool : ownName(known);
+      return server.toolName?.(own) ?? own;
+    };
     const params = method === "tools/call" ? { name: there(), arguments: args } : args;
     const meta = call.meta && { _meta: call.meta };
     const result = await this.#request(call, { method, params: { ...params, ...meta } });
@@ -326,7 +328,7 @@ export class Upstreams implements AsyncDisposable {
       closing,
       onLog: (level, text) => onLog(name, level, text),
       onNotification: (method, params) => this.#notified(name, { method, params }),
-      tool: (tool) => this.#toolsOf(this.#lists.known(owner, "tools")).get(tool),
+      tool: (tool) => this.#tool(server, tool),
       onEnd: (ended) => void this.#running.delete(ended),
     });
     if (connection.alive) this.#running.add(connection);
@@ -334,6 +336,11 @@ export class Upstreams implements AsyncDisposable {
     const level = this.#options.level();
     if (level !== undefined) connection.setLevel(level);
     return connection;
+  }
+
+  /** Gives what is known of a tool, by its name here or there. */
+  #tool(server: UpstreamServer, tool: string): ListItem | undefined {
+    return this.#toolsOf(this.#lists.known(this.#ownerOf(server), "tools")).get(tool);
   }
 
   #notified(
@@ -349,49 +356,4 @@ export class Upstreams implements AsyncDisposable {
     this.forget(name, lists);
     for (const list of lists) told.changed(name, list);
   }
-}
-
-/** Takes what a server may say; with any other field it could pass for a question of PML. */
-function resultOf(
-  result: unknown,
-  { name, method }: { readonly name: string; readonly method: string },
-): ToolResult {
-  const isTool = method === "tools/call";
-  if (isObject(result) && (!isTool || Array.isArray(result.content ?? []))) {
-    checkBlocks(`what ${quoted(name)} answered`, result.content);
-    const { resultType: _, inputRequests: _i, requestState: _s, ...rest } = result;
-    // Looked at just now; what is no tool's result is handed on as it is.
-    return (isTool ? { content: [], ...rest } : rest) as unknown as ToolResult;
-  }
-  const message = `Cannot use what ${quoted(name)} answered: it is no result`;
-  throw new PmlError("UPSTREAM_PROTOCOL", message, {
-    hint: "It does not speak MCP as PML knows it",
-  });
-}
-
-/** Says what error a server answered, in its own words. */
-function answeredBy(who: string, { code, message }: Answered): string {
-  return `${who} answered with the error ${code}: ${message}`;
-}
-
-/** Hands on the error that a server answered, but for those that are between a client and PML. */
-function refused(name: string, error: Answered): PmlError {
-  const message = answeredBy(quoted(name), error);
-  const { code, data } = error;
-  const answered = OURS.includes(code)
-    ? { code: INTERNAL_ERROR, message }
-    : { code, message, data };
-  return new PmlError("BAD_REQUEST", message, { detail: { answered: defined(answered) } });
-}
-
-/** Makes the error of a list that a server answered with an error. */
-function listRefused(name: string, list: ListName, error: Answered): PmlError {
-  const message = `Cannot read ${LISTS[list].method} of ${quoted(name)}: ${
-    answeredBy("it", error)
-  }`;
-  return new PmlError("UPSTREAM_PROTOCOL", message, {
-    hint: "The error is the server's own: see to what it says, or tell its author. PML asks it " +
-      "again the next time",
-    cause: error,
-  });
 }

@@ -12,11 +12,14 @@ export type Table = Readonly<Record<string, Said | readonly Said[]>>;
 /** An answer of JSON-RPC, without its id. */
 export type Said =
   | { readonly result: unknown }
-  | { readonly error: { readonly code: number; readonly message: string } };
+  | { readonly error: { readonly code: number; readonly message: string } }
+  /** A text of the params that were sent. */
+  | { readonly echo: string };
 
 interface Request {
   readonly id?: string | number;
   readonly method?: string;
+  readonly params?: Readonly<Record<string, unknown>>;
 }
 
 const MODERN = "2026-07-28";
@@ -34,14 +37,17 @@ export function answers(table: Table): (request: Request) => object | undefined 
       },
     },
   };
-  return ({ id, method = "" }) => {
+  return ({ id, method = "", params = {} }) => {
     if (id === undefined) return undefined;
     const known = table[method] ?? greetings[method];
     const all = known === undefined ? [] : [known].flat();
     const turn = turns.get(method) ?? 0;
     turns.set(method, turn + 1);
     const missing = { error: { code: -32601, message: "Method not found" } };
-    return { jsonrpc: "2.0", id, ...(all[Math.min(turn, all.length - 1)] ?? missing) };
+    const said = all[Math.min(turn, all.length - 1)] ?? missing;
+    if (!("echo" in said)) return { jsonrpc: "2.0", id, ...said };
+    const content = [{ type: "text", text: String(params[said.echo]) }];
+    return { jsonrpc: "2.0", id, result: { content } };
   };
 }
 

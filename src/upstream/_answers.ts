@@ -1,0 +1,61 @@
+/**
+ * What servers answer, as it is handed on: results, and errors that name their server.
+ *
+ * @module
+ */
+
+import type { ToolResult } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { defined, isObject, quoted } from "../core/json.ts";
+import { checkBlocks } from "../core/json_bounds.ts";
+import { type ListName, LISTS } from "../core/lists.ts";
+import type { Answered } from "./_peer.ts";
+
+/** Codes by which a client would think that PML itself asks it, or does not know its revision. */
+const OURS = [-32042, -32020, -32021, -32022];
+const INTERNAL_ERROR = -32603;
+
+/** Takes what a server may say; with any other field it could pass for a question of PML. */
+export function resultOf(
+  result: unknown,
+  { name, method }: { readonly name: string; readonly method: string },
+): ToolResult {
+  const isTool = method === "tools/call";
+  if (isObject(result) && (!isTool || Array.isArray(result.content ?? []))) {
+    checkBlocks(`what ${quoted(name)} answered`, result.content);
+    const { resultType: _, inputRequests: _i, requestState: _s, ...rest } = result;
+    // Looked at just now; what is no tool's result is handed on as it is.
+    return (isTool ? { content: [], ...rest } : rest) as unknown as ToolResult;
+  }
+  const message = `Cannot use what ${quoted(name)} answered: it is no result`;
+  throw new PmlError("UPSTREAM_PROTOCOL", message, {
+    hint: "It does not speak MCP as PML knows it",
+  });
+}
+
+/** Says what error a server answered, in its own words. */
+export function answeredBy(who: string, { code, message }: Answered): string {
+  return `${who} answered with the error ${code}: ${message}`;
+}
+
+/** Hands on the error that a server answered, but for those that are between a client and PML. */
+export function refused(name: string, error: Answered): PmlError {
+  const message = answeredBy(quoted(name), error);
+  const { code, data } = error;
+  const answered = OURS.includes(code)
+    ? { code: INTERNAL_ERROR, message }
+    : { code, message, data };
+  return new PmlError("BAD_REQUEST", message, { detail: { answered: defined(answered) } });
+}
+
+/** Makes the error of a list that a server answered with an error. */
+export function listRefused(name: string, list: ListName, error: Answered): PmlError {
+  const message = `Cannot read ${LISTS[list].method} of ${quoted(name)}: ${
+    answeredBy("it", error)
+  }`;
+  return new PmlError("UPSTREAM_PROTOCOL", message, {
+    hint: "The error is the server's own: see to what it says, or tell its author. PML asks it " +
+      "again the next time",
+    cause: error,
+  });
+}
