@@ -177,6 +177,43 @@ for (const era of ERAS) {
   });
 }
 
+for (const era of ERAS) {
+  Deno.test(`An odd resource or prompt takes no other out of a client's list, on ${era}`, async () => {
+    const table = {
+      "resources/list": {
+        result: {
+          resources: [{ uri: "test://a", mimeType: null }, {
+            uri: "test://b",
+            name: "b",
+          }],
+        },
+      },
+      "resources/templates/list": { result: { resourceTemplates: [{ uriTemplate: "t://{id}" }] } },
+      "prompts/list": { result: { prompts: [{ name: "p", description: 7, arguments: "none" }] } },
+    };
+    await using ws = await sceneryOf([], table);
+    await using connection = await connect(ws, { era });
+    const { client } = connection;
+    const { resources } = await client.listResources();
+    const { resourceTemplates } = await client.listResourceTemplates();
+    const { prompts } = await client.listPrompts();
+    for (const server of ["older", "newest"]) {
+      const own = resources.filter(({ uri }) => uri.startsWith(`pml://${server}/`));
+      assert.deepEqual(own, [
+        { uri: `pml://${server}/test://a`, name: "test://a" },
+        { uri: `pml://${server}/test://b`, name: "b" },
+      ]);
+      const template = { uriTemplate: `pml://${server}/t://{id}`, name: "t://{id}" };
+      assert.deepEqual(resourceTemplates.filter(({ uriTemplate: uri }) => uri.includes(server)), [
+        template,
+      ]);
+      assert.deepEqual(prompts.filter(({ name }) => name.startsWith(server)), [
+        { name: `${server}__p` },
+      ]);
+    }
+  });
+}
+
 /** Names that PML has another for: what the client's model and its person read is the title. */
 const NAMES = ["读取文件", "créer un fichier", "get user (v2)", "group:go", "a@b", "x".repeat(150)];
 

@@ -1,13 +1,13 @@
 /**
- * Puts right what of a tool would keep a client from reading the whole list it stands in, that of
- * every other server among it, and names a tool whose name is none here. All else of a tool stays
- * as its server wrote it.
+ * Puts right what of an item would keep a client from reading the whole list it stands in, that of
+ * every other server among it, and names a tool whose name is none here. All else stays as
+ * its server wrote it.
  *
  * @module
  */
 
 import { isObject, objectOf } from "../core/json.ts";
-import type { ListItem } from "../core/lists.ts";
+import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { isToolName, toolSlug } from "../core/tool_id.ts";
 
 type Is = (value: unknown) => boolean;
@@ -26,6 +26,18 @@ const TOOL: Readonly<Record<string, Is>> = {
   annotations: isObject,
   execution: isObject,
   icons: isIcons,
+  _meta: isObject,
+};
+/** Those of resources, templates and prompts. */
+const OTHERS: Readonly<Record<string, Is>> = {
+  title: isText,
+  description: isText,
+  mimeType: isText,
+  size: (value) => typeof value === "number",
+  annotations: isObject,
+  icons: isIcons,
+  arguments: (value) =>
+    Array.isArray(value) && value.every((one) => isObject(one) && isText(one.name)),
   _meta: isObject,
 };
 const ANNOTATIONS: Readonly<Record<string, Is>> = {
@@ -53,16 +65,22 @@ export function ownName({ name, _meta }: ListItem): string {
   return typeof own === "string" && toolSlug(own) === name ? own : String(name);
 }
 
-/** Gives a tool under a name that it can have here. */
-export function namedTool(tool: ListItem): ListItem {
+/** Gives an item of a list that every client can read, under a name that it can have here. */
+export function readable(list: ListName, item: ListItem): ListItem {
+  if (list === "tools") return namedTool(readableTool(item));
+  const name = isText(item.name) ? item.name : item[LISTS[list].key];
+  return part(item, OTHERS, { name });
+}
+
+function namedTool(tool: ListItem): ListItem {
   const name = String(tool.name);
   if (isToolName(name) || name === "" || name.length > NAME_MAX) return tool;
   const { title = name, _meta } = tool;
   return { ...tool, name: toolSlug(name), title, _meta: { ...objectOf(_meta), [OWN_NAME]: name } };
 }
 
-/** Gives a tool that every client can read; what can be read already is the same object. */
-export function readableTool(tool: ListItem): ListItem {
+/** What can be read already is the same object. */
+function readableTool(tool: ListItem): ListItem {
   const { inputSchema, outputSchema, annotations } = tool;
   const said = isObject(inputSchema) ? inputSchema : {};
   // Arguments are an object, whatever else a schema says of them.
