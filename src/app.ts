@@ -278,7 +278,7 @@ export class App implements AsyncDisposable {
   async authors(): Promise<Authors> {
     const { Authors } = await import("./authors.ts");
     const config = () => this.config();
-    return new Authors({ config, taken: this.builtins, schemas: await this.#checks() });
+    return new Authors({ config, taken: this.builtins, schemas: await this.schemas() });
   }
 
   /** Measures what lists and answers would cost a client. */
@@ -310,7 +310,7 @@ export class App implements AsyncDisposable {
       import("./door.ts"),
       import("./local/builtins.ts"),
       this.pins(),
-      this.#checks(),
+      this.schemas(),
     ]).then(([{ Door }, { builtins }, pins, schemas]) =>
       new Door({
         ...this.#parts,
@@ -334,8 +334,8 @@ export class App implements AsyncDisposable {
     return this.#door;
   }
 
-  /** What checks values against schemas, which is loaded when it is first needed. */
-  #checks(): Promise<Schemas> {
+  /** Gives what checks values against schemas, which is loaded when it is first needed. */
+  schemas(): Promise<Schemas> {
     this.#schemas ??= import("./gateway/schemas.ts").then(({ Schemas }) => new Schemas());
     return this.#schemas;
   }
@@ -346,7 +346,7 @@ export class App implements AsyncDisposable {
       callTool: this.callTool,
       servers: this.servers,
       catalog: this.catalog,
-      schemas: await this.#checks(),
+      schemas: await this.schemas(),
       search: (query, options) => this.search(query, options),
       judge: (id, args) => this.policy.now.judge(id, args),
       settings: () => faceOf(this.config()),

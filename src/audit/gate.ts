@@ -89,6 +89,7 @@ function whatCame(outcome: Outcome): Ending {
     size,
     ...(outcome.task !== undefined && { task: outcome.task }),
     ...(outcome.isUnchecked === true && { unchecked: true }),
+    ...(outcome.code !== undefined && { code: outcome.code }),
   };
 }
 

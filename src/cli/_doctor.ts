@@ -11,7 +11,7 @@ import { type WantedKey, wantedKeys } from "../config/wanted_keys.ts";
 import { exists } from "../config/workspace.ts";
 import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
-import { isObject, visible } from "../core/json.ts";
+import { inset, isObject, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { MANY_TOKENS } from "./_cost.ts";
 import { refused } from "./_files.ts";
@@ -152,7 +152,7 @@ async function servers(app: App): Promise<readonly Check[]> {
   return app.servers.states().map(({ name, state, why, tools, origin }) => ({
     name: `server ${name}`,
     ok: state !== "failed",
-    said: `${origin}, ${state}: ${why === undefined ? `${tools} tools` : visible(why, 400)}`,
+    said: `${origin}, ${state}: ${why === undefined ? `${tools} tools` : inset(why, 400)}`,
   }));
 }
 

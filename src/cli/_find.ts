@@ -6,7 +6,7 @@
 
 import type { App } from "../app.ts";
 import type { Verdict } from "../core/call.ts";
-import { quoted, visible } from "../core/json.ts";
+import { inset, quoted, visible } from "../core/json.ts";
 import { DOORS } from "../core/pattern.ts";
 import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -30,7 +30,7 @@ export async function tools({ app }: Visit, { words: [name], refresh }: Typed): 
     .filter((state) => name === undefined || state.name === name)
     .map((state) => ({ ...state, tools: app.catalog.toolsOf(state.name).map(listedBy(app)) }));
   const texts = servers.map(({ name, kind, origin, state, why, tools }) => {
-    const reason = why === undefined ? "" : `: ${visible(why, 400)}`;
+    const reason = why === undefined ? "" : `: ${inset(why, 400)}`;
     const head = `${name} (${origin}, ${kind}) ${state}${reason}`;
     return [head, ...tools.map((tool) => `  ${lineOf(tool)}`)].join("\n");
   });
@@ -135,7 +135,10 @@ async function showTool(
   const definition = await app.servers.definition(id);
   const { kind, rule, source } = app.policy.now.judge(id);
   const permissions = await app.permissionsOf(id);
-  return { value: { id, verdict: SAYS[kind], rule, source, permissions, ...definition } };
+  const unchecked = await (await app.schemas()).unchecked(definition);
+  const own = { id, verdict: SAYS[kind], rule, source, permissions, unchecked };
+  // In this order, and what a server names the same counts for nothing.
+  return { value: { ...own, ...definition, ...own } };
 }
 
 function originSaid(

@@ -47,6 +47,11 @@ function checkLength(length: number, { lineBytes, resultBytes }: BodyLimits): vo
   if (length > resultBytes) throw new TooLong(`it has more than ${resultBytes} bytes`, "result");
 }
 
+/** The type of a stream of events. */
+export const EVENTS_TYPE = "text/event-stream";
+/** The most bytes of an answer that only people look at. */
+export const ERROR_BYTES = 64_000;
+
 type Body = ReadableStream<Uint8Array>;
 
 const [LINE_END, CARRIAGE_RETURN, BLANK, COLON, I, R] = [10, 13, 32, 58, 105, 114];
@@ -228,4 +233,14 @@ export async function readStart(body: Body | null, max: number): Promise<string>
     // What came till then is what there is.
   }
   return text.slice(0, max);
+}
+
+/** Gives the type of what an answer holds. */
+export function typeOf({ headers }: Response): string {
+  return (headers.get("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
+}
+
+/** Reads the little that may be left, so that the connection can serve again. */
+export async function leave({ body }: Response): Promise<void> {
+  await readStart(body, ERROR_BYTES);
 }

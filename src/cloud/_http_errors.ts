@@ -5,7 +5,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { quoted, visible } from "../core/json.ts";
+import { quoted, visible, visibleLines } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
 import type { TooLong } from "./_event_stream.ts";
 
@@ -50,7 +50,7 @@ export function statusError(
         status,
         // A server that fails has had the request; one that refuses says that it took none.
         may_have_run: status >= 500,
-        ...(text !== "" && { answered: visible(text, TEXT_MAX) }),
+        ...(text !== "" && { answered: visibleLines(text, TEXT_MAX) }),
       },
     });
   const it = `it answered with the status ${status}`;

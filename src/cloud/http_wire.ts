@@ -16,10 +16,14 @@ import { SessionLost, type Wire, type WireEnds } from "../upstream/wire.ts";
 import {
   type BodyLimits,
   eachEvent,
+  ERROR_BYTES,
+  EVENTS_TYPE,
+  leave,
   readBytes,
   readStart,
   type StreamEvent,
   TooLong,
+  typeOf,
 } from "./_event_stream.ts";
 import { headerError, type Named, statusError, tooLongError, unusable } from "./_http_errors.ts";
 import { requestHeaders } from "./_request_headers.ts";
@@ -52,12 +56,10 @@ interface Asking {
 }
 
 const JSON_TYPE = "application/json";
-const EVENTS_TYPE = "text/event-stream";
 /** What can stand in a header, as `fetch` sees it. */
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const HEADER_MAX = 16_384;
 const SESSION_ID = /^[\x21-\x7e]{1,1000}$/;
-const ERROR_BYTES = 64_000;
 /** How long what only tells something may take. */
 const TELL_MS = 30_000;
 /** How long a stream may stay open after its answer has come. */
@@ -136,6 +138,13 @@ export class HttpWire implements Wire {
         : "Nothing was sent; try again",
       detail: { may_have_run: mayHaveRun },
     });
+  }
+
+  /** Looks whether the address is that of the older transport. */
+  async explain(signal: AbortSignal): Promise<PmlError | undefined> {
+    const { olderTransport } = await import("./_older_transport.ts");
+    const get = (signal: AbortSignal) => this.#fetch("GET", { signal });
+    return await olderTransport(this.#options.name, { get, signal });
   }
 
   /** Leaves all that is under way. */
@@ -373,15 +382,6 @@ export class HttpWire implements Wire {
     if (why === undefined) this.#ends.received(parsedJson(data));
     else this.#ends.excess(endsOf(data), { why });
   }
-}
-
-function typeOf({ headers }: Response): string {
-  return (headers.get("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
-}
-
-/** Reads the little that may be left, so that the connection can serve again. */
-async function leave({ body }: Response): Promise<void> {
-  await readStart(body, ERROR_BYTES);
 }
 
 function lowered(headers: Readonly<Record<string, string>>): Record<string, string> {

@@ -140,6 +140,8 @@ export type Outcome =
     readonly isUnchecked?: boolean;
     /** How a task stands that this tells of: it is not the result of its tool. */
     readonly task?: string;
+    /** What is wrong with the result, where its server said more than that. */
+    readonly code?: ErrorCode;
   }
   | { readonly kind: "ask"; readonly question: Question };
 

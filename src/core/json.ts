@@ -58,11 +58,24 @@ export type Defined<T> =
  * escapes, and what is beyond `max` characters is cut with a mark.
  */
 export function visible(text: string, max = 200): string {
-  const cut = text.length > max ? `${text.slice(0, max)}… (${text.length} characters)` : text;
-  return cut.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]/gu, (character) => {
+  return shortened(text, max).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]/gu, (character) => {
     const point = character.codePointAt(0) ?? 0;
     return `\\u{${point.toString(16)}}`;
   });
+}
+
+/** Prints a text as `visible` does, but for its line ends, which stay what they are. */
+export function visibleLines(text: string, max: number): string {
+  return shortened(text, max).split(/\r\n?|\n/).map((line) => visible(line, Infinity)).join("\n");
+}
+
+/** Prints several lines so that those after the first cannot be taken for lines beside them. */
+export function inset(text: string, max: number): string {
+  return visibleLines(text, max).replaceAll("\n", "\n    ");
+}
+
+function shortened(text: string, max: number): string {
+  return text.length > max ? `${text.slice(0, max)}… (${text.length} characters)` : text;
 }
 
 /** Writes a name between quotes, made visible and bounded, as messages show what others sent. */

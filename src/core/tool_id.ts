@@ -43,6 +43,16 @@ export function serverSlug(name: string): string {
   });
 }
 
+/**
+ * Gives the name that a tool has here whose own name is none: a part of it, and a hash of all of
+ * it, so that no server can take the name of another tool.
+ */
+export function toolSlug(name: string): string {
+  const slug = name.normalize("NFKC").replace(/[^A-Za-z0-9]+/g, "_").slice(0, 50)
+    .replace(/^_|_$/g, "");
+  return `${slug || "tool"}_${sha256(name).slice(0, 12)}`;
+}
+
 /** Joins a server and a tool; both names were checked where they came in. */
 export function toolId(server: string, tool: string): ToolId {
   return `${server}:${tool}` as ToolId;

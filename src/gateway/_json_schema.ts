@@ -37,7 +37,9 @@ const MOST_NODES = 4_000;
 const MOST_OF_REFERENCES = 100_000;
 /** Beyond so many characters in all, patterns take long to read. */
 const MOST_OF_PATTERNS = 20_000;
-const OLD = /draft-0[3-7]/;
+const OLD = /draft-0[4-7]/;
+const DIALECT =
+  /^(https?:\/\/json-schema\.org\/((draft-0[4-7]|draft\/20(19-09|20-12))\/)?schema#?)?$/;
 
 /** A schema that values can be checked against. */
 export class JsonSchema {
@@ -56,7 +58,7 @@ export class JsonSchema {
   /** Reads a schema, and loads what its patterns need. */
   static async read(schema: JsonObject): Promise<JsonSchema> {
     const reader = new SchemaReader(schema);
-    const root = reader.whole(schema);
+    const root = reader.whole(schema, schema.$schema ?? "");
     return new JsonSchema(reader, root, reader.isLinear ? await import("re2js") : undefined);
   }
 
@@ -119,7 +121,11 @@ export class SchemaReader {
   }
 
   /** Gives the rule of a schema and makes those that it refers to. */
-  whole(schema: object): Rule {
+  whole(schema: object, dialect: unknown): Rule {
+    if (typeof dialect !== "string" || !DIALECT.test(dialect)) {
+      // Its words may mean anything.
+      return this.cannot("$schema", dialect);
+    }
     const node = this.node(schema, schema);
     for (const make of this.#later) make();
     return node;

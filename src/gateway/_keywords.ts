@@ -31,8 +31,11 @@ export const KEYWORDS: ReadonlyMap<string, Make> = new Map(Object.entries<Make>(
   $recursiveRef: reference("$recursiveRef"),
   type,
   const: (said) => oneOfValues([said], `does not match ${shown(said)}`),
-  enum: (said) =>
-    Array.isArray(said) ? oneOfValues(said, `does not match any of ${shown(said)}`) : undefined,
+  enum: (said, { schema }) => {
+    if (!Array.isArray(said)) return undefined;
+    const values = isNullable(schema) ? [...said, null] : said;
+    return oneOfValues(values, `does not match any of ${shown(said)}`);
+  },
   not,
   anyOf,
   allOf,
@@ -87,17 +90,26 @@ function reference(keyword: string): Make {
   };
 }
 
-function type(said: unknown): Rule {
+function type(said: unknown, { schema, reader }: Around): Rule {
   const all: readonly unknown[] = [said].flat();
   // There may be many that are none.
   const wanted = TYPES.filter((one) => all.includes(one));
+  // A word that is no type of JSON Schema means something to the server.
+  const isKnown = all.every((one) => TYPES.some((known) => known === one));
+  const cannot = isKnown ? undefined : reader.cannot("type", said);
   const expected = all.slice(0, MOST_SHOWN).map((one) => `"${one}"`).join(", ");
   return (value, spot) => {
     const found = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
     const isWhole = found === "number" && Number.isInteger(value);
     if (wanted.includes(found) || isWhole && wanted.includes("integer")) return FITS;
-    return wrong(spot, `type "${found}" is invalid. Expected ${expected}`);
+    if (value === null && isNullable(schema)) return FITS;
+    return cannot?.(value, spot) ?? wrong(spot, `type "${found}" is invalid. Expected ${expected}`);
   };
+}
+
+/** Tells whether null is meant too: OpenAPI says so beside the type. */
+function isNullable({ nullable }: Around["schema"]): boolean {
+  return nullable === true;
 }
 
 function oneOfValues(values: readonly unknown[], why: string): Rule {

@@ -74,7 +74,8 @@ export class Offers {
       const first = servers.states().find(({ origin }) => origin !== "builtin");
       if (first !== undefined && !prefix()) return { server: first.name, name: uri };
     }
-    throw new PmlError("BAD_REQUEST", `Cannot find the resource ${quoted(uri, 200)}`, {
+    const missing = servers.missing("resources");
+    throw new PmlError("BAD_REQUEST", `Cannot find the resource ${quoted(uri, 200)}${missing}`, {
       hint: "`resources/list` has what there is, as pml://SERVER/URI",
     });
   }
@@ -92,7 +93,8 @@ export class Offers {
     if (place !== undefined && servers.has(place.server)) {
       return { server: place.server, name: place.tool };
     }
-    throw new PmlError("BAD_REQUEST", `Cannot find the prompt ${quoted(name, 200)}`, {
+    const missing = servers.missing("prompts");
+    throw new PmlError("BAD_REQUEST", `Cannot find the prompt ${quoted(name, 200)}${missing}`, {
       hint: "`prompts/list` has what there is, as SERVER__PROMPT",
     });
   }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject, visible } from "../core/json.ts";
+import { isObject } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { turn } from "../core/waiting.ts";
 
@@ -12,7 +12,6 @@ const DEEPEST = 64;
 const MOST_SUBSCHEMAS = 2_000;
 const MOST_VALUES = 50_000;
 const MOST_CHARACTERS = 1_000_000;
-const DIALECT = /^https?:\/\/json-schema\.org\/(draft-0[4-7]|draft\/20(19-09|20-12))\/schema#?$/;
 /** After so long a look others get their turn. */
 const TURN_MS = 10;
 
@@ -35,10 +34,6 @@ export function subschemas(schema: Readonly<Record<string, unknown>>): readonly 
 
 /** Says why a schema cannot be used; undefined for a good one. */
 export function unsafeSchema(schema: object): string | undefined {
-  const { $schema: dialect } = schema as { $schema?: unknown };
-  if (dialect !== undefined && !(typeof dialect === "string" && DIALECT.test(dialect))) {
-    return `it is written in ${visible(String(dialect), 80)}`;
-  }
   return tooLarge(schema) ?? unsafe([schema]);
 }
 

@@ -11,7 +11,6 @@ Deno.test("unsafeSchema() refuses what is too large to be looked at", () => {
     [{ properties: { const: { anyOf: Array.from({ length: 3_000 }, () => ({})) } } }, /subschemas/],
     [{ enum: Array.from({ length: 60_000 }, () => 0) }, /too many values/],
     [{ description: "x".repeat(1_100_000) }, /too long/],
-    [{ $schema: "https://example.com/mine" }, /written in/],
   ];
   for (const [schema, why] of table) {
     const since = performance.now();
@@ -32,6 +31,7 @@ Deno.test("unsafeSchema() lets pass what tools use", () => {
     { $ref: "https://example.com/x.json" },
     { properties: { a: { pattern: "^(a|a)*$" } } },
     { enum: [nested(100)] },
+    { $schema: "https://example.com/mine" },
   ];
   for (const schema of good) assert.equal(unsafeSchema(schema), undefined);
 });

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { visible } from "../core/json.ts";
+import { inset } from "../core/json.ts";
 import type { ServerState } from "./servers.ts";
 
 const MAX_BYTES = 2_000;
@@ -24,7 +24,7 @@ export function instructions(states: readonly ServerState[]): string {
   const usage =
     "Every tool is reached through this server. Find one with `search`, see its `schema` if need be, run it with `call`, several with `batch`. A call may ask the user first; a refusal is final.";
   const lines = states.map((one) => {
-    const why = one.why === undefined ? "" : ` (${visible(one.why, 160)})`;
+    const why = one.why === undefined ? "" : ` (${inset(one.why, 160)})`;
     return `- ${one.name}${one.state === "blocked" ? ": not usable yet" : ""}${why}`;
   });
   const text = [usage, "Servers:", ...lines].join("\n");

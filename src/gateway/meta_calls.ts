@@ -8,7 +8,7 @@ import type { Answer, Call, Meanwhile, Outcome, ToolResult } from "../core/call.
 import { textResult } from "../core/call.ts";
 import { confusableWith } from "../core/confusable.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
+import { defined, inset, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
 import { isServerName, parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
@@ -87,7 +87,7 @@ export class MetaCalls {
     const all = this.#options.servers.troubles()
       .filter(({ name }) => server === undefined || name === server);
     const lines = all.slice(0, TROUBLES_MAX)
-      .map(({ name, state, why }) => `${name} is ${state}: ${visible(why, TROUBLE_MAX)}`);
+      .map(({ name, state, why }) => `${name} is ${state}: ${inset(why, TROUBLE_MAX)}`);
     const left = all.length - lines.length;
     if (left === 0) return lines;
     return [...lines, `${left} more have a problem: see pml://servers, or search with \`server\``];

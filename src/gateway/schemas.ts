@@ -4,10 +4,9 @@
  * @module
  */
 
-import type { Call, Gate, ToolResult } from "../core/call.ts";
+import { type Call, type Gate, textResult, type ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import type { JsonObject } from "../core/json.ts";
-import { visible } from "../core/json.ts";
+import { type JsonObject, objectOf, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { turn } from "../core/waiting.ts";
@@ -57,6 +56,15 @@ export class Schemas {
     if (checked.kind !== "fits" && !isLeft) throw badArguments(name, checked.why);
   }
 
+  /** Names the keywords of a tool that are not checked; undefined where all are. */
+  async unchecked(
+    { inputSchema, outputSchema = {} }: ToolDefinition,
+  ): Promise<readonly string[] | undefined> {
+    const all = await Promise.all([inputSchema, outputSchema].map((one) => this.read(one)));
+    const names = new Set(all.flatMap(({ unchecked }) => [...unchecked]));
+    return names.size === 0 ? undefined : [...names];
+  }
+
   async #others(): Promise<void> {
     await turn();
     this.#taken = 0;
@@ -90,8 +98,32 @@ export function schemaGate(schemas: Schemas, options: SchemaGateOptions): Gate {
     const { structuredContent, isError } = outcome.result;
     if (outputSchema === undefined || isError === true) return outcome;
     const checked = await schemas.check(outputSchema, structuredContent);
-    if (checked.kind === "wrong") throw badResult(id, checked.why);
-    return checked.kind === "fits" ? outcome : { ...outcome, isUnchecked: true };
+    if (checked.kind === "fits") return outcome;
+    if (checked.kind === "unchecked") return { ...outcome, isUnchecked: true };
+    const unfit = badResult(id, checked.why);
+    // A module is told what it returned wrongly; of a server everything is kept that it said.
+    if (!isChecked) throw unfit;
+    return { kind: "result", result: remarked(outcome.result, unfit), code: unfit.code };
+  };
+}
+
+/**
+ * Keeps what a server said in a result that breaks its own schema. A client that checks structured
+ * content would throw all of it away, and one that finds none takes it only of a tool that failed.
+ */
+function remarked(result: ToolResult, unfit: PmlError): ToolResult {
+  const { structuredContent, content, _meta, ...rest } = result;
+  const { code, message, hint } = unfit;
+  const text =
+    `[PML: ${code}: ${message}. It did run, and what it said follows as it came. ${hint}]`;
+  const said = content.length > 0 || structuredContent === undefined
+    ? content
+    : textResult(JSON.stringify(structuredContent)).content;
+  return {
+    ...rest,
+    content: [...textResult(text).content, ...said],
+    isError: true,
+    _meta: { ...objectOf(_meta), "pml/error": { code, message, hint } },
   };
 }
 

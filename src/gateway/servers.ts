@@ -13,6 +13,8 @@ import type { Catalog, CatalogServer, RejectedTool } from "../search/catalog.ts"
 
 /** How many of the tools that were left out are told of. */
 const REJECTED_MAX = 5;
+/** Of how many servers it is told that a list of theirs is missing. */
+const MISSING_MAX = 3;
 
 /** A server as its definition has it, and the way to its lists. */
 export interface ServerSource extends CatalogServer {
@@ -181,6 +183,12 @@ export class Servers implements Disposable {
       if (isReal) this.#options.onChange(list);
     }, changing.wait);
     Deno.unrefTimer(changing.timer);
+  }
+
+  /** Says which servers failed to give a list, as the end of a message; empty where none did. */
+  missing(list: ListName): string {
+    return [...this.#entries.values()].flatMap(({ failures }) => failures.get(list) ?? [])
+      .slice(0, MISSING_MAX).map(({ message }) => `; ${message}`).join("");
   }
 
   /** Tells whether there is a server of this name. */

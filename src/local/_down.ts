@@ -5,7 +5,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { quoted, visible } from "../core/json.ts";
+import { quoted, visibleLines } from "../core/json.ts";
 import { deniedIn } from "./_confined.ts";
 
 /** How much of what a server wrote last is told. */
@@ -27,6 +27,6 @@ export function downError(
     hint: denied === undefined
       ? ["Nothing was sent twice; the next call starts it again", more].filter(Boolean).join(". ")
       : `Grant it under "grants" in .pml.json (\`pml learn ${name}\` proposes them), or take "confine" out`,
-    detail: { may_have_run: mayHaveRun, stderr: visible(stderr.trim().slice(-TAIL), TAIL) },
+    detail: { may_have_run: mayHaveRun, stderr: visibleLines(stderr.trim().slice(-TAIL), TAIL) },
   });
 }

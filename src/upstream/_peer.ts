@@ -7,7 +7,14 @@
 
 import { randomBytes } from "node:crypto";
 import type { Meanwhile, Progress } from "../core/call.ts";
-import { defined, isObject, type Json, type JsonObject, textOf, visible } from "../core/json.ts";
+import {
+  defined,
+  isObject,
+  type Json,
+  type JsonObject,
+  textOf,
+  visibleLines,
+} from "../core/json.ts";
 import { onAbort } from "../core/waiting.ts";
 
 /** How a request is waited for, and who is told and asked meanwhile. */
@@ -239,7 +246,7 @@ export class Answered extends Error {
 
   /** Keeps what it said. */
   constructor(code: number, message: string, data?: Json) {
-    super(visible(message, 2_000));
+    super(visibleLines(message, 2_000));
     this.code = code;
     this.data = data;
   }

@@ -8,6 +8,7 @@ import { isObject, type Json, type JsonObject, textOf, visible } from "../core/j
 import { LEVELS } from "../core/levels.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import { Answered } from "./_peer.ts";
+import { readable } from "./_readable.ts";
 import { isListItem } from "./_server_lists.ts";
 
 /** How a list is read. */
@@ -46,7 +47,9 @@ export async function readList(
     length += JSON.stringify(some).length;
     if (length > LIST_MAX) throw broken(`its list of ${name} is over ${LIST_MAX} characters`);
     // One that is none is left out; the others count.
-    items.push(...some.filter((one) => isListItem(name, one)));
+    items.push(
+      ...some.filter((one) => isListItem(name, one)).map((one) => readable(name, one)),
+    );
     if (items.length > max) throw broken(`it has over ${max} ${name}`);
     // A cursor that comes again would be asked for ever.
     if (typeof nextCursor !== "string" || nextCursor === "" || seen.has(nextCursor)) break;

@@ -39,6 +39,8 @@ export interface ConnectionOptions {
   /** Takes secrets out of what it says beside its results. */
   readonly withoutSecrets: <T>(said: T) => T;
   readonly limits: { readonly startMs: number; readonly catalogTools: number };
+  /** The PML home. */
+  readonly home: string;
   /** Gives up the start. */
   readonly closing: AbortSignal;
   readonly onLog: (level: "debug" | "warn", text: string) => void;
@@ -100,8 +102,8 @@ export class Connection implements Living {
 
   /** Reaches a server and shakes hands, in the revision that it wants. */
   static async start(options: ConnectionOptions): Promise<Connection> {
-    const { name, limits, closing } = options;
-    using late = new StartTimer(name, limits.startMs, closing);
+    const { name, limits, home, closing } = options;
+    using late = new StartTimer(name, { ms: limits.startMs, home, closing });
     const connection = new Connection(options);
     try {
       await connection.#greet(late.signal);
@@ -213,11 +215,13 @@ export class Connection implements Living {
       else await this.#initialize(signal);
     } catch (error) {
       const { newestFirst } = this.#wire;
-      if (!(newestFirst ? mayBeOlder(error) : isNewer(error))) throw this.#refused(error);
+      if (!(newestFirst ? mayBeOlder(error) : isNewer(error))) {
+        throw await this.#refused(error, signal);
+      }
       this.#isModern = !newestFirst || knowsNewest(error);
       const other = this.#isModern ? this.#discover(signal) : this.#initialize(signal);
-      await other.catch((cause) => {
-        throw this.#refused(cause);
+      await other.catch(async (cause) => {
+        throw await this.#refused(cause, signal);
       });
     }
   }
@@ -272,8 +276,9 @@ export class Connection implements Living {
     await this.#peer.request("subscriptions/listen", said, { ...options, lasts: true });
   }
 
-  #refused(error: unknown): unknown {
-    if (!(error instanceof Answered)) return error;
+  async #refused(error: unknown, signal: AbortSignal): Promise<unknown> {
+    const better = mayBeOlder(error) ? await this.#wire.explain?.(signal) : undefined;
+    if (better !== undefined || !(error instanceof Answered)) return better ?? error;
     return this.#broken(`it refused the handshake: ${error.message}`);
   }
 
@@ -293,7 +298,13 @@ export class Connection implements Living {
     const asked = requests.map(async ([key, one]) => {
       const { method, params } = objectOf(one);
       const request = { method: textOf(method), params: objectOf(params), signal };
-      return [key, await this.#asked({ ...request, during: options })] as const;
+      try {
+        return [key, await this.#asked({ ...request, during: options })] as const;
+      } catch (error) {
+        // What PML refuses is no error of the server.
+        if (!(error instanceof Answered)) throw error;
+        throw this.#broken(`it asked for ${quoted(request.method)}, but ${error.message}`);
+      }
     });
     try {
       const inputResponses = Object.fromEntries(await Promise.all(asked));

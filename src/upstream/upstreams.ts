@@ -22,9 +22,10 @@ import {
 import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
+import { answeredBy, listRefused, refused, resultOf } from "./_answers.ts";
 import { Greetings } from "./_greetings.ts";
 import { Answered } from "./_peer.ts";
-import { refused, resultOf } from "./_results.ts";
+import { ownName } from "./_readable.ts";
 import { type ListOwner, ServerLists } from "./_server_lists.ts";
 import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
 import { callTool, RunningTasks, stateOf, taskIn } from "./_tasks.ts";
@@ -122,7 +123,7 @@ export class Upstreams implements AsyncDisposable {
   /** Why the servers are not there that were not when they were last looked for. */
   readonly #gone = new Map<string, { readonly version: string; readonly error: PmlError }>();
   readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
-    new Map(tools.map((tool) => [String(tool.name), tool]))
+    new Map(tools.flatMap((tool) => [[String(tool.name), tool], [ownName(tool), tool]] as const))
   );
   readonly #subscriptions: Subscriptions;
   readonly #owners = memoized((_: UpstreamServer) => new Map<string, ListOwner>());
@@ -151,8 +152,12 @@ export class Upstreams implements AsyncDisposable {
     const server = this.#options.server(name);
     return await this.#lists.get(this.#ownerOf(server), list, async () => {
       const all = await this.#use(server, async (connection) => {
-        using late = new StartTimer(name, this.#options.limits().startMs, this.#closing.signal);
-        return await connection.list(list, late.signal);
+        const { limits, home } = this.#options;
+        const { signal: closing } = this.#closing;
+        using late = new StartTimer(name, { ms: limits().startMs, home, closing });
+        return await connection.list(list, late.signal).catch((error) => {
+          throw error instanceof Answered ? listRefused(name, list, error) : error;
+        });
       });
       if (list !== "tools") return all;
       return all.filter((tool) => server.tools?.includes(String(tool.name)) ?? true);
@@ -183,10 +188,18 @@ export class Upstreams implements AsyncDisposable {
     const { server: name, tool } = splitToolId(call.id);
     const { method = "tools/call", arguments: args } = call;
     if (method === "resources/subscribe") {
-      await this.#subscriptions.add({ server: name, uri: textOf(args.uri) }, call.signal);
+      await this.#subscriptions.add({ server: name, uri: textOf(args.uri) }, call.signal)
+        .catch((error) => {
+          throw error instanceof Answered ? refused(name, error) : error;
+        });
       return { kind: "result", result: { content: [] } };
     }
-    const there = () => this.#options.server(name).toolName?.(tool) ?? tool;
+    const there = () => {
+      const server = this.#options.server(name);
+      const known = this.#tool(server, tool);
+      const own = known === undefined ? tool : ownName(known);
+      return server.toolName?.(own) ?? own;
+    };
     const params = method === "tools/call" ? { name: there(), arguments: args } : args;
     const meta = call.meta && { _meta: call.meta };
     const result = await this.#request(call, { method, params: { ...params, ...meta } });
@@ -225,16 +238,15 @@ export class Upstreams implements AsyncDisposable {
       ({ tells } = connection);
       try {
         if (method !== "tools/call") return await connection.request(method, params, call);
-        const { execution } = this.#toolsOf(this.#known(server)).get(String(params.name)) ?? {};
+        const { execution } = this.#tool(server, String(params.name)) ?? {};
         const { taskSupport: support } = objectOf(execution);
         return await callTool(connection, params, { call, support });
       } catch (error) {
         if (!(error instanceof Answered)) throw error;
-        const text = `${quoted(name)} answered with the error ${error.code}: ${error.message}`;
-        if (method !== "tools/call") throw refused(text, error);
+        if (method !== "tools/call") throw refused(name, error);
         const { code, data } = error;
         const _meta = { "pml/error": defined({ code, data }) };
-        const result = { ...textResult(text), isError: true, _meta };
+        const result = { ...textResult(answeredBy(quoted(name), error)), isError: true, _meta };
         return result as unknown as JsonObject; // plain JSON
       }
     };
@@ -257,10 +269,6 @@ export class Upstreams implements AsyncDisposable {
       );
     }
     await this.#use(this.#options.server(server), (connection) => connection.tellOf(following));
-  }
-
-  #known(server: UpstreamServer): readonly ListItem[] {
-    return this.#lists.known(this.#ownerOf(server), "tools");
   }
 
   /** What its lists depend on; the same object each time, because every call asks for it. */
@@ -332,7 +340,7 @@ export class Upstreams implements AsyncDisposable {
   }
 
   async #started(server: UpstreamServer): Promise<Connection> {
-    const { limits, onLog, workspace, seesRoots, withoutSecrets } = this.#options;
+    const { limits, onLog, workspace, seesRoots, withoutSecrets, home } = this.#options;
     const { name } = server;
     const { signal: closing } = this.#closing;
     const uri = pathToFileURL(workspace()).href;
@@ -343,10 +351,11 @@ export class Upstreams implements AsyncDisposable {
       capabilities: () => this.#greetings.ableOf(name),
       withoutSecrets,
       limits: limits(),
+      home,
       closing,
       onLog: (level, text) => onLog(name, level, text),
       onNotification: (method, params) => this.#notified(name, { method, params }),
-      tool: (tool) => this.#toolsOf(this.#known(server)).get(tool),
+      tool: (tool) => this.#tool(server, tool),
       onEnd: (ended) => {
         this.#running.delete(ended);
         this.#tasks.end(name);
@@ -363,6 +372,11 @@ export class Upstreams implements AsyncDisposable {
   /** Has a server's lists read again that were those of another client. */
   #outdated(name: string): void {
     for (const list of LIST_NAMES) this.#options.told.changed(name, list);
+  }
+
+  /** Gives what is known of a tool, by its name here or there. */
+  #tool(server: UpstreamServer, tool: string): ListItem | undefined {
+    return this.#toolsOf(this.#lists.known(this.#ownerOf(server), "tools")).get(tool);
   }
 
   #notified(

@@ -20,6 +20,8 @@ export interface Wire {
   readonly newestFirst?: boolean;
   /** Makes the error for what a server that is gone does not answer any more. */
   down(why: string, mayHaveRun: boolean): PmlError;
+  /** Looks, where a server refused the handshake, whether there is a better word for why. */
+  explain?(signal: AbortSignal): Promise<PmlError | undefined>;
   /** Ends it at once: what came over it was no MCP. */
   kill(): void;
   /** Ends it well. */

@@ -6,6 +6,7 @@
 
 import assert from "node:assert/strict";
 import process from "node:process";
+import { objectOf } from "../../src/core/json.ts";
 import { type Era, ERAS } from "../kit/json_rpc.ts";
 import { until } from "../kit/wait.ts";
 import { call, toldCode } from "./evil_servers.ts";
@@ -156,7 +157,9 @@ for (const era of ERAS) {
                 call(pml, `${server}:out_${name}`),
                 call(pml, `${server}:in_${name}`, { a }),
               ]);
-              told.push(toldCode(out), toldCode(given));
+              // A server's own words stand beside the code.
+              const { code } = objectOf(objectOf(out.result?._meta)["pml/error"]);
+              told.push(code?.toString() ?? toldCode(out), toldCode(given));
               if (kind !== "wrong") assert.deepEqual(out.result?.structuredContent, { a });
             }),
           );

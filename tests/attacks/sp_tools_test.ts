@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import { toolId, wireName } from "../../src/core/tool_id.ts";
+import { toolId, toolSlug, wireName } from "../../src/core/tool_id.ts";
 import { writeFile } from "node:fs/promises";
 import { ERAS } from "../kit/json_rpc.ts";
 import { runPml } from "../kit/run.ts";
@@ -23,10 +23,6 @@ function badSchemas(): Record<string, unknown> {
     deep: { ...PLAIN, ...nested(150) },
     deep_name: { ...PLAIN, properties: { enum: nested(150) } },
     many: { ...PLAIN, anyOf: Array.from({ length: 100_000 }, () => true) },
-    dialect: { ...PLAIN, $schema: "http://127.0.0.1:1/dialect" },
-    null_schema: null,
-    list_schema: [],
-    text_schema: "object",
   };
 }
 
@@ -95,7 +91,7 @@ for (const era of ERAS) {
     assert.match(told.stdout, /left out "deep": its schema cannot be used: it is nested too deep/);
     const states = await pml.request("resources/read", { uri: "pml://servers" });
     assert.match(JSON.stringify(states), /left out .*deep.* and \d+ more/);
-    assert.match(told.stdout, /good6/);
+    assert.match(told.stdout, /good2/);
     await endWell(ws, pml);
   });
 }
@@ -130,10 +126,16 @@ Deno.test("A server can take no name of another, of PML or of its own twice (RG1
   const shortened = wireName(toolId("lists", "two words"));
   const tools = names.map((name, at) => ({ name, description: `no ${at}`, inputSchema: PLAIN }));
   const kept = ["call", "echo", "filesystem__read_file", "pml", "search"];
+  // What is no name here has another, which no other tool can have.
+  const odd = ["filesystem:read_file", "еcho", "echo\u200b", "a  b", "x".repeat(200)];
   await using scene = await sceneOf([...tools, { name: "relist", inputSchema: PLAIN }]);
   const { ws, pml } = scene;
   const wanted = (more: readonly string[]) =>
-    [...[...kept, ...more, "relist"].map((name) => `lists__${name}`), shortened].sort();
+    [
+      ...[...kept, ...more, "relist"].map((name) => `lists__${name}`),
+      ...odd.map((name) => wireName(toolId("lists", toolSlug(name)))),
+      shortened,
+    ].sort();
   assert.deepEqual(await listed(scene), wanted([]));
   // Each goes to the server that lists it, whatever it is called.
   await assertServes(pml);

@@ -1,5 +1,5 @@
 /**
- * What servers answer, as it is handed on.
+ * What servers answer, as it is handed on: results, and errors that name their server.
  *
  * @module
  */
@@ -7,6 +7,7 @@
 import type { ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, isObject, objectOf, quoted } from "../core/json.ts";
+import { type ListName, LISTS } from "../core/lists.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
 import type { Answered } from "./_peer.ts";
 
@@ -36,10 +37,29 @@ export function resultOf(
   });
 }
 
+/** Says what error a server answered, in its own words. */
+export function answeredBy(who: string, { code, message }: Answered): string {
+  return `${who} answered with the error ${code}: ${message}`;
+}
+
 /** Hands on the error that a server answered, but for those that are between a client and PML. */
-export function refused(text: string, { code, message, data }: Answered): PmlError {
+export function refused(name: string, error: Answered): PmlError {
+  const message = answeredBy(quoted(name), error);
+  const { code, data } = error;
   const answered = OURS.includes(code)
     ? { code: INTERNAL_ERROR, message }
     : { code, message, data };
-  return new PmlError("BAD_REQUEST", text, { detail: { answered: defined(answered) } });
+  return new PmlError("BAD_REQUEST", message, { detail: { answered: defined(answered) } });
+}
+
+/** Makes the error of a list that a server answered with an error. */
+export function listRefused(name: string, list: ListName, error: Answered): PmlError {
+  const message = `Cannot read ${LISTS[list].method} of ${quoted(name)}: ${
+    answeredBy("it", error)
+  }`;
+  return new PmlError("UPSTREAM_PROTOCOL", message, {
+    hint: "The error is the server's own: see to what it says, or tell its author. PML asks it " +
+      "again the next time",
+    cause: error,
+  });
 }

@@ -1,0 +1,58 @@
+/**
+ * Tells whether an address is that of the older transport of MCP, HTTP+SSE.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { EVENTS_TYPE, leave, typeOf } from "./_event_stream.ts";
+
+/** The first event of such a stream names the address for messages. */
+const ENDPOINT = /^event: ?endpoint\r?$/m;
+const MOST_CHARACTERS = 4_000;
+const LOOK_MS = 3_000;
+
+/** Makes the error of an address that a `GET` shows to be one of the older transport. */
+export async function olderTransport(
+  name: string,
+  { get, signal }: {
+    readonly get: (signal: AbortSignal) => Promise<Response>;
+    readonly signal: AbortSignal;
+  },
+): Promise<PmlError | undefined> {
+  const over = new AbortController();
+  const late = setTimeout(() => over.abort(), LOOK_MS);
+  try {
+    const stream = await get(AbortSignal.any([over.signal, signal]));
+    const isStream = stream.ok && typeOf(stream) === EVENTS_TYPE;
+    if (!isStream) await leave(stream);
+    else if (await namesEndpoint(stream.body)) return unspoken(name);
+  } catch {
+    // Nothing more is known than that the handshake was refused.
+  } finally {
+    clearTimeout(late);
+    over.abort();
+  }
+  return undefined;
+}
+
+/** Reads the beginning of a stream. */
+async function namesEndpoint(body: ReadableStream<Uint8Array> | null): Promise<boolean> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    if (ENDPOINT.test(text)) return true;
+    if (text.length > MOST_CHARACTERS) break;
+  }
+  return false;
+}
+
+function unspoken(name: string): PmlError {
+  const why = "it speaks HTTP+SSE, an older transport of MCP that PML does not speak yet";
+  return new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(name)}: ${why}`, {
+    hint: "Give its address for Streamable HTTP, if it has one: it often ends in /mcp, not in /sse",
+    detail: { may_have_run: false },
+  });
+}

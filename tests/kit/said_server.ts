@@ -1,0 +1,86 @@
+/**
+ * A server that answers by a table and nothing else, over stdio or over HTTP.
+ *
+ *     deno run -A said_server.ts TABLE.json
+ *
+ * @module
+ */
+
+/** What is answered, by the method: a `result` or an `error`; several take turns, the last stays. */
+export type Table = Readonly<Record<string, Said | readonly Said[]>>;
+
+/** An answer of JSON-RPC, without its id. */
+export type Said =
+  | { readonly result: unknown }
+  | { readonly error: { readonly code: number; readonly message: string } }
+  /** A text of the params that were sent. */
+  | { readonly echo: string };
+
+interface Request {
+  readonly id?: string | number;
+  readonly method?: string;
+  readonly params?: Readonly<Record<string, unknown>>;
+}
+
+const MODERN = "2026-07-28";
+const ALL = { tools: {}, resources: { subscribe: true }, prompts: {}, completions: {} };
+
+/** Makes what answers the requests of one server. */
+export function answers(table: Table): (request: Request) => object | undefined {
+  const turns = new Map<string, number>();
+  const greetings: Table = {
+    initialize: {
+      result: {
+        protocolVersion: "2025-11-25",
+        capabilities: ALL,
+        serverInfo: { name: "said", version: "1" },
+      },
+    },
+  };
+  return ({ id, method = "", params = {} }) => {
+    if (id === undefined) return undefined;
+    const known = table[method] ?? greetings[method];
+    const all = known === undefined ? [] : [known].flat();
+    const turn = turns.get(method) ?? 0;
+    turns.set(method, turn + 1);
+    const missing = { error: { code: -32601, message: "Method not found" } };
+    const said = all[Math.min(turn, all.length - 1)] ?? missing;
+    if (!("echo" in said)) return { jsonrpc: "2.0", id, ...said };
+    const content = [{ type: "text", text: String(params[said.echo]) }];
+    return { jsonrpc: "2.0", id, result: { content } };
+  };
+}
+
+/** The part of a table that makes a server one of the newest revision only. */
+export const NEWEST: Table = {
+  initialize: { error: { code: -32601, message: "Method not found" } },
+  "server/discover": { result: { supportedVersions: [MODERN], capabilities: ALL } },
+};
+
+/** Serves a table over Streamable HTTP, on a free port of 127.0.0.1. */
+export function servedOverHttp(table: Table): Deno.HttpServer<Deno.NetAddr> {
+  const answer = answers(table);
+  return Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, async (request) => {
+    if (request.method !== "POST") return new Response(null, { status: 405 });
+    const said = answer(await request.json());
+    return said === undefined ? new Response(null, { status: 202 }) : Response.json(said);
+  });
+}
+
+if (import.meta.main) await serve(Deno.args[0] ?? "");
+
+async function serve(file: string): Promise<void> {
+  const answer = answers(JSON.parse(Deno.readTextFileSync(file)));
+  let rest = "";
+  for await (const chunk of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + chunk).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) write(answer(JSON.parse(line)));
+  }
+}
+
+function write(said: object | undefined): void {
+  if (said === undefined) return;
+  const bytes = new TextEncoder().encode(`${JSON.stringify(said)}\n`);
+  for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
+}

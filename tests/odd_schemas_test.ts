@@ -1,0 +1,274 @@
+/**
+ * Tools with schemas that PML cannot check, or not whole: what is shown of them is what their
+ * server wrote, and they can be called.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { makeScenery } from "./attacks/stage.ts";
+import { textOf } from "./attacks/oracles.ts";
+import { connect } from "./kit/client.ts";
+import { ERAS } from "./kit/json_rpc.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import { runPml } from "./kit/run.ts";
+import { NEWEST, type Table } from "./kit/said_server.ts";
+import { definitions, filesOf } from "./said_scene.ts";
+
+const SEMVER =
+  String.raw`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-((?:0|[1-9]\d*|\d*[a-zA-Z-]` +
+  String.raw`[0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?(?:\+([0-9a-zA-Z-]+` +
+  String.raw`(?:\.[0-9a-zA-Z-]+)*))?$`;
+const DRAFTS = "http://json-schema.org/";
+
+function ofA(a: unknown, rest: object = {}): object {
+  return { type: "object", properties: { a }, ...rest };
+}
+
+const text = (pattern: string) => ofA({ type: "string", pattern });
+
+/** A schema, arguments that its server takes, and what PML says that it does not check. */
+type Form = readonly [schema: object, value: unknown, unchecked?: RegExp];
+
+/** Forms that every client can read. */
+const FORMS: Readonly<Record<string, Form>> = {
+  issue: [text(String.raw`^[A-Z]+-\d+$`), "PML-14"],
+  semver: [text(SEMVER), "1.2.3-rc.1+5"],
+  slug: [text("^[a-z0-9]+(?:-[a-z0-9]+)*$"), "a-slug-7"],
+  word: [text("[a-z]+"), "a"],
+  unique: [ofA({ type: "array", items: { type: "number" }, uniqueItems: true }), [1, 2]],
+  recursive: [ofA({ type: "array", items: { $ref: "#" } }), [{ a: [] }]],
+  defined: [
+    ofA({ $ref: "#/$defs/node" }, {
+      $defs: { node: { type: "object", properties: { next: { $ref: "#/$defs/node" } } } },
+    }),
+    { next: { next: {} } },
+  ],
+  dynamic: [
+    ofA({ $dynamicRef: "#node" }, { $dynamicAnchor: "node", description: "A tree" }),
+    { a: { a: {} } },
+  ],
+  recursive_ref: [
+    ofA({ $recursiveRef: "#" }, {
+      $schema: "https://json-schema.org/draft/2019-09/schema",
+      $recursiveAnchor: true,
+    }),
+    { a: {} },
+  ],
+  anchor: [ofA({ $ref: "#it" }, { $defs: { it: { $anchor: "it", type: "string" } } }), "x"],
+  ahead: [text(String.raw`^(?=.*\d).+$`), "a1", /pattern "\^\(\?=/],
+  behind: [text("(?<!a)b"), "cb", /pattern "\(\?<!a/],
+  back: [text(String.raw`^(a)\1$`), "aa", /pattern/],
+  flags: [text("(?i)abc"), "ABC", /pattern "\(\?i\)abc/],
+  names: [
+    ofA({ patternProperties: { "^(?!x)": { type: "number" } }, additionalProperties: false }),
+    { b: 1 },
+    /patternProperties/,
+  ],
+  remote: [ofA({ $ref: "https://example.com/x.json" }), 1, /\$ref "https:/],
+  file: [ofA({ $ref: "definitions.json#/x" }), 1, /\$ref "definitions/],
+  urn: [ofA({ $ref: "urn:x#/$defs/b" }, { $id: "urn:x" }), 1, /\$ref "urn:x/],
+  dialect: [ofA({ type: "number" }, { $schema: "https://example.com/mine" }), "x", /\$schema/],
+  draft_03: [
+    ofA({ type: "any", required: true, divisibleBy: 2 }, { $schema: `${DRAFTS}draft-03/schema#` }),
+    "x",
+    /\$schema/,
+  ],
+  draft_04: [
+    ofA({ minimum: 1, exclusiveMinimum: true }, { $schema: `${DRAFTS}draft-04/schema#` }),
+    2,
+  ],
+  latest: [ofA({ type: "string" }, { $schema: `${DRAFTS}schema#` }), "x"],
+  any: [ofA({ type: "any" }), 1, /type "any"/],
+  float: [ofA({ type: ["float", "null"] }), 1.5, /type \["float"/],
+  nullable: [ofA({ type: "string", nullable: true, enum: ["x"] }), null],
+  own_required: [ofA({ type: "string", required: true }), "x"],
+  format: [ofA({ type: "integer", format: "int64" }), 1],
+  discriminator: [ofA({ oneOf: [{ type: "object" }], discriminator: { propertyName: "k" } }), {}],
+  odd_keywords: [ofA({ type: "array", items: "string", minItems: "1", anyOf: {} }), ["x"]],
+};
+
+/** Forms that a client which looks at them refuses, with the whole list; what it is shown. */
+const UNREADABLE: Readonly<Record<string, readonly [tool: object, shown: object]>> = {
+  no_type: [{ inputSchema: { properties: { a: {} } } }, {
+    inputSchema: { properties: { a: {} }, type: "object" },
+  }],
+  two_types: [{ inputSchema: { ...ofA({}), type: ["object", "null"] } }, { inputSchema: ofA({}) }],
+  no_schema: [{}, { inputSchema: { type: "object" } }],
+  null_schema: [{ inputSchema: null }, { inputSchema: { type: "object" } }],
+  true_schema: [{ inputSchema: true }, { inputSchema: { type: "object" } }],
+  odd_required: [{ inputSchema: { ...ofA({}), required: true } }, { inputSchema: ofA({}) }],
+  null_properties: [{ inputSchema: { type: "object", properties: null } }, {
+    inputSchema: { type: "object" },
+  }],
+  odd_output: [{ inputSchema: ofA({}), outputSchema: true }, { inputSchema: ofA({}) }],
+  odd_words: [
+    {
+      title: null,
+      description: null,
+      inputSchema: ofA({}),
+      annotations: { readOnlyHint: "yes", idempotentHint: true },
+      icons: ["x.png"],
+    },
+    { inputSchema: ofA({}), annotations: { idempotentHint: true } },
+  ],
+};
+
+const ANSWER = { content: [{ type: "text", text: "taken" }] };
+
+function sceneryOf(tools: readonly object[], other?: Table) {
+  const listed = { "tools/list": { result: { tools } }, "tools/call": { result: ANSWER } };
+  const table: Table = other ?? listed;
+  const tables = { older: table, newest: { ...NEWEST, ...table } };
+  return makeScenery({
+    files: filesOf(tables),
+    pml: {
+      version: 1,
+      permissions: { allow: ["older:*", "newest:*"] },
+      gateway: { tools_exposure: "full_proxy" },
+      mcpServers: definitions(tables),
+    },
+  });
+}
+
+const tools = Object.entries(FORMS).map(([name, [inputSchema]]) => ({
+  name,
+  description: `Takes ${name}`,
+  inputSchema,
+  "x/kept": { deep: [1] },
+}));
+
+for (const era of ERAS) {
+  Deno.test(`What PML cannot check of a schema is shown as it is, and its tool is called, on ${era}`, async () => {
+    await using ws = await sceneryOf(tools);
+    await using pml = new RawStdio(ws, { era });
+    await pml.open();
+    const { result } = await pml.request("tools/list", {});
+    const listed = result?.tools as unknown as readonly { readonly name: string }[];
+    for (const server of ["older", "newest"]) {
+      const own = listed.filter(({ name }) => name.startsWith(`${server}__`))
+        .map((tool) => ({ ...tool, name: tool.name.slice(server.length + 2) }));
+      const sorted = tools.toSorted((one, other) => one.name < other.name ? -1 : 1);
+      assert.equal(JSON.stringify(own), JSON.stringify(sorted), "not byte by byte the same");
+      for (const [name, [, a]] of Object.entries(FORMS)) {
+        const answer = await pml.callTool(`${server}__${name}`, { a });
+        assert.equal(textOf(answer), "taken", name);
+      }
+      // What can be checked still is.
+      const wrong = await pml.callTool(`${server}__issue`, { a: "x" });
+      assert.match(textOf(wrong), /BAD_ARGUMENTS.*does not match pattern/);
+    }
+  });
+
+  Deno.test(`An odd tool takes no other out of a client's list, and can be called, on ${era}`, async () => {
+    const odd = Object.entries(UNREADABLE).map(([name, [tool]]) => ({ name, ...tool }));
+    await using ws = await sceneryOf(odd);
+    await using connection = await connect(ws, { era });
+    const { client } = connection;
+    const { tools } = await client.listTools();
+    for (const server of ["older", "newest"]) {
+      for (const [name, [, shown]] of Object.entries(UNREADABLE)) {
+        const wire = `${server}__${name}`;
+        assert.deepEqual(tools.find((one) => one.name === wire), { name: wire, ...shown });
+        const { content } = await client.callTool({ name: wire, arguments: { a: "x" } });
+        assert.deepEqual(content, ANSWER.content, name);
+      }
+    }
+  });
+}
+
+for (const era of ERAS) {
+  Deno.test(`An odd resource or prompt takes no other out of a client's list, on ${era}`, async () => {
+    const table = {
+      "resources/list": {
+        result: {
+          resources: [{ uri: "test://a", mimeType: null }, {
+            uri: "test://b",
+            name: "b",
+          }],
+        },
+      },
+      "resources/templates/list": { result: { resourceTemplates: [{ uriTemplate: "t://{id}" }] } },
+      "prompts/list": { result: { prompts: [{ name: "p", description: 7, arguments: "none" }] } },
+    };
+    await using ws = await sceneryOf([], table);
+    await using connection = await connect(ws, { era });
+    const { client } = connection;
+    const { resources } = await client.listResources();
+    const { resourceTemplates } = await client.listResourceTemplates();
+    const { prompts } = await client.listPrompts();
+    for (const server of ["older", "newest"]) {
+      const own = resources.filter(({ uri }) => uri.startsWith(`pml://${server}/`));
+      assert.deepEqual(own, [
+        { uri: `pml://${server}/test://a`, name: "test://a" },
+        { uri: `pml://${server}/test://b`, name: "b" },
+      ]);
+      const template = { uriTemplate: `pml://${server}/t://{id}`, name: "t://{id}" };
+      assert.deepEqual(resourceTemplates.filter(({ uriTemplate: uri }) => uri.includes(server)), [
+        template,
+      ]);
+      assert.deepEqual(prompts.filter(({ name }) => name.startsWith(server)), [
+        { name: `${server}__p` },
+      ]);
+    }
+  });
+}
+
+/** Names that PML has another for: what the client's model and its person read is the title. */
+const NAMES = ["读取文件", "créer un fichier", "get user (v2)", "group:go", "a@b", "x".repeat(150)];
+
+for (const era of ERAS) {
+  Deno.test(`A tool with any name is shown under one that clients take, and called by its own, on ${era}`, async () => {
+    const inputSchema = ofA({});
+    const table = {
+      "tools/list": {
+        result: {
+          tools: [
+            ...NAMES.map((name) => ({ name, inputSchema, _meta: { mine: 1 } })),
+            // One that says that it is another is called by what it is.
+            { name: "plain", inputSchema, _meta: { "pml/name": "other" } },
+          ],
+        },
+      },
+      "tools/call": { echo: "name" },
+    } as const;
+    await using ws = await sceneryOf([], table);
+    await using connection = await connect(ws, { era });
+    const { client } = connection;
+    for (const server of ["older", "newest"]) {
+      const { tools } = await client.listTools();
+      const own = tools.filter(({ name }) => name.startsWith(server));
+      assert.equal(own.length, NAMES.length + 1);
+      for (const { name, title, _meta } of own) {
+        assert.match(name, /^[A-Za-z0-9_-]{1,64}$/);
+        const called = await client.callTool({ name, arguments: {} });
+        const [{ text }] = called.content as unknown as [{ text: string }];
+        assert.equal(text, title ?? "plain");
+        if (title !== undefined) assert.deepEqual(_meta, { mine: 1, "pml/name": title });
+      }
+      assert.deepEqual(own.flatMap(({ title }) => title ?? []).toSorted(), NAMES.toSorted());
+    }
+  });
+}
+
+Deno.test("`pml tools SERVER:TOOL` names what PML does not check", async () => {
+  const output = text("^(?=a)");
+  await using ws = await sceneryOf([
+    ...tools,
+    { name: "gives", inputSchema: ofA({}), outputSchema: output, verdict: "denied" },
+  ]);
+  for (const [name, [, , unchecked]] of Object.entries(FORMS)) {
+    if (!["ahead", "remote", "issue", "draft_03", "unique"].includes(name)) continue;
+    for (const options of [[], ["--json"]]) {
+      const told = await runPml(ws, ["tools", `older:${name}`, ...options]);
+      assert.equal(told.code, 0, told.stderr);
+      const said = JSON.parse(told.stdout);
+      assert.deepEqual(said.inputSchema, FORMS[name]?.[0]);
+      if (unchecked === undefined) assert.equal(said.unchecked, undefined);
+      else assert.match(said.unchecked.join(), unchecked);
+    }
+  }
+  const told = await runPml(ws, ["tools", "older:gives"]);
+  const { unchecked, verdict } = JSON.parse(told.stdout);
+  assert.deepEqual([unchecked, verdict], [['pattern "^(?=a)"'], "runs"]);
+});
