@@ -11,6 +11,7 @@ import type { Adopted } from "./adopted.ts";
 import type { Log } from "./audit/log.ts";
 import type { Redactor } from "./audit/redact.ts";
 import {
+  certificatePaths,
   installEnvironment,
   programEnvironment,
   serverEnvironment,
@@ -176,6 +177,7 @@ export class Machine implements AsyncDisposable {
     const trial = new Trial({
       ...where,
       grants,
+      certificates: certificatePaths(environment),
       given: [...Object.keys(env), ...Object.keys(serverEnvironment(environment))],
     });
     this.#trials.get(server)?.[Symbol.dispose]();
@@ -334,6 +336,7 @@ export class Machine implements AsyncDisposable {
       limits,
       grants: (server) => this.#config().grants[server],
       protection: protectedPaths,
+      certificates: certificatePaths(environment),
       environment: serverEnvironment(environment),
       installEnvironment: installEnvironment(environment),
       groups: this.groups,

@@ -5,7 +5,10 @@
  */
 
 import { quoted, visible } from "../core/json.ts";
+import { REDACTED } from "../core/key_kinds.ts";
 import { withoutSecrets } from "./_secret_words.ts";
+import { networkEnvironment } from "./child_environment.ts";
+import type { Environment } from "./env.ts";
 import type { WorkspaceFile } from "./file.ts";
 import { gatewaySection } from "./gateway_options.ts";
 import type { ServerDefinition } from "./servers.ts";
@@ -16,18 +19,36 @@ const GETS_KEY = " (is sent your PML_API_KEY with calls of cloud tools)";
 /** What starts packages of npm, which can run under Deno's permissions. */
 const OF_NPM = /(?:^|[\\/])(?:npx|bunx|pnpx)(?:\.cmd)?$/i;
 
-/** Gives a line for everything that counts only once the file is trusted. */
-export function shownLines({ permissions, servers, sections }: WorkspaceFile): readonly string[] {
+/** Gives a line for everything that counts only once the file is trusted, and what its servers find. */
+export function shownLines(
+  { permissions, servers, sections }: WorkspaceFile,
+  environment: Pick<Environment, "get">,
+): readonly string[] {
   const { gateway } = sections;
   const asWritten = { ...sections, gateway: gateway && gatewaySection(gateway) };
   const said = Object.entries(asWritten).filter(([, value]) => value !== undefined);
   return [
     ...servers.map((server) => `server "${server.name}": ${serverText(server)}`),
+    ...servers.some(({ kind }) => kind === "stdio") ? foundLines(environment) : [],
     ...(permissions?.allow ?? []).map((rule) => `runs unasked: ${rule.pattern.text}`),
     ...said.map(([name, value]) =>
       `${name}: ${visible(JSON.stringify(value), WHOLE)}${name === "cloud" ? GETS_KEY : ""}`
     ),
   ];
+}
+
+/** Says what of the network a server that is started finds in its environment: a line, or none. */
+export function foundLines(environment: Pick<Environment, "get">): readonly string[] {
+  const found = Object.entries(networkEnvironment(environment)).map(([name, value]) => {
+    // Whatever stands before the host can be a password, or a part of one.
+    const said = /^(?!no_).*proxy$/i.test(name)
+      ? value.replace(/^([a-z][\w+.-]*:\/\/)?.*@/is, `$1${REDACTED}@`)
+      : value;
+    return `${name}=${visible(JSON.stringify(withoutSecrets(name, said)), WHOLE)}`;
+  });
+  return found.length === 0
+    ? []
+    : [`each server that is started finds in its environment, as in yours: ${found.join(", ")}`];
 }
 
 /** Says what a server is and what it would run or reach, whole, for a person. */

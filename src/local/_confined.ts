@@ -17,6 +17,8 @@ export interface Confinement {
   readonly folder: string;
   readonly workspace: string;
   readonly grants: Grants | undefined;
+  /** The person's certificates, which it may read whatever was granted. */
+  readonly certificates: readonly string[];
   /** Names that it may not write, and not read, in the workspace. */
   readonly protection: {
     readonly writeProtected: readonly string[];
@@ -29,9 +31,10 @@ const ALL = { read: ["."], write: ["."], net: ["*"], run: ["*"], env: [] };
 
 /** Gives what a confined server may touch beside its own folder. */
 export function confinedAccess(
-  { workspace, grants }: Pick<Confinement, "workspace" | "grants">,
+  { workspace, grants, certificates }: Pick<Confinement, "workspace" | "grants" | "certificates">,
 ): Access {
-  return accessOf(ALL, { workspace, grants });
+  const access = accessOf(ALL, { workspace, grants });
+  return { ...access, read: [...access.read, ...certificates] };
 }
 
 /** Gives the arguments of Deno before the file of the server. */

@@ -65,8 +65,8 @@ export class Launch {
     { name, cwd, trial }: StdioServer,
     { folder, file, args, env }: Omit<Program, "cwd"> & { readonly folder: string },
   ): Program {
-    const { workspace, grants, protection, home } = this.#options;
-    const where = { name, folder, workspace: workspace(), protection };
+    const { workspace, grants, protection, certificates, home } = this.#options;
+    const where = { name, folder, workspace: workspace(), protection, certificates };
     const given = confinedArgs({ ...where, grants: trial?.grants ?? grants(name) });
     const own = { DENO_DIR: join(home, "servers", "deno"), DENO_NO_UPDATE_CHECK: "1" };
     const audit = trial && { DENO_AUDIT_PERMISSIONS: trial.file };

@@ -105,7 +105,9 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
     const own = kind === "read" ? [...has.read, join(options.home, "servers")] : has.write;
     const beyond = asked[kind].map((path) => realPathIfAny(path) ?? path).filter((path) => {
       const isGranted = own.some((root) => isInside(root, path));
-      const why = protectedName(path, options) ?? (isGranted ? undefined : refusal(path, options));
+      const why = kind === "read" && options.certificates.some((root) => isInside(root, path))
+        ? undefined
+        : protectedName(path, options) ?? (isGranted ? undefined : refusal(path, options));
       if (why !== undefined) left.push(`${kind} ${visible(path, 300)}: ${why}`);
       return !isGranted && why === undefined;
     });

@@ -36,6 +36,8 @@ export interface StdioServersOptions
     Pick<UpstreamsOptions, "workspace" | "home" | "onLog" | "starts" | "room" | "withoutSecrets"> {
   readonly grants: (server: string) => Grants | undefined;
   readonly protection: Confinement["protection"];
+  /** The person's certificates, which confined servers may read. */
+  readonly certificates: readonly string[];
   /** What every server finds in its environment, PATH among it. */
   readonly environment: Readonly<Record<string, string>>;
   /** What installers find there beside that: how the registry of the person is reached. */
