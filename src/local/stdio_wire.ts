@@ -12,6 +12,7 @@ import { eachPiece, endsOf, type Line, LineReader } from "../core/lines.ts";
 import { type Process, type Program, Started } from "../sandbox/process.ts";
 import { soon } from "../upstream/in_time.ts";
 import type { Wire, WireEnds } from "../upstream/wire.ts";
+import { ContainerEnd, containerRun } from "./_container.ts";
 import { downError } from "./_down.ts";
 import { Outbox } from "./_outbox.ts";
 
@@ -44,6 +45,8 @@ export class StdioWire implements Wire {
   readonly #ends: WireEnds;
   readonly #started: Started;
   readonly #process: Process;
+  readonly #container: ContainerEnd | undefined;
+  #containerEnded: Promise<void> | undefined;
   readonly #outbox: Outbox;
   readonly #ended: Promise<void>;
   #stderr = "";
@@ -54,7 +57,16 @@ export class StdioWire implements Wire {
   constructor(options: StdioWireOptions, ends: WireEnds) {
     this.#options = options;
     this.#ends = ends;
-    this.#started = started(options);
+    const { program } = options;
+    const run = containerRun(program);
+    // It is there before the container is.
+    this.#container = run && new ContainerEnd(program, run);
+    try {
+      this.#started = started(options, { ...program, ...run && { args: run.args } });
+    } catch (error) {
+      void this.#container?.end({ isOver: true });
+      throw error;
+    }
     this.#process = this.#started.running;
     options.groups.add(this.#process.pid);
     this.#outbox = new Outbox(this.#process.stdin, {
@@ -90,6 +102,7 @@ export class StdioWire implements Wire {
     }
     this.kill();
     await this.#ended;
+    await this.#containerEnded;
     this.#options.groups.remove(this.#process.pid);
   }
 
@@ -103,6 +116,7 @@ export class StdioWire implements Wire {
     // Looked at when the process has ended.
     heard.catch(() => {});
     const { code, signal } = await status;
+    this.#containerEnded = this.#container?.end({ isOver: signal === null });
     // What it started and left behind goes with it, and would hold its output open.
     this.kill();
     await soon(heard, EOF_MS);
@@ -158,7 +172,7 @@ export class StdioWire implements Wire {
   }
 }
 
-function started({ name, program }: StdioWireOptions): Started {
+function started({ name }: StdioWireOptions, program: Program): Started {
   try {
     return new Started({ ...program, kept: true });
   } catch (cause) {
