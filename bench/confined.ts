@@ -56,7 +56,7 @@ async function waysOf(name: string, folder: string): Promise<Readonly<Record<str
   const there = await installs.fileOf(wanted, { find: (program) => program, tell: () => {} });
   const protection = { writeProtected: [".git"], readProtected: [".env*"] };
   const open = { grants: undefined, certificates: [] };
-  const where = { name, folder: there.folder, workspace, protection, ...open };
+  const where = { name, folder: there.folder, home, workspace, protection, ...open };
   return {
     confined: { program: Deno.execPath(), args: [...confinedArgs(where), there.file, ...own] },
     node: { program: "node", args: [there.file, ...own] },

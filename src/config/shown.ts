@@ -75,7 +75,7 @@ export function serverText(server: ServerDefinition): string {
 /** Says what is given as it is written, for it may be code; what looks like a secret is left out. */
 function given(what: string, values: Readonly<Record<string, string>>): string {
   const said = Object.entries(values).map(([name, value]) => {
-    const keys = [...value.matchAll(/\$\{(\w+)/g)].map(([, key]) => key).join(", ");
+    const keys = [...value.matchAll(/\$\{(?!dataFolder\})(\w+)/g)].map(([, key]) => key).join(", ");
     const from = keys === "" ? "" : ` (from ${keys})`;
     const isFilled = keys !== "" && value.replaceAll(/\$\{\w+\}/g, "") === "";
     return isFilled

@@ -6,7 +6,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
-import { deniedIn } from "./_confined.ts";
+import type { Denial } from "../upstream/wire.ts";
 
 /** How much of what a server wrote last is told. */
 const TAIL = 4_000;
@@ -14,17 +14,15 @@ const TAIL = 4_000;
 /** Makes the error, with what the server wrote last and the permission that it lacked, if any. */
 export function downError(
   name: string,
-  { why, mayHaveRun, stderr }: {
+  { why, mayHaveRun, stderr, denial }: {
     readonly why: string;
     readonly mayHaveRun: boolean;
     readonly stderr: string;
+    readonly denial: Denial | undefined;
   },
 ): PmlError {
-  const denied = deniedIn(stderr);
-  return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(name)}: ${denied ?? why}`, {
-    hint: denied === undefined
-      ? "Nothing was sent twice; the next call starts it again"
-      : `Grant it under "grants" in .pml.json (\`pml learn ${name}\` proposes them), or take "confine" out`,
+  return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(name)}: ${denial?.why ?? why}`, {
+    hint: denial?.hint ?? "Nothing was sent twice; the next call starts it again",
     detail: { may_have_run: mayHaveRun, stderr: visible(stderr.trim().slice(-TAIL), TAIL) },
   });
 }

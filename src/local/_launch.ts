@@ -10,9 +10,15 @@ import { quoted } from "../core/json.ts";
 import type { Program } from "../sandbox/process.ts";
 import { findProgram, searchPath } from "../sandbox/search_path.ts";
 import { confinedArgs } from "./_confined.ts";
+import { dataFolder } from "./data_folder.ts";
+import { denialIn } from "./_denial.ts";
 import { packageCommand } from "./_package_command.ts";
 import { Installs } from "./installs.ts";
 import type { StdioServer, StdioServersOptions } from "./stdio_servers.ts";
+import type { StdioWireOptions } from "./stdio_wire.ts";
+
+/** A program, and for a confined server what tells what it lacks. */
+interface Launched extends Program, Pick<StdioWireOptions, "denied"> {}
 
 /** Finds and installs the programs of servers. */
 export class Launch {
@@ -36,10 +42,11 @@ export class Launch {
   }
 
   /** Gives the program of a server, after installing it where it is not there yet. */
-  async programOf(server: StdioServer): Promise<Program> {
+  async programOf(server: StdioServer): Promise<Launched> {
     const { name, command, args, env, cwd, trial } = server;
     const { environment, groups, starts, packages } = this.#options;
     const confine = server.confine || trial !== undefined;
+    this.#makeData(server, confine);
     const path = this.#path().join(delimiter);
     const own = { ...environment, PATH: path, PML_RUN: `${groups.mark}.`, ...env };
     const wanted = packageCommand(server);
@@ -64,10 +71,12 @@ export class Launch {
   #confined(
     { name, cwd, trial }: StdioServer,
     { folder, file, args, env }: Omit<Program, "cwd"> & { readonly folder: string },
-  ): Program {
-    const { workspace, grants, protection, certificates, home } = this.#options;
-    const where = { name, folder, workspace: workspace(), protection, certificates };
-    const given = confinedArgs({ ...where, grants: trial?.grants ?? grants(name) });
+  ): Launched {
+    const { workspace, grants, protection, certificates, home, environment } = this.#options;
+    const where = { name, home, workspace: workspace(), protection, certificates };
+    const granted = trial?.grants ?? grants(name) ?? {};
+    const given = confinedArgs({ ...where, folder, grants: granted });
+    const { HOME: userHome = home } = environment;
     const own = { DENO_DIR: join(home, "servers", "deno"), DENO_NO_UPDATE_CHECK: "1" };
     const audit = trial && { DENO_AUDIT_PERMISSIONS: trial.file };
     return {
@@ -75,7 +84,16 @@ export class Launch {
       args: [...given, file, ...args],
       cwd,
       env: { ...env, ...own, ...audit },
+      denied: (text) => denialIn(text, { ...where, cwd, userHome, grants: granted, given: [] }),
     };
+  }
+
+  /** Makes the folder of a server's data, where it is confined to that or its definition names it. */
+  #makeData({ name, args, env }: StdioServer, confine: boolean): void {
+    const { home, workspace } = this.#options;
+    const folder = dataFolder({ home, workspace: workspace(), name });
+    const isNamed = [...args, ...Object.values(env)].some((value) => value.includes(folder));
+    if (confine || isNamed) Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
 
   /** Finds a program beside the one that a command names by its path, else on PATH. */

@@ -39,7 +39,7 @@ Deno.test("A trial's lesson holds nothing that the server may do already", () =>
     line("sys", "hostname"),
     "half a li",
   ];
-  const wanted = { missing: {}, left: [], variables: [] };
+  const wanted = { missing: {}, left: [], variables: [], env: {} };
   assert.deepEqual(lesson(lines, 'Requires run access to "git"'), wanted);
 });
 

@@ -81,8 +81,8 @@ export class StdioServers {
       version: () => key + (confine ? JSON.stringify(grants(name) ?? null) : ""),
       way: async (closing) => {
         this.#launch ??= new Launch(this.#options, closing);
-        const program = await this.#launch.programOf(server);
-        const own = { name, program, groups, room, withoutSecrets };
+        const { denied, ...program } = await this.#launch.programOf(server);
+        const own = { name, program, denied, groups, room, withoutSecrets };
         return (ends) => new StdioWire({ ...own, limits: limits() }, ends);
       },
     };

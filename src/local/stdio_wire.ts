@@ -11,8 +11,9 @@ import { excessOf, parsedJson } from "../core/json_bounds.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../core/lines.ts";
 import { type Process, type Program, Started } from "../sandbox/process.ts";
 import { soon } from "../upstream/in_time.ts";
-import type { Wire, WireEnds } from "../upstream/wire.ts";
+import type { Denial, Wire, WireEnds } from "../upstream/wire.ts";
 import { ContainerEnd, containerRun } from "./_container.ts";
+import { withRemark } from "./_denial.ts";
 import { downError } from "./_down.ts";
 import { Outbox } from "./_outbox.ts";
 
@@ -20,6 +21,8 @@ import { Outbox } from "./_outbox.ts";
 export interface StdioWireOptions {
   readonly name: string;
   readonly program: Program;
+  /** Says what it lacks, by what it wrote or said, where it is confined. */
+  readonly denied?: ((text: string) => Denial | undefined) | undefined;
   /** Takes secrets out of what it writes beside its messages. */
   readonly withoutSecrets: (text: string) => string;
   readonly limits: {
@@ -83,8 +86,14 @@ export class StdioWire implements Wire {
 
   /** Makes the error for what is not answered any more, with what the process wrote last. */
   down(why: string, mayHaveRun: boolean): PmlError {
-    const stderr = this.#stderr + this.#options.withoutSecrets(this.#line ?? "");
-    return downError(this.#options.name, { why, mayHaveRun, stderr });
+    const stderr = this.#said;
+    return downError(this.#options.name, { why, mayHaveRun, stderr, denial: this.denial("") });
+  }
+
+  /** Says what permission it lacks, by what it said last or else wrote. */
+  denial(text: string): Denial | undefined {
+    const { denied } = this.#options;
+    return denied?.(text) ?? denied?.(this.#said);
   }
 
   /** Ends it by force, with all that it started. */
@@ -104,6 +113,10 @@ export class StdioWire implements Wire {
     await this.#ended;
     await this.#containerEnded;
     this.#options.groups.remove(this.#process.pid);
+  }
+
+  get #said(): string {
+    return this.#stderr + this.#options.withoutSecrets(this.#line ?? "");
   }
 
   async #follow(): Promise<void> {
@@ -147,7 +160,9 @@ export class StdioWire implements Wire {
     }
     const why = excessOf(line.bytes);
     if (why !== undefined) return ends.excess(endsOf(line.bytes), { why });
-    ends.received(parsedJson(line.bytes));
+    const message = parsedJson(line.bytes);
+    const { denied } = this.#options;
+    ends.received(denied === undefined ? message : withRemark(message, denied));
   }
 
   async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {

@@ -109,7 +109,7 @@ export class Connection implements Living {
       return connection;
     } catch (error) {
       await connection[Symbol.asyncDispose]();
-      throw error;
+      throw error === late.signal.reason ? connection.#denied("") ?? error : error;
     }
   }
 
@@ -362,8 +362,18 @@ export class Connection implements Living {
   }
 
   #broken(why: string): PmlError {
+    const denied = this.#denied(why);
+    if (denied !== undefined) return denied;
     return new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(this.#options.name)}: ${why}`, {
       hint: "It does not speak MCP as PML knows it",
+    });
+  }
+
+  #denied(text: string): PmlError | undefined {
+    const { why, hint } = this.#wire.denial?.(text) ?? {};
+    if (why === undefined) return undefined;
+    return new PmlError("UPSTREAM_DOWN", `Cannot use ${quoted(this.#options.name)}: ${why}`, {
+      hint,
     });
   }
 

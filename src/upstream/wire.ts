@@ -20,10 +20,18 @@ export interface Wire {
   readonly newestFirst?: boolean;
   /** Makes the error for what a server that is gone does not answer any more. */
   down(why: string, mayHaveRun: boolean): PmlError;
+  /** Says what permission the server lacks, by what it wrote and such a text. */
+  denial?(text: string): Denial | undefined;
   /** Ends it at once: what came over it was no MCP. */
   kill(): void;
   /** Ends it well. */
   close(): Promise<void>;
+}
+
+/** A permission that a server was denied, and what to do. */
+export interface Denial {
+  readonly why: string;
+  readonly hint: string;
 }
 
 /** Who is told what comes over a wire. */
