@@ -28,7 +28,7 @@ export function denialIn(text: string, options: TrialOptions): Denial | undefine
     hint: Object.keys(missing).length > 0
       ? `Where you want that, write into .pml.json: "grants": ${line}; ${proposes}`
       : `${
-        left[0] ?? "It has a grant for that"
+        left[0]?.replace(/^.*?: /, "") ?? "it has a grant for that"
       }; ${proposes}. Without "confine" it has your rights`,
   };
 }
@@ -57,5 +57,5 @@ export function withRemark(
 }
 
 function remark({ why, hint }: Denial): string {
-  return `PML confines this server: ${why}. ${hint}`;
+  return `PML confines this server, and by what it says ${why}. ${hint}`;
 }
