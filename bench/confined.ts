@@ -55,7 +55,8 @@ async function waysOf(name: string, folder: string): Promise<Readonly<Record<str
   });
   const there = await installs.fileOf(wanted, { find: (program) => program, tell: () => {} });
   const protection = { writeProtected: [".git"], readProtected: [".env*"] };
-  const where = { name, folder: there.folder, workspace, grants: undefined, protection };
+  const open = { grants: undefined, certificates: [] };
+  const where = { name, folder: there.folder, home, workspace, protection, ...open };
   return {
     confined: { program: Deno.execPath(), args: [...confinedArgs(where), there.file, ...own] },
     node: { program: "node", args: [there.file, ...own] },

@@ -365,6 +365,7 @@ export class Adopted implements Disposable {
       facts: [
         ...factsOf(found, {
           definition,
+          environment: this.#options.policy.now.loaded.environment,
           workspace,
           grants: grantsOf(found.manifest, grants[name]),
           twin: confusableWith(name, this.#names()),

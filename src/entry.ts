@@ -6,10 +6,11 @@
  */
 
 import { keyRequired, keysMissing } from "./cloud/rpc.ts";
+import type { Environment } from "./config/env.ts";
 import type { Keys } from "./config/keys.ts";
 import type { RegistryEntry } from "./config/registries.ts";
 import type { ServerDefinition } from "./config/servers.ts";
-import { serverText } from "./config/shown.ts";
+import { foundLines, serverText } from "./config/shown.ts";
 import { PmlError } from "./core/errors.ts";
 import { quoted, visible } from "./core/json.ts";
 import type { DenoManifest, Manifest } from "./core/manifest.ts";
@@ -22,6 +23,7 @@ import type { Found } from "./registry/registries.ts";
 /** What a person is shown beside the entry itself. */
 export interface Showing {
   readonly definition: ServerDefinition | undefined;
+  readonly environment: Pick<Environment, "get">;
   readonly workspace: string;
   /** What it gets beyond the defaults. */
   readonly grants: Grants | undefined;
@@ -61,7 +63,10 @@ export function factsOf(found: Found, showing: Showing): readonly string[] {
     ? codeLines(manifest, showing)
     : definition === undefined
     ? [cloudText(manifest)]
-    : definitionLines(definition);
+    : [
+      ...definitionLines(definition),
+      ...definition.kind === "stdio" ? foundLines(showing.environment) : [],
+    ];
   return [
     `Yes lets PML use ${quoted(manifest.name)} in this workspace. It is:`,
     ...said,

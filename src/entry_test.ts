@@ -21,7 +21,13 @@ function linesOf(entry: Record<string, unknown>): readonly string[] {
     leftOut: [],
   };
   const definition = definitionOf(manifest, () => "");
-  return factsOf(found, { definition, workspace: "/ws", grants: undefined, twin: undefined });
+  return factsOf(found, {
+    definition,
+    environment: { get: () => undefined },
+    workspace: "/ws",
+    grants: undefined,
+    twin: undefined,
+  });
 }
 
 Deno.test("factsOf() shows whole what an entry gives to a program or sends to an address", () => {

@@ -8,6 +8,7 @@ import type { Redactor } from "./audit/redact.ts";
 import type { HttpServer } from "./cloud/http_servers.ts";
 import type { Keys } from "./config/keys.ts";
 import type { HttpDefinition, StdioDefinition } from "./config/servers.ts";
+import { dataFolder, withDataFolder } from "./local/data_folder.ts";
 import type { StdioServer } from "./local/stdio_servers.ts";
 import type { Policy } from "./policy/policy.ts";
 
@@ -34,13 +35,22 @@ export class Filled {
     this.stdio = options.keys.maker(
       ({ env, args }: StdioDefinition) => ({ env, args: Object.fromEntries(args.entries()) }),
       (own, { env, args }) => {
-        const { workspace } = options.policy.now.config;
+        const { workspace, home } = options.policy.now.config;
         const { name, command, tools, cwd = workspace, confine = false } = own;
         const values = {
           args: Object.values(args),
           env: this.#isAdopted(name) ? withoutEmpty(env, own.env) : env,
         };
-        return { name, command, ...values, cwd, tools, confine, definition: own };
+        const data = dataFolder({ home, workspace, name });
+        return {
+          name,
+          command,
+          ...withDataFolder(values, data),
+          cwd,
+          tools,
+          confine,
+          definition: own,
+        };
       },
     );
     this.http = options.keys.maker(

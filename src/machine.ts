@@ -11,6 +11,7 @@ import type { Adopted } from "./adopted.ts";
 import type { Log } from "./audit/log.ts";
 import type { Redactor } from "./audit/redact.ts";
 import {
+  certificatePaths,
   installEnvironment,
   programEnvironment,
   serverEnvironment,
@@ -30,13 +31,14 @@ import { defined, quoted } from "./core/json.ts";
 import type { Manifest } from "./core/manifest.ts";
 import type { ListItem, ListName } from "./core/lists.ts";
 import { memoized } from "./core/memo.ts";
-import { type ModuleMeta, NO_PERMISSIONS, type Permissions } from "./core/tool.ts";
+import type { ModuleMeta, Permissions } from "./core/tool.ts";
 import { splitToolId, type ToolId, toolId } from "./core/tool_id.ts";
 import type { Servers } from "./gateway/servers.ts";
 import { grantsOf } from "./entry.ts";
 import { Filled } from "./filled.ts";
 import { Local } from "./local/executor.ts";
 import type { Grants } from "./local/grants.ts";
+import { assertPromised } from "./local/loader.ts";
 import type { Trial } from "./local/learn.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
 import { type ServerScripts, type StdioServer, StdioServers } from "./local/stdio_servers.ts";
@@ -174,7 +176,8 @@ export class Machine implements AsyncDisposable {
     const { home, userHome } = environment;
     const where = { name: server, workspace, cwd, home, userHome, protection: protectedPaths };
     const given = [...Object.keys(env), ...Object.keys(serverEnvironment(environment))];
-    const trial = new Trial({ ...where, grants, given });
+    const certificates = certificatePaths(environment);
+    const trial = new Trial({ ...where, grants, certificates, given });
     this.#trials.get(server)?.[Symbol.dispose]();
     this.#trials.set(server, trial);
     return trial;
@@ -337,6 +340,7 @@ export class Machine implements AsyncDisposable {
       limits,
       grants: (server) => this.#config().grants[server],
       protection: protectedPaths,
+      certificates: certificatePaths(environment),
       environment: serverEnvironment(environment),
       installEnvironment: installEnvironment(environment),
       groups: this.groups,
@@ -380,21 +384,5 @@ export class Machine implements AsyncDisposable {
 
   #config(): Config {
     return this.#options.policy.now.config;
-  }
-}
-
-/** Refuses a module whose code asks for more than its registry said, which is what was shown. */
-function assertPromised({ name, tools }: ModuleMeta, promised: Permissions): void {
-  for (const { definition, permissions } of tools) {
-    for (const kind of Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]) { // all of its names
-      const more = permissions[kind].find((item) => !promised[kind].includes(item));
-      if (more === undefined) continue;
-      const tool = quoted(`${name}:${definition.name}`);
-      const message = `Cannot run ${tool}: its code asks for ${kind} ${quoted(more)}, and its ` +
-        "registry does not say so";
-      throw new PmlError("REGISTRY_BAD_RESPONSE", message, {
-        hint: "Nothing of it ran with that permission; tell whoever runs the registry",
-      });
-    }
   }
 }

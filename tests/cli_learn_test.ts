@@ -68,14 +68,17 @@ Deno.test("pml learn tries a server with what it has, shows what it was denied, 
   const before = await Deno.readTextFile(ws.file(".pml.json"));
   const plain = await runPml(ws, ["learn", "tiny"], { ms: MS });
   assert.equal(plain.code, 0, plain.stderr);
-  assert.match(plain.stdout, /^It works\.\n.*\.pml\.json\n-.*\n\+.*\n\+ +"confine": true/s);
+  assert.match(
+    plain.stdout,
+    /^It starts\. No tool was tried\..*\n.*\.pml\.json\n-.*\n\+.*\n\+ +"confine": true/s,
+  );
   const kept = ws.file("kept.txt");
   const ran = await runPml(ws, ["learn", "--json", "tiny", ...reading(secret, { keep: kept })], {
     ms: MS,
   });
   assert.equal(ran.code, 1);
-  const { works, missing, grants, failures } = JSON.parse(ran.stdout);
-  assert.deepEqual([works, missing, grants], [false, { read: [secret] }, {}]);
+  const { tried, missing, grants, failures } = JSON.parse(ran.stdout);
+  assert.deepEqual([tried, missing, grants], [[], { read: [secret] }, {}]);
   assert.match(failures[0], /Requires read access/);
   await assert.rejects(Deno.stat(kept), "what was denied was not read");
   assert.equal(await Deno.readTextFile(ws.file(".pml.json")), before);
@@ -157,6 +160,6 @@ Deno.test("pml learn only shows what to write for a server of config.yaml", asyn
   await writeFile(join(ws.home, "config.yaml"), own);
   const ran = await runPmlOnTerminal(ws, ["learn", "mine"], { ms: MS });
   assert.equal(ran.code, 0, ran.stdout);
-  assert.match(ran.stdout, /It works\..*Its definition is not in .*"confine": true/s);
+  assert.match(ran.stdout, /It starts\..*Its definition is not in .*"confine": true/s);
   assert.equal(await Deno.readTextFile(join(ws.home, "config.yaml")), own);
 });

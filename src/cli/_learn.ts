@@ -9,7 +9,8 @@ import type { App } from "../app.ts";
 import type { ServerDefinition } from "../config/servers.ts";
 import type { JsonObject } from "../core/json.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { quoted, visible } from "../core/json.ts";
+import { isObject, quoted, visible } from "../core/json.ts";
+import type { ListItem } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseId, parseObject } from "./_arguments.ts";
 import { answered } from "./_call.ts";
@@ -36,6 +37,11 @@ interface Round extends Lesson {
   readonly grants: Grants;
   /** What did not work, in the words of the failure. */
   readonly failures: readonly string[];
+  /** Tools that did what they were asked, and the others. */
+  readonly tried: readonly string[];
+  readonly untried: readonly string[];
+  /** Whether all that were tried say that they only read. */
+  readonly onlyRead: boolean;
 }
 
 /** A server may need one thing after the other; this many and no more. */
@@ -47,11 +53,11 @@ export async function learn(at: Visit, { words: [name = "", ...words], json }: T
   const server = await serverOf(name, at);
   const asks = !json && isTerminal();
   const last = await tried(server, { at, calls, asks });
-  const works = last.failures.length === 0;
+  const failed = last.failures.length > 0;
   const planned = await proposal(at.app, { server, grants: last.grants });
-  const value = { server: name, works, ...last, into: planned.path, diff: planned.diff };
-  const text = [told(last), ...(works ? [planned.text] : [])].join("\n");
-  if (!works) {
+  const value = { server: name, ...last, into: planned.path, diff: planned.diff };
+  const text = [told(last), ...(failed ? [] : [planned.text])].join("\n");
+  if (failed) {
     const note = `It does not work with this. Nothing was changed`;
     return { value, text, note, code: 1 };
   }
@@ -106,29 +112,38 @@ async function oneRound(
   const trial = await (await app.machine()).tryOut(name, grants);
   tell(`Trying ${quoted(name)}, confined to ${app.config().workspace}${beyond(grants)}`);
   const failures: string[] = [];
+  const tried: string[] = [];
+  let tools: readonly ListItem[] = [];
   const attempt = async (what: string, work: () => Promise<string | undefined>) => {
-    const failure = await work().catch((error) => failed(error, trial));
-    if (failure !== undefined) failures.push(`${what}: ${visible(failure, 600)}`);
+    const failure = await work().catch((error) => failureOf(error, trial));
+    if (failure !== undefined) failures.push(`${what}: ${visible(failure, 1_200)}`);
+    return failure === undefined;
   };
   await attempt("its start", async () => {
-    await app.listOf(name, "tools");
+    tools = await app.listOf(name, "tools");
     return undefined;
   });
   for (const asked of failures.length === 0 ? calls : []) {
-    await attempt(asked.id, async () => {
+    const isDone = await attempt(asked.id, async () => {
       const result = await answered(asked, at);
       const text = textOf(result);
       trial.hear(text);
       const isDenied = /Requires \w+ access|NotCapable/.test(text);
       return result.isError === true || isDenied ? text : undefined;
     });
+    if (isDone) tried.push(asked.id);
   }
   const lesson = trial.lesson();
-  return [{ ...lesson, grants, failures }, trial.with(lesson.missing)];
+  const idOf = (tool: ListItem) => `${name}:${String(tool.name)}`;
+  const untried = tools.map(idOf).filter((id) => !calls.some((asked) => asked.id === id));
+  const onlyRead = tools.filter((tool) => tried.includes(idOf(tool)))
+    .every(({ annotations }) => isObject(annotations) && annotations.readOnlyHint === true);
+  const round = { ...lesson, grants, failures, tried, untried, onlyRead };
+  return [round, trial.with(lesson.missing)];
 }
 
 /** What the person decided ends the trial; what the server did is what it is about. */
-function failed(error: unknown, trial: Trial): string {
+function failureOf(error: unknown, trial: Trial): string {
   const { code, message, detail } = asPmlError(error);
   if (/^(?:APPROVAL|PERMISSION|UNKNOWN|BAD_|KEY|WORKSPACE)/.test(code)) throw error;
   trial.hear(`${message} ${JSON.stringify(detail ?? {}).replaceAll('\\"', '"')}`);
@@ -174,17 +189,30 @@ function linesOf(grants: Grants): readonly string[] {
   return Object.entries(grants).map(([kind, list]) => `${kind} ${visible(list.join(", "), 2_000)}`);
 }
 
-function told({ failures, missing, left, variables }: Round): string {
+function told(round: Round): string {
+  const { failures, missing, left, variables, env } = round;
   const section = (title: string, lines: readonly string[]) =>
     lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
   const worked = failures.length === 0;
   return [
-    ...(worked ? ["It works."] : section("What failed:", failures)),
+    ...(worked ? [toldTried(round)] : section("What failed:", failures)),
     ...section(worked ? "It did without:" : "It was denied:", linesOf(missing)),
     ...section("Left out:", left),
     ...section(
       'It looked for variables that it is not given (they go under "env" of its definition):',
       variables.length === 0 ? [] : [visible(variables.slice(0, 20).join(", "), 1_000)],
     ),
+    ...section(
+      "It writes into its package. A folder of its own is there; write into its definition:",
+      Object.keys(env).length === 0 ? [] : [`"env": ${visible(JSON.stringify(env), 1_000)}`],
+    ),
   ].join("\n");
+}
+
+/** Says what is known of what it may do: no more than what was tried. */
+function toldTried({ tried, untried, onlyRead }: Round): string {
+  const others = untried.length === 0 ? "" : ` Not tried: ${untried.slice(0, 20).join(", ")}.`;
+  if (tried.length === 0) return `It starts. No tool was tried.${others}`;
+  const more = onlyRead ? " Tools that only read; what writes may need more." : "";
+  return `It starts, and these tools worked: ${tried.join(", ")}.${more}${others}`;
 }

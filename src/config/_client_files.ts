@@ -54,10 +54,13 @@ function sets(file: string, name: string): boolean {
   try {
     if (!Deno.statSync(file).isFile) return false;
     const text = unescaped(readRegularText(file, { most: MOST_BYTES, links: true }));
-    // So short a name stands in many others, and in values that only use it.
-    if (!name.startsWith("PML_")) return new RegExp(`(?<![\\w$:{])${name}["']?\\s*[:=]`).test(text);
-    // A file of variables beside this one can have any name, so the key that names it is enough.
-    return text.includes(name) || /\benv_?file\b/i.test(text);
+    // Other names stand in longer ones, and in values that only use them.
+    const isNamed = name.startsWith("PML_")
+      ? text.includes(name)
+      : new RegExp(`(?<![\\w$:{])${name}["']?\\s*[:=]`).test(text);
+    // A file of variables beside this one can have any name, so the key that names it is enough;
+    // where a home lies is looked at as well.
+    return isNamed || !/^(?:HOME|USERPROFILE)$/.test(name) && /\benv_?file\b/i.test(text);
   } catch (error) {
     return !(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory);
   }

@@ -9,10 +9,11 @@ import { dirname, resolve } from "node:path";
 import { quoted } from "../core/json.ts";
 import { setByClients } from "./_client_files.ts";
 import { type Environment, ignoring } from "./env.ts";
+import { NETWORK_NAMES } from "./network_names.ts";
 import { foldersAbove, holds, markedProject, realPathOf } from "./workspace.ts";
 
 const HOMES = ["HOME", "USERPROFILE"];
-const NAMES = ["PML_HOME", "PML_TRUST", "PML_REGISTRIES", "PML_WORKSPACE"];
+const NAMES = ["PML_HOME", "PML_TRUST", "PML_REGISTRIES", "PML_WORKSPACE", ...NETWORK_NAMES];
 
 /** Where others may have written: the current folder and the workspace, and what is not theirs. */
 interface Theirs {

@@ -4,7 +4,10 @@
  * @module
  */
 
+import { delimiter, isAbsolute } from "node:path";
+import { realPathIfAny } from "../core/place.ts";
 import type { Environment } from "./env.ts";
+import { NETWORK_NAMES } from "./network_names.ts";
 
 type Variables = Readonly<Record<string, string>>;
 
@@ -19,8 +22,6 @@ const INSTALLING = [
   // What a person's `.npmrc` names as `${NPM_TOKEN}`, and so proves who they are.
   ...["NPM_TOKEN", "NODE_AUTH_TOKEN"],
   ...["UV_DEFAULT_INDEX", "UV_INDEX", "UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR"],
-  ...["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"],
-  ...["SSL_CERT_DIR", "DENO_CERT", "DENO_TLS_CA_STORE"],
 ];
 
 /** What installers find there beside what servers do. */
@@ -31,7 +32,22 @@ export function installEnvironment({ get }: Environment): Variables {
 /** What every server of the person's finds in its environment. */
 export function serverEnvironment({ get, userHome }: Environment): Variables {
   const names = ["LANG", "LC_ALL", "TZ", "TERM", "PATH", "USER", "LOGNAME", "SHELL", "TMPDIR"];
-  return { ...taken(names, get), HOME: userHome };
+  return { ...taken([...names, ...NETWORK_NAMES], get), HOME: userHome };
+}
+
+/** Gives the certificates and proxies that every server finds. */
+export function networkEnvironment({ get }: Pick<Environment, "get">): Variables {
+  return taken(NETWORK_NAMES, get);
+}
+
+/** Gives the files and folders of certificates that the person's environment names, links resolved too. */
+export function certificatePaths(environment: Pick<Environment, "get">): readonly string[] {
+  return Object.entries(networkEnvironment(environment))
+    .filter(([name]) => /_(?:CERTS?|CERT_FILE|CERT_DIR|CA_BUNDLE|CAINFO)$/.test(name))
+    .flatMap(([name, value]) => name === "SSL_CERT_DIR" ? value.split(delimiter) : [value])
+    // Deno cannot grant a path with a comma.
+    .filter((path) => isAbsolute(path) && !path.includes(","))
+    .flatMap((path) => [path, realPathIfAny(path) ?? path]);
 }
 
 function taken(

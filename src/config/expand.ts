@@ -21,7 +21,8 @@ export interface Reference {
   readonly at: string;
 }
 
-const REFERENCE = /\$\{(\w+)(?::-([^}]*))?\}/g;
+// A server's own folder is no variable.
+const REFERENCE = /\$\{(?!dataFolder\})(\w+)(?::-([^}]*))?\}/g;
 /** No key is as long, and no command line takes much more. */
 const LONGEST = 32_768;
 /** What a line of a request can carry. */

@@ -5,8 +5,11 @@
  */
 
 import { quoted, visible } from "../core/json.ts";
+import { REDACTED } from "../core/key_kinds.ts";
 import { plainCommand } from "../core/plain_command.ts";
 import { withoutSecrets } from "./_secret_words.ts";
+import { networkEnvironment } from "./child_environment.ts";
+import type { Environment } from "./env.ts";
 import type { WorkspaceFile } from "./file.ts";
 import { gatewaySection } from "./gateway_options.ts";
 import type { ServerDefinition } from "./servers.ts";
@@ -22,18 +25,36 @@ const INSTALLER = /(?:^|[\\/])(?:npx|pnpx|bunx|uvx|npm|pnpm|yarn|bun|uv|pipx)(?:
 const INSTALLS =
   /(?:^|[\s"'`\\/;&|(=])(?:npx|pnpx|bunx|uvx|(?:npm|pnpm|yarn|bun|pipx|uv tool) (?:exec|x|dlx|run))(?=[\s"']|$)/;
 
-/** Gives a line for everything that counts only once the file is trusted. */
-export function shownLines({ permissions, servers, sections }: WorkspaceFile): readonly string[] {
+/** Gives a line for everything that counts only once the file is trusted, and what its servers find. */
+export function shownLines(
+  { permissions, servers, sections }: WorkspaceFile,
+  environment: Pick<Environment, "get">,
+): readonly string[] {
   const { gateway } = sections;
   const asWritten = { ...sections, gateway: gateway && gatewaySection(gateway) };
   const said = Object.entries(asWritten).filter(([, value]) => value !== undefined);
   return [
     ...servers.map((server) => `server "${server.name}": ${serverText(server)}`),
+    ...servers.some(({ kind }) => kind === "stdio") ? foundLines(environment) : [],
     ...(permissions?.allow ?? []).map((rule) => `runs unasked: ${rule.pattern.text}`),
     ...said.map(([name, value]) =>
       `${name}: ${visible(JSON.stringify(value), WHOLE)}${name === "cloud" ? GETS_KEY : ""}`
     ),
   ];
+}
+
+/** Says what of the network a server that is started finds in its environment: a line, or none. */
+export function foundLines(environment: Pick<Environment, "get">): readonly string[] {
+  const found = Object.entries(networkEnvironment(environment)).map(([name, value]) => {
+    // Whatever stands before the host can be a password, or a part of one.
+    const said = /^(?!no_).*proxy$/i.test(name)
+      ? value.replace(/^([a-z][\w+.-]*:\/\/)?.*@/is, `$1${REDACTED}@`)
+      : value;
+    return `${name}=${visible(JSON.stringify(withoutSecrets(name, said)), WHOLE)}`;
+  });
+  return found.length === 0
+    ? []
+    : [`each server that is started finds in its environment, as in yours: ${found.join(", ")}`];
 }
 
 /** Says what a server is and what it would run or reach, whole, for a person. */
@@ -68,7 +89,7 @@ export function serverText(server: ServerDefinition): string {
 /** Says what is given as it is written, for it may be code; what looks like a secret is left out. */
 function given(what: string, values: Readonly<Record<string, string>>): string {
   const said = Object.entries(values).map(([name, value]) => {
-    const keys = [...value.matchAll(/\$\{(\w+)/g)].map(([, key]) => key).join(", ");
+    const keys = [...value.matchAll(/\$\{(?!dataFolder\})(\w+)/g)].map(([, key]) => key).join(", ");
     const from = keys === "" ? "" : ` (from ${keys})`;
     const isFilled = keys !== "" && value.replaceAll(/\$\{\w+\}/g, "") === "";
     return isFilled

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { Scratch } from "./_scratch_test.ts";
 import { serverText, shownLines } from "./shown.ts";
 
+const NO_NETWORK = { get: () => undefined };
+
 Deno.test("shownLines() cuts nothing off that a yes would cover", async () => {
   using scratch = new Scratch();
   const read = [...Array.from({ length: 300 }, (_, at) => `docs/part-${at}`), "/etc"];
@@ -16,7 +18,7 @@ Deno.test("shownLines() cuts nothing off that a yes would cover", async () => {
   );
   const { file } = await scratch.load();
   assert.ok(file !== undefined);
-  const lines = shownLines(file).join("\n");
+  const lines = shownLines(file, NO_NETWORK).join("\n");
   assert.ok(lines.includes('"/etc"'));
   assert.ok(lines.includes("last.ts"));
 });
@@ -27,7 +29,7 @@ Deno.test("shownLines() says that the cloud that a file names is sent the person
   scratch.write("ws/.pml.json", JSON.stringify({ version: 1, cloud }));
   const { file } = await scratch.load();
   assert.ok(file !== undefined);
-  assert.deepEqual(shownLines(file), [
+  assert.deepEqual(shownLines(file, NO_NETWORK), [
     `cloud: ${JSON.stringify(cloud)} (is sent your PML_API_KEY with calls of cloud tools)`,
   ]);
 });
@@ -48,7 +50,7 @@ Deno.test("shownLines() writes what the gateway shows as the file does", async (
   scratch.write("ws/.pml.json", JSON.stringify({ version: 1, gateway }));
   const { file } = await scratch.load();
   assert.ok(file !== undefined);
-  assert.deepEqual(shownLines(file), [`gateway: ${JSON.stringify(gateway)}`]);
+  assert.deepEqual(shownLines(file, NO_NETWORK), [`gateway: ${JSON.stringify(gateway)}`]);
 });
 
 Deno.test("serverText() says how a server runs, and what could hold one of npm", () => {
@@ -94,5 +96,29 @@ Deno.test("serverText() says what installs a package without PML, and what steer
   assert.match(
     text("npx", "-y", "--node-options=--require=./x.cjs", "tiny"),
     /"--node-options=--require=\.\/x\.cjs".* steered by `--node-options`$/,
+  );
+});
+
+Deno.test("shownLines() says what of the network servers find, without passwords", async () => {
+  using scratch = new Scratch();
+  const server = { command: "run" };
+  scratch.write("ws/.pml.json", JSON.stringify({ version: 1, mcpServers: { mine: server } }));
+  const { file } = await scratch.load();
+  assert.ok(file !== undefined);
+  const values: Readonly<Record<string, string>> = {
+    HTTPS_PROXY: "http://me:p@ss/w:rd@proxy:3128/",
+    http_proxy: "me:hidden@proxy",
+    ALL_PROXY: "socks5://token@proxy",
+    NO_PROXY: "localhost,.corp",
+    SSL_CERT_FILE: "/home/a@b/ca.pem",
+    OTHER: "other",
+  };
+  const [, line] = shownLines(file, { get: (name) => values[name] });
+  assert.equal(
+    line,
+    "each server that is started finds in its environment, as in yours: " +
+      'HTTPS_PROXY="http://[redacted]@proxy:3128/", ALL_PROXY="socks5://[redacted]@proxy", ' +
+      'NO_PROXY="localhost,.corp", http_proxy="[redacted]@proxy", ' +
+      'SSL_CERT_FILE="/home/a@b/ca.pem"',
   );
 });

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { netFlags } from "../sandbox/net_flags.ts";
+import { dataFolder } from "./data_folder.ts";
 import { type Access, accessOf, type Grants } from "./grants.ts";
 
 /** What a confined server may touch. */
@@ -16,7 +17,11 @@ export interface Confinement {
   /** The folder of its package, which it may read. */
   readonly folder: string;
   readonly workspace: string;
+  /** The PML home. */
+  readonly home: string;
   readonly grants: Grants | undefined;
+  /** The person's certificates, which it may read whatever was granted. */
+  readonly certificates: readonly string[];
   /** Names that it may not write, and not read, in the workspace. */
   readonly protection: {
     readonly writeProtected: readonly string[];
@@ -27,11 +32,17 @@ export interface Confinement {
 /** A server asks for nothing: it gets the workspace and what the person granted. */
 const ALL = { read: ["."], write: ["."], net: ["*"], run: ["*"], env: [] };
 
-/** Gives what a confined server may touch beside its own folder. */
+/** Gives what a confined server may touch beside the folder of its package. */
 export function confinedAccess(
-  { workspace, grants }: Pick<Confinement, "workspace" | "grants">,
+  { certificates, ...where }: Omit<Confinement, "folder" | "protection">,
 ): Access {
-  return accessOf(ALL, { workspace, grants });
+  const access = accessOf(ALL, where);
+  const data = dataFolder(where);
+  return {
+    ...access,
+    read: [...access.read, data, ...certificates],
+    write: [...access.write, data],
+  };
 }
 
 /** Gives the arguments of Deno before the file of the server. */
@@ -68,14 +79,4 @@ function matching(name: string, workspace: string): readonly string[] {
   return [...Deno.readDirSync(workspace)].map((entry) => entry.name).filter((one) =>
     like.test(one)
   );
-}
-
-/** Finds what a server was denied in what it wrote, in the words of a grant. */
-export function deniedIn(stderr: string): string | undefined {
-  const found = /Requires (read|write|net|run|env|sys|ffi) access(?: to "([^"]{1,300})")?/.exec(
-    stderr,
-  );
-  if (found === null) return undefined;
-  const [, kind, what = "all"] = found;
-  return `it was denied ${kind} access to ${quoted(what, 300)}`;
 }

@@ -10,17 +10,17 @@ import { quoted } from "../core/json.ts";
 import type { Program } from "../sandbox/process.ts";
 import { findProgram, searchPath } from "../sandbox/search_path.ts";
 import { confinedArgs } from "./_confined.ts";
+import { dataFolder } from "./data_folder.ts";
+import { denialIn } from "./_denial.ts";
 import { type PackageCommand, packageCommand } from "./_package_command.ts";
 import { type Scripted, scriptsHint } from "./_scripts.ts";
 import { type InstalledPackage, Installs, type Present } from "./installs.ts";
 import type { Tell } from "./_installing.ts";
 import type { StdioServer, StdioServersOptions } from "./stdio_servers.ts";
+import type { StdioWireOptions } from "./stdio_wire.ts";
 
-/** What a server is started with, and what to say where it does not start. */
-export interface Launched {
-  readonly program: Program;
-  readonly hint?: () => string | undefined;
-}
+/** What a server is started with, and what to say where it does not start or is denied something. */
+export type Launched = Pick<StdioWireOptions, "program" | "hint" | "denied">;
 
 /** The package that a server is, and its install scripts. */
 export interface ServerScripts {
@@ -57,6 +57,7 @@ export class Launch {
     const { name, command, args, env, cwd, trial } = server;
     const { environment, groups } = this.#options;
     const confine = server.confine || trial !== undefined;
+    this.#makeData(server, confine);
     const path = this.#path().join(delimiter);
     const wanted = packageCommand(server);
     const own = { ...environment, PATH: path, ...env, ...wanted?.env, PML_RUN: `${groups.mark}.` };
@@ -70,7 +71,7 @@ export class Launch {
     }
     const present = await this.#installed(server, wanted);
     const hint = () => scriptsHint(name, present.waiting());
-    return { program: this.#program({ ...server, confine }, { wanted, present, env: own }), hint };
+    return { ...this.#program({ ...server, confine }, { wanted, present, env: own }), hint };
   }
 
   /** Installs the package of a server, and gives what of it has scripts that did not run. */
@@ -111,38 +112,47 @@ export class Launch {
       readonly present: Present;
       readonly env: Readonly<Record<string, string>>;
     },
-  ): Program {
+  ): Launched {
     const { cwd } = server;
     const { args, runtime } = wanted;
     if (server.confine) return this.#confined(server, { folder, file, args, env });
     if (runtime === undefined) {
       // What it would compile for later starts would be files that were not installed.
-      return { file, args, cwd, env: { PYTHONDONTWRITEBYTECODE: "1", ...env } };
+      return { program: { file, args, cwd, env: { PYTHONDONTWRITEBYTECODE: "1", ...env } } };
     }
     // What runs it was asked for by its name, too: npm's packages are written for node.
-    return {
-      file: this.#beside(runtime, besideOf(server, wanted)),
-      args: [file, ...args],
-      cwd,
-      env,
-    };
+    const run = this.#beside(runtime, besideOf(server, wanted));
+    return { program: { file: run, args: [file, ...args], cwd, env } };
   }
 
   #confined(
     { name, cwd, trial }: StdioServer,
     { folder, file, args, env }: Omit<Program, "cwd"> & { readonly folder: string },
-  ): Program {
-    const { workspace, grants, protection, home } = this.#options;
-    const where = { name, folder, workspace: workspace(), protection };
-    const given = confinedArgs({ ...where, grants: trial?.grants ?? grants(name) });
+  ): Launched {
+    const { workspace, grants, protection, certificates, home, environment } = this.#options;
+    const where = { name, home, workspace: workspace(), protection, certificates };
+    const granted = trial?.grants ?? grants(name) ?? {};
+    const given = confinedArgs({ ...where, folder, grants: granted });
+    const { HOME: userHome = home } = environment;
     const own = { DENO_DIR: join(home, "servers", "deno"), DENO_NO_UPDATE_CHECK: "1" };
     const audit = trial && { DENO_AUDIT_PERMISSIONS: trial.file };
     return {
-      file: Deno.execPath(),
-      args: [...given, file, ...args],
-      cwd,
-      env: { ...env, ...own, ...audit },
+      program: {
+        file: Deno.execPath(),
+        args: [...given, file, ...args],
+        cwd,
+        env: { ...env, ...own, ...audit },
+      },
+      denied: (text) => denialIn(text, { ...where, cwd, userHome, grants: granted, given: [] }),
     };
+  }
+
+  /** Makes the folder of a server's data, where it is confined to that or its definition names it. */
+  #makeData({ name, args, env }: StdioServer, confine: boolean): void {
+    const { home, workspace } = this.#options;
+    const folder = dataFolder({ home, workspace: workspace(), name });
+    const isNamed = [...args, ...Object.values(env)].some((value) => value.includes(folder));
+    if (confine || isNamed) Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
 
   /** Finds a program beside the one that a command names by its path, else on PATH. */

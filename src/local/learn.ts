@@ -12,12 +12,12 @@ import { isInside, realPathIfAny } from "../core/place.ts";
 import { readRegularText } from "../core/regular_file.ts";
 import { type AskedFor, askedFor } from "./_asked_for.ts";
 import { confinedAccess, type Confinement } from "./_confined.ts";
+import { DATA_FOLDER } from "./data_folder.ts";
 import type { Grants } from "./grants.ts";
 
 /** What a trial is held in. */
 export interface TrialOptions extends Omit<Confinement, "folder" | "grants"> {
   readonly grants: Grants;
-  readonly home: string;
   readonly userHome: string;
   readonly cwd: string;
   /** The variables that the server finds. */
@@ -32,6 +32,8 @@ export interface Lesson {
   readonly left: readonly string[];
   /** Variables that it looked for and that it is not given. */
   readonly variables: readonly string[];
+  /** Variables that give it its own folder for what it keeps in its package, and their values. */
+  readonly env: Readonly<Record<string, string>>;
 }
 
 type Mutable = { -readonly [K in keyof Grants]: string[] };
@@ -46,6 +48,9 @@ const HOST = /^(?:[\w.-]+|\[[\da-f:]+\]):\d+$/i;
 /** What node's own ways of starting look at. */
 const NOISE = /^(?:NODE_|DENO_|__|(?:PATH|PML_RUN|NO_COLOR|FORCE_COLOR|CI|DEBUG|TERM|COLORTERM)$)/;
 const TEXTS = 200_000;
+/** What a variable is called that says where something is kept, and where a folder is meant. */
+const PLACE = /(?:PATH|FILE|FILENAME|DIR|DIRECTORY|FOLDER|DB|DATABASE|STORAGE|STORE)$/i;
+const FOLDER = /(?:DIR|DIRECTORY|FOLDER)$/i;
 
 /** One trial of a server. */
 export class Trial implements Disposable {
@@ -83,16 +88,21 @@ export class Trial implements Disposable {
 
   /** Gives what it runs with and more, as one. */
   with(more: Grants): Grants {
-    const all = [...Object.entries(this.grants), ...Object.entries(more)];
-    const kinds = Map.groupBy(all, ([kind]) => kind);
-    const lists = [...kinds].map(([kind, some]) => [kind, some.flatMap(([, list]) => list)]);
-    return Object.fromEntries(lists);
+    return merged(this.grants, more);
   }
 
   /** Removes the record. */
   [Symbol.dispose](): void {
     Deno.removeSync(this.file);
   }
+}
+
+/** Gives some grants and more, as one. */
+export function merged(grants: Grants, more: Grants): Grants {
+  const all = [...Object.entries(grants), ...Object.entries(more)];
+  const kinds = Map.groupBy(all, ([kind]) => kind);
+  const lists = [...kinds].map(([kind, some]) => [kind, some.flatMap(([, list]) => list)]);
+  return Object.fromEntries(lists);
 }
 
 /** Says what grants would cover what was asked for, beyond those that were there. */
@@ -105,7 +115,9 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
     const own = kind === "read" ? [...has.read, join(options.home, "servers")] : has.write;
     const beyond = asked[kind].map((path) => realPathIfAny(path) ?? path).filter((path) => {
       const isGranted = own.some((root) => isInside(root, path));
-      const why = protectedName(path, options) ?? (isGranted ? undefined : refusal(path, options));
+      const why = kind === "read" && options.certificates.some((root) => isInside(root, path))
+        ? undefined
+        : protectedName(path, options) ?? (isGranted ? undefined : refusal(path, options));
       if (why !== undefined) left.push(`${kind} ${visible(path, 300)}: ${why}`);
       return !isGranted && why === undefined;
     });
@@ -133,14 +145,33 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
   });
   const lists = Object.entries(missing).filter(([, list]) => list.length > 0);
   const variables = asked.env.filter((name) => !given.includes(name) && !NOISE.test(name));
-  return { missing: Object.fromEntries(lists), left: [...new Set(left)], variables };
+  const env = dataIn(asked, { variables, home: options.home });
+  return { missing: Object.fromEntries(lists), left: [...new Set(left)], variables, env };
+}
+
+/** Finds the variables that say where a server keeps what it wanted to write into its package. */
+function dataIn(
+  { read, write }: AskedFor,
+  { variables, home }: { readonly variables: readonly string[]; readonly home: string },
+): Lesson["env"] {
+  const path = write.find((one) => isInside(join(home, "servers"), one));
+  if (path === undefined) return {};
+  // What is written beside a file takes its place at last.
+  const file = read.filter((one) => path.startsWith(`${one}.`)).sort().at(-1) ??
+    path.replace(/\.te?mp$/, "");
+  const places = variables.filter((name) => PLACE.test(name));
+  return Object.fromEntries(
+    places.map((
+      name,
+    ) => [name, FOLDER.test(name) ? DATA_FOLDER : `${DATA_FOLDER}/${basename(file)}`]),
+  );
 }
 
 /** Says why nobody is asked to grant a path. */
 function refusal(path: string, options: TrialOptions): string | undefined {
   const { home } = options;
   if (isInside(join(home, "servers"), path)) {
-    return "its package stays as it was installed: give it another place by a variable or option";
+    return `its package stays as it was installed: give it ${DATA_FOLDER} by a variable or option`;
   }
   if (isInside(home, path)) return "it belongs to PML";
   if (path.includes(",")) return "Deno cannot grant a path with a comma";

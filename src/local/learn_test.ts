@@ -10,6 +10,7 @@ const OPTIONS: TrialOptions = {
   userHome: "/u/me",
   grants: { read: ["/granted"], net: ["known.example"], run: ["git"] },
   protection: { writeProtected: [".git", ".mcp.json"], readProtected: [".env*", ".ssh", "*.pem"] },
+  certificates: ["/etc/corp/ca.pem"],
   given: ["HOME", "TOKEN"],
 };
 
@@ -28,6 +29,7 @@ Deno.test("A trial's lesson holds nothing that the server may do already", () =>
     line("read", "src/a.ts"),
     line("write", "/u/me/work/ws/out.txt"),
     line("read", "/granted/x"),
+    line("read", "/etc/corp/ca.pem"),
     line("read", "/u/me/.pml/servers/npm-1/node_modules/s/x.json"),
     line("net", "known.example:443"),
     line("net", "https://known.example/path?key=secret"),
@@ -37,7 +39,7 @@ Deno.test("A trial's lesson holds nothing that the server may do already", () =>
     line("sys", "hostname"),
     "half a li",
   ];
-  const wanted = { missing: {}, left: [], variables: [] };
+  const wanted = { missing: {}, left: [], variables: [], env: {} };
   assert.deepEqual(lesson(lines, 'Requires run access to "git"'), wanted);
 });
 

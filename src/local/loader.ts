@@ -6,8 +6,15 @@
  */
 
 import { join } from "node:path";
+import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { type ModuleMeta, parseModuleMeta, type ToolDefinition } from "../core/tool.ts";
+import {
+  type ModuleMeta,
+  NO_PERMISSIONS,
+  parseModuleMeta,
+  type Permissions,
+  type ToolDefinition,
+} from "../core/tool.ts";
 import { findImport } from "./_imports.ts";
 import { keep, readKept } from "../upstream/kept.ts";
 import { metaComment } from "./_meta_comment.ts";
@@ -116,4 +123,20 @@ function refuseMissing(
       hint: `Write \`export function ${name}(args, host)\`, or take it out of __meta__.tools`,
     },
   );
+}
+
+/** Refuses a module whose code asks for more than its registry said, which is what was shown. */
+export function assertPromised({ name, tools }: ModuleMeta, promised: Permissions): void {
+  for (const { definition, permissions } of tools) {
+    for (const kind of Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]) { // all of its names
+      const more = permissions[kind].find((item) => !promised[kind].includes(item));
+      if (more === undefined) continue;
+      const tool = quoted(`${name}:${definition.name}`);
+      const message = `Cannot run ${tool}: its code asks for ${kind} ${quoted(more)}, and its ` +
+        "registry does not say so";
+      throw new PmlError("REGISTRY_BAD_RESPONSE", message, {
+        hint: "Nothing of it ran with that permission; tell whoever runs the registry",
+      });
+    }
+  }
 }

@@ -36,6 +36,8 @@ export interface StdioServersOptions
     Pick<UpstreamsOptions, "workspace" | "home" | "onLog" | "starts" | "room" | "withoutSecrets"> {
   readonly grants: (server: string) => Grants | undefined;
   readonly protection: Confinement["protection"];
+  /** The person's certificates, which confined servers may read. */
+  readonly certificates: readonly string[];
   /** What every server finds in its environment, PATH among it. */
   readonly environment: Readonly<Record<string, string>>;
   /** What installers find there beside that: how the registry of the person is reached. */
@@ -89,9 +91,9 @@ export class StdioServers {
       // What holds it is part of what it is.
       version: () => key + (confine ? JSON.stringify(grants(name) ?? null) : ""),
       way: async (closing) => {
-        const { program, hint } = await this.#launching(closing).programOf(server);
-        const own = { name, program, hint, groups, room, withoutSecrets };
-        return (ends) => new StdioWire({ ...own, limits: limits() }, ends);
+        const own = { name, groups, room, withoutSecrets };
+        const launched = await this.#launching(closing).programOf(server);
+        return (ends) => new StdioWire({ ...own, ...launched, limits: limits() }, ends);
       },
     };
   }

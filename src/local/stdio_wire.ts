@@ -11,7 +11,9 @@ import { excessOf, parsedJson } from "../core/json_bounds.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../core/lines.ts";
 import { type Process, type Program, Started } from "../sandbox/process.ts";
 import { soon } from "../upstream/in_time.ts";
-import type { Wire, WireEnds } from "../upstream/wire.ts";
+import type { Denial, Wire, WireEnds } from "../upstream/wire.ts";
+import { ContainerEnd, containerRun } from "./_container.ts";
+import { withRemark } from "./_denial.ts";
 import { downError } from "./_down.ts";
 import { Outbox } from "./_outbox.ts";
 
@@ -21,6 +23,8 @@ export interface StdioWireOptions {
   readonly program: Program;
   /** Says what else may be why it is not there. */
   readonly hint?: (() => string | undefined) | undefined;
+  /** Says what it lacks, by what it wrote or said, where it is confined. */
+  readonly denied?: ((text: string) => Denial | undefined) | undefined;
   /** Takes secrets out of what it writes beside its messages. */
   readonly withoutSecrets: (text: string) => string;
   readonly limits: {
@@ -46,6 +50,8 @@ export class StdioWire implements Wire {
   readonly #ends: WireEnds;
   readonly #started: Started;
   readonly #process: Process;
+  readonly #container: ContainerEnd | undefined;
+  #containerEnded: Promise<void> | undefined;
   readonly #outbox: Outbox;
   readonly #ended: Promise<void>;
   /** Whether nothing that it still says is taken. */
@@ -58,7 +64,16 @@ export class StdioWire implements Wire {
   constructor(options: StdioWireOptions, ends: WireEnds) {
     this.#options = options;
     this.#ends = ends;
-    this.#started = started(options);
+    const { program } = options;
+    const run = containerRun(program);
+    // It is there before the container is.
+    this.#container = run && new ContainerEnd(program, run);
+    try {
+      this.#started = started(options, { ...program, ...run && { args: run.args } });
+    } catch (error) {
+      void this.#container?.end({ isOver: true });
+      throw error;
+    }
     this.#process = this.#started.running;
     options.groups.add(this.#process.pid);
     this.#outbox = new Outbox(this.#process.stdin, {
@@ -75,9 +90,15 @@ export class StdioWire implements Wire {
 
   /** Makes the error for what is not answered any more, with what the process wrote last. */
   down(why: string, mayHaveRun: boolean): PmlError {
-    const stderr = this.#stderr + this.#options.withoutSecrets(this.#line ?? "");
     const { name, hint } = this.#options;
-    return downError(name, { why, mayHaveRun, stderr, more: hint?.() });
+    const said = { why, mayHaveRun, stderr: this.#said };
+    return downError(name, { ...said, denial: this.denial(""), more: hint?.() });
+  }
+
+  /** Says what permission it lacks, by what it said last or else wrote. */
+  denial(text: string): Denial | undefined {
+    const { denied } = this.#options;
+    return denied?.(text) ?? denied?.(this.#said);
   }
 
   /** Ends it by force, with all that it started. */
@@ -96,7 +117,12 @@ export class StdioWire implements Wire {
     }
     this.kill();
     await this.#ended;
+    await this.#containerEnded;
     this.#options.groups.remove(this.#process.pid);
+  }
+
+  get #said(): string {
+    return this.#stderr + this.#options.withoutSecrets(this.#line ?? "");
   }
 
   async #follow(): Promise<void> {
@@ -109,6 +135,7 @@ export class StdioWire implements Wire {
     // Looked at when the process has ended.
     heard.catch(() => {});
     const { code, signal } = await status;
+    this.#containerEnded = this.#container?.end({ isOver: signal === null });
     // What it started and left behind goes with it, and would hold its output open.
     this.#started.kill();
     await soon(heard, EOF_MS);
@@ -142,7 +169,9 @@ export class StdioWire implements Wire {
     }
     const why = excessOf(line.bytes);
     if (why !== undefined) return ends.excess(endsOf(line.bytes), { why });
-    ends.received(parsedJson(line.bytes));
+    const message = parsedJson(line.bytes);
+    const { denied } = this.#options;
+    ends.received(denied === undefined ? message : withRemark(message, denied));
   }
 
   async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -167,7 +196,7 @@ export class StdioWire implements Wire {
   }
 }
 
-function started({ name, program }: StdioWireOptions): Started {
+function started({ name }: StdioWireOptions, program: Program): Started {
   try {
     return new Started({ ...program, kept: true });
   } catch (cause) {

@@ -286,7 +286,7 @@ export class Policy {
   }
 
   async #shown(): Promise<ShownFile | undefined> {
-    const { file, workspace: { root } } = this.#loaded;
+    const { environment, file, workspace: { root } } = this.#loaded;
     if (file === undefined) return undefined;
     const listed = file.path === file.realPath && isListed(this.#loaded);
     const named = file.servers.filter((server) => server.kind === "deno")
@@ -304,7 +304,7 @@ export class Policy {
       path: file.path,
       linked: file.path !== file.realPath,
       hash,
-      lines: async () => (await import("../config/shown.ts")).shownLines(file),
+      lines: async () => (await import("../config/shown.ts")).shownLines(file, environment),
       servers: file.servers.map(({ name }) => name),
       modules,
       listed,

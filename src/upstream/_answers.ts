@@ -10,6 +10,7 @@ import { defined, isObject, objectOf, quoted } from "../core/json.ts";
 import { type ListName, LISTS } from "../core/lists.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
 import type { Answered } from "./_peer.ts";
+import type { Denial } from "./wire.ts";
 
 /** Codes by which a client would think that PML itself asks it, or does not know its revision. */
 const OURS = [-32042, -32020, -32021, -32022];
@@ -50,6 +51,11 @@ export function refused(name: string, error: Answered): PmlError {
     ? { code: INTERNAL_ERROR, message }
     : { code, message, data };
   return new PmlError("BAD_REQUEST", message, { detail: { answered: defined(answered) } });
+}
+
+/** Makes the error of a confined server that was denied what it needs. */
+export function deniedTo(name: string, { why, hint }: Denial): PmlError {
+  return new PmlError("UPSTREAM_DOWN", `Cannot use ${quoted(name)}: ${why}`, { hint });
 }
 
 /** Makes the error of a list that a server answered with an error. */

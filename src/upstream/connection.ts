@@ -18,10 +18,19 @@ import {
 } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
+import { deniedTo } from "./_answers.ts";
 import { CLIENT, withMeta } from "./_meta.ts";
 import { Answered, type Asked, Peer, type RequestOptions } from "./_peer.ts";
 import { logMessage, readList } from "./_read.ts";
-import { isNewer, knowsNewest, LEGACY, mayBeOlder, MODERN, NO_SUCH_METHOD } from "./_revisions.ts";
+import {
+  ALL_CHANGES,
+  isNewer,
+  knowsNewest,
+  LEGACY,
+  mayBeOlder,
+  MODERN,
+  NO_SUCH_METHOD,
+} from "./_revisions.ts";
 import type { Following } from "./_subscriptions.ts";
 import { runsTasks } from "./_tasks.ts";
 import { aborted, pause, StartTimer } from "./in_time.ts";
@@ -110,7 +119,7 @@ export class Connection implements Living {
       return connection;
     } catch (error) {
       await connection[Symbol.asyncDispose]();
-      throw error;
+      throw error === late.signal.reason ? connection.#denied("") ?? error : error;
     }
   }
 
@@ -372,9 +381,16 @@ export class Connection implements Living {
   }
 
   #broken(why: string): PmlError {
+    const denied = this.#denied(why);
+    if (denied !== undefined) return denied;
     return new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(this.#options.name)}: ${why}`, {
       hint: "It does not speak MCP as PML knows it",
     });
+  }
+
+  #denied(text: string): PmlError | undefined {
+    const denial = this.#wire.denial?.(text);
+    return denial && deniedTo(this.#options.name, denial);
   }
 
   /** Ends it for good; what waits is told, and nothing is sent again. */
@@ -388,10 +404,5 @@ export class Connection implements Living {
   }
 }
 
-const ALL_CHANGES = {
-  toolsListChanged: true,
-  promptsListChanged: true,
-  resourcesListChanged: true,
-};
 /** For what is asked once and whose answer nobody waits for. */
 const ASIDE = { signal: new AbortController().signal, lasts: true };

@@ -22,10 +22,18 @@ export interface Wire {
   down(why: string, mayHaveRun: boolean): PmlError;
   /** Looks, where a server refused the handshake, whether there is a better word for why. */
   explain?(signal: AbortSignal): Promise<PmlError | undefined>;
+  /** Says what permission the server lacks, by what it wrote and such a text. */
+  denial?(text: string): Denial | undefined;
   /** Ends it at once: what came over it was no MCP. */
   kill(): void;
   /** Ends it well. */
   close(): Promise<void>;
+}
+
+/** A permission that a server was denied, and what to do. */
+export interface Denial {
+  readonly why: string;
+  readonly hint: string;
 }
 
 /** Who is told what comes over a wire. */

@@ -1,0 +1,16 @@
+/**
+ * Names the variables by which programs reach the network of a company.
+ *
+ * @module
+ */
+
+const PROXIES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
+
+/** The variables that name certificates and proxies; programs look for proxies in both cases. */
+export const NETWORK_NAMES: readonly string[] = [
+  ...PROXIES,
+  ...PROXIES.map((name) => name.toLowerCase()),
+  ...["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "NODE_USE_SYSTEM_CA"],
+  ...["NODE_USE_ENV_PROXY", "DENO_CERT", "DENO_TLS_CA_STORE", "REQUESTS_CA_BUNDLE"],
+  ...["CURL_CA_BUNDLE", "GIT_SSL_CAINFO"],
+];

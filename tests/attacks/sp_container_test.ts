@@ -1,0 +1,138 @@
+/**
+ * Servers that are containers: a container runs below a daemon, and ends with its server all the
+ * same, however that or PML ends.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { FakeDocker } from "../kit/fake_docker.ts";
+import { ERAS } from "../kit/json_rpc.ts";
+import { processes } from "../kit/procwatch.ts";
+import { waitUntil } from "../kit/wait.ts";
+import { call, evil } from "./evil_servers.ts";
+import { textOf } from "./oracles.ts";
+import { makeScene, type SceneOptions } from "./stage.ts";
+
+const POSIX = Deno.build.os !== "windows";
+const GONE_MS = 8_000;
+const MODES = ["EOF", "SIGTERM", "SIGKILL"] as const;
+
+interface How {
+  /** What the server does. */
+  readonly mode?: string;
+  readonly command?: string;
+  readonly before?: readonly string[];
+  readonly options?: readonly string[];
+}
+
+/** A server in a container of one image. */
+function inContainer(
+  { host }: FakeDocker,
+  { mode = "stays", command = "docker", before = ["run"], options = ["--rm"] }: How = {},
+): Record<string, unknown> {
+  const inner = evil(mode) as { readonly command: string; readonly args: readonly string[] };
+  const args = [...before, "-i", ...options, "image", inner.command, ...inner.args];
+  return { command, args, env: { DOCKER_HOST: host } };
+}
+
+function sceneOf(
+  docker: FakeDocker,
+  servers: Readonly<Record<string, unknown>>,
+  more: SceneOptions = {},
+) {
+  const allow = ["filesystem:*", ...Object.keys(servers).map((name) => `${name}:*`)];
+  return makeScene({
+    pml: { version: 1, permissions: { allow }, mcpServers: servers },
+    env: { PATH: `${docker.bin}:${Deno.env.get("PATH")}` },
+    ...more,
+  });
+}
+
+async function running(docker: FakeDocker, context?: string): Promise<readonly string[]> {
+  return Object.keys(await docker.containers("running", context));
+}
+
+for (const how of MODES) {
+  for (const [at, mode] of ["stays", "good"].entries()) {
+    const era = ERAS[at % ERAS.length];
+    Deno.test({
+      name: `The container of a server that ${
+        mode === "good" ? "ends" : "does not end"
+      } with its input ends with PML's ${how} (GW15, SP5)`,
+      ignore: !POSIX,
+      fn: async () => {
+        const docker = await FakeDocker.make();
+        const before = ["--debug", "--context", "far", "container", "run"];
+        await using scene = await sceneOf(docker, {
+          removed: inContainer(docker, { mode, options: ["--rm", "--name", "x"] }),
+          kept: inContainer(docker, { mode, options: ["--label", "mine"] }),
+          far: inContainer(docker, { mode, command: join(docker.bin, "podman"), before }),
+        }, { era });
+        const { pml } = scene;
+        const other = await docker.runOther();
+        for (const name of ["removed", "kept", "far"]) {
+          const answer = await call(pml, `${name}:echo`);
+          assert.equal(answer.result?.isError, undefined, textOf(answer));
+        }
+        assert.equal((await running(docker)).length, 3);
+        assert.equal((await running(docker, "far")).length, 1);
+        if (how === "EOF") assert.equal((await pml.close()).code, 0);
+        else await pml.kill(how);
+        const isOver = async () =>
+          (await running(docker)).join() === other && (await running(docker, "far")).length === 0;
+        assert.ok(await waitUntil(isOver, GONE_MS), "it outlives PML");
+        const exited = Object.values(await docker.containers("exited"));
+        assert.equal(exited.length, 1, "one that is not to be removed is there still");
+        assert.match(exited.join(), /^(?=.*\bmine )(?=.*\bpml=)/);
+        await pml.watch.assertNothingLeft({ withinMs: GONE_MS });
+      },
+    });
+  }
+}
+
+Deno.test({
+  name:
+    "Of two servers of one image each ends its own container, after a death and when idle (SP5)",
+  ignore: !POSIX,
+  fn: async () => {
+    const docker = await FakeDocker.make();
+    const [one, two] = [inContainer(docker), inContainer(docker)];
+    await using scene = await sceneOf(docker, { one, two }, { limits: { idle_ms: 4_000 } });
+    const { pml } = scene;
+    await call(pml, "one:echo");
+    const [first = ""] = await running(docker);
+    await call(pml, "two:echo");
+    assert.equal((await running(docker)).length, 2);
+    // The id of a container is that of the program that asked for it.
+    Deno.kill(Number(first), "SIGKILL");
+    const isGone = async () => !(await running(docker)).includes(first);
+    assert.ok(await waitUntil(isGone, GONE_MS), "it outlives its server");
+    assert.equal((await call(pml, "one:echo")).result?.isError, undefined);
+    assert.equal((await call(pml, "two:echo")).result?.isError, undefined);
+    const isIdle = async () => (await running(docker)).length === 0;
+    assert.ok(await waitUntil(isIdle, 4_000 + GONE_MS), "it outlives its idle server");
+    assert.deepEqual(await docker.containers("exited"), {});
+    assert.equal((await pml.close()).code, 0);
+    await pml.watch.assertNothingLeft({ withinMs: GONE_MS });
+  },
+});
+
+Deno.test({
+  name: "A daemon that hangs holds up neither the end of PML nor what waits for it (SP5)",
+  ignore: !POSIX,
+  fn: async () => {
+    const docker = await FakeDocker.make();
+    await using scene = await sceneOf(docker, { one: inContainer(docker) });
+    const { pml } = scene;
+    await call(pml, "one:echo");
+    await docker.hang();
+    const { code, ms } = await pml.close();
+    assert.equal(code, 0);
+    assert.ok(ms < 8_000, `${ms} ms`);
+    const waits = async () =>
+      (await processes()).some(({ command }) => command.includes(docker.bin));
+    assert.ok(await waitUntil(async () => !await waits(), 20_000), "it waits for ever");
+  },
+});
