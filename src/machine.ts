@@ -31,7 +31,6 @@ import { defined, quoted } from "./core/json.ts";
 import type { Manifest } from "./core/manifest.ts";
 import type { ListItem, ListName } from "./core/lists.ts";
 import { memoized } from "./core/memo.ts";
-import type { ModuleMeta, Permissions } from "./core/tool.ts";
 import { splitToolId, type ToolId, toolId } from "./core/tool_id.ts";
 import type { Servers } from "./gateway/servers.ts";
 import { grantsOf } from "./entry.ts";

@@ -38,3 +38,10 @@ export function withMeta(
     },
   };
 }
+
+/** What a server of the newest revision is asked to tell of. */
+export const ALL_CHANGES = {
+  toolsListChanged: true,
+  promptsListChanged: true,
+  resourcesListChanged: true,
+};

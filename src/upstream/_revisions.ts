@@ -14,12 +14,6 @@ export const LEGACY = "2025-11-25";
 export const MODERN = "2026-07-28";
 /** The code of JSON-RPC for a method that is not there. */
 export const NO_SUCH_METHOD = -32601;
-/** What a server of the newest revision is asked to tell of. */
-export const ALL_CHANGES = {
-  toolsListChanged: true,
-  promptsListChanged: true,
-  resourcesListChanged: true,
-};
 const UNSUPPORTED_VERSION = -32022;
 
 /** Tells whether a server says that it speaks the newest revision only. */

@@ -19,18 +19,10 @@ import {
 import { tooLarge } from "../core/json_bounds.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { deniedTo } from "./_answers.ts";
-import { CLIENT, withMeta } from "./_meta.ts";
+import { ALL_CHANGES, CLIENT, withMeta } from "./_meta.ts";
 import { Answered, type Asked, Peer, type RequestOptions } from "./_peer.ts";
 import { logMessage, readList } from "./_read.ts";
-import {
-  ALL_CHANGES,
-  isNewer,
-  knowsNewest,
-  LEGACY,
-  mayBeOlder,
-  MODERN,
-  NO_SUCH_METHOD,
-} from "./_revisions.ts";
+import { isNewer, knowsNewest, LEGACY, mayBeOlder, MODERN, NO_SUCH_METHOD } from "./_revisions.ts";
 import type { Following } from "./_subscriptions.ts";
 import { runsTasks } from "./_tasks.ts";
 import { aborted, pause, StartTimer } from "./in_time.ts";
