@@ -15,13 +15,11 @@ import {
 import type { Environment } from "../config/env.ts";
 import { defaultRules, DEFAULTS_SOURCE, type RuleLine, type Rules } from "../config/rules.ts";
 import type { ServerDefinition } from "../config/servers.ts";
-import { watchConfig } from "../config/watch.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
 import type { Call, Verdict } from "../core/call.ts";
 import { argumentsRule } from "../core/pattern.ts";
 import { staysInside } from "../core/place.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import { addAllow } from "../permissions/always.ts";
 import { alwaysWins, type Judge, makeJudge, rulesVersion } from "../permissions/rules.ts";
 import type { AtHand } from "./pins.ts";
 import { TrustStore } from "../permissions/trust.ts";
@@ -149,6 +147,7 @@ export class Policy {
       this.#loaded = loaded;
       this.settle().catch((error) => this.#options.warn(`Cannot apply the change: ${error}`));
     };
+    const { watchConfig } = await import("../config/watch.ts");
     await watchConfig(this.#loaded, follow, signal);
   }
 
@@ -235,6 +234,7 @@ export class Policy {
     const { deny, ask, allow } = defaultRules();
     const rule = this.#alwaysRule(call);
     if (rule === undefined) throw new TypeError("no rule can be written for these arguments");
+    const { addAllow } = await import("../permissions/always.ts");
     await addAllow(this.rulesFile, {
       rule,
       trusted: this.store,
