@@ -12,7 +12,7 @@ import process from "node:process";
 import { gzipSync } from "node:zlib";
 
 /** How many bytes the package may have. */
-export const BUDGET = 50_000;
+export const BUDGET = 205_000;
 
 /** How many bytes may be loaded before the first answer. */
 export const START_BUDGET = 40_000;
