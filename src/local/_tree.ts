@@ -58,8 +58,11 @@ export async function treeStamp(folder: string): Promise<string> {
 
 /** Names the files that came or changed after a time. */
 export function changedSince(folder: string, time: Date): readonly string[] {
-  return [...filesOf(folder)].map(({ path }) => path)
-    .filter((path) => (Deno.lstatSync(join(folder, path)).ctime ?? time) > time);
+  return [...filesOf(folder)].map(({ path }) => path).filter((path) => {
+    // Deno knows the one in whole seconds only; whoever wrote the file may have set the other.
+    const { ctime, mtime } = Deno.lstatSync(join(folder, path));
+    return [ctime, mtime].some((at) => (at ?? time) > time);
+  });
 }
 
 /** Copies all that is in a folder to where nothing is. */
