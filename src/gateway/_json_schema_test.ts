@@ -113,7 +113,7 @@ Deno.test("JsonSchema says of ordinary schemas and values what the SDK's validat
         }
       },
     ),
-    { numRuns: 2_000 },
+    { numRuns: 2_000, seed: 7 },
   );
   assert.ok(seen.fits > 1_000 && seen.wrong > 1_000, JSON.stringify(seen));
 });

@@ -63,7 +63,7 @@ Deno.test("a pattern matches on either engine what it matches on the platform's"
       seen[read.isLinear ? "linear" : "plain"]++;
       for (const one of texts) assert.equal(read.test(one, engine), platform.test(one), one);
     }),
-    { numRuns: 4_000 },
+    { numRuns: 4_000, seed: 7 },
   );
   assert.ok(seen.linear > 500 && seen.plain > 100, JSON.stringify(seen));
 });

@@ -27,7 +27,7 @@ const MOST_ITEMS = 1_000;
 const LONGEST = 100_000;
 const KINDS: readonly Json[] = [null, true, 0.5, "", [], {}];
 /** A schema may refer to itself: after so many looks there is nothing more to be said. */
-const MOST_LOOKS = 2_000;
+const MOST_LOOKS = 500;
 
 /** Tells whether a text matches a pattern. */
 interface Matching {
@@ -116,9 +116,15 @@ function wholeOf(said: unknown, source: Pick<Source, "root" | "left">): Schema {
 }
 
 function pointed(ref: string, root: JsonObject): unknown {
-  return ref.split("/").slice(1)
-    .map((part) => decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~"))
-    .reduce<unknown>((from, part) => Object(from)[part], root);
+  // Other documents, and schemas by their names, are not looked for.
+  if (!/^#(?:\/|$)/.test(ref)) return undefined;
+  try {
+    return decodeURIComponent(ref).split("/").slice(1)
+      .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
+      .reduce<unknown>((from, part) => Object(from)[part], root);
+  } catch {
+    return undefined; // it is not escaped as an address is
+  }
 }
 
 function typeOf(schema: Schema): unknown {

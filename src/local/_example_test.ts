@@ -50,37 +50,45 @@ Deno.test("exampleOf() and wrongOf() agree with the validator on generated schem
   );
   const properties = fc.dictionary(fc.constantFrom("a", "b", "c"), leaf, { noNullPrototype: true });
   const made = fc.record({ properties, closed: fc.boolean() });
-  await fc.assert(fc.asyncProperty(made, async ({ properties, closed }) => {
-    const required = Object.keys(properties).slice(0, 2);
-    const schema: JsonObject = {
-      type: "object",
-      properties,
-      required,
-      additionalProperties: !closed,
-    };
-    const read = await schemas.read(schema);
-    const example = exampleOf(schema, read);
-    const fits = (value: unknown) => read.check(value).kind === "fits";
-    assert.ok(fits(example));
-    const { wrong, open } = wrongOf(schema, { example, fits });
-    for (const value of wrong) assert.ok(!fits(value), JSON.stringify([schema, value]));
-    assert.deepEqual(open, []);
-    const all = required.length + Object.keys(properties).length + (closed ? 1 : 0);
-    assert.equal(wrong.length, all);
-  }));
+  await fc.assert(
+    fc.asyncProperty(made, async ({ properties, closed }) => {
+      const required = Object.keys(properties).slice(0, 2);
+      const schema: JsonObject = {
+        type: "object",
+        properties,
+        required,
+        additionalProperties: !closed,
+      };
+      const read = await schemas.read(schema);
+      const example = exampleOf(schema, read);
+      const fits = (value: unknown) => read.check(value).kind === "fits";
+      assert.ok(fits(example));
+      const { wrong, open } = wrongOf(schema, { example, fits });
+      for (const value of wrong) assert.ok(!fits(value), JSON.stringify([schema, value]));
+      assert.deepEqual(open, []);
+      const all = required.length + Object.keys(properties).length + (closed ? 1 : 0);
+      assert.equal(wrong.length, all);
+    }),
+    { seed: 7 },
+  );
 });
 
 Deno.test("exampleOf() gives something for whatever a schema may be", () => {
-  fc.assert(fc.property(fc.object(), (value) => {
-    const schema = JSON.parse(JSON.stringify(value));
-    assert.ok(exampleOf(schema, NEVER) !== undefined);
-    wrongOf(schema, { example: {}, fits: () => true });
-  }));
+  fc.assert(
+    fc.property(fc.object(), (value) => {
+      const schema = JSON.parse(JSON.stringify(value));
+      assert.ok(exampleOf(schema, NEVER) !== undefined);
+      wrongOf(schema, { example: {}, fits: () => true });
+    }),
+    { seed: 7 },
+  );
   const strange: readonly JsonObject[] = [
     { pattern: "(" },
     { minItems: 1e9, type: "array" },
     { minLength: 1e12 },
     { $ref: "#" },
+    { $ref: "#/%" },
+    { $ref: "x", const: 1 },
     { allOf: [{ $ref: "#" }, { $ref: "#" }] },
     { required: ["a"], properties: { a: { $ref: "#" } } },
   ];
