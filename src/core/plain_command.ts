@@ -13,8 +13,11 @@ export interface PlainCommand {
 
 const WRAPPER = /^(?:.*[\\/])?(?:((?:ba|da|k|z)?sh)|(env)|cmd)(?:\.exe)?$/i;
 const FLAGS = { shell: /^-(?:[il]+|[il]*c)$/, cmd: /^\/[dsqc]$/i };
-/** Words as every shell reads them, and quotes in which nothing stands for anything else. */
-const LINE = /^(?:\s+|[\w@%+:,./=^-][\w@%+:,./=^~-]*|'[^']*'|"[^"$`\\!]*")*$/;
+/**
+ * Words as every shell reads them, on one line, and quotes in which nothing stands for anything else.
+ * Each character can be read in one way only: a file that nobody trusts yet can aim at others.
+ */
+const LINE = /^(?:[ \t\w@%+:,./=^-]|(?<=[\w@%+,./^~-])~|'[^']*'|"[^"$`\\!]*")*$/;
 const WORD = /(?:[^\s'"]|'[^']*'|"[^"]*")+/g;
 const ASSIGNMENT = /^([a-z_]\w*)=(.*)$/is;
 
@@ -45,7 +48,8 @@ function within([command = "", ...args]: readonly string[]): string[] | undefine
   if (env !== undefined) return args[0]?.startsWith("-") ? undefined : args;
   const isFlag = shell === undefined ? FLAGS.cmd : FLAGS.shell;
   const end = args.findIndex((arg) => !isFlag.test(arg));
-  const [line = "", ...more] = args.slice(end);
+  const [whole = "", ...more] = args.slice(end);
+  const line = whole.trim();
   if (!/c$/i.test(args[end - 1] ?? "")) return undefined;
   // `cmd` is given the words one by one, too.
   if (shell === undefined && (more.length > 0 || !/\s/.test(line))) return [line, ...more];

@@ -15,6 +15,8 @@ import type { Installing } from "./_installing.ts";
 export interface Scripted {
   /** What tells it from any other: where it lies, its version and its hash. */
   readonly id: string;
+  /** Where it lies: another one of that name and version may lie elsewhere. */
+  readonly path: string;
   /** The name by which it is installed, and its version. */
   readonly spec: string;
   /** What its registry says that its archive has; "none" for what was in the archive of another. */
@@ -45,7 +47,13 @@ export function scriptedIn(folder: string): readonly Scripted[] {
     }
     if (Object.keys(scripts).length === 0) return [];
     const spec = `${path.split("node_modules/").at(-1)}@${version}`;
-    return [{ id: `${path} ${version} ${integrity}`, spec, hash: String(integrity), scripts }];
+    return [{
+      id: `${path} ${version} ${integrity}`,
+      path,
+      spec,
+      hash: String(integrity),
+      scripts,
+    }];
   });
 }
 
@@ -63,7 +71,7 @@ export async function runScripts(
   const args = [
     ...["rebuild", "--ignore-scripts=false", "--foreground-scripts", "--color=false"],
     // Newer ones run none that they were not told of; those that are named were.
-    ...["--dangerously-allow-all-scripts", "--", ...specs],
+    ...["--dangerously-allow-all-scripts", "--", ...scripted.map(({ path }) => `./${path}`)],
   ];
   // Scripts are no installer: they find no token of a registry.
   const { NPM_TOKEN: _, NODE_AUTH_TOKEN: __, ...own } = env;

@@ -26,6 +26,6 @@ export function withDataFolder<T>(values: T, folder: string): T {
   // Nothing else changes, so it is of the same kind.
   return JSON.parse(
     JSON.stringify(values),
-    (_, value) => typeof value === "string" ? value.replaceAll(DATA_FOLDER, folder) : value,
+    (_, value) => typeof value === "string" ? value.replaceAll(DATA_FOLDER, () => folder) : value,
   ) as T;
 }

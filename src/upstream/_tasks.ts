@@ -155,6 +155,11 @@ export class RunningTasks {
     this.#hold(server, promise);
   }
 
+  /** Takes note of what a server says by itself: it keeps itself by no task that nobody began. */
+  heard(server: string, state: State): void {
+    if (this.#all.get(server)?.has(state.taskId)) this.note(server, state);
+  }
+
   /** Keeps a server no longer: it is gone, and its tasks with it. */
   end(server: string): void {
     for (const end of this.#all.get(server)?.values() ?? []) end();

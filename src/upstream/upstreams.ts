@@ -389,7 +389,7 @@ export class Upstreams implements AsyncDisposable {
     if (method === "notifications/resources/updated") return told.updated(name, textOf(params.uri));
     if (method === "notifications/tasks/status") {
       const state = stateOf(params);
-      if (state !== undefined) this.#tasks.note(name, state);
+      if (state !== undefined) this.#tasks.heard(name, state);
       return told.task?.(name, params);
     }
     const lists = CHANGES[method] ?? [];

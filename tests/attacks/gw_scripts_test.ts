@@ -195,3 +195,29 @@ Deno.test("What scripts left is held to, and another version asks anew (GW14)", 
   assert.equal(at.ran(), "own undefined\n");
   await again[Symbol.asyncDispose]();
 });
+
+Deno.test("A word for one package runs no other of that name and version (GW14)", async () => {
+  await using at = await yard();
+  const { ws, pml } = at.hosted;
+  await endWell(ws, pml);
+  const all = packages(at.notes, "1.0.0");
+  const needy = {
+    "1.0.0": { "package.json": JSON.stringify({ dependencies: { native: "1.0.0" } }) },
+  };
+  // The newer one lies on top, so each that needs the older has one of its own.
+  const dependencies = { native: "2.0.0", first: "1.0.0", second: "1.0.0" };
+  at.npm.publish({
+    native: { ...all.native, "2.0.0": {} },
+    ...{ first: needy, second: needy },
+    plain: { "1.0.0": npmServer('"plain"', { dependencies }) },
+  });
+  const { code, stdout } = await runPmlOnTerminal(ws, ["install", "plain"], {
+    env: at.env,
+    ms: 30_000,
+    typed: [["exactly these scripts", "run"], ["exactly these scripts", "no"]],
+  });
+  assert.equal(code, 0, stdout);
+  assert.equal(at.ran(), "native undefined\n");
+  const doctor = (await runPml(ws, ["doctor"], { env: at.env, ms: MS })).stdout;
+  assert.match(doctor, /scripts of "native@1\.0\.0": install did not run, for "plain"/);
+});

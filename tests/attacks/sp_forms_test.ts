@@ -181,3 +181,36 @@ Deno.test("The question of trust says what installs without PML, and what steers
   assert.match(said("piped"), /with your rights, runs an installer itself, unpinned/);
   assert.match(said("steered"), /--require=\.\/x\.cjs.*, steered by `--node-options`/);
 });
+
+Deno.test("A line of a shell that nobody trusts yet is read in no time (GW10)", async () => {
+  const line = (text: string): Command => ({ command: "sh", args: ["-c", text] });
+  const servers: Record<string, Command> = {
+    word: line(`${"a".repeat(60)};`),
+    blanks: line(`npx ${" ".repeat(20_000)};`),
+    tildes: line(`npx ${"a~".repeat(10_000)};`),
+    quotes: line(`npx ${"''\"\"".repeat(5_000)};`),
+  };
+  const pml = { version: 1, mcpServers: servers };
+  await using ws = await makeWorkspace({ files: {}, pml, trusted: false });
+  const { stdout } = await runPml(ws, ["trust", "--json"], { ms: 30_000 });
+  const facts: string[] = JSON.parse(stdout).facts;
+  for (const name of Object.keys(servers)) {
+    assert.ok(facts.some((fact) => fact.includes(`server "${name}"`)), name);
+  }
+});
+
+Deno.test("Of several lines of a shell none is taken for words of the one before (GW10)", async () => {
+  const servers: Record<string, Command> = {
+    lines: { command: "sh", args: ["-c", "npx -y tiny\ntouch PLANTED"] },
+    home: { command: "bash", args: ["-c", "DATA=~/x npx -y tiny"] },
+    ended: { command: "sh", args: ["-c", "npx -y tiny\n"] },
+  };
+  const pml = { version: 1, mcpServers: servers };
+  await using ws = await makeWorkspace({ files: {}, pml, trusted: false });
+  const { stdout } = await runPml(ws, ["trust", "--json"]);
+  const facts: string[] = JSON.parse(stdout).facts;
+  const said = (name: string) => facts.find((fact) => fact.includes(`server "${name}"`)) ?? "";
+  assert.match(said("lines"), /runs an installer itself, unpinned/);
+  assert.match(said("home"), /runs an installer itself, unpinned/);
+  assert.doesNotMatch(said("ended"), /unpinned/);
+});
