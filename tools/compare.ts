@@ -2,7 +2,7 @@
  * `deno task compare`: runs popular npm servers directly and through PML, and tells what differs.
  * Installs them, so it needs a registry of npm; not part of the tests.
  *
- *     deno task compare [--only NAME] [--jobs N] [--json] [--write]
+ *     deno task compare [--only NAME] [--jobs N] [--minutes N] [--json] [--write]
  *
  * @module
  */
@@ -23,6 +23,7 @@ async function compare(args: readonly string[]): Promise<number> {
     options: {
       only: { type: "string", multiple: true },
       jobs: { type: "string", default: "1" },
+      minutes: { type: "string", default: "60" },
       json: { type: "boolean", default: false },
       write: { type: "boolean", default: false },
     },
@@ -38,7 +39,10 @@ async function compare(args: readonly string[]): Promise<number> {
     console.error("The page is of all servers: --write goes without --only");
     return 2;
   }
-  const outcomes = await all(chosen, Number(values.jobs));
+  const outcomes = await all(chosen, {
+    jobs: Number(values.jobs),
+    until: performance.now() + Number(values.minutes) * 60_000,
+  });
   if (values.json) console.log(JSON.stringify(outcomes, undefined, 2));
   if (values.write) {
     const day = new Date().toISOString().slice(0, 10);
@@ -49,13 +53,21 @@ async function compare(args: readonly string[]): Promise<number> {
 }
 
 /** Compares servers, some side by side, and gives the outcomes in their order. */
-async function all(chosen: readonly Listed[], jobs: number): Promise<readonly Outcome[]> {
+async function all(chosen: readonly Listed[], { jobs, until }: {
+  readonly jobs: number;
+  /** When no other server is begun. */
+  readonly until: number;
+}): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = [];
   const waiting = [...chosen.entries()];
   const work = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const [at, one] = next;
-      const outcome = await compareOne(one, (text) => console.error(`${one.name}: ${text}`));
+      const late = performance.now() > until && { skip: "The time of this run was over" };
+      const outcome = await compareOne(
+        { ...one, ...late },
+        (text) => console.error(`${one.name}: ${text}`),
+      );
       outcomes[at] = outcome;
       const told = outcome.skipped ?? outcome.runs.map(cellOf).join(", ");
       console.error(`${one.name}: ${told.split("\n")[0]}`);

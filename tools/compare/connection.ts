@@ -44,10 +44,10 @@ const METHODS: Readonly<Record<ListName, string>> = {
 };
 
 /** Seconds that one process may live, and bytes that it may write to. */
-const LIFE_S = 240;
+const LIFE_S = 120;
 const MEMORY = 4 * 1024 ** 3;
 const MAX_PAGES = 50;
-const REQUEST_MS = 60_000;
+const REQUEST_MS = 30_000;
 
 /** What servers show some tools for: the most that a client can do. */
 const ABLE = { roots: {}, elicitation: { form: {} }, sampling: {} };

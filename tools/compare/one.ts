@@ -83,7 +83,7 @@ const PASSED = [
 /** Asks servers not to tell anybody that they ran. */
 const QUIET = { DO_NOT_TRACK: "1", NO_UPDATE_NOTIFIER: "1" };
 /** A first list of PML waits for no server longer than this many looks, 500 ms apart. */
-const LOOKS = 60;
+const LOOKS = 20;
 
 /** Compares one server in all ways; says on `tell` what is done. */
 export async function compareOne(
@@ -206,7 +206,10 @@ async function through(
   const counts = countsOf(direct);
   try {
     // Installs the package, and gives the reason where the server does not run.
-    await run(scene.workspace, pml(scene, ["tools", "--refresh", name]), pml(scene, []).env);
+    const listing = pml(scene, ["tools", "--refresh", "--json", name]);
+    const { servers: [told] } = JSON.parse(await run(scene.workspace, listing, listing.env));
+    // Lists are those of the last time where the server does not start now.
+    if (told?.state === "failed") throw new Error(told.why);
     await using connection = await connect(pml(scene, ["stdio"]), era);
     const seen = await look(scene.listed, connection, {
       server: name,
@@ -285,19 +288,20 @@ function countsOf({ lists, results }: Seen): Compared["counts"] {
   };
 }
 
-/** Runs a program to its end; throws with what it said. */
+/** Runs a program to its end and gives its output; throws with what it said. */
 async function run(
   cwd: string,
   start: Pick<Start, "command" | "args">,
   env?: Readonly<Record<string, string>>,
-): Promise<void> {
+): Promise<string> {
   const { command, args } = bounded(start);
   const { code, stdout, stderr } = await new Deno.Command(command, {
     ...{ args, cwd, stdin: "null", stdout: "piped", stderr: "piped" },
     ...(env !== undefined && { env, clearEnv: true }),
   }).output();
-  if (code === 0) return;
-  const said = [stderr, stdout].map((bytes) => new TextDecoder().decode(bytes)).join("\n");
+  const [told = "", output = ""] = [stderr, stdout].map((bytes) => new TextDecoder().decode(bytes));
+  if (code === 0) return output;
+  const said = `${told}\n${output}`;
   throw new Error(code === 124 ? "Took too long" : said.trim().slice(0, 2000));
 }
 
