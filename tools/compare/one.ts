@@ -83,7 +83,7 @@ const PASSED = [
 /** Asks servers not to tell anybody that they ran. */
 const QUIET = { DO_NOT_TRACK: "1", NO_UPDATE_NOTIFIER: "1" };
 /** A first list of PML waits for no server longer than this many looks, 500 ms apart. */
-const LOOKS = 20;
+const LOOKS = 80;
 
 /** Compares one server in all ways; says on `tell` what is done. */
 export async function compareOne(
@@ -262,6 +262,9 @@ async function look(
   for (let at = 0; at < LOOKS && tools.length < (through?.tools ?? 0); at++) {
     await new Promise((resolve) => setTimeout(resolve, 500));
     tools = await read("tools");
+  }
+  if (tools.length === 0 && through !== undefined && through.tools > 0) {
+    throw new Error("No tool of it was listed in time");
   }
   const lists = {
     tools,
