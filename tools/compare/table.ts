@@ -46,7 +46,8 @@ both eras, and so were the results of their calls.
 
 Where a server speaks the older revisions alone, "2026-07-28" compares what PML shows a client of
 that revision with what the server says in its own; \`execution\`, for which 2026-07-28 has no word,
-is left out then. Result metadata (\`_meta\`) is not compared.
+is left out then. Result metadata (\`_meta\`) is not compared. To an input
+schema without a type PML adds \`"type": "object"\`, as MCP wants it (\`server-gitlab\`).
 
 \`\`\`
 deno task compare --only memory   # one server; --json prints all that was found
