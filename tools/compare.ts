@@ -1,0 +1,78 @@
+/**
+ * `deno task compare`: runs popular npm servers directly and through PML, and tells what differs.
+ * Installs them, so it needs a registry of npm; not part of the tests.
+ *
+ *     deno task compare [--only NAME] [--jobs N] [--minutes N] [--json] [--write]
+ *
+ * @module
+ */
+
+import { parseArgs } from "node:util";
+import { compareOne, type Listed, type Outcome } from "./compare/one.ts";
+import { cellOf, pageOf } from "./compare/table.ts";
+import listed from "./compare/servers.json" with { type: "json" };
+
+const PAGE = new URL("../docs/compatibility.md", import.meta.url);
+
+if (import.meta.main) Deno.exitCode = await compare(Deno.args);
+
+/** Compares what was asked for; 1 if something differs without `confine`. */
+async function compare(args: readonly string[]): Promise<number> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      only: { type: "string", multiple: true },
+      jobs: { type: "string", default: "1" },
+      minutes: { type: "string", default: "60" },
+      json: { type: "boolean", default: false },
+      write: { type: "boolean", default: false },
+    },
+  });
+  const chosen = (listed as readonly Listed[]).filter(({ name }) =>
+    values.only?.includes(name) ?? true
+  );
+  if (chosen.length === 0) {
+    console.error(`No server has this name: ${values.only?.join(", ")}`);
+    return 2;
+  }
+  if (values.write && values.only !== undefined) {
+    console.error("The page is of all servers: --write goes without --only");
+    return 2;
+  }
+  const outcomes = await all(chosen, {
+    jobs: Number(values.jobs),
+    until: performance.now() + Number(values.minutes) * 60_000,
+  });
+  if (values.json) console.log(JSON.stringify(outcomes, undefined, 2));
+  if (values.write) {
+    const day = new Date().toISOString().slice(0, 10);
+    await Deno.writeTextFile(PAGE, pageOf(outcomes, day));
+  }
+  const free = outcomes.flatMap(({ runs }) => runs).filter(({ confined }) => !confined);
+  return free.every((run) => cellOf(run) === "same") ? 0 : 1;
+}
+
+/** Compares servers, some side by side, and gives the outcomes in their order. */
+async function all(chosen: readonly Listed[], { jobs, until }: {
+  readonly jobs: number;
+  /** When no other server is begun. */
+  readonly until: number;
+}): Promise<readonly Outcome[]> {
+  const outcomes: Outcome[] = [];
+  const waiting = [...chosen.entries()];
+  const work = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const [at, one] = next;
+      const late = performance.now() > until && { skip: "The time of this run was over" };
+      const outcome = await compareOne(
+        { ...one, ...late },
+        (text) => console.error(`${one.name}: ${text}`),
+      );
+      outcomes[at] = outcome;
+      const told = outcome.skipped ?? outcome.runs.map(cellOf).join(", ");
+      console.error(`${one.name}: ${told.split("\n")[0]}`);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.max(1, jobs) }, work));
+  return outcomes;
+}

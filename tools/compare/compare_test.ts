@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import type { Compared } from "./one.ts";
+import { differencesOf, entriesOf, resultDifference } from "./lists.ts";
+import { pageOf } from "./table.ts";
+
+const COUNTS = { tools: 2, prompts: 0, resources: 0, resourceTemplates: 0, calls: 1 };
+const SAME: Compared = {
+  ...{ era: "2025-11-25", confined: false, spoken: true },
+  ...{ counts: COUNTS, differences: [] },
+};
+
+Deno.test("entriesOf() gives one server's entries under its own names, in the order of keys", () => {
+  const tools = [{ title: "A", name: "a__x", z: 1 }, { name: "ab__x" }, { name: "b__a__x" }];
+  const own = entriesOf(tools, { server: "a", name: "tools" });
+  assert.equal(JSON.stringify(own), '[{"title":"A","name":"x","z":1}]');
+  const resources = [{ uri: "pml://a/file:///x" }, { uri: "pml://b/file:///x" }];
+  assert.deepEqual(entriesOf(resources, { server: "a", name: "resources" }), [
+    { uri: "file:///x" },
+  ]);
+});
+
+Deno.test("differencesOf() sees a missing entry, a changed byte and another order of keys", () => {
+  const of = (direct: object[], through: object[], ignored: string[] = []) =>
+    differencesOf("tools", {
+      direct: direct as { [key: string]: unknown }[],
+      through: through as { [key: string]: unknown }[],
+      ignored,
+    }).map(({ what }) => what);
+  const [one, two] = [{ name: "x", description: "d" }, { name: "y" }];
+  assert.deepEqual(of([one, two], [two, one]), []);
+  assert.deepEqual(of([one, two], [one]), ["tools: y"]);
+  assert.deepEqual(of([one], [one, two]), ["tools: y"]);
+  assert.deepEqual(of([one], [{ ...one, description: "d " }]), ["tools: x"]);
+  assert.deepEqual(of([one], [{ description: "d", name: "x" }]), ["tools: x"]);
+  assert.deepEqual(of([{ ...one, execution: {} }], [one]), ["tools: x"]);
+  assert.deepEqual(of([{ ...one, execution: {} }], [one], ["execution"]), []);
+});
+
+Deno.test("resultDifference() compares what varies by its form alone", () => {
+  const of = (direct: string, through: unknown, varies: boolean) =>
+    resultDifference("t", {
+      ...{ direct: { content: [{ type: "text", text: direct }] }, server: "a", varies },
+      through: { content: [{ type: "text", text: through }], _meta: { at: 1 } },
+    }).length;
+  assert.equal(of("x", "x", false), 0);
+  assert.equal(of("x", "y", false), 1);
+  assert.equal(of("x", "y", true), 0);
+  assert.equal(of("x", 1, true), 1);
+  assert.equal(of("see demo://1", "see pml://a/demo://1", false), 0);
+});
+
+Deno.test("pageOf() counts what is the same, and names what is not, with the reason", () => {
+  const bad = { what: "tools: x", direct: "1", through: "2" };
+  const page = pageOf([
+    { name: "a", package: "pa", version: "1.0.0", runs: [SAME, { ...SAME, confined: true }] },
+    { name: "b", package: "pb", version: "1.0.0", runs: [{ ...SAME, differences: [bad] }] },
+    {
+      ...{ name: "c", package: "pc", version: "1.0.0" },
+      runs: [SAME, { ...SAME, confined: true, failed: "needs\n`net` at https://h.example/x" }],
+    },
+    { name: "d", package: "pd", skipped: "Too large", runs: [] },
+  ], "2026-01-02");
+  assert.match(page, /2 of 3 servers/);
+  assert.match(page, /- `pb` \(2025-11-25\): `tools: x`/);
+  assert.match(page, /- `pc` \(2025-11-25\): `needs 'net' at URL`/);
+  assert.match(page, /- `pd`: `Too large`/);
+});

@@ -1,0 +1,316 @@
+/**
+ * Compares one server: installs it, runs it directly and through PML, in a temporary folder.
+ *
+ * @module
+ */
+
+import { basename, join } from "node:path";
+import {
+  bounded,
+  connect,
+  type Connection,
+  type Era,
+  ERAS,
+  type Json,
+  type ListName,
+  LISTS,
+  messageOf,
+  type Start,
+} from "./connection.ts";
+import { type Difference, differencesOf, entriesOf, resultDifference } from "./lists.ts";
+
+/** A server of the list, as `servers.json` has it. */
+export interface Listed {
+  readonly name: string;
+  readonly package: string;
+  /** The program of the package, where npm would not know which. */
+  readonly bin?: string;
+  readonly args?: readonly string[];
+  /** Placeholders: no account is behind any of them. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Calls that reach nothing outside. */
+  readonly calls?: readonly {
+    readonly tool: string;
+    readonly arguments: Json;
+    readonly varies?: boolean;
+  }[];
+  /** Why it is not compared. */
+  readonly skip?: string;
+}
+
+/** What one way of running it through PML came to. */
+export interface Compared {
+  readonly era: Era;
+  readonly confined: boolean;
+  /** Whether the server itself speaks that era. */
+  readonly spoken: boolean;
+  /** How many entries and calls were compared. */
+  readonly counts: Readonly<Record<ListName | "calls", number>>;
+  readonly differences: readonly Difference[];
+  /** Why nothing could be compared this way. */
+  readonly failed?: string;
+}
+
+/** What the comparison of one server came to. */
+export interface Outcome {
+  readonly name: string;
+  readonly package: string;
+  readonly version?: string;
+  readonly skipped?: string;
+  readonly runs: readonly Compared[];
+}
+
+/** All that was read in one connection. */
+interface Seen {
+  readonly lists: Readonly<Record<ListName, readonly Json[]>>;
+  readonly results: readonly Json[];
+}
+
+/** The folders and the commands of one comparison. */
+interface Scene {
+  readonly listed: Listed;
+  readonly folder: string;
+  readonly workspace: string;
+  readonly version: string;
+  readonly direct: Start;
+}
+
+/** Names of the own environment that all programs get: where to find and load packages. */
+const PASSED = [
+  ...["PATH", "LANG", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_DIR", "SSL_CERT_FILE"],
+  ...["NODE_EXTRA_CA_CERTS", "NPM_CONFIG_REGISTRY", "DENO_CERT", "DENO_TLS_CA_STORE"],
+];
+/** Asks servers not to tell anybody that they ran. */
+const QUIET = { DO_NOT_TRACK: "1", NO_UPDATE_NOTIFIER: "1" };
+/** A first list of PML waits for no server longer than this many looks, 500 ms apart. */
+const LOOKS = 80;
+
+/** Compares one server in all ways; says on `tell` what is done. */
+export async function compareOne(
+  listed: Listed,
+  tell: (text: string) => void,
+): Promise<Outcome> {
+  const told = { name: listed.name, package: listed.package };
+  if (listed.skip !== undefined) return { ...told, skipped: listed.skip, runs: [] };
+  const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-compare-" }));
+  let version: string | undefined;
+  try {
+    tell("npm installs it");
+    const scene = await makeScene(listed, folder);
+    ({ version } = scene);
+    tell(`${version}: directly`);
+    const seen = await directly(scene);
+    return { ...told, version, runs: await throughAll(scene, seen, tell) };
+  } catch (error) {
+    return {
+      ...told,
+      ...(version !== undefined && { version }),
+      skipped: messageOf(error),
+      runs: [],
+    };
+  } finally {
+    await Deno.remove(folder, { recursive: true }).catch(() => {}); // a last process writes there
+  }
+}
+
+async function makeScene(listed: Listed, folder: string): Promise<Scene> {
+  const workspace = join(folder, "workspace");
+  const prefix = join(folder, "direct");
+  for (const path of [workspace, prefix, join(workspace, "home")]) await Deno.mkdir(path);
+  await Deno.writeTextFile(join(workspace, "notes.txt"), "one\ntwo\nthree\n");
+  const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefix", prefix];
+  await run(folder, { command: "npm", args: ["install", ...flags, listed.package] });
+  const root = join(prefix, "node_modules", listed.package);
+  const { version, bin } = JSON.parse(await Deno.readTextFile(join(root, "package.json")));
+  const name = listed.bin ?? basename(listed.package);
+  const file = typeof bin === "string" ? bin : bin?.[name] ?? Object.values(bin ?? {})[0];
+  if (typeof file !== "string") throw new Error("The package has no program");
+  const scene = { listed, folder, workspace, version };
+  const { args, env } = definitionOf(scene);
+  const direct = { command: "node", args: [join(root, file), ...args], cwd: workspace };
+  return { ...scene, direct: { ...direct, env: { ...passed(), ...env } } };
+}
+
+/** Returns the arguments and the variables of a server, with the workspace filled in. */
+function definitionOf({ listed, workspace }: Pick<Scene, "listed" | "workspace">) {
+  const filled = (text: string) => text.replaceAll("${workspace}", workspace);
+  const env = Object.entries(listed.env ?? {}).map(([name, value]) => [name, filled(value)]);
+  return {
+    args: (listed.args ?? []).map(filled),
+    env: { ...QUIET, HOME: join(workspace, "home"), ...Object.fromEntries(env) },
+  };
+}
+
+/** Runs the server without PML, in each era that it speaks. */
+async function directly(scene: Scene): Promise<ReadonlyMap<Era, Seen>> {
+  const seen = new Map<Era, Seen>();
+  const problems: string[] = [];
+  for (const era of ERAS) {
+    try {
+      await using connection = await connect(scene.direct, era);
+      seen.set(era, await look(scene.listed, connection));
+    } catch (error) {
+      problems.push(messageOf(error));
+    }
+  }
+  if (seen.size === 0) throw new Error(`Does not run directly: ${problems[0]}`);
+  return seen;
+}
+
+/** Runs the server through PML in each way. */
+async function throughAll(
+  scene: Scene,
+  seen: ReadonlyMap<Era, Seen>,
+  tell: (text: string) => void,
+): Promise<readonly Compared[]> {
+  const runs: Compared[] = [];
+  for (const confined of [false, true]) {
+    await define(scene, confined);
+    for (const era of ERAS) {
+      tell(`through PML, ${era}${confined ? ", confined" : ""}`);
+      const direct = seen.get(era) ?? seen.get("2025-11-25") ?? seen.get("2026-07-28");
+      if (direct === undefined) continue;
+      const head = { era, confined, spoken: seen.has(era) };
+      runs.push({ ...head, ...await through(scene, { ...head, direct }) });
+    }
+  }
+  return runs;
+}
+
+/** Writes the definition of the server into the workspace's file. */
+async function define(scene: Scene, confine: boolean): Promise<void> {
+  const { listed: { name, package: spec, bin }, version, workspace } = scene;
+  const { args, env } = definitionOf(scene);
+  const what = `${spec}@${version}`;
+  const own = bin === undefined ? ["-y", what] : ["-y", "-p", what, bin];
+  const server = { command: "npx", args: [...own, ...args], env };
+  const file = {
+    version: 1,
+    permissions: { allow: [`${name}:*`] },
+    gateway: { tools_exposure: "full_proxy" },
+    mcpServers: { [name]: { ...server, ...(confine && { confine }) } },
+  };
+  await Deno.writeTextFile(join(workspace, ".pml.json"), JSON.stringify(file));
+}
+
+async function through(
+  scene: Scene,
+  { era, confined, spoken, direct }: {
+    readonly era: Era;
+    readonly confined: boolean;
+    readonly spoken: boolean;
+    readonly direct: Seen;
+  },
+): Promise<Pick<Compared, "counts" | "differences" | "failed">> {
+  const { name } = scene.listed;
+  const counts = countsOf(direct);
+  try {
+    // Installs the package, and gives the reason where the server does not run.
+    const listing = pml(scene, ["tools", "--refresh", "--json", name]);
+    const { servers: [told] } = JSON.parse(await run(scene.workspace, listing, listing.env));
+    // Lists are those of the last time where the server does not start now.
+    if (told?.state === "failed") throw new Error(told.why);
+    await using connection = await connect(pml(scene, ["stdio"]), era);
+    const seen = await look(scene.listed, connection, {
+      server: name,
+      tools: direct.lists.tools.length,
+    });
+    const ignored = spoken ? [] : ["execution"];
+    const lists = (Object.keys(LISTS) as ListName[]).flatMap((list) =>
+      differencesOf(list, { direct: direct.lists[list], through: seen.lists[list], ignored })
+    );
+    const calls = (scene.listed.calls ?? []).flatMap(({ tool, varies = false }, at) =>
+      resultDifference(tool, {
+        ...{ direct: direct.results[at] ?? {}, through: seen.results[at] ?? {} },
+        ...{ server: name, varies },
+      })
+    );
+    return { counts, differences: [...lists, ...calls] };
+  } catch (error) {
+    const why = messageOf(error);
+    return { counts, differences: [], failed: confined ? why : `Through PML: ${why}` };
+  }
+}
+
+/** Returns how PML is started, with a home of its own and the workspace trusted. */
+function pml({ folder, workspace }: Scene, args: readonly string[]): Start {
+  const root = new URL("../../", import.meta.url);
+  const file = (name: string) => decodeURIComponent(new URL(name, root).pathname);
+  return {
+    command: Deno.execPath(),
+    args: ["run", "-A", "--config", file("deno.json"), file("mod.ts"), ...args],
+    cwd: workspace,
+    env: {
+      ...passed(),
+      ...{ PML_HOME: join(folder, "home"), PML_LOG_LEVEL: "error", PML_REGISTRIES: "none" },
+      ...{ PML_TRUST: workspace, PML_WORKSPACE: workspace, HOME: Deno.env.get("HOME") ?? folder },
+    },
+  };
+}
+
+/** Reads the lists and makes the calls; of PML only what is of one server. */
+async function look(
+  { calls = [] }: Listed,
+  connection: Connection,
+  through?: { readonly server: string; readonly tools: number },
+): Promise<Seen> {
+  const read = async (name: ListName) => {
+    const list = await connection.list(name) ?? [];
+    return through === undefined ? list : entriesOf(list, { server: through.server, name });
+  };
+  let tools = await read("tools");
+  for (let at = 0; at < LOOKS && tools.length < (through?.tools ?? 0); at++) {
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    tools = await read("tools");
+  }
+  if (tools.length === 0 && through !== undefined && through.tools > 0) {
+    throw new Error("No tool of it was listed in time");
+  }
+  const lists = {
+    tools,
+    prompts: await read("prompts"),
+    resources: await read("resources"),
+    resourceTemplates: await read("resourceTemplates"),
+  };
+  const results: Json[] = [];
+  const prefix = through === undefined ? "" : `${through.server}__`;
+  for (const { tool, arguments: args } of calls) {
+    results.push(await connection.call(`${prefix}${tool}`, args));
+  }
+  return { lists, results };
+}
+
+function countsOf({ lists, results }: Seen): Compared["counts"] {
+  const { tools, prompts, resources, resourceTemplates } = lists;
+  return {
+    tools: tools.length,
+    prompts: prompts.length,
+    resources: resources.length,
+    resourceTemplates: resourceTemplates.length,
+    calls: results.length,
+  };
+}
+
+/** Runs a program to its end and gives its output; throws with what it said. */
+async function run(
+  cwd: string,
+  start: Pick<Start, "command" | "args">,
+  env?: Readonly<Record<string, string>>,
+): Promise<string> {
+  const { command, args } = bounded(start);
+  const { code, stdout, stderr } = await new Deno.Command(command, {
+    ...{ args, cwd, stdin: "null", stdout: "piped", stderr: "piped" },
+    ...(env !== undefined && { env, clearEnv: true }),
+  }).output();
+  const [told = "", output = ""] = [stderr, stdout].map((bytes) => new TextDecoder().decode(bytes));
+  if (code === 0) return output;
+  const said = `${told}\n${output}`;
+  throw new Error(code === 124 ? "Took too long" : said.trim().slice(0, 2000));
+}
+
+function passed(): Record<string, string> {
+  return Object.fromEntries(PASSED.flatMap((name) => {
+    const value = Deno.env.get(name);
+    return value === undefined ? [] : [[name, value]];
+  }));
+}

@@ -1,0 +1,129 @@
+/**
+ * Writes what was compared as the page `docs/compatibility.md`.
+ *
+ * @module
+ */
+
+import { stripVTControlCharacters } from "node:util";
+import type { Compared, Outcome } from "./one.ts";
+
+const MAX_REASON = 300;
+
+/** Returns the page for these outcomes. */
+export function pageOf(outcomes: readonly Outcome[], ran: string): string {
+  const [compared, left] = [
+    outcomes.filter(({ runs }) => runs.length > 0),
+    outcomes.filter(({ runs }) => runs.length === 0),
+  ];
+  return [
+    "# Other people's servers",
+    INTRODUCTION.replace("RAN", ran).replace("SAME", String(compared.filter(isSame).length))
+      .replace("ALL", String(compared.length)),
+    tableOf(compared),
+    "## What differed",
+    ...sectionOf(compared.flatMap(differencesOf), "Nothing differed without `confine`."),
+    "## Confined",
+    CONFINED,
+    ...sectionOf(compared.flatMap(confinedOf), "Every server ran confined as it did otherwise."),
+    "## Not compared",
+    ...sectionOf(left.map(leftOf), "Every server of the list was compared."),
+  ].join("\n\n") + "\n";
+}
+
+/** Returns one cell of the table: how one way came out. */
+export function cellOf({ failed, differences }: Pick<Compared, "failed" | "differences">): string {
+  if (failed !== undefined) return "does not run";
+  return differences.length === 0 ? "same" : `${differences.length} differ`;
+}
+
+const INTRODUCTION =
+  `Popular servers of npm, run directly by the SDK's own client and through a spawned \`pml stdio\`
+(\`full_proxy\`): their lists of tools, prompts, resources and templates are compared byte for byte
+after names have lost the server in front, and so are the results of calls that stay on the machine.
+The order of entries does not count. \`deno task compare --write\` made this page on RAN. Keys in the
+environment are placeholders, and no account was used. Lists of SAME of ALL servers were the same in
+both eras, and so were the results of their calls.
+
+Where a server speaks the older revisions alone, "2026-07-28" compares what PML shows a client of
+that revision with what the server says in its own; \`execution\`, for which 2026-07-28 has no word,
+is left out then. Result metadata (\`_meta\`) is not compared. To an input
+schema without a type PML adds \`"type": "object"\`, as MCP wants it (\`server-gitlab\`).
+
+\`\`\`
+deno task compare --only memory   # one server; --json prints all that was found
+deno task compare --write         # all of them, and this page
+\`\`\``;
+
+const CONFINED =
+  `With \`"confine": true\` and no grants. What a server lacks is its error, and \`pml learn\` finds the
+grants. A server that starts and lists may still need grants for calls that were not made here.`;
+
+function isSame({ runs }: Outcome): boolean {
+  return runs.filter(({ confined }) => !confined).every((run) => cellOf(run) === "same");
+}
+
+function tableOf(outcomes: readonly Outcome[]): string {
+  const head = ["server", "version", "speaks", "tools", "prompts", "resources", "calls"];
+  const ways = ["2025-11-25", "2026-07-28", "confined 2025-11-25", "confined 2026-07-28"];
+  const rows = outcomes.map(({ package: name, version = "", runs }) => {
+    const { tools, prompts, resources, resourceTemplates, calls } = runs[0]?.counts ?? EMPTY;
+    const spoken = runs.filter(({ confined, spoken }) => !confined && spoken)
+      .map(({ era }) => era).join(", ");
+    const counts = [tools, prompts, resources + resourceTemplates, calls].map(String);
+    return [`\`${name}\``, version, spoken, ...counts, ...runs.map(cellOf)];
+  });
+  return aligned([[...head, ...ways], ...rows]);
+}
+
+const EMPTY = { tools: 0, prompts: 0, resources: 0, resourceTemplates: 0, calls: 0 };
+
+/** Returns a table as `deno fmt` lays it out. */
+function aligned(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, at) =>
+    Math.max(...rows.map((row) => (row[at] ?? "").length))
+  );
+  const line = (row: readonly string[]) =>
+    `| ${widths.map((width, at) => (row[at] ?? "").padEnd(width)).join(" | ")} |`;
+  const [head = [], ...rest] = rows;
+  return [line(head), line(widths.map((width) => "-".repeat(width))), ...rest.map(line)].join("\n");
+}
+
+function sectionOf(lines: readonly string[], none: string): readonly string[] {
+  return [lines.length === 0 ? none : lines.join("\n")];
+}
+
+function differencesOf({ package: name, runs }: Outcome): readonly string[] {
+  return grouped(name, runs.filter(({ confined }) => !confined));
+}
+
+function confinedOf({ package: name, runs }: Outcome): readonly string[] {
+  const [free, confined] = [false, true].map((of) => runs.filter((run) => run.confined === of));
+  const known = new Set((free ?? []).map(told));
+  return grouped(name, (confined ?? []).filter((run) => !known.has(told(run))));
+}
+
+/** Returns a line for each thing that was found, with the eras in which it was. */
+function grouped(name: string, runs: readonly Compared[]): readonly string[] {
+  const found = Map.groupBy(runs.filter((run) => cellOf(run) !== "same"), told);
+  return [...found].map(([text, of]) => {
+    const eras = of.length > 1 ? "both eras" : of.map(({ era }) => era).join(", ");
+    return `- \`${name}\` (${eras}): ${text}`;
+  });
+}
+
+function told({ failed, differences }: Compared): string {
+  return failed === undefined
+    ? differences.map(({ what }) => `\`${what}\``).join(", ")
+    : plain(failed);
+}
+
+function leftOf({ package: name, skipped = "" }: Outcome): string {
+  return `- \`${name}\`: ${plain(skipped)}`;
+}
+
+/** Returns the beginning of an error as one line that cannot be read as markup. */
+function plain(text: string): string {
+  const line = stripVTControlCharacters(text).replaceAll(/https?:\/\/[^\s)]+/g, "URL")
+    .replaceAll(/\S*\/pml-compare-[^/\s]*/g, "TEMP").replaceAll(/\s+/g, " ").replaceAll("`", "'");
+  return `\`${line.length > MAX_REASON ? `${line.slice(0, MAX_REASON)}…` : line.trim()}\``;
+}
