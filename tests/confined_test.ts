@@ -112,6 +112,16 @@ Deno.test("A confined server reaches no data folder but its own (SP1)", async ()
   }
 });
 
+Deno.test("A confined server is not started with a variable that could take its limits away", async () => {
+  for (const name of ["DENO_PERMISSION_BROKER_PATH", "Deno_Auth_Tokens"]) {
+    await using one = await house(KEEPS, { env: { [name]: "x", DENO_CERT: "/none.pem" } });
+    assert.match(
+      await one.tell(),
+      new RegExp(`Cannot confine "tiny": "${name}" changes what holds`),
+    );
+  }
+});
+
 Deno.test("pml learn names the variable that gives a server its folder, and the value", async () => {
   await using one = await house(KEEPS, { confine: false });
   await one.tell(); // it is installed then, for whoever asks

@@ -69,6 +69,8 @@ export class Launch {
     if (confine && wanted.env.NODE_OPTIONS !== undefined) {
       throw unconfinable(name, "--node-options");
     }
+    const steering = Object.keys(env).find((each) => STEERS_DENO.test(each));
+    if (confine && steering !== undefined) throw unconfinable(name, steering);
     const present = await this.#installed(server, wanted);
     const hint = () => scriptsHint(name, present.waiting());
     return { ...this.#program({ ...server, confine }, { wanted, present, env: own }), hint };
@@ -188,11 +190,19 @@ function besideOf({ name, cwd }: StdioServer, { command }: PackageCommand): Besi
   return { name, cwd, command };
 }
 
+/** What could take the permissions away that hold a server; certificates cannot. */
+const STEERS_DENO = /^DENO_(?!CERT$|TLS_CA_STORE$)/i;
+
 function unconfinable(name: string, what: string): PmlError {
-  const why = what === "--node-options" ? "is for node alone" : "is no npm package";
+  const isSteering = STEERS_DENO.test(what);
+  const why = isSteering
+    ? "changes what holds it"
+    : what === "--node-options"
+    ? "is for node alone"
+    : "is no npm package";
   const message = `Cannot confine ${quoted(name)}: ${quoted(what, 300)} ${why}`;
-  const hint = what === "--node-options"
-    ? "Take the option out, or `confine`: then it runs with your rights"
+  const hint = isSteering || what === "--node-options"
+    ? "Take it out of the definition, or `confine`: then it runs with your rights"
     : "Start it with npx, or take `confine` out: then it runs with your rights";
   return new PmlError("UPSTREAM_DOWN", message, { hint });
 }
