@@ -187,7 +187,10 @@ export class Machine implements AsyncDisposable {
     const own = this.#options.policy.definitionOf(server);
     const found = own?.kind === "stdio" ? await this.#scripts?.(own) : undefined;
     if (found !== undefined) return found;
-    throw this.#options.servers.unknown(server);
+    const why = own === undefined ? "no file of yours defines it" : "no command starts it";
+    throw new PmlError("BAD_ARGUMENTS", `Cannot install ${quoted(server)}: ${why}`, {
+      hint: "Name a server with a command in .pml.json (trusted) or in config.yaml",
+    });
   }
 
   /** Tries what modules need on this machine, and looks at what was installed. */

@@ -50,3 +50,14 @@ Deno.test("pml why says what the rules say of the rest of MCP", async () => {
   assert.equal(code, 2);
   assert.match(stderr, /it is no SERVER:TOOL/);
 });
+
+Deno.test("pml install names the server that it cannot install, and says why", async () => {
+  const mcpServers = { far: { type: "http", url: "https://mcp.example.com/mcp" } };
+  await using ws = await makeWorkspace({ pml: { version: 1, mcpServers }, trusted: true });
+  const wrong = { far: "no command starts it", nobody: "no file of yours defines it" };
+  for (const [name, why] of Object.entries(wrong)) {
+    const { code, stderr } = await runPml(ws, ["install", "--json", name]);
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`BAD_ARGUMENTS: Cannot install "${name}": ${why}`));
+  }
+});
