@@ -40,6 +40,26 @@ Deno.test("pml tools --refresh says of each server what is wrong with it, and li
   assert.match(stdout, /legacy:link/);
 });
 
+Deno.test("pml tools fails with a named server, names it and repeats what it said", async () => {
+  const args = ["eval", 'console.error("no licence here"); Deno.exit(3)'];
+  const mcpServers = { legacy: full("legacy"), dead: { command: Deno.execPath(), args } };
+  await using ws = await makeWorkspace({ pml: { ...RULES, mcpServers }, trusted: true });
+  const message = 'Cannot reach "dead": its process ended with exit code 3';
+  for (const more of [["--refresh"], []]) {
+    const { code, stderr } = await runPml(ws, ["tools", ...more, "dead"]);
+    assert.equal(code, 1);
+    assert.ok(stderr.startsWith(`error: UPSTREAM_DOWN: ${message}`), stderr);
+    assert.match(stderr, /It wrote: no licence here/);
+    const asked = await runPml(ws, ["tools", ...more, "--json", "dead"]);
+    assert.equal(asked.code, 1);
+    const { error } = JSON.parse(asked.stdout);
+    assert.ok(error.message.startsWith(message), error.message);
+  }
+  const all = await runPml(ws, ["tools", "--refresh"]);
+  assert.equal(all.code, 0, "the others are there");
+  assert.match(all.stdout, /dead \(private, stdio\) failed: Cannot reach "dead": /);
+});
+
 Deno.test("pml why says what the rules say of the rest of MCP", async () => {
   await using ws = await makeWorkspace({ pml: RULES, trusted: true });
   const said = async (id: string) => (await runPml(ws, ["why", id])).stdout.split("\n", 1)[0];

@@ -18,7 +18,9 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
 export function report(error: unknown, args: readonly string[]): number {
   const { code, message, hint: said, detail } = asPmlError(error);
   const hint = HINTS[code] ?? said;
-  tell(`error: ${code}: ${message}${hint === undefined ? "" : `\n  ${hint}`}`);
+  const wrote = typeof detail?.stderr === "string" ? detail.stderr : "";
+  const more = [hint, wrote && `It wrote: ${wrote.replaceAll("\n", "\n  ")}`].filter(Boolean);
+  tell([`error: ${code}: ${message}`, ...more].join("\n  "));
   try {
     if (args.includes("--json")) printJson({ error: { code, message, hint, detail } });
   } catch {

@@ -79,16 +79,19 @@ export function visit(
   };
 }
 
-/** Asks servers for their tools: all, or the one that is named. */
+/** Asks servers for their tools: all, or the one that is named; throws why that one failed. */
 export async function prepare(app: App, server: string | undefined): Promise<void> {
-  const names = app.servers.states().map(({ name }) => name);
-  if (server !== undefined && !names.includes(server)) {
+  if (server === undefined) return await app.servers.prepare("tools");
+  const states = app.servers.states();
+  const known = states.find(({ name }) => name === server);
+  if (known === undefined) {
+    const names = states.map(({ name }) => name);
     throw usage(
       `Cannot find the server ${quoted(server)}: it is not among ${names.join(", ")}`,
       "See all with `pml tools`",
     );
   }
-  await app.servers.prepare("tools", server);
+  if (known.state !== "blocked") await app.servers.load(server);
 }
 
 function show({ value, text, note = "" }: Shown, { json }: Typed): void {

@@ -203,14 +203,18 @@ export class Servers implements Disposable {
 
   /** Gives a tool's definition, loading its server first; throws UNKNOWN_TOOL or why it failed. */
   async definition(id: ToolId): Promise<ToolDefinition> {
-    const { server } = splitToolId(id);
+    await this.load(splitToolId(id).server);
+    const known = this.#options.catalog.get(id);
+    if (known !== undefined) return known.tool;
+    throw this.unknown(id);
+  }
+
+  /** Loads the tools of a server where they are not known; throws why that failed. */
+  async load(server: string): Promise<void> {
     const entry = this.#entries.get(server);
     const isKnown = entry?.source.tells === true && this.#isKnown(entry, "tools") &&
       entry.source.blocked() === undefined;
     if (entry !== undefined && !isKnown) await this.#loadApproved(entry);
-    const known = this.#options.catalog.get(id);
-    if (known !== undefined) return known.tool;
-    throw this.unknown(id);
   }
 
   /** Tells whether a registry offers a tool. */
