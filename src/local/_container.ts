@@ -6,6 +6,7 @@
  */
 
 import { basename } from "node:path";
+import { type PlainCommand, plainCommand } from "../core/plain_command.ts";
 import { soon } from "../core/waiting.ts";
 import { type Process, type Program, startProcess } from "../sandbox/process.ts";
 
@@ -37,8 +38,12 @@ kill -s KILL 0`;
 export interface ContainerRun {
   /** All of its arguments. */
   readonly args: readonly string[];
-  /** Those before its command, which say where the daemon is. */
-  readonly options: readonly string[];
+  /** The shell and its options, where a shell runs the command: its profile may set PATH. */
+  readonly shell: readonly string[];
+  /** The program that runs containers, and its options that say where the daemon is. */
+  readonly client: readonly string[];
+  /** The variables that are written into the command. */
+  readonly env: Readonly<Record<string, string>>;
   readonly label: string;
   readonly isRemoved: boolean;
 }
@@ -47,20 +52,40 @@ export interface ContainerRun {
 export function containerRun({ file, args }: Pick<Program, "file" | "args">):
   | ContainerRun
   | undefined {
-  if (!PROGRAMS.test(basename(file))) return undefined;
+  const plain = plainCommand({ command: file, args });
+  if (!PROGRAMS.test(basename(plain.command))) return undefined;
+  const words = plain.args;
   let at = 0;
-  while (args[at]?.startsWith("-")) at += ALONE.test(args[at] ?? "") ? 1 : 2;
-  const options = args.slice(0, at);
-  if (args[at] === "container") at++;
-  if (args[at++] !== "run") return undefined;
+  while (words[at]?.startsWith("-")) at += ALONE.test(words[at] ?? "") ? 1 : 2;
+  const client = [plain.command, ...words.slice(0, at)];
+  if (words[at] === "container") at++;
+  if (words[at++] !== "run") return undefined;
   const label = `pml=${crypto.randomUUID()}`;
-  const own = args.slice(at);
-  return {
-    args: [...args.slice(0, at), "--label", label, ...own],
-    options,
-    label,
-    isRemoved: own.some((arg) => /^--rm(?:=true)?$/.test(arg)),
-  };
+  const own = words.slice(at);
+  const wanted = { ...plain, args: [...words.slice(0, at), "--label", label, ...own] };
+  const placed = labelled({ file, args }, { wanted, label });
+  const isRemoved = own.some((arg) => /^--rm(?:=true)?$/.test(arg));
+  return placed && { ...placed, client, env: plain.env, label, isRemoved };
+}
+
+/** Writes a label where a command is read as the wanted one then: behind one of its words `run`. */
+function labelled(
+  { file, args }: Pick<Program, "file" | "args">,
+  { wanted, label }: { readonly wanted: PlainCommand; readonly label: string },
+): Pick<ContainerRun, "args" | "shell"> | undefined {
+  for (const [at, arg] of args.entries()) {
+    const [before, behind] = [args.slice(0, at), args.slice(at + 1)];
+    for (const { index, 0: word } of arg.matchAll(/\brun\b["']*/g)) {
+      const end = index + word.length;
+      const line = `${arg.slice(0, end)} --label ${label}${arg.slice(end)}`;
+      const placed = arg === "run" ? ["run", "--label", label] : [line];
+      const all = [...before, ...placed, ...behind];
+      if (JSON.stringify(plainCommand({ command: file, args: all })) === JSON.stringify(wanted)) {
+        return { args: all, shell: arg === "run" ? [] : [file, ...before] };
+      }
+    }
+  }
+  return undefined;
 }
 
 /** A small process beside a server, which ends its container when the server or PML has ended. */
@@ -68,17 +93,16 @@ export class ContainerEnd {
   readonly #process: Process | undefined;
 
   /** Starts it, for a program in its folder and with its environment. */
-  constructor({ file, cwd, env }: Program, { options, label, isRemoved }: ContainerRun) {
+  constructor({ cwd, env }: Program, run: ContainerRun) {
+    const { shell, client, label, isRemoved } = run;
     const how = isRemoved ? ["-aq", "rm -f"] : ["-q", "kill"];
+    const end = ["-c", SCRIPT, "pml-container", label, ...how, ...client];
+    const through = shell.length === 0 ? ["/bin/sh"] : [...shell, 'exec /bin/sh "$@"', "sh"];
+    const [file = "", ...args] = [...through, ...end];
     // By its mark the reaper would know it for a part of the server, and kill it.
-    const { PML_RUN: _, ...own } = env;
+    const { PML_RUN: _, ...own } = { ...env, ...run.env };
     try {
-      this.#process = startProcess({
-        file: "/bin/sh",
-        args: ["-c", SCRIPT, "pml-container", label, ...how, file, ...options],
-        cwd,
-        env: own,
-      }, { heard: false });
+      this.#process = startProcess({ file, args, cwd, env: own }, { heard: false });
       this.#process.unref();
     } catch {
       // Without a shell a container ends with its input only.

@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { containerRun } from "./_container.ts";
 
 function labelled(line: string): string | undefined {
-  const [file = "", ...args] = line.split(" ");
+  // A tilde stands for a space within one argument.
+  const [file = "", ...args] = line.split(" ").map((word) => word.replaceAll("~", " "));
   const run = containerRun({ file, args });
   if (run === undefined) return undefined;
-  const { label, options, isRemoved } = run;
+  const { label, client: [, ...options], isRemoved } = run;
   const said = run.args.join(" ").replace(label, "L");
   return [said, options.join(" "), isRemoved ? "removed" : "kept"].join(" | ");
 }
@@ -21,6 +22,16 @@ Deno.test("containerRun() labels every way to run a container, and keeps where i
     "/bin/docker -Htcp://h run image": "-Htcp://h run --label L image | -Htcp://h | kept",
     "/bin/nerdctl --namespace run run image":
       "--namespace run run --label L image | --namespace run | kept",
+    "env DOCKER_HOST=h docker run -i image":
+      "DOCKER_HOST=h docker run --label L -i image |  | kept",
+    "/bin/sh -c docker~run~--rm~-i~image": "-c docker run --label L --rm -i image |  | removed",
+    "env bash -lc exec~/bin/docker~--context~run~'run'~image":
+      "bash -lc exec /bin/docker --context run 'run' --label L image | --context run | kept",
+    "sh -c sh~-c~'docker~run~image'": "-c sh -c 'docker run --label L image' |  | kept",
+    "/bin/sh -c docker~run~image~&&~true": undefined,
+    "/bin/sh -c docker~run~$IMAGE": undefined,
+    "env -i docker run image": undefined,
+    "/bin/sh -c docker~ps": undefined,
     "/bin/docker ps": undefined,
     "/bin/docker --context run": undefined,
     "/bin/docker compose run image": undefined,

@@ -24,17 +24,24 @@ interface How {
   readonly mode?: string;
   readonly command?: string;
   readonly before?: readonly string[];
+  /** What the command is started by: `env`, or a shell that takes it as a line. */
+  readonly by?: readonly string[];
   readonly options?: readonly string[];
 }
 
 /** A server in a container of one image. */
 function inContainer(
   { host }: FakeDocker,
-  { mode = "stays", command = "docker", before = ["run"], options = ["--rm"] }: How = {},
+  { mode = "stays", command = "docker", before = ["run"], options = ["--rm"], by }: How = {},
 ): Record<string, unknown> {
   const inner = evil(mode) as { readonly command: string; readonly args: readonly string[] };
   const args = [...before, "-i", ...options, "image", inner.command, ...inner.args];
-  return { command, args, env: { DOCKER_HOST: host } };
+  if (by === undefined) return { command, args, env: { DOCKER_HOST: host } };
+  const [wrapper = "", ...flags] = by;
+  const isEnv = flags.length === 0;
+  const words = [...(isEnv ? [`DOCKER_HOST=${host}`] : []), command, ...args];
+  const line = isEnv ? words : [words.map((word) => `"${word}"`).join(" ")];
+  return { command: wrapper, args: [...flags, ...line], env: isEnv ? {} : { DOCKER_HOST: host } };
 }
 
 function sceneOf(
@@ -90,6 +97,41 @@ for (const how of MODES) {
       },
     });
   }
+}
+
+for (const [at, how] of MODES.entries()) {
+  Deno.test({
+    name: `The container of a server behind env or a shell ends with PML's ${how} (SP5)`,
+    ignore: !POSIX,
+    fn: async () => {
+      const docker = await FakeDocker.make();
+      await using scene = await sceneOf(docker, {
+        env: inContainer(docker, { by: ["env"] }),
+        shell: inContainer(docker, { by: ["sh", "-c"] }),
+        // A profile may say another PATH.
+        login: inContainer(docker, {
+          by: ["env", "bash", "-lc"],
+          command: join(docker.bin, "podman"),
+          options: ["--label", "mine"],
+        }),
+      }, { era: ERAS[at % ERAS.length] });
+      const { pml } = scene;
+      for (const name of ["env", "shell", "login"]) {
+        const answer = await call(pml, `${name}:echo`);
+        assert.equal(answer.result?.isError, undefined, textOf(answer));
+      }
+      assert.equal((await running(docker)).length, 3);
+      if (how === "EOF") assert.equal((await pml.close()).code, 0);
+      else await pml.kill(how);
+      const isOver = async () => (await running(docker)).length === 0;
+      assert.ok(await waitUntil(isOver, GONE_MS), "it outlives PML");
+      assert.match(
+        Object.values(await docker.containers("exited")).join(),
+        /^mine pml=|^pml=\S+ mine/,
+      );
+      await pml.watch.assertNothingLeft({ withinMs: GONE_MS });
+    },
+  });
 }
 
 Deno.test({
