@@ -340,6 +340,7 @@ export class Machine implements AsyncDisposable {
     const stdio = new StdioServers({
       ...shared,
       limits,
+      osLayer: () => this.#config().osLayer,
       grants: (server) => this.#config().grants[server],
       protection: protectedPaths,
       certificates: certificatePaths(environment),

@@ -19,6 +19,7 @@ export const ASSETS: Readonly<Record<string, string>> = {
   "src/sandbox/boot/host.min.js": "src/sandbox/boot/host_main.ts",
   "src/sandbox/boot/worker.min.js": "src/sandbox/boot/worker_main.ts",
   "src/sandbox/boot/keeper.min.js": "src/sandbox/boot/keeper_main.ts",
+  "src/sandbox/boot/confined.min.js": "src/sandbox/boot/confined_main.ts",
   "src/sandbox/boot/embedder.min.js": "src/sandbox/boot/embedder_main.ts",
 };
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { visible } from "../core/json.ts";
+import { visible, visibleLines } from "../core/json.ts";
 
 /** How often those who wait are told that it goes on, so that no deadline passes meanwhile. */
 const TELL_MS = 1_000;
@@ -34,7 +34,7 @@ export class Installing implements Disposable {
 
   /** What it said last, without what was fetched. */
   get tail(): string {
-    return visible((this.#tail + this.#rest).trim(), TAIL);
+    return visibleLines((this.#tail + this.#rest).trim(), TAIL);
   }
 
   /** Has somebody told, now and from now on. */

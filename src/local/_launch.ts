@@ -7,12 +7,14 @@
 import { delimiter, dirname, join, resolve } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { type Layer, programLayer } from "../sandbox/confined_program.ts";
 import type { Program } from "../sandbox/process.ts";
 import { findProgram, searchPath } from "../sandbox/search_path.ts";
 import { confinedArgs } from "./_confined.ts";
 import { dataFolder } from "./data_folder.ts";
 import { denialIn } from "./_denial.ts";
 import { type PackageCommand, packageCommand } from "./_package_command.ts";
+import { type Confining, scriptReach } from "./_script_reach.ts";
 import { type Scripted, scriptsHint } from "./_scripts.ts";
 import { type InstalledPackage, Installs, type Present } from "./installs.ts";
 import type { Tell } from "./_installing.ts";
@@ -27,7 +29,9 @@ export interface ServerScripts {
   readonly installed: InstalledPackage;
   /** What has some that did not run. */
   readonly waiting: readonly Scripted[];
-  /** Runs those that a person agreed to, with that person's rights. */
+  /** What would hold those scripts. */
+  readonly layer: Layer;
+  /** Runs those that a person agreed to. */
   readonly run: (agreed: readonly Scripted[], tell: Tell) => Promise<void>;
 }
 
@@ -85,14 +89,27 @@ export class Launch {
     }
     // Who asks for it says more than the option of the command.
     const present = await this.#installed(server, { ...wanted, isOffline: false });
+    const waiting = present.waiting();
+    const confining = await this.#confining(waiting);
     return {
       installed: present.installed,
-      waiting: present.waiting(),
+      waiting,
+      layer: confining.layer,
       run: async (scripted, tell) => {
         const find = (program: string) => this.#beside(program, besideOf(server, wanted));
-        await this.#installs.runScripts(present, { scripted, tell, find });
+        await this.#installs.runScripts(present, { scripted, tell, find, confining });
       },
     };
+  }
+
+  /** Finds out by what scripts are held here, where there are some. */
+  async #confining(waiting: readonly Scripted[]): Promise<Confining> {
+    const { home, environment, certificates, osLayer } = this.#options;
+    const [workspace, path] = [this.#options.workspace(), this.#path().join(delimiter)];
+    const where = { home, workspace, userHome: environment.HOME ?? home, certificates };
+    if (waiting.length === 0) return { ...where, layer: { kind: "none", why: "nothing runs" } };
+    const reach = scriptReach(where, { path, write: [] });
+    return { ...where, layer: await programLayer({ wanted: osLayer(), path, workspace }, reach) };
   }
 
   async #installed(server: StdioServer, wanted: PackageCommand): Promise<Present> {

@@ -6,10 +6,16 @@
 
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
-import { type JsonObject, objectOf, quoted, visible } from "../core/json.ts";
+import { type JsonObject, objectOf, quoted, visibleLines } from "../core/json.ts";
 import { readRegularText } from "../core/regular_file.ts";
-import { type RunOptions, runProgram } from "../sandbox/process.ts";
+import {
+  confinedProgram,
+  openPrivateFolder,
+  type PrivateFolder,
+} from "../sandbox/confined_program.ts";
+import { type Program, type RunOptions, runProgram } from "../sandbox/process.ts";
 import type { Installing } from "./_installing.ts";
+import { type Confining, scriptReach } from "./_script_reach.ts";
 
 /** A package that has scripts which npm would run as it installs it. */
 export interface Scripted {
@@ -25,6 +31,9 @@ export interface Scripted {
 }
 
 const EVENTS = ["preinstall", "install", "postinstall"];
+/** What of the person's settings of npm scripts go by: how the network is reached, and from where. */
+const CARRIED =
+  /^(?:(?:https?-)?proxy|noproxy|cafile|strict-ssl|disturl|nodedir|.+_binary_(?:host|mirror|site).*)$/;
 const RUN_MS = 900_000;
 const KEPT = 200_000;
 const TAIL = 2_000;
@@ -57,31 +66,33 @@ export function scriptedIn(folder: string): readonly Scripted[] {
   });
 }
 
-/** Has npm run the scripts of these packages, with the person's rights, and nothing else. */
-export async function runScripts(
-  scripted: readonly Scripted[],
-  { npm, cwd, env, installing, signal, groups }: Pick<RunOptions, "signal" | "groups"> & {
-    readonly npm: string;
-    readonly cwd: string;
-    readonly env: Readonly<Record<string, string>>;
-    readonly installing: Installing;
-  },
-): Promise<void> {
+/** What scripts are run with. */
+interface Running extends Pick<RunOptions, "signal" | "groups"> {
+  readonly npm: string;
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly installing: Installing;
+  readonly confining: Confining;
+}
+
+/** Has npm run the scripts of these packages, confined as the system can, and nothing else. */
+export async function runScripts(scripted: readonly Scripted[], options: Running): Promise<void> {
+  const { installing, signal, groups, confining } = options;
   const specs = scripted.map(({ spec }) => spec);
   const args = [
     ...["rebuild", "--ignore-scripts=false", "--foreground-scripts", "--color=false"],
     // Newer ones run none that they were not told of; those that are named were.
     ...["--dangerously-allow-all-scripts", "--", ...scripted.map(({ path }) => `./${path}`)],
   ];
-  // Scripts are no installer: they find no token of a registry.
-  const { NPM_TOKEN: _, NODE_AUTH_TOKEN: __, ...own } = env;
+  await using own = openPrivateFolder(confining.home, confining.workspace);
+  const program = await scriptProgram({ ...options, args, own });
   const late = AbortSignal.timeout(RUN_MS);
   const failed = (why: string, wrote: string) =>
     new PmlError("UPSTREAM_DOWN", `Cannot run the scripts of ${specs.join(", ")}: ${why}`, {
-      hint: "The package stays as it was. They may need a compiler or the network; they wrote: " +
-        visible(wrote.trim().slice(-TAIL).replaceAll(/\s*\n/g, "; "), TAIL),
+      hint: "The package stays as it was. They may need a compiler or the network",
+      detail: { stderr: visibleLines(wrote.trim().slice(-TAIL), TAIL) },
     });
-  const { code, stdout } = await runProgram({ file: npm, args, cwd, env: own, kept: true }, {
+  const { code, stdout } = await runProgram(program, {
     signal: AbortSignal.any([late, signal]),
     maxBytes: KEPT,
     groups,
@@ -90,6 +101,37 @@ export async function runScripts(
     throw late.aborted ? failed(`they took over ${RUN_MS / 60_000} min`, installing.tail) : error;
   });
   if (code !== 0) throw failed(`npm ended with ${code}`, `${stdout}\n${installing.tail}`);
+}
+
+/** Gives npm as it runs scripts: with folders of their own, and without what is for installers alone. */
+async function scriptProgram(
+  { npm: file, args, cwd, env: all, own, confining, ...run }: Running & {
+    readonly args: readonly string[];
+    readonly own: PrivateFolder;
+  },
+): Promise<Program> {
+  // Scripts are no installer: they find no token of a registry.
+  const { NPM_TOKEN: _, NODE_AUTH_TOKEN: __, ...env } = all;
+  const program = { file, args, cwd, env, kept: true };
+  const { layer } = confining;
+  if (layer.kind === "none") return program;
+  const listing = { file, args: ["config", "list", "--json", "--loglevel=silent"], cwd, env: all };
+  const { stdout } = await runProgram(listing, { ...run, maxBytes: KEPT });
+  const settings = Object.entries(objectOf(JSON.parse(stdout || "{}")))
+    .filter(([key, value]) => CARRIED.test(key) && value !== null && value !== "")
+    .map(([key, value]) => [`npm_config_${key.replaceAll("-", "_")}`, String(value)] as const);
+  const { NPM_CONFIG_USERCONFIG: ___, ...rest } = env;
+  const places = {
+    HOME: own.denoDir,
+    TMPDIR: own.temp,
+    NPM_CONFIG_CACHE: join(own.denoDir, "npm"),
+  };
+  const write = [cwd, own.denoDir, own.temp];
+  const carried = Object.fromEntries(settings);
+  const more = [carried.npm_config_cafile, carried.npm_config_nodedir].filter(Boolean) as string[];
+  const reach = scriptReach(confining, { path: env.PATH, write, more });
+  const confined = { ...program, env: { ...rest, ...places, ...carried } };
+  return confinedProgram(confined, { layer, reach });
 }
 
 /** Says what waits for a person's word, to those who cannot give it. */

@@ -5,19 +5,29 @@
  * @module
  */
 
-import { isAbsolute, join } from "node:path";
+import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { isObject, quoted, visible } from "../core/json.ts";
-import { readRegularText } from "../core/regular_file.ts";
+import { quoted } from "../core/json.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
 import { alone } from "./_alone.ts";
 import { Installing, type Tell } from "./_installing.ts";
 import { npm } from "./_npm.ts";
 import { type PackageCommand, packageCommand, type Written } from "./_package_command.ts";
+import {
+  assertSame,
+  type Installed,
+  type InstalledPackage,
+  keep,
+  packageOf,
+  recordOf,
+} from "./_record.ts";
+import type { Confining } from "./_script_reach.ts";
 import { runScripts, type Scripted, scriptedIn } from "./_scripts.ts";
-import { changedSince, copyTree, RECORD, treeHash, treeStamp } from "./_tree.ts";
+import { copyTree, treeHash, treeStamp } from "./_tree.ts";
 import { uv } from "./_uv.ts";
+
+export type { InstalledPackage };
 
 /** What installing needs from outside. */
 export interface InstallsOptions {
@@ -38,13 +48,6 @@ export interface Wanting {
   readonly tell: Tell;
   /** The exact version that is pinned, for a package that is named without one. */
   readonly version?: string | undefined;
-}
-
-/** What tells a package that is there from any other. */
-export interface InstalledPackage {
-  readonly version: string;
-  /** `sha256-` and the hash over all of its files. */
-  readonly integrity: string;
 }
 
 /** A package that is there. */
@@ -81,21 +84,6 @@ interface Found {
   readonly file: string;
 }
 
-/** What was installed, as it stands beside it. */
-interface Installed {
-  readonly spec: string;
-  readonly version: string;
-  /** Relative to the folder. */
-  readonly file: string;
-  /** The hash over all files, and what tells soon that none has changed. */
-  readonly tree: string;
-  readonly stamp: string;
-  /** Once scripts ran: the hash that was there before, which is the same on every machine. */
-  readonly origin?: string;
-  /** The packages whose scripts ran. */
-  readonly ran?: readonly string[];
-}
-
 interface Under {
   readonly present: Promise<Present>;
   readonly told: Set<Tell>;
@@ -105,7 +93,6 @@ const INSTALLERS = { npm, uv };
 const EXACT = /^\d[\w.+-]*$/;
 const OLD_NODE = /--import\S* is not allowed in NODE_OPTIONS/;
 const INSTALL_MS = 300_000;
-const NEW = "Remove it to have it installed anew";
 const WRITTEN_MAX = 1_000_000;
 
 /** The packages in the PML home. */
@@ -154,8 +141,9 @@ export class Installs {
   /** Runs scripts that a person agreed to in a copy of a package, which then takes its place. */
   async runScripts(
     { folder }: Present,
-    { scripted, find, tell }: Pick<Wanting, "find" | "tell"> & {
+    { scripted, find, tell, confining }: Pick<Wanting, "find" | "tell"> & {
       readonly scripted: readonly Scripted[];
+      readonly confining: Confining;
     },
   ): Promise<void> {
     const { environment, closing, groups } = this.#options;
@@ -170,7 +158,7 @@ export class Installs {
       using installing = new Installing(`Running scripts of ${known.spec}`);
       installing.join(tell);
       const where = { npm: find("npm"), cwd: fresh, env: environment(), signal: closing, groups };
-      await runScripts(scripted, { ...where, installing });
+      await runScripts(scripted, { ...where, installing, confining });
       const { origin = known.tree, ran = [] } = known;
       const [tree, stamp] = [await treeHash(fresh), await treeStamp(fresh)];
       const now = { tree, stamp, origin, ran: [...ran, ...scripted.map(({ id }) => id)] };
@@ -333,10 +321,6 @@ function folderOf(home: string, wanted: PackageCommand): string {
   return join(home, "servers", `${tool}-${id}`);
 }
 
-function packageOf({ version, tree, origin = tree }: Installed): InstalledPackage {
-  return { version, integrity: `sha256-${origin}` };
-}
-
 function waitingIn(folder: string, { ran = [] }: Installed): readonly Scripted[] {
   return scriptedIn(folder).filter(({ id }) => !ran.includes(id));
 }
@@ -347,48 +331,4 @@ function isThere(folder: string): boolean {
   } catch {
     return false;
   }
-}
-
-async function assertSame(known: Installed, folder: string): Promise<void> {
-  if (await treeHash(folder) === known.tree) {
-    return keep({ ...known, stamp: await treeStamp(folder) }, folder);
-  }
-  const since = Deno.statSync(join(folder, RECORD)).mtime ?? new Date(0);
-  const changed = changedSince(folder, since).slice(0, 5);
-  const which = changed.length === 0 ? "" : ` (${visible(changed.join(", "), 500)})`;
-  const message = `Cannot run ${
-    quoted(known.spec)
-  }: its files are not those that were installed${which}`;
-  throw new PmlError("INTEGRITY_MISMATCH", message, {
-    hint: `${NEW}: ${quoted(folder, 400)}; what the server is to keep needs a place outside of it`,
-  });
-}
-
-/** Puts the record beside the files, whole or not at all. */
-function keep(record: Installed, folder: string): void {
-  const fresh = `${folder}.${crypto.randomUUID()}.json`;
-  Deno.writeTextFileSync(fresh, JSON.stringify(record), { mode: 0o600 });
-  Deno.renameSync(fresh, join(folder, RECORD));
-}
-
-/** Reads the record: a folder appears with it or not at all. */
-function recordOf(folder: string): Installed | undefined {
-  const path = join(folder, RECORD);
-  try {
-    const said: unknown = JSON.parse(readRegularText(path));
-    if (isInstalled(said)) return said;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-  }
-  const message = `Cannot use ${quoted(path, 400)}: it is no record of what was installed`;
-  throw new PmlError("INTEGRITY_MISMATCH", message, { hint: `${NEW}: ${quoted(folder, 400)}` });
-}
-
-function isInstalled(said: unknown): said is Installed {
-  if (!isObject(said)) return false;
-  const { file } = said;
-  const isText = ["spec", "version", "file", "tree", "stamp"].every((key) =>
-    typeof said[key] === "string"
-  );
-  return isText && !isAbsolute(String(file)) && !String(file).split(/[\\/]/).includes("..");
 }

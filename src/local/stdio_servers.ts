@@ -5,6 +5,7 @@
  */
 
 import { memoized } from "../core/memo.ts";
+import type { OsLayerChoice } from "../sandbox/sandbox.ts";
 import type { UpstreamServer, UpstreamsOptions } from "../upstream/upstreams.ts";
 import type { Confinement } from "./_confined.ts";
 import { Launch, type ServerScripts } from "./_launch.ts";
@@ -42,6 +43,8 @@ export interface StdioServersOptions
   readonly environment: Readonly<Record<string, string>>;
   /** What installers find there beside that: how the registry of the person is reached. */
   readonly installEnvironment: Readonly<Record<string, string>>;
+  /** What install scripts are confined by, where the system has it. */
+  readonly osLayer: () => OsLayerChoice;
   readonly limits: () => StdioWireOptions["limits"];
   readonly groups: StdioWireOptions["groups"] & { readonly mark: string };
   readonly packages?: PackagePins;

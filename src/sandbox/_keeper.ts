@@ -49,11 +49,16 @@ export function canKeep(): boolean {
   }
 }
 
-/** Gives what is started in the place of a program, which is told in so many bytes. */
-export function keeperOf(bytes: number): Program {
-  const args = [...DENO_ALONE, "--no-code-cache", "--allow-ffi", programUrl(keeperCode)];
+/**
+ * Gives what is started in the place of a program, which is told in so many bytes; other code may
+ * become the program.
+ */
+export function keeperOf(bytes: number, code = keeperCode): Program {
+  const flags = [...DENO_ALONE, "--no-code-cache", "--allow-ffi"];
+  const args = [...flags, programUrl(keeperCode)];
   const file = Deno.execPath();
-  const keeper = [`${Deno.pid}`, SHELL, "-c", SCRIPT, "pml-keeper", file, ...args, `${bytes}`];
+  const step = [file, ...flags, programUrl(code), `${bytes}`];
+  const keeper = [`${Deno.pid}`, SHELL, "-c", SCRIPT, "pml-keeper", ...step];
   // It writes nothing, and reads no settings.
   const env = { DENO_DIR: "/dev/null", DENO_NO_UPDATE_CHECK: "1", PATH: "/usr/bin:/bin" };
   return { file, args: [...args, ...keeper], cwd: "/", env };

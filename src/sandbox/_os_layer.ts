@@ -7,7 +7,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { isInside } from "../core/place.ts";
-import { runProgram } from "./process.ts";
+import { type Program, runProgram } from "./process.ts";
 import { findProgram, searchPath } from "./search_path.ts";
 
 /** What the person wants: whatever there is, one layer, none, or no child without one. */
@@ -134,9 +134,10 @@ export async function findBubblewrap(
 export async function tried(
   file: string,
   args: readonly string[],
+  more: Partial<Program> = {},
 ): Promise<{ readonly ok: boolean; readonly text: string }> {
   try {
-    const program = { file, args, cwd: "/", env: {}, kept: true };
+    const program = { file, args, cwd: "/", env: {}, kept: true, ...more };
     const { code, stdout, stderr } = await runProgram(program, {
       signal: AbortSignal.timeout(TRIAL_MS),
       maxBytes: TRIAL_BYTES,

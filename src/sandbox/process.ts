@@ -5,10 +5,12 @@
  * @module
  */
 
+import { defined } from "../core/json.ts";
 import { onAbort } from "../core/waiting.ts";
 import { canKeep, keeperOf } from "./_keeper.ts";
 import type { Groups } from "./_options.ts";
 import type { KeptProgram } from "./boot/keeper.ts";
+import type { Reach } from "./boot/reach.ts";
 
 /** How long a keeper may take to end all that it keeps. */
 const KEEPER_MS = 1_000;
@@ -26,6 +28,8 @@ export interface Program {
   readonly env: Readonly<Record<string, string>>;
   /** Whether it has a keeper where there can be one, so that nothing of it outlives it or PML. */
   readonly kept?: boolean;
+  /** What alone it may read and write, and the code that sees to it; only for one that is kept. */
+  readonly confined?: { readonly reach: Reach; readonly code: string };
 }
 
 /** How a program is run to its end. */
@@ -73,16 +77,24 @@ export class Started {
   /** Starts the program; throws where it is no file or its folder is none. */
   constructor(program: Program) {
     this.#isKept = program.kept === true && canKeep();
+    const { file, args, cwd, env, confined } = program;
     if (!this.#isKept) {
+      if (confined !== undefined) throw new Error("What has no keeper is not confined");
       this.running = startProcess(program);
       return;
     }
     assertThere(program);
-    const { file, args, cwd, env } = program;
     const mark = `${env.PML_RUN ?? ""}${crypto.randomUUID()}.`;
-    const kept: KeptProgram = { file, args, cwd, env: { ...env, PML_RUN: mark } };
+    const marked = { ...env, PML_RUN: mark };
+    const kept: KeptProgram = {
+      file,
+      args,
+      cwd,
+      env: marked,
+      ...defined({ reach: confined?.reach }),
+    };
     const told = new TextEncoder().encode(JSON.stringify(kept));
-    const { stdin, status } = this.running = startProcess(keeperOf(told.length));
+    const { stdin, status } = this.running = startProcess(keeperOf(told.length, confined?.code));
     const writer = stdin.getWriter();
     writer.write(told).catch(() => {}); // its end says why
     writer.releaseLock();

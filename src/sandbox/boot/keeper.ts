@@ -5,12 +5,16 @@
  * @module
  */
 
+import type { Reach } from "./reach.ts";
+
 /** What the second step becomes; it comes on standard input, where nobody else can read it. */
 export interface KeptProgram {
   readonly file: string;
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
+  /** What it reads and writes, where it is confined. */
+  readonly reach?: Reach;
 }
 
 // Numbers of Linux.
@@ -32,16 +36,22 @@ const LIBC = {
 
 /**
  * Becomes the program that standard input names, where the only argument is the length of that; else
- * the keeper, after the process id of PML and the command of the keeper.
+ * the keeper, after the process id of PML and the command of the keeper. A program that is to be
+ * confined does not run without it.
  */
-export function boot(): void {
+export function boot(confine?: (reach: Reach) => string): void {
   const { symbols: libc } = Deno.dlopen("libc.so.6", LIBC);
   const [first, ...command] = Deno.args;
   for (const ignored of IGNORED) libc.signal(ignored, 0n);
   if (command.length === 0) {
-    const { file, args, cwd, env } = taken(Number(first));
+    const { file, args, cwd, env, reach } = taken(Number(first));
     const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
     libc.setsid();
+    const held = reach && (confine?.(reach) ?? "nothing here confines it");
+    if (held !== undefined && !held.startsWith("landlock ")) {
+      console.error(held);
+      Deno.exit(70);
+    }
     if (libc.chdir(text(cwd)) === 0) {
       libc.execve(text(file), texts([file, ...args]), texts(variables));
     }

@@ -35,17 +35,17 @@ export interface Programs {
   readonly writesOnly: boolean;
 }
 
-const EXECUTE = 1;
+export const EXECUTE = 1;
 const WRITE_FILE = 1 << 1;
 const READ_FILE = 1 << 2;
-const READ = READ_FILE | 1 << 3;
+export const READ = READ_FILE | 1 << 3;
 const TRUNCATE = 1 << 14;
-const IOCTL_DEV = 1 << 15;
-const RESOLVE_UNIX = 1 << 16;
+export const IOCTL_DEV = 1 << 15;
+export const RESOLVE_UNIX = 1 << 16;
 /** Remove files and folders, make files, folders and links, move between folders, truncate. */
-const CHANGE = WRITE_FILE | 3 << 4 | 3 << 7 | 3 << 12 | TRUNCATE;
+export const CHANGE = WRITE_FILE | 3 << 4 | 3 << 7 | 3 << 12 | TRUNCATE;
 /** What can be granted on a file. */
-const OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV | RESOLVE_UNIX;
+export const OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV | RESOLVE_UNIX;
 
 // Resource numbers of the system.
 const CORE = 4;

@@ -1,0 +1,10 @@
+/**
+ * What runs before a confined program, below its keeper.
+ *
+ * @module
+ */
+
+import { boot } from "./keeper.ts";
+import { confineTo } from "./reach.ts";
+
+boot(confineTo);

@@ -1,0 +1,44 @@
+/**
+ * What Linux keeps from a program that is no module: this process gives up all files but those that
+ * it is told, and then becomes that program.
+ *
+ * @module
+ */
+
+import { Kernel, PATH_ONLY } from "./kernel.ts";
+import { CHANGE, EXECUTE, handledBy, IOCTL_DEV, OF_FILES, READ, RESOLVE_UNIX } from "./landlock.ts";
+
+/** What a program, and all that it starts, may read and write. All paths are absolute and real. */
+export interface Reach {
+  readonly read: readonly string[];
+  readonly write: readonly string[];
+}
+
+/** What the system tells of itself; nothing of processes, whose environment root could read. */
+const SYSTEM = [
+  ...["cpuinfo", "meminfo", "stat", "version", "loadavg", "uptime", "filesystems", "sys"]
+    .map((name) => `/proc/${name}`),
+  ...["/sys/fs/cgroup", "/sys/devices/system", "/dev/urandom", "/dev/random"],
+];
+const DEVICES = ["/dev/null", "/dev/zero", "/dev/full"];
+
+/** Confines this thread and what it becomes. Gives `landlock` and its version, or why there is none. */
+export function confineTo({ read, write }: Reach): string {
+  using kernel = Kernel.open();
+  if (kernel === undefined) return "no landlock: no libc.so.6";
+  const version = kernel.landlockVersion();
+  if (typeof version === "string") return `no landlock: ${version}`;
+  if (version < 2) return `no landlock: version ${version} is too old`;
+  const handled = handledBy(version, { net: true });
+  // What it can read it may run, too.
+  const files = handled.files & ~(EXECUTE | IOCTL_DEV);
+  const ruleset = kernel.newRuleset({ ...handled, files });
+  const allow = (paths: readonly string[], rights: number) => {
+    const known = [rights & files, rights & files & OF_FILES];
+    for (const path of paths) kernel.allow(ruleset, kernel.openPath(path, PATH_ONLY), known);
+  };
+  allow([...read, ...SYSTEM], READ | RESOLVE_UNIX);
+  allow([...write, ...DEVICES], READ | CHANGE | RESOLVE_UNIX);
+  kernel.restrict(ruleset, version);
+  return kernel.openPath("/", 0) < 0 ? `landlock ${version}` : "landlock does not hold";
+}

@@ -1,0 +1,53 @@
+/**
+ * Holds a program that is no module to certain files, by what the system has for that.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { canKeep } from "./_keeper.ts";
+import {
+  bubblewrapArgs,
+  lacking,
+  type Layer,
+  type OsLayerOptions,
+  OsLayers,
+  tried,
+} from "./_os_layer.ts";
+import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
+import type { Program } from "./process.ts";
+import type { Reach } from "./boot/reach.ts";
+import confinedCode from "./boot/confined.min.js" with { type: "text" };
+
+export { openPrivateFolder };
+export type { Layer, OsLayerOptions, PrivateFolder, Reach };
+
+/** Finds what programs can be confined with here; throws where the person requires a layer. */
+export async function programLayer(options: OsLayerOptions, reach: Reach): Promise<Layer> {
+  const begin = async (layer: Layer) => {
+    if (layer.kind !== "landlock") return layer;
+    if (!canKeep()) throw lacking("no landlock: no program can be kept");
+    const { ok, text } = await tried("/bin/sh", ["-c", ":"], {
+      confined: { reach, code: confinedCode },
+    });
+    if (ok) return layer;
+    throw lacking(text.trim().slice(0, 200) || "no landlock");
+  };
+  return await new OsLayers(options).start(begin).catch((error) => {
+    if (!(error instanceof PmlError)) throw error;
+    const { code, message, hint } = error;
+    throw new PmlError(code, message.replace("run modules", "run install scripts"), { hint });
+  });
+}
+
+/** Gives a program as it is started under a layer, which then reads and writes nothing else. */
+export function confinedProgram(
+  program: Program,
+  { layer, reach }: { readonly layer: Layer; readonly reach: Reach },
+): Program {
+  const { file, args, cwd } = program;
+  if (layer.kind === "landlock") return { ...program, confined: { reach, code: confinedCode } };
+  if (layer.kind === "none") return program;
+  const sight = { ...reach, workspace: cwd, lock: "/dev/null", own: [cwd], net: true };
+  return { ...program, file: layer.program, args: [...bubblewrapArgs(sight), file, ...args] };
+}
