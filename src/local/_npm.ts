@@ -32,18 +32,23 @@ export const npm: Installer = {
   refusals: /EALLOW|PML lets npm start/,
   hint: "PML installs nothing but packages of the registries that you configured: name another " +
     "version, or install it yourself and give the path of its program",
-  commands: ({ spec, beside, settings }) => [
-    [
+  commands: ({ spec, beside, settings }) => {
+    const install = [
       ...["install", "--ignore-scripts", "--no-audit", "--no-fund", "--save-exact"],
       ...["--allow-git=none", "--allow-file=none", "--allow-directory=none"],
       // What it came to is looked at.
       ...["--package-lock", "--lockfile-version=3", "--no-omit-lockfile-registry-resolved"],
       // It tells of each file that it fetches.
-      ...["--loglevel=http", "--color=false", ...settings, "--", spec, ...beside],
-    ],
-    ["config", "list", "--json", "--loglevel=silent", ...settings],
-  ],
-  foreign: (folder, [, settings = ""]) => {
+      ...["--loglevel=http", "--color=false", ...settings],
+    ];
+    return [
+      // The registry says of each version whether it has scripts: nothing of it is fetched yet.
+      [...install, "--package-lock-only", "--", spec, ...beside],
+      [...install, "--", spec, ...beside],
+      ["config", "list", "--json", "--loglevel=silent", ...settings],
+    ];
+  },
+  foreign: (folder, [, , settings = ""]) => {
     const lock: unknown = JSON.parse(readRegularText(join(folder, "package-lock.json")));
     const packages = Object.entries(objectOf(objectOf(lock).packages));
     if (packages.length === 0) return "npm does not say where it came from: it is older than 7";

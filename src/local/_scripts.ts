@@ -5,6 +5,7 @@
  */
 
 import { join } from "node:path";
+import process from "node:process";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted, visibleLines } from "../core/json.ts";
 import { readRegularText } from "../core/regular_file.ts";
@@ -73,6 +74,27 @@ interface Running extends Pick<RunOptions, "signal" | "groups"> {
   readonly env: Readonly<Record<string, string>>;
   readonly installing: Installing;
   readonly confining: Confining;
+}
+
+/** Names what has install scripts, by what the registry said of each version; nothing need be there. */
+export function announcedIn(folder: string): readonly string[] {
+  const lock = objectIn(folder, "package-lock.json");
+  const named = Object.entries(objectOf(lock?.packages)).flatMap(([path, said]) => {
+    const { hasInstallScript, version, os } = objectOf(said);
+    // What is for another system is not installed.
+    const isForeign = Array.isArray(os) && !os.includes(process.platform);
+    if (path === "" || hasInstallScript !== true || isForeign) return [];
+    return [`${path.split("node_modules/").at(-1)}@${version}`];
+  });
+  return [...new Set(named)];
+}
+
+/** Says before an installation what of it has scripts that do not run. */
+export function announcement(named: readonly string[]): string {
+  const first = named.slice(0, 5).map((spec) => quoted(spec)).join(", ");
+  const more = named.length > 5 ? ` and ${named.length - 5} more` : "";
+  return `${first}${more} ${named.length === 1 ? "has" : "have"} install scripts, which PML does ` +
+    "not run by itself";
 }
 
 /** Has npm run the scripts of these packages, confined as the system can, and nothing else. */

@@ -23,7 +23,7 @@ import {
   recordOf,
 } from "./_record.ts";
 import type { Confining } from "./_script_reach.ts";
-import { runScripts, type Scripted, scriptedIn } from "./_scripts.ts";
+import { announcedIn, announcement, runScripts, type Scripted, scriptedIn } from "./_scripts.ts";
 import { copyTree, treeHash, treeStamp } from "./_tree.ts";
 import { uv } from "./_uv.ts";
 
@@ -191,8 +191,12 @@ export class Installs {
       using installing = new Installing(`Installing ${spec} with ${tool}`);
       installing.join(tell);
       const wrote: string[] = [];
-      for (const args of installer.commands(wanted)) {
-        wrote.push(await this.#run({ file, args, cwd: fresh }, { wanted, installing }));
+      let named: readonly string[] = [];
+      for (const [at, args] of installer.commands(wanted).entries()) {
+        wrote.push(await this.#run({ file, args, cwd: fresh }, { wanted, installing, named }));
+        if (at > 0 || wanted.isScriptless) continue;
+        named = announcedIn(fresh);
+        if (named.length > 0) this.#announce(named, tell);
       }
       const foreign = installer.foreign(fresh, wrote);
       if (foreign !== undefined) {
@@ -221,11 +225,19 @@ export class Installs {
     }
   }
 
+  /** Says what has install scripts before any of it is fetched. */
+  #announce(named: readonly string[], tell: Tell): void {
+    this.#options.onLog("info", announcement(named));
+    tell(announcement(named));
+  }
+
   async #run(
     program: { readonly file: string; readonly args: readonly string[]; readonly cwd: string },
-    { wanted: { spec, tool, tokens }, installing }: {
+    { wanted: { spec, tool, tokens }, installing, named }: {
       readonly wanted: PackageCommand;
       readonly installing: Installing;
+      /** What has install scripts. */
+      readonly named: readonly string[];
     },
   ): Promise<string> {
     const { environment, closing, groups } = this.#options;
@@ -247,8 +259,9 @@ export class Installs {
         : OLD_NODE.test(tail)
         ? "npm needs node 18.19 or newer here: without it, nothing keeps it from starting programs"
         : "Look at its name and version, and whether its registry can be reached";
-      const detail = { step, stderr: tail };
-      return new PmlError(code, `Cannot install ${quoted(spec)}: ${why}`, { hint, detail });
+      const detail = { step, stderr: tail, ...named.length > 0 && { install_scripts: named } };
+      const whole = named.length > 0 ? `${hint}. ${announcement(named)}` : hint;
+      return new PmlError(code, `Cannot install ${quoted(spec)}: ${why}`, { hint: whole, detail });
     };
     const { code, stdout } = await runProgram({ ...program, env, kept: true }, {
       signal: AbortSignal.any([late, closing]),

@@ -172,6 +172,25 @@ for (const era of ERAS) {
   });
 }
 
+for (const era of ERAS) {
+  Deno.test(`Install scripts are told of before anything is fetched (GW14, ${era})`, async () => {
+    await using at = await yard(era);
+    const { hosted: { ws }, npm, env } = at;
+    const said = '"native@1.0.0" has install scripts, which PML does not run by itself';
+    npm.withhold();
+    const told = await at.tell("through");
+    assert.match(told, /^UPSTREAM_DOWN: Cannot install "through"/);
+    assert.ok(told.includes(said), told);
+    const nothing = await runPml(ws, ["install", "--json", "through"], { env, ms: MS });
+    assert.equal(nothing.code, 1);
+    const { error } = JSON.parse(nothing.stdout);
+    assert.deepEqual(error.detail.install_scripts, ["native@1.0.0"]);
+    assert.ok(nothing.stderr.indexOf(said) < nothing.stderr.indexOf("error: "), nothing.stderr);
+    assert.doesNotMatch(await at.tell("plain"), /install scripts/);
+    await at.hosted.pml[Symbol.asyncDispose]();
+  });
+}
+
 Deno.test("What scripts left is held to, and another version asks anew (GW14)", async () => {
   await using at = await yard();
   const { ws, pml } = at.hosted;

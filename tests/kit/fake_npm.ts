@@ -20,6 +20,7 @@ export class FakeNpm implements AsyncDisposable {
   #packages: Packages;
   #held: Promise<void> | undefined;
   #token: string | undefined;
+  #isWithheld = false;
 
   /** Serves the packages. */
   constructor(packages: Packages) {
@@ -54,6 +55,11 @@ export class FakeNpm implements AsyncDisposable {
     this.#token = token;
   }
 
+  /** Tells of packages from now on, and gives none of their archives. */
+  withhold(): void {
+    this.#isWithheld = true;
+  }
+
   /** Answers nothing until what this gives is called. */
   hold(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -69,7 +75,9 @@ export class FakeNpm implements AsyncDisposable {
   #answer(path: string): Response {
     const [, name = "", version] = /^\/(.+?)(?:\/-\/(.+)\.tgz)?$/.exec(path) ?? [];
     const versions = this.#packages[name];
-    if (versions === undefined) return Response.json({ error: "not found" }, { status: 404 });
+    if (versions === undefined || version !== undefined && this.#isWithheld) {
+      return Response.json({ error: "not found" }, { status: 404 });
+    }
     if (version !== undefined) {
       return new Response(tarball(name, version, versions[version] ?? {}));
     }
