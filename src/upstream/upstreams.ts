@@ -10,15 +10,7 @@ import type { Room } from "../core/backlog.ts";
 import type { Call, Outcome } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
-import {
-  canonical,
-  defined,
-  type Json,
-  type JsonObject,
-  objectOf,
-  quoted,
-  textOf,
-} from "../core/json.ts";
+import { defined, type Json, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
@@ -126,7 +118,6 @@ export class Upstreams implements AsyncDisposable {
     new Map(tools.flatMap((tool) => [[String(tool.name), tool], [ownName(tool), tool]] as const))
   );
   readonly #subscriptions: Subscriptions;
-  readonly #owners = memoized((_: UpstreamServer) => new Map<string, ListOwner>());
 
   /** Takes the definitions; nothing is started before the first request. */
   constructor(options: UpstreamsOptions) {
@@ -150,14 +141,18 @@ export class Upstreams implements AsyncDisposable {
   /** Gives a list of a server: the same array as long as it says nothing of a change. */
   async listOf(name: string, list: ListName): Promise<readonly ListItem[]> {
     const server = this.#options.server(name);
-    return await this.#lists.get(this.#ownerOf(server), list, async () => {
+    const owner = this.#ownerOf(server);
+    return await this.#lists.get(owner, list, async () => {
       const all = await this.#use(server, async (connection) => {
         const { limits, home } = this.#options;
         const { signal: closing } = this.#closing;
         using late = new StartTimer(name, { ms: limits().startMs, home, closing });
-        return await connection.list(list, late.signal).catch((error) => {
+        const items = await connection.list(list, late.signal).catch((error) => {
           throw error instanceof Answered ? listRefused(name, list, error) : error;
         });
+        // Meanwhile it may have been started, or asked, for another client.
+        if (this.#ownerOf(server) !== owner) this.#lists.forget(owner, list);
+        return items;
       });
       if (list !== "tools") return all;
       return all.filter((tool) => server.tools?.includes(String(tool.name)) ?? true);
@@ -170,9 +165,7 @@ export class Upstreams implements AsyncDisposable {
       const server = this.#options.server(name);
       this.#ownerOf(server);
       // A change is one for every client.
-      for (const owner of this.#owners(server).values()) {
-        for (const list of lists) this.#lists.forget(owner, list);
-      }
+      this.#lists.forgetAll(server, lists);
     } catch {
       // A value is missing, and nothing is kept of it: who asks for its list is told.
     }
@@ -222,6 +215,7 @@ export class Upstreams implements AsyncDisposable {
   /** Ends every server. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#subscriptions[Symbol.dispose]();
+    this.#greetings[Symbol.dispose]();
     // A server that does not answer yet is not waited for.
     this.#closing.abort(new PmlError("CANCELLED", "Cannot start the server: PML is ending"));
     await this.#pool[Symbol.asyncDispose]();
@@ -273,16 +267,8 @@ export class Upstreams implements AsyncDisposable {
 
   /** What its lists depend on; the same object each time, because every call asks for it. */
   #ownerOf(server: UpstreamServer): ListOwner {
-    const able = canonical(this.#greetings.ableOf(server.name));
-    const owners = this.#owners(server);
-    const { name, definition, isKept } = server;
-    const owner = owners.get(able) ?? {
-      name,
-      definition: [definition, this.#options.workspace(), able],
-      isKept,
-    };
-    owners.set(able, owner);
-    return owner;
+    const facts = [this.#options.workspace(), this.#greetings.ableOf(server.name)];
+    return this.#lists.ownerOf(server, facts);
   }
 
   async #use<T>(server: UpstreamServer, use: (connection: Connection) => Promise<T>): Promise<T> {
