@@ -7,12 +7,13 @@
 import assert from "node:assert/strict";
 import { makeScenery } from "./attacks/stage.ts";
 import { connect, type Connection } from "./kit/client.ts";
-import { type Era, ERAS } from "./kit/json_rpc.ts";
+import { type Era, ERAS, type Message } from "./kit/json_rpc.ts";
 import { TaskHttp } from "./kit/task_http.ts";
 import { until } from "./kit/wait.ts";
 
 type Json = Record<string, unknown>;
 
+const SECRET = `sk-ant-${"a".repeat(40)}`;
 const KINDS = ["legacy", "modern"] as const;
 const OWN = { "2025-11-25": "legacy", "2026-07-28": "modern" } as const;
 const EXTENSIONS = { extensions: { "io.modelcontextprotocol/tasks": {} } };
@@ -22,6 +23,8 @@ interface Scene extends AsyncDisposable {
   readonly servers: Readonly<Record<typeof KINDS[number], TaskHttp>>;
   readonly far: TaskHttp;
   readonly connection: Connection;
+  /** Adds a rule that denies. */
+  readonly deny: (rule: string) => Promise<void>;
   readonly ask: (method: string, params: Json) => Promise<Json>;
 }
 
@@ -50,9 +53,16 @@ async function sceneOf(
     assert.equal(error, undefined, JSON.stringify(error));
     return result as Json;
   };
+  const deny = async (rule: string) => {
+    const rules = { ...permissions, deny: [rule] };
+    await Deno.writeTextFile(
+      ws.file(".pml.json"),
+      JSON.stringify({ version: 1, permissions: rules, mcpServers }),
+    );
+  };
   const all = stack.move();
   const dispose = () => all.disposeAsync();
-  return { servers, far: servers[OWN[era]], connection, ask, [Symbol.asyncDispose]: dispose };
+  return { servers, far: servers[OWN[era]], connection, ask, deny, [Symbol.asyncDispose]: dispose };
 }
 
 /** Begins a task, and gives its id. */
@@ -106,4 +116,71 @@ for (const era of ERAS) {
       await until(() => servers[kind].ledger.includes("tasks/cancel task-2"));
     }
   });
+
+  Deno.test(`What a server over HTTP tells of a task comes to its client alone, on ${era}`, async () => {
+    await using scene = await sceneOf(era);
+    const { ask, far, connection: { raw } } = scene;
+    const method = isOlder ? "notifications/tasks/status" : "notifications/tasks";
+    const told = () => raw.messages.filter((one) => one.method === method).map((one) => one.params);
+    const [taskId, other] = [await begin(scene, era), await begin(scene, era)];
+    const listen = isOlder ? undefined : raw.begin("subscriptions/listen", {
+      notifications: { taskIds: [taskId, "made-up"] },
+    }, { id: "listens" });
+    if (!isOlder) {
+      await until(() => far.ledger.includes("listen task-1"));
+      const isAck = (one: Message) => one.method === "notifications/subscriptions/acknowledged";
+      await until(() => raw.messages.some(isAck));
+      assert.deepEqual(raw.messages.find(isAck)?.params?.notifications, { taskIds: [taskId] });
+    }
+    // What nobody began is told to nobody, and a key in it is taken out.
+    await far.tell("task-99");
+    await far.tell("task-1", { statusMessage: `has ${SECRET}`, inputRequests: { a: {} } });
+    await until(() => told().length > 0);
+    assert.equal(told()[0]?.taskId, taskId);
+    assert.doesNotMatch(
+      JSON.stringify(told()),
+      /aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa|task-1|task-99/,
+    );
+    if (!isOlder) {
+      const { _meta, inputRequests } = told()[0] as { _meta: Json; inputRequests: Json };
+      assert.deepEqual(_meta, { "io.modelcontextprotocol/subscriptionId": "listens" });
+      assert.deepEqual(inputRequests, {}, "what it asks is judged first");
+    }
+    await far.finish();
+    await until(() => told().some((one) => one?.status === "completed" && one.taskId === taskId));
+    if (isOlder) return;
+    const { result } = told().at(-1) as { result: Json };
+    assert.deepEqual(result.structuredContent, { status: "completed" });
+    assert.ok(!told().some((one) => one?.taskId === other), "it did not listen for the other one");
+    // Of one that is over nothing more is told.
+    await until(() => far.ledger.includes("left task-1"));
+    await raw.notify("notifications/cancelled", { requestId: "listens" });
+    listen?.answer.catch(() => {});
+    assert.equal((await ask("tasks/get", { taskId: other })).status, "completed");
+  });
 }
+
+Deno.test("A client that listens no more, and one whose rules forbid the tool by now, is told nothing", async () => {
+  await using scene = await sceneOf("2026-07-28");
+  const { far, ask, connection: { raw } } = scene;
+  const [one, two] = [await begin(scene, "2026-07-28"), await begin(scene, "2026-07-28")];
+  const told = () => raw.messages.filter(({ method }) => method === "notifications/tasks");
+  for (const [id, taskId] of [["first", one], ["second", two]] as const) {
+    const notifications = { taskIds: [taskId] };
+    raw.begin("subscriptions/listen", { notifications }, { id }).answer.catch(() => {});
+  }
+  await until(() => far.ledger.includes("listen task-1") && far.ledger.includes("listen task-2"));
+  await raw.notify("notifications/cancelled", { requestId: "first" });
+  await until(() => far.ledger.includes("left task-1"));
+  await far.tell("task-1");
+  await far.tell("task-2");
+  await until(() => told().length > 0);
+  assert.deepEqual(told().map(({ params }) => params?.taskId), [two]);
+  await scene.deny("modern:slow");
+  await until(async () =>
+    (await ask("tasks/get", { taskId: two }).catch(() => undefined)) === undefined
+  );
+  await far.finish();
+  await ask("tasks/cancel", { taskId: one });
+  assert.equal(told().length, 1);
+});

@@ -180,8 +180,10 @@ export class Upstreams implements AsyncDisposable {
   async call(call: Call): Promise<Outcome> {
     const { server: name, tool } = splitToolId(call.id);
     const { method = "tools/call", arguments: args } = call;
-    if (method === "resources/subscribe") {
-      await this.#subscriptions.add({ server: name, uri: textOf(args.uri) }, call.signal)
+    const isTask = method === "tasks/listen";
+    if (isTask || method === "resources/subscribe") {
+      const uri = textOf(isTask ? args.taskId : args.uri);
+      await this.#subscriptions.add({ server: name, uri, isTask }, call.signal)
         .catch((error) => {
           throw error instanceof Answered ? refused(name, error) : error;
         });
@@ -256,7 +258,7 @@ export class Upstreams implements AsyncDisposable {
   }
 
   async #follow({ server, ...following }: Following): Promise<void> {
-    if (!this.#options.mayFollow(server)) {
+    if (!following.isTask && !this.#options.mayFollow(server)) {
       throw new PmlError(
         "PERMISSION_DENIED",
         `Cannot follow resources of ${quoted(server)} any more`,
@@ -365,6 +367,19 @@ export class Upstreams implements AsyncDisposable {
     return this.#toolsOf(this.#lists.known(this.#ownerOf(server), "tools")).get(tool);
   }
 
+  /** Takes what a server tells of a task; one that is more than it may be is asked for by who wants it. */
+  #heard(name: string, params: JsonObject): void {
+    const state = stateOf(params);
+    if (state === undefined) return;
+    this.#tasks.heard(name, state);
+    try {
+      const told = resultOf(params, { name, method: "tasks/get" });
+      this.#options.told.task?.(name, told as unknown as JsonObject); // plain JSON
+    } catch (error) {
+      this.#options.onLog(name, "debug", `A notification was passed over: ${error}`);
+    }
+  }
+
   #notified(
     name: string,
     { method, params }: { readonly method: string; readonly params: JsonObject },
@@ -373,10 +388,8 @@ export class Upstreams implements AsyncDisposable {
     if (method === "notifications/message") return told.logged(params);
     if (method === "notifications/elicitation/complete") return told.elicited(params);
     if (method === "notifications/resources/updated") return told.updated(name, textOf(params.uri));
-    if (method === "notifications/tasks/status") {
-      const state = stateOf(params);
-      if (state !== undefined) this.#tasks.heard(name, state);
-      return told.task?.(name, params);
+    if (method === "notifications/tasks/status" || method === "notifications/tasks") {
+      return this.#heard(name, params);
     }
     const lists = CHANGES[method] ?? [];
     // It may run since before its definition was read again, and what is known is known of that.
