@@ -133,7 +133,9 @@ export class Machine implements AsyncDisposable {
   }
 
   /** Follows a resource for one less. */
-  unfollow(followed: { readonly server: string; readonly uri: string }): void {
+  unfollow(
+    followed: { readonly server: string; readonly uri: string; readonly isTask?: boolean },
+  ): void {
     this.#each((upstreams) => upstreams.unfollow(followed));
   }
 

@@ -120,3 +120,53 @@ Deno.test("A server is not started anew for another client while it is in use, b
   const wanted = JSON.stringify(await direct(ws, "legacy", able));
   await until(async () => JSON.stringify(await toolsOf(pml, { prefix, able })) === wanted);
 });
+
+Deno.test("A client that makes up sets without end costs few starts, few lists and few files", async () => {
+  await using ws = await workspaceOf();
+  await using pml = new RawStdio(ws, { era: "2026-07-28", capabilities: {} });
+  await pml.open();
+  const sizes: number[] = [];
+  const since = performance.now();
+  for (let at = 0; at < 60; at++) {
+    const able = { elicitation: { [`made-up-${at}`]: "x".repeat(20_000) }, sampling: {} };
+    await toolsOf(pml, { able });
+    if (at % 20 === 19) sizes.push(await memoryOf(pml.pid));
+  }
+  // The last set is shown by the one that is told with each request, whatever came before.
+  const able = { sampling: {} };
+  assert.deepEqual(
+    await toolsOf(pml, { prefix: "modern__", able }),
+    await direct(ws, "modern", able),
+  );
+  const more = Math.ceil((performance.now() - since) / 30_000);
+  assert.ok(await startsOf(ws, "legacy") <= 9 + more, `${await startsOf(ws, "legacy")} starts`);
+  assert.equal(await startsOf(ws, "modern"), 1);
+  const files = await Array.fromAsync(Deno.readDir(`${ws.home}/lists`));
+  for (const kind of KINDS) {
+    assert.ok(files.filter(({ name }) => name.startsWith(`${kind}-`)).length <= 9);
+  }
+  const [first = 0, , last = 0] = sizes;
+  assert.ok(last - first < 100_000_000, `grew from ${first} to ${last} bytes`);
+});
+
+Deno.test("Two clients that take turns start a server a few times, and are both served", async () => {
+  await using ws = await workspaceOf();
+  await using pml = new RawStdio(ws, { era: "2026-07-28", capabilities: {} });
+  await pml.open();
+  const since = performance.now();
+  for (let at = 0; at < 40; at++) {
+    const _meta = { [CAPABILITIES]: at % 2 === 0 ? {} : { sampling: {} } };
+    const plain = { name: "legacy__plain", arguments: {}, _meta };
+    const { result, error } = await pml.request("tools/call", plain);
+    assert.deepEqual([error, result?.isError], [undefined, undefined]);
+  }
+  const more = Math.ceil((performance.now() - since) / 30_000);
+  const starts = await startsOf(ws, "legacy");
+  assert.ok(starts <= 9 + more, `${starts} starts`);
+});
+
+/** Gives how much memory a process holds. */
+async function memoryOf(pid: number): Promise<number> {
+  const [, pages] = (await Deno.readTextFile(`/proc/${pid}/statm`)).split(" ");
+  return Number(pages) * 4_096;
+}

@@ -83,6 +83,11 @@ for (const era of ERAS) {
     const { taskId } = await begin(scene, own);
     assert.equal((await taskOf(scene, "tasks/get", taskId)).status as unknown, "working");
     const waiting = isOlder ? taskOf(scene, "tasks/result", taskId) : undefined;
+    if (!isOlder) {
+      const notifications = { taskIds: [taskId] };
+      pml.begin("subscriptions/listen", { notifications }).answer.catch(() => {}); // ends with PML
+      await until(async () => (await ledgerOf(ws, own)).includes("listen task-1"));
+    }
     await pml.callTool(`${own}__finish`);
     const state = await taskOf(scene, "tasks/get", taskId);
     assert.deepEqual([state.status, state.taskId] as unknown[], ["completed", taskId]);
@@ -91,13 +96,11 @@ for (const era of ERAS) {
       "completed",
       1,
     ]);
-    if (isOlder) {
-      assert.deepEqual(result._meta?.[RELATED], { taskId });
-      const told = () =>
-        pml.messages.find(({ method }) => method === "notifications/tasks/status")?.params;
-      await until(() => told() !== undefined);
-      assert.deepEqual([told()?.taskId, told()?.status], [taskId, "completed"]);
-    }
+    if (isOlder) assert.deepEqual(result._meta?.[RELATED], { taskId });
+    const name = isOlder ? "notifications/tasks/status" : "notifications/tasks";
+    const told = () => pml.messages.find(({ method }) => method === name)?.params;
+    await until(() => told() !== undefined);
+    assert.deepEqual([told()?.taskId, told()?.status], [taskId, "completed"]);
     // A call begins it, through every gate; the journal tells how it went on.
     await pml.close();
     const journal = await journalOf(ws);

@@ -33,8 +33,11 @@ export async function stdio(): Promise<number> {
     });
     tell = (error) => logError(app, error);
     using serving = new DisposableStack();
+    let isTask = (_: string) => false;
     const face = async () => {
-      const { factory } = await app.gateway();
+      const gateway = await app.gateway();
+      const { factory } = gateway;
+      isTask = (id) => gateway.isTask(id);
       logStart(app);
       if (!serving.disposed) serving.use(followCost(app));
       return factory;
@@ -50,9 +53,10 @@ export async function stdio(): Promise<number> {
       onWaiting: (size) => void (app.backlog.size = size),
       onLost: app.lost,
       onAble: (able) => app.servers.serve(able),
-      onListen: (uris) => {
+      isTask: (id) => isTask(id),
+      onListen: (listened) => {
         // It is there once a client listens.
-        app.gateway().then((gateway) => gateway.follow(uris), (error) => logError(app, error));
+        app.gateway().then((gateway) => gateway.follow(listened), (error) => logError(app, error));
       },
       signal: signals.signal,
       onError: (error) => logError(app, error),

@@ -96,13 +96,11 @@ export class Clients {
     }
   }
 
-  /** Tells older clients how a task stands. */
-  taskChanged(params: JsonObject): void {
-    for (const { server, isModern } of this.#all) {
-      if (isModern) continue;
-      server.notification({ method: "notifications/tasks/status", params: params as never })
-        .catch(this.#onError);
-    }
+  /** Tells the client that began a task how it stands; one of the newest revision has to listen for it. */
+  taskChanged({ client, params }: { readonly client: Client; readonly params: JsonObject }): void {
+    if (!this.#all.has(client)) return;
+    const method = client.isModern ? "notifications/tasks" : "notifications/tasks/status";
+    client.server.notification({ method, params: params as never }).catch(this.#onError);
   }
 
   /** Tells those that can open pages that one is done with. */

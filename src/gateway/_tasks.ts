@@ -6,10 +6,11 @@
  */
 
 import type { Server, ServerContext } from "@modelcontextprotocol/server";
-import type { Call, CallTool, Outcome, Question } from "../core/call.ts";
+import type { Call, CallTool, Outcome, Question, Task } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import type { Client } from "./_clients.ts";
 import type { ClientRequest } from "./_exchange.ts";
 import { invalid, text } from "./_params.ts";
 import { ANY, relay } from "./asking.ts";
@@ -18,8 +19,11 @@ const TASKS = "io.modelcontextprotocol/tasks";
 const RELATED = "io.modelcontextprotocol/related-task";
 /** How many tasks are known: the oldest are forgotten. */
 const MOST = 10_000;
+const OVER = ["completed", "failed", "cancelled"];
 /** How much one may ask at once. */
 const ASKED_MAX = 64;
+/** Of how many tasks servers tell at once: each may take a connection. */
+const FOLLOWED_MAX = 100;
 
 /** What the tasks need of the face. */
 export interface TasksOptions {
@@ -29,6 +33,13 @@ export interface TasksOptions {
   readonly ask: (request: ClientRequest, wanted: Wanted) => Promise<JsonObject>;
   /** The same for another one, which cannot. */
   readonly pass: (request: ClientRequest, wanted: Wanted) => Promise<JsonObject>;
+  /** Has a server tell of a task. */
+  readonly follow: (wanted: Wanted) => Promise<unknown>;
+  readonly unfollow: (followed: { readonly server: string; readonly uri: string }) => void;
+  /** Tells whether the rules forbid a tool by now. */
+  readonly isDenied: (tool: ToolId) => boolean;
+  /** Told of a task that its server does not tell of. */
+  readonly onLost: (error: Error) => void;
 }
 
 /** What is asked of a server beside calls of its tools. */
@@ -44,6 +55,8 @@ interface Begun {
   readonly tool: ToolId;
   /** Its id at the server. */
   readonly there: string;
+  readonly client: Client | undefined;
+  isOver: boolean;
   /** What it asks now, as it was told. */
   readonly asked: Map<string, JsonObject>;
 }
@@ -65,6 +78,10 @@ export class Tasks {
   readonly #all = new Map<string, Begun>();
   /** Their ids by the servers' own. */
   readonly #ids = new Map<string, string>();
+  /** Whose a task is that a call may begin. */
+  readonly #clients = new WeakMap<Task, Client>();
+  /** The tasks that are listened for, and when their servers know. */
+  readonly #followed = new Map<string, Promise<boolean>>();
 
   /** Knows none yet. */
   constructor(options: TasksOptions) {
@@ -72,13 +89,41 @@ export class Tasks {
   }
 
   /** Gives what a call says of tasks for its client. */
-  static wantedBy({ client, params, capabilities }: ClientRequest): Pick<Call, "task"> {
-    if (client.isModern) {
-      return TASKS in objectOf(capabilities.extensions) ? { task: { isModern: true } } : {};
+  wantedBy({ client, params, capabilities }: ClientRequest): Pick<Call, "task"> {
+    const wants = client.isModern
+      ? TASKS in objectOf(capabilities.extensions)
+      : isObject(params.task);
+    if (!wants) return {};
+    const task: Task = client.isModern
+      ? { isModern: true }
+      : { isModern: false, wanted: objectOf(params.task) };
+    this.#clients.set(task, client);
+    return { task };
+  }
+
+  /** Tells whether there is a task of this id. */
+  has(own: string): boolean {
+    return this.#all.has(own);
+  }
+
+  /** Has the servers tell of these tasks, and of no others. */
+  follow(wanted: readonly string[]): void {
+    for (const own of this.#followed.keys()) if (!wanted.includes(own)) this.#unfollow(own);
+    for (const own of wanted) {
+      const begun = this.#all.get(own);
+      if (begun === undefined || begun.isOver || this.#followed.has(own)) continue;
+      if (this.#followed.size >= FOLLOWED_MAX) return;
+      const { server, tool } = splitToolId(begun.tool);
+      const params = { taskId: begun.there };
+      const asked = this.#options.follow({ door: tool, server, method: "tasks/listen", params });
+      this.#followed.set(
+        own,
+        asked.then(() => true, (error) => {
+          this.#options.onLost(error);
+          return false;
+        }),
+      );
     }
-    return isObject(params.task)
-      ? { task: { isModern: false, wanted: objectOf(params.task) } }
-      : {};
   }
 
   /** Takes note of a task that a call began, and gives it an id of its own. */
@@ -88,11 +133,13 @@ export class Tasks {
     const state = objectOf(isModern ? result : result.task);
     const own = crypto.randomUUID();
     const there = String(state.taskId);
-    const begun = { tool: call.id, there, asked: new Map() };
+    const client = call.task && this.#clients.get(call.task);
+    const begun = { tool: call.id, there, asked: new Map(), client, isOver: false };
     this.#all.set(own, begun);
     this.#ids.set(keyOf(begun), own);
     const [[first, oldest] = []] = this.#all;
     if (this.#all.size > MOST && first !== undefined && oldest !== undefined) {
+      this.#unfollow(first);
       this.#all.delete(first);
       this.#ids.delete(keyOf(oldest));
     }
@@ -119,10 +166,39 @@ export class Tasks {
     return { ...result, ...defined({ inputRequests }) };
   }
 
-  /** Gives the notification of a task of a server under its own id; nothing for one that is unknown. */
-  told(server: string, { inputRequests: _, ...state }: JsonObject): JsonObject | undefined {
-    const taskId = this.#ids.get(`${server} ${state.taskId}`);
-    return taskId === undefined ? undefined : { ...state, taskId };
+  /**
+   * Gives the notification of a task of a server under its own id, and its client; nothing for one that
+   * is unknown, or denied by now. What it asks is judged when the client asks how it stands.
+   */
+  told(
+    server: string,
+    { inputRequests, _meta: _, ...state }: JsonObject,
+  ): { readonly client: Client; readonly params: JsonObject } | undefined {
+    const taskId = this.#ids.get(`${server} ${state.taskId}`) ?? "none";
+    const { client, tool } = this.#all.get(taskId) ?? {};
+    if (client === undefined || tool === undefined || this.#options.isDenied(tool)) {
+      return undefined;
+    }
+    this.#stands(taskId, state.status);
+    const asks = client.isModern && inputRequests !== undefined && { inputRequests: {} };
+    return { client, params: { ...state, ...asks, taskId } };
+  }
+
+  /** Takes note how a task stands: of one that is over nothing more is told. */
+  #stands(own: string, status: Json | undefined): void {
+    const begun = this.#all.get(own);
+    if (begun === undefined || !OVER.includes(status as string)) return;
+    begun.isOver = true;
+    this.#unfollow(own);
+  }
+
+  #unfollow(own: string): void {
+    const followed = this.#followed.get(own);
+    const begun = this.#all.get(own);
+    this.#followed.delete(own);
+    if (begun === undefined) return;
+    const { server } = splitToolId(begun.tool);
+    followed?.then((isSo) => isSo && this.#options.unfollow({ server, uri: begun.there }));
   }
 
   async #ask(
@@ -135,6 +211,7 @@ export class Tasks {
     const wanted = { door: tool, server, method, params: { ...params, taskId: begun.there } };
     const { ask, pass } = this.#options;
     const result = await (request.client.isModern ? pass : ask)(request, wanted);
+    if (method === "tasks/get") this.#stands(own, result.status);
     const { _meta, ...rest } = result;
     const meta = objectOf(_meta);
     const related = RELATED in meta ? { ...meta, [RELATED]: { taskId: own } } : _meta;

@@ -25,6 +25,7 @@ import { Offers } from "./_offers.ts";
 import { isOwn, readOwn } from "./_own_resources.ts";
 import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
 import { takeTasks, Tasks, type Wanted } from "./_tasks.ts";
+import { wantedBy } from "./_wanted.ts";
 import { capabilitiesOf } from "./asking.ts";
 import { bareTools, exposed, type ExposureSettings } from "./exposure.ts";
 import { helloOf } from "./hello.ts";
@@ -66,8 +67,10 @@ export interface GatewayOptions {
   readonly leave: (question: Question) => Promise<PmlError>;
   /** Why nothing can be called at all, if so. */
   readonly problem: () => PmlError | undefined;
-  /** Takes back a request to follow a resource. */
-  readonly unfollow: (followed: { readonly server: string; readonly uri: string }) => void;
+  /** Takes back a request to follow a resource, or a task. */
+  readonly unfollow: (
+    followed: { readonly server: string; readonly uri: string; readonly isTask?: boolean },
+  ) => void;
   /** Told of a resource that cannot be followed for a client that nobody can tell. */
   readonly onLost: (error: Error) => void;
   readonly onError: (error: Error) => void;
@@ -92,7 +95,7 @@ export class Gateway implements Disposable {
 
   /** Makes the face; nothing is asked of any server yet. */
   constructor(options: GatewayOptions) {
-    const { servers, judge, settings, leave, onError } = options;
+    const { servers, judge, settings, leave, onError, onLost } = options;
     const callTool: CallTool = async (call) => this.#linked(call, await options.callTool(call));
     this.#options = { ...options, callTool };
     this.#offers = new Offers({ servers, judge, prefix: () => settings().prefix });
@@ -103,6 +106,10 @@ export class Gateway implements Disposable {
       ask: (request, wanted) => this.#ask(request, wanted),
       pass: async ({ context: { mcpReq: { signal, id } } }, wanted) =>
         await this.#now(wanted, { signal, request: JSON.stringify(id), answer: undefined }),
+      follow: (wanted) => this.#now(wanted, NOBODY),
+      unfollow: (followed) => options.unfollow({ ...followed, isTask: true }),
+      isDenied: (tool) => judge(tool).kind === "deny",
+      onLost,
     });
     this.#exchange = new Exchange({
       callTool,
@@ -150,10 +157,15 @@ export class Gateway implements Disposable {
     this.#clients.logged(message);
   }
 
-  /** Tells the clients how a task of a server stands. */
+  /** Tells the client that began it how a task of a server stands. */
   taskChanged(server: string, state: JsonObject): void {
     const told = this.#tasks.told(server, state);
     if (told !== undefined) this.#clients.taskChanged(told);
+  }
+
+  /** Tells whether a client began a task of this id. */
+  isTask(id: string): boolean {
+    return this.#tasks.has(id);
   }
 
   /** Tells the clients that a page of a server is done with. */
@@ -161,9 +173,13 @@ export class Gateway implements Disposable {
     this.#clients.elicited(params);
   }
 
-  /** Has these resources followed, and no others, for a client that listens without a session. */
-  follow(uris: readonly string[]): void {
+  /** Has these resources and tasks followed, and no others, for a client that listens without a session. */
+  follow({ uris, tasks }: {
+    readonly uris: readonly string[];
+    readonly tasks: readonly string[];
+  }): void {
     this.#listened = uris;
+    this.#tasks.follow(tasks);
     for (const client of this.#clients.modern) this.#listen(client);
   }
 
@@ -214,11 +230,10 @@ export class Gateway implements Disposable {
         return await this.#call(request);
       case "resources/read":
         if (isOwn(params.uri)) return readOwn(params.uri, this.#options);
-        return await this.#ask(request, await this.#resource(text(params, "uri"), request));
+        return await this.#ask(request, await wantedBy(this.#offers, { method, params }));
       case "prompts/get":
-        return await this.#ask(request, await this.#prompt(text(params, "name"), request));
       case "completion/complete":
-        return await this.#ask(request, await this.#completed(request));
+        return await this.#ask(request, await wantedBy(this.#offers, { method, params }));
       case "resources/subscribe":
         await this.#subscribe(request, text(params, "uri"));
         return {};
@@ -252,7 +267,7 @@ export class Gateway implements Disposable {
         const call = { ...asked, ...working };
         const meta = await this.metaCalls();
         if (isMetaTool(name)) return await meta.call(name, call);
-        const own = { ...call, ...Tasks.wantedBy(request), via: "tools/call" };
+        const own = { ...call, ...this.#tasks.wantedBy(request), via: "tools/call" };
         return await meta.callTool(this.#idOf(name), own);
       });
       return client.isModern ? result : forOlderClient(result);
@@ -289,29 +304,6 @@ export class Gateway implements Disposable {
     const outcome = await this.#pass(wanted, working);
     if (outcome.kind === "ask") throw await this.#options.leave(outcome.question);
     return outcome.result as unknown as JsonObject; // plain JSON
-  }
-
-  async #resource(uri: string, { context, params }: ClientRequest): Promise<Wanted> {
-    const { server, name } = await this.#offers.resource(uri);
-    const { method } = context.mcpReq;
-    return { door: "@resources", server, method, params: { ...params, uri: name } };
-  }
-
-  async #prompt(wire: string, { context, params }: ClientRequest): Promise<Wanted> {
-    const { server, name } = await this.#offers.prompt(wire);
-    const { method } = context.mcpReq;
-    return { door: "@prompts", server, method, params: { ...params, name } };
-  }
-
-  async #completed(request: ClientRequest): Promise<Wanted> {
-    const ref = objectOf(request.params.ref);
-    const isPrompt = ref.type === "ref/prompt";
-    const wanted = isPrompt
-      ? await this.#prompt(text(ref, "name"), request)
-      : await this.#resource(text(ref, "uri"), request);
-    const { name, uri, ...params } = wanted.params;
-    const own = isPrompt ? { ...ref, name } : { ...ref, uri };
-    return { ...wanted, params: { ...params, ref: own } as JsonObject };
   }
 
   /** One after the other: what came first has to be over before its end counts. */

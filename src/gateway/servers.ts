@@ -87,6 +87,8 @@ export interface ServersOptions {
 const CHANGE_MS = 100;
 const CHANGE_MAX_MS = 30_000;
 const QUIET_MS = 60_000;
+/** How often a list is asked for while one client after the other asks something else. */
+const LOADS_MAX = 3;
 
 /** Knows the servers and their lists, and fills the catalog with their tools. */
 export class Servers implements Disposable {
@@ -288,14 +290,14 @@ export class Servers implements Disposable {
   }
 
   /** Loads a list; true if it is another one than was known. */
-  async #load(entry: Entry, list: ListName): Promise<boolean> {
+  async #load(entry: Entry, list: ListName, tries = LOADS_MAX): Promise<boolean> {
     const { source, lists, failures, ages } = entry;
     const before = lists.get(list);
     const age = this.#age;
     try {
       const items = await source.load(list);
-      // What was asked for one client is not shown to another.
-      if (age !== this.#age) return await this.#load(entry, list);
+      // What was asked for one client is not shown to another, while that can be had.
+      if (age !== this.#age && tries > 1) return await this.#load(entry, list, tries - 1);
       ages.set(list, age);
       failures.delete(list);
       // A slow answer is not put in the place of a newer one.

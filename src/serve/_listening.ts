@@ -1,37 +1,76 @@
 /**
- * The resources that a client of the newest revision listens for. The SDK answers such requests
- * itself and tells nobody of them.
+ * The resources and tasks that a client of the newest revision listens for. The SDK answers such
+ * requests itself and tells nobody of them, and knows no tasks.
  *
  * @module
  */
 
-import { isObject, objectOf } from "../core/json.ts";
+import type { JSONRPCMessage } from "@modelcontextprotocol/server";
+import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { Read } from "./_json_rpc.ts";
 
 type Request = Extract<Read, { readonly kind: "request" }>;
 
+/** What a client listens for. */
+export interface Listened {
+  /** The addresses of resources. */
+  readonly uris: readonly string[];
+  /** The ids of tasks. */
+  readonly tasks: readonly string[];
+}
+
+const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
+
 /** Knows the open requests to listen. */
 export class Listening {
-  readonly #open = new Map<string, readonly string[]>();
+  readonly #open = new Map<string, Listened>();
 
-  /** Takes a request; gives all resources that the client listens for now, if that changed. */
-  take({ message, id }: Request): readonly string[] | undefined {
+  /** Takes a request; gives all that the client listens for now, if that changed. */
+  take({ message, id }: Request): Listened | undefined {
     if (!("method" in message)) return undefined;
     const { method, params } = message;
     if (method !== "subscriptions/listen" || !isObject(params)) return undefined;
-    const { resourceSubscriptions: uris } = objectOf(params.notifications);
-    const texts = Array.isArray(uris) ? uris.filter((uri) => typeof uri === "string") : [];
-    if (texts.length === 0) return undefined;
-    this.#open.set(id, texts);
+    const { resourceSubscriptions, taskIds } = objectOf(params.notifications);
+    const [uris, tasks] = [textsIn(resourceSubscriptions), textsIn(taskIds)];
+    if (uris.length + tasks.length === 0) return undefined;
+    this.#open.set(id, { uris, tasks });
     return this.#all();
   }
 
   /** Takes note that a request is over; gives the same. */
-  end(id: string): readonly string[] | undefined {
+  end(id: string): Listened | undefined {
     return this.#open.delete(id) ? this.#all() : undefined;
   }
 
-  #all(): readonly string[] {
-    return [...new Set([...this.#open.values()].flat())];
+  /** Gives what a notification is to the requests that it is for: itself, where it is of no task. */
+  told(message: JSONRPCMessage, isTask: (id: string) => boolean): readonly unknown[] {
+    if (!("method" in message)) return [message];
+    const params = objectOf(message.params);
+    const put = (more: object) => ({ ...message, params: { ...params, ...more } });
+    if (message.method === "notifications/tasks") {
+      return [...this.#open].filter(([, { tasks }]) => tasks.includes(String(params.taskId)))
+        .map(([id]) => put({ _meta: { ...metaOf(params), [SUBSCRIPTION]: JSON.parse(id) } }));
+    }
+    if (message.method !== "notifications/subscriptions/acknowledged") return [message];
+    const { tasks = [] } = this.#open.get(JSON.stringify(metaOf(params)[SUBSCRIPTION])) ?? {};
+    const taskIds = tasks.filter(isTask);
+    if (taskIds.length === 0) return [message];
+    return [put({ notifications: { ...objectOf(params.notifications), taskIds } })];
   }
+
+  #all(): Listened {
+    const all = [...this.#open.values()];
+    return {
+      uris: [...new Set(all.flatMap(({ uris }) => uris))],
+      tasks: [...new Set(all.flatMap(({ tasks }) => tasks))],
+    };
+  }
+}
+
+function metaOf({ _meta }: JsonObject): JsonObject {
+  return objectOf(_meta);
+}
+
+function textsIn(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
 }

@@ -12,7 +12,7 @@ import type { JsonObject } from "../core/json.ts";
 import { type Line, LineReader } from "../core/lines.ts";
 import { ableIn, greet, type Greeting } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
-import { Listening } from "./_listening.ts";
+import { type Listened, Listening } from "./_listening.ts";
 import { Outgoing } from "./_outgoing.ts";
 import { type Input, openInput, openOutput } from "./_pipes.ts";
 
@@ -41,8 +41,10 @@ export interface StdioOptions {
   readonly greeting: () => Greeting;
   /** Told what the client can do, whenever it says so. */
   readonly onAble: (capabilities: JsonObject) => void;
-  /** Told of all resources that the client listens for, when that changes. */
-  readonly onListen: (uris: readonly string[]) => void;
+  /** Told of all that the client listens for, when that changes. */
+  readonly onListen: (listened: Listened) => void;
+  /** Tells whether there is a task of this id. */
+  readonly isTask: (id: string) => boolean;
   /** Ends the connection when it aborts. */
   readonly signal: AbortSignal;
   /** Is told of what went wrong out of band. */
@@ -135,7 +137,9 @@ class StdioTransport implements Transport {
         return Promise.resolve();
       }
     }
-    return this.#write(message, id);
+    if ("id" in message) return this.#write(message, id);
+    const told = this.#listening.told(message, this.#options.isTask);
+    return Promise.all(told.map((one) => this.#write(one))).then(() => {});
   }
 
   async close(): Promise<void> {
@@ -185,8 +189,8 @@ class StdioTransport implements Transport {
     else this.#waiting.push(read.message);
   }
 
-  #listens(uris: readonly string[] | undefined): void {
-    if (uris !== undefined) this.#options.onListen(uris);
+  #listens(listened: Listened | undefined): void {
+    if (listened !== undefined) this.#options.onListen(listened);
   }
 
   #drop(): Promise<void> {

@@ -6,10 +6,10 @@
 
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
-import { isObject } from "../core/json.ts";
+import { canonical, isObject, type Json } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
-import { keep, readKept } from "./kept.ts";
+import { drop, keep, prune, readKept } from "./kept.ts";
 
 /** Whose list it is; the same object stands for the same lists. */
 export interface ListOwner {
@@ -25,23 +25,55 @@ interface Known {
   readonly asking: Map<ListName, Promise<readonly ListItem[]>>;
   /** When each was told. */
   readonly at: Map<ListName, number>;
-  readonly file: string | undefined;
+  /** Undefined where nothing of it is kept, or it is one of the latest no more. */
+  file: string | undefined;
   /** Whether it was told by a process of the server that is gone. */
   isOld: boolean;
 }
 
 const NONE: readonly ListItem[] = [];
+/** For how many sets of a client's capabilities the lists of a server are known at once. */
+const SETS_MAX = 8;
+/** How many files a server has, in all workspaces. */
+const FILES_MAX = 64;
 
 /** Keeps lists by what defines their server. */
 export class ServerLists {
   readonly #folder: string;
   readonly #onError: (error: unknown) => void;
   readonly #of = memoized((owner: ListOwner) => this.#open(owner));
+  readonly #owners = memoized((_: ListOwner) => new Map<string, ListOwner>());
 
   /** Keeps them in a folder of the PML home; what cannot be kept is told to `onError`. */
   constructor(home: string, onError: (error: unknown) => void) {
     this.#folder = join(home, "lists");
     this.#onError = onError;
+  }
+
+  /**
+   * Gives the owner of the lists that a server shows where this is so, a client's capabilities among
+   * it: the same object as long as it is one of the last few, for a client can make up any number.
+   */
+  ownerOf(server: ListOwner, facts: Json): ListOwner {
+    const owners = this.#owners(server);
+    const key = sha256(canonical(facts));
+    const { name, definition, isKept } = server;
+    const owner = owners.get(key) ?? { name, definition: [definition, key], isKept };
+    owners.delete(key);
+    owners.set(key, owner);
+    const [[oldest, old] = []] = owners;
+    if (owners.size > SETS_MAX && oldest !== undefined && old !== undefined) {
+      owners.delete(oldest);
+      this.#leave(this.#of(old));
+    }
+    return owner;
+  }
+
+  /** Forgets lists of a server, whoever they were shown to. */
+  forgetAll(server: ListOwner, lists: readonly ListName[]): void {
+    for (const owner of this.#owners(server).values()) {
+      for (const list of lists) this.forget(owner, list);
+    }
   }
 
   /** Gives a list: the same array as long as nothing says that it has changed. */
@@ -114,9 +146,16 @@ export class ServerLists {
     if (file === undefined) return;
     try {
       keep(file, Object.fromEntries(lists));
+      prune(this.#folder, { like: file, most: FILES_MAX });
     } catch (error) {
       this.#onError(error);
     }
+  }
+
+  /** Keeps nothing of it: nobody would tell that it has changed. */
+  #leave(known: Known): void {
+    if (known.file !== undefined) drop(known.file);
+    known.file = undefined;
   }
 
   #open({ name, definition, isKept }: ListOwner): Known {

@@ -82,3 +82,26 @@ Deno.test("ServerLists gives a list that cannot be kept", async () => {
     assert.equal(told.length, 1);
   });
 });
+
+Deno.test("ServerLists keeps the files of a server that were written last, and none of a set that went", async () => {
+  await inHome(async (home) => {
+    const ask = () => Promise.resolve(TOOLS);
+    const files = async (name: string) =>
+      (await readdir(join(home, "lists"))).filter((file) => file.startsWith(`${name}-`)).length;
+    await new ServerLists(home, lost).get({ ...OWNER, name: "one-more" }, "tools", ask);
+    for (let definition = 0; definition < 70; definition++) {
+      await new ServerLists(home, lost).get({ ...OWNER, definition }, "tools", ask);
+    }
+    assert.deepEqual([await files("one-more"), await files("one")], [1, 65]);
+    const lists = new ServerLists(home, lost);
+    const server = { ...OWNER, name: "two" };
+    const first = lists.ownerOf(server, { set: 0 });
+    for (let set = 0; set < 30; set++) {
+      await lists.get(lists.ownerOf(server, { set }), "tools", ask);
+    }
+    assert.equal(await files("two"), 8);
+    assert.notEqual(lists.ownerOf(server, { set: 0 }), first);
+    const last = lists.ownerOf(server, { set: 29 });
+    assert.equal(await lists.get(last, "tools", never), TOOLS);
+  });
+});

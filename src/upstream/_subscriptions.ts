@@ -7,10 +7,12 @@
 import { pause, unlessAborted } from "../core/waiting.ts";
 import { Answered } from "./_peer.ts";
 
-/** A resource of a server. */
+/** A resource of a server, or a task. */
 export interface Followed {
   readonly server: string;
+  /** The address of the resource, or the id of the task. */
   readonly uri: string;
+  readonly isTask?: boolean;
 }
 
 /** A resource, and until when it is followed. */
@@ -119,6 +121,6 @@ export class Subscriptions implements Disposable {
   }
 }
 
-function keyOf({ server, uri }: Followed): string {
-  return `${server} ${uri}`;
+function keyOf({ server, uri, isTask = false }: Followed): string {
+  return `${server} ${isTask} ${uri}`;
 }

@@ -24,7 +24,7 @@ const [LIFE_MS, LIFE_MAX_MS] = [3_600_000, 86_400_000];
 /** How many tasks of one server keep it. */
 const HELD_MAX = 1_000;
 /** For what is asked once and whose answer nobody waits for. */
-const ASIDE = { signal: new AbortController().signal, lasts: true };
+export const ASIDE = { signal: new AbortController().signal, lasts: true };
 
 /** Calls a tool; `support` is what it says of tasks in the revision before the newest. */
 export async function callTool(

@@ -24,7 +24,7 @@ import { Answered, type Asked, Peer, type RequestOptions } from "./_peer.ts";
 import { logMessage, readList } from "./_read.ts";
 import { isNewer, knowsNewest, LEGACY, mayBeOlder, MODERN, NO_SUCH_METHOD } from "./_revisions.ts";
 import type { Following } from "./_subscriptions.ts";
-import { runsTasks } from "./_tasks.ts";
+import { ASIDE, runsTasks } from "./_tasks.ts";
 import { aborted, pause, StartTimer } from "./in_time.ts";
 import type { Living } from "./pool.ts";
 import type { Excess, OpenWire, Wire } from "./wire.ts";
@@ -183,13 +183,14 @@ export class Connection implements Living {
     this.#retired.abort();
   }
 
-  /** Has the server tell of a resource, until the signal aborts, or another takes its place. */
-  async tellOf({ uri, signal, onAgreed }: Omit<Following, "server">): Promise<void> {
+  /** Has the server tell of a resource or a task, until the signal aborts, or another takes its place. */
+  async tellOf({ uri, isTask, signal, onAgreed }: Omit<Following, "server">): Promise<void> {
     const { signal: over } = this.#over;
     const options = { signal: AbortSignal.any([signal, over, this.#retired.signal]) };
     if (this.#isModern) {
       onAgreed();
-      return await this.#listen({ resourceSubscriptions: [uri] }, options);
+      const wanted: JsonObject = isTask ? { taskIds: [uri] } : { resourceSubscriptions: [uri] };
+      return await this.#listen(wanted, { ...options, takesTasks: isTask === true });
     }
     await this.#peer.request("resources/subscribe", { uri }, options);
     onAgreed();
@@ -395,6 +396,3 @@ export class Connection implements Living {
     if (error.code === "UPSTREAM_PROTOCOL") this.#wire.kill();
   }
 }
-
-/** For what is asked once and whose answer nobody waits for. */
-const ASIDE = { signal: new AbortController().signal, lasts: true };

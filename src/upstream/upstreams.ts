@@ -10,15 +10,7 @@ import type { Room } from "../core/backlog.ts";
 import type { Call, Outcome } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
-import {
-  canonical,
-  defined,
-  type Json,
-  type JsonObject,
-  objectOf,
-  quoted,
-  textOf,
-} from "../core/json.ts";
+import { defined, type Json, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
@@ -126,7 +118,6 @@ export class Upstreams implements AsyncDisposable {
     new Map(tools.flatMap((tool) => [[String(tool.name), tool], [ownName(tool), tool]] as const))
   );
   readonly #subscriptions: Subscriptions;
-  readonly #owners = memoized((_: UpstreamServer) => new Map<string, ListOwner>());
 
   /** Takes the definitions; nothing is started before the first request. */
   constructor(options: UpstreamsOptions) {
@@ -150,14 +141,18 @@ export class Upstreams implements AsyncDisposable {
   /** Gives a list of a server: the same array as long as it says nothing of a change. */
   async listOf(name: string, list: ListName): Promise<readonly ListItem[]> {
     const server = this.#options.server(name);
-    return await this.#lists.get(this.#ownerOf(server), list, async () => {
+    const owner = this.#ownerOf(server);
+    return await this.#lists.get(owner, list, async () => {
       const all = await this.#use(server, async (connection) => {
         const { limits, home } = this.#options;
         const { signal: closing } = this.#closing;
         using late = new StartTimer(name, { ms: limits().startMs, home, closing });
-        return await connection.list(list, late.signal).catch((error) => {
+        const items = await connection.list(list, late.signal).catch((error) => {
           throw error instanceof Answered ? listRefused(name, list, error) : error;
         });
+        // Meanwhile it may have been started, or asked, for another client.
+        if (this.#ownerOf(server) !== owner) this.#lists.forget(owner, list);
+        return items;
       });
       if (list !== "tools") return all;
       return all.filter((tool) => server.tools?.includes(String(tool.name)) ?? true);
@@ -170,9 +165,7 @@ export class Upstreams implements AsyncDisposable {
       const server = this.#options.server(name);
       this.#ownerOf(server);
       // A change is one for every client.
-      for (const owner of this.#owners(server).values()) {
-        for (const list of lists) this.#lists.forget(owner, list);
-      }
+      this.#lists.forgetAll(server, lists);
     } catch {
       // A value is missing, and nothing is kept of it: who asks for its list is told.
     }
@@ -187,8 +180,10 @@ export class Upstreams implements AsyncDisposable {
   async call(call: Call): Promise<Outcome> {
     const { server: name, tool } = splitToolId(call.id);
     const { method = "tools/call", arguments: args } = call;
-    if (method === "resources/subscribe") {
-      await this.#subscriptions.add({ server: name, uri: textOf(args.uri) }, call.signal)
+    const isTask = method === "tasks/listen";
+    if (isTask || method === "resources/subscribe") {
+      const uri = textOf(isTask ? args.taskId : args.uri);
+      await this.#subscriptions.add({ server: name, uri, isTask }, call.signal)
         .catch((error) => {
           throw error instanceof Answered ? refused(name, error) : error;
         });
@@ -222,6 +217,7 @@ export class Upstreams implements AsyncDisposable {
   /** Ends every server. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#subscriptions[Symbol.dispose]();
+    this.#greetings[Symbol.dispose]();
     // A server that does not answer yet is not waited for.
     this.#closing.abort(new PmlError("CANCELLED", "Cannot start the server: PML is ending"));
     await this.#pool[Symbol.asyncDispose]();
@@ -262,7 +258,7 @@ export class Upstreams implements AsyncDisposable {
   }
 
   async #follow({ server, ...following }: Following): Promise<void> {
-    if (!this.#options.mayFollow(server)) {
+    if (!following.isTask && !this.#options.mayFollow(server)) {
       throw new PmlError(
         "PERMISSION_DENIED",
         `Cannot follow resources of ${quoted(server)} any more`,
@@ -273,16 +269,8 @@ export class Upstreams implements AsyncDisposable {
 
   /** What its lists depend on; the same object each time, because every call asks for it. */
   #ownerOf(server: UpstreamServer): ListOwner {
-    const able = canonical(this.#greetings.ableOf(server.name));
-    const owners = this.#owners(server);
-    const { name, definition, isKept } = server;
-    const owner = owners.get(able) ?? {
-      name,
-      definition: [definition, this.#options.workspace(), able],
-      isKept,
-    };
-    owners.set(able, owner);
-    return owner;
+    const facts = [this.#options.workspace(), this.#greetings.ableOf(server.name)];
+    return this.#lists.ownerOf(server, facts);
   }
 
   async #use<T>(server: UpstreamServer, use: (connection: Connection) => Promise<T>): Promise<T> {
@@ -379,6 +367,19 @@ export class Upstreams implements AsyncDisposable {
     return this.#toolsOf(this.#lists.known(this.#ownerOf(server), "tools")).get(tool);
   }
 
+  /** Takes what a server tells of a task; one that is more than it may be is asked for by who wants it. */
+  #heard(name: string, params: JsonObject): void {
+    const state = stateOf(params);
+    if (state === undefined) return;
+    this.#tasks.heard(name, state);
+    try {
+      const told = resultOf(params, { name, method: "tasks/get" });
+      this.#options.told.task?.(name, told as unknown as JsonObject); // plain JSON
+    } catch (error) {
+      this.#options.onLog(name, "debug", `A notification was passed over: ${error}`);
+    }
+  }
+
   #notified(
     name: string,
     { method, params }: { readonly method: string; readonly params: JsonObject },
@@ -387,10 +388,8 @@ export class Upstreams implements AsyncDisposable {
     if (method === "notifications/message") return told.logged(params);
     if (method === "notifications/elicitation/complete") return told.elicited(params);
     if (method === "notifications/resources/updated") return told.updated(name, textOf(params.uri));
-    if (method === "notifications/tasks/status") {
-      const state = stateOf(params);
-      if (state !== undefined) this.#tasks.heard(name, state);
-      return told.task?.(name, params);
+    if (method === "notifications/tasks/status" || method === "notifications/tasks") {
+      return this.#heard(name, params);
     }
     const lists = CHANGES[method] ?? [];
     // It may run since before its definition was read again, and what is known is known of that.

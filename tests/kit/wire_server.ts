@@ -27,6 +27,8 @@ const REVISION = isModern ? "2026-07-28" : "2025-11-25";
 const AT = "2026-01-01T00:00:00Z";
 const tasks = new Map<string, Task>();
 const answers = new Map<unknown, (said: unknown) => void>();
+/** Who listens for which tasks. */
+const listens = new Map<unknown, readonly unknown[]>();
 const FORM = { type: "object", properties: { name: { type: "string" } } };
 const ASKED = {
   who: {
@@ -102,7 +104,12 @@ function end(task: Task, status: string): void {
   const structuredContent = { status };
   task.result = { content: [{ type: "text", text: status }], structuredContent, "x/kept": 1 };
   task.over.resolve();
-  if (!isModern) send({ method: "notifications/tasks/status", params: shown(task) });
+  if (!isModern) return send({ method: "notifications/tasks/status", params: shown(task) });
+  for (const [id, ids] of listens) {
+    const _meta = { [`${META}subscriptionId`]: id };
+    const params = { ...shown(task, true), _meta };
+    if (ids.includes(task.taskId)) send({ method: "notifications/tasks", params });
+  }
 }
 
 function finish(): void {
@@ -200,6 +207,11 @@ async function told(method: string, params: Json): Promise<Json> {
 async function serve({ id, method, params, result: said }: Json): Promise<void> {
   if (method === undefined) answers.get(id)?.(said);
   if (id === undefined || typeof method !== "string") return;
+  const { taskIds } = objectOf(objectOf(params).notifications);
+  if (method === "subscriptions/listen" && Array.isArray(taskIds)) {
+    listens.set(id, taskIds);
+    return note(`listen ${taskIds}`);
+  }
   try {
     const result = await answered(method, objectOf(params));
     send({ id, result: isModern ? { resultType: "complete", ...result } : result });
