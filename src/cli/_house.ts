@@ -6,6 +6,7 @@
 
 import type { App } from "../app.ts";
 import { quoted } from "../core/json.ts";
+import { unlessAborted } from "../core/waiting.ts";
 import { usage } from "./_failure.ts";
 import { Signals } from "./_signals.ts";
 import { print, printJson, tell } from "./out.ts";
@@ -79,8 +80,15 @@ export function visit(
   };
 }
 
-/** Asks servers for their tools: all, or the one that is named. */
-export async function prepare(app: App, server: string | undefined): Promise<void> {
+/**
+ * Asks servers for their tools: all, or the one that is named, which may take as long as it takes
+ * to install it.
+ */
+export async function prepare(
+  { app, signal }: Visit,
+  server: string | undefined,
+  { isWhole = server !== undefined }: { readonly isWhole?: boolean | undefined } = {},
+): Promise<void> {
   const names = app.servers.states().map(({ name }) => name);
   if (server !== undefined && !names.includes(server)) {
     throw usage(
@@ -88,7 +96,8 @@ export async function prepare(app: App, server: string | undefined): Promise<voi
       "See all with `pml tools`",
     );
   }
-  await app.servers.prepare("tools", server);
+  // What is being installed is given up with the end of the command.
+  await unlessAborted(app.servers.prepare("tools", { only: server, isWhole }), signal);
 }
 
 function show({ value, text, note = "" }: Shown, { json }: Typed): void {
