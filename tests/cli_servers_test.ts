@@ -65,6 +65,8 @@ Deno.test("pml tools NAME waits until a package is installed; without a name it 
   assert.ok(await waitUntil(() => npm.asked.length > 0, 60_000));
   const refreshed = tools("--refresh");
   assert.ok(await waitUntil(() => npm.asked.length > 1, 60_000));
+  const doctor = runPml(ws, ["doctor"], { ms: 120_000 });
+  assert.ok(await waitUntil(() => npm.asked.length > 2, 60_000));
   // The others began before this one, which waits for seconds.
   const all = await tools();
   release();
@@ -74,6 +76,7 @@ Deno.test("pml tools NAME waits until a package is installed; without a name it 
     assert.equal(code, 0);
     assert.match(stdout, /tiny:tell/);
   }
+  assert.match((await doctor).stdout, /server tiny: private, ready: 1 tools/);
 });
 
 Deno.test("A signal ends `pml tools NAME` while it waits, and the install with it", async () => {
