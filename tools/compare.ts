@@ -8,13 +8,16 @@
  */
 
 import { parseArgs } from "node:util";
-import { compareOne, type Listed, type Outcome } from "./compare/one.ts";
+import { compareOne, leaveAll, type Listed, type Outcome } from "./compare/one.ts";
 import { cellOf, pageOf } from "./compare/table.ts";
 import listed from "./compare/servers.json" with { type: "json" };
 
 const PAGE = new URL("../docs/compatibility.md", import.meta.url);
 
-if (import.meta.main) Deno.exitCode = await compare(Deno.args);
+if (import.meta.main) {
+  Deno.addSignalListener("SIGINT", () => leaveAll().then(() => Deno.exit(130)));
+  Deno.exit(await compare(Deno.args));
+}
 
 /** Compares what was asked for; 1 if something differs without `confine`. */
 async function compare(args: readonly string[]): Promise<number> {

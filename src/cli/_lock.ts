@@ -150,7 +150,7 @@ async function staleTools(
   // Once for all of them: each time the registries are asked for all that they offer.
   if (names.length > 0) await app.refresh(names.length === 1 ? names[0] : undefined);
   for (const name of names) {
-    await prepare(at, name);
+    if (app.servers.has(name)) await prepare(at, name);
     // Its version is known once it was asked.
     const hand = (await app.atHand()).find((one) => one.name === name);
     const tools = new Set(

@@ -85,6 +85,21 @@ const QUIET = { DO_NOT_TRACK: "1", NO_UPDATE_NOTIFIER: "1" };
 /** A first list of PML waits for no server longer than this many looks, 500 ms apart. */
 const LOOKS = 240;
 
+/** The folders in which something may run. */
+const OPEN = new Set<string>();
+
+/** Ends all that runs for comparisons, and removes their folders. */
+export async function leaveAll(): Promise<void> {
+  for (const folder of OPEN) await leave(folder);
+}
+
+async function leave(folder: string): Promise<readonly string[]> {
+  const ended = await endAll(folder);
+  await Deno.remove(folder, { recursive: true }).catch(() => {}); // a last process writes there
+  OPEN.delete(folder);
+  return ended;
+}
+
 /** Compares one server in all ways; says on `tell` what is done. */
 export async function compareOne(
   listed: Listed,
@@ -93,6 +108,7 @@ export async function compareOne(
   const told = { name: listed.name, package: listed.package };
   if (listed.skip !== undefined) return { ...told, skipped: listed.skip, runs: [] };
   const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-compare-" }));
+  OPEN.add(folder);
   let version: string | undefined;
   try {
     tell("npm installs it");
@@ -109,9 +125,8 @@ export async function compareOne(
       runs: [],
     };
   } finally {
-    const left = await endAll(folder);
+    const left = await leave(folder);
     if (left.length > 0) tell(`ended what was left: ${left.join(", ")}`);
-    await Deno.remove(folder, { recursive: true }).catch(() => {}); // a last process writes there
   }
 }
 
