@@ -119,7 +119,7 @@ export async function openGateway(options: OpenOptions = {}): Promise<OpenedGate
     callTool: async (name, args = {}, more = {}) =>
       await callForProgram(app, { ...more, name, args }),
     search: async (query, more = {}) => {
-      await app.servers.prepare("tools", more.server);
+      await app.servers.prepare("tools", { only: more.server });
       return await app.search(query, { allowed, ...more });
     },
     listTools: async () => {

@@ -5,9 +5,14 @@
  */
 
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { full, ledgerOf } from "./full_scene.ts";
+import { FakeNpm } from "./kit/fake_npm.ts";
+import { pmlCommand } from "./kit/pml_command.ts";
 import { runPml } from "./kit/run.ts";
-import { makeWorkspace } from "./kit/workspace.ts";
+import { tinyServer } from "./kit/tiny_server.ts";
+import { waitUntil, within } from "./kit/wait.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const RULES = {
   version: 1,
@@ -58,6 +63,57 @@ Deno.test("pml tools fails with a named server, names it and repeats what it sai
   const all = await runPml(ws, ["tools", "--refresh"]);
   assert.equal(all.code, 0, "the others are there");
   assert.match(all.stdout, /dead \(private, stdio\) failed: Cannot reach "dead": /);
+});
+
+const INSTALLED = { tiny: { command: "npx", args: ["-y", "tiny@1.0.0"] } };
+
+/** Makes a workspace with a server that npm installs from a registry. */
+async function installing(npm: FakeNpm): Promise<Workspace> {
+  const pml = { ...RULES, mcpServers: INSTALLED };
+  const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
+  await Deno.writeTextFile(settings, `registry=${npm.url}\n`);
+  return await makeWorkspace({ pml, trusted: true, env: { NPM_CONFIG_USERCONFIG: settings } });
+}
+
+Deno.test("pml tools NAME waits until a package is installed; without a name it says who is slow", async () => {
+  const files = { "package.json": '{"bin":"main.js"}', "main.js": tinyServer("1") };
+  await using npm = new FakeNpm({ tiny: { "1.0.0": files } });
+  await using ws = await installing(npm);
+  const tools = (...args: string[]) => runPml(ws, ["tools", ...args], { ms: 120_000 });
+  const release = npm.hold();
+  const named = tools("tiny");
+  assert.ok(await waitUntil(() => npm.asked.length > 0, 60_000));
+  const refreshed = tools("--refresh");
+  assert.ok(await waitUntil(() => npm.asked.length > 1, 60_000));
+  const doctor = runPml(ws, ["doctor"], { ms: 120_000 });
+  assert.ok(await waitUntil(() => npm.asked.length > 2, 60_000));
+  // The others began before this one, which waits for seconds.
+  const all = await tools();
+  release();
+  assert.match(all.stdout, /tiny \(private, stdio\) unknown/);
+  assert.match(all.stderr, /No answer yet: tiny\. `pml tools --refresh` waits for all/);
+  for (const { code, stdout } of await Promise.all([named, refreshed])) {
+    assert.equal(code, 0);
+    assert.match(stdout, /tiny:tell/);
+  }
+  assert.match((await doctor).stdout, /server tiny: private, ready: 1 tools/);
+});
+
+Deno.test("A signal ends `pml tools NAME` while it waits, and the install with it", async () => {
+  await using npm = new FakeNpm({});
+  await using ws = await installing(npm);
+  const release = npm.hold();
+  const [program, ...args] = [...pmlCommand(), "tools", "tiny"];
+  const { path: cwd, env } = ws;
+  await using pml = new Deno.Command(program ?? "", {
+    ...{ args, cwd, env, clearEnv: true, stdin: "null", stdout: "null", stderr: "null" },
+  }).spawn();
+  assert.ok(await waitUntil(() => npm.asked.length > 0, 60_000));
+  pml.kill("SIGINT");
+  const { code } = await within(pml.status, { ms: 60_000, what: () => "it does not end" });
+  assert.equal(code, 130);
+  assert.deepEqual([...Deno.readDirSync(join(ws.home, "servers"))], []);
+  release();
 });
 
 Deno.test("pml why says what the rules say of the rest of MCP", async () => {

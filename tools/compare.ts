@@ -8,13 +8,16 @@
  */
 
 import { parseArgs } from "node:util";
-import { compareOne, type Listed, type Outcome } from "./compare/one.ts";
+import { compareOne, leaveAll, type Listed, type Outcome } from "./compare/one.ts";
 import { cellOf, pageOf } from "./compare/table.ts";
 import listed from "./compare/servers.json" with { type: "json" };
 
 const PAGE = new URL("../docs/compatibility.md", import.meta.url);
 
-if (import.meta.main) Deno.exitCode = await compare(Deno.args);
+if (import.meta.main) {
+  Deno.addSignalListener("SIGINT", () => leaveAll().then(() => Deno.exit(130)));
+  Deno.exit(await compare(Deno.args));
+}
 
 /** Compares what was asked for; 1 if something differs without `confine`. */
 async function compare(args: readonly string[]): Promise<number> {
@@ -23,7 +26,7 @@ async function compare(args: readonly string[]): Promise<number> {
     options: {
       only: { type: "string", multiple: true },
       jobs: { type: "string", default: "1" },
-      minutes: { type: "string", default: "60" },
+      minutes: { type: "string", default: "180" },
       json: { type: "boolean", default: false },
       write: { type: "boolean", default: false },
     },
@@ -66,11 +69,11 @@ async function all(chosen: readonly Listed[], { jobs, until }: {
       const late = performance.now() > until && { skip: "The time of this run was over" };
       const outcome = await compareOne(
         { ...one, ...late },
-        (text) => console.error(`${one.name}: ${text}`),
+        (text) => console.error(`${at + 1}/${chosen.length} ${one.name}: ${text}`),
       );
       outcomes[at] = outcome;
       const told = outcome.skipped ?? outcome.runs.map(cellOf).join(", ");
-      console.error(`${one.name}: ${told.split("\n")[0]}`);
+      console.error(`${at + 1}/${chosen.length} ${one.name}: ${told.split("\n")[0]}`);
     }
   };
   await Promise.all(Array.from({ length: Math.max(1, jobs) }, work));

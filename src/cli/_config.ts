@@ -66,8 +66,9 @@ function shownIntent({ app }: Visit): Shown {
 }
 
 /** Shows everything; servers whose tools are unknown are asked for them. */
-async function showConfig({ app }: Visit): Promise<Shown> {
-  await prepare(app, undefined);
+async function showConfig(at: Visit): Promise<Shown> {
+  const { app } = at;
+  await prepare(at, undefined);
   const values = valuesOf(app);
   const tokens = await measure(app);
   const fullTokens = tokens.modes.find(({ name }) => name === "full_proxy")?.tokens ?? 0;

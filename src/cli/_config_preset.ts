@@ -29,7 +29,7 @@ export async function writePreset(
   { preset: name, workspace = false, json }: Typed & { readonly preset: string },
 ): Promise<Shown> {
   const preset = await named(name);
-  await prepare(at.app, undefined);
+  await prepare(at, undefined);
   const plan = await planOf(at.app, { preset, workspace });
   if (json) return { value: plan.value };
   return await agreed(at, { ...plan, command: `pml config --preset ${preset.name}` });

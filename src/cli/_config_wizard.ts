@@ -14,7 +14,7 @@ import { type AllCosts, costsText, measure, number } from "./_config_costs.ts";
 import { agreed } from "./_config_file.ts";
 import { planOf } from "./_config_preset.ts";
 import { usage } from "./_failure.ts";
-import type { Shown, Typed, Visit } from "./_house.ts";
+import { prepare, type Shown, type Typed, type Visit } from "./_house.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -43,7 +43,7 @@ export async function wizard(at: Visit, { json, workspace = false }: Typed): Pro
   needPerson("Cannot ask which preset fits", "pml config");
   const client = await askClient(at);
   const servers = await askServers(at, own(app).length);
-  await askAll(app);
+  await askAll(at);
   // What did not answer is only planned.
   const planned = servers - own(app).filter(({ tools }) => tools > 0).length;
   const costs = await measure(app);
@@ -106,11 +106,12 @@ async function asked({ signal }: Visit, question: string): Promise<string> {
 }
 
 /** Asks every server once, side by side, and tells of each how it went. */
-async function askAll(app: App): Promise<void> {
+async function askAll(at: Visit): Promise<void> {
+  const { app } = at;
   const names = app.servers.states().map(({ name }) => name);
   tell(`\nAsking ${names.length} servers for their tools:`);
   await Promise.all(names.map(async (name) => {
-    await app.servers.prepare("tools", name);
+    await prepare(at, name);
     const state = app.servers.states().find((one) => one.name === name);
     if (state === undefined) return;
     const why = state.why === undefined ? "" : `: ${visible(state.why, 160)}`;

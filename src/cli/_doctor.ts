@@ -15,10 +15,11 @@ import { inset, isObject, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { MANY_TOKENS } from "./_cost.ts";
 import { refused } from "./_files.ts";
-import type { Shown, Visit } from "./_house.ts";
+import { prepare, type Shown, type Visit } from "./_house.ts";
 
 /** Looks at everything; 1 where something is broken. */
-export async function doctor({ app }: Visit): Promise<Shown> {
+export async function doctor(at: Visit): Promise<Shown> {
+  const { app } = at;
   const { home, workspace, problem, warnings } = app.config();
   const { found, file } = app.loaded().workspace;
   const because = found === "cwd" ? "the current folder" : `because of ${found}`;
@@ -30,7 +31,7 @@ export async function doctor({ app }: Visit): Promise<Shown> {
     await check("configuration", file ?? "no workspace file, so the default rules hold", read),
     ...warnings.map((said) => ({ name: "warning", ok: true, said })),
     // All else is kept in the home, and nothing may be put into one that is refused.
-    ...(usable.ok ? await rest(app) : []),
+    ...(usable.ok ? await rest(at) : []),
   ];
   const ok = findings.every((finding) => finding.ok);
   const deno = Deno.version.deno;
@@ -41,11 +42,12 @@ export async function doctor({ app }: Visit): Promise<Shown> {
   };
 }
 
-async function rest(app: App): Promise<readonly Check[]> {
+async function rest(at: Visit): Promise<readonly Check[]> {
+  const { app } = at;
   return [
     await trust(app),
     await lock(app),
-    ...await servers(app),
+    ...await servers(at),
     await context(app),
     ...await registries(app),
     await (await app.finder()).check(),
@@ -146,9 +148,10 @@ async function lock(app: App): Promise<Check> {
   return await check("lock", said, async () => void await pins.state());
 }
 
-async function servers(app: App): Promise<readonly Check[]> {
+async function servers(at: Visit): Promise<readonly Check[]> {
+  const { app } = at;
   if (app.config().problem !== undefined) return [];
-  await app.servers.prepare();
+  await prepare(at, undefined, { isWhole: true });
   return app.servers.states().map(({ name, state, why, tools, origin }) => ({
     name: `server ${name}`,
     ok: state !== "failed",

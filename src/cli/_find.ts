@@ -19,13 +19,14 @@ type Offered = Awaited<ReturnType<App["offered"]>>;
 const SAYS = { allow: "runs", ask: "asks", deny: "denied" } as const;
 
 /** Lists servers and their tools, or shows one tool whole. */
-export async function tools({ app }: Visit, { words: [name], refresh }: Typed): Promise<Shown> {
+export async function tools(at: Visit, { words: [name], refresh }: Typed): Promise<Shown> {
+  const { app } = at;
   const server = name?.split(":", 1)[0];
   if (refresh === true) await app.refresh(server);
   const offered = server === undefined ? [] : await app.offered(server);
-  if (name?.includes(":")) return await showTool(app, { id: parseId(name), offered });
+  if (name?.includes(":")) return await showTool(at, { id: parseId(name), offered });
   if (name !== undefined && offered.length > 0) return showOffer(app, { name, offered });
-  await prepare(app, name);
+  await prepare(at, name, { isWhole: refresh });
   const servers = app.servers.states()
     .filter((state) => name === undefined || state.name === name)
     .map((state) => ({ ...state, tools: app.catalog.toolsOf(state.name).map(listedBy(app)) }));
@@ -34,12 +35,19 @@ export async function tools({ app }: Visit, { words: [name], refresh }: Typed): 
     const head = `${name} (${origin}, ${kind}) ${state}${reason}`;
     return [head, ...tools.map((tool) => `  ${lineOf(tool)}`)].join("\n");
   });
-  return { value: { servers }, text: texts.join("\n\n") };
+  return { value: { servers }, text: texts.join("\n\n"), note: slow(servers) };
+}
+
+/** Names the servers that were not waited for until they answered. */
+function slow(servers: readonly { readonly name: string; readonly state: string }[]): string {
+  const names = servers.filter(({ state }) => state === "unknown").map(({ name }) => name);
+  if (names.length === 0) return "";
+  return `No answer yet: ${names.join(", ")}. \`pml tools --refresh\` waits for all`;
 }
 
 /** Finds tools by what they do. */
 export async function search(
-  { app }: Visit,
+  at: Visit,
   { words, server, limit = "10" }: Typed,
 ): Promise<Shown> {
   const query = words.join(" ").trim();
@@ -49,7 +57,8 @@ export async function search(
   if (!/^([1-9]\d?|100)$/.test(limit)) {
     throw usage(`Cannot search: --limit is ${quoted(limit)}`, "Give a number from 1 to 100");
   }
-  await prepare(app, server);
+  const { app } = at;
+  await prepare(at, server);
   const { mode, hits, isLoose } = await app.search(query, {
     server,
     limit: Number(limit),
@@ -123,7 +132,7 @@ function showOffer(
 }
 
 async function showTool(
-  app: App,
+  at: Visit,
   { id, offered }: { readonly id: ToolId; readonly offered: Offered },
 ): Promise<Shown> {
   const known = offered.find((one) => one.id === id);
@@ -131,7 +140,8 @@ async function showTool(
     const { name: _, ...definition } = known.tool;
     return { value: { id, verdict: "asks", origin: "registry", ...definition } };
   }
-  await prepare(app, splitToolId(id).server);
+  const { app } = at;
+  await prepare(at, splitToolId(id).server);
   const definition = await app.servers.definition(id);
   const { kind, rule, source } = app.policy.now.judge(id);
   const permissions = await app.permissionsOf(id);

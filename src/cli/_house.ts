@@ -6,6 +6,7 @@
 
 import type { App } from "../app.ts";
 import { quoted } from "../core/json.ts";
+import { unlessAborted } from "../core/waiting.ts";
 import { usage } from "./_failure.ts";
 import { Signals } from "./_signals.ts";
 import { print, printJson, tell } from "./out.ts";
@@ -79,10 +80,21 @@ export function visit(
   };
 }
 
-/** Asks servers for their tools: all, or the one that is named; throws why that one failed. */
-export async function prepare(app: App, server: string | undefined): Promise<void> {
-  if (server === undefined) return await app.servers.prepare("tools");
-  const states = app.servers.states();
+/**
+ * Asks servers for their tools: all, or the one that is named, which may take as long as it takes
+ * to install it; throws why that one failed.
+ */
+export async function prepare(
+  { app, signal }: Visit,
+  server: string | undefined,
+  { isWhole = false }: { readonly isWhole?: boolean | undefined } = {},
+): Promise<void> {
+  const { servers } = app;
+  // What is being installed is given up with the end of the command.
+  if (server === undefined) {
+    return await unlessAborted(servers.prepare("tools", { isWhole }), signal);
+  }
+  const states = servers.states();
   const known = states.find(({ name }) => name === server);
   if (known === undefined) {
     const names = states.map(({ name }) => name);
@@ -91,7 +103,7 @@ export async function prepare(app: App, server: string | undefined): Promise<voi
       "See all with `pml tools`",
     );
   }
-  if (known.state !== "blocked") await app.servers.load(server);
+  if (known.state !== "blocked") await unlessAborted(servers.load(server), signal);
 }
 
 function show({ value, text, note = "" }: Shown, { json }: Typed): void {

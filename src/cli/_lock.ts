@@ -9,7 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { usage } from "./_failure.ts";
-import type { Shown, Typed, Visit } from "./_house.ts";
+import { prepare, type Shown, type Typed, type Visit } from "./_house.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -71,9 +71,10 @@ async function check({ app }: Visit): Promise<Shown> {
 }
 
 async function update(
-  { app, signal }: Visit,
+  at: Visit,
   { server, json }: { readonly server: string | undefined; readonly json?: boolean },
 ): Promise<Shown> {
+  const { app, signal } = at;
   if (json !== true) needPerson("Cannot pin anything anew", "pml lock update");
   const facts: string[] = [];
   const agreed = async (open: readonly Open[]) => {
@@ -99,7 +100,7 @@ async function update(
   }
   const stale = await Promise.all(meant.map((hand) => pins.unapproved(hand)));
   const isAgreed = await agreed(stale.filter((one) => one !== undefined)) &&
-    await agreed(await staleTools(app, isMeant)) &&
+    await agreed(await staleTools(at, isMeant)) &&
     await agreed([await covered(app, { isMeant, gone })]);
   const value = { facts };
   if (!isAgreed) return { value, text: "Not pinned: the rest stays as it was", code: 1 };
@@ -137,9 +138,10 @@ async function covered(
 
 /** Asks the servers for the tools that are pinned, and gives those that are others now. */
 async function staleTools(
-  app: App,
+  at: Visit,
   isMeant: (name: string) => boolean,
 ): Promise<readonly Open[]> {
+  const { app } = at;
   const pins = await app.pins();
   const { lock, home } = await pins.state();
   const names = (await app.atHand()).map(({ name }) => name)
@@ -148,7 +150,7 @@ async function staleTools(
   // Once for all of them: each time the registries are asked for all that they offer.
   if (names.length > 0) await app.refresh(names.length === 1 ? names[0] : undefined);
   for (const name of names) {
-    await app.servers.prepare("tools", name);
+    if (app.servers.has(name)) await prepare(at, name);
     // Its version is known once it was asked.
     const hand = (await app.atHand()).find((one) => one.name === name);
     const tools = new Set(

@@ -148,7 +148,7 @@ export class MetaCalls {
     const { callTool, catalog, judge, servers } = this.#options;
     const outcome = await callTool({ ...asCall(id, request), arguments: {}, method: "tools/list" });
     if (outcome.kind === "ask") return outcome;
-    await servers.prepare("tools", splitToolId(id).server);
+    await servers.prepare("tools", { only: splitToolId(id).server });
     const shown = (entry: CatalogEntry) => judge(entry.id).kind !== "deny";
     const lines = catalog.toolsOf(splitToolId(id).server).filter(shown)
       .map((entry) => this.#line(entry));

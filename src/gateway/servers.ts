@@ -130,8 +130,14 @@ export class Servers implements Disposable {
     for (const { waits } of this.#entries.values()) waits.clear();
   }
 
-  /** Asks the servers whose list is unknown, side by side; one that hangs delays no other. */
-  async prepare(list: ListName = "tools", only?: string): Promise<void> {
+  /**
+   * Asks the servers whose list is unknown, all or one, side by side. One that hangs delays no
+   * other; `isWhole` waits for each till it answers or fails: for who is told of no change later.
+   */
+  async prepare(
+    list: ListName = "tools",
+    { only, isWhole }: { readonly only?: string | undefined; readonly isWhole?: boolean } = {},
+  ): Promise<void> {
     const unknown = [...this.#entries.values()].filter((entry) =>
       !this.#isKnown(entry, list) && (only === undefined || entry.source.name === only) &&
       entry.source.blocked() === undefined
@@ -144,7 +150,7 @@ export class Servers implements Disposable {
       const load = this.#load(entry, list).then((isNew) => {
         if (isNew && (isOver || wasAsked)) this.#options.onChange(list);
       }, () => {});
-      const wait = entry.waits.get(list) ?? this.#inTime(load);
+      const wait = isWhole ? load : entry.waits.get(list) ?? this.#inTime(load);
       entry.waits.set(list, wait);
       // One that hangs is waited for once; one that failed may be well the next time.
       load.finally(() => entry.waits.delete(list));

@@ -46,7 +46,22 @@ Deno.test("resultDifference() compares what varies by its form alone", () => {
   assert.equal(of("x", "y", false), 1);
   assert.equal(of("x", "y", true), 0);
   assert.equal(of("x", 1, true), 1);
+  assert.equal(of("x", true, true), 1);
+  const failed = { direct: { isError: true }, through: { isError: false } };
+  assert.equal(resultDifference("t", { ...failed, server: "a", varies: true }).length, 1);
   assert.equal(of("see demo://1", "see pml://a/demo://1", false), 0);
+});
+
+Deno.test("resultDifference() takes an error of the protocol and a result with its words for one", () => {
+  const of = (through: { [key: string]: unknown }) =>
+    resultDifference("t", { direct: { error: 'no "x"\n' }, through, server: "a", varies: false })
+      .length;
+  const content = [{ type: "text", text: '"a" answered with the error -32603: no "x"\n' }];
+  assert.equal(of({ content, isError: true }), 0);
+  assert.equal(of({ content }), 1);
+  assert.equal(of({ error: 'no "x"\n' }), 0);
+  assert.equal(of({ content: [{ type: "text", text: "no" }], isError: true }), 1);
+  assert.equal(of({}), 1);
 });
 
 Deno.test("pageOf() counts what is the same, and names what is not, with the reason", () => {
@@ -60,7 +75,8 @@ Deno.test("pageOf() counts what is the same, and names what is not, with the rea
     },
     { name: "d", package: "pd", skipped: "Too large", runs: [] },
   ], "2026-01-02");
-  assert.match(page, /2 of 3 servers/);
+  assert.match(page, /2 of 3 servers were the\s+same in both eras, .* 2 calls of 2 of them/);
+  assert.match(page, /2 of 3 servers start and list .* 2 answer the calls alike/);
   assert.match(page, /- `pb` \(2025-11-25\): `tools: x`/);
   assert.match(page, /- `pc` \(2025-11-25\): `needs 'net' at URL`/);
   assert.match(page, /- `pd`: `Too large`/);

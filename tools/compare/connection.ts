@@ -5,6 +5,7 @@
  * @module
  */
 
+import { pathToFileURL } from "node:url";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
@@ -44,10 +45,10 @@ const METHODS: Readonly<Record<ListName, string>> = {
 };
 
 /** Seconds that one process may live, and bytes that it may write to. */
-const LIFE_S = 120;
+const LIFE_S = 600;
 const MEMORY = 4 * 1024 ** 3;
 const MAX_PAGES = 50;
-const REQUEST_MS = 30_000;
+const REQUEST_MS = 120_000;
 
 /** What servers show some tools for: the most that a client can do. */
 const ABLE = { roots: {}, elicitation: { form: {} }, sampling: {} };
@@ -83,7 +84,10 @@ export async function connect(start: Start, era: Era): Promise<Connection> {
     capabilities: ABLE,
     versionNegotiation: { mode: era === "2025-11-25" ? "legacy" : { pin: era } },
   });
-  client.setRequestHandler("roots/list", () => ({ roots: [{ uri: `file://${start.cwd}` }] }));
+  client.setRequestHandler(
+    "roots/list",
+    () => ({ roots: [{ uri: pathToFileURL(start.cwd).href, name: "workspace" }] }),
+  );
   client.setRequestHandler("elicitation/create", () => ({ action: "decline" }));
   client.setRequestHandler("sampling/createMessage", () => ({
     ...{ role: "assistant", model: "none", content: { type: "text", text: "none" } },

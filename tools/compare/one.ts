@@ -83,7 +83,22 @@ const PASSED = [
 /** Asks servers not to tell anybody that they ran. */
 const QUIET = { DO_NOT_TRACK: "1", NO_UPDATE_NOTIFIER: "1" };
 /** A first list of PML waits for no server longer than this many looks, 500 ms apart. */
-const LOOKS = 80;
+const LOOKS = 240;
+
+/** The folders in which something may run. */
+const OPEN = new Set<string>();
+
+/** Ends all that runs for comparisons, and removes their folders. */
+export async function leaveAll(): Promise<void> {
+  for (const folder of OPEN) await leave(folder);
+}
+
+async function leave(folder: string): Promise<readonly string[]> {
+  const ended = await endAll(folder);
+  await Deno.remove(folder, { recursive: true }).catch(() => {}); // a last process writes there
+  OPEN.delete(folder);
+  return ended;
+}
 
 /** Compares one server in all ways; says on `tell` what is done. */
 export async function compareOne(
@@ -93,6 +108,7 @@ export async function compareOne(
   const told = { name: listed.name, package: listed.package };
   if (listed.skip !== undefined) return { ...told, skipped: listed.skip, runs: [] };
   const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-compare-" }));
+  OPEN.add(folder);
   let version: string | undefined;
   try {
     tell("npm installs it");
@@ -109,15 +125,15 @@ export async function compareOne(
       runs: [],
     };
   } finally {
-    await Deno.remove(folder, { recursive: true }).catch(() => {}); // a last process writes there
+    const left = await leave(folder);
+    if (left.length > 0) tell(`ended what was left: ${left.join(", ")}`);
   }
 }
 
 async function makeScene(listed: Listed, folder: string): Promise<Scene> {
   const workspace = join(folder, "workspace");
   const prefix = join(folder, "direct");
-  for (const path of [workspace, prefix, join(workspace, "home")]) await Deno.mkdir(path);
-  await Deno.writeTextFile(join(workspace, "notes.txt"), "one\ntwo\nthree\n");
+  await Deno.mkdir(prefix);
   const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefix", prefix];
   await run(folder, { command: "npm", args: ["install", ...flags, listed.package] });
   const root = join(prefix, "node_modules", listed.package);
@@ -131,14 +147,23 @@ async function makeScene(listed: Listed, folder: string): Promise<Scene> {
   return { ...scene, direct: { ...direct, env: { ...passed(), ...env } } };
 }
 
-/** Returns the arguments and the variables of a server, with the workspace filled in. */
+/** Returns the arguments and the variables of a server, and its calls, with the workspace filled in. */
 function definitionOf({ listed, workspace }: Pick<Scene, "listed" | "workspace">) {
-  const filled = (text: string) => text.replaceAll("${workspace}", workspace);
-  const env = Object.entries(listed.env ?? {}).map(([name, value]) => [name, filled(value)]);
-  return {
-    args: (listed.args ?? []).map(filled),
-    env: { ...QUIET, HOME: join(workspace, "home"), ...Object.fromEntries(env) },
-  };
+  const { args = [], env, calls = [] } = listed;
+  const text = JSON.stringify({ args, env, calls }).replaceAll("${workspace}", workspace);
+  const filled = JSON.parse(text) as Required<Pick<Listed, "args" | "env" | "calls">>;
+  return { ...filled, env: { ...QUIET, HOME: join(workspace, "home"), ...filled.env } };
+}
+
+/** Makes the workspace as it was before anything ran in it. */
+async function clean({ workspace }: Scene): Promise<void> {
+  await Deno.remove(workspace, { recursive: true }).catch((error) => {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  });
+  for (const name of ["home", "files"]) {
+    await Deno.mkdir(join(workspace, name), { recursive: true });
+  }
+  await Deno.writeTextFile(join(workspace, "files", "notes.txt"), "one\ntwo\nthree\n");
 }
 
 /** Runs the server without PML, in each era that it speaks. */
@@ -147,8 +172,9 @@ async function directly(scene: Scene): Promise<ReadonlyMap<Era, Seen>> {
   const problems: string[] = [];
   for (const era of ERAS) {
     try {
+      await clean(scene);
       await using connection = await connect(scene.direct, era);
-      seen.set(era, await look(scene.listed, connection));
+      seen.set(era, await look(scene, connection));
     } catch (error) {
       problems.push(messageOf(error));
     }
@@ -165,8 +191,9 @@ async function throughAll(
 ): Promise<readonly Compared[]> {
   const runs: Compared[] = [];
   for (const confined of [false, true]) {
-    await define(scene, confined);
     for (const era of ERAS) {
+      await clean(scene);
+      await define(scene, confined);
       tell(`through PML, ${era}${confined ? ", confined" : ""}`);
       const direct = seen.get(era) ?? seen.get("2025-11-25") ?? seen.get("2026-07-28");
       if (direct === undefined) continue;
@@ -211,7 +238,7 @@ async function through(
     // Lists are those of the last time where the server does not start now.
     if (told?.state === "failed") throw new Error(told.why);
     await using connection = await connect(pml(scene, ["stdio"]), era);
-    const seen = await look(scene.listed, connection, {
+    const seen = await look(scene, connection, {
       server: name,
       tools: direct.lists.tools.length,
     });
@@ -250,7 +277,7 @@ function pml({ folder, workspace }: Scene, args: readonly string[]): Start {
 
 /** Reads the lists and makes the calls; of PML only what is of one server. */
 async function look(
-  { calls = [] }: Listed,
+  scene: Scene,
   connection: Connection,
   through?: { readonly server: string; readonly tools: number },
 ): Promise<Seen> {
@@ -274,7 +301,7 @@ async function look(
   };
   const results: Json[] = [];
   const prefix = through === undefined ? "" : `${through.server}__`;
-  for (const { tool, arguments: args } of calls) {
+  for (const { tool, arguments: args } of definitionOf(scene).calls) {
     results.push(await connection.call(`${prefix}${tool}`, args));
   }
   return { lists, results };
@@ -289,6 +316,23 @@ function countsOf({ lists, results }: Seen): Compared["counts"] {
     resourceTemplates: resourceTemplates.length,
     calls: results.length,
   };
+}
+
+/** Ends the processes whose environment names a folder, and gives their names; on Linux alone. */
+async function endAll(folder: string): Promise<readonly string[]> {
+  if (Deno.build.os !== "linux") return [];
+  const ended: string[] = [];
+  for await (const { name } of Deno.readDir("/proc")) {
+    const of = (file: string) => Deno.readTextFile(`/proc/${name}/${file}`).catch(() => "");
+    if (!/^\d+$/.test(name) || !(await of("environ")).includes(folder)) continue;
+    ended.push((await of("comm")).trim());
+    try {
+      Deno.kill(Number(name), "SIGKILL");
+    } catch {
+      // It ended by itself.
+    }
+  }
+  return ended;
 }
 
 /** Runs a program to its end and gives its output; throws with what it said. */

@@ -17,17 +17,24 @@ export function pageOf(outcomes: readonly Outcome[], ran: string): string {
   ];
   return [
     "# Other people's servers",
-    INTRODUCTION.replace("RAN", ran).replace("SAME", String(compared.filter(isSame).length))
-      .replace("ALL", String(compared.length)),
+    introduction(compared, ran),
     tableOf(compared),
     "## What differed",
     ...sectionOf(compared.flatMap(differencesOf), "Nothing differed without `confine`."),
     "## Confined",
-    CONFINED,
+    confinedText(compared),
     ...sectionOf(compared.flatMap(confinedOf), "Every server ran confined as it did otherwise."),
     "## Not compared",
     ...sectionOf(left.map(leftOf), "Every server of the list was compared."),
   ].join("\n\n") + "\n";
+}
+
+function introduction(compared: readonly Outcome[], ran: string): string {
+  const same = compared.filter(isSame);
+  const calls = same.map(({ runs }) => runs[0]?.counts.calls ?? 0).filter((count) => count > 0);
+  return INTRODUCTION.replace("RAN", ran).replace("SAME", String(same.length))
+    .replace("ALL", String(compared.length)).replace("CALLED", String(calls.length))
+    .replace("CALLS", String(calls.reduce((sum, count) => sum + count, 0)));
 }
 
 /** Returns one cell of the table: how one way came out. */
@@ -39,10 +46,14 @@ export function cellOf({ failed, differences }: Pick<Compared, "failed" | "diffe
 const INTRODUCTION =
   `Popular servers of npm, run directly by the SDK's own client and through a spawned \`pml stdio\`
 (\`full_proxy\`): their lists of tools, prompts, resources and templates are compared byte for byte
-after names have lost the server in front, and so are the results of calls that stay on the machine.
-The order of entries does not count. \`deno task compare --write\` made this page on RAN. Keys in the
-environment are placeholders, and no account was used. Lists of SAME of ALL servers were the same in
-both eras, and so were the results of their calls.
+after names have lost the server in front, and so are the results of calls. The order of entries does
+not count. \`deno task compare --write\` made this page on RAN. Lists of SAME of ALL servers were the
+same in both eras, and so were the results of CALLS calls of CALLED of them.
+
+Calls read, compute, or fail as they should: keys in the environment are placeholders, no account was
+used, and the error that a server tells then is compared like any result. An error of the protocol
+(JSON-RPC) comes through PML as a result with \`isError\`, in the same words. Of results that are others
+each time the form is compared.
 
 Where a server speaks the older revisions alone, "2026-07-28" compares what PML shows a client of
 that revision with what the server says in its own; \`execution\`, for which 2026-07-28 has no word,
@@ -56,7 +67,25 @@ deno task compare --write         # all of them, and this page
 
 const CONFINED =
   `With \`"confine": true\` and no grants. What a server lacks is its error, and \`pml learn\` finds the
-grants. A server that starts and lists may still need grants for calls that were not made here.`;
+grants. LISTED of ALL servers start and list what they list otherwise, and SAME answer the calls alike
+too. One of these may still need grants for calls that were not made here.`;
+
+function confinedText(compared: readonly Outcome[]): string {
+  const confined = compared.map(({ runs }) => runs.filter((run) => run.confined));
+  const free = (run: Compared, other: Compared | undefined) =>
+    run.failed === undefined &&
+    run.differences.every(({ what }) =>
+      what.startsWith("call ") || other?.differences.some((one) => one.what === what)
+    );
+  const listed = compared.filter(({ runs }) =>
+    runs.filter((run) => run.confined).every((run) =>
+      free(run, runs.find((one) => !one.confined && one.era === run.era))
+    )
+  );
+  const same = confined.filter((runs) => runs.every((run) => cellOf(run) === "same"));
+  return CONFINED.replace("LISTED", String(listed.length)).replace("ALL", String(compared.length))
+    .replace("SAME", String(same.length));
+}
 
 function isSame({ runs }: Outcome): boolean {
   return runs.filter(({ confined }) => !confined).every((run) => cellOf(run) === "same");
