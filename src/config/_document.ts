@@ -125,7 +125,7 @@ function described(whole: unknown, path: Path): string {
   if (value === null) return "null";
   if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
   // A password may stand before the "@" of a URL, a key behind its "?".
-  const secret = path.includes("env") || path.includes("headers") ||
+  const secret = ["env", "headers", "arguments"].some((key) => path.includes(key)) ||
     (/[@?]/.test(String(value)) && !path.includes("permissions"));
   if (secret) return `a ${typeof value}`;
   return `${typeof value === "string" ? quoted(value) : value} (a ${typeof value})`;
