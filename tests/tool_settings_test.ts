@@ -80,6 +80,8 @@ function world(url: string, { rules, settings = SETTINGS, table = TABLE }: Optio
       permissions: rules ?? { allow: KINDS.map((name) => `${name}:*`) },
       gateway: { tools_exposure: "hybrid", hybrid: { apply_semantic_filter: false } },
       mcpServers: { ...Object.fromEntries(stdio), http: { url, tools: settings } },
+      // What may run programs is allowed for good with exactly its arguments.
+      grants: { module: { run: ["git"] } },
       private_mcps: { module: { type: "deno", path: "module.js", tools: settings } },
     },
   };
@@ -219,6 +221,7 @@ async function asks({ pml, ws }: Scene): Promise<void> {
   const wanted = { name: "module__find_code", arguments: { query: "q" } };
   const asked = await questionOf(pml, wanted);
   assert.match(asked.text, /Tool: "search_code"/);
+  assert.deepEqual(asked.replies, ["Yes", "No"], "no rule holds the value of a variable");
   assert.match(asked.text, /"owner": "acme"/);
   assert.match(asked.text, /"token": "\$\{CODE_TOKEN\}"/);
   assert.doesNotMatch(asked.text, new RegExp(TOKEN));
