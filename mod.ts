@@ -41,6 +41,7 @@ export type { Json, JsonObject } from "./src/core/json.ts";
 export type { Condition, NamedTool, Pattern } from "./src/core/pattern.ts";
 export type { Meta, Permissions, ToolDefinition, ToolMeta } from "./src/core/tool.ts";
 export { parseToolId, type ToolId } from "./src/core/tool_id.ts";
+export type { ToolSetting, ToolSettings } from "./src/core/tool_settings.ts";
 export type { Config } from "./src/config/config.ts";
 export type { Grants } from "./src/config/file.ts";
 export type { RegistryEntry } from "./src/config/registries.ts";
@@ -100,7 +101,7 @@ export interface OpenedGateway extends AsyncDisposable {
 
 /** Opens a gateway on the workspace of a folder; throws CONFIG_INVALID where it cannot be used. */
 export async function openGateway(options: OpenOptions = {}): Promise<OpenedGateway> {
-  const [{ openApp }, { callForProgram }] = await Promise.all([
+  const [{ openApp }, { callForProgram, named }] = await Promise.all([
     import("./src/app.ts"),
     import("./src/cli/library.ts"),
   ]);
@@ -120,12 +121,13 @@ export async function openGateway(options: OpenOptions = {}): Promise<OpenedGate
       await callForProgram(app, { ...more, name, args }),
     search: async (query, more = {}) => {
       await app.servers.prepare("tools", { only: more.server });
-      return await app.search(query, { allowed, ...more });
+      const answer = await app.search(query, { allowed, ...more });
+      return { ...answer, hits: answer.hits.map((hit) => ({ ...hit, id: named(hit) })) };
     },
     listTools: async () => {
       await app.servers.prepare();
       return app.catalog.list().filter(({ id }) => allowed(id))
-        .map(({ id, tool }) => ({ ...tool, name: id }));
+        .map((entry) => ({ ...entry.tool, name: named(entry) }));
     },
     close,
     [Symbol.asyncDispose]: close,

@@ -102,6 +102,7 @@ export class App implements AsyncDisposable {
     onChange: (list) => this.#told((gateway) => gateway.listChanged(list)),
     offered: (id) => this.#adopted?.offers.catalog?.get(id)?.tool,
     disabledIn: (server) => this.policy.disabledIn(server),
+    fixed: (...asked) => this.keys.fixed(...asked),
   });
   /** The names of the servers that ship with PML. */
   readonly builtins: ReadonlySet<string> = BUILTIN_NAMES;

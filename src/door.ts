@@ -21,6 +21,7 @@ import {
   type Gate,
   type Progress,
   type Question,
+  shownArguments,
   through,
 } from "./core/call.ts";
 import { type Check, check } from "./core/check.ts";
@@ -31,6 +32,7 @@ import { Running } from "./core/running.ts";
 import { splitToolId } from "./core/tool_id.ts";
 import type { ToolDefinition } from "./core/tool.ts";
 import { schemaGate, type Schemas } from "./gateway/schemas.ts";
+import { settledGate } from "./gateway/settled_gate.ts";
 import { Machine, type MachineOptions } from "./machine.ts";
 import { Approvals } from "./permissions/approvals.ts";
 import { type AskedAll, askForAll } from "./permissions/ask_all.ts";
@@ -86,8 +88,10 @@ export class Door implements AsyncDisposable {
   }
 
   /** Asks once for several calls, or gives what lets each pass. */
-  askForAll(calls: readonly Call[]): Promise<AskedAll> {
-    return askForAll(calls, this.#asking());
+  async askForAll(calls: readonly Call[]): Promise<AskedAll> {
+    const { servers } = this.#options;
+    const settled = await Promise.all(calls.map((call) => servers.settled(call)));
+    return await askForAll(settled, this.#asking());
   }
 
   /** Leaves a question for `pml approve`, and gives the error that says so. */
@@ -147,7 +151,7 @@ export class Door implements AsyncDisposable {
 
   /** The order of the house, readable aloud. */
   #gated(): CallTool {
-    const { policy, schemas } = this.#options;
+    const { policy, schemas, servers } = this.#options;
     const { machine } = this;
     const asking = this.#asking();
     const judge = () => policy.now.judge;
@@ -164,10 +168,13 @@ export class Door implements AsyncDisposable {
     return through([
       this.#running.gate,
       this.#toldGate(),
+      // Rules and the journal see what the server gets; what is wrong with it is told below.
+      settledGate(servers, true),
       judgeGate(judge),
       auditGate(this.#records, (call) => this.#mayGoOn(call)),
       this.#problemGate(),
       refuseGate(),
+      settledGate(servers),
       trustGate({
         ...asking,
         judge,
@@ -176,10 +183,11 @@ export class Door implements AsyncDisposable {
           await policy.unapproved(splitToolId(call.id).server) ?? await this.#unpinned(call),
       }),
       // The look may have found that the person trusted the file elsewhere meanwhile.
+      settledGate(servers),
       judgeGate(judge),
       schemaGate(schemas, {
         definitionOf: (call) => this.#definitionOf(call),
-        isChecked: (server) => this.#options.servers.isChecked(server),
+        isChecked: (server) => servers.isChecked(server),
       }),
       askGate(asking),
       integrityGate({
@@ -282,7 +290,7 @@ export class Door implements AsyncDisposable {
     const gives = call.method === SAMPLING ? GIVES : [];
     return {
       tool: call.id,
-      arguments: call.arguments,
+      arguments: shownArguments(call),
       definition: definitionHash(definition),
       rules: policy.now.rules(),
       actor: call.actor,

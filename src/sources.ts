@@ -65,13 +65,14 @@ function ownSource(
   server: ServerDefinition,
   { policy, listOf }: SourcesOptions,
 ): ServerSource {
-  const { name, title, kind } = server;
+  const { name, title, kind, settings } = server;
   return {
     identity: server,
     name,
     ...(title === undefined ? {} : { title }),
     origin: "private",
     kind,
+    settings,
     tells: kind !== "deno",
     blocked: () => policy.blocked(name),
     load: (list) => listOf(name, list),

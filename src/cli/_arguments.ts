@@ -6,12 +6,13 @@
  */
 
 import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
-import { parseToolId, type ToolId } from "../core/tool_id.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import type { App } from "../app.ts";
 import { usage } from "./_failure.ts";
 
 /** Reads the name of a tool, or says how one is written. */
-export function parseId(name: string): ToolId {
-  const id = parseToolId(name);
+export function parseId(name: string, servers: Pick<App["servers"], "idOf">): ToolId {
+  const id = servers.idOf(name);
   if (id !== undefined) return id;
   throw usage(
     `Cannot read ${quoted(name)} as a tool: it is no SERVER:TOOL`,

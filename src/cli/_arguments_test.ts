@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Json, JsonObject } from "../core/json.ts";
+import { parseToolId } from "../core/tool_id.ts";
 import { parseArguments, parseId, parseObject } from "./_arguments.ts";
 
 const schema: JsonObject = {
@@ -90,10 +91,12 @@ Deno.test("parseObject() takes a JSON object and nothing else", () => {
   }
 });
 
+const SERVERS = { idOf: parseToolId };
+
 Deno.test("parseId() reads both ways of writing a tool", () => {
-  assert.equal(parseId("filesystem:read_file"), "filesystem:read_file");
-  assert.equal(parseId("filesystem__read_file"), "filesystem:read_file");
+  assert.equal(parseId("filesystem:read_file", SERVERS), "filesystem:read_file");
+  assert.equal(parseId("filesystem__read_file", SERVERS), "filesystem:read_file");
   for (const name of ["", "read_file", ":x", "x:", "A:b", "pml:x", "a b:c"]) {
-    assert.throws(() => parseId(name), { code: "USAGE" }, name);
+    assert.throws(() => parseId(name, SERVERS), { code: "USAGE" }, name);
   }
 });

@@ -24,7 +24,7 @@ export async function call(
   at: Visit,
   { words: [name = "", ...pairs], args = "{}" }: Typed,
 ): Promise<Shown> {
-  const id = parseId(name);
+  const id = parseId(name, at.app.servers);
   const stdin = args === "-";
   const base = parseObject(stdin ? await new Response(Deno.stdin.readable).text() : args);
   const schema = pairs.length === 0 ? {} : await schemaOf(id, at);

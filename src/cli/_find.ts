@@ -8,7 +8,14 @@ import type { App } from "../app.ts";
 import type { Verdict } from "../core/call.ts";
 import { inset, quoted, visible } from "../core/json.ts";
 import { DOORS } from "../core/pattern.ts";
-import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
+import {
+  isServerName,
+  parseToolId,
+  shownId,
+  splitToolId,
+  type ToolId,
+  toolId,
+} from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { parseId, parseObject } from "./_arguments.ts";
 import { usage } from "./_failure.ts";
@@ -24,7 +31,7 @@ export async function tools(at: Visit, { words: [name], refresh }: Typed): Promi
   const server = name?.split(":", 1)[0];
   if (refresh === true) await app.refresh(server);
   const offered = server === undefined ? [] : await app.offered(server);
-  if (name?.includes(":")) return await showTool(at, { id: parseId(name), offered });
+  if (name?.includes(":")) return await showTool(at, { id: parseId(name, app.servers), offered });
   if (name !== undefined && offered.length > 0) return showOffer(app, { name, offered });
   await prepare(at, name, { isWhole: refresh });
   const servers = app.servers.states()
@@ -89,22 +96,32 @@ function noteOf(
 }
 
 /** Says what the rules say of a tool or a call, and which rule says it; they judge any name. */
-export function why({ app }: Visit, { words: [name = "", given] }: Typed): Promise<Shown> {
-  const id = doorOf(name) ?? parseId(name);
-  const args = given === undefined ? undefined : parseObject(given);
+export async function why(
+  { app }: Visit,
+  { words: [name = "", given] }: Typed,
+): Promise<Shown> {
+  const id = doorOf(name) ?? parseId(name, app.servers);
+  const settled = await app.servers.settled({
+    id,
+    arguments: given === undefined ? {} : parseObject(given),
+  });
+  const args = given === undefined ? undefined : settled.arguments;
   const { kind, rule, source, depends } = app.policy.now.judge(id, args);
   const verdict = SAYS[kind];
   const { server } = splitToolId(id);
   const known = app.servers.states().some((state) => state.name === server);
-  return Promise.resolve({
+  return {
     value: { tool: id, verdict, rule, source, depends },
     text: [
       `${id}: ${verdict}`,
+      ...([undefined, id].includes(parseToolId(name))
+        ? []
+        : [`rules know ${quoted(name, 200)} by this name`]),
       `by ${ruleSaid({ rule, source })}`,
       ...(depends ?? []).map((one) => `its arguments decide by ${quoted(one, Infinity)}`),
     ].join("\n  "),
     note: known ? "" : `There is no server ${quoted(server)} here`,
-  });
+  };
 }
 
 /** Reads the name of another part of MCP, such as `github:@resources`. */
@@ -142,11 +159,13 @@ async function showTool(
   }
   const { app } = at;
   await prepare(at, splitToolId(id).server);
-  const definition = await app.servers.definition(id);
+  const definition = await app.servers.shown(id);
   const { kind, rule, source } = app.policy.now.judge(id);
   const permissions = await app.permissionsOf(id);
   const unchecked = await (await app.schemas()).unchecked(definition);
-  const own = { id, verdict: SAYS[kind], rule, source, permissions, unchecked };
+  const shown = toolId(splitToolId(id).server, definition.name);
+  const rules = shown === id ? {} : { rulesName: id };
+  const own = { id: shown, ...rules, verdict: SAYS[kind], rule, source, permissions, unchecked };
   // In this order, and what a server names the same counts for nothing.
   return { value: { ...own, ...definition, ...own } };
 }
@@ -160,12 +179,14 @@ function originSaid(
 interface Found {
   readonly id: ToolId;
   readonly tool: ToolDefinition;
-  readonly server: { readonly isOffer?: boolean };
+  readonly server: { readonly name: string; readonly isOffer?: boolean };
 }
 
 function listedBy(app: App) {
-  return ({ id, tool: { description = "" }, server }: Found) => {
-    const { kind } = app.policy.now.judge(id);
+  return ({ id: own, ...found }: Found) => {
+    const { tool: { description = "" }, server } = found;
+    const id = shownId(found);
+    const { kind } = app.policy.now.judge(own);
     // The first use of a server asks, whatever the rules allow.
     const verdict = SAYS[server.isOffer && kind === "allow" ? "ask" : kind];
     return { id, description, verdict };

@@ -49,7 +49,7 @@ const ROUNDS = 20;
 
 /** Tries a server out, and writes what it needs where a person at a terminal says so. */
 export async function learn(at: Visit, { words: [name = "", ...words], json }: Typed) {
-  const calls = readCalls(name, words);
+  const calls = readCalls(words, { name, servers: at.app.servers });
   const server = await serverOf(name, at);
   const asks = !json && isTerminal();
   const last = await tried(server, { at, calls, asks });
@@ -163,7 +163,10 @@ async function serverOf(name: string, { app, signal }: Visit): Promise<ServerDef
 }
 
 /** Each call is a tool, and its arguments as JSON where it has any. */
-function readCalls(name: string, words: readonly string[]): readonly Asked[] {
+function readCalls(
+  words: readonly string[],
+  { name, servers }: { readonly name: string; readonly servers: App["servers"] },
+): readonly Asked[] {
   const calls: Asked[] = [];
   for (const word of words) {
     const last = calls.at(-1);
@@ -171,7 +174,7 @@ function readCalls(name: string, words: readonly string[]): readonly Asked[] {
       calls.splice(-1, 1, { ...last, arguments: parseObject(word) });
       continue;
     }
-    const id = parseId(word);
+    const id = parseId(word, servers);
     if (splitToolId(id).server !== name) {
       throw usage(`Cannot try ${quoted(id)}: it is not a tool of ${quoted(name)}`, "Leave it out");
     }

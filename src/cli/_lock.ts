@@ -157,7 +157,7 @@ async function staleTools(
       [lock, home].flatMap((entries) => Object.keys(entries[name]?.tools ?? {})),
     );
     for (const tool of tools) {
-      const definition = app.catalog.get(toolId(name, tool))?.tool;
+      const definition = app.catalog.get(toolId(name, tool))?.own;
       const stale = hand && definition && await pins.unapprovedTool(hand, definition);
       if (stale) found.push(stale);
     }

@@ -8,7 +8,8 @@ import type { App } from "../app.ts";
 import type { Progress, ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
-import { parseToolId } from "../core/tool_id.ts";
+
+export { shownId as named } from "../core/tool_id.ts";
 
 /** What is called, and how. */
 export interface LibraryCall {
@@ -21,7 +22,7 @@ export interface LibraryCall {
 /** Runs a call through the one door to its result. */
 export async function callForProgram(app: App, call: LibraryCall): Promise<ToolResult> {
   const { name, args, signal = new AbortController().signal, onProgress } = call;
-  const id = parseToolId(name);
+  const id = app.servers.idOf(name);
   if (id === undefined) {
     throw new PmlError("UNKNOWN_TOOL", `Cannot find the tool ${quoted(name)}`, {
       hint: "Write it as server:tool; listTools() gives the names",

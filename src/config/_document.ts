@@ -32,7 +32,8 @@ export interface Document<T> {
 interface Reading<T> {
   readonly report: Report;
   readonly parse: (text: string, note: Note) => Promise<Syntax | undefined>;
-  readonly schema: (zod: Zod) => z.ZodType<T>;
+  /** Gives the grammar, which is loaded only where there is a file. */
+  readonly schema: (zod: Zod) => Promise<z.ZodType<T>>;
 }
 
 const MOST_PROBLEMS = 100;
@@ -76,7 +77,7 @@ async function read<T>(path: string, reading: Reading<T>): Promise<Document<T> |
     note(offset, { path: keys, ...said });
   };
   const { z } = await import("zod");
-  const { data, error } = schema(z).safeParse(value, { error: wantedBy });
+  const { data, error } = (await schema(z)).safeParse(value, { error: wantedBy });
   for (const issue of error?.issues ?? []) {
     for (const path of pathsOf(issue)) {
       const unknown = issue.code === "unrecognized_keys" || issue.code === "invalid_key";
@@ -125,7 +126,7 @@ function described(whole: unknown, path: Path): string {
   if (value === null) return "null";
   if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
   // A password may stand before the "@" of a URL, a key behind its "?".
-  const secret = path.includes("env") || path.includes("headers") ||
+  const secret = ["env", "headers", "arguments"].some((key) => path.includes(key)) ||
     (/[@?]/.test(String(value)) && !path.includes("permissions"));
   if (secret) return `a ${typeof value}`;
   return `${typeof value === "string" ? quoted(value) : value} (a ${typeof value})`;

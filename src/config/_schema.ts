@@ -7,7 +7,7 @@
 import type { z } from "zod";
 import { isObject } from "../core/json.ts";
 import { GRAMMAR, parsePattern } from "../core/pattern.ts";
-import { isServerName, serverSlug } from "../core/tool_id.ts";
+import { isServerName, isToolName, serverSlug } from "../core/tool_id.ts";
 import { isAddress } from "./_address.ts";
 import { META_TOOLS } from "./gateway_options.ts";
 import { OS_LAYERS } from "./os_layer.ts";
@@ -114,14 +114,15 @@ function serverSections(zod: Zod) {
   const { object, text, list, flag, filled, variable, url } = words(zod);
   const type = <T extends string>(...names: readonly T[]) => ({ type: zod.enum(names) });
   const path = text("the path of a file", /^(?!.*:\/\/)(?=.*\S)/s);
-  const tools = list(text(), "strings");
+  const texts = list(text(), "strings");
+  const tools = toolsSchema(zod);
   const program = { command: filled };
-  const given = { args: tools, env: zod.record(variable, text()) };
-  const running = { cwd: path, tools, confine: flag };
+  const given = { args: texts, env: zod.record(variable, text()) };
+  const running = { cwd: path, tools: tools.any, confine: flag };
   const address = { url: url("https://", "http://") };
   const header = text("the name of a header", /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/);
   const line = text("a header value on one line", /^[^\r\n]*$/);
-  const sent = { headers: zod.record(header, line), tools };
+  const sent = { headers: zod.record(header, line), tools: tools.any };
   const any = zod.unknown();
   // What clients write beside a server is nothing to PML: rules decide what runs.
   const beside = {
@@ -132,7 +133,7 @@ function serverSections(zod: Zod) {
     alwaysAllow: any,
   };
   const own = zod.discriminatedUnion("type", [
-    object({ ...type("deno"), path }, { confine: flag }),
+    object({ ...type("deno"), path }, { confine: flag, tools: tools.settings }),
     object({ ...type("stdio"), install: object(program, given) }, running),
     object({ ...type("http"), ...address }, sent),
   ]);
@@ -145,6 +146,29 @@ function serverSections(zod: Zod) {
     private_mcps: zod.record(title, own),
     mcpServers: zod.record(title, zod.preprocess(withType, clients)),
   };
+}
+
+/** What is said of the tools of a server: which of them count, or something of each. */
+function toolsSchema(zod: Zod) {
+  const { object, text, list, flag } = words(zod);
+  const setting = object({}, {
+    disabled: flag,
+    rename: text("the name of a tool", { test: isToolName }),
+    description: text(),
+    arguments: zod.record(text(), zod.json()),
+  });
+  const names = list(text(), "strings, or an object of tools");
+  const settings = zod.record(text(), setting);
+  type Said = z.output<typeof names> | z.output<typeof settings>;
+  // Not a union: that would not say what is wrong with the one that is meant.
+  const any = zod.custom<Said>().check(({ value, issues }) => {
+    const { error } = (isObject(value) ? settings : names).safeParse(value, {
+      error: () => "an object",
+    });
+    // Issues that were told already are issues as they come.
+    issues.push(...(error?.issues ?? []) as unknown as z.core.$ZodRawIssue[]);
+  });
+  return { any, settings };
 }
 
 /** The words that the grammar is written in. */

@@ -9,7 +9,9 @@ import { quoted } from "../core/json.ts";
 
 /** What a definition gives to its server, as written, by the kind of place where it stands. */
 export type Given = Readonly<
-  Partial<Record<"args" | "env" | "headers" | "url", Readonly<Record<string, string>>>>
+  Partial<
+    Record<"args" | "env" | "headers" | "url" | "arguments", Readonly<Record<string, string>>>
+  >
 >;
 
 /** A variable that a definition names. */

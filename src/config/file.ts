@@ -7,7 +7,6 @@
 import type { Permissions } from "../core/tool.ts";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
-import { workspaceSchema } from "./_schema.ts";
 import { parseJsonc } from "./_syntax.ts";
 import { gatewayOf, type SaidOfGateway } from "./gateway_options.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
@@ -47,7 +46,11 @@ export async function readWorkspaceFile(
   path: string,
   report: Report,
 ): Promise<WorkspaceFile | undefined> {
-  const read = await readDocument(path, { report, parse: parseJsonc, schema: workspaceSchema });
+  const read = await readDocument(path, {
+    report,
+    parse: parseJsonc,
+    schema: async (zod) => (await import("./_schema.ts")).workspaceSchema(zod),
+  });
   if (read === undefined) return undefined;
   const { said: { workspace, permissions, registries, cloud, grants, gateway, intent } } = read;
   const servers = serversOf(read);

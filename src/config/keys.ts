@@ -9,7 +9,7 @@
 
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
+import { type JsonObject, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { stampAt } from "../core/place.ts";
 import { readRegularText } from "../core/regular_file.ts";
@@ -17,6 +17,7 @@ import { isOwn, isSteering } from "../core/steering.ts";
 import { parseDotenv } from "./_dotenv.ts";
 import type { Environment } from "./env.ts";
 import { expanded, type Given, referencesIn } from "./expand.ts";
+import type { Fixed } from "./fixed_arguments.ts";
 
 /** A value, and where it was found. */
 export interface Key {
@@ -93,6 +94,12 @@ export class Keys {
       const { given, of } = parts(own);
       return of(this.filled(given, own.name));
     };
+  }
+
+  /** Gives the arguments that a definition fixes for a tool, filled in and as a person is shown them. */
+  async fixed(written: JsonObject, server: string): Promise<Fixed> {
+    const { fixedArguments } = await import("./fixed_arguments.ts");
+    return fixedArguments(written, { server, keys: this, register: this.#options.register });
   }
 
   /** Gives a variable that a server's definition names. */

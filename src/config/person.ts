@@ -8,7 +8,6 @@ import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
-import { personSchema } from "./_schema.ts";
 import { parseYaml } from "./_syntax.ts";
 import { gatewayOf, type SaidOfGateway } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
@@ -54,7 +53,11 @@ export interface PersonReport extends Report {
 
 /** Reads a file. A missing one says nothing, a bad one only to the report. */
 export async function readPerson(path: string, report: PersonReport): Promise<PersonConfig> {
-  const read = await readDocument(path, { report, parse: parseYaml, schema: personSchema });
+  const read = await readDocument(path, {
+    report,
+    parse: parseYaml,
+    schema: async (zod) => (await import("./_schema.ts")).personSchema(zod),
+  });
   const warn = (said: string) => read?.warn(said);
   const {
     permissions = {},

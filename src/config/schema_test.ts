@@ -36,6 +36,21 @@ const GOOD: readonly object[] = [
     mcpServers: { a: { ...SERVER, timeout: 3, description: "", autoApprove: [], disabled: true } },
   },
   { mcpServers: { a: { type: "streamable-http", url: "https://x/" } } },
+  { mcpServers: { a: { ...SERVER, tools: ["b"] }, b: { ...SERVER, tools: {} } } },
+  {
+    mcpServers: {
+      a: { ...SERVER, tools: { "*": { disabled: true }, b: {}, "odd!": { rename: "even" } } },
+      c: {
+        url: "https://x/",
+        tools: { d: { description: "", arguments: { e: [null, { f: 1 }] } } },
+      },
+    },
+    private_mcps: {
+      g: { type: "deno", path: "x", tools: { h: { disabled: false } } },
+      i: { type: "stdio", install: { command: "x" }, tools: { j: { arguments: {} } } },
+      k: { type: "http", url: "https://x/", tools: { l: { rename: "a b" } } },
+    },
+  },
   {
     registries: [
       "https://x.y/mcp",
@@ -128,6 +143,21 @@ const BAD: readonly object[] = [
   { mcpServers: { a: {} } },
   { mcpServers: { a: [] } },
   { mcpServers: { a: { ...SERVER, disabledTools: ["x"] } } },
+  ...[
+    { b: true },
+    { b: { enabled: false } },
+    { b: { disabled: 1 } },
+    { b: { rename: "" } },
+    { b: { rename: "a:b" } },
+    { b: { rename: "x".repeat(129) } },
+    { b: { description: 1 } },
+    { b: { arguments: [] } },
+    { "*": { rename: "x" } },
+    [1],
+    "b",
+  ].map((tools) => ({ mcpServers: { a: { ...SERVER, tools } } })),
+  { private_mcps: { a: { type: "deno", path: "x", tools: ["b"] } } },
+  { private_mcps: { a: { type: "deno", path: "x", tools: { b: { rename: 1 } } } } },
   { mcpServers: { a: { ...SERVER, url: "https://x.y" } } },
   { mcpServers: { a: { ...SERVER, confine: "yes" } } },
   { mcpServers: { a: { ...SERVER, type: "http" } } },

@@ -7,7 +7,8 @@
 import { dirname, resolve } from "node:path";
 import type { z } from "zod";
 import { quoted, visible } from "../core/json.ts";
-import { isToolName, serverSlug } from "../core/tool_id.ts";
+import { isToolName, serverSlug, toolSlug } from "../core/tool_id.ts";
+import type { ToolSetting, ToolSettings } from "../core/tool_settings.ts";
 import type { Document } from "./_document.ts";
 import type { workspaceSchema } from "./_schema.ts";
 import type { Path } from "./_syntax.ts";
@@ -27,6 +28,8 @@ export interface DenoDefinition {
   readonly path: string;
   /** Whether it runs confined; a module always does. */
   readonly confine?: boolean;
+  /** What is said of its tools. */
+  readonly settings?: ToolSettings;
 }
 
 /** A command that speaks MCP on its pipes. */
@@ -47,6 +50,8 @@ export interface StdioDefinition {
   readonly cwd?: string;
   /** The only tools of it that count, where they are named. */
   readonly tools?: readonly string[];
+  /** What is said of its tools. */
+  readonly settings?: ToolSettings;
   /** Whether it runs under Deno with permissions. */
   readonly confine?: boolean;
 }
@@ -65,6 +70,8 @@ export interface HttpDefinition {
   readonly headers: Readonly<Record<string, string>>;
   /** The only tools of it that count, where they are named. */
   readonly tools?: readonly string[];
+  /** What is said of its tools. */
+  readonly settings?: ToolSettings;
 }
 
 type Workspace = z.infer<ReturnType<typeof workspaceSchema>>;
@@ -103,22 +110,28 @@ function isDisabled(entry: Entry): boolean {
   return "disabled" in entry && entry.disabled === true;
 }
 
-function define(
-  entry: Entry,
-  from: { readonly title: string; readonly path: Path; readonly file: Document<Said> },
-): ServerDefinition {
+type From = { readonly title: string; readonly path: Path; readonly file: Document<Said> };
+type Settings = Readonly<Record<string, ToolSetting>>;
+
+function define(entry: Entry, from: From): ServerDefinition {
   const { title, path, file } = from;
   const name = serverSlug(title);
   const names = name === title ? { name } : { name, title };
   // Through a link, what the file names lies beside the real file, not beside the link.
   const folder = dirname(file.realPath);
+  const listed = Array.isArray(entry.tools) ? entry.tools : undefined;
+  const of = listed === undefined && entry.tools !== undefined
+    ? settingsOf(entry.tools as Settings, from)
+    : undefined;
+  const settings = of === undefined ? {} : { settings: { file: file.realPath, of } };
   if ("path" in entry) {
-    return { kind: "deno", ...names, path: resolve(folder, entry.path), confine: entry.confine };
+    const at = resolve(folder, entry.path);
+    return { kind: "deno", ...names, path: at, confine: entry.confine, ...settings };
   }
   // A list may name a tool with its server or without; it cannot name another server's.
   const own = (tool: string) =>
     [name, title].some((each) => tool.startsWith(`${each}:`)) ? tool.replace(/^.*?:/, "") : tool;
-  const tools = entry.tools?.map(own);
+  const tools = listed?.map(own);
   const foreign = tools?.find((tool) => !isToolName(tool));
   if (foreign !== undefined) {
     const wanted = `tools of this server: "${name}:tool" or "tool"`;
@@ -126,10 +139,35 @@ function define(
   }
   if ("url" in entry) {
     const { url, headers = {} } = entry;
-    return { kind: "http", ...names, url, headers, tools };
+    return { kind: "http", ...names, url, headers, tools, ...settings };
   }
   const { command, args = [], env = {} } = "install" in entry ? entry.install : entry;
   const { cwd, confine } = entry;
   const at = cwd === undefined ? undefined : resolve(folder, cwd);
-  return { kind: "stdio", ...names, command, args, env, cwd: at, tools, confine };
+  return { kind: "stdio", ...names, command, args, env, cwd: at, tools, confine, ...settings };
+}
+
+/** Gives what is said of each tool; notes what cannot be, as two tools of one name. */
+function settingsOf(said: Settings, { path, file }: From): ToolSettings["of"] {
+  const of = new Map<string, ToolSetting>();
+  const taken = new Set<string>();
+  for (const [written, setting] of Object.entries(said)) {
+    const at = [...path, "tools", written];
+    const { rename } = setting;
+    // Rules know a tool with an odd name by another one.
+    of.set(written === "*" || isToolName(written) ? written : toolSlug(written), setting);
+    if (written === "*" && Object.keys(setting).some((key) => key !== "disabled")) {
+      file.problem(at, {
+        found: "more than disabled",
+        wanted: "disabled alone, for every other tool",
+      });
+    }
+    const folded = rename?.toLowerCase();
+    if (folded !== undefined && taken.has(folded)) {
+      const found = `a second tool that is renamed to ${quoted(rename ?? "")}`;
+      file.problem([...at, "rename"], { found, wanted: "a name of its own" });
+    }
+    if (folded !== undefined) taken.add(folded);
+  }
+  return of;
 }

@@ -35,6 +35,7 @@ export function shownLines(
   const said = Object.entries(asWritten).filter(([, value]) => value !== undefined);
   return [
     ...servers.map((server) => `server "${server.name}": ${serverText(server)}`),
+    ...servers.flatMap(settingLines),
     ...servers.some(({ kind }) => kind === "stdio") ? foundLines(environment) : [],
     ...(permissions?.allow ?? []).map((rule) => `runs unasked: ${rule.pattern.text}`),
     ...said.map(([name, value]) =>
@@ -84,6 +85,23 @@ export function serverText(server: ServerDefinition): string {
     case "http":
       return `a server at ${quoted(server.url, WHOLE)}${given("headers", server.headers)}`;
   }
+}
+
+/** Says what is said of the tools of a server, a line for each. */
+function settingLines({ name, settings }: ServerDefinition): readonly string[] {
+  return [...settings?.of ?? []].map(([tool, { disabled, rename, description, ...setting }]) => {
+    const fixed = Object.entries(setting.arguments ?? {}).map(([key, value]) =>
+      [key, typeof value === "string" ? value : JSON.stringify(value)] as const
+    );
+    const said = [
+      disabled === true ? "is left out" : "",
+      rename === undefined ? "" : `is called ${quoted(rename)}`,
+      description === undefined ? "" : `is described as ${quoted(description, WHOLE)}`,
+      given("arguments", Object.fromEntries(fixed)).slice(2),
+    ].filter(Boolean);
+    const which = tool === "*" ? "every other tool" : `the tool ${quoted(tool, WHOLE)}`;
+    return `server "${name}": ${which} ${said.join(", ") || "stays as it is"}`;
+  });
 }
 
 /** Says what is given as it is written, for it may be code; what looks like a secret is left out. */

@@ -5,7 +5,8 @@
  */
 
 import type { Config } from "./config.ts";
-import { referencesIn } from "./expand.ts";
+import { type Reference, referencesIn } from "./expand.ts";
+import { textsIn } from "./fixed_arguments.ts";
 import type { ServerDefinition } from "./servers.ts";
 
 /** A variable that somebody wants. */
@@ -46,16 +47,21 @@ export function wantedKeys(
 
 function wishesOf(server: ServerDefinition, granted: readonly string[]): readonly Wish[] {
   const by = server.name;
+  const wish = ({ name, otherwise }: Reference) => ({
+    name,
+    by,
+    isRequired: otherwise === undefined,
+  });
+  const tools = [...server.settings?.of.values() ?? []].flatMap((setting) =>
+    referencesIn({ arguments: textsIn(setting.arguments ?? {}) }).map(wish)
+  );
   if (server.kind === "deno") {
     // It may ask for any other as well: those it gets are the ones that it was granted by name.
-    return granted.filter((name) => name !== "*").map((name) => ({ name, by, isRequired: false }));
+    const own = granted.filter((name) => name !== "*");
+    return [...own.map((name) => ({ name, by, isRequired: false })), ...tools];
   }
   const given = server.kind === "http"
     ? { url: { "": server.url }, headers: server.headers }
     : { env: server.env, args: Object.fromEntries(server.args.entries()) };
-  return referencesIn(given).map(({ name, otherwise }) => ({
-    name,
-    by,
-    isRequired: otherwise === undefined,
-  }));
+  return [...referencesIn(given).map(wish), ...tools];
 }

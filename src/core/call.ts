@@ -117,6 +117,21 @@ export interface Call extends Meanwhile {
   readonly callId: string;
   readonly answer?: Answer;
   readonly verdict?: Verdict;
+  /** Set where the definition of its server adds arguments. */
+  readonly fixed?: FixedArguments | undefined;
+}
+
+/** The arguments of a call that gets more than its caller gave. */
+export interface FixedArguments {
+  /** Those that the caller gave. */
+  readonly given: JsonObject;
+  /** All of them, as a person is shown them: without values that may be secrets. */
+  readonly shown: JsonObject;
+}
+
+/** Gives the arguments of a call as a person is shown them. */
+export function shownArguments({ arguments: args, fixed }: Call): JsonObject {
+  return fixed?.shown ?? args;
 }
 
 /** A question to the person: PML's own text, and the handle that its answer must carry. */

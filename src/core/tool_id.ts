@@ -58,6 +58,13 @@ export function toolId(server: string, tool: string): ToolId {
   return `${server}:${tool}` as ToolId;
 }
 
+/** Gives the id of a tool by the name that clients see, which the person may have given it. */
+export function shownId(
+  { server, tool }: { readonly server: { name: string }; readonly tool: { name: string } },
+): ToolId {
+  return toolId(server.name, tool.name);
+}
+
 /** Splits an id at its colon. */
 export function splitToolId(id: ToolId): { readonly server: string; readonly tool: string } {
   const colon = id.indexOf(":");

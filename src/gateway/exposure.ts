@@ -9,7 +9,7 @@ import type { Exposure, HybridOptions } from "../core/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
 import { matches, type Pattern } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
-import { type ToolId, wireName } from "../core/tool_id.ts";
+import { shownId, type ToolId, wireName } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
 import type { GatewayOptions } from "./gateway.ts";
 import { serverLine } from "./instructions.ts";
@@ -59,9 +59,9 @@ export async function exposed(
   const said = [query, settings.intent].find((one) => one !== undefined && /\S/.test(one));
   const { prefix } = settings;
   const tools = await underlying(options, { ...sources, query: said, prefix });
-  const named = tools.map(({ id, tool }) => ({
-    ...tool,
-    name: prefix ? wireName(id) : tool.name,
+  const named = tools.map((entry) => ({
+    ...entry.tool,
+    name: prefix ? wireName(shownId(entry)) : entry.tool.name,
   }));
   if (!options.exposeMetaTools) return named as unknown as JsonObject[]; // as they came
   // Which servers there are is said as it is now that they were asked.
@@ -168,8 +168,8 @@ function filled(
 }
 
 /** Estimates what a tool costs in a list, under the name that it has there. */
-function costOf({ id, tool }: CatalogEntry): number {
-  return tokensOf(JSON.stringify({ ...tool, name: wireName(id) }));
+function costOf(entry: CatalogEntry): number {
+  return tokensOf(JSON.stringify({ ...entry.tool, name: wireName(shownId(entry)) }));
 }
 
 function covers(patterns: readonly Pattern[], id: ToolId): boolean {

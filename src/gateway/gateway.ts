@@ -15,7 +15,7 @@ import type { Call, CallTool, Outcome, Question, Verdict } from "../core/call.ts
 import type { PmlError } from "../core/errors.ts";
 import { defined, isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
-import { parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
+import { splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
 import type { Asked } from "../workflow/batch.ts";
@@ -383,7 +383,7 @@ export class Gateway implements Disposable {
   #idOf(name: string): ToolId {
     const { catalog, settings, servers } = this.#options;
     const bare = settings().prefix ? undefined : bareTools(catalog).get(name)?.id;
-    const id = bare ?? catalog.byWireName(name) ?? parseToolId(name);
+    const id = bare ?? servers.idOf(name);
     if (id !== undefined) return id;
     throw servers.unknown(name);
   }

@@ -9,7 +9,7 @@ import { textResult } from "../core/call.ts";
 import { confusableWith } from "../core/confusable.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, inset, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
-import { isServerName, parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
+import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
@@ -121,10 +121,14 @@ export class MetaCalls {
     try {
       const id = this.#idOf(name);
       if (judge(id).kind === "deny") throw servers.unknown(name);
-      const { name: _, ...definition } = await servers.shown(id);
+      const { name: shown, ...definition } = await servers.shown(id);
       const isRun = judge(id).kind === "allow" && !this.#isOffer(id);
       const permission = isRun ? "runs" : "asks the user first";
-      return { tool: id, ...definition as JsonObject, permission };
+      return {
+        tool: toolId(splitToolId(id).server, shown),
+        ...definition as JsonObject,
+        permission,
+      };
     } catch (error) {
       return { tool: name, error: errorBody(asPmlError(error)) as unknown as Json };
     }
@@ -158,11 +162,11 @@ export class MetaCalls {
   async #batch(request: MetaCall): Promise<Outcome> {
     const { calls } = request.arguments as unknown as { calls: readonly BatchRequest[] };
     const { callTool, judge, servers, schemas, askForAll } = this.#options;
-    const asCalls = calls.map((one) => ({
+    const asCalls = await Promise.all(calls.map(async (one) => ({
       id: one.id,
       tool: one.tool,
-      call: this.#batchCall(one, request),
-    }));
+      call: await this.#batchCall(one, request),
+    })));
     const outcome = await runBatch(asCalls, {
       callTool,
       judge,
@@ -179,10 +183,13 @@ export class MetaCalls {
     return { kind: "result", result: batchResult(outcome.items) };
   }
 
-  #batchCall(one: BatchRequest, request: MetaCall): Call | PmlError {
+  async #batchCall(one: BatchRequest, request: MetaCall): Promise<Call | PmlError> {
+    const { servers } = this.#options;
     const id = this.#known(one.tool);
-    if (id === undefined) return this.#options.servers.unknown(one.tool);
-    return asCall(id, { ...request, arguments: one.arguments ?? {}, via: "batch" });
+    if (id === undefined) return servers.unknown(one.tool);
+    const call = asCall(id, { ...request, arguments: one.arguments ?? {}, via: "batch" });
+    // What is wrong with it the door tells, and writes down.
+    return await servers.settled(call).catch(() => call);
   }
 
   /** Whether a registry offers a tool whose server nobody has used here. */
@@ -200,7 +207,7 @@ export class MetaCalls {
   #known(name: string): ToolId | undefined {
     const [server = "", tool] = name.split(":");
     if (tool === WHOLE_SERVER && isServerName(server)) return toolId(server, tool);
-    return this.#options.catalog.byWireName(name) ?? parseToolId(name);
+    return this.#options.servers.idOf(name);
   }
 }
 

@@ -4,31 +4,28 @@
  * @module
  */
 
+import type { Call, FixedArguments } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { canonical, type JsonObject, quoted } from "../core/json.ts";
-import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import type { Catalog, CatalogServer, RejectedTool } from "../search/catalog.ts";
+import { settingOf } from "../core/tool_settings.ts";
+import type { Catalog, KnownTool } from "../search/catalog.ts";
+import {
+  type Entry,
+  isAsked,
+  newEntry,
+  type ServerSource,
+  type ServerState,
+  stateOf,
+  whyOf,
+} from "./_entry.ts";
 
-/** How many of the tools that were left out are told of. */
-const REJECTED_MAX = 5;
+export type { ServerSource, ServerState } from "./_entry.ts";
+
 /** Of how many servers it is told that a list of theirs is missing. */
 const MISSING_MAX = 3;
-
-/** A server as its definition has it, and the way to its lists. */
-export interface ServerSource extends CatalogServer {
-  /** How it runs: `deno`, `stdio`, `http` or `cloud`. */
-  readonly kind: string;
-  /** What stands for it as it is defined: with another, it is another server. */
-  readonly identity?: object | undefined;
-  /** Why its lists may not be asked for now; undefined when they may. */
-  readonly blocked: () => string | undefined;
-  /** Whether it says when a list has changed, so that a known one holds till then. */
-  readonly tells?: boolean;
-  /** Gives a list of its; the same array as long as it is unchanged. */
-  readonly load: (list: ListName) => Promise<readonly ListItem[]>;
-}
 
 /** A list of one server. */
 export interface Listed {
@@ -36,31 +33,11 @@ export interface Listed {
   readonly items: readonly ListItem[];
 }
 
-/** How a server stands, for people and models. */
-export interface ServerState {
-  readonly name: string;
-  readonly kind: string;
-  readonly origin: string;
-  readonly state: "ready" | "unknown" | "blocked" | "failed";
-  /** Why it is blocked or failed. */
-  readonly why: string | undefined;
-  readonly tools: number;
-}
-
 /** Why tools of a server may be missing, in none of the names that it gives them. */
 export type Trouble = Pick<ServerState, "name" | "state"> & { readonly why: string };
 
-interface Entry {
-  readonly source: ServerSource;
-  readonly lists: Map<ListName, readonly ListItem[]>;
-  readonly failures: Map<ListName, PmlError>;
-  /** Over when a list is known, or once it was waited for long enough. */
-  readonly waits: Map<ListName, Promise<void>>;
-  /** For which client each list was asked for. */
-  readonly ages: Map<ListName, number>;
-  /** The tools that the catalog did not take, and why. */
-  rejected: readonly RejectedTool[];
-}
+/** What is looked at of a call to settle it. */
+type Settled = Pick<Call, "id" | "arguments" | "method" | "fixed">;
 
 /** When a list that is said to have changed is asked for again. */
 interface Changing {
@@ -81,6 +58,11 @@ export interface ServersOptions {
   readonly offered?: (id: ToolId) => ToolDefinition | undefined;
   /** Names the file that switches a server off. */
   readonly disabledIn?: (server: string) => string | undefined;
+  /** Fills in the arguments that are fixed for a tool; gives them also as a person is shown them. */
+  readonly fixed?: (
+    written: JsonObject,
+    server: string,
+  ) => Promise<Pick<FixedArguments, "shown"> & { readonly sent: JsonObject }>;
 }
 
 /** Changes that come together are looked at together; one that always changes waits longer. */
@@ -209,11 +191,52 @@ export class Servers implements Disposable {
     return this.#entries.get(server)?.source.kind !== "deno";
   }
 
-  /** Gives a tool's definition, loading its server first; throws UNKNOWN_TOOL or why it failed. */
+  /**
+   * Reads the name of a tool, as a list or a person writes it. Where the person gave the tool
+   * another name, its id has the name that its server gave it, as rules have.
+   */
+  idOf(name: string): ToolId | undefined {
+    const id = this.#options.catalog.byWireName(name) ?? parseToolId(name);
+    if (id === undefined) return undefined;
+    const { server, tool } = splitToolId(id);
+    const own = [...this.#entries.get(server)?.source.settings?.of ?? []]
+      .find(([, { rename }]) => rename === tool)?.[0];
+    return own === undefined ? id : toolId(server, own);
+  }
+
+  /**
+   * Gives a call as its server gets it, with the arguments that the person fixed; what was settled
+   * before is settled anew. Throws where the tool is switched off, and where the call sets what is
+   * fixed. What nobody trusts yet changes nothing.
+   */
+  async settled<C extends Settled>(call: C): Promise<C> {
+    const { fixed } = call;
+    const given = fixed === undefined
+      ? call
+      : { ...call, arguments: fixed.given, fixed: undefined };
+    const { server, tool } = splitToolId(call.id);
+    const { source } = this.#entries.get(server) ?? {};
+    const { settings } = source ?? {};
+    const setting = settingOf(settings, tool);
+    const isSaid = call.method === undefined && settings && setting !== undefined;
+    if (!isSaid || source?.blocked() !== undefined) return given;
+    if (setting.disabled === true) throw this.unknown(call.id);
+    const fix = setting.arguments && this.#options.fixed;
+    if (fix === undefined || setting.arguments === undefined) return given;
+    const { withFixed } = await import("./_tool_settings.ts");
+    const filled = await fix(setting.arguments, server);
+    return withFixed(given, { ...filled, file: settings.file });
+  }
+
+  /** Gives a tool's definition as its server has it, which is loaded first; throws UNKNOWN_TOOL or why it failed. */
   async definition(id: ToolId): Promise<ToolDefinition> {
+    return (await this.#known(id)).own;
+  }
+
+  async #known(id: ToolId): Promise<KnownTool> {
     await this.load(splitToolId(id).server);
     const known = this.#options.catalog.get(id);
-    if (known !== undefined) return known.tool;
+    if (known !== undefined) return known;
     throw this.unknown(id);
   }
 
@@ -233,15 +256,19 @@ export class Servers implements Disposable {
   /** Gives a tool's definition as it is shown: also that of a server nobody has approved yet. */
   async shown(id: ToolId): Promise<ToolDefinition> {
     const offered = this.has(splitToolId(id).server) ? undefined : this.#options.offered?.(id);
-    return offered ?? await this.definition(id);
+    return offered ?? (await this.#known(id)).tool;
   }
 
   /** Makes the error for a name that is no tool; it says what the server does have. */
   unknown(name: string): PmlError {
     const [server = "", tool = ""] = name.split(/:|__/, 2);
     const off = this.has(server) ? undefined : this.#options.disabledIn?.(server);
-    if (off !== undefined) return disabled(name, { server, file: off });
-    const { rejected = [] } = this.#entries.get(server) ?? {};
+    if (off !== undefined) return disabled(name, { what: quoted(server), file: off });
+    const { rejected = [], source } = this.#entries.get(server) ?? {};
+    const { settings } = source ?? {};
+    if (settings !== undefined && settingOf(settings, tool)?.disabled === true) {
+      return disabled(name, { what: "the tool", file: settings.file });
+    }
     const left = rejected.find((one) => one.name === tool);
     const tools = this.#options.catalog.toolsOf(server).map((one) => one.tool.name);
     const list = tools.length === 0 ? "" : `; "${server}" has ${tools.slice(0, 20).join(", ")}`;
@@ -316,9 +343,16 @@ export class Servers implements Disposable {
       const tools = items as readonly ToolDefinition[];
       const { unusableTools } = await import("./_safe_schema.ts");
       const unusable = list === "tools" ? await unusableTools(tools) : undefined;
+      const said = unusable && source.settings &&
+        (await import("./_tool_settings.ts")).applied(tools, source.settings);
       if (lists.get(list) !== before || this.#entries.get(source.name) !== entry) return false;
       lists.set(list, items);
-      if (unusable) entry.rejected = this.#options.catalog.set(source, tools, unusable);
+      if (unusable === undefined) return true;
+      const { tools: kept = tools, changes = [], unmet = [] } = said ?? {};
+      const all = new Map([...changes, ...unusable]);
+      entry.rejected = this.#options.catalog.set(source, kept, all);
+      entry.left = tools.length - kept.length;
+      entry.unmet = unmet;
       return true;
     } catch (error) {
       const failure = asPmlError(error);
@@ -351,54 +385,10 @@ async function isSame(one: readonly ListItem[], other: readonly ListItem[]): Pro
   return true;
 }
 
-function newEntry(source: ServerSource): Entry {
-  return {
-    source,
-    lists: new Map(),
-    failures: new Map(),
-    waits: new Map(),
-    ages: new Map(),
-    rejected: [],
-  };
-}
-
-/** Tells whether clients may have been given a list without what this server has now. */
-function isAsked({ lists, failures }: Entry, list: ListName): boolean {
-  return lists.has(list) || failures.has(list);
-}
-
 function disabled(
   name: string,
-  { server, file }: { readonly server: string; readonly file: string },
+  { what, file }: { readonly what: string; readonly file: string },
 ): PmlError {
-  const message = `Cannot use ${quoted(name)}: ${quoted(server)} is disabled in ${
-    quoted(file, 400)
-  }`;
+  const message = `Cannot use ${quoted(name)}: ${what} is disabled in ${quoted(file, 400)}`;
   return new PmlError("UNKNOWN_TOOL", message, { hint: "Take `disabled` out of its entry there" });
-}
-
-/** Says why lists of a server are not whole; `left` says it of the tools that were left out. */
-function whyOf({ source, failures }: Entry, left: string): string | undefined {
-  const others = [...failures].filter(([list]) => list !== "tools")
-    .map(([list, { message }]) => `no ${list}: ${message}`).join("; ");
-  return source.blocked() ?? failures.get("tools")?.message ??
-    ([others, left].filter(Boolean).join("; ") || undefined);
-}
-
-function stateOf(entry: Entry): ServerState {
-  const { source, lists, failures, rejected } = entry;
-  const left = rejected.slice(0, REJECTED_MAX)
-    .map(({ name, reason }) => `left out ${quoted(name)}: ${reason}`).join("; ") +
-    (rejected.length > REJECTED_MAX ? ` and ${rejected.length - REJECTED_MAX} more` : "");
-  const tools = lists.get("tools");
-  const known = tools === undefined ? "unknown" : "ready";
-  const trouble = failures.has("tools") ? "failed" : known;
-  return {
-    name: source.name,
-    kind: source.kind,
-    origin: source.origin,
-    state: source.blocked() === undefined ? trouble : "blocked",
-    why: whyOf(entry, left),
-    tools: (tools?.length ?? 0) - rejected.length,
-  };
 }

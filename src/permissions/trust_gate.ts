@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Call, Gate, Outcome } from "../core/call.ts";
+import { type Call, type Gate, type Outcome, shownArguments } from "../core/call.ts";
 import { askAbout, type AskGateOptions } from "./gate.ts";
 import { denied, type Judge } from "./rules.ts";
 
@@ -55,7 +55,7 @@ export function trustGate(options: TrustGateOptions): Gate {
         ...options,
         subjects: [{
           tool: call.id,
-          arguments: call.arguments,
+          arguments: shownArguments(call),
           definition: "not read yet",
           rules: "trust",
           actor: call.actor,

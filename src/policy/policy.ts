@@ -63,7 +63,7 @@ export interface AdoptedServer {
 /** What has changed: the files or the trust in them, or the servers of registries. */
 export type Change = "configuration" | "adopted";
 
-type Asked = Pick<Call, "id" | "arguments">;
+type Asked = Pick<Call, "id" | "arguments" | "fixed">;
 
 /** What has reading ask. */
 const WIDE = "the workspace, which config.yaml does not name";
@@ -219,9 +219,10 @@ export class Policy {
   }
 
   /** Gives the rule that "Always" would add for a call, where it would count. */
-  alwaysOffered({ id, arguments: args }: Asked): string | undefined {
+  alwaysOffered(call: Asked): string | undefined {
+    const { id, arguments: args } = call;
     const { loaded, config, known } = this.#now;
-    const rule = this.#alwaysRule({ id, arguments: args });
+    const rule = this.#alwaysRule(call);
     if (rule === undefined || loaded.file !== undefined && !config.trusted) return undefined;
     if (loaded.wide && reads(config, id)) return undefined;
     const wanted = { rule, id, args, source: this.rulesFile };
@@ -261,11 +262,14 @@ export class Policy {
     });
   }
 
-  #alwaysRule({ id, arguments: args }: Asked): string | undefined {
+  #alwaysRule({ id, arguments: args, fixed }: Asked): string | undefined {
     const { run = [] } = this.#now.config.grants[splitToolId(id).server] ?? {};
+    // The rule would be a line of the file, with the value of a variable in it.
+    const hasSecret = fixed !== undefined && JSON.stringify(fixed.shown) !== JSON.stringify(args);
     // No rule can name a look at what a server has.
     if (id.endsWith(":@tools")) return undefined;
     const exact = run.length > 0 || this.#options.exactAlways?.(id);
+    if (exact && hasSecret) return undefined;
     return exact ? argumentsRule(id, args) : id;
   }
 

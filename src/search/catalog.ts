@@ -5,7 +5,7 @@
  */
 
 import type { ToolDefinition } from "../core/tool.ts";
-import { isToolName, type ToolId, toolId, wireName } from "../core/tool_id.ts";
+import { isToolName, shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 
 /** Stands for the tools of a server that offers some, and of which nobody knows which. */
 export const WHOLE_SERVER = "@tools";
@@ -30,9 +30,17 @@ export interface CatalogServer {
 
 /** A tool with its id and its server. */
 export interface CatalogEntry {
+  /** The name that rules know it by. */
   readonly id: ToolId;
+  /** The tool as clients see it. */
   readonly tool: ToolDefinition;
   readonly server: CatalogServer;
+}
+
+/** A tool of the catalog. */
+export interface KnownTool extends CatalogEntry {
+  /** The tool as its server has it, which is what is pinned. */
+  readonly own: ToolDefinition;
 }
 
 /** A tool that the catalog did not take, and why. */
@@ -44,32 +52,34 @@ export interface RejectedTool {
 /** Holds every known tool. */
 export class Catalog {
   readonly #shelves = new Map<string, readonly CatalogEntry[]>();
-  readonly #entries = new Map<ToolId, CatalogEntry>();
+  readonly #entries = new Map<ToolId, KnownTool>();
   readonly #wireNames = new Map<string, ToolId>();
   #sorted: readonly CatalogEntry[] | undefined;
 
   /**
-   * Puts a server's tools in place of those known of it, but for the unusable ones, and gives all
-   * that it did not take, with the reasons.
+   * Puts a server's tools in place of those known of it, and gives all that it did not take, with
+   * the reasons. `changes` has what clients see of a tool in its place, or why it cannot be used.
    */
   set(
     server: CatalogServer,
     tools: readonly ToolDefinition[],
-    unusable: ReadonlyMap<ToolDefinition, string> = new Map(),
+    changes: ReadonlyMap<ToolDefinition, ToolDefinition | string> = new Map(),
   ): readonly RejectedTool[] {
     const rejected: RejectedTool[] = [];
     const names = new Set<string>();
     this.remove(server.name);
-    const entries = tools.flatMap((tool) => {
-      const entry = { id: toolId(server.name, tool.name), tool, server };
+    const entries = tools.flatMap((own) => {
+      const change = changes.get(own) ?? own;
+      const [tool, unusable] = typeof change === "string" ? [own, change] : [change];
+      const entry = { id: toolId(server.name, own.name), tool, own, server };
       const folded = tool.name.toLowerCase();
       // Two that differ by case alone are one to whoever reads them.
       const isTwin = names.has(folded) && !this.#entries.has(entry.id);
-      const reason = unusable.get(tool) ??
+      const reason = unusable ??
         (isTwin ? "it differs from another by case alone" : undefined) ??
         (isWithin(DEEPEST, tool) ? this.#add(entry) : "it is nested too deep");
       if (reason === undefined) names.add(folded);
-      else rejected.push({ name: tool.name, reason });
+      else rejected.push({ name: own.name, reason });
       return reason === undefined ? [entry] : [];
     });
     this.#shelves.set(server.name, entries);
@@ -79,15 +89,15 @@ export class Catalog {
   /** Forgets a server and its tools. */
   remove(server: string): void {
     this.#sorted = undefined;
-    for (const { id } of this.toolsOf(server)) {
-      this.#entries.delete(id);
-      this.#wireNames.delete(wireName(id));
+    for (const entry of this.toolsOf(server)) {
+      this.#entries.delete(entry.id);
+      this.#wireNames.delete(wireName(shownId(entry)));
     }
     this.#shelves.delete(server);
   }
 
   /** Gives a tool by its id. */
-  get(id: ToolId): CatalogEntry | undefined {
+  get(id: ToolId): KnownTool | undefined {
     return this.#entries.get(id);
   }
 
@@ -107,14 +117,14 @@ export class Catalog {
     return this.#sorted;
   }
 
-  #add(entry: CatalogEntry): string | undefined {
+  #add(entry: KnownTool): string | undefined {
     const isWhole = entry.server.isOffer === true && entry.tool.name === WHOLE_SERVER;
     if (!isToolName(entry.tool.name) && !isWhole) {
       return "its name has other characters than the names of tools may have";
     }
     if (this.#entries.has(entry.id)) return "the server lists another tool of this name";
     if (this.#entries.size >= MOST_TOOLS) return `the catalog holds ${MOST_TOOLS} tools already`;
-    const wire = wireName(entry.id);
+    const wire = wireName(shownId(entry));
     const taken = this.#wireNames.get(wire);
     // Shortened names end in a hash, and a hash of eight digits can be aimed at.
     if (taken !== undefined) return `clients could not tell it from "${taken}"`;

@@ -11,9 +11,10 @@ export type Table = Readonly<Record<string, Said | readonly Said[]>>;
 
 /** An answer of JSON-RPC, without its id. */
 export type Said =
-  | { readonly result: unknown }
+  /** A notification may follow, over stdio. */
+  | { readonly result: unknown; readonly tells?: string }
   | { readonly error: { readonly code: number; readonly message: string } }
-  /** A text of the params that were sent. */
+  /** A member of the params that were sent, or `*` for all of them; as JSON where it is no text. */
   | { readonly echo: string };
 
 interface Request {
@@ -25,8 +26,11 @@ interface Request {
 const MODERN = "2026-07-28";
 const ALL = { tools: {}, resources: { subscribe: true }, prompts: {}, completions: {} };
 
-/** Makes what answers the requests of one server. */
-export function answers(table: Table): (request: Request) => object | undefined {
+/** Makes what answers the requests of one server; `tell` is given what it tells afterwards. */
+export function answers(
+  table: Table,
+  tell: (method: string) => void = () => {},
+): (request: Request) => object | undefined {
   const turns = new Map<string, number>();
   const greetings: Table = {
     initialize: {
@@ -45,8 +49,14 @@ export function answers(table: Table): (request: Request) => object | undefined 
     turns.set(method, turn + 1);
     const missing = { error: { code: -32601, message: "Method not found" } };
     const said = all[Math.min(turn, all.length - 1)] ?? missing;
+    if ("result" in said) {
+      if (said.tells !== undefined) tell(said.tells);
+      return { jsonrpc: "2.0", id, result: said.result };
+    }
     if (!("echo" in said)) return { jsonrpc: "2.0", id, ...said };
-    const content = [{ type: "text", text: String(params[said.echo]) }];
+    const value = said.echo === "*" ? params : params[said.echo];
+    const text = typeof value === "object" ? JSON.stringify(value) : String(value);
+    const content = [{ type: "text", text }];
     return { jsonrpc: "2.0", id, result: { content } };
   };
 }
@@ -70,7 +80,10 @@ export function servedOverHttp(table: Table): Deno.HttpServer<Deno.NetAddr> {
 if (import.meta.main) await serve(Deno.args[0] ?? "");
 
 async function serve(file: string): Promise<void> {
-  const answer = answers(JSON.parse(Deno.readTextFileSync(file)));
+  const answer = answers(
+    JSON.parse(Deno.readTextFileSync(file)),
+    (method) => queueMicrotask(() => write({ jsonrpc: "2.0", method })),
+  );
   let rest = "";
   for await (const chunk of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
     const lines = (rest + chunk).split("\n");

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { toolSlug } from "../core/tool_id.ts";
+import { readFile as read } from "./_scratch_test.ts";
+import { fixedArguments, textsIn } from "./fixed_arguments.ts";
+import { expanded } from "./expand.ts";
+import { shownLines } from "./shown.ts";
+import { wantedKeys } from "./wanted_keys.ts";
+
+const TOOLS = {
+  "*": { disabled: true },
+  search_code: {
+    rename: "find_code",
+    description: "Finds code",
+    arguments: { owner: "acme", token: "${CODE_TOKEN}", filter: { in: ["${AREA:-src}", 7] } },
+  },
+  "do it!": { rename: "do_it" },
+};
+
+async function serverOf(tools: object) {
+  const text = JSON.stringify({ version: 1, mcpServers: { github: { command: "x", tools } } });
+  return await read(text);
+}
+
+Deno.test("serversOf() reads what is said of tools, by the names that rules know", async () => {
+  const { file, error, path } = await serverOf(TOOLS);
+  assert.equal(error, undefined);
+  const { settings } = file?.servers[0] ?? {};
+  assert.equal(settings?.file, path);
+  assert.deepEqual(JSON.parse(JSON.stringify([...settings?.of ?? []])), [
+    ["*", { disabled: true }],
+    ["search_code", TOOLS.search_code],
+    [toolSlug("do it!"), { rename: "do_it" }],
+  ]);
+  // A list is the tools that count, as before.
+  const listed = await serverOf(["a", "github:b"]);
+  const [server] = listed.file?.servers ?? [];
+  assert.deepEqual(server?.kind === "stdio" && server.tools, ["a", "b"]);
+  assert.equal(server?.settings, undefined);
+});
+
+Deno.test("serversOf() says what is wrong with what is said of tools, and where", async () => {
+  const wrong = {
+    'key "mcpServers.github.tools.a.renam": found an unknown key, wanted one of disabled, rename': {
+      a: { renam: "b" },
+    },
+    'key "mcpServers.github.tools.a.rename": found "a:b" (a string), wanted the name of a tool': {
+      a: { rename: "a:b" },
+    },
+    'key "mcpServers.github.tools.b.rename": found a second tool that is renamed to "C", wanted a name of its own':
+      { a: { rename: "c" }, b: { rename: "C" } },
+    'key "mcpServers.github.tools.*": found more than disabled': { "*": { rename: "a" } },
+  };
+  for (const [message, tools] of Object.entries(wrong)) {
+    const { error } = await serverOf(tools);
+    assert.ok(error?.message.includes(message), error?.message);
+  }
+  const { error } = await serverOf({ a: { arguments: "hunter2hunter2" } });
+  assert.doesNotMatch(JSON.stringify([error?.message, error?.detail]), /hunter2/);
+});
+
+Deno.test("fixedArguments() fills in texts at any depth, and shows names in place of values", () => {
+  const registered: string[] = [];
+  const keys = {
+    filled: <T extends object>(given: T) =>
+      expanded(given, { server: "s", get: (name) => name === "CODE_TOKEN" ? "v4lue" : undefined }),
+  };
+  const options = { server: "s", keys, register: (value: string) => void registered.push(value) };
+  const written = { ...TOOLS.search_code.arguments, password: "hunter2hunter2" };
+  const { sent, shown } = fixedArguments(written, options);
+  const filter = { in: ["src", 7] };
+  assert.deepEqual(sent, { owner: "acme", token: "v4lue", filter, password: "hunter2hunter2" });
+  assert.deepEqual(shown, { ...written, password: "[redacted]" });
+  assert.deepEqual(registered, ["hunter2hunter2"]);
+  assert.deepEqual(Object.keys(textsIn(written)), ["owner", "token", "filter.in.0", "password"]);
+  assert.throws(() => fixedArguments({ a: ["${NOT_THERE}"] }, options), {
+    code: "KEY_MISSING",
+    hint: /arguments\.a\.0/,
+  });
+});
+
+Deno.test("What is said of tools is shown with the file, and the keys that it names are wanted", async () => {
+  const { file } = await serverOf({ ...TOOLS, a: {}, b: { arguments: { password: "hunter2" } } });
+  assert.ok(file);
+  const lines = shownLines(file, { get: () => undefined });
+  assert.deepEqual(lines.filter((line) => line.includes("tool")), [
+    'server "github": every other tool is left out',
+    'server "github": the tool "search_code" is called "find_code", is described as "Finds code", ' +
+    'is given the arguments owner="acme", token (from CODE_TOKEN), ' +
+    String.raw`filter="{\"in\":[\"${"${AREA:-src}"}\",7]}" (from AREA)`,
+    `server "github": the tool "${toolSlug("do it!")}" is called "do_it"`,
+    'server "github": the tool "a" stays as it is',
+    'server "github": the tool "b" is given the arguments password="[redacted]"',
+  ]);
+  assert.deepEqual(wantedKeys({ servers: file.servers, grants: {}, registries: [] }), [
+    { name: "CODE_TOKEN", by: ["github"], isRequired: true },
+    { name: "AREA", by: ["github"], isRequired: false },
+  ]);
+});

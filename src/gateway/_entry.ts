@@ -1,0 +1,111 @@
+/**
+ * What is known of one server, and how that is told.
+ *
+ * @module
+ */
+
+import type { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import type { ListItem, ListName } from "../core/lists.ts";
+import type { ToolSettings } from "../core/tool_settings.ts";
+import type { CatalogServer, RejectedTool } from "../search/catalog.ts";
+
+/** How many of the tools that were left out are told of. */
+const REJECTED_MAX = 5;
+
+/** A server as its definition has it, and the way to its lists. */
+export interface ServerSource extends CatalogServer {
+  /** How it runs: `deno`, `stdio`, `http` or `cloud`. */
+  readonly kind: string;
+  /** What stands for it as it is defined: with another, it is another server. */
+  readonly identity?: object | undefined;
+  /** What the person says of its tools. */
+  readonly settings?: ToolSettings | undefined;
+  /** Why its lists may not be asked for now; undefined when they may. */
+  readonly blocked: () => string | undefined;
+  /** Whether it says when a list has changed, so that a known one holds till then. */
+  readonly tells?: boolean;
+  /** Gives a list of its; the same array as long as it is unchanged. */
+  readonly load: (list: ListName) => Promise<readonly ListItem[]>;
+}
+
+/** How a server stands, for people and models. */
+export interface ServerState {
+  readonly name: string;
+  readonly kind: string;
+  readonly origin: string;
+  readonly state: "ready" | "unknown" | "blocked" | "failed";
+  /** Why it is blocked or failed. */
+  readonly why: string | undefined;
+  readonly tools: number;
+}
+
+/** What is known of a server. */
+export interface Entry {
+  readonly source: ServerSource;
+  readonly lists: Map<ListName, readonly ListItem[]>;
+  readonly failures: Map<ListName, PmlError>;
+  /** Over when a list is known, or once it was waited for long enough. */
+  readonly waits: Map<ListName, Promise<void>>;
+  /** For which client each list was asked for. */
+  readonly ages: Map<ListName, number>;
+  /** The tools that the catalog did not take, and why. */
+  rejected: readonly RejectedTool[];
+  /** How many tools the person left out. */
+  left: number;
+  /** What the person says of tools that it does not have. */
+  unmet: readonly string[];
+}
+
+/** Makes the entry of a server that nobody has asked yet. */
+export function newEntry(source: ServerSource): Entry {
+  return {
+    source,
+    lists: new Map(),
+    failures: new Map(),
+    waits: new Map(),
+    ages: new Map(),
+    rejected: [],
+    left: 0,
+    unmet: [],
+  };
+}
+
+/** Tells whether clients may have been given a list without what this server has now. */
+export function isAsked({ lists, failures }: Entry, list: ListName): boolean {
+  return lists.has(list) || failures.has(list);
+}
+
+/** Says why lists of a server are not whole; `left` says it of the tools that were left out. */
+export function whyOf({ source, failures }: Entry, left: string): string | undefined {
+  const others = [...failures].filter(([list]) => list !== "tools")
+    .map(([list, { message }]) => `no ${list}: ${message}`).join("; ");
+  return source.blocked() ?? failures.get("tools")?.message ??
+    ([others, left].filter(Boolean).join("; ") || undefined);
+}
+
+/** Tells how a server stands. */
+export function stateOf(entry: Entry): ServerState {
+  const { source, lists, failures, rejected, unmet } = entry;
+  const left = rejected.slice(0, REJECTED_MAX)
+    .map(({ name, reason }) => `left out ${quoted(name)}: ${reason}`).join("; ") +
+    (rejected.length > REJECTED_MAX ? ` and ${rejected.length - REJECTED_MAX} more` : "");
+  const tools = lists.get("tools");
+  const known = tools === undefined ? "unknown" : "ready";
+  const trouble = failures.has("tools") ? "failed" : known;
+  return {
+    name: source.name,
+    kind: source.kind,
+    origin: source.origin,
+    state: source.blocked() === undefined ? trouble : "blocked",
+    why: whyOf(entry, [left, unmetText(unmet)].filter(Boolean).join("; ")),
+    tools: (tools?.length ?? 0) - rejected.length - entry.left,
+  };
+}
+
+function unmetText(names: readonly string[]): string {
+  if (names.length === 0) return "";
+  return `its definition names tools that it does not list: ${
+    names.map((name) => quoted(name)).join(", ")
+  }`;
+}

@@ -1,0 +1,390 @@
+/**
+ * What a definition says of the tools of its server: left out, renamed, described anew, arguments
+ * fixed; for every kind of server, for clients of both eras and on the command line.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { codeOf, journalOf, textOf } from "./attacks/oracles.ts";
+import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
+import { makeScene, type Scene } from "./attacks/stage.ts";
+import { type Era, ERAS, type Json } from "./kit/json_rpc.ts";
+import type { RawStdio } from "./kit/raw_stdio.ts";
+import { runPml } from "./kit/run.ts";
+import { NEWEST, servedOverHttp, type Table } from "./kit/said_server.ts";
+import { until } from "./kit/wait.ts";
+import { makeWorkspace } from "./kit/workspace.ts";
+import { definitions, filesOf } from "./said_scene.ts";
+
+const TOKEN = "token-from-outside-4711";
+const env = { CODE_TOKEN: TOKEN };
+const INPUT = {
+  type: "object",
+  properties: {
+    query: { type: "string" },
+    owner: { type: "string", pattern: "^[a-z]+$" },
+    token: { type: "string" },
+  },
+  required: ["owner", "query"],
+  additionalProperties: false,
+};
+const inputSchema = {
+  type: "object",
+  properties: { query: { type: "string" } },
+  required: ["query"],
+};
+const SEARCH = { name: "search_code", description: "In its own words", inputSchema: INPUT };
+const OTHERS = ["create_issue", "star"].map((name) => ({ name, inputSchema: { type: "object" } }));
+const TOOLS = [SEARCH, ...OTHERS];
+const TABLE: Table = { "tools/list": { result: { tools: TOOLS } }, "tools/call": { echo: "*" } };
+const SETTINGS = {
+  search_code: {
+    rename: "find_code",
+    description: "Zebras in the code of acme",
+    arguments: { owner: "acme", token: "${CODE_TOKEN}" },
+  },
+  create_issue: { disabled: true },
+  no_such: { rename: "x" },
+};
+const MODULE = `
+export const __meta__ = {
+  name: "module",
+  version: "1.0.0",
+  tools: ${JSON.stringify(Object.fromEntries(TOOLS.map(({ name, ...tool }) => [name, tool])))},
+};
+const told = (name) => (args) => JSON.stringify({ name, arguments: args });
+export const search_code = told("search_code");
+export const create_issue = told("create_issue");
+export const star = told("star");
+`;
+const KINDS = ["http", "module", "newest", "older"];
+
+interface Options {
+  readonly rules?: Readonly<Record<string, readonly string[]>>;
+  readonly settings?: object;
+  readonly table?: Table;
+  readonly trusted?: boolean;
+}
+
+/** A workspace file with a server of every kind, and the files that they are made of. */
+function world(url: string, { rules, settings = SETTINGS, table = TABLE }: Options = {}) {
+  const tables = { older: table, newest: { ...table, ...NEWEST } };
+  const stdio = Object.entries(definitions(tables))
+    .map(([name, definition]) => [name, { ...definition, tools: settings }]);
+  return {
+    files: { ...filesOf(tables), "module.js": MODULE },
+    pml: {
+      version: 1,
+      permissions: rules ?? { allow: KINDS.map((name) => `${name}:*`) },
+      gateway: { tools_exposure: "hybrid", hybrid: { apply_semantic_filter: false } },
+      mcpServers: { ...Object.fromEntries(stdio), http: { url, tools: settings } },
+      // What may run programs is allowed for good with exactly its arguments.
+      grants: { module: { run: ["git"] } },
+      private_mcps: { module: { type: "deno", path: "module.js", tools: settings } },
+    },
+  };
+}
+
+async function sceneOf(era: Era, { url, ...options }: Options & { readonly url: string }) {
+  const { trusted = true } = options;
+  return await makeScene({
+    ...world(url, options),
+    era,
+    env,
+    trusted,
+    capabilities: { elicitation: { form: {} } },
+  });
+}
+
+async function toolsOf(pml: RawStdio): Promise<readonly Json[]> {
+  const { result } = await pml.request("tools/list", {});
+  return result?.tools as unknown as readonly Json[];
+}
+
+/** Gives what the server was sent. */
+function sentIn(message: Parameters<typeof textOf>[0]): Json {
+  const { name, arguments: args } = JSON.parse(textOf(message));
+  return { name, arguments: args };
+}
+
+const call = (pml: RawStdio, tool: string, args: object = {}) =>
+  pml.callTool("call", { tool, arguments: args });
+const MERGED = { query: "q", owner: "acme", token: TOKEN };
+
+for (const era of ERAS) {
+  Deno.test(`Tools are listed, found and called as their definition says, on ${era}`, async () => {
+    await using http = servedOverHttp(TABLE);
+    await using scene = await sceneOf(era, { url: `http://127.0.0.1:${http.addr.port}/mcp` });
+    const { pml, ws } = scene;
+    const tools = await toolsOf(pml);
+    for (const kind of KINDS) {
+      const own = tools.filter(({ name }) => String(name).startsWith(`${kind}__`));
+      assert.deepEqual(own.map(({ name }) => name).toSorted(), [
+        `${kind}__find_code`,
+        `${kind}__star`,
+      ]);
+      const [found] = own;
+      assert.equal(found?.description, SETTINGS.search_code.description);
+      assert.deepEqual(found?.inputSchema, {
+        ...inputSchema,
+        additionalProperties: false,
+      });
+      assert.deepEqual(found?._meta, { "pml/name": "search_code" });
+      // Each way to its name leads there.
+      for (const name of [`${kind}:find_code`, `${kind}__find_code`]) {
+        const sent = sentIn(await call(pml, name, { query: "q" }));
+        assert.deepEqual(sent, { name: "search_code", arguments: MERGED });
+      }
+      const direct = await pml.callTool(`${kind}__find_code`, { query: "q" });
+      assert.deepEqual(sentIn(direct), { name: "search_code", arguments: MERGED });
+      await refused(pml, kind);
+    }
+    const found = textOf(await pml.callTool("search", { query: "zebras" }));
+    assert.match(found, /newest:find_code\(query: string\)/);
+    assert.doesNotMatch(found, /search_code|own words|owner/);
+    const [shown] = JSON.parse(
+      textOf(await pml.callTool("schema", { tools: ["older:find_code"] })),
+    );
+    assert.equal(shown.tool, "older:find_code");
+    assert.deepEqual(Object.keys(shown.inputSchema.properties), ["query"]);
+    await batched(pml);
+    // The journal speaks of the server's own names, and of what the server got.
+    const starts = (await journalOf(ws)).filter(({ kind }) =>
+      kind === "start"
+    ) as unknown as Json[];
+    assert.ok(starts.every(({ tool }) => !String(tool).includes("find_code")));
+    const shape = { query: "string(1)", owner: "string(4)", token: `string(${TOKEN.length})` };
+    assert.deepEqual(
+      starts.find(({ tool }) => String(tool) === "http:search_code")?.arguments,
+      shape,
+    );
+    assert.doesNotMatch(pml.stderr + JSON.stringify(starts), new RegExp(TOKEN));
+  });
+}
+
+/** What a client may not do is told, with the file that says so. */
+async function refused(pml: RawStdio, kind: string): Promise<void> {
+  const off = await call(pml, `${kind}:create_issue`);
+  assert.match(textOf(off), /UNKNOWN_TOOL.*the tool is disabled in .*\.pml\.json/s);
+  const set = await call(pml, `${kind}:find_code`, { query: "q", owner: "other" });
+  assert.match(textOf(set), /BAD_ARGUMENTS.*"owner" is set in .*\.pml\.json/s);
+  const missing = await call(pml, `${kind}:find_code`);
+  assert.match(textOf(missing), /BAD_ARGUMENTS/);
+}
+
+async function batched(pml: RawStdio): Promise<void> {
+  const calls = [
+    ...KINDS.map((kind) => ({ tool: `${kind}:find_code`, arguments: { query: "q" } })),
+    { tool: "older:create_issue" },
+    { tool: "older:find_code", arguments: { query: "q", token: "mine" } },
+  ];
+  const items = JSON.parse(textOf(await pml.callTool("batch", { calls })));
+  assert.deepEqual(
+    items.slice(0, 4).map((item: Json) => sentIn(item as never)),
+    KINDS.map(() => ({ name: "search_code", arguments: MERGED })),
+  );
+  assert.deepEqual(items.slice(4).map(({ error }: { error: Json }) => error.code), [
+    "UNKNOWN_TOOL",
+    "BAD_ARGUMENTS",
+  ]);
+}
+
+for (const era of ERAS) {
+  Deno.test(`Rules hold for the names and the arguments that the server gets, on ${era}`, async () => {
+    await using http = servedOverHttp(TABLE);
+    const url = `http://127.0.0.1:${http.addr.port}/mcp`;
+    const rules = {
+      allow: KINDS.map((kind) => `${kind}:*`),
+      ask: ["module:search_code"],
+      deny: ["older:search_code", "http:find_code", `newest:search_code(token=${TOKEN})`],
+    };
+    await using scene = await sceneOf(era, { url, rules });
+    const { pml } = scene;
+    const names = (await toolsOf(pml)).map(({ name }) => String(name));
+    assert.ok(!names.includes("older__find_code"), "a rule goes with the server's own name");
+    assert.ok(names.includes("http__find_code"), "and names no other one");
+    for (const name of ["older:find_code", "older:search_code", "newest:find_code"]) {
+      assert.equal(codeOf(await call(pml, name, { query: "q" })), "PERMISSION_DENIED", name);
+    }
+    const calls = [{ tool: "newest:find_code", arguments: { query: "q" } }];
+    const [item] = JSON.parse(textOf(await pml.callTool("batch", { calls })));
+    assert.equal(item.error.code, "PERMISSION_DENIED");
+    assert.deepEqual(sentIn(await call(pml, "http:find_code", { query: "q" })).arguments, MERGED);
+    await asks(scene);
+  });
+}
+
+/** The question shows all arguments, with the name of the variable in place of its value. */
+async function asks({ pml, ws }: Scene): Promise<void> {
+  const wanted = { name: "module__find_code", arguments: { query: "q" } };
+  const asked = await questionOf(pml, wanted);
+  assert.match(asked.text, /Tool: "search_code"/);
+  assert.deepEqual(asked.replies, ["Yes", "No"], "no rule holds the value of a variable");
+  assert.match(asked.text, /"owner": "acme"/);
+  assert.match(asked.text, /"token": "\$\{CODE_TOKEN\}"/);
+  assert.doesNotMatch(asked.text, new RegExp(TOKEN));
+  await read();
+  const answered = await asked.answer(picked("Yes"));
+  assert.deepEqual(sentIn(answered).arguments, MERGED);
+  const calls = [{ tool: "module:find_code", arguments: { query: "q" } }];
+  const batch = await questionOf(pml, { name: "batch", arguments: { calls } });
+  assert.match(batch.text, /"owner": "acme"/);
+  assert.doesNotMatch(batch.text, new RegExp(TOKEN));
+  await read();
+  const [item] = JSON.parse(textOf(await batch.answer(picked("Yes"))));
+  assert.deepEqual(sentIn(item).arguments, MERGED);
+  assert.doesNotMatch(JSON.stringify(await journalOf(ws)), new RegExp(TOKEN));
+}
+
+Deno.test("A rename onto a name of the server's own uses neither tool, and says so", async () => {
+  const settings = { search_code: { rename: "Star" } };
+  const tables = { one: TABLE };
+  const [[, definition] = []] = Object.entries(definitions(tables));
+  await using scene = await makeScene({
+    files: filesOf(tables),
+    pml: {
+      version: 1,
+      permissions: { allow: ["one:*"] },
+      mcpServers: { one: { ...definition, tools: settings } },
+    },
+  });
+  const { pml, ws } = scene;
+  for (const name of ["one:Star", "one:star", "one:search_code"]) {
+    const said = textOf(await call(pml, name, { query: "q", owner: "a" }));
+    assert.match(said, /UNKNOWN_TOOL.*renamed to .*\.pml\.json/s, name);
+  }
+  assert.deepEqual(sentIn(await call(pml, "one:create_issue")).name, "create_issue");
+  const { stdout } = await runPml(ws, ["tools", "one"]);
+  assert.match(stdout, /left out "search_code": it is renamed to "star"/);
+  assert.match(stdout, /left out "star": "search_code" is renamed to its name/);
+});
+
+Deno.test("A name that comes with a changed list is hidden by no rename, nor hides one", async () => {
+  const grown = [...TOOLS, { name: "find_code", inputSchema: { type: "object" } }];
+  const lists = [TOOLS, grown].map((tools) => ({ result: { tools } }));
+  const tells = "notifications/tools/list_changed";
+  const table: Table = {
+    initialize: {
+      result: {
+        protocolVersion: "2025-11-25",
+        capabilities: { tools: { listChanged: true } },
+        serverInfo: { name: "said", version: "1" },
+      },
+    },
+    "tools/list": lists,
+    "tools/call": [{ result: { content: [{ type: "text", text: "grown" }] }, tells }],
+  };
+  const tables = { one: table };
+  const [[, definition] = []] = Object.entries(definitions(tables));
+  const tools = { search_code: { rename: "find_code" } };
+  await using scene = await makeScene({
+    files: filesOf(tables),
+    pml: {
+      version: 1,
+      permissions: { allow: ["one:*"] },
+      mcpServers: { one: { ...definition, tools } },
+    },
+  });
+  const { pml } = scene;
+  const args = { query: "q", owner: "a" };
+  assert.equal(textOf(await call(pml, "one:find_code", args)), "grown");
+  await until(async () => {
+    const said = await call(pml, "one:find_code", args);
+    return /UNKNOWN_TOOL.*renamed to/s.test(textOf(said));
+  });
+});
+
+Deno.test("Pins are of what the server says, whatever its definition says of that", async () => {
+  await using http = servedOverHttp(TABLE);
+  const url = `http://127.0.0.1:${http.addr.port}/mcp`;
+  const locks: unknown[] = [];
+  for (const settings of [{}, SETTINGS]) {
+    await using scene = await sceneOf("2026-07-28", { url, settings });
+    const { pml, ws } = scene;
+    const name = settings === SETTINGS ? "find_code" : "search_code";
+    const own = settings === SETTINGS ? {} : { owner: "acme", token: TOKEN };
+    for (const kind of KINDS) {
+      const sent = sentIn(await call(pml, `${kind}:${name}`, { query: "q", ...own }));
+      assert.deepEqual(sent.arguments, MERGED);
+    }
+    await pml.close();
+    const { servers } = JSON.parse(await readFile(ws.file("pml.lock"), "utf8"));
+    locks.push(Object.fromEntries(
+      KINDS.map((kind) => [kind, servers[kind].tools.search_code]),
+    ));
+  }
+  assert.deepEqual(locks[0], locks[1]);
+});
+
+Deno.test("The command line speaks of tools as their definition does", async () => {
+  await using http = servedOverHttp(TABLE);
+  const url = `http://127.0.0.1:${http.addr.port}/mcp`;
+  await using ws = await makeWorkspace({ ...world(url), trusted: true });
+  const run = (...words: string[]) => runPml(ws, words, { env });
+  const { stdout } = await run("tools");
+  for (const kind of KINDS) {
+    assert.match(stdout, new RegExp(`${kind}:find_code +runs +Zebras`));
+    assert.match(stdout, new RegExp(`${kind} .*names tools that it does not list: "no_such"`));
+  }
+  assert.doesNotMatch(stdout, /search_code|create_issue/);
+  const shown = JSON.parse((await run("tools", "older:find_code", "--json")).stdout);
+  assert.deepEqual([shown.id, shown.rulesName], ["older:find_code", "older:search_code"]);
+  assert.deepEqual(Object.keys(shown.inputSchema.properties), ["query"]);
+  const found = await run("search", "zebras");
+  assert.match(found.stdout, /module:find_code/);
+  const called = await run("call", "older:find_code", "query=q");
+  assert.deepEqual(JSON.parse(called.stdout).arguments, MERGED);
+  const why = await run("why", "older:find_code", '{"query": "q"}');
+  assert.match(why.stdout, /^older:search_code: runs\n.*rules know "older:find_code" by this name/);
+  const off = await run("call", "older:create_issue");
+  assert.equal(off.code, 1);
+  assert.match(off.stderr, /the tool is disabled in .*\.pml\.json/);
+  const missing = await runPml(ws, ["call", "older:find_code", "query=q"]);
+  assert.match(missing.stderr, /requires CODE_TOKEN/);
+});
+
+for (const era of ERAS) {
+  Deno.test(`What an untrusted file says of tools counts after the yes, not before, on ${era}`, async () => {
+    await using http = servedOverHttp(TABLE);
+    const url = `http://127.0.0.1:${http.addr.port}/mcp`;
+    await using scene = await sceneOf(era, { url, trusted: false });
+    const { pml } = scene;
+    const wanted = {
+      name: "call",
+      arguments: { tool: "older:find_code", arguments: { query: "q" } },
+    };
+    const asked = await questionOf(pml, wanted);
+    assert.match(asked.text, /the tool "search_code" is called "find_code"/);
+    assert.match(asked.text, /owner="acme", token \(from CODE_TOKEN\)/);
+    assert.match(asked.text, /the tool "create_issue" is left out/);
+    assert.doesNotMatch(asked.text, /"owner": "acme"/);
+    await read();
+    assert.deepEqual(sentIn(await asked.answer(picked("Yes"))).arguments, MERGED);
+    const off = await answerOf(pml, { name: "call", arguments: { tool: "older:create_issue" } });
+    assert.match(textOf(off), /disabled in/);
+  });
+}
+
+Deno.test("A fixed argument that the server's schema refuses is refused, without its value", async () => {
+  const settings = { search_code: { arguments: { owner: "${CODE_TOKEN}" } } };
+  await using http = servedOverHttp(TABLE);
+  const url = `http://127.0.0.1:${http.addr.port}/mcp`;
+  await using scene = await sceneOf("2026-07-28", { url, settings });
+  const said = textOf(await call(scene.pml, "http:search_code", { query: "q" }));
+  assert.match(said, /BAD_ARGUMENTS.*owner/s);
+  assert.doesNotMatch(said, new RegExp(TOKEN));
+});
+
+Deno.test("A tool that is left out, and an argument that is fixed, are told before a server starts", async () => {
+  const tools = { "*": { disabled: true }, kept: { arguments: { owner: "acme" } } };
+  const mcpServers = { lost: { command: "no-such-program-here", tools } };
+  const pml = { version: 1, permissions: { allow: ["lost:*"] }, mcpServers };
+  await using ws = await makeWorkspace({ pml, trusted: true });
+  const said = async (...words: string[]) => (await runPml(ws, ["call", ...words])).stderr;
+  assert.match(await said("lost:anything"), /the tool is disabled in/);
+  const args = ["--args", '{"owner": "other"}'];
+  assert.match(await said("lost:kept", ...args), /"owner" is set in/);
+  assert.match(await said("lost:kept"), /no-such-program-here/);
+});
