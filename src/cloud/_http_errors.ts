@@ -27,10 +27,18 @@ export function unusable({ name }: Named, why: string): PmlError {
   });
 }
 
-/** Makes the error of what is too long. */
-export function tooLongError(server: Named, { message, of }: TooLong): PmlError {
-  if (of === "message") return unusable(server, message);
-  return tooLarge(`what ${quoted(server.name)} answered`, { why: message });
+/** Makes the error of what is too long, or names the server in what knows only its host. */
+export function ownError(server: Named, error: TooLong | PmlError): PmlError {
+  const { message } = error;
+  const name = quoted(server.name);
+  if (error instanceof PmlError) {
+    if (message.includes(name)) return error;
+    const { code, hint = "", detail = {} } = error;
+    const why = message.replace(/^C/, "c");
+    return new PmlError(code, `Cannot use ${name}: ${why}`, { hint, detail, cause: error });
+  }
+  if (error.of === "message") return unusable(server, message);
+  return tooLarge(`what ${name} answered`, { why: message });
 }
 
 /** Makes the error of an answer by its status. */

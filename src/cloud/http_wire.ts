@@ -25,7 +25,7 @@ import {
   TooLong,
   typeOf,
 } from "./_event_stream.ts";
-import { headerError, type Named, statusError, tooLongError, unusable } from "./_http_errors.ts";
+import { headerError, type Named, ownError, statusError, unusable } from "./_http_errors.ts";
 import { requestHeaders } from "./_request_headers.ts";
 
 /** What a server is reached with; values are filled in. */
@@ -359,10 +359,8 @@ export class HttpWire implements Wire {
   }
 
   #failure(error: unknown): { readonly failure: PmlError; readonly isOver: boolean } {
-    const failure = error instanceof TooLong
-      ? tooLongError(this.#options, error)
-      : error instanceof PmlError
-      ? error
+    const failure = error instanceof TooLong || error instanceof PmlError
+      ? ownError(this.#options, error)
       : this.down("the connection broke", true);
     const { code, detail } = failure;
     // One that could not be reached, or forgot us, is greeted anew.

@@ -1,0 +1,146 @@
+/**
+ * Servers whose lists and answers have every fault, on stdio and over HTTP: each failure names its
+ * server and what it said, and none is told as one of PML.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import process from "node:process";
+import { makeScene } from "./attacks/stage.ts";
+import { type Era, ERAS, type Message } from "./kit/json_rpc.ts";
+import { FAULTS, listen } from "./kit/odd_server.ts";
+import { repoFile } from "./kit/pml_command.ts";
+import type { RawStdio } from "./kit/raw_stdio.ts";
+
+type Json = Record<string, unknown>;
+
+const STATUSES = [301, 400, 401, 403, 404, 405, 418, 429, 500, 502, 503, 599];
+const EXPOSURE = { tools_exposure: "full_proxy" };
+const LISTS = ["tools/list", "resources/list", "resources/templates/list", "prompts/list"];
+/** What must not be said of a server's fault. */
+const OURS = /BUG|report it|Cannot read propert|is not a function|undefined|\[object/;
+/** What is another fault on pipes than over HTTP. */
+const ON_PIPES = [
+  "no JSON",
+  "cut",
+  "another id",
+  "ends",
+  "neither",
+  "both",
+  "half a page",
+  "error is null",
+];
+const LIMITS = { call_ms: 3_000, start_ms: 3_000 };
+
+/** Asks everything of a server, and gives what was answered to what. */
+async function askAll(
+  pml: RawStdio,
+  name: string,
+): Promise<readonly (readonly [string, Message])[]> {
+  const ref = { type: "ref/prompt", name: `${name}__p` };
+  const requests: readonly (readonly [string, Json])[] = [
+    ["tools/call", { name: `${name}__t`, arguments: {} }],
+    ["tools/call", { name: "call", arguments: { tool: `${name}:t`, arguments: {} } }],
+    ["resources/read", { uri: `pml://${name}/test://a` }],
+    ["prompts/get", { name: `${name}__p`, arguments: {} }],
+    ["completion/complete", { ref, argument: { name: "a", value: "b" } }],
+    ...pml.era === "2025-11-25"
+      ? [["resources/subscribe", { uri: `pml://${name}/test://a` }] as const]
+      : [],
+  ];
+  const answers: (readonly [string, Message])[] = [];
+  for (const [method, params] of requests) {
+    answers.push([method, await pml.request(method, params)]);
+  }
+  return answers;
+}
+
+/** Says what is wrong with how a failure is told. */
+function wrongIn({ result, error }: Message, name: string): readonly string[] {
+  const text = JSON.stringify(error ?? (result?.isError ? result : {}));
+  // An error that a server answered goes on as it is.
+  const isItsOwn = /It says no|long |deep|"x"|<.result>/.test(text);
+  const isNamed = error === undefined && !result?.isError || text.includes(name);
+  return OURS.test(text) || !isNamed && !isItsOwn ? [text.slice(0, 700)] : [];
+}
+
+/** Asserts that each server that gave no list is told of by its name. */
+async function assertTold(pml: RawStdio): Promise<void> {
+  const { result } = await pml.request("resources/read", { uri: "pml://servers" });
+  const [{ text }] = result?.contents as unknown as [{ text: string }];
+  assert.doesNotMatch(text, OURS);
+  const states = JSON.parse(text) as readonly { name: string; state: string; why?: string }[];
+  for (const { name, state, why = "" } of states) {
+    if (state === "failed") assert.ok(why.includes(`"${name}"`), why);
+  }
+}
+
+async function assertAll(
+  era: Era,
+  mcpServers: Readonly<Record<string, Readonly<{ what: string; definition: object }>>>,
+): Promise<void> {
+  const names = Object.keys(mcpServers);
+  const definitions = Object.entries(mcpServers).map((
+    [name, { definition }],
+  ) => [name, definition]);
+  await using scene = await makeScene({
+    era,
+    capabilities: {},
+    limits: LIMITS,
+    pml: {
+      version: 1,
+      gateway: EXPOSURE,
+      permissions: { allow: names.map((name) => `${name}:*`) },
+      mcpServers: Object.fromEntries(definitions),
+    },
+  });
+  const { pml } = scene;
+  for (const method of LISTS) {
+    const { error } = await pml.request(method, {});
+    assert.equal(error, undefined, method);
+  }
+  const wrong: string[] = [];
+  await Promise.all(names.map(async (name) => {
+    const what = `${mcpServers[name]?.what} on ${era}`;
+    for (const [method, message] of await askAll(pml, name)) {
+      wrong.push(...wrongIn(message, name).map((text) => `${method} of "${what}": ${text}`));
+    }
+  }));
+  assert.deepEqual(wrong, []);
+  await assertTold(pml);
+  await pml.close();
+  assert.doesNotMatch(pml.stderr, /BUG|report it|Cannot read propert|Uncaught/);
+}
+
+for (const era of ERAS) {
+  for (const kind of ["legacy", "modern"] as const) {
+    Deno.test(`No fault of a server on stdio is told as one of PML, ${kind} for ${era}`, async () => {
+      const all = ON_PIPES.map((fault, at) => {
+        const args = ["run", "-A", "--quiet", repoFile("tests/kit/odd_server.ts"), kind, fault];
+        return [`odd${at}x`, { what: fault, definition: { command: process.execPath, args } }];
+      });
+      await assertAll(era, Object.fromEntries(all));
+    });
+
+    Deno.test(`No fault of a server over HTTP is told as one of PML, ${kind} for ${era}`, async () => {
+      const isModern = kind === "modern";
+      const faults = [
+        ...Object.keys(FAULTS).map((fault) => ({ fault, isModern })),
+        ...STATUSES.map((status) => ({ fault: `status ${status}`, isModern, status })),
+      ];
+      const servers = faults.map((one) => listen(one));
+      try {
+        const all = servers.map(({ addr: { port } }, at) => {
+          const definition = { type: "http", url: `http://127.0.0.1:${port}/mcp` };
+          return [`odd${at}x`, { what: faults[at]?.fault ?? "", definition }];
+        });
+        for (let at = 0; at < all.length; at += 16) {
+          await assertAll(era, Object.fromEntries(all.slice(at, at + 16)));
+        }
+      } finally {
+        await Promise.all(servers.map((server) => server.shutdown()));
+      }
+    });
+  }
+}
