@@ -7,6 +7,7 @@
  * @module
  */
 
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { compareOne, leaveAll, type Listed, type Outcome } from "./compare/one.ts";
 import { cellOf, pageOf } from "./compare/table.ts";
@@ -50,6 +51,7 @@ async function compare(args: readonly string[]): Promise<number> {
   if (values.write) {
     const day = new Date().toISOString().slice(0, 10);
     await Deno.writeTextFile(PAGE, pageOf(outcomes, day));
+    await new Deno.Command(Deno.execPath(), { args: ["fmt", "-q", fileURLToPath(PAGE)] }).output();
   }
   const free = outcomes.flatMap(({ runs }) => runs).filter(({ confined }) => !confined);
   return free.every((run) => cellOf(run) === "same") ? 0 : 1;

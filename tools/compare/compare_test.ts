@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Compared } from "./one.ts";
 import { differencesOf, entriesOf, resultDifference } from "./lists.ts";
-import { pageOf } from "./table.ts";
+import { cellOf, pageOf } from "./table.ts";
 
 const COUNTS = { tools: 2, prompts: 0, resources: 0, resourceTemplates: 0, calls: 1 };
 const SAME: Compared = {
@@ -62,6 +62,12 @@ Deno.test("resultDifference() takes an error of the protocol and a result with i
   assert.equal(of({ error: 'no "x"\n' }), 0);
   assert.equal(of({ content: [{ type: "text", text: "no" }], isError: true }), 1);
   assert.equal(of({}), 1);
+  const denied = [{ type: "text", text: 'Requires net access to "h:1", run again' }];
+  const found = resultDifference("t", {
+    ...{ direct: { error: "down" }, through: { content: denied, isError: true } },
+    ...{ server: "a", varies: false },
+  });
+  assert.equal(cellOf({ differences: found }), "1 denied");
 });
 
 Deno.test("pageOf() counts what is the same, and names what is not, with the reason", () => {
@@ -76,7 +82,7 @@ Deno.test("pageOf() counts what is the same, and names what is not, with the rea
     { name: "d", package: "pd", skipped: "Too large", runs: [] },
   ], "2026-01-02");
   assert.match(page, /2 of 3 servers were the\s+same in both eras, .* 2 calls of 2 of them/);
-  assert.match(page, /2 of 3 servers start and list .* 2 answer the calls alike/);
+  assert.match(page, /2 of 3\s+servers start and list .* 2 answer the calls alike/);
   assert.match(page, /- `pb` \(2025-11-25\): `tools: x`/);
   assert.match(page, /- `pc` \(2025-11-25\): `needs 'net' at URL`/);
   assert.match(page, /- `pd`: `Too large`/);

@@ -8,11 +8,15 @@ import { type Json, type ListName, LISTS } from "./connection.ts";
 
 /** Two values of the same thing that are not the same. */
 export interface Difference {
-  /** What differs: `tools: NAME` or `call TOOL`. */
+  /** What differs: `tools: NAME` or `call TOOL`, with DENIED where a grant lacks. */
   readonly what: string;
   readonly direct: string;
   readonly through: string;
 }
+
+/** Ends what differs because a confined server was denied what it wanted. */
+export const DENIED = " (denied)";
+const DENIES = /Requires \w+ access to|PML confines this server|getaddrinfo EPERM/;
 
 /** Returns the entries of one server in a list of PML, under the names that the server gave. */
 export function entriesOf(
@@ -58,7 +62,11 @@ export function resultDifference(tool: string, { direct, through, server, varies
     return JSON.stringify(varies ? formOf(rest) : rest).replaceAll(`pml://${server}/`, "");
   };
   const pair = { direct: text(direct), through: text(through) };
-  return pair.direct === pair.through ? [] : [{ what: `call ${tool}`, ...pair }];
+  return pair.direct === pair.through ? [] : [{ what: callOf(tool, through), ...pair }];
+}
+
+function callOf(tool: string, through: Json): string {
+  return `call ${tool}${DENIES.test(JSON.stringify(through)) ? DENIED : ""}`;
 }
 
 /** Returns a difference where an error of the protocol is told as no error, or in other words. */
@@ -70,7 +78,7 @@ function errorDifference(
   if (own === undefined || told === undefined) return [];
   const isError = through.isError === true || through.error !== undefined;
   if (isError && told.includes(own.slice(1, -1))) return [];
-  return [{ what: `call ${tool}`, direct: own, through: told }];
+  return [{ what: callOf(tool, through), direct: own, through: told }];
 }
 
 function textOf(entry: Json, ignored: readonly string[]): string {

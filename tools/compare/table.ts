@@ -5,6 +5,7 @@
  */
 
 import { stripVTControlCharacters } from "node:util";
+import { DENIED } from "./lists.ts";
 import type { Compared, Outcome } from "./one.ts";
 
 const MAX_REASON = 300;
@@ -40,7 +41,13 @@ function introduction(compared: readonly Outcome[], ran: string): string {
 /** Returns one cell of the table: how one way came out. */
 export function cellOf({ failed, differences }: Pick<Compared, "failed" | "differences">): string {
   if (failed !== undefined) return "does not run";
-  return differences.length === 0 ? "same" : `${differences.length} differ`;
+  const denied = differences.filter(({ what }) => what.endsWith(DENIED)).length;
+  const other = differences.length - denied;
+  const said = [
+    ...(other > 0 ? [`${other} differ`] : []),
+    ...(denied > 0 ? [`${denied} denied`] : []),
+  ];
+  return said.join(", ") || "same";
 }
 
 const INTRODUCTION =
@@ -66,9 +73,10 @@ deno task compare --write         # all of them, and this page
 \`\`\``;
 
 const CONFINED =
-  `With \`"confine": true\` and no grants. What a server lacks is its error, and \`pml learn\` finds the
-grants. LISTED of ALL servers start and list what they list otherwise, and SAME answer the calls alike
-too. One of these may still need grants for calls that were not made here.`;
+  `With \`"confine": true\` and no grants: the workspace, no network and no programs. LISTED of ALL
+servers start and list what they list otherwise, and SAME answer the calls alike too. "denied" is a
+call that says what it was denied; \`pml learn\` finds the grants. A server may still need grants for
+calls that were not made here.`;
 
 function confinedText(compared: readonly Outcome[]): string {
   const confined = compared.map(({ runs }) => runs.filter((run) => run.confined));
