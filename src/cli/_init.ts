@@ -4,7 +4,6 @@
  * @module
  */
 
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { App } from "../app.ts";
 import { KEY_FILE } from "../config/keys.ts";
@@ -16,6 +15,7 @@ import { type ClientEdit, editClientText } from "./_client_file.ts";
 import { usage } from "./_failure.ts";
 import { backUp, type Found, place, readInside } from "./_files.ts";
 import type { Shown, Typed, Visit } from "./_house.ts";
+import { make } from "./_import_file.ts";
 import { askReply, askSecret, isTerminal } from "./_terminal.ts";
 
 const CLIENT_FILE = ".mcp.json";
@@ -103,11 +103,7 @@ async function writeWorkspace(app: App): Promise<Step> {
     const but = app.config().trusted ? "" : ", and not trusted: run `pml trust`";
     return { path, changed: false, said: `is there already${but}` };
   }
-  const text = workspaceText();
-  const hash = createHash("sha256").update(text).digest("hex");
-  // Trusted first: these bytes are PML's own, and a crash in between leaves only the record.
-  await app.policy.store.trust({ path, hash, servers: {} });
-  await place(path, { text, mode: 0o644 });
+  await make(app, { path, text: workspaceText() });
   return { path, changed: true, said: "created with the default rules, and trusted" };
 }
 

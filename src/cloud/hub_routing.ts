@@ -81,11 +81,8 @@ export class HubRouting implements Disposable {
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(LATE_MS)]);
     const named = new Set(isNamed ? [new URL(url).host] : []);
     // Tried again after a while, and not with each call.
-    this.#kept = {
-      url,
-      names: new Set(this.#kept?.url === url ? this.#kept.names : []),
-      at: Date.now(),
-    };
+    const { names: before = new Set<string>() } = this.#kept?.url === url ? this.#kept : {};
+    this.#kept = { url, names: before, at: Date.now() };
     const answer = await fetch(`${url.replace(/\/+$/, "")}/mcp/routing`, {
       headers: { accept: "application/json" },
       signal,

@@ -10,7 +10,7 @@ import type { Fetch } from "../core/fetch.ts";
 import { excessOf } from "../core/json_bounds.ts";
 import { joined } from "../core/lines.ts";
 import { quoted, visible } from "../core/json.ts";
-import { onAbort, pause, unlessAborted } from "../core/waiting.ts";
+import { pause, unlessAborted } from "../core/waiting.ts";
 
 /** What a client of a registry needs. */
 export interface ClientOptions {
@@ -69,22 +69,23 @@ export class Client {
   /** Gets what lies at a path below the registry's address, or at the address where it begins with `?`. */
   async get(path: string, asking: Asking): Promise<Answered> {
     const { signal, ms } = asking;
-    const late = new AbortController();
-    const timer = setTimeout(() => late.abort(this.#offline(`no answer in ${ms} ms`)), ms);
-    const both = AbortSignal.any([signal, late.signal]);
+    const late = AbortSignal.timeout(ms);
+    const both = AbortSignal.any([signal, late]);
     const until = performance.now() + ms;
-    try {
-      for (let tries = 0;; tries++) {
-        const answered = await inTime(this.#follow({ ...asking, path, signal: both }), both)
-          .catch((error) => signal.aborted ? reasonOf(signal) : this.#failure(error));
-        if (!(answered instanceof PmlError)) return answered;
-        const wait = (this.#options.retryMs ?? RETRY_MS) * 3 ** tries * (0.5 + Math.random());
-        const isOver = tries === RETRIES || performance.now() + wait >= until;
-        if (answered.code !== "REGISTRY_OFFLINE" || isOver) throw answered;
-        await pause(wait, both);
-      }
-    } finally {
-      clearTimeout(timer);
+    for (let tries = 0;; tries++) {
+      const answered = await inTime(this.#follow({ ...asking, path, signal: both }), both)
+        .catch((error) =>
+          signal.aborted
+            ? reasonOf(signal)
+            : late.aborted
+            ? this.#offline(`no answer in ${ms} ms`)
+            : this.#failure(error)
+        );
+      if (!(answered instanceof PmlError)) return answered;
+      const wait = (this.#options.retryMs ?? RETRY_MS) * 3 ** tries * (0.5 + Math.random());
+      const isOver = tries === RETRIES || performance.now() + wait >= until;
+      if (answered.code !== "REGISTRY_OFFLINE" || isOver) throw answered;
+      await pause(wait, both);
     }
   }
 
@@ -174,20 +175,17 @@ export class Client {
       : undefined;
     const parts: Uint8Array[] = [];
     let length = 0;
-    const reader = body?.getReader();
-    const stop = () => void reader?.cancel().catch(() => {}); // it has ended already
-    using _ = onAbort(signal, stop);
-    try {
-      if (why !== undefined) throw this.bad(why);
-      for (let piece = await reader?.read(); piece?.value; piece = await reader?.read()) {
-        length += piece.value.length;
-        if (length > maxBytes) throw this.bad(`its answer is longer than ${maxBytes} bytes`);
-        parts.push(piece.value);
-        onBytes?.({ progress: length, ...(Number.isNaN(total) ? {} : { total }) });
-      }
+    if (why !== undefined) {
+      await body?.cancel();
+      throw this.bad(why);
+    }
+    // Leaving the loop cancels the rest.
+    for await (const piece of body ?? []) {
+      length += piece.length;
+      if (length > maxBytes) throw this.bad(`its answer is longer than ${maxBytes} bytes`);
+      parts.push(piece);
       signal.throwIfAborted();
-    } finally {
-      stop();
+      onBytes?.({ progress: length, ...(Number.isNaN(total) ? {} : { total }) });
     }
     return joined(parts);
   }
