@@ -36,7 +36,6 @@ import type { Servers } from "./gateway/servers.ts";
 import { grantsOf } from "./entry.ts";
 import { Filled } from "./filled.ts";
 import { Local } from "./local/executor.ts";
-import type { Grants } from "./local/grants.ts";
 import { assertPromised } from "./local/loader.ts";
 import type { Trial } from "./local/learn.ts";
 import type { ModuleFiles, ModuleSource } from "./local/module_files.ts";
@@ -167,8 +166,11 @@ export class Machine implements AsyncDisposable {
     return this.#local.identify(server).integrity;
   }
 
-  /** Has a server run confined from now on, with these grants alone, and keeps what it asks for. */
-  async tryOut(server: string, grants: Grants): Promise<Trial> {
+  /** Has a server run confined from now on, with these alone, and keeps what it asks for. */
+  async tryOut(
+    server: string,
+    { grants, env: more }: Pick<Trial, "grants" | "env">,
+  ): Promise<Trial> {
     const { policy } = this.#options;
     const { Trial } = await import("./local/learn.ts");
     const { loaded: { environment }, config: { workspace } } = policy.now;
@@ -176,9 +178,9 @@ export class Machine implements AsyncDisposable {
     const { env = {}, cwd = workspace } = own?.kind === "stdio" ? own : {};
     const { home, userHome } = environment;
     const where = { name: server, workspace, cwd, home, userHome, protection: protectedPaths };
-    const given = [...Object.keys(env), ...Object.keys(serverEnvironment(environment))];
+    const given = Object.keys({ ...env, ...more, ...serverEnvironment(environment) });
     const certificates = certificatePaths(environment);
-    const trial = new Trial({ ...where, grants, certificates, given });
+    const trial = new Trial({ ...where, grants, env: more, certificates, given });
     this.#trials.get(server)?.[Symbol.dispose]();
     this.#trials.set(server, trial);
     return trial;

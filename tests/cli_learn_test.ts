@@ -26,9 +26,9 @@ interface House extends AsyncDisposable {
   readonly secret: string;
 }
 
-async function house({ trusted = true, deny = [] as string[] } = {}): Promise<House> {
+async function house({ trusted = true, deny = [] as string[], main = MAIN } = {}): Promise<House> {
   const npm = new FakeNpm({
-    tiny: { "1.0.0": { "package.json": '{"bin":"main.js"}', "main.js": MAIN } },
+    tiny: { "1.0.0": { "package.json": '{"bin":"main.js"}', "main.js": main } },
   });
   const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
   await writeFile(settings, `registry=${npm.url}\n`);
@@ -162,4 +162,26 @@ Deno.test("pml learn only shows what to write for a server of config.yaml", asyn
   assert.equal(ran.code, 0, ran.stdout);
   assert.match(ran.stdout, /It starts\..*Its definition is not in .*"confine": true/s);
   assert.equal(await Deno.readTextFile(join(ws.home, "config.yaml")), own);
+});
+
+Deno.test("pml learn tries a data folder by its variable, and writes it on a yes", async () => {
+  const main = tinyServer(`(() => {
+    const { appendFileSync, readFileSync } = require("node:fs");
+    const file = process.env.MEMORY_FILE_PATH ?? require("node:path").join(__dirname, "memory.jsonl");
+    appendFileSync(file, "kept");
+    return readFileSync(file, "utf8");
+  })()`);
+  await using at = await house({ main });
+  const typed = [[/denied and its own folder, too\?.*Yes/s, "yes"], [
+    /Write this into .*Yes/s,
+    "yes",
+  ]] as const;
+  const ran = await runPmlOnTerminal(at.ws, ["learn", "tiny", "tiny:tell"], { typed, ms: MS });
+  assert.equal(ran.code, 0, ran.stdout);
+  const said = JSON.parse(
+    (await Deno.readTextFile(at.ws.file(".pml.json"))).replace("// mine", ""),
+  );
+  assert.deepEqual(said.mcpServers.tiny.env, { MEMORY_FILE_PATH: "\${dataFolder}/memory.jsonl" });
+  const called = await runPml(at.ws, ["call", "tiny:tell"], { ms: MS });
+  assert.match(called.stdout, /kept/);
 });

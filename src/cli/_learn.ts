@@ -31,10 +31,15 @@ interface Asked {
   readonly arguments: JsonObject;
 }
 
-/** One round of trying. */
-interface Round extends Lesson {
-  /** What it ran with. */
+/** What a server runs with. */
+interface Given {
   readonly grants: Grants;
+  /** Variables beside its own. */
+  readonly set: Lesson["env"];
+}
+
+/** One round of trying. */
+interface Round extends Lesson, Given {
   /** What did not work, in the words of the failure. */
   readonly failures: readonly string[];
   /** Tools that did what they were asked, and the others. */
@@ -54,7 +59,8 @@ export async function learn(at: Visit, { words: [name = "", ...words], json }: T
   const asks = !json && isTerminal();
   const last = await tried(server, { at, calls, asks });
   const failed = last.failures.length > 0;
-  const planned = await proposal(at.app, { server, grants: last.grants });
+  const { grants, set } = last;
+  const planned = await proposal(at.app, { server, grants, set });
   const value = { server: name, ...last, into: planned.path, diff: planned.diff };
   const text = [told(last), ...(failed ? [] : [planned.text])].join("\n");
   if (failed) {
@@ -89,28 +95,32 @@ async function tried(
     readonly asks: boolean;
   },
 ): Promise<Round> {
-  let grants: Grants = at.app.config().grants[name] ?? {};
+  let given: Given = { grants: at.app.config().grants[name] ?? {}, set: {} };
   for (let rounds = 1;; rounds++) {
-    const [round, more] = await oneRound(name, { at, calls, grants });
-    const isOver = round.failures.length === 0 || Object.keys(round.missing).length === 0;
+    const [round, more] = await oneRound(name, { at, calls, given });
+    const wanted = Object.keys({ ...round.missing, ...round.env });
+    const isOver = round.failures.length === 0 || wanted.length === 0;
     if (isOver || !asks || rounds >= ROUNDS) return round;
     tell(told(round));
-    if (await askReply("\nTry again with what it was denied, too?", at) !== "Yes") return round;
-    grants = more;
+    const variables = Object.keys(round.env).length === 0 ? "" : " and its own folder";
+    const question = `\nTry again with what it was denied${variables}, too?`;
+    if (await askReply(question, at) !== "Yes") return round;
+    given = more;
   }
 }
 
 async function oneRound(
   name: string,
-  { at, calls, grants }: {
+  { at, calls, given }: {
     readonly at: Visit;
     readonly calls: readonly Asked[];
-    readonly grants: Grants;
+    readonly given: Given;
   },
-): Promise<readonly [Round, more: Grants]> {
+): Promise<readonly [Round, more: Given]> {
   const { app } = at;
-  const trial = await (await app.machine()).tryOut(name, grants);
-  tell(`Trying ${quoted(name)}, confined to ${app.config().workspace}${beyond(grants)}`);
+  const { grants, set } = given;
+  const trial = await (await app.machine()).tryOut(name, { grants, env: set });
+  tell(`Trying ${quoted(name)}, confined to ${app.config().workspace}${beyond(given)}`);
   const failures: string[] = [];
   const tried: string[] = [];
   let tools: readonly ListItem[] = [];
@@ -138,8 +148,8 @@ async function oneRound(
   const untried = tools.map(idOf).filter((id) => !calls.some((asked) => asked.id === id));
   const onlyRead = tools.filter((tool) => tried.includes(idOf(tool)))
     .every(({ annotations }) => isObject(annotations) && annotations.readOnlyHint === true);
-  const round = { ...lesson, grants, failures, tried, untried, onlyRead };
-  return [round, trial.with(lesson.missing)];
+  const round = { ...lesson, ...given, failures, tried, untried, onlyRead };
+  return [round, { grants: trial.with(lesson.missing), set: { ...set, ...lesson.env } }];
 }
 
 /** What the person decided ends the trial; what the server did is what it is about. */
@@ -183,9 +193,11 @@ function readCalls(
   return calls;
 }
 
-function beyond(grants: Grants): string {
+function beyond({ grants, set }: Given): string {
   const lines = linesOf(grants);
-  return lines.length === 0 ? ", with no grant" : `, with the grants: ${lines.join("; ")}`;
+  const granted = lines.length === 0 ? ", with no grant" : `, with the grants: ${lines.join("; ")}`;
+  const variables = Object.entries(set).map(([name, value]) => `, with ${name}=${value}`);
+  return visible(granted + variables.join(""), 3_000);
 }
 
 function linesOf(grants: Grants): readonly string[] {
@@ -206,7 +218,7 @@ function told(round: Round): string {
       variables.length === 0 ? [] : [visible(variables.slice(0, 20).join(", "), 1_000)],
     ),
     ...section(
-      "It writes into its package. A folder of its own is there; write into its definition:",
+      "It writes into its package. A folder of its own is there, by its definition:",
       Object.keys(env).length === 0 ? [] : [`"env": ${visible(JSON.stringify(env), 1_000)}`],
     ),
   ].join("\n");

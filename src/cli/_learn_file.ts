@@ -12,7 +12,7 @@ import { withValue } from "./_client_file.ts";
 import { refused } from "./_files.ts";
 import { findTarget, replace } from "./_import_file.ts";
 
-type Grants = Parameters<Awaited<ReturnType<App["machine"]>>["tryOut"]>[1];
+type Grants = Parameters<Awaited<ReturnType<App["machine"]>>["tryOut"]>[1]["grants"];
 
 /** A change of the workspace file that nobody agreed to yet. */
 export interface Proposal {
@@ -24,22 +24,31 @@ export interface Proposal {
   readonly write: (() => Promise<void>) | undefined;
 }
 
-/** Says what confines a server to these grants. */
+/** Says what confines a server to these grants, and sets these variables. */
 export async function proposal(
   app: App,
-  { server, grants }: { readonly server: ServerDefinition; readonly grants: Grants },
+  { server, grants, set }: {
+    readonly server: ServerDefinition;
+    readonly grants: Grants;
+    readonly set: Readonly<Record<string, string>>;
+  },
 ): Promise<Proposal> {
   const { path, found } = await findTarget(app, true);
   const { name, title = name } = server;
   const section = await sectionOf(found?.text, title);
   const entry = JSON.stringify({ [name]: grants });
   if (found === undefined || section === undefined) {
-    const text = `Its definition is not in ${path}. Add to it: "confine": true` +
+    const env = Object.keys(set).length === 0 ? "" : `, "env": ${JSON.stringify(set)}`;
+    const text = `Its definition is not in ${path}. Add to it: "confine": true${env}` +
       (Object.keys(grants).length === 0 ? "" : `, and to .pml.json: "grants": ${entry}`);
     return { path, diff: "", text, write: undefined };
   }
   const steps = [
     { at: [section, title, "confine"] as const, entry: true },
+    ...Object.entries(set).map(([variable, entry]) => ({
+      at: [section, title, "env", variable] as const,
+      entry,
+    })),
     ...(Object.keys(grants).length === 0 ? [] : [{ at: ["grants", name] as const, entry: grants }]),
   ];
   let text = found.text;

@@ -11,7 +11,7 @@ import { type Layer, programLayer } from "../sandbox/confined_program.ts";
 import type { Program } from "../sandbox/process.ts";
 import { findProgram, searchPath } from "../sandbox/search_path.ts";
 import { confinedArgs } from "./_confined.ts";
-import { dataFolder } from "./data_folder.ts";
+import { dataFolder, withDataFolder } from "./data_folder.ts";
 import { denialIn } from "./_denial.ts";
 import { type PackageCommand, packageCommand } from "./_package_command.ts";
 import { type Confining, scriptReach } from "./_script_reach.ts";
@@ -58,7 +58,8 @@ export class Launch {
 
   /** Gives the program of a server, after installing it where it is not there yet. */
   async programOf(server: StdioServer): Promise<Launched> {
-    const { name, command, args, env, cwd, trial } = server;
+    const { name, command, args, cwd, trial } = server;
+    const env = { ...server.env, ...this.#tried(server) };
     const { environment, groups } = this.#options;
     const confine = server.confine || trial !== undefined;
     this.#makeData(server, confine);
@@ -162,8 +163,15 @@ export class Launch {
         cwd,
         env: { ...env, ...own, ...audit },
       },
-      denied: (text) => denialIn(text, { ...where, cwd, userHome, grants: granted, given: [] }),
+      denied: (text) =>
+        denialIn(text, { ...where, cwd, userHome, grants: granted, env: {}, given: [] }),
     };
+  }
+
+  /** Gives the variables with which a server is tried out. */
+  #tried({ name, trial }: StdioServer): StdioServer["env"] {
+    const { home, workspace } = this.#options;
+    return withDataFolder(trial?.env ?? {}, dataFolder({ home, workspace: workspace(), name }));
   }
 
   /** Makes the folder of a server's data, where it is confined to that or its definition names it. */

@@ -18,6 +18,8 @@ import type { Grants } from "./grants.ts";
 /** What a trial is held in. */
 export interface TrialOptions extends Omit<Confinement, "folder" | "grants"> {
   readonly grants: Grants;
+  /** Variables that it finds beside its own; they may name its data folder. */
+  readonly env: Readonly<Record<string, string>>;
   readonly userHome: string;
   readonly cwd: string;
   /** The variables that the server finds. */
@@ -58,6 +60,8 @@ export class Trial implements Disposable {
   readonly name: string;
   /** What it runs with. */
   readonly grants: Grants;
+  /** The variables that it finds beside its own. */
+  readonly env: Readonly<Record<string, string>>;
   /** Where Deno writes what it asks for. */
   readonly file: string;
   readonly #options: TrialOptions;
@@ -68,6 +72,7 @@ export class Trial implements Disposable {
     this.#options = options;
     this.name = options.name;
     this.grants = options.grants;
+    this.env = options.env;
     const folder = join(options.home, "servers");
     Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
     this.file = join(folder, `trial-${crypto.randomUUID()}.jsonl`);

@@ -11,6 +11,7 @@ const OPTIONS: TrialOptions = {
   grants: { read: ["/granted"], net: ["known.example"], run: ["git"] },
   protection: { writeProtected: [".git", ".mcp.json"], readProtected: [".env*", ".ssh", "*.pem"] },
   certificates: ["/etc/corp/ca.pem"],
+  env: {},
   given: ["HOME", "TOKEN"],
 };
 
