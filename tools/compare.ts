@@ -9,6 +9,7 @@
 
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { STOPPING } from "./compare/connection.ts";
 import { compareOne, leaveAll, type Listed, type Outcome } from "./compare/one.ts";
 import { cellOf, pageOf } from "./compare/table.ts";
 import listed from "./compare/servers.json" with { type: "json" };
@@ -47,6 +48,7 @@ async function compare(args: readonly string[]): Promise<number> {
     jobs: Number(values.jobs),
     until: performance.now() + Number(values.minutes) * 60_000,
   });
+  if (STOPPING.signal.aborted) return 130;
   if (values.json) console.log(JSON.stringify(outcomes, undefined, 2));
   if (values.write) {
     const day = new Date().toISOString().slice(0, 10);

@@ -50,6 +50,9 @@ const MEMORY = 4 * 1024 ** 3;
 const MAX_PAGES = 50;
 const REQUEST_MS = 120_000;
 
+/** Lets nothing be started any more. */
+export const STOPPING = new AbortController();
+
 /** What servers show some tools for: the most that a client can do. */
 const ABLE = { roots: {}, elicitation: { form: {} }, sampling: {} };
 
@@ -123,6 +126,7 @@ export function bounded({ command, args }: Pick<Start, "command" | "args">): {
   readonly command: string;
   readonly args: string[];
 } {
+  STOPPING.signal.throwIfAborted();
   if (Deno.build.os !== "linux") return { command, args: [...args] };
   const bounds = ["-k", "5", `${LIFE_S}`, "prlimit", `--data=${MEMORY}`];
   return { command: "timeout", args: [...bounds, command, ...args] };

@@ -16,6 +16,7 @@ import {
   LISTS,
   messageOf,
   type Start,
+  STOPPING,
 } from "./connection.ts";
 import { type Difference, differencesOf, entriesOf, resultDifference } from "./lists.ts";
 
@@ -88,14 +89,22 @@ const LOOKS = 240;
 /** The folders in which something may run. */
 const OPEN = new Set<string>();
 
-/** Ends all that runs for comparisons, and removes their folders. */
+/** Ends all that runs for comparisons, which then end and remove their folders. */
 export async function leaveAll(): Promise<void> {
-  for (const folder of OPEN) await leave(folder);
+  STOPPING.abort(new Error("Broken off"));
+  for (let tries = 0; tries < 100 && OPEN.size > 0; tries++) {
+    for (const folder of OPEN) await endAll(folder);
+    await new Promise((resolve) => setTimeout(resolve, 250));
+  }
 }
 
 async function leave(folder: string): Promise<readonly string[]> {
   const ended = await endAll(folder);
-  await Deno.remove(folder, { recursive: true }).catch(() => {}); // a last process writes there
+  for (let tries = 0; tries < 20; tries++) {
+    const isGone = await Deno.remove(folder, { recursive: true }).then(() => true, () => false);
+    if (isGone) break;
+    await new Promise((resolve) => setTimeout(resolve, 250)); // a last process writes there
+  }
   OPEN.delete(folder);
   return ended;
 }
