@@ -30,7 +30,8 @@ const DENIED: readonly (readonly [instead: string, pattern: string])[] = [
   ],
   [
     "There is nothing instead: do without",
-    String.raw`Worker(?<=\bnew\s+\w+)|Deno\.(?:(?:sym)?link(?:Sync)?|dlopen|openKv|chdir|umask|` +
+    String
+      .raw`Worker(?<=\bnew\s+\w+)|Deno\.(?:(?:sym)?link(?:Sync)?|dlopen|openKv|watchFs|chdir|umask|` +
     "Unsafe(?:Callback|FnPointer|Pointer(?:View)?)|chown(?:Sync)?|(?:add|remove)SignalListener)",
   ],
 ];

@@ -18,6 +18,7 @@ const IN_DENO: Readonly<Record<string, string>> = {
   "paths are relative to the workspace, always": "chdir",
   "a module cannot change owners or what new files may be (pass a mode, or chmod)":
     "chown chownSync umask",
+  "a call looks and ends: read the files again": "watchFs",
   "a call that has to stop says so (host.signal)": "addSignalListener removeSignalListener",
 };
 const GLOBALS: Readonly<Record<string, string>> = {

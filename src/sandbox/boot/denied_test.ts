@@ -32,6 +32,7 @@ Deno.test("What is refused says why, and what to use instead", () => {
     openKv: /host\.sqlite/,
     symlink: /cannot make links/,
     umask: /pass a mode/,
+    watchFs: /read the files again/,
     chown: /owners/,
     addSignalListener: /host\.signal/,
     UnsafePointer: /native code/,

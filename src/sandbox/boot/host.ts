@@ -90,7 +90,6 @@ function serve(port: MessagePort, start: Start, write: Write): Answers["slot"] {
     resultBytes: start.resultBytes,
     files,
     powers: {
-      ...files.powers,
       ...programs.ops,
       ...new Network(start).ops,
       ...new Databases(walls, lock, { ...start, budget: files.budget }).ops,
