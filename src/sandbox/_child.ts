@@ -13,6 +13,7 @@ import { STEERING_NAMES } from "../core/steering.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import { bubblewrapArgs, type Layer, processesOf, systemPaths } from "./_os_layer.ts";
+import { DENIED } from "./denied_names.ts";
 import { DENO_ALONE, programUrl } from "./alone.ts";
 import { killGroup, killMarked, type Process, residentBytes, Started } from "./process.ts";
 import { foundPrograms, searchPath } from "./search_path.ts";
@@ -155,6 +156,7 @@ class RunningChild implements Child {
       ...kernelOf(from.options, from.layer),
       writeBytes: limits.writeBytes,
       resultBytes: limits.resultBytes,
+      denied: DENIED,
       worker: workerCode,
     });
   }
