@@ -10,6 +10,7 @@ import lock from "../../config/embedder.lock.json" with { type: "json" };
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { megabytes } from "../core/megabytes.ts";
+import { unlessGone } from "../core/private_files.ts";
 import { readRegularText } from "../core/regular_file.ts";
 import { runProgram } from "../sandbox/process.ts";
 import type { Reaper } from "../sandbox/reaper.ts";
@@ -76,9 +77,7 @@ export class EmbedderPackage {
 
   /** Takes away what is there, so that it is installed anew. */
   async remove(): Promise<void> {
-    await Deno.remove(this.folder, { recursive: true }).catch((error) => {
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
-    });
+    await Deno.remove(this.folder, { recursive: true }).catch(unlessGone);
   }
 
   async #look(): Promise<string> {
