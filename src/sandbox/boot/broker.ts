@@ -11,7 +11,7 @@ import type { WorkspaceLock } from "./lock.ts";
 import type { Ground, Reply } from "./message.ts";
 import { type Access, isSame } from "./protect.ts";
 import { joinPath } from "./names.ts";
-import { Budget, failureOf, refusal, systemError } from "./refusal.ts";
+import { Budget, failed, refusal, systemError } from "./refusal.ts";
 
 const PIECE = 1 << 20;
 const ENTRY_BYTES = 80;
@@ -94,8 +94,7 @@ export class Broker {
       // Not spread: the Worker chooses how long the list is.
       return { ok: true, value: run(args[0], args[1], args[2]) };
     } catch (error) {
-      const asked = typeof args[0] === "string" ? args[0] : "";
-      return { ok: false, error: failureOf(error, { op, asked }) };
+      return failed(error, { op, args });
     }
   }
 
