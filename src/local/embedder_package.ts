@@ -12,6 +12,7 @@ import { quoted } from "../core/json.ts";
 import { megabytes } from "../core/megabytes.ts";
 import { unlessGone } from "../core/private_files.ts";
 import { readRegularText } from "../core/regular_file.ts";
+import { DENO_QUIET } from "../sandbox/alone.ts";
 import { runProgram } from "../sandbox/process.ts";
 import type { Reaper } from "../sandbox/reaper.ts";
 import { Installing, type Tell } from "./_installing.ts";
@@ -140,8 +141,7 @@ export class EmbedderPackage {
       ...environment,
       PML_RUN: `${groups.mark}.`,
       DENO_DIR: join(work, "deno"),
-      DENO_NO_UPDATE_CHECK: "1",
-      NO_COLOR: "1",
+      ...DENO_QUIET,
     };
     const args = ["install", "--frozen", "--no-prompt", "--node-modules-dir=manual"];
     const installer = { file: Deno.execPath(), args, cwd: work, env, kept: true };
