@@ -164,13 +164,13 @@ const ODD: typeof BAD = {
     module(A) + "const f = async () => {\n  new Worker('x'); Deno.env.get('A');\n" +
     "  return [await fetch('x'), new Deno.Command('git'), Deno.openKv()];\n};\n",
     "warn denied: line 7: Worker is denied when it runs",
-    "     There is nothing instead: do without",
+    "     A module runs on one thread",
     "warn denied: line 7: Deno.env is denied when it runs",
-    "     Use host.env, which needs an env grant",
+    "     Use host.env, with an env grant",
     "warn denied: line 8: fetch is denied when it runs",
-    "     Use host.fetch, which needs a net grant",
+    "     Local modules are network-isolated: use host.fetch, with a net grant",
     "warn denied: line 8: Deno.Command is denied when it runs",
-    "     Use host.exec, which needs a run grant",
+    "     Use host.exec, with a run grant",
   ],
   "unknown.ts": [
     module("a: { description: 'A', outputShema: {} }", " permision: {},"),

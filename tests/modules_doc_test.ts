@@ -92,8 +92,7 @@ Deno.test("docs/modules.md names each file function that a module has, and each 
   const named = [...list.matchAll(/`(\w+)`/g)].map(([, name]) => name);
   const there = Object.keys(brokeredFiles({} as never)).filter((name) => /^[a-z]/.test(name));
   assert.deepEqual(named.sort(), there.filter((name) => !name.endsWith("Sync")).sort());
-  const twins = named.filter((name) => name !== "watchFs");
-  for (const name of twins) assert.ok(there.includes(`${name}Sync`), name);
+  for (const name of named) assert.ok(there.includes(`${name}Sync`), name);
   const host = await Deno.readTextFile(new URL("../src/core/host.ts", import.meta.url));
   const [, body = ""] = /interface Host \{([\s\S]*?)^\}/m.exec(host) ?? [];
   for (const [, name] of body.matchAll(/^ {2}(?:readonly )?(\w+)[(:]/gm)) {

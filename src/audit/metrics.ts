@@ -41,16 +41,13 @@ const STEP = Math.log(1.1);
 const BUCKETS = 300;
 /** The least value that is told from nothing. */
 const LEAST = 0.001;
-/** Longer texts are estimated by their length and by pieces of them, from the start to the end. */
-const SMALL = 4_096;
+/** Texts that are longer than their pieces together are estimated by these, from start to end. */
 const PIECES = 16;
-const PIECE = 128;
+const PIECE = 256;
 /** The same for lists, which are few and have to be right. */
-const SMALL_LIST = 65_536;
-const LIST_PIECE = SMALL_LIST / PIECES;
-/** So many answers wait at most until there is time to count them; more are taken by their length. */
+const LIST_PIECE = 4_096;
+/** So many answers wait at most until there is time to count them. */
 const WAITING_MAX = 64;
-const CHARACTERS_PER_TOKEN = 4;
 const SOON_MS = 20;
 
 /** A spread of values in constant memory: a histogram whose buckets widen with the values. */
@@ -113,7 +110,7 @@ export class Metrics {
 
   /**
    * Takes note of an answer to a client. Counting waits until the answer is out; of a long one only
-   * pieces are read, at once, so that nothing is kept.
+   * pieces are kept and read.
    */
   answered(what: string, answer: JsonObject): void {
     const { tools, content } = answer;
@@ -121,14 +118,16 @@ export class Metrics {
     if (tools === undefined && content === undefined) return;
     const tally = this.#tokens.get(what) ?? new Tally();
     this.#tokens.set(what, tally);
-    if (tools !== undefined) return this.#later(() => tally.add(listed(tools)));
-    const texts = textsOf(content);
+    const [texts, piece] = tools === undefined
+      ? [textsOf(content), PIECE]
+      : [[JSON.stringify(tools)], LIST_PIECE];
     const length = texts.reduce((sum, text) => sum + text.length, 0);
-    if (length <= SMALL && this.#waiting.length < WAITING_MAX) {
-      return this.#later(() => tally.add(tokensOf(texts.join("\n"))));
-    }
-    if (length <= SMALL) return tally.add(Math.ceil(length / CHARACTERS_PER_TOKEN));
-    tally.add(scaled(piecesOf(texts, { length, piece: PIECE }), length));
+    const isLong = length > PIECES * piece;
+    const sample = isLong ? piecesOf(texts, { length, piece }) : texts.join("\n");
+    const part = isLong ? sample.length / length : 1;
+    const isFirst = this.#waiting.push(() => tally.add(Math.round(tokensOf(sample) / part))) === 1;
+    if (this.#waiting.length === WAITING_MAX) this.#countAll();
+    else if (isFirst) Deno.unrefTimer(setTimeout(() => this.#countAll(), SOON_MS));
   }
 
   /** Gives what was counted. */
@@ -152,11 +151,6 @@ export class Metrics {
     };
   }
 
-  #later(work: () => void): void {
-    if (this.#waiting.push(work) > 1) return;
-    Deno.unrefTimer(setTimeout(() => this.#countAll(), SOON_MS));
-  }
-
   #countAll(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
@@ -168,14 +162,6 @@ export class Metrics {
 function textsOf(content: Json | undefined): readonly string[] {
   const blocks: readonly Json[] = Array.isArray(content) ? content : [];
   return blocks.map(objectOf).map(({ text, resource }) => textOf(text ?? objectOf(resource).text));
-}
-
-function listed(tools: Json): number {
-  const text = JSON.stringify(tools);
-  const { length } = text;
-  return length <= SMALL_LIST
-    ? tokensOf(text)
-    : scaled(piecesOf([text], { length, piece: LIST_PIECE }), length);
 }
 
 /** Gives pieces of texts that lie evenly in all that they are together. */
@@ -194,11 +180,6 @@ function piecesOf(
     before += text.length;
   }
   return pieces.join("\n");
-}
-
-/** Gives what a text of this length costs of which a sample is known. */
-function scaled(sample: string, length: number): number {
-  return Math.round(tokensOf(sample) / (sample.length || 1) * length);
 }
 
 function rounded(value: number): number {

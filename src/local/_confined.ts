@@ -5,9 +5,8 @@
  */
 
 import { join } from "node:path";
-import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { netFlags } from "../sandbox/net_flags.ts";
+import { netFlags, pathFlag } from "../sandbox/net_flags.ts";
 import { dataFolder } from "./data_folder.ts";
 import { type Access, accessOf, type Grants } from "./grants.ts";
 
@@ -53,13 +52,8 @@ export function confinedArgs(confinement: Confinement): readonly string[] {
     names.flatMap((one) => [one.replaceAll("*", ""), ...matching(one, workspace)])
       .filter((one) => one !== "").map((one) => join(workspace, one));
   const { readProtected, writeProtected } = protection;
-  const list = (flag: string, paths: readonly string[]) => {
-    const comma = paths.find((path) => path.includes(","));
-    if (comma === undefined) return paths.length > 0 ? [`--${flag}=${paths.join(",")}`] : [];
-    throw new PmlError("SANDBOX_DENIED", `Cannot confine ${quoted(name)}: ${quoted(comma, 300)}`, {
-      hint: "Deno cannot grant a path with a comma in it: rename the folder",
-    });
-  };
+  const list = (flag: string, paths: readonly string[]) =>
+    pathFlag(flag, paths, `Cannot confine ${quoted(name)} to`);
   return [
     ...["run", "--quiet", "--no-prompt", "--no-lock", "--no-remote", "--cached-only"],
     ...["--node-modules-dir=manual", "--allow-env", "--allow-sys"],

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { DENIED } from "../sandbox/denied_names.ts";
 import { lineAt } from "./_imports.ts";
 
 /** Something that will be denied, where it is first named, and what to use. */
@@ -13,28 +14,18 @@ export interface DeniedName {
   readonly instead: string;
 }
 
-/** What is denied, and what there is instead. */
-const DENIED: readonly (readonly [instead: string, pattern: string])[] = [
-  [
-    "Use host.exec, which needs a run grant",
-    String.raw`Deno\.(?:Command|Process|run|spawn(?:AndWait(?:Sync)?)?|kill)`,
-  ],
-  ["Use host.env, which needs an env grant", String.raw`(?:Deno|process)\.env`],
-  [
-    "Use host.fetch, which needs a net grant",
-    // A method or a tool may bear the name: only what is surely a call is one.
-    String.raw`fetch(?=\s*\()(?<=(?:\bawait|\breturn|=|=>|[([:?])\s*fetch)|` +
-    String.raw`(?:WebSocket(?:Stream)?|EventSource|WebTransport)(?<=\bnew\s+\w+)|` +
-    String.raw`Deno\.(?:connect(?:Tls|Quic)?|listen(?:Tls|Datagram)?|resolveDns|startTls|` +
-    "serve(?:Http)?|createHttpClient|QuicEndpoint|upgradeWebTransport)",
-  ],
-  [
-    "There is nothing instead: do without",
-    String.raw`Worker(?<=\bnew\s+\w+)|Deno\.(?:(?:sym)?link(?:Sync)?|dlopen|openKv|chdir|umask|` +
-    "Unsafe(?:Callback|FnPointer|Pointer(?:View)?)|chown(?:Sync)?|(?:add|remove)SignalListener)",
-  ],
-];
-const CLOSED = DENIED.map(([, pattern]) => `(${pattern})`).join("|");
+/** Why each name is denied, by the name as a module writes it. */
+const WHY: ReadonlyMap<string, string> = new Map([
+  ...namesOf(DENIED.inDeno, "Deno."),
+  ...namesOf(DENIED.global),
+  ...["Deno.env", "process.env"].map((name) => [name, "use host.env, with an env grant"] as const),
+]);
+const NAMES = [
+  String.raw`(?:Deno|process)\.\w+`,
+  // A method or a tool may bear the name: only what is surely a call is one.
+  String.raw`fetch(?=\s*\()(?<=(?:\bawait|\breturn|=|=>|[([:?])\s*fetch)`,
+  ...namesOf(DENIED.global).map(([name]) => String.raw`${name}(?<=\bnew\s+\w+)`),
+].join("|");
 /**
  * Comments and texts, in which a name is only told. Each matches to the end of what it has begun, so
  * that no text is looked through twice.
@@ -52,10 +43,11 @@ const TOLD = new RegExp(
 export function findDenied(text: string): readonly DeniedName[] {
   const code = text.replace(TOLD, (told) => told.replace(/[^\n]/g, " "));
   const found = new Map<string, DeniedName | undefined>();
-  for (const match of code.matchAll(new RegExp(String.raw`(?<![\w$.#])(?:${CLOSED})\b`, "g"))) {
-    const [name, ...groups] = match;
-    if (found.has(name)) continue;
-    const instead = DENIED[groups.findIndex((group) => group !== undefined)]?.[0] ?? "";
+  for (const match of code.matchAll(new RegExp(String.raw`(?<![\w$.#])(?:${NAMES})\b`, "g"))) {
+    const [name] = match;
+    const why = WHY.get(name);
+    if (why === undefined || found.has(name)) continue;
+    const instead = why.replace(/^./, (first) => first.toUpperCase());
     const line = lineAt(text, match.index);
     found.set(name, isOwn(code, name) ? undefined : { name, line, instead });
   }
@@ -67,4 +59,10 @@ function isOwn(code: string, name: string): boolean {
   const declared = String.raw`\b(?:function\s*\*?|class|const|let|var)\s*${name}\b`;
   const bound = String.raw`[(,{]\s*${name}\s*[:,=)}]`;
   return !name.includes(".") && new RegExp(`${declared}|${bound}`).test(code);
+}
+
+function namesOf(lists: Readonly<Record<string, string>>, before = "") {
+  return Object.entries(lists).flatMap(([why, list]) =>
+    list.split(" ").map((name) => [before + name, why] as const)
+  );
 }

@@ -11,7 +11,7 @@ import { PmlError } from "../core/errors.ts";
 import { isObject, visible } from "../core/json.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { eachPiece, endsOf, LineReader } from "../core/lines.ts";
-import { DENO_ALONE, programUrl } from "../sandbox/alone.ts";
+import { DENO_ALONE, DENO_QUIET, programUrl } from "../sandbox/alone.ts";
 import {
   killGroup,
   type Process,
@@ -219,8 +219,7 @@ function programOf({ library, model, denoDir, groups }: EmbedderChildOptions): P
     cwd: library,
     env: {
       DENO_DIR: denoDir,
-      DENO_NO_UPDATE_CHECK: "1",
-      NO_COLOR: "1",
+      ...DENO_QUIET,
       PML_RUN: `${groups.mark}.`,
     },
   };

@@ -7,6 +7,7 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { readRegularText } from "../core/regular_file.ts";
+import { removeIfAny } from "../core/replaced_file.ts";
 import { fileHash } from "./_tree.ts";
 import type { HubFile } from "./model_hub.ts";
 
@@ -74,9 +75,7 @@ export class Part {
   /** Forgets what has come. */
   remove(): void {
     this.close();
-    for (const path of [this.#part, this.#name]) {
-      if (sizeOf(path) !== undefined) Deno.removeSync(path);
-    }
+    for (const path of [this.#part, this.#name]) removeIfAny(path);
     this.#bytes = 0;
   }
 
@@ -92,7 +91,7 @@ export class Part {
       });
     }
     Deno.renameSync(this.#part, this.path);
-    if (sizeOf(this.#name) !== undefined) Deno.removeSync(this.#name);
+    removeIfAny(this.#name);
   }
 
   #etag(): string | undefined {

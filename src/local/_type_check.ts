@@ -8,6 +8,7 @@
 import { join } from "node:path";
 import types from "../../config/module-types.d.ts" with { type: "text" };
 import { visible } from "../core/json.ts";
+import { DENO_QUIET } from "../sandbox/alone.ts";
 import { runProgram } from "../sandbox/process.ts";
 
 /** Something that the compiler found. */
@@ -46,8 +47,7 @@ export async function typeProblems(
       env: {
         DENO_DIR: join(folder, "deno"),
         DENO_NO_PACKAGE_JSON: "1",
-        DENO_NO_UPDATE_CHECK: "1",
-        NO_COLOR: "1",
+        ...DENO_QUIET,
       },
     }, {
       signal: AbortSignal.any([signal, AbortSignal.timeout(TYPES_MS)]),

@@ -10,7 +10,9 @@ import lock from "../../config/embedder.lock.json" with { type: "json" };
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { megabytes } from "../core/megabytes.ts";
+import { unlessGone } from "../core/private_files.ts";
 import { readRegularText } from "../core/regular_file.ts";
+import { DENO_QUIET } from "../sandbox/alone.ts";
 import { runProgram } from "../sandbox/process.ts";
 import type { Reaper } from "../sandbox/reaper.ts";
 import { Installing, type Tell } from "./_installing.ts";
@@ -76,9 +78,7 @@ export class EmbedderPackage {
 
   /** Takes away what is there, so that it is installed anew. */
   async remove(): Promise<void> {
-    await Deno.remove(this.folder, { recursive: true }).catch((error) => {
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
-    });
+    await Deno.remove(this.folder, { recursive: true }).catch(unlessGone);
   }
 
   async #look(): Promise<string> {
@@ -141,8 +141,7 @@ export class EmbedderPackage {
       ...environment,
       PML_RUN: `${groups.mark}.`,
       DENO_DIR: join(work, "deno"),
-      DENO_NO_UPDATE_CHECK: "1",
-      NO_COLOR: "1",
+      ...DENO_QUIET,
     };
     const args = ["install", "--frozen", "--no-prompt", "--node-modules-dir=manual"];
     const installer = { file: Deno.execPath(), args, cwd: work, env, kept: true };

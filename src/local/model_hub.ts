@@ -7,9 +7,10 @@
 
 import { statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { PmlError } from "../core/errors.ts";
+import { type ErrorCode, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
+import { unlessGone } from "../core/private_files.ts";
 import { pause } from "../upstream/in_time.ts";
 import { alone } from "./_alone.ts";
 import { MODEL_TEXTS, onnxOf } from "./embedding_model.ts";
@@ -111,7 +112,10 @@ export class ModelHub {
         await response.body?.cancel();
         const bytes = linked.bytes ?? sizeOf(response.headers.get("content-length"));
         if (bytes === undefined) throw this.#bad(name, "it does not tell how large it is");
-        if (bytes > mostOf(name)) throw this.#tooLarge(name, bytes);
+        if (bytes > mostOf(name)) {
+          const why = `it has ${bytes} bytes, and ${mostOf(name)} are the most that is taken`;
+          throw this.#error("RESULT_TOO_LARGE", name, { why });
+        }
         return { name, bytes, sha256: linked.sha256 };
       })
     ));
@@ -129,9 +133,7 @@ export class ModelHub {
     // Two would add to the same parts.
     using _ = alone(folder);
     await this.#get(files, { folder: fresh, onBytes });
-    await Deno.remove(folder, { recursive: true }).catch((error) => {
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
-    });
+    await Deno.remove(folder, { recursive: true }).catch(unlessGone);
     Deno.renameSync(fresh, folder);
   }
 
@@ -257,29 +259,28 @@ export class ModelHub {
 
   /** What is wrong with what the hub says; it will say the same again. */
   #bad(name: string, why: string): PmlError {
-    return new PmlError("UPSTREAM_PROTOCOL", `${this.#tried(name)}: ${why}`, { hint: OTHERWISE });
+    return this.#error("UPSTREAM_PROTOCOL", name, { why });
   }
 
   /** What may work the next time. */
   #lost(name: string, why: string): PmlError {
-    return new PmlError("UPSTREAM_DOWN", `${this.#tried(name)}: ${why}`, { hint: OTHERWISE });
-  }
-
-  #tooLarge(name: string, bytes: number): PmlError {
-    const why = `it has ${bytes} bytes, and ${mostOf(name)} are the most that is taken`;
-    return new PmlError("RESULT_TOO_LARGE", `${this.#tried(name)}: ${why}`, { hint: OTHERWISE });
+    return this.#error("UPSTREAM_DOWN", name, { why });
   }
 
   /** Says of a failure of the network what it means here. */
   #told(name: string, error: unknown): unknown {
     if (!(error instanceof PmlError) || !/^Cannot (?:reach|read)/.test(error.message)) return error;
-    const why = error.message.replace(/^.*?: /s, "");
-    const { code } = error;
-    return new PmlError(code, `${this.#tried(name)}: ${why}`, { hint: OTHERWISE, cause: error });
+    const { code, message } = error;
+    return this.#error(code, name, { why: message.replace(/^.*?: /s, ""), cause: error });
   }
 
-  #tried(name: string): string {
-    return `Cannot download ${quoted(name)} from ${quoted(this.host)}`;
+  #error(
+    code: ErrorCode,
+    name: string,
+    { why, cause }: { readonly why: string; readonly cause?: unknown },
+  ): PmlError {
+    const message = `Cannot download ${quoted(name)} from ${quoted(this.host)}: ${why}`;
+    return new PmlError(code, message, { hint: OTHERWISE, cause });
   }
 }
 

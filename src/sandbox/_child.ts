@@ -6,23 +6,26 @@
 
 import { randomBytes } from "node:crypto";
 import { dirname, join, relative, sep } from "node:path";
-import { PmlError } from "../core/errors.ts";
-import { defined, quoted } from "../core/json.ts";
+import { defined } from "../core/json.ts";
 import { isInside } from "../core/place.ts";
 import { STEERING_NAMES } from "../core/steering.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import { bubblewrapArgs, type Layer, processesOf, systemPaths } from "./_os_layer.ts";
-import { DENO_ALONE, programUrl } from "./alone.ts";
+import { DENIED } from "./denied_names.ts";
+import { DENO_ALONE, DENO_QUIET, programUrl } from "./alone.ts";
 import { killGroup, killMarked, type Process, residentBytes, Started } from "./process.ts";
 import { foundPrograms, searchPath } from "./search_path.ts";
-import { netFlags } from "./net_flags.ts";
+import { netFlags, pathFlag } from "./net_flags.ts";
 import type { Grants, Start } from "./boot/message.ts";
 import hostCode from "./boot/host.min.js" with { type: "text" };
 import workerCode from "./boot/worker.min.js" with { type: "text" };
 
 /** How many processes and threads a person may have beside those of now, while programs run. */
 const SPARE_PROCESSES = 1_000;
+
+/** What cannot be done with a path that Deno cannot grant. */
+const ON = "Cannot run modules on";
 
 /** A running child; the nonce is known to this side and to its host thread only. */
 export interface Child extends AsyncDisposable {
@@ -155,6 +158,7 @@ class RunningChild implements Child {
       ...kernelOf(from.options, from.layer),
       writeBytes: limits.writeBytes,
       resultBytes: limits.resultBytes,
+      denied: DENIED,
       worker: workerCode,
     });
   }
@@ -219,10 +223,10 @@ function childFlags(
     "--unstable-worker-options",
     `--v8-flags=--max-old-space-size=${limits.heapMb}`,
     ...(isOpenToKernel(options, layer) ? ["--allow-ffi"] : []),
-    `--allow-read=${pathList([...readable])}`,
-    ...(write.length > 0 ? [`--allow-write=${pathList([...write, folder.temp])}`] : []),
+    ...pathFlag("allow-read", [...readable], ON),
+    ...pathFlag("allow-write", write.length > 0 ? [...write, folder.temp] : [], ON),
     ...(grants.run === "*" ? ["--allow-run"] : []),
-    ...(programs.length > 0 ? [`--allow-run=${pathList(programs)}`] : []),
+    ...pathFlag("allow-run", programs, ON),
     // The host thread sees to the ports.
     ...netFlags(options.net.map((at) => at.replace(/:\d+$/, ""))),
     ...closedHome(options, folder),
@@ -255,24 +259,15 @@ function grantsOf({ run, net, env, environment, workspace }: ChildOptions): Gran
 function closedHome({ read, write, home }: ChildOptions, folder: PrivateFolder): string[] {
   if (![...read, ...write].some((root) => isInside(root, home))) return [];
   const names = [...Deno.readDirSync(home)].map(({ name }) => join(home, name));
-  const closed = pathList(names.filter((path) => path !== dirname(folder.lock)));
-  return [`--deny-read=${closed}`, `--deny-write=${closed}`];
-}
-
-function pathList(paths: readonly string[]): string {
-  const comma = paths.find((path) => path.includes(","));
-  if (comma === undefined) return paths.join(",");
-  throw new PmlError("SANDBOX_DENIED", `Cannot run modules on ${quoted(comma, 200)}: a comma`, {
-    hint: "Deno cannot grant a path with a comma in it: rename the folder",
-  });
+  const closed = names.filter((path) => path !== dirname(folder.lock));
+  return ["deny-read", "deny-write"].flatMap((flag) => pathFlag(flag, closed, ON));
 }
 
 function environment(options: ChildOptions, folder: PrivateFolder): Record<string, string> {
   const { LANG, TZ } = options.environment;
   return defined({
     DENO_DIR: folder.denoDir,
-    DENO_NO_UPDATE_CHECK: "1",
-    NO_COLOR: "1",
+    ...DENO_QUIET,
     TMPDIR: folder.temp,
     LANG,
     TZ,

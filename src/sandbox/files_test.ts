@@ -50,18 +50,3 @@ Deno.test("Sandbox bounds what a child writes to files, and tells the limit", as
     1_000,
   ]);
 });
-
-Deno.test("Sandbox lets a module watch its files, over calls and until it is closed", async () => {
-  await using yard = new Yard();
-  Deno.symlinkSync(yard.home, `${yard.ws}/out`);
-  const sandbox = await yard.start();
-  const watch = `const w = globalThis.w = Deno.watchFs("."); const seen = [];
-    globalThis.told = (async () => { for await (const e of w) { seen.push(...e.paths); if (/last/.test(e.paths)) break }
-      return seen })(); return typeof w.close`;
-  assert.equal(await run(sandbox, watch), "function");
-  Deno.writeTextFileSync(`${yard.home}/secret`, "1");
-  Deno.writeTextFileSync(`${yard.ws}/last`, "1");
-  assert.deepEqual(await run(sandbox, "return await told"), [`${yard.ws}/last`]);
-  assert.deepEqual(await run(sandbox, "return [await w.next()]"), [{ done: true }]);
-  assert.equal(await codeOf(run(sandbox, `Deno.watchFs("out")`)), "PATH_OUTSIDE_WORKSPACE");
-});

@@ -196,8 +196,7 @@ export class Sandbox implements AsyncDisposable {
     }
   }
 
-  #cancel(id: number, graceMs: number): ReturnType<typeof setTimeout> | undefined {
-    if (graceMs <= 0) return void this.#kill("cancelled", "a cancelled call had to stop at once");
+  #cancel(id: number, graceMs: number): ReturnType<typeof setTimeout> {
     this.#child.send({ kind: "cancel", id });
     return setTimeout(() => this.#kill("cancelled", "a cancelled call did not stop"), graceMs);
   }

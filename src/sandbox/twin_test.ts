@@ -19,8 +19,6 @@ const MEANT: Readonly<Record<string, string>> = {
   "utime what was opened to read": "a grant to read is none to change",
   "stat the way back over nothing": "`..` is taken from the text, before anything is looked at",
   "stat the way back over a file": "`..` is taken from the text, before anything is looked at",
-  "watch nothing": "the error has a code too",
-  "watch something and nothing": "the error has a code too",
 };
 
 Deno.test("Sandbox does with files what Deno itself does, waiting and not", async () => {

@@ -7,7 +7,7 @@
 import type { Broker } from "./broker.ts";
 import type { FromWorker, Reply } from "./message.ts";
 import type { Power } from "./power.ts";
-import { failureOf } from "./refusal.ts";
+import { failed } from "./refusal.ts";
 
 const ANSWER_START = 1 << 16;
 const SPARE = 1 << 20;
@@ -68,8 +68,7 @@ export class Answers {
       const value = await power(args, { signal: controller.signal, say });
       this.#reply(id, { ok: true, value });
     } catch (error) {
-      const asked = typeof args[0] === "string" ? args[0] : "";
-      this.#reply(id, { ok: false, error: failureOf(error, { op, asked }) });
+      this.#reply(id, failed(error, { op, args }));
     }
     this.#open.delete(id);
   }

@@ -11,17 +11,13 @@ import type { WorkspaceLock } from "./lock.ts";
 import type { Ground, Reply } from "./message.ts";
 import { type Access, isSame } from "./protect.ts";
 import { joinPath } from "./names.ts";
-import type { Power } from "./power.ts";
-import { Budget, failureOf, refusal, systemError } from "./refusal.ts";
-import { Watching } from "./watching.ts";
+import { Budget, failed, refusal, systemError } from "./refusal.ts";
 
 const PIECE = 1 << 20;
 const ENTRY_BYTES = 80;
 
 /** Answers the file requests of one Worker. */
 export class Broker {
-  /** The requests that take time. */
-  readonly powers: Readonly<Record<string, Power>>;
   /** Counts what the module writes. */
   readonly budget: Budget;
   readonly #walls: Walls;
@@ -77,8 +73,6 @@ export class Broker {
     this.#ground = ground;
     this.budget = new Budget(ground.writeBytes);
     this.#files = new OpenFiles(this.budget);
-    const watching = new Watching(this.#walls);
-    this.powers = watching.ops;
     const locked = (ops: Readonly<Record<string, Op>>, exclusive: boolean) =>
       Object.entries(ops).map(([name, op]): [string, Op] => [
         name,
@@ -89,7 +83,6 @@ export class Broker {
       ...locked(this.#changes, true),
       ["open", (path, options) => this.#open(path, flagsOf(options))],
       ...Object.entries(this.#files.ops),
-      ...Object.entries(watching.steps),
     ]);
   }
 
@@ -101,8 +94,7 @@ export class Broker {
       // Not spread: the Worker chooses how long the list is.
       return { ok: true, value: run(args[0], args[1], args[2]) };
     } catch (error) {
-      const asked = typeof args[0] === "string" ? args[0] : "";
-      return { ok: false, error: failureOf(error, { op, asked }) };
+      return failed(error, { op, args });
     }
   }
 

@@ -1,48 +1,27 @@
 /**
- * What a module cannot use, and the words that say what to use instead.
+ * Refuses what a module cannot use, and says what to use instead.
  *
  * @module
  */
 
 import { denied } from "./asking.ts";
-
-const NET = "local modules are network-isolated: use host.fetch, with a net grant";
-const IN_DENO: Readonly<Record<string, string>> = {
-  [NET]: "connect connectTls connectQuic listen listenTls listenDatagram resolveDns startTls " +
-    "serve serveHttp createHttpClient QuicEndpoint upgradeWebTransport",
-  "use host.exec, with a run grant": "Command Process run spawn spawnAndWait spawnAndWaitSync kill",
-  "a module cannot make links": "link linkSync symlink symlinkSync",
-  "a module cannot load native code":
-    "dlopen UnsafeCallback UnsafeFnPointer UnsafePointer UnsafePointerView",
-  "a module keeps its data in files of the workspace (host.sqlite)": "openKv",
-  "paths are relative to the workspace, always": "chdir",
-  "a module cannot change owners or what new files may be (pass a mode, or chmod)":
-    "chown chownSync umask",
-  "a call that has to stop says so (host.signal)": "addSignalListener removeSignalListener",
-};
-const GLOBALS: Readonly<Record<string, string>> = {
-  [NET]: "fetch WebSocket WebSocketStream EventSource WebTransport",
-  "a module runs on one thread": "Worker",
-};
+import type { Denied } from "./message.ts";
 
 /**
  * Gives what stands in `Deno` for the functions that a module cannot use. `Deno.env` and what tells
  * of the machine stay: built-in modules of node look there, and without a permission they give nothing.
  */
-export function deniedInDeno(): Record<string, unknown> {
-  return refusals("Deno.", IN_DENO);
+export function deniedInDeno({ inDeno }: Denied): Record<string, unknown> {
+  return refusals("Deno.", inDeno);
 }
 
 /** Gives what stands in the global scope for what a module cannot use. */
-export function deniedGlobals(): Record<string, unknown> {
-  const refused = refusals("", GLOBALS);
+export function deniedGlobals({ global }: Denied): Record<string, unknown> {
+  const refused = refusals("", global);
   return { ...refused, fetch: () => Promise.try(() => refused.fetch?.()) };
 }
 
-function refusals(
-  before: string,
-  names: Readonly<Record<string, string>>,
-): Record<string, () => never> {
+function refusals(before: string, names: Denied["global"]): Record<string, () => never> {
   const refused: Record<string, () => never> = {};
   for (const [why, list] of Object.entries(names)) {
     for (const name of list.split(" ")) {

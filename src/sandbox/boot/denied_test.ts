@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { DENIED } from "../denied_names.ts";
 import type { Asking } from "./asking.ts";
 import { deniedInDeno } from "./denied.ts";
 import { brokeredFiles } from "./files.ts";
@@ -16,7 +17,7 @@ const OWN = "cwd";
 
 Deno.test("Every name of Deno is brokered, refused, or harmless", () => {
   const brokered = Object.keys(brokeredFiles({} as Asking));
-  const refused = Object.keys(deniedInDeno());
+  const refused = Object.keys(deniedInDeno(DENIED));
   const known = new Set([brokered, refused, `${HARMLESS} ${CLOSED} ${OWN}`.split(" ")].flat());
   assert.deepEqual(Object.keys(Deno).filter((name) => !known.has(name)), []);
   assert.deepEqual(brokered.filter((name) => !(name in Deno)), []);
@@ -32,11 +33,12 @@ Deno.test("What is refused says why, and what to use instead", () => {
     openKv: /host\.sqlite/,
     symlink: /cannot make links/,
     umask: /pass a mode/,
+    watchFs: /read the files again/,
     chown: /owners/,
     addSignalListener: /host\.signal/,
     UnsafePointer: /native code/,
   };
-  const refused = deniedInDeno();
+  const refused = deniedInDeno(DENIED);
   for (const [name, value] of Object.entries(refused)) {
     const why = said[name] ?? /^Cannot use Deno\./;
     const isRefusal = (error: unknown) =>

@@ -6,7 +6,6 @@
 
 import type { Asking } from "./asking.ts";
 import { type Any, brokered, compact, fileClass, infoOf, type Table } from "./fs_file.ts";
-import { BrokeredWatcher } from "./fs_watcher.ts";
 
 /** Gives the brokered functions by their names in `Deno`. */
 export function brokeredFiles(asking: Asking): Record<string, unknown> {
@@ -30,8 +29,6 @@ export function brokeredFiles(asking: Asking): Record<string, unknown> {
       data instanceof ReadableStream
         ? writeFile(path, data.pipeThrough(new TextEncoderStream()), options)
         : functions.writeTextFile(path, data, options),
-    watchFs: (paths: unknown, { recursive = true, ignore = [] }: Any = {}) =>
-      new BrokeredWatcher(asking, [textsOf(paths), recursive, textsOf(ignore)]),
   };
 }
 
@@ -92,10 +89,6 @@ function streamed(write: Any, open: Any) {
     const flags = { mode, append, create, createNew, truncate: !append, write: true };
     await data.pipeTo((await open(path, flags)).writable, { signal });
   };
-}
-
-function textsOf(paths: unknown): string[] {
-  return (Array.isArray(paths) ? paths : [paths]).map(textOf);
 }
 
 function textOf(path: unknown): string {

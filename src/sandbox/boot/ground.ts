@@ -84,22 +84,6 @@ export class Walls {
     return place;
   }
 
-  /**
-   * Tells whether a path may be seen. Of one that is gone with its folder, what is left of its way
-   * counts; else its folder must be there, because one that was moved away is still watched.
-   */
-  shows(path: string, gone: boolean): boolean {
-    const attempt: Try = { op: "watch", asked: path, access: "look" };
-    try {
-      let folder = folderOf(this.lexical(attempt));
-      while (gone && lookAt(folder) === undefined) folder = folderOf(folder);
-      this.#real(folder, attempt, true);
-      return true;
-    } catch {
-      return false; // refused, or gone under the look: either way nothing to tell of
-    }
-  }
-
   /** Opens a regular file, and makes sure that it is the one that was looked at. */
   openFile(place: Place, options: { attempt: Try; open: Deno.OpenOptions }): Deno.FsFile {
     const { attempt, open } = options;

@@ -27,7 +27,7 @@ export async function boot(): Promise<void> {
   // The line is taken before a Worker exists that could read stdin too.
   const { value = "{}" } = await lines.next();
   const start: Start = JSON.parse(value);
-  const { canary, lock, env, workspace, resultBytes } = start;
+  const { canary, lock, env, denied, workspace, resultBytes } = start;
   const write = frameWriter(start.nonce);
   write("confined", 0, JSON.stringify(confined(start, write)));
   const worker = newWorker(start.worker, write);
@@ -44,6 +44,7 @@ export async function boot(): Promise<void> {
     port: port2,
     closed: [canary, lock],
     env,
+    denied,
     workspace,
     resultBytes,
     turn,
@@ -90,7 +91,6 @@ function serve(port: MessagePort, start: Start, write: Write): Answers["slot"] {
     resultBytes: start.resultBytes,
     files,
     powers: {
-      ...files.powers,
       ...programs.ops,
       ...new Network(start).ops,
       ...new Databases(walls, lock, { ...start, budget: files.budget }).ops,

@@ -50,6 +50,12 @@ export interface Grants {
   readonly env: Readonly<Record<string, string | null>>;
 }
 
+/** Names that no module uses, as one text for each reason. */
+export interface Denied {
+  readonly inDeno: Readonly<Record<string, string>>;
+  readonly global: Readonly<Record<string, string>>;
+}
+
 /** The first line of stdin: what the host thread starts with. No module is named yet. */
 export interface Start extends Ground, Grants {
   /** What every frame begins with; the Worker never sees it. */
@@ -62,6 +68,7 @@ export interface Start extends Ground, Grants {
   readonly system?: readonly string[];
   /** What bounds the programs that the module may run. */
   readonly programs?: Programs;
+  readonly denied: Denied;
   readonly worker: string;
 }
 
@@ -83,6 +90,7 @@ export interface WorkerStart {
   /** Files that it must not be able to read. */
   readonly closed: readonly string[];
   readonly env: Grants["env"];
+  readonly denied: Denied;
   readonly workspace: string;
   readonly resultBytes: number;
   /** Two numbers: what answer is there (0 none, 1 JSON, 2 bytes), and its length. */

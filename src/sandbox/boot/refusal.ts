@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Failure } from "./message.ts";
+import type { Failure, Reply } from "./message.ts";
 
 /** A refusal in words that cross as they are: a `NotCapable` with a code of PML, unless said. */
 export class Refusal extends Error {
@@ -78,6 +78,17 @@ export function systemError(name: keyof typeof SYSTEM): Error {
   // Deno has no class of its own for these two.
   const classes = { ...Deno.errors, NameTooLong: Error, Invalid: TypeError };
   return Object.assign(new classes[name](message), { code });
+}
+
+/** Answers a request that failed. */
+export function failed(
+  error: unknown,
+  { op, args: [asked] }: { readonly op: string; readonly args: readonly unknown[] },
+): Reply {
+  return {
+    ok: false,
+    error: failureOf(error, { op, asked: typeof asked === "string" ? asked : "" }),
+  };
 }
 
 /** Turns an error into what crosses; the system's own words name the path as it was asked for. */

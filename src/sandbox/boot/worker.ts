@@ -60,12 +60,13 @@ class ModuleThread {
   }
 
   async #load(code: string): Promise<void> {
+    const { denied, workspace } = this.#start;
     replaceIn(Deno, {
       ...brokeredFiles(this.#asking),
-      ...deniedInDeno(),
-      cwd: () => this.#start.workspace,
+      ...deniedInDeno(denied),
+      cwd: () => workspace,
     });
-    replaceIn(globalThis, deniedGlobals());
+    replaceIn(globalThis, deniedGlobals(denied));
     const url = URL.createObjectURL(new Blob([code], { type: "application/typescript" }));
     try {
       this.#module = await import(url);

@@ -1,0 +1,33 @@
+/**
+ * What a module cannot use, and the words that say what to use instead: for the child, which refuses
+ * it, and for who looks a module over.
+ *
+ * @module
+ */
+
+import type { Denied } from "./boot/message.ts";
+
+const NET = "local modules are network-isolated: use host.fetch, with a net grant";
+
+/** Names that a module cannot use, by why not. */
+export const DENIED: Denied = {
+  inDeno: {
+    [NET]: "connect connectTls connectQuic listen listenTls listenDatagram resolveDns startTls " +
+      "serve serveHttp createHttpClient QuicEndpoint upgradeWebTransport",
+    "use host.exec, with a run grant":
+      "Command Process run spawn spawnAndWait spawnAndWaitSync kill",
+    "a module cannot make links": "link linkSync symlink symlinkSync",
+    "a module cannot load native code":
+      "dlopen UnsafeCallback UnsafeFnPointer UnsafePointer UnsafePointerView",
+    "a module keeps its data in files of the workspace (host.sqlite)": "openKv",
+    "paths are relative to the workspace, always": "chdir",
+    "a module cannot change owners or what new files may be (pass a mode, or chmod)":
+      "chown chownSync umask",
+    "a call looks and ends: read the files again": "watchFs",
+    "a call that has to stop says so (host.signal)": "addSignalListener removeSignalListener",
+  },
+  global: {
+    [NET]: "fetch WebSocket WebSocketStream EventSource WebTransport",
+    "a module runs on one thread": "Worker",
+  },
+};
