@@ -35,7 +35,7 @@ Deno.test("An archive is of a registry by its whole host, which the person confi
   for (const [resolved, isOwn] of table) {
     const packages = { "": {}, "node_modules/x": { resolved, integrity: "sha512-x" } };
     Deno.writeTextFileSync(join(folder, "package-lock.json"), JSON.stringify({ packages }));
-    const said = npm.foreign(folder, ["", JSON.stringify(SETTINGS)]);
+    const said = npm.foreign(folder, ["", "", JSON.stringify(SETTINGS)]);
     assert.equal(said === undefined, isOwn, `${resolved}: ${said}`);
   }
   Deno.removeSync(folder, { recursive: true });
