@@ -80,6 +80,16 @@ Deno.test("Cache counts what was changed, cut, replaced, linked or closed as not
   assert.equal(cache.code(HASH), undefined);
 });
 
+Deno.test("Cache looks at code again that was changed since it was looked at", () => {
+  using home = new Folder();
+  const { cache } = open(home.path);
+  cache.keepCode(CODE);
+  assert.equal(cache.hasCode(HASH), true);
+  assert.equal(cache.hasCode(HASH), true);
+  Deno.writeTextFileSync(cache.codePath(HASH), "export const x = 2;");
+  assert.equal(cache.hasCode(HASH), false);
+});
+
 Deno.test("Cache goes on without files where it cannot write any, and says so once", () => {
   using home = new Folder();
   using other = new Folder();
