@@ -47,9 +47,9 @@ async function mutate(args: readonly string[]): Promise<number> {
   });
   if (values.json) console.log(JSON.stringify(tried, undefined, 2));
   if (values.write) await Deno.writeTextFile(PAGE, pageOf(CHAPTERS, tried));
-  const left = tried.filter(({ fate }) => fate !== "red");
+  const left = tried.filter(({ fate }) => fate !== "red" && fate !== "held twice");
   console.error(
-    `${tried.length - left.length} of ${tried.length} guards have a test that turns red`,
+    `${tried.length - left.length} of ${tried.length} guards are held by a test`,
   );
   return left.length === 0 ? 0 : 1;
 }

@@ -86,8 +86,17 @@ Deno.test("Cache looks at code again that was changed since it was looked at", (
   cache.keepCode(CODE);
   assert.equal(cache.hasCode(HASH), true);
   assert.equal(cache.hasCode(HASH), true);
-  Deno.writeTextFileSync(cache.codePath(HASH), "export const x = 2;");
+  Deno.writeTextFileSync(cache.codePath(HASH), "export const x = 22;");
   assert.equal(cache.hasCode(HASH), false);
+});
+
+Deno.test("Cache reads nothing through a link in the place of its folder", () => {
+  using home = new Folder();
+  open(home.path).cache.keepCode(CODE);
+  const folder = join(home.path, "cache");
+  Deno.renameSync(folder, join(home.path, "elsewhere"));
+  Deno.symlinkSync(join(home.path, "elsewhere"), folder);
+  assert.equal(open(home.path).cache.code(HASH), undefined);
 });
 
 Deno.test("Cache goes on without files where it cannot write any, and says so once", () => {

@@ -215,8 +215,8 @@ export const read_file = () => "mine";\n`;
   await using untrusted = await makeWorkspace({ files, pml, trusted: false });
   await using here = new RawStdio(untrusted);
   await here.open();
-  const told = said(await here.callTool("filesystem__read_file", args));
-  assert.notEqual(told.text, "mine");
+  // Till then the name stands for the built-in.
+  assert.equal(textOf(await here.callTool("filesystem__read_file", args)), GOOD["good.txt"]);
   await here.close();
 });
 

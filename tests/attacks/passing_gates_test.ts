@@ -145,6 +145,27 @@ Deno.test("The first question about a registry's server shows the grants of now"
   assert.equal((await pml.close()).code, 0);
 });
 
+Deno.test("An own module gets nothing that a server of a registry was granted by its name", async () => {
+  await using registry = await FakeRegistry.open([
+    await moduleEntry("clock", moduleOf("clock", { env: ["GATES_KEY"] })),
+  ]);
+  const permissions = { allow: ["clock:*", "filesystem:*"] };
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: registry.url, GATES_KEY: "gates-key-5b0f6a3d" },
+    files: { "clock.js": moduleOf("clock", { env: ["GATES_KEY"] }) },
+    pml: { version: 1, permissions },
+  });
+  await using pml = new RawStdio(ws, { era: ERA, capabilities: CAN_ASK });
+  await pml.open();
+  assert.equal(textOf(await answerOf(pml, called("clock:go"))), "clock went");
+  const mine = { private_mcps: { clock: { type: "deno", path: "clock.js" } } };
+  await configure({ ws, pml }, { permissions, ...mine });
+  const asked = await questionOf(pml, called("clock:go"));
+  assert.match(asked.text, /is not what was approved/);
+  assert.match(textOf(await asked.answer(picked("Yes"))), /this module has no env grant for it/);
+  assert.equal((await pml.close()).code, 0);
+});
+
 Deno.test("A key that a module tells in its progress reaches no client", async () => {
   await using scene = await makeScene({
     files: { "mine.js": moduleOf("mine", { env: ["GATES_KEY"] }) },
@@ -189,8 +210,8 @@ Deno.test("Every call is in the journal with the rule that decided about it", as
   assert.equal(textOf(await pml.callTool("filesystem__read_file", { path: "good.txt" })), "good\n");
   assert.equal((await pml.close()).code, 0);
   const starts = (await journalOf(ws)).filter(({ kind }) => kind === "start");
-  const [start, ...more] = starts as readonly object[];
-  assert.deepEqual(more, []);
+  assert.equal(starts.length, 1);
+  const [start] = starts as readonly object[];
   const { tool, verdict, rule } = start as Record<string, unknown>;
   assert.deepEqual([tool, verdict, rule], ["filesystem:read_file", "allow", "filesystem:*"]);
 });

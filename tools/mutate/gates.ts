@@ -19,6 +19,7 @@ export const GATES: readonly Mutant[] = [
     put: "",
     test: "tests/attacks/passing_gates_test.ts",
     filter: "A call beyond the limits is refused at once, and runs when there is room",
+    fails: /Nothing came in .* no answer to 2/,
   },
   {
     name: "told",
@@ -181,7 +182,7 @@ export const GATES: readonly Mutant[] = [
     find: "schemaGate(schemas, {",
     put: `${open("schemaGate")}(schemas, {`,
     test: "tests/odd_schemas_test.ts",
-    filter: "",
+    filter: "What PML cannot check of a schema is shown as it is, and its tool is called",
   },
   {
     name: "schema-arguments",
@@ -213,6 +214,16 @@ export const GATES: readonly Mutant[] = [
     put: "",
     test: "src/permissions/gate_test.ts",
     filter: "nothing runs where the approval cannot be recorded",
+  },
+  {
+    name: "integrity",
+    guard: "A gate compares the code of a module before the loader compares it again",
+    file: "door.ts",
+    find: "integrityGate({",
+    put: `${open("integrityGate")}({`,
+    test: "src/door_test.ts",
+    filter: "callTool() runs",
+    isTwice: true,
   },
   {
     name: "deadline",

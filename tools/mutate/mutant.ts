@@ -23,6 +23,8 @@ export interface Mutant {
   readonly filter: string;
   /** What a failure says that is no failed assertion, and is the right one all the same. */
   readonly fails?: RegExp;
+  /** Set where another guard holds the same, so that the test stays green without this one. */
+  readonly isTwice?: true;
 }
 
 /** A place in a file. */

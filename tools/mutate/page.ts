@@ -19,6 +19,8 @@ Each row is one guard: a check that keeps code, data or a person safe. \`deno ta
 guard away at a time, in a copy of the project, and runs the test of its row. The test must be green
 with the guard, and without it an assertion of it must fail: then the result is \`red\`. The guards
 are in \`tools/mutate/\`, and \`deno task mutate --write\` writes this page.
+
+\`held twice\` means that the test is green without the guard, because another one holds the same.
 `;
 
 /** Returns the page of all guards. */

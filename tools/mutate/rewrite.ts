@@ -253,12 +253,12 @@ export const REWRITE: readonly Mutant[] = [
   },
   {
     name: "own-is-private",
-    guard: "No registry is told the name of what an untrusted file defines",
+    guard: "What a file defines has nothing of a server of a registry that has its name",
     file: "adopted.ts",
     find: "own.some((server) => server.name === name);",
     put: "own.some(() => false);",
-    test: "tests/attacks/rg_seams_test.ts",
-    filter: "",
+    test: "tests/attacks/passing_gates_test.ts",
+    filter: "An own module gets nothing that a server of a registry was granted by its name",
   },
   {
     name: "another-definition",
@@ -358,7 +358,8 @@ export const REWRITE: readonly Mutant[] = [
     find: 'if (builtins.has(server) || policy.definitionOf(server) !== undefined) return "local";',
     put: "",
     test: "tests/attacks/ni_cloud_test.ts",
-    filter: "",
+    filter:
+      "What runs on this machine opens no socket and reaches no cloud, whatever the cloud says (NI3)",
   },
   {
     name: "hub-takes-nothing",
@@ -367,7 +368,8 @@ export const REWRITE: readonly Mutant[] = [
     find: "const added = !isListedLocal(server) && this.#hub.has(server);",
     put: "const added = this.#hub.has(server);",
     test: "tests/attacks/ni_cloud_test.ts",
-    filter: "",
+    filter:
+      "What runs on this machine opens no socket and reaches no cloud, whatever the cloud says (NI3)",
   },
   {
     name: "following",

@@ -7,10 +7,12 @@
 import { findGuard, findTest, type Mutant, mutated, type Place } from "./mutant.ts";
 import type { Tree } from "./tree.ts";
 
-/** What became of a mutant. Only `red` is good. */
+/** What became of a mutant. Only the first two are good. */
 export type Fate =
   /** The test failed as it should. */
   | "red"
+  /** The test is green, as the table says: another guard holds the same. */
+  | "held twice"
   /** The test is green without the guard. */
   | "survives"
   /** The guard is not where the table says. */
@@ -77,7 +79,7 @@ export class Trial {
     if (bundled !== undefined) return { fate: "does not load", why: bundled };
     const failures = await this.#run(test, mutant.filter);
     if (typeof failures === "string") return { fate: "odd", why: failures };
-    if (failures.length === 0) return { fate: "survives" };
+    if (failures.length === 0) return { fate: mutant.isTwice ? "held twice" : "survives" };
     const isRight = (failure: string) =>
       failure.includes("AssertionError") || mutant.fails?.test(failure) === true;
     return failures.some(isRight) ? { fate: "red" } : { fate: "odd", why: failures.join("\n") };
