@@ -19,7 +19,7 @@ export const GATES: readonly Mutant[] = [
     put: "",
     test: "tests/attacks/passing_gates_test.ts",
     filter: "A call beyond the limits is refused at once, and runs when there is room",
-    fails: /Nothing came in .* no answer to 2/,
+    fails: /Nothing came in/,
   },
   {
     name: "told",
@@ -233,6 +233,7 @@ export const GATES: readonly Mutant[] = [
     put: `${open("deadlineGate")}(() => {`,
     test: "tests/attacks/rx_test.ts",
     filter: "a call that never ends is ended by its deadline, and others do not wait",
+    fails: /Nothing came in/,
   },
   {
     name: "asked-by-server",

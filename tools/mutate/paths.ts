@@ -51,8 +51,8 @@ export const PATHS: readonly Mutant[] = [
     find:
       `isSame(info ?? lookAt(place.path), opened) && Deno.realPathSync(place.path) === place.path`,
     put: "opened.isFile",
-    test: "src/sandbox/race_test.ts",
-    filter: "Sandbox leaks nothing while another process flips a file and a link",
+    test: "src/sandbox/boot/ground_test.ts",
+    filter: "openFile() gives no file that came to the place of the one that was looked at",
   },
   {
     name: "regular",
@@ -60,8 +60,8 @@ export const PATHS: readonly Mutant[] = [
     file: "ground.ts",
     find: "if (!info.isFile) {",
     put: "if (info.isDirectory) {",
-    test: "tests/attacks/pe_links_test.ts",
-    filter: "What is no regular file is refused and never waited for (PE8)",
+    test: "src/sandbox/boot/ground_test.ts",
+    filter: "requireFile() refuses a pipe, whose opening would wait for a writer",
   },
   {
     name: "twin",
