@@ -17,8 +17,9 @@ const HEAD = `# Tests of the guards
 
 Each row is one guard: a check that keeps code, data or a person safe. \`deno task mutate\` takes one
 guard away at a time, in a copy of the project, and runs the test of its row. The test must be green
-with the guard, and without it an assertion of it must fail: then the result is \`red\`. The guards
-are in \`tools/mutate/\`, and \`deno task mutate --write\` writes this page.
+with the guard, and without it an assertion of it must fail: then the result is \`red\`. Where a guard
+keeps a call from hanging, the test may also fail because no answer came. The guards are in
+\`tools/mutate/\`, and \`deno task mutate --write\` writes this page.
 
 \`held twice\` means that the test is green without the guard, because another one holds the same.
 `;
