@@ -10,7 +10,7 @@ import { PmlError } from "./core/errors.ts";
 import { defined, quoted } from "./core/json.ts";
 import { type InstalledPackage, installedPackage, waitingScripts } from "./local/installs.ts";
 import type { ModuleFiles } from "./local/module_files.ts";
-import type { PackagePins } from "./local/stdio_servers.ts";
+import type { PackagePins, StdioServer } from "./local/stdio_servers.ts";
 import type { AtHand, CodeAtHand, Pins } from "./policy/pins.ts";
 import type { Policy } from "./policy/policy.ts";
 
@@ -45,20 +45,19 @@ export class Packages implements PackagePins {
   }
 
   /** Gives the exact version that is pinned for a server. */
-  async versionOf(server: string): Promise<string | undefined> {
+  async versionOf(server: StdioServer): Promise<string | undefined> {
     await this.#pins.state();
-    return this.#pinnedVersion(server);
+    return this.#pinnedVersion(definitionOf(server));
   }
 
-  /** Starts no package but the pinned one. */
-  async check(server: string, installed: InstalledPackage): Promise<void> {
-    const own = this.#policy.definitionOf(server);
-    if (own?.kind !== "stdio") return;
+  /** Throws if a package is not the pinned one. */
+  async check(server: StdioServer, installed: InstalledPackage): Promise<void> {
+    const own = definitionOf(server);
     this.#installed.set(own, installed);
     const stale = await this.#pins.unapproved(this.#handOf(own, installed));
     if (stale === undefined) return;
     const why = stale.facts.map((fact) => fact.trim()).join("; ");
-    throw new PmlError(stale.code, `Cannot start ${quoted(server)}: ${why}`, {
+    throw new PmlError(stale.code, `Cannot start ${quoted(own.name)}: ${why}`, {
       hint: "Call it again, or run `pml lock update`: the question to the person comes with it",
     });
   }
@@ -69,7 +68,7 @@ export class Packages implements PackagePins {
     return servers.flatMap((own) => {
       if (own.kind !== "stdio") return [];
       const { name } = own;
-      const waiting = waitingScripts(own, { home, version: this.#pinnedVersion(name) });
+      const waiting = waitingScripts(own, { home, version: this.#pinnedVersion(own) });
       return waiting.map(({ spec, scripts }) => ({
         name: `scripts of ${quoted(spec)}`,
         ok: true,
@@ -97,18 +96,21 @@ export class Packages implements PackagePins {
     const known = this.#installed.get(own);
     if (known !== undefined) return known === "none" ? undefined : known;
     const { home } = this.#policy.now.config;
-    const found = installedPackage(own, { home, version: this.#pinnedVersion(own.name) });
+    const found = installedPackage(own, { home, version: this.#pinnedVersion(own) });
     this.#installed.set(own, found ?? "none");
     return found;
   }
 
   /** Gives the version that is pinned, if that was for this very command. */
-  #pinnedVersion(server: string): string | undefined {
-    const own = this.#policy.definitionOf(server);
-    const pinned = this.#pins.pinned(server);
+  #pinnedVersion(own: StdioDefinition): string | undefined {
+    const pinned = this.#pins.pinned(own.name);
     // The version of a registry's entry is not that of the package.
-    const isIt = own?.kind === "stdio" && pinned?.source === "private" &&
+    const isIt = pinned?.source === "private" &&
       JSON.stringify(pinned?.command) === JSON.stringify([own.command, ...own.args]);
     return isIt ? pinned?.version : undefined;
   }
+}
+
+function definitionOf({ definition }: StdioServer): StdioDefinition {
+  return definition as StdioDefinition; // that which its values were filled into
 }

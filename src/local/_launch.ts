@@ -119,9 +119,9 @@ export class Launch {
     const present = await this.#installs.fileOf(wanted, {
       find: (program) => this.#beside(program, besideOf(server, wanted)),
       tell: (message) => starts.tell(name, message),
-      version: await packages?.versionOf(name),
+      version: await packages?.versionOf(server),
     });
-    await packages?.check(name, present.installed);
+    await packages?.check(server, present.installed);
     return present;
   }
 

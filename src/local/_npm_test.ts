@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { npm } from "./_npm.ts";
+import { packageCommand } from "./_package_command.ts";
 
 const SETTINGS = {
   registry: "https://mirror.example/npm/",
@@ -38,5 +39,31 @@ Deno.test("An archive is of a registry by its whole host, which the person confi
     const said = npm.foreign(folder, ["", "", JSON.stringify(SETTINGS)]);
     assert.equal(said === undefined, isOwn, `${resolved}: ${said}`);
   }
+  Deno.removeSync(folder, { recursive: true });
+});
+
+Deno.test("An archive without a hash is not installed", () => {
+  const folder = Deno.makeTempDirSync();
+  const x = { resolved: "https://mirror.example/npm/x/-/x-1.0.0.tgz" };
+  const packages = { "": {}, "node_modules/x": x };
+  Deno.writeTextFileSync(join(folder, "package-lock.json"), JSON.stringify({ packages }));
+  const said = npm.foreign(folder, ["", JSON.stringify(SETTINGS)]) ?? "";
+  assert.match(said, /"node_modules\/x" comes without a hash/);
+  Deno.removeSync(folder, { recursive: true });
+});
+
+Deno.test("A program of a package lies in the package", () => {
+  const folder = Deno.makeTempDirSync();
+  const bin = { up: "../../elsewhere.js", x: "x.js" };
+  Deno.mkdirSync(join(folder, "node_modules/x"), { recursive: true });
+  Deno.writeTextFileSync(
+    join(folder, "node_modules/x/package.json"),
+    JSON.stringify({ version: "1.0.0", bin }),
+  );
+  const wanted = packageCommand({ name: "x", command: "npx", args: ["-y", "x"] });
+  assert.ok(wanted !== undefined);
+  const fileOf = (name: string) => npm.programOf(folder, { ...wanted, bin: name });
+  assert.deepEqual(fileOf("x"), { version: "1.0.0", file: join("node_modules/x/x.js") });
+  assert.throws(() => fileOf("up"), /it has no program "up"/);
   Deno.removeSync(folder, { recursive: true });
 });

@@ -50,12 +50,12 @@ export interface StdioServersOptions
   readonly packages?: PackagePins;
 }
 
-/** What is pinned of the packages that servers are. */
+/** What is pinned of packages: of the definition that is started, whatever has its name by then. */
 export interface PackagePins {
   /** Gives the exact version that is pinned for a server. */
-  readonly versionOf: (server: string) => Promise<string | undefined>;
+  readonly versionOf: (server: StdioServer) => Promise<string | undefined>;
   /** Throws where what is installed is not what was pinned: then it is not started. */
-  readonly check: (server: string, installed: InstalledPackage) => Promise<void>;
+  readonly check: (server: StdioServer, installed: InstalledPackage) => Promise<void>;
 }
 
 export type { ServerScripts };

@@ -240,7 +240,8 @@ export function pinsOf(policy: Policy, warn: (message: string) => void): Pins {
   const pins = new Pins({
     home: loaded().environment.home,
     folder: () => loaded().workspace.root,
-    isShared: (own) => loaded().file?.servers.includes(own) === true,
+    // One that was replaced while it started is the person's no more than the workspace's.
+    isShared: (own) => !loaded().person.servers.includes(own),
     warn,
   });
   policy.onChange((change) => change === "configuration" && pins.forget());

@@ -296,3 +296,24 @@ Deno.test("Pins tell that a server is another one also where that was found befo
   await pins.unapproved(other);
   assert.deepEqual(events, ["stale mine"]);
 });
+
+Deno.test("A definition that was changed in the PML home is not shown as the pinned one", async () => {
+  await using at = await used();
+  const hash = definitionHash(toolOf("first"));
+  const file = join(at.home, "pins", "definitions", `${hash}.json`);
+  await Deno.writeTextFile(file, JSON.stringify(toolOf("planted")));
+  const stale = await at.open().unapprovedTool(handOf("workspace"), toolOf("second"));
+  assert.equal(stale?.code, "APPROVAL_STALE");
+  assert.doesNotMatch(JSON.stringify(stale.facts), /planted/);
+});
+
+Deno.test("Pins of another workspace count for nothing", async () => {
+  await using at = await used("registry");
+  const [name = ""] = [...Deno.readDirSync(join(at.home, "pins"))]
+    .map((entry) => entry.name).filter((each) => each.endsWith(".json"));
+  const file = join(at.home, "pins", name);
+  assert.equal(await at.open().unapproved(handOf("registry")), undefined);
+  const kept = JSON.parse(await Deno.readTextFile(file));
+  await Deno.writeTextFile(file, JSON.stringify({ ...kept, path: `${at.ws}2` }));
+  assert.equal((await at.open().unapproved(handOf("registry")))?.code, "APPROVAL_REQUIRED");
+});

@@ -80,6 +80,25 @@ Deno.test("Cache counts what was changed, cut, replaced, linked or closed as not
   assert.equal(cache.code(HASH), undefined);
 });
 
+Deno.test("Cache looks at code again that was changed since it was looked at", () => {
+  using home = new Folder();
+  const { cache } = open(home.path);
+  cache.keepCode(CODE);
+  assert.equal(cache.hasCode(HASH), true);
+  assert.equal(cache.hasCode(HASH), true);
+  Deno.writeTextFileSync(cache.codePath(HASH), "export const x = 22;");
+  assert.equal(cache.hasCode(HASH), false);
+});
+
+Deno.test("Cache reads nothing through a link in the place of its folder", () => {
+  using home = new Folder();
+  open(home.path).cache.keepCode(CODE);
+  const folder = join(home.path, "cache");
+  Deno.renameSync(folder, join(home.path, "elsewhere"));
+  Deno.symlinkSync(join(home.path, "elsewhere"), folder);
+  assert.equal(open(home.path).cache.code(HASH), undefined);
+});
+
 Deno.test("Cache goes on without files where it cannot write any, and says so once", () => {
   using home = new Folder();
   using other = new Folder();

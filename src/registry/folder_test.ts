@@ -158,6 +158,23 @@ Deno.test("Folder reads no file that was put in the place of the one it looked a
   assert.match(made.warnings[0] ?? "", /it is a link, or was replaced/);
 });
 
+Deno.test("Folder reads no file of another that was renamed to its name meanwhile", async () => {
+  await using made = await make({ "a.ts": module("1.0.0"), "b.txt": module("9.9.9") });
+  const { openSync } = Deno;
+  let isMoved = false;
+  Deno.openSync = (path, options) => {
+    if (!isMoved) Deno.renameSync(join(made.path, "b.txt"), path);
+    isMoved = true;
+    return openSync(path, options);
+  };
+  try {
+    assert.deepEqual(await made.names(), []);
+  } finally {
+    Deno.openSync = openSync;
+  }
+  assert.match(made.warnings[0] ?? "", /it is being changed/);
+});
+
 Deno.test("Folder waits for no other module than the one that is asked for", async () => {
   await using made = await make({ "a.ts": module("1.0.0"), "slow.ts": module("1.0.0") });
   const slow = Promise.withResolvers<never>();

@@ -5,6 +5,9 @@ import { toolId } from "../core/tool_id.ts";
 import { integrityGate } from "./integrity.ts";
 import { definitionHash, integrityOf, parseFqdn, PmlError } from "./registry.ts";
 
+/** An action is a part of a path too, and Windows opens devices by their names. */
+const PATHS = ["fs:../x", "fs:a..b", "fs:a/b", "fs:A", "con", "nul.x", "com1"];
+
 Deno.test("parseFqdn() reads names, actions and versions, and refuses the rest before any I/O", () => {
   assert.deepEqual(parseFqdn("fs"), { name: "fs", action: undefined, version: undefined });
   assert.deepEqual(parseFqdn("fs:read_json@1.2.0"), {
@@ -13,7 +16,7 @@ Deno.test("parseFqdn() reads names, actions and versions, and refuses the rest b
     version: "1.2.0",
   });
   const bad = ["", "../x", "a/b", "a%2fb", "a?b", "A", "a".repeat(300), "a\0", "__proto__"];
-  for (const text of [...bad, "fs.", "a:b:c", "fs@", "fs@../x", "fs@1@2", "fѕ"]) {
+  for (const text of [...bad, "fs.", "a:b:c", "fs@", "fs@../x", "fs@1@2", "fѕ", ...PATHS]) {
     assert.throws(
       () => parseFqdn(text),
       (error) => error instanceof PmlError && error.code === "NAME_INVALID",

@@ -137,3 +137,25 @@ Deno.test("Another process, `pml lock` and a client that cannot ask know what is
   assert.equal(await lockOf(ws), "<<<<<<< HEAD\n");
   assert.equal((await pml.close()).code, 0);
 });
+
+Deno.test("A yes covers the definition that was shown, also where another one was pinned meanwhile", async () => {
+  const permissions = { allow: ["filesystem:*", "lists:relist"], ask: ["lists:echo"] };
+  const pml = { ...Object(RUG.pml), permissions };
+  await using scene = await makeScene({ era: "2026-07-28", capabilities: CAN_ASK, ...RUG, pml });
+  const { ws } = scene;
+  const first = await questionOf(scene.pml, ECHO);
+  assert.equal(textOf(await first.answer(picked("Yes"))), '{"a":1}');
+  const asked = await questionOf(scene.pml, ECHO);
+  await serve(EVIL, { ...scene, mark: "evil" });
+  const ran = await runPmlOnTerminal(ws, ["lock", "update", "lists"], {
+    typed: [[/Type "pin"/, "pin"]],
+  });
+  assert.match(ran.stdout, /Pinned/);
+  // The gateway knows of that pin: nothing is asked but for the call itself.
+  const rule = async () => (await questionOf(scene.pml, ECHO)).replies.includes("Always");
+  await until(rule);
+  const { result } = await asked.answer(picked("Yes"));
+  assert.equal(String(result?.resultType), "input_required", "it is asked about anew");
+  assert.equal(await countOf(ws, "lists", "call echo"), 1);
+  await endWell(ws, scene.pml);
+});

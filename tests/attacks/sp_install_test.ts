@@ -4,9 +4,10 @@ import { join } from "node:path";
 import { FakeNpm } from "../kit/fake_npm.ts";
 import { npmServer } from "../kit/npm_server.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
+import { runPml } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
-import { endWell, textOf } from "./oracles.ts";
+import { codeOf, endWell, textOf } from "./oracles.ts";
 import { makeScene, type Scene } from "./stage.ts";
 
 /** A server in plain JavaScript whose tool tells its version and where it runs. */
@@ -144,6 +145,47 @@ Deno.test("An npm server whose files were changed does not run", async () => {
   await appendFile(join(ws.home, "servers", folder, "node_modules/tiny/main.js"), "\n// changed\n");
   await using again = await reopened(hosted);
   assert.match(await tell(again.pml), /^INTEGRITY_MISMATCH: /);
+});
+
+Deno.test("A server whose files were changed is not started to list its tools", async () => {
+  await using npm = new FakeNpm({ tiny: { "1.0.0": serverOf("1.0.0") } });
+  await using hosted = await scene(npm, ["-y", "tiny@1.0.0"]);
+  const { ws, pml } = hosted;
+  assert.match(await tell(pml), /1\.0\.0/);
+  await endWell(ws, pml);
+  const [folder = ""] = await readdir(join(ws.home, "servers"));
+  const main = join(ws.home, "servers", folder, "node_modules/tiny/main.js");
+  await appendFile(main, "\nrequire('node:fs').writeFileSync('PLANTED', '');\n");
+  const { stdout, stderr } = await runPml(ws, ["tools", "tiny", "--refresh"]);
+  assert.match(stdout + stderr, /its files are not those that were installed \(.*main\.js\)/);
+  assert.ok(!(await readdir(ws.path)).includes("PLANTED"), "it ran");
+});
+
+Deno.test("A package that is not the pinned one does not start, whatever is defined by its name then", async () => {
+  const server = serverOf("1.0.0");
+  const main = `require("node:fs").writeFileSync("STARTED", "");\n`;
+  await using npm = new FakeNpm({
+    tiny: { "1.0.0": { ...server, "main.js": main + server["main.js"]?.replace(/^#!.*/, "") } },
+  });
+  const integrity = `sha256-${"0".repeat(64)}`;
+  const pinned = { source: "private", kind: "stdio", command: ["npx", "-y", "tiny"], tools: {} };
+  const lock = { version: 1, servers: { tiny: { ...pinned, version: "1.0.0", integrity } } };
+  const prepare = (ws: Workspace) => writeFile(ws.file("pml.lock"), JSON.stringify(lock));
+  await using hosted = await scene(npm, ["-y", "tiny"], prepare);
+  const { ws, pml } = hosted;
+  const release = npm.hold();
+  const called = { name: "call", arguments: { tool: "tiny:tell", arguments: {} } };
+  const { answer } = pml.begin("tools/call", called, { ms: 60_000 });
+  await until(() => npm.asked.length > 0);
+  const permissions = { allow: ["filesystem:*", "tiny:*"], deny: ["filesystem:list_directory"] };
+  const other = { version: 1, permissions, mcpServers: { tiny: { url: "https://x.example/mcp" } } };
+  await writeFile(ws.file(".pml.json"), JSON.stringify(other));
+  const list = () => pml.callTool("filesystem__list_directory", { path: "." });
+  await until(async () => codeOf(await list()) === "PERMISSION_DENIED");
+  release();
+  assert.match(textOf(await answer), /integrity: was .*0000/);
+  assert.ok(!(await readdir(ws.path)).includes("STARTED"), "it started");
+  await endWell(ws, pml);
 });
 
 Deno.test("The version that pml.lock pins is installed, and another package is asked about (RP7, RG2)", async () => {

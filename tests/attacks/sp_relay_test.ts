@@ -132,6 +132,7 @@ Deno.test("What follows a resource ends with what it rests on, and can always be
   await redefine("two", { deny: ["rude:@resources"] });
   await until(async () => await said("resources/unsubscribe") === 1);
   assert.ok(await lives(two));
+  await until(() => /Cannot follow resources of "rude" any more/.test(pml.stderr));
   assert.equal((await pml.request("resources/unsubscribe", { uri: PAGE })).error, undefined);
   await endWell(ws, pml);
 });

@@ -4,6 +4,8 @@
  * @module
  */
 
+import assert from "node:assert/strict";
+
 /** How long the kit waits for an answer before it calls a test failed; a loaded machine is slow. */
 export const DEADLINE_MS = 20_000;
 
@@ -26,7 +28,7 @@ export async function until(
   withinMs: number = DEADLINE_MS,
 ): Promise<void> {
   if (!await waitUntil(holds, withinMs)) {
-    throw new Error(`It is not so in ${withinMs} ms: ${holds}`);
+    assert.fail(`It is not so in ${withinMs} ms: ${holds}`);
   }
 }
 

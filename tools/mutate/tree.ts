@@ -1,0 +1,88 @@
+/**
+ * A private copy of the project, in which files can be changed and tests can run.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import type { Texts } from "./mutant.ts";
+
+/** How a command ended. */
+export interface Ran {
+  /** Undefined if it did not end in time. */
+  readonly code: number | undefined;
+  readonly output: string;
+}
+
+const SOURCES = /^(?:src|builtin)\/.*\.ts$/;
+const TESTS = /_test\.ts$/;
+
+/** A copy of the files of a project. Its folder goes when it is disposed. */
+export class Tree implements AsyncDisposable {
+  /** The folder of the copy. */
+  readonly folder: string;
+  /** The files that a guard can be in. */
+  readonly sources: Texts;
+  readonly tests: Texts;
+
+  private constructor(folder: string, texts: Texts) {
+    const some = (is: (path: string) => boolean) =>
+      new Map([...texts].filter(([path]) => is(path)));
+    this.folder = folder;
+    this.sources = some((path) => SOURCES.test(path) && !TESTS.test(path));
+    this.tests = some((path) => TESTS.test(path));
+  }
+
+  /** Copies the files that git knows, and those that it does not ignore, as they are now. */
+  static async copyOf(root: string): Promise<Tree> {
+    const { output } = await run("git", ["ls-files", "-co", "--exclude-standard", "-z"], {
+      cwd: root,
+    });
+    const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-mutate-" }));
+    const texts = new Map<string, string>();
+    for (const path of output.split("\0").filter((name) => name !== "")) {
+      const info = await Deno.lstat(join(root, path)).catch(() => undefined); // it may be removed
+      if (!info?.isFile) continue;
+      await Deno.mkdir(join(folder, path, ".."), { recursive: true });
+      await Deno.copyFile(join(root, path), join(folder, path));
+      if (path.endsWith(".ts")) texts.set(path, await Deno.readTextFile(join(root, path)));
+    }
+    return new Tree(folder, texts);
+  }
+
+  /** Runs Deno in the copy. */
+  async deno(args: readonly string[], ms: number): Promise<Ran> {
+    return await run(Deno.execPath(), args, { cwd: this.folder, ms });
+  }
+
+  /** Writes a file of the copy. */
+  async write(path: string, text: string): Promise<void> {
+    await Deno.writeTextFile(join(this.folder, path), text);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.folder, { recursive: true });
+  }
+}
+
+async function run(
+  file: string,
+  args: readonly string[],
+  { cwd, ms }: { readonly cwd: string; readonly ms?: number },
+): Promise<Ran> {
+  const late = ms === undefined ? undefined : AbortSignal.timeout(ms);
+  const child = new Deno.Command(file, {
+    args: [...args],
+    cwd,
+    env: { NO_COLOR: "1" },
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+    ...(late && { signal: late }),
+  }).spawn();
+  const { stdout, stderr } = await child.output();
+  const { code } = await child.status;
+  const decoder = new TextDecoder();
+  const output = decoder.decode(stdout) + decoder.decode(stderr);
+  return { code: late?.aborted ? undefined : code, output };
+}
