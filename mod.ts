@@ -62,7 +62,7 @@ export type {
   StdioDefinition,
 } from "./src/config/servers.ts";
 export { inferCapabilityApprovalMode, type Judge } from "./src/permissions/rules.ts";
-export { getToolRouting, type ToolRouting } from "./src/router/routing.ts";
+export { getToolRouting, type ToolRouting } from "./src/remote/routing.ts";
 export type { CatalogServer } from "./src/search/catalog.ts";
 export type { SearchAnswer, SearchHit, SearchOptions } from "./src/search/search.ts";
 
@@ -102,7 +102,7 @@ export interface OpenedGateway extends AsyncDisposable {
 /** Opens a gateway on the workspace of a folder; throws CONFIG_INVALID where it cannot be used. */
 export async function openGateway(options: OpenOptions = {}): Promise<OpenedGateway> {
   const [{ openApp }, { callForProgram, named }] = await Promise.all([
-    import("./src/app.ts"),
+    import("./src/app/app.ts"),
     import("./src/cli/library.ts"),
   ]);
   const { cwd = Deno.cwd(), watch = false } = options;

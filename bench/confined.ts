@@ -8,9 +8,9 @@
  */
 
 import { join } from "node:path";
-import { confinedArgs } from "../src/local/_confined.ts";
-import { packageCommand } from "../src/local/_package_command.ts";
-import { Installs } from "../src/local/installs.ts";
+import { confinedArgs } from "../src/stdio/_confined.ts";
+import { packageCommand } from "../src/stdio/_package_command.ts";
+import { Installs } from "../src/stdio/installs.ts";
 import { median } from "./measure.ts";
 
 const RUNS = 9;

@@ -10,7 +10,7 @@
 
 import { dirname, join } from "node:path";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
-import { type App, openApp } from "../src/app.ts";
+import { type App, openApp } from "../src/app/app.ts";
 import { environmentOf } from "../src/config/env.ts";
 import { gatewayFrom, type GatewayOptions } from "../src/config/gateway_options.ts";
 import { presets } from "../src/config/presets.ts";

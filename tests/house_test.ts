@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import process from "node:process";
+import { FLOORS, ROOMS } from "../tools/lint/rooms.ts";
 import { BUDGET, sizeOf, START, START_BUDGET, startSizeOf, tellSize } from "../tools/size.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { publishedFiles } from "./kit/published.ts";
@@ -78,9 +79,21 @@ Deno.test("one version of Deno is named, and it is the one that runs", async () 
   }
 });
 
-Deno.test("every room of the source is one that the rules know", async () => {
-  const rooms = (await readdir(repoFile("src"), { withFileTypes: true }))
-    .filter((entry) => entry.isDirectory()).map(({ name }) => name);
-  const known = await readRepo("tools/lint/rooms.ts");
-  for (const room of rooms) assert.match(known, new RegExp(`^  ${room}: \\[`, "m"), room);
+Deno.test("every room of the source is one that the rules know, and all code stands in one", async () => {
+  const entries = await readdir(repoFile("src"), { withFileTypes: true });
+  assert.deepEqual(entries.filter((entry) => !entry.isDirectory()), [], "loose in src/");
+  assert.deepEqual(entries.map(({ name }) => name).sort(), [...ROOMS].sort());
+});
+
+Deno.test("the page of the design shows the floors that the rules have", async () => {
+  const page = await readRepo("docs/design.md");
+  const rows = [...page.matchAll(/^\| (\d+) +\| (\w+) +\|[^|]+\| ([^|]+?) +\|$/gm)];
+  const shown = rows.map(([, floor, room, from]) => `${floor} ${room}: ${from}`);
+  const ruled = FLOORS.flatMap((floor, at) =>
+    Object.entries(floor).map(([room, from]) => {
+      const all = room === "app" ? "every floor below" : "nothing";
+      return `${at + 1} ${room}: ${from.length === 0 ? all : from.join(", ")}`;
+    })
+  );
+  assert.deepEqual(shown, ruled);
 });

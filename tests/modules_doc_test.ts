@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
 import schema from "../config/pml.schema.json" with { type: "json" };
-import { typeProblems } from "../src/local/_type_check.ts";
+import { typeProblems } from "../src/authoring/_type_check.ts";
 import { brokeredFiles } from "../src/sandbox/boot/files.ts";
 import { runPml } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";

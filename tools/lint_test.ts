@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import plugin from "./lint.ts";
+import { ROOMS } from "./lint/rooms.ts";
 
 /** What each rule says of a source, as `rule: message`. */
 function lint(filename: string, source: string): string[] {
@@ -23,18 +24,14 @@ Deno.test("rooms lets a room import only down the plan of the house", () => {
   const cases: [string, string, string][] = [
     ["core/a.ts", `import "../config/env.ts";`, `import "./json.ts";`],
     ["config/a.ts", `import { x } from "../audit/log.ts";`, `import { x } from "../core/a.ts";`],
-    ["local/loader.ts", `import "../cloud/rpc.ts";`, `import "../sandbox/sandbox.ts";`],
-    ["cloud/rpc.ts", `import "../local/pool.ts";`, `import "../core/call.ts";`],
-    ["router/router.ts", `import "../gateway/gateway.ts";`, `import "../cloud/rpc.ts";`],
-    ["gateway/a.ts", `export * from "../router/router.ts";`, `export * from "../search/a.ts";`],
-    [
-      "serve/stdio.ts",
-      `type A = import("../app.ts").App;`,
-      `import type { A } from "../core/a.ts";`,
-    ],
-    ["cli/cli.ts", `await import("../router/router.ts");`, `await import("../app.ts");`],
-    ["app.ts", `import "./cli/cli.ts";`, `import "./router/router.ts";`],
-    ["workflow/a.ts", `import "../local/loader.ts";`, `import "zod"; import "node:path";`],
+    ["modules/loader.ts", `import "../remote/rpc.ts";`, `import "../sandbox/sandbox.ts";`],
+    ["sandbox/a.ts", `import "../remote/rpc.ts";`, `import "../io/lines.ts";`],
+    ["remote/rpc.ts", `import "../stdio/learn.ts";`, `import "../mcp_client/wire.ts";`],
+    ["gateway/a.ts", `export * from "../app/router.ts";`, `export * from "../search/a.ts";`],
+    ["gateway/b.ts", `import "../config/env.ts";`, `import type { A } from "../config/env.ts";`],
+    ["cli/cli.ts", `await import("../remote/rpc.ts");`, `await import("../app/app.ts");`],
+    ["app/app.ts", `import "../cli/cli.ts";`, `import "../remote/rpc.ts";`],
+    ["workflow/a.ts", `import "../modules/loader.ts";`, `import "zod"; import "node:path";`],
     ["core/b/c.ts", `import "../../audit/log.ts";`, `import "../json.ts";`],
   ];
   for (const [file, offence, innocent] of cases) {
@@ -42,16 +39,27 @@ Deno.test("rooms lets a room import only down the plan of the house", () => {
   }
 });
 
-Deno.test("rooms counts a type as much as a value, and knows each room of the plan", () => {
-  const offence = `import type { A } from "../serve/stdio.ts";`;
-  for (const room of "core config audit permissions sandbox registry search local".split(" ")) {
-    assert.match(lint(`src/${room}/a.ts`, offence)[0] ?? "", /^rooms:/, room);
+Deno.test("rooms lets a type come from a floor below, never from beside or above", () => {
+  const type = (room: string) => `import type { A } from "../${room}/a.ts";`;
+  for (const room of ROOMS) {
+    const above = room === "cli" ? [] : lint(`src/${room}/a.ts`, type("cli"));
+    assert.equal(above.length, room === "cli" ? 0 : 1, room);
+    assert.deepEqual(lint(`src/${room}/a.ts`, type("core")), [], room);
+  }
+  const cases: [string, string, string][] = [
+    ["search/a.ts", type("registry"), type("io")],
+    ["sandbox/a.ts", type("remote"), type("core")],
+    ["modules/a.ts", `type A = import("../remote/rpc.ts").A;`, type("config")],
+    ["gateway/a.ts", type("app"), type("policy")],
+  ];
+  for (const [file, offence, innocent] of cases) {
+    assertOffence(`src/${file}`, /rooms: A type comes from a floor below/, { offence, innocent });
   }
 });
 
 Deno.test("rooms keeps the private files of a room to itself", () => {
-  assertOffence("src/router/router.ts", /rooms: .* is private to the room "local"/, {
-    offence: `import "../local/_process.ts";`,
+  assertOffence("src/app/router.ts", /rooms: .* is private to the room "stdio"/, {
+    offence: `import "../stdio/_process.ts";`,
     innocent: `import "./_table.ts";`,
   });
 });
@@ -65,7 +73,7 @@ Deno.test("rooms lets a built-in import only what lies beside it, and nobody run
     offence: `import { a } from "../shell/shell.ts";`,
     innocent: `import { a } from "./a.ts";`,
   });
-  assertOffence("src/local/builtin.ts", /rooms: A built-in comes in as text or/, {
+  assertOffence("src/modules/builtin.ts", /rooms: A built-in comes in as text or/, {
     offence: `import * as git from "../../builtin/git.ts";`,
     innocent: `import git from "../../builtin/git.ts" with { type: "text" };
       import { __meta__ as meta } from "../../builtin/git.ts";`,
@@ -88,13 +96,13 @@ Deno.test("rooms keeps tests and tools out of shipped code, and leaves tests alo
     offence: `import "./json_test.ts";`,
     innocent: `import "./json.ts";`,
   });
-  assert.deepEqual(lint("src/core/a_test.ts", `import "../cloud/rpc.ts";`), []);
+  assert.deepEqual(lint("src/core/a_test.ts", `import "../remote/rpc.ts";`), []);
 });
 
 Deno.test("rooms lets mod.ts use the composition and pass the faces on", () => {
   assertOffence("mod.ts", /rooms: "mod.ts" uses only the composition/, {
     offence: `import { judge } from "./src/permissions/permissions.ts";`,
-    innocent: `import { openApp } from "./src/app.ts"; await import("./src/cli/cli.ts");
+    innocent: `import { openApp } from "./src/app/app.ts"; await import("./src/cli/cli.ts");
       import type { A } from "./src/core/a.ts"; export { judge } from "./src/permissions/a.ts";`,
   });
 });
@@ -102,17 +110,17 @@ Deno.test("rooms lets mod.ts use the composition and pass the faces on", () => {
 Deno.test("powers leaves each power to its owner", () => {
   const cases: [string, string, string, RegExp][] = [
     ["config/config.ts", "config/env.ts", `Deno.env.get("A");`, /environment/],
-    ["local/pool.ts", "sandbox/sandbox.ts", `new Worker("a");`, /Worker/],
-    ["local/pool.ts", "sandbox/process.ts", `new Deno.Command("a");`, /process/],
+    ["modules/loader.ts", "sandbox/sandbox.ts", `new Worker("a");`, /Worker/],
+    ["stdio/installs.ts", "sandbox/process.ts", `new Deno.Command("a");`, /process/],
     ["sandbox/_child.ts", "sandbox/process.ts", `new Deno.Command("a");`, /process/],
     ["gateway/gateway.ts", "serve/_pipes.ts", `Deno.stdout.write(b);`, /output/],
     ["cli/cli.ts", "cli/out.ts", `Deno.stdout.writable;`, /output/],
     ["core/a.ts", "audit/log.ts", `console.error("a");`, /console/],
-    ["router/router.ts", "cloud/rpc.ts", `await fetch("a");`, /network/],
-    ["app.ts", "registry/client.ts", `await Deno.connect(a);`, /network/],
-    ["config/keys.ts", "core/regular_file.ts", `Deno.readFileSync("a");`, /Reading a file/],
+    ["app/router.ts", "remote/rpc.ts", `await fetch("a");`, /network/],
+    ["app/app.ts", "registry/client.ts", `await Deno.connect(a);`, /network/],
+    ["config/keys.ts", "io/regular_file.ts", `Deno.readFileSync("a");`, /Reading a file/],
     ["config/keys.ts", "audit/_journal_file.ts", `Deno.openSync("a");`, /Opening a file/],
-    ["config/keys.ts", "local/model_hub.ts", `import { readFile } from "node:fs";`, /of Node/],
+    ["config/keys.ts", "embedding/model_hub.ts", `import { readFile } from "node:fs";`, /of Node/],
   ];
   for (const [stranger, owner, source, says] of cases) {
     const found = lint(`src/${stranger}`, source);
@@ -123,7 +131,7 @@ Deno.test("powers leaves each power to its owner", () => {
 });
 
 Deno.test("powers lets nobody end the process", () => {
-  for (const file of ["src/cli/cli.ts", "src/app.ts", "src/audit/log.ts", "mod.ts"]) {
+  for (const file of ["src/cli/cli.ts", "src/app/app.ts", "src/audit/log.ts", "mod.ts"]) {
     assert.match(lint(file, `Deno.exit(1);`)[0] ?? "", /belongs to nobody/, file);
   }
   assert.deepEqual(lint("mod.ts", `Deno.exitCode = 1;`), []);
@@ -209,9 +217,11 @@ Deno.test("words wants files that are named for what they do", () => {
     assert.equal(lint(`src/core/${name}_test.ts`, "").length, 1, name);
   }
   assert.match(lint("src/core/toolId.ts", "")[0] ?? "", /words: .* snake_case/);
-  assert.match(lint("src/stray.ts", "")[0] ?? "", /words: .* stands in no room/);
+  assert.match(lint("src/app.ts", "")[0] ?? "", /words: .* stands in no room/);
   assert.match(lint("src/attic/a.ts", "")[0] ?? "", /words: .* stands in no room/);
-  for (const path of ["src/app.ts", "src/core/tool_id.ts", "src/core/_a.ts", "tests/utils.ts"]) {
+  for (
+    const path of ["src/app/app.ts", "src/core/tool_id.ts", "src/core/_a.ts", "tests/utils.ts"]
+  ) {
     assert.deepEqual(lint(path, ""), [], path);
   }
 });

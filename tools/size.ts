@@ -21,7 +21,7 @@ export const START_BUDGET = 40_000;
 export const START: readonly string[] = [
   "src/cli/cli.ts",
   "src/cli/_stdio.ts",
-  "src/app.ts",
+  "src/app/app.ts",
   "src/serve/stdio.ts",
 ];
 

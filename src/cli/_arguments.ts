@@ -5,9 +5,9 @@
  * @module
  */
 
+import type { App } from "../app/app.ts";
 import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import type { App } from "../app.ts";
 import { usage } from "./_failure.ts";
 
 /** Reads the name of a tool, or says how one is written. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import { quoted, visible } from "../core/json.ts";
 import { costsText, measure } from "./_config_costs.ts";
 import { agreed, changeOf } from "./_config_file.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import { gatewayFrom, type GatewayOptions } from "../config/gateway_options.ts";
 import { presets } from "../config/presets.ts";
 

@@ -5,9 +5,9 @@
  * @module
  */
 
-import type { App } from "../app.ts";
-import { sha256 } from "../core/hash.ts";
+import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import type { Shown, Visit } from "./_house.ts";
 import { findTarget, make, replace, type Target, textWith } from "./_import_file.ts";

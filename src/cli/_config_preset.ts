@@ -5,7 +5,7 @@
  */
 
 import { isDeepStrictEqual } from "node:util";
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import { gatewayFrom, type GatewayOptions, gatewaySection } from "../config/gateway_options.ts";
 import { type Preset, presets } from "../config/presets.ts";
 import { objectOf, quoted } from "../core/json.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { type App, openApp } from "../app.ts";
+import { type App, openApp } from "../app/app.ts";
 import { environmentOf } from "../config/env.ts";
 import { presets } from "../config/presets.ts";
 import { sha256 } from "../core/hash.ts";

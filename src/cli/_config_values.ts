@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import {
   DEFAULT_GATEWAY,
   type GatewayOptions,

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import { type Client, CLIENTS } from "../config/clients.ts";
 import { type Preset, presets } from "../config/presets.ts";
 import { PmlError } from "../core/errors.ts";

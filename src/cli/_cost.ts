@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import { tokensOf } from "../core/tokens.ts";
 
 /** From how many tokens on a list is told as costly: a client hardly has them to spare. */

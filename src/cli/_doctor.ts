@@ -5,7 +5,7 @@
  */
 
 import { join } from "node:path";
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import { KEY_FILE } from "../config/keys.ts";
 import { type WantedKey, wantedKeys } from "../config/wanted_keys.ts";
 import { exists } from "../config/workspace.ts";

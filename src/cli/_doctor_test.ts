@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { openApp } from "../app.ts";
+import { openApp } from "../app/app.ts";
 import { environmentOf } from "../config/env.ts";
 import type { Check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";

@@ -7,8 +7,8 @@
 import { join } from "node:path";
 import { exists, holds } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
-import { readPlain, UNCHANGED, writeWhole } from "../core/private_files.ts";
-import { refused as unused } from "../core/regular_file.ts";
+import { readPlain, UNCHANGED, writeWhole } from "../io/private_files.ts";
+import { refused as unused } from "../io/regular_file.ts";
 
 /** A text file as it is now. */
 export interface Found {

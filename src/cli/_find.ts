@@ -4,10 +4,11 @@
  * @module
  */
 
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import type { Verdict } from "../core/call.ts";
 import { inset, quoted, visible } from "../core/json.ts";
 import { DOORS } from "../core/pattern.ts";
+import type { ToolDefinition } from "../core/tool.ts";
 import {
   isServerName,
   parseToolId,
@@ -16,7 +17,6 @@ import {
   type ToolId,
   toolId,
 } from "../core/tool_id.ts";
-import type { ToolDefinition } from "../core/tool.ts";
 import { parseId, parseObject } from "./_arguments.ts";
 import { usage } from "./_failure.ts";
 import { prepare, type Shown, type Typed, type Visit } from "./_house.ts";

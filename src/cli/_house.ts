@@ -4,9 +4,9 @@
  * @module
  */
 
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import { quoted } from "../core/json.ts";
-import { unlessAborted } from "../core/waiting.ts";
+import { unlessAborted } from "../io/waiting.ts";
 import { usage } from "./_failure.ts";
 import { Signals } from "./_signals.ts";
 import { print, printJson, tell } from "./out.ts";
@@ -66,7 +66,7 @@ export function visit(
 ): (typed: Typed) => Promise<number> {
   return async (typed) => {
     using signals = new Signals();
-    const { openApp } = await import("../app.ts");
+    const { openApp } = await import("../app/app.ts");
     await using app = await openApp({ cwd: Deno.cwd() });
     try {
       if (!broken) checkGround(app);

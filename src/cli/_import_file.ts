@@ -5,7 +5,7 @@
  */
 
 import { basename, dirname, join } from "node:path";
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import { FILE_NAME } from "../config/workspace.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import fc from "fast-check";
-import { type App, openApp } from "../app.ts";
+import { type App, openApp } from "../app/app.ts";
 import { Scratch } from "../config/_scratch_test.ts";
 import { addServers, findTarget, findUndo } from "./_import_file.ts";
 

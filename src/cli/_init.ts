@@ -5,7 +5,7 @@
  */
 
 import { join } from "node:path";
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import { KEY_FILE } from "../config/keys.ts";
 import { defaultRules } from "../config/rules.ts";
 import { exists, FILE_NAME } from "../config/workspace.ts";

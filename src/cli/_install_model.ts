@@ -6,11 +6,11 @@
  */
 
 import { join, resolve } from "node:path";
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { megabytes } from "../core/megabytes.ts";
-import type { Shown, Typed, Visit } from "./_house.ts";
 import { setForPerson } from "./_config_file.ts";
+import type { Shown, Typed, Visit } from "./_house.ts";
 import { askReply, askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 

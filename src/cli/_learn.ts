@@ -5,10 +5,10 @@
  * @module
  */
 
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import type { ServerDefinition } from "../config/servers.ts";
-import type { JsonObject } from "../core/json.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
+import type { JsonObject } from "../core/json.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import type { ListItem } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import type { ServerDefinition } from "../config/servers.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";

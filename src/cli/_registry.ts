@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { holds } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
-import { readRegularText } from "../core/regular_file.ts";
+import { readRegularText } from "../io/regular_file.ts";
 import { usage } from "./_failure.ts";
 import type { Typed } from "./_house.ts";
 import { Signals } from "./_signals.ts";
@@ -27,7 +27,7 @@ export async function registry(typed: Typed): Promise<number> {
   const privateKey = typed.key === undefined ? undefined : keyOf(typed.key, path);
   using signals = new Signals();
   const { signal } = signals;
-  const { openApp } = await import("../app.ts");
+  const { openApp } = await import("../app/app.ts");
   await using app = await openApp({ cwd: Deno.cwd() });
   const warn = (message: string) => tell(`warning: ${message}`);
   const options = { host, port, warn, signal, privateKey, publicUrl: typed.url };

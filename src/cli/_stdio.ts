@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import { asPmlError } from "../core/errors.ts";
 import { followCost } from "./_cost.ts";
 import { report } from "./_failure.ts";
@@ -15,7 +15,7 @@ const WATCH_AFTER_MS = 250;
 /** Serves until the client hangs up (0) or a signal comes (128 and its number). */
 export async function stdio(): Promise<number> {
   const [{ openApp }, { serveStdio }, { openStderr }] = await Promise.all([
-    import("../app.ts"),
+    import("../app/app.ts"),
     import("../serve/stdio.ts"),
     import("../serve/stderr.ts"),
   ]);

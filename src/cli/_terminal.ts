@@ -6,7 +6,7 @@
 
 import type { Reply } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { onAbort } from "../core/waiting.ts";
+import { onAbort } from "../io/waiting.ts";
 import { tell } from "./out.ts";
 
 /** Ctrl-C and Ctrl-D, where the terminal does not act on them itself. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { App } from "../app.ts";
+import type { App } from "../app/app.ts";
 import type { Progress, ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";

@@ -7,7 +7,7 @@
 
 import { join } from "node:path";
 import protectedPaths from "../../config/protected-paths.json" with { type: "json" };
-import { readRegularText } from "../core/regular_file.ts";
+import { readRegularText } from "../io/regular_file.ts";
 
 /** Files in which clients keep the environment of the servers that they start. */
 const CLIENT_FILES = protectedPaths.clientFiles.filter((file) => !file.includes("*"));

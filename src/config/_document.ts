@@ -9,7 +9,7 @@ import type { z } from "zod";
 import { sha256 } from "../core/hash.ts";
 import { quoted, visible } from "../core/json.ts";
 import { RULES_FILE_MAX } from "../core/pattern.ts";
-import { readRegular, whyUnread } from "../core/regular_file.ts";
+import { readRegular, whyUnread } from "../io/regular_file.ts";
 import type { Problem, Report } from "./_problem.ts";
 import type { Zod } from "./_schema.ts";
 import type { Note, Path, Syntax } from "./_syntax.ts";

@@ -5,7 +5,7 @@
  */
 
 import { delimiter, isAbsolute } from "node:path";
-import { realPathIfAny } from "../core/place.ts";
+import { realPathIfAny } from "../io/place.ts";
 import type { Environment } from "./env.ts";
 import { NETWORK_NAMES } from "./network_names.ts";
 

@@ -8,7 +8,7 @@ import { isUtf8 } from "node:buffer";
 import { basename, dirname, extname, isAbsolute, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
-import { readRegular, whyUnread } from "../core/regular_file.ts";
+import { readRegular, whyUnread } from "../io/regular_file.ts";
 import { parseJsonc } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
 import { exists, holds, realPathOf } from "./workspace.ts";

@@ -8,7 +8,7 @@ import { dirname, join, relative, sep } from "node:path";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
-import { staysInside } from "../core/place.ts";
+import { staysInside } from "../io/place.ts";
 import { countingEnvironment } from "./_counting.ts";
 import { invalid, type Problem, type Report } from "./_problem.ts";
 import { whyWide } from "./_wide.ts";

@@ -5,7 +5,7 @@ import { matches } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Scratch } from "./_scratch_test.ts";
 import { loadConfig, settle } from "./config.ts";
-import { faceOf } from "./face.ts";
+import { faceOf } from "./gateway_settings.ts";
 import type { RuleLine } from "./rules.ts";
 
 const FULL = JSON.stringify({

@@ -8,7 +8,7 @@
 import type { ServerRequest } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
-import { onAbort } from "../core/waiting.ts";
+import { onAbort } from "../io/waiting.ts";
 
 /** What a request is answered with for now: what the client has to find out first. */
 export interface Pause {

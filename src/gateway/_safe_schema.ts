@@ -6,7 +6,7 @@
 
 import { isObject } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { turn } from "../core/waiting.ts";
+import { turn } from "../io/waiting.ts";
 
 const DEEPEST = 64;
 const MOST_SUBSCHEMAS = 2_000;

@@ -7,9 +7,9 @@
 import { type Call, type Gate, textResult, type ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, visible } from "../core/json.ts";
-import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { turn } from "../core/waiting.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { turn } from "../io/waiting.ts";
 import type { Checked, JsonSchema } from "./_json_schema.ts";
 import { Turns, unsafeSchema } from "./_safe_schema.ts";
 

@@ -7,8 +7,8 @@
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { keep, privateFolder, readKept, unlessGone } from "../io/private_files.ts";
 import { fullText } from "./_question.ts";
-import { keep, privateFolder, readKept, unlessGone } from "../core/private_files.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
 /** How many can wait; the oldest goes first. */

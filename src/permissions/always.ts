@@ -8,8 +8,8 @@ import { dirname } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { RULES_FILE_MAX } from "../core/pattern.ts";
+import { type Plain, readPlain, removeLeftovers, writeWhole } from "../io/private_files.ts";
 import { allowingText, newText, type RuleLists } from "./_rule_text.ts";
-import { type Plain, readPlain, removeLeftovers, writeWhole } from "../core/private_files.ts";
 import { hashOf, type TrustStore } from "./trust.ts";
 
 export type { RuleLists } from "./_rule_text.ts";

@@ -7,7 +7,7 @@
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";
-import { keep, locked, readKept, unlessGone } from "../core/private_files.ts";
+import { keep, locked, readKept, unlessGone } from "../io/private_files.ts";
 
 /** The approved code of modules, as `sha256-<hex>`, by server. */
 export type ApprovedCode = Readonly<Record<string, string>>;

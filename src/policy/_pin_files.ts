@@ -8,8 +8,8 @@
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
-import { stampAt } from "../core/place.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import { stampAt } from "../io/place.ts";
 import {
   keep,
   locked,
@@ -18,10 +18,10 @@ import {
   removeLeftovers,
   unlessGone,
   writeWhole,
-} from "../core/private_files.ts";
+} from "../io/private_files.ts";
 import { definitionHash } from "../registry/integrity.ts";
-import { pinsFile } from "./pins_file.ts";
 import { LOCK_MAX, type LockEntries, lockText, parseLock, parsePinned } from "../registry/lock.ts";
+import { pinsFile } from "./pins_file.ts";
 
 /** What is pinned at one moment. */
 export interface PinState {

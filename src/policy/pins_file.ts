@@ -7,7 +7,7 @@
 
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
-import { readRegularText } from "../core/regular_file.ts";
+import { readRegularText } from "../io/regular_file.ts";
 
 /** The file in the PML home that holds what the person approved for a workspace. */
 export function pinsFile(home: string, folder: string): string {

@@ -18,13 +18,13 @@ import type { ServerDefinition } from "../config/servers.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
 import type { Call, Verdict } from "../core/call.ts";
 import { argumentsRule } from "../core/pattern.ts";
-import { staysInside } from "../core/place.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { staysInside } from "../io/place.ts";
 import { alwaysWins, type Judge, makeJudge, rulesVersion } from "../permissions/rules.ts";
-import type { AtHand } from "./pins.ts";
 import { TrustStore } from "../permissions/trust.ts";
 import type { Unapproved } from "../permissions/trust_gate.ts";
 import { type ShownFile, type TrustState, WorkspaceTrust } from "../permissions/workspace_trust.ts";
+import type { AtHand } from "./pins.ts";
 
 /** What holds at one moment. It is replaced as a whole, so that no call sees half of a change. */
 export interface Holding {

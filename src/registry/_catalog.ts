@@ -7,7 +7,7 @@
 import { isObject, textOf } from "../core/json.ts";
 import type { Manifest, ManifestTool } from "../core/manifest.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { turn } from "../core/waiting.ts";
+import { turn } from "../io/waiting.ts";
 import { toolsOf } from "./_entry_tools.ts";
 import { isSound, MOST, shownText } from "./_entry_words.ts";
 import type { Place } from "./_place.ts";

@@ -6,7 +6,7 @@
 
 import { isObject, type Json, textOf } from "../core/json.ts";
 import { integrityOf } from "./integrity.ts";
-import { chosen, type Entry, type Shelf, type Versions } from "./shelf.ts";
+import { chosen, type Entry, type Shelf, type Versions } from "./registry_store.ts";
 
 /** A request, as far as a registry looks at it. */
 export interface Asked {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type Answer, answer, type Asked } from "./answers.ts";
-import { compareVersions, type Entry, type Shelf, versionsOf } from "./shelf.ts";
+import { compareVersions, type Entry, type Shelf, versionsOf } from "./registry_store.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

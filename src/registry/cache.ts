@@ -9,9 +9,9 @@ import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
-import { stampAt } from "../core/place.ts";
-import { readRegular } from "../core/regular_file.ts";
-import { removeIfAny, replaceFile } from "../core/replaced_file.ts";
+import { stampAt } from "../io/place.ts";
+import { readRegular } from "../io/regular_file.ts";
+import { removeIfAny, replaceFile } from "../io/replaced_file.ts";
 import { integrityOf } from "./integrity.ts";
 
 /** What a cache needs. */

@@ -7,10 +7,10 @@
 import type { Progress } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
-import { excessOf } from "../core/json_bounds.ts";
-import { joined } from "../core/lines.ts";
 import { quoted, visible } from "../core/json.ts";
-import { pause, unlessAborted } from "../core/waiting.ts";
+import { excessOf } from "../core/json_bounds.ts";
+import { joined } from "../io/lines.ts";
+import { pause, unlessAborted } from "../io/waiting.ts";
 
 /** What a client of a registry needs. */
 export interface ClientOptions {

@@ -7,13 +7,19 @@
 import { basename, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
-import { stampOf } from "../core/place.ts";
 import type { ModuleMeta } from "../core/tool.ts";
-import { readRegular } from "../core/regular_file.ts";
+import { stampOf } from "../io/place.ts";
+import { readRegular } from "../io/regular_file.ts";
 import { entryName, parseFqdn } from "./fqdn.ts";
 import { integrityOf } from "./integrity.ts";
 import { parseManifest } from "./manifest.ts";
-import { type Entry, moduleManifest, type Shelf, type Versions, versionsOf } from "./shelf.ts";
+import {
+  type Entry,
+  moduleManifest,
+  type Shelf,
+  type Versions,
+  versionsOf,
+} from "./registry_store.ts";
 
 /** What a folder needs from outside. */
 export interface FolderOptions {

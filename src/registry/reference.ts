@@ -11,7 +11,7 @@ import { isLoopback } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { type Answer, answer, failure } from "./answers.ts";
-import type { Shelf } from "./shelf.ts";
+import type { Shelf } from "./registry_store.ts";
 
 /** Where it listens. */
 export interface ReferenceOptions {

@@ -7,19 +7,19 @@
 import { randomBytes } from "node:crypto";
 import { dirname, join, relative, sep } from "node:path";
 import { defined } from "../core/json.ts";
-import { isInside } from "../core/place.ts";
 import { STEERING_NAMES } from "../core/steering.ts";
+import { isInside } from "../io/place.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
-import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import { bubblewrapArgs, type Layer, processesOf, systemPaths } from "./_os_layer.ts";
-import { DENIED } from "./denied_names.ts";
+import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import { DENO_ALONE, DENO_QUIET, programUrl } from "./alone.ts";
+import hostCode from "./boot/host.min.js" with { type: "text" };
+import type { Grants, Start } from "./boot/message.ts";
+import workerCode from "./boot/worker.min.js" with { type: "text" };
+import { DENIED } from "./denied_names.ts";
+import { netFlags, pathFlag } from "./net_flags.ts";
 import { killGroup, killMarked, type Process, residentBytes, Started } from "./process.ts";
 import { foundPrograms, searchPath } from "./search_path.ts";
-import { netFlags, pathFlag } from "./net_flags.ts";
-import type { Grants, Start } from "./boot/message.ts";
-import hostCode from "./boot/host.min.js" with { type: "text" };
-import workerCode from "./boot/worker.min.js" with { type: "text" };
 
 /** How many processes and threads a person may have beside those of now, while programs run. */
 const SPARE_PROCESSES = 1_000;

@@ -6,7 +6,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { isInside } from "../core/place.ts";
+import { isInside } from "../io/place.ts";
 import { type Program, runProgram } from "./process.ts";
 import { findProgram, searchPath } from "./search_path.ts";
 

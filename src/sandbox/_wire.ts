@@ -4,7 +4,7 @@
  * @module
  */
 
-import { eachPiece, joined } from "../core/lines.ts";
+import { eachPiece, joined } from "../io/lines.ts";
 
 export { eachPiece };
 

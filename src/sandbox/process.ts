@@ -6,7 +6,7 @@
  */
 
 import { defined } from "../core/json.ts";
-import { onAbort } from "../core/waiting.ts";
+import { onAbort } from "../io/waiting.ts";
 import { canKeep, keeperOf } from "./_keeper.ts";
 import type { Groups } from "./_options.ts";
 import type { KeptProgram } from "./boot/keeper.ts";

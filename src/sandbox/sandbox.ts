@@ -7,13 +7,11 @@
 import type { Progress } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
-import { onAbort } from "../core/waiting.ts";
+import { onAbort } from "../io/waiting.ts";
 import { type Child, type ChildStart, startChild } from "./_child.ts";
 import { failure, failureFrom, ModuleFailure } from "./_failure.ts";
 import { assertDenoFloor } from "./_floor.ts";
 import { levelOf, type LogEntry, type LogLevel, LogTap, Meter } from "./_meter.ts";
-import { osChecks } from "./_os_checks.ts";
-import { heldBy, type Layer, type OsLayerChoice, OsLayers } from "./_os_layer.ts";
 import {
   type ChildOptions,
   type Groups,
@@ -22,6 +20,8 @@ import {
   type SandboxLimits,
   type SandboxOptions,
 } from "./_options.ts";
+import { osChecks } from "./_os_checks.ts";
+import { heldBy, type Layer, type OsLayerChoice, OsLayers } from "./_os_layer.ts";
 import { plainJson } from "./_plain.ts";
 import { progressOf, reasonOf, textOf, unusable, valueOf } from "./_said.ts";
 import { eachPiece, type Frame, frameOf, type Line, LineReader } from "./_wire.ts";

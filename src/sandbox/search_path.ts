@@ -7,7 +7,7 @@
 import { delimiter, isAbsolute, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { isInside, realPathIfAny } from "../core/place.ts";
+import { isInside, realPathIfAny } from "../io/place.ts";
 
 /** Gives the folders of a PATH as they really are: none that is relative, gone or in the workspace. */
 export function searchPath(path: string | undefined, workspace: string): readonly string[] {

@@ -7,8 +7,8 @@
 
 import { Buffer } from "node:buffer";
 import { sha256 } from "../core/hash.ts";
-import { readRegular } from "../core/regular_file.ts";
-import { replaceFile } from "../core/replaced_file.ts";
+import { readRegular } from "../io/regular_file.ts";
+import { replaceFile } from "../io/replaced_file.ts";
 
 /** A vector as it is kept: its numbers between -127 and 127, and what one of them stands for. */
 export interface Kept {

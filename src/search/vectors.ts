@@ -8,7 +8,7 @@
 import { dirname } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { memoized } from "../core/memo.ts";
-import { soon } from "../core/waiting.ts";
+import { soon } from "../io/waiting.ts";
 import { type Kept, keptOf, readVectors, UNKNOWN, writeVectors } from "./_vector_file.ts";
 import type { CatalogEntry } from "./catalog.ts";
 import { meaningText } from "./meaning_text.ts";

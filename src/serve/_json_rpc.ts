@@ -7,7 +7,7 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { isObject } from "../core/json.ts";
 import { excessOf, idIn, TOO_DEEP } from "../core/json_bounds.ts";
-import type { Line } from "../core/lines.ts";
+import type { Line } from "../io/lines.ts";
 
 /** An error that is answered by PML itself. */
 export interface Refusal {

@@ -6,7 +6,7 @@
  */
 
 import process from "node:process";
-import { joined } from "../core/lines.ts";
+import { joined } from "../io/lines.ts";
 import type { Output } from "./_pipes.ts";
 
 /** Where messages go, and who is told of what. */

@@ -5,7 +5,7 @@
  */
 
 import type { Socket } from "node:net";
-import { soon } from "../core/waiting.ts";
+import { soon } from "../io/waiting.ts";
 import { openErrors } from "./_pipes.ts";
 
 /** How many bytes may wait to be read; lines that come then are dropped and counted. */

@@ -9,7 +9,7 @@
 
 import type { JSONRPCMessage, McpServerFactory, Transport } from "@modelcontextprotocol/server";
 import type { JsonObject } from "../core/json.ts";
-import { type Line, LineReader } from "../core/lines.ts";
+import { type Line, LineReader } from "../io/lines.ts";
 import { ableIn, greet, type Greeting } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
 import { type Listened, Listening } from "./_listening.ts";

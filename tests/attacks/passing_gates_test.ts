@@ -6,13 +6,13 @@
 
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
+import { answer } from "../../src/registry/answers.ts";
+import { versionsOf } from "../../src/registry/registry_store.ts";
 import { FakeRegistry, moduleEntry } from "../kit/fake_registry.ts";
 import { ERAS, type Message } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { until } from "../kit/wait.ts";
 import { makeWorkspace, type Workspace } from "../kit/workspace.ts";
-import { answer } from "../../src/registry/answers.ts";
-import { versionsOf } from "../../src/registry/shelf.ts";
 import { codeOf, endWell, journalOf, textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf } from "./questions.ts";
 import { makeScene, SLOW } from "./stage.ts";

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { event, Scripted, stream } from "../../src/cloud/_stage_test.ts";
+import { event, Scripted, stream } from "../../src/remote/_stage_test.ts";
 import { assertNoLeak } from "../kit/sinks.ts";
 import { call, toldCode } from "./evil_servers.ts";
 import { endWell, textOf } from "./oracles.ts";

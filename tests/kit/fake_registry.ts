@@ -12,7 +12,7 @@ import type { JsonObject } from "../../src/core/json.ts";
 import { parseModuleMeta } from "../../src/core/tool.ts";
 import { type Answer, answer, type Asked } from "../../src/registry/answers.ts";
 import { integrityOf } from "../../src/registry/integrity.ts";
-import { type Entry, moduleManifest, versionsOf } from "../../src/registry/shelf.ts";
+import { type Entry, moduleManifest, versionsOf } from "../../src/registry/registry_store.ts";
 
 /** What goes wrong with the answers of a path; what is not named goes well. */
 export interface Fault {

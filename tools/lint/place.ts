@@ -9,7 +9,7 @@ const ROOT = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 /** Where a file stands: its path from the root of the project, its room, and whether it is a test. */
 export interface Place {
   readonly path: string;
-  /** A folder in `src/`, else `app.ts`, `mod.ts`, or the folder at the top level. */
+  /** A folder in `src/`, else `mod.ts`, or the folder at the top level. */
   readonly room: string;
   readonly inSource: boolean;
   readonly isTest: boolean;

@@ -25,18 +25,18 @@ const POWERS: readonly Power[] = [
   {
     name: "Reading a file",
     // The second reads what the kernel tells of processes.
-    owners: ["src/core/regular_file.ts", "src/sandbox/process.ts", "src/sandbox/_client.ts"],
+    owners: ["src/io/regular_file.ts", "src/sandbox/process.ts", "src/sandbox/_client.ts"],
     spelled: ["Deno.readFile", "Deno.readFileSync", "Deno.readTextFile", "Deno.readTextFileSync"],
   },
   {
     name: "Opening a file",
     // All but the first write what is PML's own, or lock it.
     owners: [
-      "src/core/regular_file.ts",
+      "src/io/regular_file.ts",
       "src/audit/_journal_file.ts",
-      "src/core/private_files.ts",
-      "src/local/_alone.ts",
-      "src/local/_part.ts",
+      "src/io/private_files.ts",
+      "src/io/folder_lock.ts",
+      "src/embedding/_part.ts",
       "src/registry/cache.ts",
       "src/sandbox/_private.ts",
     ],
@@ -45,7 +45,7 @@ const POWERS: readonly Power[] = [
   {
     name: "Files of Node",
     // It asks how much room there is.
-    owners: ["src/local/model_hub.ts"],
+    owners: ["src/embedding/model_hub.ts"],
     spelled: ["node:fs", "node:fs/promises"],
   },
   {
@@ -81,8 +81,7 @@ const POWERS: readonly Power[] = [
     name: "The network",
     owners: [
       "src/registry/",
-      "src/cloud/",
-      "src/sampling/",
+      "src/remote/",
       // It compares addresses and opens nothing.
       "src/core/address.ts",
       // Nor does this: its sockets are the two pipes that were open.
@@ -113,7 +112,7 @@ const POWERS: readonly Power[] = [
   {
     // A server is made of it as well as a request, and the doors need the server.
     name: "HTTP of Node",
-    owners: ["src/serve/", "src/registry/", "src/cloud/", "src/sampling/"],
+    owners: ["src/serve/", "src/registry/", "src/remote/"],
     spelled: ["node:http"],
   },
   {
@@ -182,7 +181,7 @@ function offence(
     : `${power.name} belongs to ${power.owners.join(", ")}: "${spelled}"`;
   const hint = power.owners.length === 0
     ? "Return; mod.ts sets the exit code"
-    : "Ask the owner, or let src/app.ts hand it in";
+    : "Ask the owner, or let src/app/ hand it in";
   return { message, hint };
 }
 

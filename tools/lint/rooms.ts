@@ -1,48 +1,49 @@
 /**
- * Lets a room import only from the rooms that the plan of the house names beside it.
+ * Lets a room import values only from the rooms that the plan of the house names beside it, and
+ * types only from the floors below.
  *
  * @module
  */
 
 import { type Place, placeOf, targetOf } from "./place.ts";
 
-const ALLOWED: Readonly<Record<string, readonly string[]>> = {
-  core: [],
-  config: ["core"],
-  audit: ["core"],
-  permissions: ["core"],
-  policy: ["core", "config", "permissions", "registry"],
-  sandbox: ["core"],
-  registry: ["core"],
-  search: ["core"],
-  upstream: ["core"],
-  local: ["core", "sandbox", "registry", "upstream"],
-  cloud: ["core", "upstream"],
-  router: ["core", "local", "cloud"],
-  sampling: ["core"],
-  workflow: ["core", "sandbox"],
-  gateway: ["core", "search", "workflow", "sampling"],
-  serve: ["core", "gateway"],
-  cli: ["core", "config", "serve", "app.ts"],
-};
-const ROOMS = Object.keys(ALLOWED);
-/** The files that put the house together: all but the first are loaded when they are needed. */
-const COMPOSITION = [
-  "app.ts",
-  "door.ts",
-  "machine.ts",
-  "adopted.ts",
-  "on_offer.ts",
-  "authors.ts",
-  "packages.ts",
-  "filled.ts",
-  "sources.ts",
-  "entry.ts",
-  "costs.ts",
-  "finder.ts",
-  "meaning.ts",
+/**
+ * The floors of the house, the lowest first, and the rooms on each. A room imports values from the
+ * rooms named beside it, and types from any room on a floor below.
+ */
+export const FLOORS: readonly Readonly<Record<string, readonly string[]>>[] = [
+  { core: [] },
+  { io: ["core"] },
+  {
+    audit: ["core", "io"],
+    config: ["core", "io"],
+    mcp_client: ["core", "io"],
+    permissions: ["core", "io"],
+    registry: ["core", "io"],
+    sandbox: ["core", "io"],
+    search: ["core", "io"],
+  },
+  {
+    embedding: ["core", "io", "sandbox"],
+    modules: ["core", "io", "permissions", "registry", "sandbox"],
+    policy: ["core", "io", "config", "permissions", "registry"],
+    remote: ["core", "io", "mcp_client"],
+    stdio: ["core", "io", "mcp_client", "permissions", "sandbox"],
+    workflow: ["core"],
+  },
+  { gateway: ["core", "io", "search", "workflow"] },
+  {
+    authoring: ["core", "io", "modules", "permissions", "registry", "sandbox"],
+    serve: ["core", "io", "gateway"],
+  },
+  { app: [] },
+  { cli: ["core", "io", "app", "config", "serve"] },
 ];
-const APP = [...ROOMS.filter((room) => room !== "cli"), ...COMPOSITION];
+const ALLOWED = new Map(FLOORS.flatMap((floor) => Object.entries(floor)));
+/** Every room of `src/`. */
+export const ROOMS: readonly string[] = [...ALLOWED.keys()];
+/** The room that puts the house together: it may import from every floor below. */
+const COMPOSITION = "app";
 const BOOT = "src/sandbox/boot/";
 /** The types of what a module's function gets; they are erased. */
 const HOST = "src/core/host.ts";
@@ -145,22 +146,30 @@ function roomOffence(from: Place, to: Place, edge: Edge): string | undefined {
   if (to.room === from.room) return undefined;
   const name = to.path.split("/").at(-1) ?? "";
   if (name.startsWith("_")) return `"${to.path}" is private to the room "${to.room}"`;
-  const allowed = COMPOSITION.includes(from.room) ? APP : ALLOWED[from.room] ?? [];
-  return allowed.includes(to.room)
-    ? undefined
-    : `The room "${from.room}" cannot import from "${to.room}"`;
+  const isBelow = floorOf(to.room) < floorOf(from.room);
+  if (edge.kind === "type") {
+    return isBelow ? undefined : `A type comes from a floor below, not from "${to.room}"`;
+  }
+  const isNamed = from.room === COMPOSITION || ALLOWED.get(from.room)?.includes(to.room);
+  return isBelow && isNamed ? undefined : `The room "${from.room}" cannot import from "${to.room}"`;
+}
+
+/** Gives the number of a room's floor; what is no room lies above all. */
+function floorOf(room: string): number {
+  const floor = FLOORS.findIndex((rooms) => Object.hasOwn(rooms, room));
+  return floor < 0 ? FLOORS.length : floor;
 }
 
 function faceOffence(to: Place, edge: Edge): string | undefined {
-  if (to.room === "app.ts" || to.room === "cli") return undefined;
+  if (to.room === COMPOSITION || to.room === "cli") return undefined;
   if (edge.kind === "type" || edge.kind === "reexport") return undefined;
   return `"mod.ts" uses only the composition and the command line, not "${to.path}"`;
 }
 
 function hintFor(from: Place): string {
   if (from.room === "builtin") return "Ask the second argument of the tool function, the host";
-  const allowed = ALLOWED[from.room];
-  if (allowed === undefined) return "Import types, pass the rest on, or move it to src/app.ts";
-  const names = allowed.length === 0 ? "nothing" : allowed.join(", ");
-  return `It may import ${names}; let src/app.ts hand in the rest`;
+  if (from.path === "mod.ts") return "Import types, pass the rest on, or move it to src/app/";
+  if (from.room === COMPOSITION) return "It may import from every floor below";
+  const names = ALLOWED.get(from.room)?.join(", ") || "nothing";
+  return `It may import values from ${names}, and types from any floor below`;
 }

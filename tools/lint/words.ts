@@ -5,10 +5,8 @@
  */
 
 import { type Place, placeOf } from "./place.ts";
+import { ROOMS } from "./rooms.ts";
 
-const ROOMS =
-  "core config audit permissions policy sandbox registry search local cloud router sampling " +
-  "workflow gateway serve cli upstream";
 const EMPTY_NAMES = "utils util helpers helper types constants shared common index mod";
 const SNAKE_CASE = /^_?[a-z0-9]+(_[a-z0-9]+)*\.ts$/;
 
@@ -49,11 +47,7 @@ function nameOffence(
   if (!SNAKE_CASE.test(name)) {
     return { message: `"${name}" is not in snake_case`, hint: "Use a-z, 0-9 and '_'" };
   }
-  if (
-    !ROOMS.split(" ").includes(place.room) &&
-    !/^(app|door|machine|adopted|authors|packages|filled|sources|entry|finder|meaning|costs|on_offer)(_test)?\.ts$/
-      .test(place.room)
-  ) {
+  if (!ROOMS.includes(place.room)) {
     const hint = "The rooms stand in the plan of the house";
     return { message: `"${place.path}" stands in no room`, hint };
   }

@@ -221,7 +221,7 @@ export const GATES: readonly Mutant[] = [
     file: "door.ts",
     find: "integrityGate({",
     put: `${open("integrityGate")}({`,
-    test: "src/door_test.ts",
+    test: "src/app/call_path_test.ts",
     filter: "callTool() runs",
     isTwice: true,
   },

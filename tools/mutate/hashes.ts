@@ -238,7 +238,7 @@ export const HASHES: readonly Mutant[] = [
     file: "_npm.ts",
     find: "if (!isOf(registries, resolved)) {",
     put: 'if (registries.length > 99 && resolved === "") {',
-    test: "src/local/_npm_test.ts",
+    test: "src/stdio/_npm_test.ts",
     filter: "An archive is of a registry by its whole host, which the person configured (GW14)",
   },
   {
@@ -247,7 +247,7 @@ export const HASHES: readonly Mutant[] = [
     file: "_npm.ts",
     find: 'if (typeof integrity !== "string") return `${quoted(path, 200)} comes without a hash`;',
     put: "",
-    test: "src/local/_npm_test.ts",
+    test: "src/stdio/_npm_test.ts",
     filter: "An archive without a hash is not installed",
   },
   {
@@ -266,7 +266,7 @@ export const HASHES: readonly Mutant[] = [
     file: "embedder_package.ts",
     find: "if (await treeHash(folder) !== lock.tree) {",
     put: 'if (await treeHash(folder) === "") {',
-    test: "src/local/embedder_package_test.ts",
+    test: "src/embedding/embedder_package_test.ts",
     filter: "EmbedderPackage installs the files that PML knows, and loads no others",
   },
   {
@@ -275,7 +275,7 @@ export const HASHES: readonly Mutant[] = [
     file: "_part.ts",
     find: "(sha256 === undefined || await fileHash(path) === sha256)",
     put: '(sha256 === undefined || await fileHash(path) !== "")',
-    test: "src/local/model_hub_test.ts",
+    test: "src/embedding/model_hub_test.ts",
     filter: "ModelHub takes nothing whose hash or size is not what the hub says",
   },
   {
@@ -284,7 +284,7 @@ export const HASHES: readonly Mutant[] = [
     file: "embedding_model.ts",
     find: "isOther: pin !== undefined && pin.hash !== hash",
     put: "isOther: pin !== undefined && pin.hash === undefined",
-    test: "src/local/embedding_model_test.ts",
+    test: "src/embedding/embedding_model_test.ts",
     filter:
       "ModelPins holds a model to what it was at its first use, until the person accepts another",
   },

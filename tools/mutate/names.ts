@@ -86,7 +86,7 @@ export const NAMES: readonly Mutant[] = [
     file: "adopted.ts",
     find: "assertKeys(found.manifest, this.#options.keys);",
     put: "",
-    test: "src/adopted_test.ts",
+    test: "src/app/registry_servers_test.ts",
     filter: "Adopted asks nobody about a server before a key that only a header names is there",
   },
   {
@@ -95,7 +95,7 @@ export const NAMES: readonly Mutant[] = [
     file: "adopted.ts",
     find: "if (wrong !== undefined) throw wrong;",
     put: "",
-    test: "src/adopted_test.ts",
+    test: "src/app/registry_servers_test.ts",
     filter: "Adopted takes no server that names the token of a registry, by whatever way",
   },
   {
@@ -104,7 +104,7 @@ export const NAMES: readonly Mutant[] = [
     file: "adopted.ts",
     find: "if (found === undefined || misusedToken(found, this.#places) !== undefined) continue;",
     put: "if (found === undefined) continue;",
-    test: "src/adopted_test.ts",
+    test: "src/app/registry_servers_test.ts",
     filter:
       "Adopted uses no server that was approved before its key became the token of a registry",
   },

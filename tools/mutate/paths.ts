@@ -133,7 +133,7 @@ export const PATHS: readonly Mutant[] = [
     file: "place.ts",
     find: "if (!isInside(folder, at)) return false;",
     put: "",
-    test: "src/core/place_test.ts",
+    test: "src/io/place_test.ts",
     filter: "staysInside() follows links, and looks at nothing outside",
   },
   {
@@ -142,7 +142,7 @@ export const PATHS: readonly Mutant[] = [
     file: "place.ts",
     find: "if (!`${name}${sep}`.startsWith(prefix)) return false;",
     put: "",
-    test: "src/core/place_test.ts",
+    test: "src/io/place_test.ts",
     filter: "staysInside() follows links, and looks at nothing outside",
   },
   {
@@ -151,7 +151,7 @@ export const PATHS: readonly Mutant[] = [
     file: "grants.ts",
     find: ".filter((path) => staysInside(workspace, path));",
     put: ".filter((path) => path !== undefined);",
-    test: "src/local/grants_test.ts",
+    test: "src/permissions/grants_test.ts",
     filter: "accessOf() gives what is asked inside the workspace and nothing outside",
   },
   {
@@ -160,7 +160,7 @@ export const PATHS: readonly Mutant[] = [
     file: "grants.ts",
     find: ".filter((path) => !isInside(workspace, path) || staysInside(workspace, path))",
     put: "",
-    test: "src/local/grants_test.ts",
+    test: "src/permissions/grants_test.ts",
     filter: "accessOf() drops a grant within the workspace that a link leads out of it",
   },
   {
@@ -179,7 +179,7 @@ export const PATHS: readonly Mutant[] = [
     find:
       'if (before(look, options)?.isFile === false) throw refused(path, "it is not a regular file");',
     put: "",
-    test: "src/core/private_files_test.ts",
+    test: "src/io/private_files_test.ts",
     filter: "readPlain() refuses a link, a folder and a pipe",
   },
   {
@@ -188,7 +188,7 @@ export const PATHS: readonly Mutant[] = [
     file: "regular_file.ts",
     find: "if (!named.isFile || opened.dev !== named.dev || opened.ino !== named.ino) {",
     put: "if (named === opened) {",
-    test: "src/core/private_files_test.ts",
+    test: "src/io/private_files_test.ts",
     filter: "readPlain() refuses a link that is put there between the look and the opening",
   },
   {
@@ -324,7 +324,7 @@ export const PATHS: readonly Mutant[] = [
     file: "_npm.ts",
     find: String.raw`typeof file === "string" && !file.split(/[\\/]/).includes("..")`,
     put: 'typeof file === "string"',
-    test: "src/local/_npm_test.ts",
+    test: "src/stdio/_npm_test.ts",
     filter: "A program of a package lies in the package",
   },
   {
@@ -333,7 +333,7 @@ export const PATHS: readonly Mutant[] = [
     file: "embedding_model.ts",
     find: "if (Deno.realPathSync(join(folder, name)) !== join(folder, name)) {",
     put: 'if (Deno.realPathSync(join(folder, name)) === "") {',
-    test: "src/local/embedding_model_test.ts",
+    test: "src/embedding/embedding_model_test.ts",
     filter: "readModel() says of a folder what is missing in it",
   },
   {

@@ -14,7 +14,7 @@ export const REWRITE: readonly Mutant[] = [
     file: "machine.ts",
     find: "assertIntegrity(source.name, { approved: this.approved(source.name), atHand });",
     put: "",
-    test: "src/door_test.ts",
+    test: "src/app/call_path_test.ts",
     filter: "callTool() runs the bytes that were compared, however often the file changes",
   },
   {
@@ -25,7 +25,7 @@ export const REWRITE: readonly Mutant[] = [
           return found;`,
     put: `assertIntegrity(source.name, { approved: this.approved(source.name), atHand });
           return files.identify(source, maxBytes);`,
-    test: "src/door_test.ts",
+    test: "src/app/call_path_test.ts",
     filter: "callTool() runs the bytes that were compared, however often the file changes",
   },
   {
@@ -34,7 +34,7 @@ export const REWRITE: readonly Mutant[] = [
     file: "machine.ts",
     find: 'policy.approvedCode(server) ?? (own ? "no code" : undefined)',
     put: "policy.approvedCode(server)",
-    test: "src/door_test.ts",
+    test: "src/app/call_path_test.ts",
     filter: "callTool() runs no module whose file came after its trust was looked at",
   },
   {

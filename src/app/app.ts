@@ -1,0 +1,400 @@
+/**
+ * Puts the house together: what holds, which servers there are, the face to clients, and the one
+ * door, which is loaded when the first call comes.
+ *
+ * @module
+ */
+
+import { Log } from "../audit/log.ts";
+import { Metrics } from "../audit/metrics.ts";
+import { Redactor } from "../audit/redact.ts";
+import type { Authors } from "../authoring/authors.ts";
+import type { Config, LoadedConfig } from "../config/config.ts";
+import { type Environment, readEnvironment } from "../config/env.ts";
+import { faceOf } from "../config/gateway_settings.ts";
+import { Keys } from "../config/keys.ts";
+import type { CallTool, Question } from "../core/call.ts";
+import type { Check } from "../core/check.ts";
+import type { PmlError } from "../core/errors.ts";
+import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import { type Hello, helloOf } from "../gateway/hello.ts";
+import type { Schemas } from "../gateway/schemas.ts";
+import { Servers, type ServerSource } from "../gateway/servers.ts";
+import { Backlog } from "../io/backlog.ts";
+import { BUILTIN_NAMES, RUNS_CODE } from "../modules/builtin_names.ts";
+import { ModuleFiles } from "../modules/module_files.ts";
+import type { Approvals } from "../permissions/approvals.ts";
+import type { AtHand, Pins } from "../policy/pins.ts";
+import { mayHaveAdopted } from "../policy/pins_file.ts";
+import { Policy } from "../policy/policy.ts";
+import { Catalog, type CatalogEntry } from "../search/catalog.ts";
+import type { Door, DoorOptions } from "./call_path.ts";
+import type { Costs } from "./costs.ts";
+import type { Finder } from "./finder.ts";
+import type { Machine } from "./machine.ts";
+import type { Adopted } from "./registry_servers.ts";
+import { sourcesOf } from "./sources.ts";
+
+/** How a house is opened. */
+export interface AppOptions extends Pick<DoorOptions, "hasClient"> {
+  /** The folder that the process was started in. */
+  readonly cwd: string;
+  /** What the environment says; read from the process unless given. */
+  readonly environment?: Environment;
+  /** Whether a search may install what it was told to use, as in a process that stays. */
+  readonly mayInstall?: boolean;
+  /** Where lines of the log go; stderr unless told. */
+  readonly write?: ((line: string) => void) | undefined;
+}
+
+type AppParts =
+  & Pick<AppOptions, "mayInstall" | "hasClient">
+  & Pick<DoorOptions, "policy" | "log" | "redactor" | "files" | "keys">;
+
+/** How long a first list waits for servers that were never asked. */
+const FIRST_LIST_MS = 3_000;
+
+/** Opens the house: reads the configuration, starts nothing. */
+export async function openApp(options: AppOptions): Promise<App> {
+  const environment = options.environment ?? readEnvironment();
+  const redactor = new Redactor();
+  if (environment.apiKey !== undefined) redactor.register(environment.apiKey);
+  const log = new Log({ redactor, level: environment.logLevel, write: options.write });
+  const files = new ModuleFiles();
+  const policy = await Policy.open(environment, {
+    cwd: options.cwd,
+    builtins: BUILTIN_NAMES,
+    exactAlways: (id) => RUNS_CODE.has(id),
+    integrityOf: (module, maxBytes) => files.integrityOf(module, maxBytes),
+    warn: (message) => log.warn(message),
+  });
+  const keys = new Keys({
+    environment: () => policy.now.loaded.environment,
+    trusted: () => policy.now.config.trusted ? policy.now.loaded.workspace.root : undefined,
+    register: (value) => void redactor.register(value),
+    warn: (message) => log.warn(message),
+  });
+  const app = new App({ ...options, policy, log, redactor, files, keys });
+  await app.resume();
+  return app;
+}
+
+/** The house: what the doors and the command line may use of it. */
+export class App implements AsyncDisposable {
+  /** Writes to stderr. */
+  readonly log: Log;
+  /** What holds: the configuration, and what of it is trusted. */
+  readonly policy: Policy;
+  /** Finds the keys that servers want. */
+  readonly keys: Keys;
+  /** What was counted since the start. */
+  readonly metrics: Metrics = new Metrics();
+  /** What waits for the client. */
+  readonly backlog: Backlog = new Backlog(() => this.config().limits.queuedBytes);
+  /** Every known tool. */
+  readonly catalog: Catalog = new Catalog();
+  /** Every known server. */
+  readonly servers: Servers = new Servers({
+    catalog: this.catalog,
+    waitMs: FIRST_LIST_MS,
+    onChange: (list) => this.#told((gateway) => gateway.listChanged(list)),
+    offered: (id) => this.#adopted?.offers.catalog?.get(id)?.tool,
+    disabledIn: (server) => this.policy.disabledIn(server),
+    fixed: (...asked) => this.keys.fixed(...asked),
+  });
+  /** The names of the servers that ship with PML. */
+  readonly builtins: ReadonlySet<string> = BUILTIN_NAMES;
+  readonly #parts: AppParts;
+  #schemas: Promise<Schemas> | undefined;
+  readonly #closing = new AbortController();
+  #door: Promise<Door> | undefined;
+  #pins: Promise<Pins> | undefined;
+  #gateway: Promise<Gateway> | undefined;
+  #face: Gateway | undefined;
+  #level: string | undefined;
+  #finder: Promise<Finder> | undefined;
+  #adopting: Promise<Adopted> | undefined;
+  /** The servers of registries, once something is known of them. */
+  #adopted: Adopted | undefined;
+
+  /** Makes the house of its parts. */
+  constructor(parts: AppParts) {
+    const { policy, log } = this.#parts = parts;
+    this.keys = parts.keys;
+    this.policy = policy;
+    this.log = log;
+    this.servers.replace(this.#sources());
+    let told = policy.now.loaded;
+    policy.onChange((change) => {
+      this.servers.replace(this.#sources());
+      this.#told((gateway) => LIST_NAMES.forEach((list) => gateway.listChanged(list)));
+      const { loaded, config: { problem } } = policy.now;
+      // Looking at the trust again changes nothing that was read.
+      const isNew = loaded !== told;
+      told = loaded;
+      if (change === "adopted" || !isNew) return;
+      if (problem === undefined) log.info("The configuration was applied");
+      else log.error(problem.message);
+    });
+  }
+
+  /** Takes up the servers of registries that the person approved here before. */
+  async resume(): Promise<void> {
+    if (!mayHaveAdopted(this.config().home, this.loaded().workspace.root)) return;
+    // A broken lock is told by each call.
+    await this.adopted().catch((error) => this.log.warn(error.message));
+  }
+
+  /** The servers of registries; loaded when one is looked up, or was approved before. */
+  adopted(): Promise<Adopted> {
+    // What failed, for a broken lock, may be mended.
+    this.#adopting ??= this.#adopt().catch((error) => {
+      this.#adopting = undefined;
+      throw error;
+    });
+    return this.#adopting;
+  }
+
+  /** Runs a call through every gate: the one door. */
+  readonly callTool: CallTool = async (call) => await (await this.#opened()).callTool(call);
+
+  /** Has the journal tell of requests whose answers the client did not read. */
+  readonly lost = (requests: readonly string[]): void =>
+    void this.#door?.then((door) => door.lost(requests), () => {});
+
+  /** Gives everything that was read. */
+  loaded(): LoadedConfig {
+    return this.policy.now.loaded;
+  }
+
+  /** Gives the configuration that holds. */
+  config(): Config {
+    return this.policy.now.config;
+  }
+
+  /** Takes out of a text what looks like a key. */
+  redact(text: string): string {
+    return this.#parts.redactor.redact(text);
+  }
+
+  /** Says in plain sentences what a tool of a module may do. */
+  async permissionsOf(id: ToolId): Promise<readonly string[]> {
+    return await (await this.#opened()).machine.permissionsOf(id);
+  }
+
+  /** The variables that the servers of registries need which the person approved here. */
+  adoptedKeys(): readonly { readonly server: string; readonly names: readonly string[] }[] {
+    return this.#adopted?.wanted() ?? [];
+  }
+
+  /** Finds tools. */
+  readonly search: Finder["search"] = async (...asked) =>
+    await (await this.finder()).search(...asked);
+
+  /** What finds tools; loaded when it is first needed. */
+  finder(): Promise<Finder> {
+    this.#finder ??= import("./finder.ts").then(({ Finder }) =>
+      new Finder({
+        ...this.#parts,
+        environment: this.loaded().environment,
+        catalog: this.catalog,
+        has: (server) => this.servers.has(server),
+        config: () => this.config(),
+        adopted: () => this.adopted(),
+        onRanked: () => this.#told((gateway) => gateway.listChanged("tools")),
+        groups: async () => (await this.#opened()).machine.groups,
+        fetch: async (...asked) => await (await this.#opened()).machine.fetch(...asked),
+      })
+    );
+    return this.#finder;
+  }
+
+  /** Gives the tools of a server that a registry offers, and that nobody has used here yet. */
+  async offered(server: string): Promise<readonly CatalogEntry[]> {
+    // A server that is there waits for no registry.
+    if (this.servers.has(server)) return [];
+    return await (await this.finder()).offered(server);
+  }
+
+  /** The MCP face, which is loaded with the SDK when it is first needed. */
+  gateway(): Promise<Gateway> {
+    this.#gateway ??= this.#openFace();
+    return this.#gateway;
+  }
+
+  /** What a client is told when it opens a connection. */
+  hello(): Hello {
+    return helloOf(this.servers.states());
+  }
+
+  /** What servers and tools were when they were first seen, or approved. */
+  async pins(): Promise<Pins> {
+    this.#pins ??= import("../policy/pins.ts").then(({ pinsOf }) =>
+      pinsOf(this.policy, (message) => this.log.warn(message))
+    );
+    return await this.#pins;
+  }
+
+  /** Gives the servers of the files as they would be pinned now; nothing is started. */
+  async atHand(): Promise<readonly AtHand[]> {
+    return await (await this.#opened()).atHand();
+  }
+
+  /** The open questions, and those that wait for `pml approve`. */
+  async approvals(): Promise<Approvals> {
+    return (await this.#opened()).approvals;
+  }
+
+  /** Leaves a question for `pml approve`, and gives the error that says so. */
+  async leave(question: Question): Promise<PmlError> {
+    return await (await this.#opened()).leave(question);
+  }
+
+  /** Gives a list of a server, which is started for it where nothing is known of it. */
+  async listOf(server: string, list: ListName): Promise<readonly ListItem[]> {
+    return await (await this.#opened()).machine.listOf(server, list);
+  }
+
+  /** Forgets what servers listed, all or one, so that they are asked again; registries are, too. */
+  async refresh(only?: string): Promise<void> {
+    if (this.config().registries.length > 0) {
+      await (await this.adopted()).refresh(this.#closing.signal);
+    }
+    (await this.#opened()).forget(only);
+  }
+
+  /** Gives what runs calls, for what a person at a terminal has it do beside them. */
+  async machine(): Promise<Machine> {
+    return (await this.#opened()).machine;
+  }
+
+  /** Tries what calls need on this machine. */
+  async checks(): Promise<readonly Check[]> {
+    return await (await this.#opened()).checks();
+  }
+
+  /** What authors of modules use: no approval is needed, and nothing is granted. */
+  async authors(): Promise<Authors> {
+    const { Authors } = await import("../authoring/authors.ts");
+    const config = () => this.config();
+    return new Authors({ config, taken: this.builtins, schemas: await this.schemas() });
+  }
+
+  /** Measures what lists and answers would cost a client. */
+  async costs(): Promise<Costs> {
+    return (await import("./costs.ts")).costsOf(this);
+  }
+
+  /** Follows changes of the configuration until the house is closed. */
+  watch(): void {
+    this.policy.watch(this.#closing.signal).catch((error) =>
+      this.log.warn(`Cannot watch the configuration, so a change needs a restart: ${error}`)
+    );
+  }
+
+  /** Ends everything that a call started. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
+    this.#adopted?.[Symbol.dispose]();
+    this.servers[Symbol.dispose]();
+    this.#face?.[Symbol.dispose]();
+    await (await this.#finder)?.[Symbol.asyncDispose]();
+    const door = await this.#door;
+    await door?.[Symbol.asyncDispose]();
+  }
+
+  #opened(): Promise<Door> {
+    const { servers, metrics, backlog } = this;
+    this.#door ??= Promise.all([
+      import("./call_path.ts"),
+      import("../modules/builtins.ts"),
+      this.pins(),
+      this.schemas(),
+    ]).then(([{ Door }, { builtins }, pins, schemas]) =>
+      new Door({
+        ...this.#parts,
+        ...{ pins, schemas, servers, metrics, backlog },
+        adopted: () => this.adopted(),
+        builtins: builtins(),
+        manifest: (server) => this.#adopted?.manifestOf(server),
+        between: {
+          told: {
+            changed: (server, list) => servers.changed(server, list),
+            updated: (server, uri) => this.#told((gateway) => gateway.updated(server, uri)),
+            logged: (message) => this.#told((gateway) => gateway.logged(message)),
+            task: (server, state) => this.#told((gateway) => gateway.taskChanged(server, state)),
+            elicited: (params) => this.#told((gateway) => gateway.elicited(params)),
+          },
+          capabilities: () => servers.able,
+          level: () => this.#level,
+        },
+      })
+    );
+    return this.#door;
+  }
+
+  /** Gives what checks values against schemas, which is loaded when it is first needed. */
+  schemas(): Promise<Schemas> {
+    this.#schemas ??= import("../gateway/schemas.ts").then(({ Schemas }) => new Schemas());
+    return this.#schemas;
+  }
+
+  async #openFace(): Promise<Gateway> {
+    const { Gateway } = await import("../gateway/gateway.ts");
+    this.#face = new Gateway({
+      callTool: this.callTool,
+      servers: this.servers,
+      catalog: this.catalog,
+      schemas: await this.schemas(),
+      search: (query, options) => this.search(query, options),
+      judge: (id, args) => this.policy.now.judge(id, args),
+      settings: () => faceOf(this.config()),
+      askForAll: async (calls) => await (await this.#opened()).askForAll(calls),
+      leave: (question) => this.leave(question),
+      problem: () => this.config().problem,
+      unfollow: (followed) => {
+        // What was never opened follows nothing.
+        this.#door?.then(({ machine }) => machine.unfollow(followed), () => {});
+      },
+      onLost: (error) => this.log.warn(error.message),
+      setLevel: (level) => {
+        this.#level = level;
+        // Servers that start later are told then.
+        this.#door?.then(({ machine }) => machine.setLevel(level), () => {});
+      },
+      onError: (error) => this.log.debug(error.message),
+      metrics: () => this.metrics.report(),
+      onAnswer: (what, answer) => this.metrics.answered(what, answer),
+    });
+    return this.#face;
+  }
+
+  #sources(): readonly ServerSource[] {
+    return sourcesOf({
+      policy: this.policy,
+      builtins: this.builtins,
+      adopted: this.#adopted,
+      listOf: (server, list) => this.listOf(server, list),
+    });
+  }
+
+  async #adopt(): Promise<Adopted> {
+    const { Adopted } = await import("./registry_servers.ts");
+    const pins = await this.pins();
+    const adopted = new Adopted({ ...this.#parts, pins, builtins: this.builtins });
+    // What it takes up is told at once.
+    this.#adopted = adopted;
+    await adopted.open().catch((error) => {
+      this.#adopted = undefined;
+      throw error;
+    });
+    return adopted;
+  }
+
+  /** Tells the face, if there is one; before there is no client either. */
+  #told(tell: (gateway: Gateway) => void): void {
+    if (this.#face !== undefined) tell(this.#face);
+  }
+}

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { type Call, textResult } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { toolId } from "../core/tool_id.ts";
+import { deadlineGate } from "./deadline.ts";
+
+function callWith(signal: AbortSignal): Call {
+  return {
+    id: toolId("s", "t"),
+    arguments: {},
+    via: "test",
+    actor: "local",
+    signal,
+    callId: "1",
+  };
+}
+
+const never = new AbortController().signal;
+
+function isCode(code: string): (error: unknown) => boolean {
+  return (error) => error instanceof PmlError && error.code === code;
+}
+
+Deno.test("deadlineGate() frees the caller although the tool ignores its signal", async () => {
+  const call = deadlineGate(() => ({ callMs: 20, capMs: 1_000 }))(() => new Promise(() => {}));
+  await assert.rejects(call(callWith(never)), isCode("TIMED_OUT"));
+});
+
+Deno.test("deadlineGate() aborts the tool's signal with TIMED_OUT", async () => {
+  let reason: unknown;
+  const gate = deadlineGate(() => ({ callMs: 20, capMs: 1_000 }));
+  const call = gate(({ signal }) =>
+    new Promise(() => signal.addEventListener("abort", () => reason = signal.reason))
+  );
+  await assert.rejects(call(callWith(never)), isCode("TIMED_OUT"));
+  assert.ok(isCode("TIMED_OUT")(reason));
+});
+
+Deno.test("deadlineGate() lets progress extend the deadline, and the cap end it", async () => {
+  const started = Date.now();
+  const gate = deadlineGate(() => ({ callMs: 60, capMs: 200 }));
+  let beat: ReturnType<typeof setInterval> | undefined;
+  const call = gate(({ onProgress }) => {
+    beat = setInterval(() => onProgress?.({ progress: 1 }), 10);
+    return new Promise(() => {});
+  });
+  await assert.rejects(call(callWith(never)), isCode("TIMED_OUT"));
+  clearInterval(beat);
+  assert.ok(Date.now() - started >= 190);
+});
+
+Deno.test("deadlineGate() answers a cancelled call with CANCELLED, also one cancelled before", async () => {
+  const abort = new AbortController();
+  const gate = deadlineGate(() => ({ callMs: 1_000, capMs: 1_000 }));
+  const running = gate(() => new Promise(() => {}))(callWith(abort.signal));
+  abort.abort();
+  await assert.rejects(running, isCode("CANCELLED"));
+  let ran = false;
+  const late = gate(() => {
+    ran = true;
+    return Promise.resolve({ kind: "result", result: textResult("") });
+  });
+  await assert.rejects(late(callWith(abort.signal)), isCode("CANCELLED"));
+  assert.ok(!ran);
+});
+
+Deno.test("deadlineGate() gives the result back", async () => {
+  const gate = deadlineGate(() => ({ callMs: 1_000, capMs: 1_000 }));
+  const call = gate(() => Promise.resolve({ kind: "result", result: textResult("x") }));
+  assert.deepEqual(await call(callWith(never)), { kind: "result", result: textResult("x") });
+});
+
+Deno.test("deadlineGate() counts no time in which a person is asked", async () => {
+  const gate = deadlineGate(() => ({ callMs: 40, capMs: 60 }));
+  const answered = Promise.withResolvers<{ readonly said: string }>();
+  const params = { method: "elicitation/create", params: {}, server: "s", signal: never } as const;
+  let aborted = false;
+  const call = gate(async ({ onAsk, signal }) => {
+    signal.addEventListener("abort", () => aborted = true);
+    const said = await Promise.all([onAsk?.(params), onAsk?.(params)]);
+    assert.deepEqual(said, [{ said: "yes" }, { said: "yes" }]);
+    assert.equal(aborted, false);
+    // From here on the time counts again.
+    return await new Promise(() => {});
+  });
+  setTimeout(() => answered.resolve({ said: "yes" }), 150);
+  const since = performance.now();
+  await assert.rejects(
+    call({ ...callWith(never), onAsk: () => answered.promise }),
+    isCode("TIMED_OUT"),
+  );
+  assert.ok(performance.now() - since >= 180);
+  assert.equal(aborted, true);
+});

@@ -1,0 +1,96 @@
+/**
+ * Fills in definitions: what a server is started with, or reached with.
+ *
+ * @module
+ */
+
+import type { Redactor } from "../audit/redact.ts";
+import type { Keys } from "../config/keys.ts";
+import type { HttpDefinition, StdioDefinition } from "../config/servers.ts";
+import type { Policy } from "../policy/policy.ts";
+import type { HttpServer } from "../remote/http_servers.ts";
+import { dataFolder, withDataFolder } from "../stdio/data_folder.ts";
+import type { StdioServer } from "../stdio/stdio_servers.ts";
+
+/** What values are found in. */
+export interface FilledOptions {
+  readonly policy: Policy;
+  readonly keys: Keys;
+  readonly redactor: Redactor;
+}
+
+const SECRET_HEADER = /auth|key|token|secret|cookie/i;
+
+/** Gives servers with their values: the same object as long as nothing of one changes. */
+export class Filled {
+  /** Gives a command with its arguments and environment. */
+  readonly stdio: (own: StdioDefinition) => StdioServer;
+  /** Gives an address with what goes in its headers. */
+  readonly http: (own: HttpDefinition) => HttpServer;
+  readonly #options: FilledOptions;
+
+  /** Takes where values are found; nothing is looked up yet. */
+  constructor(options: FilledOptions) {
+    this.#options = options;
+    this.stdio = options.keys.maker(
+      ({ env, args }: StdioDefinition) => ({ env, args: Object.fromEntries(args.entries()) }),
+      (own, { env, args }) => {
+        const { workspace, home } = options.policy.now.config;
+        const { name, command, tools, cwd = workspace, confine = false } = own;
+        const values = {
+          args: Object.values(args),
+          env: this.#isAdopted(name) ? withoutEmpty(env, own.env) : env,
+        };
+        const data = dataFolder({ home, workspace, name });
+        return {
+          name,
+          command,
+          ...withDataFolder(values, data),
+          cwd,
+          tools,
+          confine,
+          definition: own,
+        };
+      },
+    );
+    this.http = options.keys.maker(
+      ({ headers }: HttpDefinition) => ({ headers }),
+      (own, { headers }) => this.#overHttp(own, headers),
+    );
+  }
+
+  #overHttp(own: HttpDefinition, filled: HttpDefinition["headers"]): HttpServer {
+    const { name, url, tools, headers: written } = own;
+    const headers = this.#isAdopted(name) ? withoutEmpty(filled, written) : filled;
+    // A key that stands in the file itself is one, too.
+    const literal = Object.entries(headers).filter(([header]) => SECRET_HEADER.test(header));
+    for (const [, value] of literal) this.#options.redactor.register(value.replace(/^\w+\s+/, ""));
+    const named = this.#namedBy(own);
+    return { name, url, headers, written, named, tools, definition: own };
+  }
+
+  #isAdopted(name: string): boolean {
+    return this.#options.policy.adopted(name) !== undefined;
+  }
+
+  /** Gives the hosts that the person named: those may lie on this machine, or beside it. */
+  #namedBy({ name, url }: HttpDefinition): ReadonlySet<string> {
+    const { policy } = this.#options;
+    const { grants } = policy.now.config;
+    if (!this.#isAdopted(name)) return new Set([new URL(url).host]);
+    // What a registry says lies where that registry lies, or where the person let the server go.
+    const source = policy.adopted(name)?.hand.pinned.source ?? "";
+    const host = URL.parse(source.replace(/^mcp\+/, ""))?.host;
+    return new Set([...host === undefined ? [] : [host], ...grants[name]?.net ?? []]);
+  }
+}
+
+/** Leaves out what a registry says may be set and is not: `${NAME:-}` alone. */
+function withoutEmpty(
+  filled: Readonly<Record<string, string>>,
+  written: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  const isLeft = (name: string, value: string) =>
+    value === "" && /^\$\{\w+:-\}$/.test(written[name] ?? "");
+  return Object.fromEntries(Object.entries(filled).filter(([name, value]) => !isLeft(name, value)));
+}

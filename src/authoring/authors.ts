@@ -1,0 +1,57 @@
+/**
+ * What authors of modules use: a look at a module, and a registry of their own.
+ *
+ * @module
+ */
+
+import type { Config } from "../config/config.ts";
+import type { Schemas } from "../gateway/schemas.ts";
+import { type FolderServing, type ServedFolder, serveFolder } from "../registry/serving.ts";
+import { checkModule, type CheckOptions, type ModuleReport } from "./check.ts";
+import { describeModule } from "./describing.ts";
+
+/** What authors' tools stand in. */
+export interface AuthorsOptions {
+  readonly config: () => Config;
+  /** Names that no module can have. */
+  readonly taken: ReadonlySet<string>;
+  readonly schemas: Schemas;
+}
+
+/** The tools of authors. */
+export class Authors {
+  readonly #options: AuthorsOptions;
+
+  /** Takes what they stand in; nothing is started yet. */
+  constructor(options: AuthorsOptions) {
+    this.#options = options;
+  }
+
+  /** Looks a module over for its author. */
+  async checkModule(
+    path: string,
+    options: Pick<CheckOptions, "types" | "signal">,
+  ): Promise<ModuleReport> {
+    const { config, taken, schemas } = this.#options;
+    return await checkModule(path, {
+      ...options,
+      ...config(),
+      taken,
+      compile: (schema) => schemas.read(schema),
+    });
+  }
+
+  /** Serves a folder as a registry, read-only, until what this gives is disposed. */
+  async serveRegistry(
+    path: string,
+    { signal, ...options }: Omit<FolderServing, "maxBytes" | "describe"> & { signal: AbortSignal },
+  ): Promise<ServedFolder> {
+    const { home, limits } = this.#options.config();
+    return await serveFolder(path, {
+      ...options,
+      maxBytes: limits.moduleBytes,
+      describe: (file, code) =>
+        describeModule(file, code, { home, limits, signal, workspace: path }),
+    });
+  }
+}

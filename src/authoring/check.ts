@@ -1,0 +1,238 @@
+/**
+ * Looks a module over for its author: everything that can be told without an approval and without
+ * running anything of it outside a sandbox child that is granted nothing.
+ *
+ * @module
+ */
+
+import { resolve } from "node:path";
+import { asPmlError } from "../core/errors.ts";
+import { defined, type Json, quoted, visible } from "../core/json.ts";
+import { joinedPermissions, type Permissions } from "../core/tool.ts";
+import { isInside } from "../io/place.ts";
+import { findImports, type Imports } from "../modules/imports.ts";
+import type { Inspection } from "../modules/loader.ts";
+import { ModuleFiles } from "../modules/module_files.ts";
+import { accessOf } from "../permissions/grants.ts";
+import { permissionLines } from "../permissions/permission_lines.ts";
+import { findDenied } from "./_denied.ts";
+import type { Finding, Say } from "./_finding.ts";
+import { load, type LoadOptions } from "./_load_check.ts";
+import { readMeta, sayFunctions } from "./_meta_check.ts";
+import { compileAll, type CompileSchema, sayArguments } from "./_schema_check.ts";
+import { typeProblems } from "./_type_check.ts";
+
+export type { CompileSchema, Finding };
+
+/** A tool as its author wants to see it. */
+export interface CheckedTool {
+  readonly name: string;
+  readonly permissions: Permissions;
+  /** Arguments that its schema accepts, where any were found. */
+  readonly example?: Json;
+}
+
+/** All that was found of a module. */
+export interface ModuleReport {
+  readonly file: string;
+  /** Whether nothing failed; warnings are no failure. */
+  readonly ok: boolean;
+  readonly checks: readonly Finding[];
+  readonly tools: readonly CheckedTool[];
+  /** What its tools ask for together. */
+  readonly permissions: Permissions;
+}
+
+/** What looking at a module needs from outside. */
+export interface CheckOptions extends LoadOptions {
+  readonly limits: LoadOptions["limits"] & { readonly moduleBytes: number };
+  /** Names that a module cannot take. */
+  readonly taken: ReadonlySet<string>;
+  readonly compile: CompileSchema;
+  /** Whether the types are checked. */
+  readonly types: boolean;
+}
+
+const MOST_PROBLEMS = 20;
+
+/** Looks at everything of a module, also after something failed. */
+export async function checkModule(path: string, options: CheckOptions): Promise<ModuleReport> {
+  const look = new Look(path, options);
+  await look.everything();
+  const { checks, tools } = look;
+  const ok = checks.every(({ state }) => state !== "failed");
+  return { file: path, ok, checks, tools, permissions: askedBy(tools) };
+}
+
+class Look {
+  readonly checks: Finding[] = [];
+  tools: readonly CheckedTool[] = [];
+  readonly #path: string;
+  readonly #options: CheckOptions;
+
+  constructor(path: string, options: CheckOptions) {
+    this.#path = path;
+    this.#options = options;
+  }
+
+  async everything(): Promise<void> {
+    const text = await this.#step("file", (say) => this.#read(say));
+    if (text === undefined) return;
+    const imports = await this.#step("syntax", () => findImports(text, this.#path));
+    if (imports === undefined) return;
+    await this.#step("imports", (say) => sayImports(imports, say));
+    await this.#step("denied", (say) => sayDenied(text, { imports, say }));
+    if (imports.loading.length > 0) {
+      return this.#add("load", "warning", "not tried, nor what follows: mend the imports first");
+    }
+    const loaded = await this.#step("load", (say) => this.#load(text, say));
+    if (loaded !== undefined) await this.#described(text, loaded);
+    if (this.#options.types) await this.#step("types", (say) => this.#types(imports, say));
+  }
+
+  /** Looks at one thing; where nothing is said of it, it is well. */
+  async #step<T>(name: string, look: (say: Say) => T | Promise<T>): Promise<T | undefined> {
+    const before = this.checks.length;
+    const say: Say = (state, message, details = {}) => {
+      if (state !== "ok" || this.checks.length === before) {
+        this.#add(name, state, message, details);
+      }
+    };
+    try {
+      const value = await look(say);
+      const well = WELL[name];
+      if (well !== undefined) say("ok", well);
+      return value;
+    } catch (error) {
+      this.#options.signal.throwIfAborted();
+      const { message, hint } = asPmlError(error);
+      say("failed", this.#short(message), { hint });
+      return undefined;
+    }
+  }
+
+  #add(name: string, ...[state, message, details]: Parameters<Say>): void {
+    this.checks.push({ name, state, message, ...defined({ ...details }) });
+  }
+
+  #read(say: Say): string | undefined {
+    const { moduleBytes } = this.#options.limits;
+    const source = { kind: "file", name: "module", path: this.#path } as const;
+    const { code } = new ModuleFiles().identify(source, moduleBytes);
+    try {
+      const text = new TextDecoder("utf-8", { fatal: true }).decode(code);
+      say("ok", `${code.length} bytes of at most ${moduleBytes}`);
+      return text;
+    } catch {
+      say("failed", "it is not UTF-8", { hint: "Save it as UTF-8" });
+      return undefined;
+    }
+  }
+
+  async #load(text: string, say: Say): Promise<Inspection | undefined> {
+    const loaded = await load(text, this.#options);
+    const { inspection, printed, isSyntax = false, why = "", line } = loaded;
+    if (!isSyntax) this.#add("syntax", "ok", "it reads as TypeScript");
+    if (printed) {
+      const hint = "Log in a tool's function, with host.log";
+      say("warning", "it writes to its output while it loads", { hint });
+    }
+    if (inspection !== undefined) {
+      if (!printed) this.#add("load", "ok", "it loads without any grant");
+      return inspection;
+    }
+    this.#add(isSyntax ? "syntax" : "load", "failed", why, {
+      line,
+      hint: isSyntax
+        ? "Mend its syntax"
+        : "It loads with nothing granted: leave all work to the functions of its tools",
+    });
+    return undefined;
+  }
+
+  async #described(text: string, { meta, exports }: Inspection): Promise<void> {
+    const { taken } = this.#options;
+    const read = await this.#step(
+      "meta",
+      (say) => readMeta(meta, { text, path: this.#path, taken, say }),
+    );
+    if (read === undefined) return;
+    const { name, tools } = read.meta;
+    await this.#step("functions", (say) => sayFunctions(read, { exports, text, say }));
+    const { compile } = this.#options;
+    const compiled = await this.#step("schemas", (say) => compileAll(tools, { compile, say }));
+    const examples = await this.#step("arguments", (say) => sayArguments(compiled ?? [], say));
+    this.tools = tools.map(({ definition: { name }, permissions }) =>
+      defined({ name, permissions, example: examples?.get(name) })
+    );
+    await this.#step("permissions", (say) => this.#permissions(name, say));
+  }
+
+  #permissions(server: string, say: Say): void {
+    const { workspace } = this.#options;
+    const asked = askedBy(this.tools);
+    const given = accessOf(asked, { workspace, grants: undefined });
+    const outside = (paths: readonly string[]) =>
+      paths.filter((path) => !isInside(workspace, resolve(workspace, path)));
+    const lists = { ...asked, read: outside(asked.read), write: outside(asked.write) };
+    const beyond = Object.fromEntries(Object.entries(lists).filter(([, list]) => list.length > 0));
+    const lines = permissionLines(asked, given, workspace).join("; ");
+    if (Object.keys(beyond).length === 0) return say("ok", lines);
+    const grants = JSON.stringify({ [server]: beyond });
+    say("warning", lines, { hint: `To grant it, write into .pml.json: "grants": ${grants}` });
+  }
+
+  async #types({ types }: Imports, say: Say): Promise<void> {
+    const { home, signal } = this.#options;
+    const problems = await typeProblems(this.#path, { home, specifiers: types, signal });
+    for (const { message, line } of problems.slice(0, MOST_PROBLEMS)) {
+      say("failed", message, { line });
+    }
+    const more = problems.length - MOST_PROBLEMS;
+    if (more > 0) say("failed", `and ${more} problems more`);
+  }
+
+  /** The path is told once, over all findings. */
+  #short(message: string): string {
+    const start = `Cannot load the module ${quoted(this.#path, 300)}: `;
+    return visible(message.startsWith(start) ? message.slice(start.length) : message, 400);
+  }
+}
+
+/** What is said where a look found nothing wrong. */
+const WELL: Readonly<Record<string, string>> = {
+  imports: "it is one file",
+  denied: "it names nothing that the sandbox denies",
+  functions: "each tool has its function",
+  schemas: "the gateway can use each",
+  types: "no problem",
+};
+
+function askedBy(tools: readonly CheckedTool[]): Permissions {
+  return joinedPermissions(tools.map(({ permissions }) => permissions));
+}
+
+function sayImports({ loading }: Imports, say: Say): void {
+  for (const { specifier, line } of loading) {
+    const isOurs = /@casys\/pml\b/.test(specifier);
+    say("failed", `it imports ${quoted(specifier)}, and a module is one file`, {
+      line,
+      hint: isOurs
+        ? "Write `import type`: only types can be had from there"
+        : "Bundle it: `deno bundle --platform deno -o OUT.js FILE`; or use Deno's file functions and host",
+    });
+  }
+}
+
+function sayDenied(
+  text: string,
+  { imports, say }: { readonly imports: Imports; readonly say: Say },
+): void {
+  for (const { specifier, line } of imports.dynamic) {
+    const hint = "Bundle it in, or do without";
+    say("warning", `import(${quoted(specifier)}) is denied when it runs`, { hint, line });
+  }
+  for (const { name, line, instead } of findDenied(text)) {
+    say("warning", `${name} is denied when it runs`, { hint: instead, line });
+  }
+}

@@ -1,0 +1,32 @@
+/**
+ * Reads what a module says of itself, for those who pass it on and never call it.
+ *
+ * @module
+ */
+
+import type { ModuleMeta } from "../core/tool.ts";
+import { Loader } from "../modules/loader.ts";
+import { unloadable } from "../modules/module_files.ts";
+import { integrityOf } from "../registry/integrity.ts";
+import { load, type LoadOptions } from "./_load_check.ts";
+
+/** Reads the metadata of a module in a child that is granted nothing, as the loader does. */
+export async function describeModule(
+  path: string,
+  code: Uint8Array,
+  options: LoadOptions,
+): Promise<ModuleMeta> {
+  const loader = new Loader({
+    home: options.home,
+    // These bytes, whatever the file holds by now.
+    files: { identify: () => ({ code, integrity: integrityOf(code) }) },
+    moduleBytes: () => code.length,
+    inspect: async () => {
+      const text = new TextDecoder("utf-8", { fatal: true }).decode(code);
+      const { inspection, why = "it does not load" } = await load(text, options);
+      if (inspection !== undefined) return inspection;
+      throw unloadable(path, why, { hint: "Look it over with `pml check`" });
+    },
+  });
+  return (await loader.load({ kind: "file", name: "module", path })).meta;
+}

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import type { Call, Outcome } from "./call.ts";
+import { Running } from "./capacity.ts";
+
+Deno.test("Running waits for every call under way, also for one that fails", async () => {
+  const running = new Running(() => ({ concurrentCalls: 2, queuedCalls: 1 }));
+  const ended: string[] = [];
+  const first = Promise.withResolvers<Outcome>();
+  const second = Promise.withResolvers<Outcome>();
+  const call = {} as Call; // nothing of it is looked at
+  const calls = [first, second].map(({ promise }) => running.gate(() => promise)(call));
+  const over = running.over().then(() => ended.push("over"));
+  first.resolve({ kind: "result", result: { content: [] } });
+  await calls[0];
+  ended.push("first");
+  second.reject(new Error("no"));
+  await assert.rejects(calls[1] ?? Promise.resolve(), /no/);
+  await over;
+  assert.deepEqual(ended, ["first", "over"]);
+  await running.over();
+});
+
+Deno.test("Running runs so many calls at once, lets so many wait, and refuses the rest", async () => {
+  const running = new Running(() => ({ concurrentCalls: 2, queuedCalls: 3 }));
+  const ends: (() => void)[] = [];
+  let most = 0;
+  let active = 0;
+  const call = running.gate(async () => {
+    most = Math.max(most, ++active);
+    await new Promise<void>((resolve) => ends.push(resolve));
+    active--;
+    return { kind: "result", result: { content: [] } };
+  });
+  const calls = Array.from({ length: 7 }, () => call({} as Call)); // nothing of it is looked at
+  const settled = Promise.allSettled(calls);
+  for (let at = 0; at < 5; at++) {
+    while (ends.length === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+    ends.shift()?.();
+  }
+  const states = (await settled).map((one) => one.status === "rejected" ? one.reason.code : "ran");
+  assert.deepEqual(states, ["ran", "ran", "ran", "ran", "ran", "OVERLOADED", "OVERLOADED"]);
+  assert.equal(most, 2);
+  // Every place is free again.
+  const again = call({} as Call);
+  while (ends.length === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+  ends.shift()?.();
+  assert.equal((await again).kind, "result");
+});

@@ -1,0 +1,268 @@
+/**
+ * One process of the embedding model: texts go to it, vectors come back. It may read the library and
+ * the pinned files of the model, and nothing else; what it says is not believed before it was looked at.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { PmlError } from "../core/errors.ts";
+import { isObject, visible } from "../core/json.ts";
+import { boundedJson } from "../core/json_bounds.ts";
+import { eachPiece, endsOf, LineReader } from "../io/lines.ts";
+import { DENO_ALONE, DENO_QUIET, programUrl } from "../sandbox/alone.ts";
+import bootCode from "../sandbox/boot/embedder.min.js" with { type: "text" };
+import type { EmbedderRequest, EmbedderStart } from "../sandbox/boot/embedder.ts";
+import {
+  killGroup,
+  type Process,
+  type Program,
+  residentBytes,
+  startProcess,
+} from "../sandbox/process.ts";
+import type { EmbeddingModel } from "./embedding_model.ts";
+
+/** What a child is started with. */
+export interface EmbedderChildOptions {
+  /** The folder of the library. */
+  readonly library: string;
+  readonly model: EmbeddingModel;
+  /** Where Deno keeps what it made of the library, so that the next start is sooner over. */
+  readonly denoDir: string;
+  /** How long it may take to load the model. */
+  readonly startMs: number;
+  /** How long it may take to answer; a minute unless told. */
+  readonly answerMs?: number;
+  /** How much memory it may take beside its model, which it holds more than once. */
+  readonly spareBytes?: number;
+  /** Keeps the process group, so that it ends with PML however it ends. */
+  readonly groups: { readonly mark: string; add(pid: number): void; remove(pid: number): void };
+}
+
+/** A vector for each text; none for one that the model makes nothing of. */
+export type TextVectors = readonly (Float32Array | undefined)[];
+
+interface Waiting {
+  readonly count: number;
+  readonly resolve: (vectors: TextVectors) => void;
+  readonly reject: (error: PmlError) => void;
+}
+
+const HEAP_MB = 1_024;
+const SPARE_BYTES = 768 << 20;
+const MODEL_TIMES = 6;
+const LOOK_MS = 100;
+const ANSWER_MS = 60_000;
+const LONGEST_LINE = 64 << 20;
+const MOST_DIMENSIONS = 8_192;
+const TAIL = 2_000;
+const RUNTIME = "ort.wasm.bundle.min.mjs";
+
+/** A running child. */
+export class EmbedderChild implements AsyncDisposable {
+  readonly #options: EmbedderChildOptions;
+  readonly #process: Process;
+  readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #ended: Promise<void>;
+  #next = 0;
+  #broken: PmlError | undefined;
+  #watch: ReturnType<typeof setInterval> | undefined;
+  #stderr = "";
+
+  /** Starts the process; it loads the model at once. */
+  constructor(options: EmbedderChildOptions) {
+    const { groups, library, model } = options;
+    this.#options = options;
+    this.#process = startProcess(programOf(options));
+    groups.add(this.#process.pid);
+    this.#stdin = this.#process.stdin.getWriter();
+    this.#ended = this.#follow();
+    const start: EmbedderStart = {
+      library: addressOf(library, "transformers.web.min.js"),
+      wasm: addressOf(library, "ort-wasm-simd-threaded.wasm"),
+      model: `${addressOf(model.folder)}/`,
+      dtype: model.dtype,
+    };
+    this.#write(start);
+  }
+
+  /** Settles when the model is loaded. */
+  async loaded(): Promise<void> {
+    await this.#answer(0, this.#options.startMs);
+  }
+
+  /** Whether nothing more can be asked of it. */
+  get isOver(): boolean {
+    return this.#broken !== undefined;
+  }
+
+  /** Gives a vector for each text, all of as many numbers. */
+  async embed(texts: readonly string[]): Promise<TextVectors> {
+    const request: EmbedderRequest = { id: ++this.#next, texts };
+    const answer = this.#answer(texts.length, this.#options.answerMs ?? ANSWER_MS);
+    this.#write(request);
+    return await answer;
+  }
+
+  /** Ends it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#fail(new PmlError("CANCELLED", "Cannot embed: the embedder was ended"));
+    await this.#ended;
+  }
+
+  #write(line: EmbedderStart | EmbedderRequest): void {
+    // A pipe that broke is told by the end of the process.
+    this.#stdin.write(new TextEncoder().encode(`${JSON.stringify(line)}\n`)).catch(() => {});
+  }
+
+  /** Waits for the next answer that is due: they come in the order of what was asked. */
+  async #answer(count: number, ms: number): Promise<TextVectors> {
+    if (this.#broken !== undefined) throw this.#broken;
+    const { promise, resolve, reject } = Promise.withResolvers<TextVectors>();
+    this.#waiting.set(this.#next, { count, resolve, reject });
+    const late = setTimeout(() => {
+      this.#fail(down(`it did not answer in ${ms} ms`, { code: "TIMED_OUT" }));
+    }, ms);
+    this.#watch ??= setInterval(() => this.#weigh(), LOOK_MS);
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(late);
+      if (this.#waiting.size === 0) {
+        clearInterval(this.#watch);
+        this.#watch = undefined;
+      }
+    }
+  }
+
+  #weigh(): void {
+    const { model, spareBytes = SPARE_BYTES } = this.#options;
+    const most = spareBytes + MODEL_TIMES * model.bytes;
+    const now = residentBytes(this.#process.pid);
+    if (now > most) this.#fail(down(`it took ${now >> 20} MB of memory, over ${most >> 20}`));
+  }
+
+  async #follow(): Promise<void> {
+    const { stdout, stderr, status, pid } = this.#process;
+    const heard = Promise.all([this.#read(stdout), this.#hear(stderr)]);
+    heard.catch(() => {}); // looked at when the process has ended
+    const { code, signal } = await status;
+    // What it started would hold its output open.
+    killGroup(pid);
+    this.#options.groups.remove(pid);
+    await heard.catch(() => {});
+    this.#fail(down(`its process ended with ${signal ?? `exit code ${code}`}`, {
+      said: this.#stderr,
+    }));
+    await this.#stdin.close().catch(() => {}); // broken by its end
+  }
+
+  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const reader = new LineReader(LONGEST_LINE);
+    await eachPiece(stream, (piece) => {
+      for (const line of reader.push(piece)) {
+        if (line.kind === "line") this.#take(line.bytes);
+        else this.#fail(down("it wrote a line that is too long"));
+      }
+    });
+  }
+
+  async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const chunk of stream) {
+      this.#stderr = (this.#stderr + decoder.decode(chunk, { stream: true })).slice(-TAIL);
+    }
+  }
+
+  #take(line: Uint8Array): void {
+    const said = boundedJson(line);
+    const waiting = isObject(said) ? this.#waiting.get(Number(said.id)) : undefined;
+    if (waiting === undefined || !isObject(said)) {
+      return this.#fail(
+        down(`it wrote what is no answer: ${visible(new TextDecoder().decode(endsOf(line)), 200)}`),
+      );
+    }
+    if (typeof said.error === "string") {
+      return this.#fail(down(`it says ${visible(said.error, 400)}`));
+    }
+    const vectors = vectorsOf(said.vectors, waiting.count);
+    if (vectors === undefined) return this.#fail(down("its answer holds no vectors of that kind"));
+    this.#waiting.delete(Number(said.id));
+    waiting.resolve(vectors);
+  }
+
+  #fail(why: PmlError): void {
+    this.#broken ??= why;
+    killGroup(this.#process.pid);
+    for (const { reject } of this.#waiting.values()) reject(this.#broken);
+    this.#waiting.clear();
+  }
+}
+
+function programOf({ library, model, denoDir, groups }: EmbedderChildOptions): Program {
+  // Permissions of Deno are lists with commas.
+  if (library.includes(",")) throw down("the path of the PML home has a comma in it");
+  const runtime = addressOf(library, RUNTIME);
+  // The library names what it needs as packages; there are none, only these files.
+  const imports = { "onnxruntime-common": runtime, "onnxruntime-web/webgpu": runtime };
+  const map = `data:application/json,${encodeURIComponent(JSON.stringify({ imports }))}`;
+  return {
+    file: Deno.execPath(),
+    args: [
+      ...[...DENO_ALONE, `--v8-flags=--max-old-space-size=${HEAP_MB}`, `--import-map=${map}`],
+      // A configuration of a model can have the library load files that were never looked at.
+      `--allow-read=${[library, ...model.files.map((name) => join(model.folder, name))]}`,
+      programUrl(bootCode),
+    ],
+    cwd: library,
+    env: {
+      DENO_DIR: denoDir,
+      ...DENO_QUIET,
+      PML_RUN: `${groups.mark}.`,
+    },
+  };
+}
+
+function addressOf(folder: string, ...name: readonly string[]): string {
+  return pathToFileURL(join(folder, ...name)).href;
+}
+
+/** Reads vectors; undefined for anything else than so many, of as many numbers each. */
+function vectorsOf(said: unknown, count: number): TextVectors | undefined {
+  if (!Array.isArray(said) || said.length !== count) return undefined;
+  const vectors = said.map(numbersOf);
+  const size = vectors[0]?.length;
+  if (vectors.some((vector) => vector === undefined || vector.length !== size)) return undefined;
+  return vectors.map((vector) => {
+    const norm = Math.hypot(...vector ?? []);
+    // The model makes nothing of this text; of the next it may.
+    return Number.isFinite(norm) && norm > 0 ? vector?.map((one) => one / norm) : undefined;
+  });
+}
+
+function numbersOf(said: unknown): Float32Array | undefined {
+  if (typeof said !== "string") return undefined;
+  try {
+    const bytes = Uint8Array.fromBase64(said);
+    const size = bytes.length / 4;
+    if (!Number.isInteger(size) || size === 0 || size > MOST_DIMENSIONS) return undefined;
+    return new Float32Array(bytes.buffer);
+  } catch {
+    return undefined;
+  }
+}
+
+function down(
+  why: string,
+  { code = "UPSTREAM_DOWN", said = "" }: {
+    readonly code?: "UPSTREAM_DOWN" | "TIMED_OUT";
+    readonly said?: string;
+  } = {},
+): PmlError {
+  return new PmlError(code, `Cannot embed with the model: ${why}`, {
+    hint: "Search stays lexical, and it is tried again later; `pml doctor` tries it at once",
+    ...(said.trim() !== "" && { detail: { stderr: visible(said.trim(), TAIL) } }),
+  });
+}

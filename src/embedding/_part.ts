@@ -1,0 +1,123 @@
+/**
+ * A file that is being downloaded: what has come of it, and what it is a part of.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { readRegularText } from "../io/regular_file.ts";
+import { removeIfAny } from "../io/replaced_file.ts";
+import { fileHash } from "../io/tree.ts";
+import type { HubFile } from "./model_hub.ts";
+
+/** A download of one file. */
+export class Part {
+  /** Where the whole file comes to be. */
+  readonly path: string;
+  readonly file: HubFile;
+  readonly #part: string;
+  readonly #name: string;
+  #open: Deno.FsFile | undefined;
+  #bytes: number;
+
+  /** Looks at what has come before. */
+  constructor(path: string, file: HubFile) {
+    this.path = path;
+    this.file = file;
+    this.#part = `${path}.part`;
+    this.#name = `${path}.part.etag`;
+    this.#bytes = sizeOf(this.#part) ?? 0;
+  }
+
+  /** How many bytes have come. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Gives the headers that ask for what is missing, of the same content only. */
+  headers(): Readonly<Record<string, string>> {
+    const etag = this.#bytes === 0 ? undefined : this.#etag();
+    if (etag === undefined) return {};
+    return { "range": `bytes=${this.#bytes}-`, "if-range": etag };
+  }
+
+  /** Takes an answer: from where it was, or from the beginning; tells whether it is either. */
+  begin({ status, headers }: Response): boolean {
+    const [, from, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(headers.get("content-range") ?? "") ??
+      [];
+    const goesOn = status === 206 && Number(from) === this.#bytes &&
+      Number(total) === this.file.bytes;
+    if (!goesOn) this.remove();
+    if (!goesOn && status !== 200) return false;
+    const etag = headers.get("etag") ?? "";
+    // A weak one says of two contents that they are alike, not that they are the same.
+    if (/^"[\x21\x23-\x7e]{1,200}"$/.test(etag)) Deno.writeTextFileSync(this.#name, etag);
+    this.#open = Deno.openSync(this.#part, { append: true, create: true, mode: 0o600 });
+    return true;
+  }
+
+  /** Adds what came. */
+  write(piece: Uint8Array): void {
+    for (let at = 0; at < piece.length;) {
+      const written = this.#open?.writeSync(piece.subarray(at)) ?? 0;
+      at += written;
+      this.#bytes += written;
+    }
+  }
+
+  /** Lets go of the file; what has come stays. */
+  close(): void {
+    this.#open?.close();
+    this.#open = undefined;
+  }
+
+  /** Forgets what has come. */
+  remove(): void {
+    this.close();
+    for (const path of [this.#part, this.#name]) removeIfAny(path);
+    this.#bytes = 0;
+  }
+
+  /** Compares the whole with what the hub says it is, and puts it in its place. */
+  async finish(): Promise<void> {
+    const { name, sha256 } = this.file;
+    if (!await isSame(this.#part, this.file)) {
+      this.remove();
+      const message = `Cannot use ${quoted(name)}: what came is not what the hub says it is`;
+      throw new PmlError("INTEGRITY_MISMATCH", message, {
+        hint: "Nothing of it is kept. Run it again; if it comes again, tell who runs the hub",
+        detail: { wanted: sha256 },
+      });
+    }
+    Deno.renameSync(this.#part, this.path);
+    removeIfAny(this.#name);
+  }
+
+  #etag(): string | undefined {
+    try {
+      return readRegularText(this.#name);
+    } catch {
+      return undefined; // then it is asked for whole
+    }
+  }
+}
+
+/** Tells whether a file is there with all of its bytes. */
+export function isWhole(path: string, bytes: number): boolean {
+  return sizeOf(path) === bytes;
+}
+
+/** Tells whether a file is there, and is what the hub says it is. */
+export async function isSame(path: string, { bytes, sha256 }: HubFile): Promise<boolean> {
+  return isWhole(path, bytes) && (sha256 === undefined || await fileHash(path) === sha256);
+}
+
+function sizeOf(path: string): number | undefined {
+  try {
+    const { isFile, size } = Deno.lstatSync(path);
+    return isFile ? size : undefined;
+  } catch {
+    return undefined;
+  }
+}

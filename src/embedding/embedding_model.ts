@@ -1,0 +1,216 @@
+/**
+ * The folder of an embedding model: what of it is used, and whether that is still what it was when
+ * it was first used.
+ *
+ * @module
+ */
+
+import { createHash } from "node:crypto";
+import { basename, join, parse } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
+import { isObject, quoted } from "../core/json.ts";
+import { stampOf } from "../io/place.ts";
+import { openRegular, readRegularText } from "../io/regular_file.ts";
+import { replaceFile } from "../io/replaced_file.ts";
+import { fileHash } from "../io/tree.ts";
+
+/** A model as it lies in its folder. */
+export interface EmbeddingModel {
+  /** The real path of its folder. */
+  readonly folder: string;
+  /** How its numbers are kept, as the library calls it. */
+  readonly dtype: string;
+  /** The files that are used, relative to the folder. */
+  readonly files: readonly string[];
+  readonly bytes: number;
+}
+
+/** What is kept of a model that was used. */
+interface Pin {
+  readonly folder: string;
+  readonly hash: string;
+  /** What tells soon that no file has changed. */
+  readonly stamp: string;
+}
+
+/** A model as it was looked at, and whether it is another than the pinned one. */
+export interface SeenModel extends Pin {
+  readonly isOther: boolean;
+}
+
+/** The texts that every model has beside its numbers. */
+export const MODEL_TEXTS = ["config.json", "tokenizer.json", "tokenizer_config.json"];
+
+/** The names that the library gives to files, by how numbers are kept; the first that is there is used. */
+const KEPT: Readonly<Record<string, string>> = {
+  q8: "_quantized",
+  int8: "_int8",
+  uint8: "_uint8",
+  q4: "_q4",
+  fp32: "",
+  bnb4: "_bnb4",
+  fp16: "_fp16",
+  q4f16: "_q4f16",
+};
+const DATA = /^_data(_\d+)?$/;
+const MOST_TEXT = 64 << 20;
+const MOST_BYTES = 4 * 1024 ** 3;
+const WANTED = "Give the folder that holds config.json, tokenizer.json and onnx/, or run " +
+  "`pml search install-model` for a model that works";
+
+/** Looks at a folder; throws CONFIG_INVALID that says what is missing. */
+export function readModel(path: string): EmbeddingModel {
+  const bad = (why: string) =>
+    new PmlError("CONFIG_INVALID", `Cannot use the model in ${quoted(path, 400)}: ${why}`, {
+      hint: WANTED,
+    });
+  const sizeOf = (name: string) => {
+    try {
+      const { isFile, size } = Deno.statSync(join(path, name));
+      return isFile ? size : undefined;
+    } catch {
+      return undefined;
+    }
+  };
+  if (!isFolder(path)) throw bad("there is no such folder");
+  const folder = Deno.realPathSync(path);
+  // Permissions of Deno are lists with commas.
+  if (folder.includes(",")) throw bad("its path has a comma in it");
+  for (const name of MODEL_TEXTS) {
+    const size = sizeOf(name);
+    if (size === undefined) throw bad(`it has no ${name}`);
+    if (size > MOST_TEXT) throw bad(`its ${name} is larger than ${MOST_TEXT} bytes`);
+    if (!isJson(join(folder, name))) throw bad(`its ${name} holds no JSON object`);
+  }
+  const dtype = Object.keys(KEPT).find((one) => sizeOf(onnxOf(one)) !== undefined);
+  if (dtype === undefined) {
+    throw bad(`it has no ${onnxOf("q8")}, no ${onnxOf("fp32")}, nor any other that is known`);
+  }
+  const files = [...MODEL_TEXTS, onnxOf(dtype), ...beside(folder, onnxOf(dtype))];
+  for (const name of files) {
+    if (sizeOf(name) === undefined) throw bad(`its ${name} is no file`);
+    // What a link leads to is changed by whoever writes there.
+    if (Deno.realPathSync(join(folder, name)) !== join(folder, name)) {
+      throw bad(`its ${name} is a link; copy the model with what its links lead to (cp -rL)`);
+    }
+  }
+  const bytes = files.reduce((sum, name) => sum + (sizeOf(name) ?? 0), 0);
+  if (bytes > MOST_BYTES) throw bad(`it is larger than ${MOST_BYTES} bytes`);
+  return { folder, dtype, files, bytes };
+}
+
+/** Keeps in the PML home what models were when they were first used. */
+export class ModelPins {
+  readonly #folder: string;
+
+  /** Takes the PML home. */
+  constructor(home: string) {
+    this.#folder = join(home, "embedder", "pins");
+  }
+
+  /** Gives the hash of a model, pinning it at its first use; another than the pinned one throws. */
+  async hashOf(model: EmbeddingModel): Promise<string> {
+    const seen = await this.look(model);
+    this.mustBeKnown(seen);
+    if (this.#pinOf(model.folder)?.stamp !== seen.stamp) this.accept(seen);
+    return seen.hash;
+  }
+
+  /** Looks at a model as it is now; nothing is pinned. */
+  async look(model: EmbeddingModel): Promise<SeenModel> {
+    const { folder } = model;
+    const pin = this.#pinOf(folder);
+    const stamp = stampOfAll(model);
+    if (pin?.stamp === stamp) return { ...pin, isOther: false };
+    const hash = await hashOf(model);
+    return { folder, hash, stamp, isOther: pin !== undefined && pin.hash !== hash };
+  }
+
+  /** Pins a model as it was looked at, whatever was pinned; the person said so. */
+  accept({ folder, hash, stamp }: SeenModel): void {
+    replaceFile(this.#fileOf(folder), JSON.stringify({ folder, hash, stamp }));
+  }
+
+  /** Throws where a model is another than the pinned one. */
+  mustBeKnown({ folder, isOther }: SeenModel): void {
+    if (!isOther) return;
+    const message = `Cannot use the model in ${quoted(folder, 400)}: its files are not those ` +
+      "that were first used";
+    throw new PmlError("INTEGRITY_MISMATCH", message, {
+      hint: "Search stays lexical. If you changed it, accept it as it is now with " +
+        `\`pml search install-model ${JSON.stringify(folder)}\`, or remove ${
+          quoted(this.#fileOf(folder), 400)
+        }`,
+    });
+  }
+
+  #fileOf(folder: string): string {
+    return join(this.#folder, `${basename(folder)}-${sha256(folder).slice(0, 16)}.json`);
+  }
+
+  #pinOf(folder: string): Pin | undefined {
+    const path = this.#fileOf(folder);
+    try {
+      const said: unknown = JSON.parse(readRegularText(path));
+      if (isPin(said)) return said;
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return undefined;
+    }
+    // What cannot be read must not pass for a model that was never used.
+    const message = `Cannot use the model in ${quoted(folder, 400)}: its pin cannot be read`;
+    throw new PmlError("INTEGRITY_MISMATCH", message, {
+      hint: `Search stays lexical. Remove ${quoted(path, 400)} to pin the model as it is now`,
+    });
+  }
+}
+
+/** Gives the file of a model whose numbers are kept so. */
+export function onnxOf(dtype: string): string {
+  return `onnx/model${KEPT[dtype] ?? ""}.onnx`;
+}
+
+/** Gives the files in which the numbers of a large model lie, beside that which names them. */
+function beside(folder: string, onnx: string): readonly string[] {
+  const { dir, base } = parse(onnx);
+  const names = [...Deno.readDirSync(join(folder, dir))].map(({ name }) => name);
+  return names.filter((name) => name.startsWith(base) && DATA.test(name.slice(base.length)))
+    .sort().map((name) => `${dir}/${name}`);
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return Deno.statSync(path).isDirectory;
+  } catch {
+    return false;
+  }
+}
+
+/** Tells whether a file looks like an object of JSON; a long one is not read whole for that. */
+function isJson(path: string): boolean {
+  try {
+    using file = openRegular(path, { read: true, links: true });
+    const head = new Uint8Array(64);
+    const read = file.readSync(head) ?? 0;
+    return new TextDecoder().decode(head.subarray(0, read)).trimStart().startsWith("{");
+  } catch {
+    return false;
+  }
+}
+
+function isPin(said: unknown): said is Pin {
+  return isObject(said) &&
+    ["folder", "hash", "stamp"].every((key) => typeof said[key] === "string");
+}
+
+function stampOfAll({ folder, files }: EmbeddingModel): string {
+  return sha256(JSON.stringify(files.map((name) => {
+    return [name, stampOf(Deno.statSync(join(folder, name)))];
+  })));
+}
+
+async function hashOf({ folder, files }: EmbeddingModel): Promise<string> {
+  const all = createHash("sha256");
+  for (const name of files) all.update(`${name} ${await fileHash(join(folder, name))}\n`);
+  return all.digest("hex");
+}

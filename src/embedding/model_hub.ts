@@ -1,0 +1,312 @@
+/**
+ * Gets a model from a hub: tells first how large it is, goes on where a download broke off, and takes
+ * nothing that is not what the hub says it is.
+ *
+ * @module
+ */
+
+import { statfs } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { type ErrorCode, PmlError } from "../core/errors.ts";
+import type { Fetch } from "../core/fetch.ts";
+import { quoted } from "../core/json.ts";
+import { alone } from "../io/folder_lock.ts";
+import { pause } from "../io/in_time.ts";
+import { unlessGone } from "../io/private_files.ts";
+import { isSame, isWhole, Part } from "./_part.ts";
+import { MODEL_TEXTS, onnxOf } from "./embedding_model.ts";
+
+/** What a download needs from outside. */
+export interface ModelHubOptions {
+  readonly fetch: Fetch;
+  /** The address of the hub; the usual one unless told. */
+  readonly from?: string | undefined;
+  readonly signal: AbortSignal;
+  /** How long it waits before it tries again, for the first time. */
+  readonly retryMs?: number;
+  /** How long nothing may come. */
+  readonly stallMs?: number;
+  /** How many bytes are free on the disk of a folder; the system says so unless told. */
+  readonly free?: (folder: string) => Promise<number>;
+}
+
+/** A file as the hub tells of it. */
+export interface HubFile {
+  readonly name: string;
+  readonly bytes: number;
+  /** The hash of its content, where the hub says one. */
+  readonly sha256: string | undefined;
+}
+
+/** The model that is got where nobody names one: a small encoder of English sentences. */
+const DEFAULT_MODEL = {
+  name: "Xenova/all-MiniLM-L6-v2",
+  folder: "all-MiniLM-L6-v2",
+  revision: "751bff37182d3f1213fa05d7196b954e230abad9",
+};
+
+const HUB = "https://huggingface.co";
+const FILES = [...MODEL_TEXTS, onnxOf("q8")];
+/** More than the model has ever had, and less than fills a disk. */
+const LARGEST_TEXT = 32 << 20;
+const LARGEST = 512 << 20;
+const REDIRECTS = 5;
+const REDIRECTING = [301, 302, 303, 307, 308];
+/** How often in a row nothing may come of it. */
+const TRIES = 3;
+/** And how often in all, however little comes each time. */
+const MOST_TRIES = 30;
+const RETRY_MS = 500;
+const STALL_MS = 30_000;
+/** What else takes room meanwhile. */
+const SPARE = 16 << 20;
+const SHA256 = /^"?([0-9a-f]{64})"?$/;
+const OTHERWISE = "Search stays lexical. Try again when the network is there: what has come is " +
+  "kept; `--from URL` names a mirror, and `pml search install-model DIR` takes a model that you have";
+
+/** One answer, and where it came from in the end. */
+interface Reached {
+  readonly response: Response;
+  /** Of all hops the first that said so. */
+  readonly linked: { readonly bytes: number | undefined; readonly sha256: string | undefined };
+}
+
+/** The way to a hub. */
+export class ModelHub {
+  readonly #options: ModelHubOptions;
+  readonly #base: URL;
+
+  /** Connects to nothing yet. */
+  constructor(options: ModelHubOptions) {
+    this.#options = options;
+    const base = URL.parse(options.from ?? HUB);
+    if (base === null || !/^https?:$/.test(base.protocol)) {
+      throw new PmlError("USAGE", `Cannot download from ${quoted(options.from ?? "")}`, {
+        hint: "Write the address of a hub as https://HOST",
+      });
+    }
+    this.#base = base;
+  }
+
+  /** What is got from it: the name, and the one revision of it that PML takes. */
+  readonly model: typeof DEFAULT_MODEL = DEFAULT_MODEL;
+
+  /** The host that is asked. */
+  get host(): string {
+    return this.#base.host;
+  }
+
+  /** Tells whether a folder holds these files already. */
+  async has(files: readonly HubFile[], folder: string): Promise<boolean> {
+    for (const file of files) {
+      if (!await isSame(join(folder, file.name), file)) return false;
+    }
+    return true;
+  }
+
+  /** Asks what there is to get, without getting it. */
+  async look(): Promise<readonly HubFile[]> {
+    return await Promise.all(FILES.map((name) =>
+      this.#again(name, async () => {
+        const { response, linked } = await this.#reach(name, { method: "HEAD" });
+        await response.body?.cancel();
+        const bytes = linked.bytes ?? sizeOf(response.headers.get("content-length"));
+        if (bytes === undefined) throw this.#bad(name, "it does not tell how large it is");
+        if (bytes > mostOf(name)) {
+          const why = `it has ${bytes} bytes, and ${mostOf(name)} are the most that is taken`;
+          throw this.#error("RESULT_TOO_LARGE", name, { why });
+        }
+        return { name, bytes, sha256: linked.sha256 };
+      })
+    ));
+  }
+
+  /** Makes a folder of files, whole or not at all, alone, and tells how many bytes of all have come. */
+  async install(
+    files: readonly HubFile[],
+    { folder, onBytes }: {
+      readonly folder: string;
+      readonly onBytes: (done: number, total: number) => void;
+    },
+  ): Promise<void> {
+    const fresh = `${folder}.part`;
+    // Two would add to the same parts.
+    using _ = alone(folder);
+    await this.#get(files, { folder: fresh, onBytes });
+    await Deno.remove(folder, { recursive: true }).catch(unlessGone);
+    Deno.renameSync(fresh, folder);
+  }
+
+  async #get(
+    files: readonly HubFile[],
+    { folder, onBytes }: {
+      readonly folder: string;
+      readonly onBytes: (done: number, total: number) => void;
+    },
+  ): Promise<void> {
+    const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
+    Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
+    await this.#mustFit(files, folder);
+    let before = 0;
+    for (const file of files) {
+      const path = join(folder, file.name);
+      Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      const tell = (bytes: number) => onBytes(before + bytes, total);
+      if (!isWhole(path, file.bytes)) {
+        const part = new Part(path, file);
+        await this.#again(file.name, () => this.#rest(part, tell), () => part.bytes);
+      }
+      before += file.bytes;
+      onBytes(before, total);
+    }
+  }
+
+  /** Tries again what may work the next time, longer where more comes each time. */
+  async #again<T>(name: string, work: () => Promise<T>, come = () => 0): Promise<T> {
+    const { signal, retryMs = RETRY_MS } = this.#options;
+    for (let [tries, all, had] = [1, 1, come()];; tries++, all++) {
+      try {
+        return await work();
+      } catch (error) {
+        signal.throwIfAborted();
+        const now = come();
+        if (now > had) [tries, had] = [1, now];
+        const isLost = error instanceof PmlError && LOST.includes(error.code);
+        if (!isLost || tries === TRIES || all === MOST_TRIES) throw this.#told(name, error);
+      }
+      await pause(retryMs * 3 ** (tries - 1), signal);
+    }
+  }
+
+  /** Gets what is missing of a file, and puts it in its place. */
+  async #rest(part: Part, tell: (bytes: number) => void): Promise<void> {
+    const { signal, stallMs = STALL_MS } = this.#options;
+    const { name } = part.file;
+    if (part.bytes >= part.file.bytes) return await part.finish();
+    const stall = new AbortController();
+    const late = () => stall.abort(this.#lost(name, `nothing came for ${stallMs} ms`));
+    let timer = setTimeout(late, stallMs);
+    try {
+      const both = AbortSignal.any([signal, stall.signal]);
+      const { response } = await this.#reach(name, { headers: part.headers(), signal: both });
+      if (response.status === 416) part.remove();
+      if (!part.begin(response)) {
+        await response.body?.cancel();
+        throw this.#lost(name, `it answers ${response.status} for a part`);
+      }
+      for await (const piece of response.body ?? []) {
+        clearTimeout(timer);
+        timer = setTimeout(late, stallMs);
+        if (part.bytes + piece.length > part.file.bytes) {
+          part.remove();
+          throw this.#bad(name, `more came than the ${part.file.bytes} bytes that it told of`);
+        }
+        part.write(piece);
+        tell(part.bytes);
+      }
+    } catch (error) {
+      throw noRoom(error, dirname(part.path)) ?? error;
+    } finally {
+      clearTimeout(timer);
+      part.close();
+    }
+    if (part.bytes < part.file.bytes) throw this.#lost(name, "its answer broke off");
+    await part.finish();
+  }
+
+  /** Follows redirects, as hubs send to where they keep large files. */
+  async #reach(
+    name: string,
+    { method = "GET", headers = {}, signal = this.#options.signal }: {
+      readonly method?: "GET" | "HEAD";
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly signal?: AbortSignal;
+    },
+  ): Promise<Reached> {
+    const { origin, pathname, host } = this.#base;
+    const { name: model, revision } = DEFAULT_MODEL;
+    let url = `${origin}${pathname.replace(/\/+$/, "")}/${model}/resolve/${revision}/${name}`;
+    let linked: Reached["linked"] = { bytes: undefined, sha256: undefined };
+    for (let hops = 0;; hops++) {
+      const named = new Set([host]);
+      const response = await this.#options.fetch(url, { method, headers, signal, named });
+      const { status } = response;
+      linked = {
+        bytes: linked.bytes ?? sizeOf(response.headers.get("x-linked-size")),
+        sha256: linked.sha256 ?? SHA256.exec(response.headers.get("x-linked-etag") ?? "")?.[1],
+      };
+      if ([200, 206, 416].includes(status)) return { response, linked };
+      await response.body?.cancel();
+      if (status === 429 || status >= 500) throw this.#lost(name, `it answers ${status}`);
+      if (!REDIRECTING.includes(status)) throw this.#bad(name, `it answers ${status}`);
+      if (method === "HEAD" && linked.bytes !== undefined) return { response, linked };
+      const to = URL.parse(response.headers.get("location") ?? "", url);
+      const isSafe = to?.protocol === "https:" || to?.origin === origin;
+      if (to === null || !isSafe) throw this.#bad(name, "it redirects to a place without TLS");
+      if (hops === REDIRECTS) throw this.#bad(name, `it redirects more than ${REDIRECTS} times`);
+      url = to.href;
+    }
+  }
+
+  async #mustFit(files: readonly HubFile[], folder: string): Promise<void> {
+    const { free = freeBytes } = this.#options;
+    const needed = files.reduce((sum, { bytes }) => sum + bytes, SPARE);
+    const there = await free(folder);
+    if (there < needed) {
+      throw full(folder, `${needed >> 20} MB are needed, ${there >> 20} MB are free`);
+    }
+  }
+
+  /** What is wrong with what the hub says; it will say the same again. */
+  #bad(name: string, why: string): PmlError {
+    return this.#error("UPSTREAM_PROTOCOL", name, { why });
+  }
+
+  /** What may work the next time. */
+  #lost(name: string, why: string): PmlError {
+    return this.#error("UPSTREAM_DOWN", name, { why });
+  }
+
+  /** Says of a failure of the network what it means here. */
+  #told(name: string, error: unknown): unknown {
+    if (!(error instanceof PmlError) || !/^Cannot (?:reach|read)/.test(error.message)) return error;
+    const { code, message } = error;
+    return this.#error(code, name, { why: message.replace(/^.*?: /s, ""), cause: error });
+  }
+
+  #error(
+    code: ErrorCode,
+    name: string,
+    { why, cause }: { readonly why: string; readonly cause?: unknown },
+  ): PmlError {
+    const message = `Cannot download ${quoted(name)} from ${quoted(this.host)}: ${why}`;
+    return new PmlError(code, message, { hint: OTHERWISE, cause });
+  }
+}
+
+/** What says that the network failed, and not the hub. */
+const LOST = ["UPSTREAM_DOWN", "TIMED_OUT"];
+
+function mostOf(name: string): number {
+  return MODEL_TEXTS.includes(name) ? LARGEST_TEXT : LARGEST;
+}
+
+function sizeOf(said: string | null): number | undefined {
+  return said !== null && /^\d{1,15}$/.test(said) ? Number(said) : undefined;
+}
+
+async function freeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return Number(bavail) * Number(bsize);
+}
+
+function noRoom(error: unknown, folder: string): PmlError | undefined {
+  const { code } = Object(error);
+  return code === "ENOSPC" || code === "EDQUOT" ? full(folder, "none is left") : undefined;
+}
+
+function full(folder: string, why: string): PmlError {
+  return new PmlError("OVERLOADED", `Cannot keep a model in ${quoted(folder, 400)}: ${why}`, {
+    hint: "Search stays lexical. Make room on that disk, then run it again: what has come is kept",
+  });
+}

@@ -1,0 +1,296 @@
+/**
+ * Keeps one running thing per key: started once, shared, given up when idle or when others are
+ * used more, started anew when it died, and not too often where it always dies.
+ *
+ * @module
+ */
+
+import { type ErrorCode, PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import type { Places } from "./places.ts";
+import { unlessAborted } from "./waiting.ts";
+
+/** What the pool keeps: something that can die and must be closed. */
+export interface Living extends AsyncDisposable {
+  readonly alive: boolean;
+  /** How many uses have not stopped yet, those that were given up among them. */
+  readonly pending: number;
+  /**
+   * Whether it has stopped to answer. Where this is told, a use that was given up and goes on is
+   * alone no reason to start another.
+   */
+  readonly hung?: boolean;
+  /** Told that another takes its place, and that what lasts as long as it does has to end. */
+  retire?(): void;
+}
+
+/** When the pool gives things up. */
+export interface PoolLimits {
+  /** After how many milliseconds without a use. */
+  readonly idleMs: number;
+  /** How many unused things it keeps. */
+  readonly idleChildren: number;
+}
+
+/** The time that a pool lives in. */
+export interface Clock {
+  /** Gives a time that never goes back, in milliseconds. */
+  readonly now: () => number;
+  /** Calls once, after so many milliseconds; gives what takes that back. */
+  readonly later: (call: () => void, ms: number) => () => void;
+}
+
+/** What is kept, and when. */
+export interface PoolOptions {
+  readonly limits: () => PoolLimits;
+  /** The code of the error for what always dies. */
+  readonly code: ErrorCode;
+  readonly clock?: Clock;
+  /** Where what is started takes a place under its key; as many as are used, unless said. */
+  readonly places?: Pick<Places, "leave" | "look" | "overdue">;
+}
+
+/** What is used, and how it is started where it is not there. */
+export interface PoolUse<T, R> {
+  /** What people call it. */
+  readonly name: string;
+  /** What it is started from: with another, it is another thing, and this one is given up. */
+  readonly version?: string;
+  readonly start: () => Promise<T>;
+  readonly use: (living: T) => Promise<R>;
+  /** Gives up to wait for the start. */
+  readonly signal?: AbortSignal;
+  /** Whether others who wait for a place do not come before it. */
+  readonly hurried?: boolean;
+}
+
+/** How long a thing that is no longer used may take to stop what was given up. */
+const RETIRED_MS = 1_000;
+/** The same for a thing that is still wanted. */
+const UNSETTLED_MS = 30_000;
+/** How many may die in a row without one good use before the next start has to wait. */
+const DEATHS = 5;
+const WAIT_MS = 500;
+const WAIT_MAX_MS = 30_000;
+
+const CLOCK: Clock = {
+  now: () => performance.now(),
+  later: (call, ms) => {
+    const timer = setTimeout(call, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+interface Slot<T extends Living> {
+  readonly key: string;
+  readonly version: string | undefined;
+  readonly starting: Promise<T>;
+  users: number;
+  /** Takes back its end. */
+  stay: () => void;
+  living: T | undefined;
+  good: boolean;
+}
+
+interface Deaths {
+  readonly count: number;
+  readonly at: number;
+  readonly version: string | undefined;
+}
+
+/** Shares living things by key. */
+export class Pool<T extends Living> implements AsyncDisposable {
+  readonly #slots = new Map<string, Slot<T>>();
+  readonly #retired = new Set<Slot<T>>();
+  readonly #ends = new Map<Slot<T>, Promise<void>>();
+  readonly #deaths = new Map<string, Deaths>();
+  readonly #options: PoolOptions;
+  readonly #clock: Clock;
+  #closed = false;
+
+  /** Makes an empty pool. */
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? CLOCK;
+  }
+
+  /** Runs `use` with the living thing of a key, starting it if there is none. */
+  async use<R>(key: string, what: PoolUse<T, R>): Promise<R> {
+    const slot = this.#take(key, what);
+    // Counted before the first await, so that the idle timer cannot take it from under a call.
+    slot.users++;
+    slot.stay();
+    try {
+      const result = await what.use(await started(slot, what.signal));
+      slot.good = true;
+      if (this.#slots.get(key) === slot) this.#deaths.delete(key);
+      return result;
+    } finally {
+      slot.users--;
+      if (slot.living?.alive === false) this.#bury(slot);
+      else if (slot.users === 0) this.#rest(slot);
+    }
+  }
+
+  /** How many things are about to end. */
+  get ending(): number {
+    return this.#ends.size;
+  }
+
+  /** Gives up what was used longest ago of what nobody uses; tells whether there was anything. */
+  giveUp(): boolean {
+    const unused = [...this.#retired, ...this.#slots.values()].find(({ users, living }) =>
+      users === 0 && living !== undefined
+    );
+    if (unused !== undefined) this.#close(unused);
+    return unused !== undefined;
+  }
+
+  /** Closes everything; calls that still run fail. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    for (const slot of [...this.#slots.values(), ...this.#retired]) this.#close(slot);
+    await Promise.all(this.#ends.values());
+  }
+
+  #take(key: string, what: PoolUse<T, unknown>): Slot<T> {
+    const { name, version } = what;
+    this.#assertOpen(name);
+    const known = this.#slots.get(key);
+    const fits = known !== undefined && known.version === version && isSound(known);
+    if (fits && (what.hurried || !this.#isInTheWay(known))) return known;
+    if (known !== undefined) this.#retire(known);
+    this.#refuseSoon(key, { name, version });
+    const slot: Slot<T> = {
+      key,
+      version,
+      starting: this.#start(key, what),
+      users: 0,
+      stay: () => {},
+      living: undefined,
+      good: false,
+    };
+    this.#slots.set(key, slot);
+    slot.starting.then((living) => {
+      slot.living = living;
+      if (slot.users === 0) this.#options.places?.look();
+    }, () => {
+      if (this.#slots.get(key) === slot) this.#count(slot);
+      this.#forget(slot);
+    });
+    return slot;
+  }
+
+  /** Tells whether one call more would keep a place from those who have waited for long. */
+  #isInTheWay({ living, users }: Slot<T>): boolean {
+    const overdue = this.#options.places?.overdue() ?? 0;
+    return living !== undefined && users > 0 && this.#retired.size < overdue;
+  }
+
+  /** Starts a thing once those before it have ended: two would have the same files and ports. */
+  async #start(key: string, { name, start }: PoolUse<T, unknown>): Promise<T> {
+    for (let before = this.#ending(key); before.length > 0; before = this.#ending(key)) {
+      await Promise.all(before);
+    }
+    this.#assertOpen(name);
+    return await start();
+  }
+
+  /** What waits for its own start is not waited for. */
+  #ending(key: string): readonly Promise<void>[] {
+    const ends = [...this.#ends].filter(([slot]) => slot.key === key && slot.living !== undefined);
+    return ends.map(([, end]) => end);
+  }
+
+  #assertOpen(name: string): void {
+    if (!this.#closed) return;
+    throw new PmlError("CANCELLED", `Cannot start ${quoted(name)}: PML is ending`);
+  }
+
+  #rest(slot: Slot<T>): void {
+    const { places } = this.#options;
+    const isRetired = this.#retired.has(slot);
+    if (!isRetired && this.#slots.get(slot.key) !== slot) return;
+    if (slot.living === undefined && places?.leave(slot.key)) return this.#forget(slot);
+    const { idleMs, idleChildren } = this.#options.limits();
+    const unsettled = (slot.living?.pending ?? 0) > 0;
+    const wanted = unsettled ? Math.min(idleMs, UNSETTLED_MS) : idleMs;
+    slot.stay = this.#clock.later(() => {
+      const settled = unsettled && !isRetired && slot.living?.pending === 0;
+      return settled ? this.#rest(slot) : this.#close(slot);
+    }, isRetired ? RETIRED_MS : wanted);
+    if (isRetired) return places?.look();
+    // The map is in the order of the last use.
+    this.#slots.delete(slot.key);
+    this.#slots.set(slot.key, slot);
+    const idle = [...this.#slots.values()].filter(({ users }) => users === 0);
+    const excess = idle.slice(0, Math.max(idle.length - idleChildren, 0));
+    for (const unused of excess) this.#close(unused);
+    places?.look();
+  }
+
+  /** Takes a slot out of use; what still runs in it may end. */
+  #retire(slot: Slot<T>): void {
+    slot.living?.retire?.();
+    this.#forget(slot);
+    if (slot.living?.alive === false) return this.#close(slot);
+    this.#retired.add(slot);
+    if (slot.users === 0) this.#rest(slot);
+  }
+
+  /** Takes out what died in a use, once for all its users. */
+  #bury(slot: Slot<T>): void {
+    const isCurrent = this.#slots.get(slot.key) === slot;
+    if (isCurrent && !slot.good) this.#count(slot);
+    if (isCurrent || this.#retired.has(slot)) this.#close(slot);
+  }
+
+  #count({ key, version }: Slot<T>): void {
+    const count = (this.#deaths.get(key)?.count ?? 0) + 1;
+    this.#deaths.set(key, { count, at: this.#clock.now(), version });
+  }
+
+  #refuseSoon(key: string, { name, version }: Pick<PoolUse<T, unknown>, "name" | "version">): void {
+    const deaths = this.#deaths.get(key);
+    // What was mended is started at once.
+    if (deaths?.version !== version) this.#deaths.delete(key);
+    const { count, at } = this.#deaths.get(key) ?? { count: 0, at: 0 };
+    if (count < DEATHS) return;
+    const wait = at + Math.min(WAIT_MS * 2 ** (count - DEATHS), WAIT_MAX_MS) - this.#clock.now();
+    if (wait <= 0) return;
+    const why = `it ended ${count} times in a row before it answered`;
+    throw new PmlError(this.#options.code, `Cannot start ${quoted(name)}: ${why}`, {
+      hint: `It is started again in ${Math.ceil(wait / 1_000)} s at the earliest`,
+      detail: { reason: "backoff", retry_after_ms: Math.ceil(wait) },
+    });
+  }
+
+  #forget(slot: Slot<T>): void {
+    slot.stay();
+    if (this.#slots.get(slot.key) === slot) this.#slots.delete(slot.key);
+  }
+
+  #close(slot: Slot<T>): void {
+    this.#forget(slot);
+    this.#retired.delete(slot);
+    // One that never started has nothing to close, and its caller was told.
+    const closed = slot.starting.then((living) => living[Symbol.asyncDispose](), () => {});
+    const end = closed.finally(() => {
+      this.#ends.delete(slot);
+      this.#options.places?.look();
+    });
+    this.#ends.set(slot, end);
+  }
+}
+
+/** Waits for a start, or until nobody wants it any more. */
+function started<T extends Living>({ starting }: Slot<T>, signal?: AbortSignal): Promise<T> {
+  return signal === undefined ? starting : unlessAborted(starting, signal);
+}
+
+// A use that was given up and goes on may end the thing at any moment, with all that runs in it.
+function isSound<T extends Living>({ living, users }: Slot<T>): boolean {
+  if (living === undefined) return true;
+  const { alive, hung, pending } = living;
+  return alive && !(hung ?? pending > users);
+}

@@ -1,0 +1,118 @@
+/**
+ * Reads files that others may have written: regular ones only, and no more of them than was said.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+
+/** How a file is opened. */
+export interface Opening extends Deno.OpenOptions {
+  /** Whether a link is followed; else it is refused. */
+  readonly links?: boolean;
+}
+
+/** How a file is read. */
+export interface Reading extends Pick<Opening, "links"> {
+  /** The most bytes that it may have, where that is not 64 MB. */
+  readonly most?: number;
+}
+
+/** What was read. */
+export interface Regular {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** The file that was opened. */
+  readonly info: Deno.FileInfo;
+}
+
+const MOST_BYTES = 64 << 20;
+const PIECE = 1 << 20;
+
+/**
+ * Opens a regular file. It is looked at before, because a pipe would keep the opening waiting, and
+ * compared afterwards, because Deno ignores `O_NOFOLLOW`.
+ */
+export function openRegular(path: string, { links = false, ...options }: Opening): Deno.FsFile {
+  const look = () => links ? Deno.statSync(path) : Deno.lstatSync(path);
+  if (before(look, options)?.isFile === false) throw refused(path, "it is not a regular file");
+  using stack = new DisposableStack();
+  const file = stack.use(Deno.openSync(path, options));
+  const [opened, named] = [file.statSync(), look()];
+  if (!named.isFile || opened.dev !== named.dev || opened.ino !== named.ino) {
+    throw refused(path, "it is a link, or was replaced while it was opened");
+  }
+  stack.move();
+  return file;
+}
+
+/** Reads a regular file whole; throws what the system says, or CONFIG_INVALID. */
+export function readRegular(
+  path: string,
+  { most = MOST_BYTES, links }: Reading = {},
+): Regular {
+  using file = openRegular(path, { read: true, links });
+  const info = file.statSync();
+  const fits = (size: number) => {
+    if (size > most) {
+      throw refused(path, `it has ${size} bytes, and at most ${most} are allowed`);
+    }
+  };
+  fits(info.size);
+  // Files of the kernel say that they are empty, and some of those never end, or are waited for.
+  if (info.size === 0) return { bytes: new Uint8Array(), info };
+  let bytes = new Uint8Array(info.size + 1);
+  let length = 0;
+  for (let read = file.readSync(bytes); read !== null;) {
+    length += read;
+    // It may have grown since: what arrives counts.
+    fits(length);
+    if (length === bytes.length) bytes = new Uint8Array(bytes.buffer.transfer(2 * length));
+    read = file.readSync(bytes.subarray(length));
+  }
+  return { bytes: bytes.subarray(0, length), info };
+}
+
+/** Reads the text of a regular file; what is no UTF-8 in it is replaced. */
+export function readRegularText(path: string, reading?: Reading): string {
+  return new TextDecoder().decode(readRegular(path, reading).bytes);
+}
+
+/** Gives the bytes of a regular file piece by piece, for one that may not fit into memory. */
+export async function* piecesOf(path: string): AsyncGenerator<Uint8Array> {
+  using file = openRegular(path, { read: true });
+  let left = file.statSync().size;
+  const memory = new Uint8Array(Math.min(left, PIECE));
+  while (left > 0) {
+    const read = await file.read(memory.subarray(0, left));
+    if (read === null) return;
+    left -= read;
+    yield memory.subarray(0, read);
+  }
+}
+
+/** Says why a file was not read, for who names it in words of its own. */
+export function whyUnread(error: unknown): string {
+  if (error instanceof Deno.errors.NotFound) return "there is no such file";
+  const { message } = error instanceof Error ? error : { message: String(error) };
+  return message.replace(/^Cannot use ".*?": /, "");
+}
+
+function before(
+  look: () => Deno.FileInfo,
+  { create }: Deno.OpenOptions,
+): Deno.FileInfo | undefined {
+  try {
+    return look();
+  } catch (error) {
+    if (create && error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
+const HINT = "Look at it, and remove it if you did not put it there";
+
+/** Makes the error of a file that is not used. */
+export function refused(path: string, why: string, hint = HINT): PmlError {
+  return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${why}`, { hint });
+}

@@ -1,0 +1,399 @@
+/**
+ * The MCP servers that are spoken to, whatever carries it: reached by the first call, shared, given
+ * up when idle.
+ *
+ * @module
+ */
+
+import { pathToFileURL } from "node:url";
+import type { Call, Outcome } from "../core/call.ts";
+import { textResult } from "../core/call.ts";
+import { type ErrorCode, PmlError } from "../core/errors.ts";
+import { defined, type Json, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
+import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
+import { memoized } from "../core/memo.ts";
+import { splitToolId } from "../core/tool_id.ts";
+import type { Room } from "../io/backlog.ts";
+import { soon, StartTimer } from "../io/in_time.ts";
+import { Pool, type PoolLimits, type PoolUse } from "../io/pool.ts";
+import { answeredBy, listRefused, refused, resultOf } from "./_answers.ts";
+import { Greetings } from "./_greetings.ts";
+import { Answered } from "./_peer.ts";
+import { ownName } from "./_readable.ts";
+import { type ListOwner, ServerLists } from "./_server_lists.ts";
+import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
+import { callTool, RunningTasks, stateOf, taskIn } from "./_tasks.ts";
+import { Connection, type ConnectionOptions } from "./connection.ts";
+import type { Starts } from "./start_progress.ts";
+import { type OpenWire, SessionLost } from "./wire.ts";
+
+/** A server, and the way to it. */
+export interface UpstreamServer {
+  readonly name: string;
+  /** The only tools of it that count, where they are named. */
+  readonly tools: readonly string[] | undefined;
+  /** Its definition as it was written: without the values of variables. */
+  readonly definition: unknown;
+  /** Whether another process may be told what it lists. */
+  readonly isKept: boolean;
+  /** Whether it may take long to find that it is not there, so that this is found once for all. */
+  readonly isRemote?: boolean;
+  /** Gives the name that a tool has there, where that is another one. */
+  readonly toolName?: (tool: string) => string;
+  /** All that a connection depends on: with another, it is another one. */
+  readonly version: () => string;
+  /** Prepares the way; `closing` gives that up. */
+  readonly way: (closing: AbortSignal) => Promise<OpenWire>;
+}
+
+/** What speaking to servers needs from outside; functions are asked at each call. */
+export interface UpstreamsOptions {
+  /** Gives a server, the same object as long as nothing of it changes; throws what is missing. */
+  readonly server: (name: string) => UpstreamServer;
+  readonly workspace: () => string;
+  /** Whether a server may know the workspace. */
+  readonly seesRoots: (server: string) => boolean;
+  /** Whether the rules let its resources be followed. */
+  readonly mayFollow: (server: string) => boolean;
+  /** What the client can do for a server: the capabilities that it declared. */
+  readonly capabilities: () => JsonObject;
+  /** From which level on clients want log messages, where they said so. */
+  readonly level: () => string | undefined;
+  /** Takes secrets out of all that a server says but its results, which pass as they are. */
+  readonly withoutSecrets: ConnectionOptions["withoutSecrets"];
+  /** The PML home, where lists are kept. */
+  readonly home: string;
+  readonly limits: () => ConnectionOptions["limits"] & PoolLimits;
+  readonly onLog: (server: string, level: "debug" | "info" | "warn", text: string) => void;
+  readonly told: Told;
+  /** Makes the readers of servers wait where too much waits for the client. */
+  readonly room?: Room | undefined;
+  /** Tells the calls that wait what is installed for them. */
+  readonly starts: Starts;
+}
+
+/** Who is told of what servers say of themselves. */
+export interface Told {
+  /** A list is another one. */
+  readonly changed: (server: string, list: ListName) => void;
+  /** A resource that is followed has changed. */
+  readonly updated: (server: string, uri: string) => void;
+  /** A log message: the params of `notifications/message`, with the server in its logger. */
+  readonly logged: (message: JsonObject) => void;
+  /** A task stands as the params of its notification say. */
+  readonly task?: (server: string, state: JsonObject) => void;
+  /** A page that the person was sent to is done with: the params of its notification. */
+  readonly elicited: (params: JsonObject) => void;
+}
+
+/** How long a call waits for a look whether a server is there again that was not. */
+const LOOK_MS = 70;
+/** What is said of a server that does not answer. */
+const UNREACHED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "TIMED_OUT"];
+/** How long a list holds of a server that tells of no change. */
+const FRESH_MS = 60_000;
+
+/** Which lists a notification says have changed. */
+const CHANGES: Readonly<Record<string, readonly ListName[]>> = {
+  "notifications/tools/list_changed": ["tools"],
+  "notifications/resources/list_changed": ["resources", "resourceTemplates"],
+  "notifications/prompts/list_changed": ["prompts"],
+};
+
+/** The servers of this PML. */
+export class Upstreams implements AsyncDisposable {
+  readonly #options: UpstreamsOptions;
+  readonly #pool: Pool<Connection>;
+  readonly #closing = new AbortController();
+  readonly #lists: ServerLists;
+  readonly #running = new Set<Connection>();
+  readonly #greetings: Greetings;
+  readonly #tasks = new RunningTasks((name, until) => {
+    // One that is gone ends its tasks.
+    this.#use(this.#options.server(name), () => until).catch(() => {});
+  });
+  /** Why the servers are not there that were not when they were last looked for. */
+  readonly #gone = new Map<string, { readonly version: string; readonly error: PmlError }>();
+  readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
+    new Map(tools.flatMap((tool) => [[String(tool.name), tool], [ownName(tool), tool]] as const))
+  );
+  readonly #subscriptions: Subscriptions;
+
+  /** Takes the definitions; nothing is started before the first request. */
+  constructor(options: UpstreamsOptions) {
+    this.#options = options;
+    this.#pool = new Pool({
+      // All of a person's servers may be in use: only the time without a call ends one.
+      limits: () => ({ ...options.limits(), idleChildren: Infinity }),
+      code: "UPSTREAM_DOWN",
+    });
+    this.#lists = new ServerLists(
+      options.home,
+      (error) => options.onLog("lists", "warn", `Cannot keep the lists of a server: ${error}`),
+    );
+    this.#greetings = new Greetings(options.capabilities, (name) => this.#outdated(name));
+    this.#subscriptions = new Subscriptions(
+      (following) => this.#follow(following),
+      (server, error) => options.onLog(server, "warn", `Cannot follow a resource: ${error}`),
+    );
+  }
+
+  /** Gives a list of a server: the same array as long as it says nothing of a change. */
+  async listOf(name: string, list: ListName): Promise<readonly ListItem[]> {
+    const server = this.#options.server(name);
+    const owner = this.#ownerOf(server);
+    return await this.#lists.get(owner, list, async () => {
+      const all = await this.#use(server, async (connection) => {
+        const { limits, home } = this.#options;
+        const { signal: closing } = this.#closing;
+        using late = new StartTimer(name, { ms: limits().startMs, home, closing });
+        const items = await connection.list(list, late.signal).catch((error) => {
+          throw error instanceof Answered ? listRefused(name, list, error) : error;
+        });
+        // Meanwhile it may have been started, or asked, for another client.
+        if (this.#ownerOf(server) !== owner) this.#lists.forget(owner, list);
+        return items;
+      });
+      if (list !== "tools") return all;
+      return all.filter((tool) => server.tools?.includes(String(tool.name)) ?? true);
+    });
+  }
+
+  /** Forgets lists of a server, all of them unless told, so that it is asked for them again. */
+  forget(name: string, lists: readonly ListName[] = LIST_NAMES): void {
+    try {
+      const server = this.#options.server(name);
+      this.#ownerOf(server);
+      // A change is one for every client.
+      this.#lists.forgetAll(server, lists);
+    } catch {
+      // A value is missing, and nothing is kept of it: who asks for its list is told.
+    }
+  }
+
+  /** Tells the running servers which log messages clients want. */
+  setLevel(level: string): void {
+    for (const connection of this.#running) connection.setLevel(level);
+  }
+
+  /** Runs a call, or another request, that passed the gates. */
+  async call(call: Call): Promise<Outcome> {
+    const { server: name, tool } = splitToolId(call.id);
+    const { method = "tools/call", arguments: args } = call;
+    const isTask = method === "tasks/listen";
+    if (isTask || method === "resources/subscribe") {
+      const uri = textOf(isTask ? args.taskId : args.uri);
+      await this.#subscriptions.add({ server: name, uri, isTask }, call.signal)
+        .catch((error) => {
+          throw error instanceof Answered ? refused(name, error) : error;
+        });
+      return { kind: "result", result: { content: [] } };
+    }
+    const there = () => {
+      const server = this.#options.server(name);
+      const known = this.#tool(server, tool);
+      const own = known === undefined ? tool : ownName(known);
+      return server.toolName?.(own) ?? own;
+    };
+    const params = method === "tools/call" ? { name: there(), arguments: args } : args;
+    const meta = call.meta && { _meta: call.meta };
+    const result = await this.#request(call, { method, params: { ...params, ...meta } });
+    const task = taskIn(result, call);
+    if (task !== undefined) this.#tasks.note(name, task);
+    const told = resultOf(result, { name, method });
+    return { kind: "result", result: told, ...(task && { task: task.status }) };
+  }
+
+  /** Follows a resource for one less. */
+  unfollow(followed: Followed): void {
+    this.#subscriptions.remove(followed);
+  }
+
+  /** Follows anew, as far as what holds now lets it. */
+  refollow(): void {
+    this.#subscriptions.again();
+  }
+
+  /** Ends every server. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#subscriptions[Symbol.dispose]();
+    this.#greetings[Symbol.dispose]();
+    // A server that does not answer yet is not waited for.
+    this.#closing.abort(new PmlError("CANCELLED", "Cannot start the server: PML is ending"));
+    await this.#pool[Symbol.asyncDispose]();
+  }
+
+  async #request(
+    call: Call,
+    { method, params }: { readonly method: string; readonly params: JsonObject },
+  ): Promise<Json> {
+    const { server: name } = splitToolId(call.id);
+    const server = this.#options.server(name);
+    let tells = true;
+    const ask = async (connection: Connection) => {
+      ({ tells } = connection);
+      try {
+        if (method !== "tools/call") return await connection.request(method, params, call);
+        const { execution } = this.#tool(server, String(params.name)) ?? {};
+        const { taskSupport: support } = objectOf(execution);
+        return await callTool(connection, params, { call, support });
+      } catch (error) {
+        if (!(error instanceof Answered)) throw error;
+        if (method !== "tools/call") throw refused(name, error);
+        const { code, data } = error;
+        const _meta = { "pml/error": defined({ code, data }) };
+        const result = { ...textResult(answeredBy(quoted(name), error)), isError: true, _meta };
+        return result as unknown as JsonObject; // plain JSON
+      }
+    };
+    const work = () => this.#use(server, ask);
+    const result = await this.#options.starts.during(name, { onProgress: call.onProgress, work });
+    // What an earlier process of it told is looked at again: it may have been another program.
+    const owner = this.#ownerOf(server);
+    for (const list of this.#lists.takeOld(owner, tells ? Infinity : FRESH_MS)) {
+      this.#lists.forget(owner, list);
+      this.#options.told.changed(name, list);
+    }
+    return result;
+  }
+
+  async #follow({ server, ...following }: Following): Promise<void> {
+    if (!following.isTask && !this.#options.mayFollow(server)) {
+      throw new PmlError(
+        "PERMISSION_DENIED",
+        `Cannot follow resources of ${quoted(server)} any more`,
+      );
+    }
+    await this.#use(this.#options.server(server), (connection) => connection.tellOf(following));
+  }
+
+  /** What its lists depend on; the same object each time, because every call asks for it. */
+  #ownerOf(server: UpstreamServer): ListOwner {
+    const facts = [this.#options.workspace(), this.#greetings.ableOf(server.name)];
+    return this.#lists.ownerOf(server, facts);
+  }
+
+  async #use<T>(server: UpstreamServer, use: (connection: Connection) => Promise<T>): Promise<T> {
+    const { name } = server;
+    const version = server.version();
+    const what = { name, version, start: () => this.#start(server, version) };
+    using _ = this.#greetings.use(name);
+    await this.#look(what);
+    const used = () => this.#pool.use(name, { ...what, use });
+    try {
+      return await used().catch((error) => {
+        if (error instanceof SessionLost) return used();
+        throw error;
+      });
+    } catch (error) {
+      const isUnsent = error instanceof PmlError && error.detail?.may_have_run === false;
+      if (isUnsent && error.code === "UPSTREAM_DOWN") this.#note(server, { version, error });
+      throw error;
+    }
+  }
+
+  /** Looks, once for all calls, whether a server is there again; throws at once where it is not. */
+  async #look(what: Omit<PoolUse<Connection, void>, "use"> & { version: string }): Promise<void> {
+    const { name, version } = what;
+    const gone = () => {
+      const known = this.#gone.get(name);
+      return known?.version === version ? known.error : undefined;
+    };
+    const before = gone();
+    if (before === undefined) return;
+    const look = this.#pool.use(name, { ...what, use: () => Promise.resolve() });
+    const isThere = look.then(() => void this.#gone.delete(name), () => {});
+    // One that answers, such as that a key is wrong, does so soon.
+    const isAway = UNREACHED.includes(before.code);
+    await soon(isThere, isAway ? LOOK_MS : this.#options.limits().startMs);
+    const still = gone();
+    if (still !== undefined) throw still;
+  }
+
+  #note(
+    server: UpstreamServer,
+    gone: { readonly version: string; readonly error: PmlError },
+  ): void {
+    if (server.isRemote) this.#gone.set(server.name, gone);
+  }
+
+  async #start(server: UpstreamServer, version: string): Promise<Connection> {
+    try {
+      return await this.#started(server);
+    } catch (error) {
+      // Whatever it was, the pool would soon say only that it always fails.
+      if (error instanceof PmlError) this.#note(server, { version, error });
+      throw error;
+    }
+  }
+
+  async #started(server: UpstreamServer): Promise<Connection> {
+    const { limits, onLog, workspace, seesRoots, withoutSecrets, home } = this.#options;
+    const { name } = server;
+    const { signal: closing } = this.#closing;
+    const uri = pathToFileURL(workspace()).href;
+    const connection = await Connection.start({
+      name,
+      open: await server.way(closing),
+      roots: () => seesRoots(name) ? [{ uri, name: "workspace" }] : [],
+      capabilities: () => this.#greetings.ableOf(name),
+      withoutSecrets,
+      limits: limits(),
+      home,
+      closing,
+      onLog: (level, text) => onLog(name, level, text),
+      onNotification: (method, params) => this.#notified(name, { method, params }),
+      tool: (tool) => this.#tool(server, tool),
+      onEnd: (ended) => {
+        this.#running.delete(ended);
+        this.#tasks.end(name);
+      },
+    });
+    if (connection.alive) this.#running.add(connection);
+    this.#greetings.met(name, connection);
+    this.#lists.outdate(this.#ownerOf(server));
+    const level = this.#options.level();
+    if (level !== undefined) connection.setLevel(level);
+    return connection;
+  }
+
+  /** Has a server's lists read again that were those of another client. */
+  #outdated(name: string): void {
+    for (const list of LIST_NAMES) this.#options.told.changed(name, list);
+  }
+
+  /** Gives what is known of a tool, by its name here or there. */
+  #tool(server: UpstreamServer, tool: string): ListItem | undefined {
+    return this.#toolsOf(this.#lists.known(this.#ownerOf(server), "tools")).get(tool);
+  }
+
+  /** Takes what a server tells of a task; one that is more than it may be is asked for by who wants it. */
+  #heard(name: string, params: JsonObject): void {
+    const state = stateOf(params);
+    if (state === undefined) return;
+    this.#tasks.heard(name, state);
+    try {
+      const told = resultOf(params, { name, method: "tasks/get" });
+      this.#options.told.task?.(name, told as unknown as JsonObject); // plain JSON
+    } catch (error) {
+      this.#options.onLog(name, "debug", `A notification was passed over: ${error}`);
+    }
+  }
+
+  #notified(
+    name: string,
+    { method, params }: { readonly method: string; readonly params: JsonObject },
+  ): void {
+    const { told } = this.#options;
+    if (method === "notifications/message") return told.logged(params);
+    if (method === "notifications/elicitation/complete") return told.elicited(params);
+    if (method === "notifications/resources/updated") return told.updated(name, textOf(params.uri));
+    if (method === "notifications/tasks/status" || method === "notifications/tasks") {
+      return this.#heard(name, params);
+    }
+    const lists = CHANGES[method] ?? [];
+    // It may run since before its definition was read again, and what is known is known of that.
+    this.forget(name, lists);
+    for (const list of lists) told.changed(name, list);
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Reads modules: their bytes and hash without running them, their metadata in a child that is
+ * granted nothing, once per hash.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import {
+  type ModuleMeta,
+  NO_PERMISSIONS,
+  parseModuleMeta,
+  type Permissions,
+  type ToolDefinition,
+} from "../core/tool.ts";
+import { keep, readKept } from "../io/kept.ts";
+import { findImport } from "./imports.ts";
+import { metaComment } from "./meta_comment.ts";
+import {
+  type ModuleCode,
+  type ModuleFiles,
+  type ModuleSource,
+  unloadable,
+} from "./module_files.ts";
+
+/** A module whose metadata was read. */
+export interface Module extends ModuleCode {
+  readonly name: string;
+  readonly meta: ModuleMeta;
+  /** The definitions of its tools: the same array as long as the code is the same. */
+  readonly definitions: readonly ToolDefinition[];
+}
+
+/** What a child that is granted nothing says of a module. */
+export interface Inspection {
+  readonly meta: unknown;
+  readonly exports: readonly string[];
+}
+
+/** What the loader needs from outside. */
+export interface LoaderOptions {
+  /** The PML home, where metadata is kept by hash. */
+  readonly home: string;
+  readonly files: Pick<ModuleFiles, "identify">;
+  /** The most bytes a module may have. */
+  readonly moduleBytes: () => number;
+  /** Runs a module without any grant and tells what it exports. */
+  readonly inspect: (name: string, code: Uint8Array) => Promise<Inspection>;
+}
+
+/** Reads modules and remembers them by their hash. */
+export class Loader {
+  readonly #options: LoaderOptions;
+  readonly #modules = new Map<string, Promise<Module>>();
+
+  /** Makes a loader that keeps metadata in the PML home. */
+  constructor(options: LoaderOptions) {
+    this.#options = options;
+  }
+
+  /** Reads a module with its metadata; the caller has checked that its hash is approved. */
+  load(source: ModuleSource): Promise<Module> {
+    const identified = this.#options.files.identify(source, this.#options.moduleBytes());
+    const key = `${source.name} ${identified.integrity}`;
+    const known = this.#modules.get(key);
+    if (known !== undefined) return known;
+    const loading = this.#describe(source, identified);
+    this.#modules.set(key, loading);
+    // A failure is not remembered: the next call tries again.
+    loading.catch(() => this.#modules.delete(key));
+    return loading;
+  }
+
+  async #describe(source: ModuleSource, identified: ModuleCode): Promise<Module> {
+    const { name } = source;
+    const done = (meta: ModuleMeta): Module => ({
+      ...identified,
+      name,
+      meta,
+      definitions: meta.tools.map(({ definition }) => definition),
+    });
+    if (source.kind === "builtin") return done(parseModuleMeta(source.meta, name));
+    const file = join(this.#options.home, "meta", `${identified.integrity.slice(7)}.json`);
+    const kept = readKept(file);
+    if (kept !== undefined) return done(parseModuleMeta(kept, source.path));
+    const text = new TextDecoder().decode(identified.code);
+    refuseImports(await findImport(text, source.path), source.path);
+    const said = await this.#options.inspect(name, identified.code);
+    const value = said.meta ?? metaComment(text, source.path);
+    const meta = parseModuleMeta(value, source.path);
+    refuseMissing(meta, { exports: said.exports, path: source.path });
+    try {
+      keep(file, value);
+    } catch {
+      // The disk may be full: the next process finds it out again.
+    }
+    return done(meta);
+  }
+}
+
+function refuseImports(found: Awaited<ReturnType<typeof findImport>>, path: string): void {
+  if (found === undefined) return;
+  const why = `line ${found.line} imports ${quoted(found.specifier)}, and a module is one file`;
+  throw unloadable(path, why, {
+    code: "SANDBOX_DENIED",
+    hint: "Bundle it into one file; use the Deno file functions and `host` instead of node:",
+  });
+}
+
+function refuseMissing(
+  meta: ModuleMeta,
+  from: { readonly exports: readonly string[]; readonly path: string },
+): void {
+  const missing = meta.tools.find((tool) => !from.exports.includes(tool.definition.name));
+  if (missing === undefined) return;
+  const { name } = missing.definition;
+  throw unloadable(
+    from.path,
+    `__meta__ names the tool "${name}", and no function of that name is exported`,
+    {
+      hint: `Write \`export function ${name}(args, host)\`, or take it out of __meta__.tools`,
+    },
+  );
+}
+
+/** Refuses a module whose code asks for more than its registry said, which is what was shown. */
+export function assertPromised({ name, tools }: ModuleMeta, promised: Permissions): void {
+  for (const { definition, permissions } of tools) {
+    for (const kind of Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]) { // all of its names
+      const more = permissions[kind].find((item) => !promised[kind].includes(item));
+      if (more === undefined) continue;
+      const tool = quoted(`${name}:${definition.name}`);
+      const message = `Cannot run ${tool}: its code asks for ${kind} ${quoted(more)}, and its ` +
+        "registry does not say so";
+      throw new PmlError("REGISTRY_BAD_RESPONSE", message, {
+        hint: "Nothing of it ran with that permission; tell whoever runs the registry",
+      });
+    }
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * The files of modules: their bytes and hash, without running anything of them.
+ *
+ * @module
+ */
+
+import { type ErrorCode, PmlError, type PmlErrorOptions } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { stampOf } from "../io/place.ts";
+import { readRegular, whyUnread } from "../io/regular_file.ts";
+import type { Grants } from "../permissions/grants.ts";
+import { integrityOf } from "../registry/integrity.ts";
+
+/** Where a module's code comes from: shipped with PML, or a file that the person named. */
+export type ModuleSource =
+  | {
+    readonly kind: "builtin";
+    readonly name: string;
+    readonly code: Uint8Array;
+    readonly meta: unknown;
+    /** What it gets without a word of the person's. */
+    readonly grants?: Grants;
+  }
+  | { readonly kind: "file"; readonly name: string; readonly path: string };
+
+/** The exact bytes of a module and their hash. Nothing of it has run. */
+export interface ModuleCode {
+  readonly code: Uint8Array;
+  readonly integrity: string;
+}
+
+interface FileMemo {
+  readonly stamp: string;
+  readonly code: ModuleCode;
+}
+
+/** Reads modules' bytes and hashes them; an unchanged file is not read again. */
+export class ModuleFiles {
+  readonly #memos = new Map<string, FileMemo>();
+
+  /** Reads a module that may have at most `maxBytes` bytes. */
+  identify(source: ModuleSource, maxBytes: number): ModuleCode {
+    const key = source.kind === "file" ? source.path : `builtin:${source.name}`;
+    const memo = this.#memos.get(key);
+    const stamp = source.kind === "file"
+      ? stampOf(readable(source.path, () => Deno.statSync(source.path)))
+      : "";
+    if (memo?.stamp === stamp && memo.code.code.length <= maxBytes) return memo.code;
+    const code = source.kind === "file"
+      ? readable(source.path, () => readRegular(source.path, { most: maxBytes, links: true })).bytes
+      : source.code;
+    const identified = { code, integrity: integrityOf(code) };
+    this.#memos.set(key, { stamp, code: identified });
+    return identified;
+  }
+
+  /** Hashes the file of a module; undefined where it cannot be read. */
+  integrityOf(
+    module: { readonly name: string; readonly path: string },
+    maxBytes: number,
+  ): string | undefined {
+    try {
+      return this.identify({ kind: "file", name: module.name, path: module.path }, maxBytes)
+        .integrity;
+    } catch {
+      // There is nothing to approve; loading the module says why it cannot be read.
+      return undefined;
+    }
+  }
+}
+
+function readable<T>(path: string, look: () => T): T {
+  try {
+    return look();
+  } catch (cause) {
+    throw unreadable(path, whyUnread(cause), cause);
+  }
+}
+
+function unreadable(path: string, why: string, cause?: unknown): PmlError {
+  const hint = "Mend the file, or its path in private_mcps of .pml.json";
+  return unloadable(path, why, { code: "UPSTREAM_DOWN", hint, cause });
+}
+
+/** Makes the error of a module that cannot be loaded, by its path. */
+export function unloadable(
+  path: string,
+  why: string,
+  { code = "CONFIG_INVALID", ...more }: PmlErrorOptions & { readonly code?: ErrorCode },
+): PmlError {
+  return new PmlError(code, `Cannot load the module ${quoted(path, 300)}: ${why}`, more);
+}

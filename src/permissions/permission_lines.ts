@@ -1,0 +1,72 @@
+/**
+ * Says in plain sentences what a module asks for and what it gets.
+ *
+ * @module
+ */
+
+import { relative, resolve } from "node:path";
+import { visible } from "../core/json.ts";
+import type { Permissions } from "../core/tool.ts";
+import { isInside } from "../io/place.ts";
+import { withPort } from "./grants.ts";
+
+/** What is said of a permission that is given. */
+const GIVEN = {
+  net: (host: string) => `connects to ${host}`,
+  run: (program: string) => `runs ${program} with your rights`,
+  env: (name: string) => `reads the variable ${name}`,
+};
+
+/**
+ * Says what a tool gets, a sentence each, then what it asks for and does not get. Paths are relative
+ * to the workspace or absolute.
+ */
+export function permissionLines(
+  asked: Permissions,
+  effective: Permissions,
+  workspace: string,
+): readonly string[] {
+  const placesOf = (kind: "read" | "write") =>
+    effective[kind].map((path) => placeOf(path, workspace));
+  const [read, written] = [placesOf("read"), placesOf("write")];
+  const lines = [
+    ...read.map((place) => `${written.includes(place) ? "reads and writes" : "reads"} ${place}`),
+    ...written.filter((place) => !read.includes(place)).map((place) => `writes ${place}`),
+    ...(["net", "run", "env"] as const).flatMap((kind) =>
+      effective[kind].map((item) => GIVEN[kind](plain(item)))
+    ),
+    ...refusedOf(asked, { effective, workspace }),
+  ];
+  return lines.length > 0
+    ? [...new Set(lines)]
+    : ["uses no files, no network, no programs and no variables"];
+}
+
+/** Gives what is asked for and not given. */
+function refusedOf(
+  asked: Permissions,
+  { effective, workspace }: { readonly effective: Permissions; readonly workspace: string },
+): readonly string[] {
+  const at = (path: string) => resolve(workspace, path);
+  const isGiven = (kind: keyof Permissions, item: string) =>
+    kind === "read" || kind === "write"
+      ? effective[kind].some((path) => isInside(at(path), at(item)))
+      : effective[kind].includes(kind === "net" ? withPort(item) : item);
+  return (["read", "write", "net", "run", "env"] as const).flatMap((kind) =>
+    asked[kind].filter((item) => !isGiven(kind, item))
+      .map((item) => `asks for ${kind} ${plain(item)}: not granted`)
+  );
+}
+
+function placeOf(path: string, workspace: string): string {
+  const way = relative(workspace, resolve(workspace, path));
+  if (way === "") return "the workspace";
+  return isInside(workspace, resolve(workspace, path))
+    ? `${plain(way)} in the workspace`
+    : `${plain(resolve(workspace, path))}, outside the workspace`;
+}
+
+/** A text of somebody else stays one word, so that it cannot go on with the sentence. */
+function plain(text: string): string {
+  return /^[\w.\/\\:*@~[\]-]+$/.test(text) ? visible(text) : JSON.stringify(visible(text));
+}

@@ -1,0 +1,108 @@
+/**
+ * The list of the hub of what runs in the cloud: newer than the one that ships with PML. It adds
+ * names, and it is asked for only when something was called there anyway.
+ *
+ * @module
+ */
+
+import type { Fetch } from "../core/fetch.ts";
+import { isObject } from "../core/json.ts";
+import { boundedJson } from "../core/json_bounds.ts";
+import { isServerName } from "../core/tool_id.ts";
+import { keep, readKept } from "../io/kept.ts";
+import { readBytes } from "./_event_stream.ts";
+
+/** What asking for the list needs from outside. */
+export interface HubRoutingOptions {
+  /** Where it is kept. */
+  readonly file: string;
+  readonly fetch: Fetch;
+  /** The address of the hub, and whether the person named it. */
+  readonly hub: () => { readonly url: string; readonly isNamed: boolean };
+  readonly warn: (message: string) => void;
+}
+
+/** What was kept, and of whom. */
+interface Kept {
+  readonly url: string;
+  readonly at: number;
+  readonly names: ReadonlySet<string>;
+}
+
+const FRESH_MS = 3_600_000;
+const LATE_MS = 10_000;
+const MOST = { lineBytes: 262_144, resultBytes: 262_144 };
+const MOST_NAMES = 5_000;
+
+/** The list of the hub. */
+export class HubRouting implements Disposable {
+  readonly #options: HubRoutingOptions;
+  readonly #closing = new AbortController();
+  #kept: Kept | undefined;
+  #asking: Promise<void> | undefined;
+
+  /** Reads what was kept. */
+  constructor(options: HubRoutingOptions) {
+    this.#options = options;
+    const kept = readKept(options.file);
+    const names = isObject(kept) ? namesIn(kept) : undefined;
+    if (!isObject(kept) || names === undefined) return;
+    this.#kept = { url: String(kept.url), at: Number(kept.at), names };
+  }
+
+  /** Tells whether the hub says that a server runs in the cloud. */
+  has(server: string): boolean {
+    // Another hub's list says nothing of this one.
+    return this.#kept?.url === this.#options.hub().url && this.#kept.names.has(server);
+  }
+
+  /** Asks for the list where it is not fresh; whatever comes of that, nobody waits for it. */
+  refresh(): Promise<void> {
+    const { url } = this.#options.hub();
+    const age = Date.now() - (this.#kept?.url === url ? this.#kept.at : 0);
+    if (age >= 0 && age < FRESH_MS) return Promise.resolve();
+    this.#asking ??= this.#ask().catch((error) => {
+      if (this.#closing.signal.aborted) return;
+      this.#options.warn(
+        `Cannot use the list of cloud servers of the hub: ${error.message || "it is too long"}`,
+      );
+    }).finally(() => this.#asking = undefined);
+    return this.#asking;
+  }
+
+  /** Gives up what is under way. */
+  [Symbol.dispose](): void {
+    this.#closing.abort();
+  }
+
+  async #ask(): Promise<void> {
+    const { file, fetch, hub } = this.#options;
+    const { url, isNamed } = hub();
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(LATE_MS)]);
+    const named = new Set(isNamed ? [new URL(url).host] : []);
+    // Tried again after a while, and not with each call.
+    const { names: before = new Set<string>() } = this.#kept?.url === url ? this.#kept : {};
+    this.#kept = { url, names: before, at: Date.now() };
+    const answer = await fetch(`${url.replace(/\/+$/, "")}/mcp/routing`, {
+      headers: { accept: "application/json" },
+      signal,
+      named,
+    });
+    if (answer.status !== 200) {
+      await answer.body?.cancel();
+      throw new Error(`it answered with the status ${answer.status}`);
+    }
+    const names = namesIn(boundedJson(await readBytes(answer.body, { limits: MOST })));
+    if (names === undefined) throw new Error("it is no list of names");
+    this.#kept = { url, at: Date.now(), names };
+    keep(file, { url, at: Date.now(), cloud: [...names] });
+  }
+}
+
+/** Gives the servers that `cloud` names; undefined where it is no list of texts. */
+function namesIn(said: unknown): ReadonlySet<string> | undefined {
+  const list: unknown = isObject(said) ? said.cloud : undefined;
+  if (!Array.isArray(list) || list.length > MOST_NAMES) return undefined;
+  if (!list.every((one) => typeof one === "string")) return undefined;
+  return new Set(list.map((one) => one.replace(/:\*$/, "")).filter(isServerName));
+}

@@ -1,0 +1,255 @@
+/**
+ * Calls tools that run in the cloud: through the hub, or at the address that a manifest names.
+ *
+ * The person's account key goes to the origin of the hub and nowhere else. The keys of others go
+ * with a call and with nothing else, to the origin that wants them.
+ *
+ * @module
+ */
+
+import type { CallTool } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import type { Fetch } from "../core/fetch.ts";
+import { quoted } from "../core/json.ts";
+import type { CloudManifest } from "../core/manifest.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { splitToolId } from "../core/tool_id.ts";
+import { soon } from "../io/in_time.ts";
+import type { UpstreamServer } from "../mcp_client/upstreams.ts";
+import { type HttpServer, HttpServers, type HttpServersOptions } from "./http_servers.ts";
+
+/** The hub, unless the person names another. */
+export const CLOUD_URL = "https://pml.casys.ai";
+
+/** A value, and where it was found. */
+interface Key {
+  readonly value: string;
+  readonly from: string;
+}
+
+/** What the cloud stands in; functions are asked at each call. */
+export interface CloudOptions extends HttpServersOptions {
+  /** The address of the hub, where the person named one. */
+  readonly url: () => string | undefined;
+  /** The key of the person's account; throws where it is malformed. */
+  readonly key: () => Key | undefined;
+  /** Gives a variable that a manifest names. */
+  readonly find: (name: string) => string | undefined;
+  /** Fills in headers; throws what cannot be sent. */
+  readonly fill: (headers: Headers, server: string) => Headers;
+  /** What a registry says of a server that it knows. */
+  readonly manifest: (server: string) => CloudManifest | undefined;
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/** Where the calls of a server go, as far as no key is needed to know it. */
+interface Place {
+  readonly url: string;
+  readonly isHub: boolean;
+  readonly named: ReadonlySet<string>;
+  readonly manifest: CloudManifest | undefined;
+}
+
+const WRITTEN = { authorization: "Bearer ${PML_API_KEY}" };
+/** How long a call waits for a look whether the cloud is there again that was not. */
+const LOOK_MS = 70;
+/** How long a look may take, and how often there is one at most. */
+const LOOKS = { lateMs: 30_000, everyMs: 500 };
+
+/** An origin that could not be reached, and the look whether it is there again. */
+interface Gone {
+  readonly error: unknown;
+  readonly look: Promise<void>;
+  readonly at: number;
+}
+
+/** The cloud, as far as this PML may use it. */
+export class Cloud {
+  readonly #options: CloudOptions;
+  readonly #servers: HttpServers;
+  readonly #made = new Map<string, { readonly key: string; readonly server: UpstreamServer }>();
+  readonly #gone = new Map<string, Gone>();
+
+  /** Takes the way out; nothing is sent yet. */
+  constructor(options: CloudOptions) {
+    this.#options = options;
+    this.#servers = new HttpServers({ ...options, fetch: this.#fetch });
+  }
+
+  /** Gives the way to a server: the same object as long as nothing of it changes. */
+  of(name: string): UpstreamServer {
+    const server = this.#reached(name);
+    const key = JSON.stringify({ ...server, named: [...server.named] });
+    const known = this.#made.get(name);
+    if (known?.key === key) return known.server;
+    const { manifest } = this.#placeOf(name);
+    const way = this.#servers.of(server);
+    const made = manifest ? way : { ...way, toolName: (tool: string) => `${name}__${tool}` };
+    this.#made.set(name, { key, server: made });
+    return made;
+  }
+
+  /** Gives what is known of a tool; throws what a call of it would lack. */
+  definition(server: string, tool: string): ToolDefinition {
+    this.#reached(server);
+    return this.listed(server, tool);
+  }
+
+  /** Gives what is known of a tool. */
+  listed(server: string, tool: string): ToolDefinition {
+    const { tools = [] } = this.#options.manifest(server) ?? {};
+    const known = tools.find(({ name }) => name === tool);
+    if (known === undefined && tools.length > 0) {
+      const has = tools.slice(0, 20).map(({ name }) => name).join(", ");
+      const message = `Cannot find the tool ${quoted(`${server}:${tool}`, 200)}: it has ${has}`;
+      throw new PmlError("UNKNOWN_TOOL", message, { hint: "Find its name with `search`" });
+    }
+    // The hub looks at arguments that nobody here knows a schema for.
+    return known?.definition ?? { name: tool, inputSchema: { type: "object" } };
+  }
+
+  /** Says where a call goes and what goes with it, for a person. */
+  facts(name: string): readonly string[] {
+    const { url, isHub, manifest } = this.#placeOf(name);
+    const host = URL.parse(url)?.host ?? url;
+    const keys = [...(isHub ? ["PML_API_KEY"] : []), ...manifest?.envRequired ?? []];
+    return [
+      `a tool in the cloud, at ${quoted(host)}: who runs it can read what it is sent`,
+      `It is sent these arguments${keys.length === 0 ? "" : `, and the keys ${keys.join(", ")}`}`,
+    ];
+  }
+
+  /** Runs calls by `upstreams`, and says of what fails there what it means for the cloud. */
+  calling(upstreams: CallTool): CallTool {
+    return async (call) => {
+      const { server } = splitToolId(call.id);
+      const { manifest, isHub } = this.#placeOf(server);
+      if (call.method !== undefined && manifest === undefined) {
+        throw new PmlError("BAD_REQUEST", `Cannot ask ${quoted(server)}: it has tools only`);
+      }
+      try {
+        return await upstreams(call);
+      } catch (error) {
+        if (!(error instanceof PmlError)) throw error;
+        const { code, detail = {} } = error;
+        const what = `Cannot call ${quoted(call.id, 200)}`;
+        if (code === "LOGIN_REQUIRED" && isHub) throw this.#rejected(what, detail);
+        if (code !== "UPSTREAM_DOWN" || detail.may_have_run !== false) throw error;
+        throw new PmlError(code, `${what}: the cloud is out of reach (${error.message})`, {
+          hint: "Tools on this machine work without it; try again when you are online",
+          detail: { ...detail, tool: call.id },
+          cause: error,
+        });
+      }
+    };
+  }
+
+  #placeOf(name: string): Place {
+    const hub = this.#options.url() ?? CLOUD_URL;
+    // Only an address that the person gave may lie in a private network.
+    const named = new Set(this.#options.url() === undefined ? [] : [new URL(hub).host]);
+    const manifest = this.#options.manifest(name);
+    const url = manifest?.proxyTo ?? `${hub.replace(/\/+$/, "")}/mcp`;
+    return { url, isHub: manifest === undefined || isProxy(url, hub), named, manifest };
+  }
+
+  #reached(name: string): HttpServer {
+    const { url, isHub, named, manifest } = this.#placeOf(name);
+    const key = isHub ? this.#options.key() : undefined;
+    if (isHub && key === undefined) throw keyRequired(name);
+    const wanted = manifest?.envRequired ?? [];
+    const missing = wanted.filter((each) => this.#options.find(each) === undefined);
+    if (missing.length > 0) throw keysMissing(name, missing);
+    const keyHeaders = Object.fromEntries(
+      wanted.map((each) => [`x-pml-key-${each}`.toLowerCase(), `\${${each}}`]),
+    );
+    return {
+      name,
+      url,
+      headers: key === undefined ? {} : { authorization: `Bearer ${key.value}` },
+      written: { ...(isHub && WRITTEN), ...keyHeaders },
+      keyHeaders: this.#options.fill(keyHeaders, name),
+      named,
+      tools: undefined,
+      definition: manifest ?? url,
+    };
+  }
+
+  #rejected(what: string, detail: Readonly<Record<string, unknown>>): PmlError {
+    const from = this.#options.key()?.from;
+    return new PmlError("CLOUD_KEY_REJECTED", `${what}: the cloud does not take PML_API_KEY`, {
+      hint: `It was found in ${from}: put one there that holds, or see what your account may use`,
+      detail,
+    });
+  }
+
+  /** That nobody can be reached at an origin is found out once for all servers there. */
+  readonly #fetch: Fetch = async (url, options) => {
+    const { origin } = new URL(url);
+    if (this.#gone.has(origin)) await this.#look(origin, options.named);
+    const gone = this.#gone.get(origin);
+    if (gone !== undefined) throw gone.error;
+    try {
+      return await this.#options.fetch(url, options);
+    } catch (error) {
+      if (isUnsent(error)) {
+        this.#gone.set(origin, { error, look: Promise.resolve(), at: performance.now() });
+      }
+      throw error;
+    }
+  };
+
+  /** Looks whether an origin is there again; a look that takes long goes on without who waits. */
+  async #look(origin: string, named: ReadonlySet<string>): Promise<void> {
+    const gone = this.#gone.get(origin);
+    if (gone === undefined) return;
+    if (performance.now() - gone.at < LOOKS.everyMs) return void await soon(gone.look, LOOK_MS);
+    const signal = AbortSignal.timeout(LOOKS.lateMs);
+    // It carries no key and says nothing of any call.
+    const look = this.#options.fetch(origin, { method: "HEAD", signal, named }).then(
+      () => void this.#gone.delete(origin),
+      // Whoever answers anything at all is there.
+      (error) => void (error instanceof PmlError && !isUnsent(error) && this.#gone.delete(origin)),
+    );
+    this.#gone.set(origin, { ...gone, look, at: Infinity });
+    const again = look.then(() => {
+      const still = this.#gone.get(origin);
+      if (still !== undefined) this.#gone.set(origin, { ...still, at: performance.now() });
+    });
+    await soon(again, LOOK_MS);
+  }
+}
+
+/**
+ * Tells whether an address is one where the hub proxies a server: a registry can name any, and the
+ * key of the account opens more than that.
+ */
+export function isProxy(url: string, hub: string | undefined): boolean {
+  const address = URL.parse(url);
+  return address?.origin === new URL(hub ?? CLOUD_URL).origin &&
+    /^\/mcp\/proxy\/[^/]+$/.test(address.pathname) && address.search === "";
+}
+
+function isUnsent(error: unknown): boolean {
+  return error instanceof PmlError && error.code === "UPSTREAM_DOWN" &&
+    error.detail?.may_have_run === false;
+}
+
+/** Makes the error of a call that the hub would let in by a key alone. */
+export function keyRequired(server: string): PmlError {
+  return new PmlError("CLOUD_KEY_REQUIRED", "Cloud mode requires PML_API_KEY", {
+    hint: `${quoted(server)} runs in the cloud: set PML_API_KEY in the environment that starts ` +
+      "pml, or run `pml init`",
+    detail: { server },
+  });
+}
+
+/** Makes the error of a call that lacks keys, with the names of all of them. */
+export function keysMissing(server: string, missing: readonly string[]): PmlError {
+  const names = missing.join(", ");
+  return new PmlError("KEY_MISSING", `Cannot call ${quoted(server)}: it requires ${names}`, {
+    hint: "Set it in the environment that starts pml, or in .env of a workspace that is trusted",
+    detail: { missing },
+  });
+}

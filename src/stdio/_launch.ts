@@ -1,0 +1,233 @@
+/**
+ * Says with what program a server is started: its own command, or what PML installed for it.
+ *
+ * @module
+ */
+
+import { delimiter, dirname, join, resolve } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import type { Tell } from "../io/installing.ts";
+import { type Layer, programLayer } from "../sandbox/confined_program.ts";
+import type { Program } from "../sandbox/process.ts";
+import { findProgram, searchPath } from "../sandbox/search_path.ts";
+import { confinedArgs } from "./_confined.ts";
+import { denialIn } from "./_denial.ts";
+import { type PackageCommand, packageCommand } from "./_package_command.ts";
+import { type Confining, scriptReach } from "./_script_reach.ts";
+import { type Scripted, scriptsHint } from "./_scripts.ts";
+import { dataFolder, withDataFolder } from "./data_folder.ts";
+import { type InstalledPackage, Installs, type Present } from "./installs.ts";
+import type { StdioServer, StdioServersOptions } from "./stdio_servers.ts";
+import type { StdioWireOptions } from "./stdio_wire.ts";
+
+/** What a server is started with, and what to say where it does not start or is denied something. */
+export type Launched = Pick<StdioWireOptions, "program" | "hint" | "denied">;
+
+/** The package that a server is, and its install scripts. */
+export interface ServerScripts {
+  readonly installed: InstalledPackage;
+  /** What has some that did not run. */
+  readonly waiting: readonly Scripted[];
+  /** What would hold those scripts. */
+  readonly layer: Layer;
+  /** Runs those that a person agreed to. */
+  readonly run: (agreed: readonly Scripted[], tell: Tell) => Promise<void>;
+}
+
+/** Finds and installs the programs of servers. */
+export class Launch {
+  readonly #options: StdioServersOptions;
+  readonly #installs: Installs;
+
+  /** Takes the definitions; `closing` gives up what is being installed. */
+  constructor(options: StdioServersOptions, closing: AbortSignal) {
+    this.#options = options;
+    const { home, environment, installEnvironment, groups } = options;
+    this.#installs = new Installs({
+      home,
+      environment: () => {
+        const path = this.#path().join(delimiter);
+        return { ...environment, ...installEnvironment, PATH: path, PML_RUN: `${groups.mark}.` };
+      },
+      groups,
+      closing,
+      onLog: (level, text) => options.onLog("install", level, text),
+    });
+  }
+
+  /** Gives the program of a server, after installing it where it is not there yet. */
+  async programOf(server: StdioServer): Promise<Launched> {
+    const { name, command, args, cwd, trial } = server;
+    const env = { ...server.env, ...this.#tried(server) };
+    const { environment, groups } = this.#options;
+    const confine = server.confine || trial !== undefined;
+    this.#makeData(server, confine);
+    const path = this.#path().join(delimiter);
+    const wanted = packageCommand(server);
+    const own = { ...environment, PATH: path, ...env, ...wanted?.env, PML_RUN: `${groups.mark}.` };
+    if (confine && wanted?.tool !== "npm") throw unconfinable(name, command);
+    if (wanted === undefined) {
+      return { program: { file: this.#found(command, server), args, cwd, env: own } };
+    }
+    // The options are those of node, and Deno is what would hold it.
+    if (confine && wanted.env.NODE_OPTIONS !== undefined) {
+      throw unconfinable(name, "--node-options");
+    }
+    const steering = Object.keys(env).find((each) => STEERS_DENO.test(each));
+    if (confine && steering !== undefined) throw unconfinable(name, steering);
+    const present = await this.#installed(server, wanted);
+    const hint = () => scriptsHint(name, present.waiting());
+    return { ...this.#program({ ...server, confine }, { wanted, present, env: own }), hint };
+  }
+
+  /** Installs the package of a server, and gives what of it has scripts that did not run. */
+  async scriptsOf(server: StdioServer): Promise<ServerScripts> {
+    const wanted = packageCommand(server);
+    if (wanted === undefined) {
+      const message = `Cannot install ${quoted(server.name)}: its command names no package`;
+      throw new PmlError("BAD_ARGUMENTS", message, { hint: "`npx` and `uvx` name one" });
+    }
+    // Who asks for it says more than the option of the command.
+    const present = await this.#installed(server, { ...wanted, isOffline: false });
+    const waiting = present.waiting();
+    const confining = await this.#confining(waiting);
+    return {
+      installed: present.installed,
+      waiting,
+      layer: confining.layer,
+      run: async (scripted, tell) => {
+        const find = (program: string) => this.#beside(program, besideOf(server, wanted));
+        await this.#installs.runScripts(present, { scripted, tell, find, confining });
+      },
+    };
+  }
+
+  /** Finds out by what scripts are held here, where there are some. */
+  async #confining(waiting: readonly Scripted[]): Promise<Confining> {
+    const { home, environment, certificates, osLayer } = this.#options;
+    const [workspace, path] = [this.#options.workspace(), this.#path().join(delimiter)];
+    const where = { home, workspace, userHome: environment.HOME ?? home, certificates };
+    if (waiting.length === 0) return { ...where, layer: { kind: "none", why: "nothing runs" } };
+    const reach = scriptReach(where, { path, write: [] });
+    return { ...where, layer: await programLayer({ wanted: osLayer(), path, workspace }, reach) };
+  }
+
+  async #installed(server: StdioServer, wanted: PackageCommand): Promise<Present> {
+    const { starts, packages } = this.#options;
+    const { name } = server;
+    const present = await this.#installs.fileOf(wanted, {
+      find: (program) => this.#beside(program, besideOf(server, wanted)),
+      tell: (message) => starts.tell(name, message),
+      version: await packages?.versionOf(server),
+    });
+    await packages?.check(server, present.installed);
+    return present;
+  }
+
+  #program(
+    server: StdioServer,
+    { wanted, present: { folder, file }, env }: {
+      readonly wanted: PackageCommand;
+      readonly present: Present;
+      readonly env: Readonly<Record<string, string>>;
+    },
+  ): Launched {
+    const { cwd } = server;
+    const { args, runtime } = wanted;
+    if (server.confine) return this.#confined(server, { folder, file, args, env });
+    if (runtime === undefined) {
+      // What it would compile for later starts would be files that were not installed.
+      return { program: { file, args, cwd, env: { PYTHONDONTWRITEBYTECODE: "1", ...env } } };
+    }
+    // What runs it was asked for by its name, too: npm's packages are written for node.
+    const run = this.#beside(runtime, besideOf(server, wanted));
+    return { program: { file: run, args: [file, ...args], cwd, env } };
+  }
+
+  #confined(
+    { name, cwd, trial }: StdioServer,
+    { folder, file, args, env }: Omit<Program, "cwd"> & { readonly folder: string },
+  ): Launched {
+    const { workspace, grants, protection, certificates, home, environment } = this.#options;
+    const where = { name, home, workspace: workspace(), protection, certificates };
+    const granted = trial?.grants ?? grants(name) ?? {};
+    const given = confinedArgs({ ...where, folder, grants: granted });
+    const { HOME: userHome = home } = environment;
+    const own = { DENO_DIR: join(home, "servers", "deno"), DENO_NO_UPDATE_CHECK: "1" };
+    const audit = trial && { DENO_AUDIT_PERMISSIONS: trial.file };
+    return {
+      program: {
+        file: Deno.execPath(),
+        args: [...given, file, ...args],
+        cwd,
+        env: { ...env, ...own, ...audit },
+      },
+      denied: (text) =>
+        denialIn(text, { ...where, cwd, userHome, grants: granted, env: {}, given: [] }),
+    };
+  }
+
+  /** Gives the variables with which a server is tried out. */
+  #tried({ name, trial }: StdioServer): StdioServer["env"] {
+    const { home, workspace } = this.#options;
+    return withDataFolder(trial?.env ?? {}, dataFolder({ home, workspace: workspace(), name }));
+  }
+
+  /** Makes the folder of a server's data, where it is confined to that or its definition names it. */
+  #makeData({ name, args, env }: StdioServer, confine: boolean): void {
+    const { home, workspace } = this.#options;
+    const folder = dataFolder({ home, workspace: workspace(), name });
+    const isNamed = [...args, ...Object.values(env)].some((value) => value.includes(folder));
+    if (confine || isNamed) Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
+  }
+
+  /** Finds a program beside the one that a command names by its path, else on PATH. */
+  #beside(program: string, { command, name, cwd }: Beside): string {
+    const beside = resolve(cwd, join(dirname(command), program));
+    const path = [dirname(beside)];
+    const isThere = /[\\/]/.test(command) &&
+      findProgram(program, { path, workspace: this.#options.workspace() }) !== undefined;
+    return isThere ? beside : this.#found(program, { name, cwd });
+  }
+
+  #found(command: string, { name, cwd }: Pick<StdioServer, "name" | "cwd">): string {
+    // A path is the person's own word, which was shown.
+    if (/[\\/]/.test(command)) return resolve(cwd, command);
+    const where = { path: this.#path(), workspace: this.#options.workspace() };
+    const file = findProgram(command, where);
+    if (file !== undefined) return file;
+    const why = `command ${quoted(command, 300)} is not on PATH`;
+    throw new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(name)}: ${why}`, {
+      hint: "Install it, or give its absolute path in .pml.json",
+    });
+  }
+
+  #path(): readonly string[] {
+    const { environment, workspace } = this.#options;
+    return searchPath(environment.PATH, workspace());
+  }
+}
+
+type Beside = Pick<StdioServer, "command" | "name" | "cwd">;
+
+function besideOf({ name, cwd }: StdioServer, { command }: PackageCommand): Beside {
+  return { name, cwd, command };
+}
+
+/** What could take the permissions away that hold a server; certificates cannot. */
+const STEERS_DENO = /^DENO_(?!CERT$|TLS_CA_STORE$)/i;
+
+function unconfinable(name: string, what: string): PmlError {
+  const isSteering = STEERS_DENO.test(what);
+  const why = isSteering
+    ? "changes what holds it"
+    : what === "--node-options"
+    ? "is for node alone"
+    : "is no npm package";
+  const message = `Cannot confine ${quoted(name)}: ${quoted(what, 300)} ${why}`;
+  const hint = isSteering || what === "--node-options"
+    ? "Take it out of the definition, or `confine`: then it runs with your rights"
+    : "Start it with npx, or take `confine` out: then it runs with your rights";
+  return new PmlError("UPSTREAM_DOWN", message, { hint });
+}

@@ -1,0 +1,123 @@
+/**
+ * What PML has npm do, and where it finds the program of a package then.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
+import { readRegularText } from "../io/regular_file.ts";
+import { npmPackage } from "./_package_command.ts";
+import type { Installer } from "./installs.ts";
+
+/**
+ * Keeps npm from starting any program: an older one would have git fetch what a package names, and
+ * install within that by its settings, whatever npm itself is told of scripts.
+ */
+const ALONE = `data:text/javascript,${
+  encodeURIComponent(
+    "import c from'node:child_process';import{syncBuiltinESMExports as s}from'node:module';" +
+      "c.ChildProcess.prototype.spawn=c.spawnSync=c.execSync=c.execFileSync=()=>{" +
+      "throw Error('PML lets npm start no program')};s()",
+  )
+}`;
+/** The host that npm takes for that of the configured registry, and no other that looks like it. */
+const USUAL_HOST = ["registry", "npmjs", "org"].join(".");
+
+/** Installs what `npx` names: no script of any package runs, and each is one of a registry. */
+export const npm: Installer = {
+  files: { "package.json": '{"private":true}' },
+  environment: { NODE_OPTIONS: `--import=${ALONE}` },
+  refusals: /EALLOW|PML lets npm start/,
+  hint: "PML installs nothing but packages of the registries that you configured: name another " +
+    "version, or install it yourself and give the path of its program",
+  commands: ({ spec, beside, settings }) => {
+    const install = [
+      ...["install", "--ignore-scripts", "--no-audit", "--no-fund", "--save-exact"],
+      ...["--allow-git=none", "--allow-file=none", "--allow-directory=none"],
+      // What it came to is looked at.
+      ...["--package-lock", "--lockfile-version=3", "--no-omit-lockfile-registry-resolved"],
+      // It tells of each file that it fetches.
+      ...["--loglevel=http", "--color=false", ...settings],
+    ];
+    return [
+      // The registry says of each version whether it has scripts: nothing of it is fetched yet.
+      [...install, "--package-lock-only", "--", spec, ...beside],
+      [...install, "--", spec, ...beside],
+      ["config", "list", "--json", "--loglevel=silent", ...settings],
+    ];
+  },
+  foreign: (folder, [, , settings = ""]) => {
+    const lock: unknown = JSON.parse(readRegularText(join(folder, "package-lock.json")));
+    const packages = Object.entries(objectOf(objectOf(lock).packages));
+    if (packages.length === 0) return "npm does not say where it came from: it is older than 7";
+    const registries = registriesIn(objectOf(JSON.parse(settings)));
+    for (const [path, said] of packages) {
+      const { resolved, integrity, inBundle } = objectOf(said);
+      // What was in the archive of another has its hash.
+      if (path === "" || inBundle === true && resolved === undefined) continue;
+      if (!isOf(registries, resolved)) {
+        const from = quoted(String(resolved ?? "nowhere"), 300);
+        return `${quoted(path, 200)} comes from ${from}, and not from a registry of yours`;
+      }
+      if (typeof integrity !== "string") return `${quoted(path, 200)} comes without a hash`;
+    }
+    return undefined;
+  },
+  programOf: (folder, { name, bin, beside }) => {
+    const { version } = packageIn(folder, name);
+    const programs = programsIn(folder, name);
+    const own = name.split("/").at(-1) ?? "";
+    const only = Object.keys(programs).length === 1 ? Object.values(programs)[0] : undefined;
+    const others = beside.map((spec) => programsIn(folder, npmPackage(spec)?.name ?? ""));
+    const file = bin === undefined
+      ? only ?? programs[own]
+      : [programs, ...others].find((each) => Object.hasOwn(each, bin))?.[bin];
+    if (file !== undefined) return { version: String(version), file };
+    const hint = "Name one of its programs: npx -y --package NAME PROGRAM";
+    throw noProgram({ name, wanted: bin ?? own, has: Object.keys(programs), hint });
+  },
+};
+
+function packageIn(folder: string, name: string): JsonObject {
+  return objectOf(JSON.parse(readRegularText(join(folder, "node_modules", name, "package.json"))));
+}
+
+/** Gives the files of the programs of a package by their names. */
+function programsIn(folder: string, name: string): Readonly<Record<string, string>> {
+  const { bin } = packageIn(folder, name);
+  const programs = isObject(bin) ? bin : { [name.split("/").at(-1) ?? ""]: bin };
+  const files = Object.entries(programs).flatMap(([program, file]) =>
+    typeof file === "string" && !file.split(/[\\/]/).includes("..")
+      ? [[program, join("node_modules", name, file)]]
+      : []
+  );
+  return Object.fromEntries(files);
+}
+
+/** Gives the registries that the person configured, also for names of one scope. */
+function registriesIn(settings: JsonObject): readonly URL[] {
+  const urls = Object.entries(settings).filter(([key]) => /(?:^|:)registry$/.test(key));
+  return urls.flatMap(([, url]) => URL.parse(String(url)) ?? []);
+}
+
+function isOf(registries: readonly URL[], resolved: unknown): boolean {
+  const url = URL.parse(String(resolved));
+  if (url === null) return false;
+  return url.protocol === "https:" && url.host === USUAL_HOST ||
+    registries.some(({ host, protocol }) =>
+      url.host === host && ["https:", protocol].includes(url.protocol)
+    );
+}
+
+/** Makes the error of a package that does not have the program that is to be started. */
+export function noProgram({ name, wanted, has, hint }: {
+  readonly name: string;
+  readonly wanted: string;
+  readonly has: readonly string[];
+  readonly hint: string;
+}): PmlError {
+  const message = `Cannot start ${quoted(name)}: it has no program ${quoted(wanted)}`;
+  return new PmlError("UPSTREAM_DOWN", message, { hint, detail: { programs: has.slice(0, 20) } });
+}

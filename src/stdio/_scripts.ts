@@ -1,0 +1,182 @@
+/**
+ * The install scripts of packages of npm: what has some, and how a person's word has them run.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import process from "node:process";
+import { PmlError } from "../core/errors.ts";
+import { type JsonObject, objectOf, quoted, visibleLines } from "../core/json.ts";
+import type { Installing } from "../io/installing.ts";
+import { readRegularText } from "../io/regular_file.ts";
+import {
+  confinedProgram,
+  openPrivateFolder,
+  type PrivateFolder,
+} from "../sandbox/confined_program.ts";
+import { type Program, type RunOptions, runProgram } from "../sandbox/process.ts";
+import { type Confining, scriptReach } from "./_script_reach.ts";
+
+/** A package that has scripts which npm would run as it installs it. */
+export interface Scripted {
+  /** What tells it from any other: where it lies, its version and its hash. */
+  readonly id: string;
+  /** Where it lies: another one of that name and version may lie elsewhere. */
+  readonly path: string;
+  /** The name by which it is installed, and its version. */
+  readonly spec: string;
+  /** What its registry says that its archive has; "none" for what was in the archive of another. */
+  readonly hash: string;
+  readonly scripts: Readonly<Record<string, string>>;
+}
+
+const EVENTS = ["preinstall", "install", "postinstall"];
+/** What of the person's settings of npm scripts go by: how the network is reached, and from where. */
+const CARRIED =
+  /^(?:(?:https?-)?proxy|noproxy|cafile|strict-ssl|disturl|nodedir|.+_binary_(?:host|mirror|site).*)$/;
+const RUN_MS = 900_000;
+const KEPT = 200_000;
+const TAIL = 2_000;
+
+/** Gives what of an installed package, itself and what it needs, has install scripts. */
+export function scriptedIn(folder: string): readonly Scripted[] {
+  const lock = objectIn(folder, "package-lock.json");
+  return Object.entries(objectOf(lock?.packages)).flatMap(([path, said]) => {
+    const { hasInstallScript, version, integrity = "none" } = objectOf(said);
+    const isBuilt = path !== "" && isThere(join(folder, path, "binding.gyp"));
+    if (path === "" || hasInstallScript !== true && !isBuilt) return [];
+    // What is for another system was not installed.
+    const own = objectIn(folder, path, "package.json");
+    if (own === undefined) return [];
+    const scripts: Record<string, string> = {};
+    if (isBuilt && own.gypfile !== false) scripts.install = "node-gyp rebuild";
+    for (const event of EVENTS) {
+      const script = objectOf(own.scripts)[event];
+      if (typeof script === "string") scripts[event] = script;
+    }
+    if (Object.keys(scripts).length === 0) return [];
+    const spec = `${path.split("node_modules/").at(-1)}@${version}`;
+    return [{
+      id: `${path} ${version} ${integrity}`,
+      path,
+      spec,
+      hash: String(integrity),
+      scripts,
+    }];
+  });
+}
+
+/** What scripts are run with. */
+interface Running extends Pick<RunOptions, "signal" | "groups"> {
+  readonly npm: string;
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly installing: Installing;
+  readonly confining: Confining;
+}
+
+/** Names what has install scripts, by what the registry said of each version; nothing need be there. */
+export function announcedIn(folder: string): readonly string[] {
+  const lock = objectIn(folder, "package-lock.json");
+  const named = Object.entries(objectOf(lock?.packages)).flatMap(([path, said]) => {
+    const { hasInstallScript, version, os } = objectOf(said);
+    // What is for another system is not installed.
+    const isForeign = Array.isArray(os) && !os.includes(process.platform);
+    if (path === "" || hasInstallScript !== true || isForeign) return [];
+    return [`${path.split("node_modules/").at(-1)}@${version}`];
+  });
+  return [...new Set(named)];
+}
+
+/** Says before an installation what of it has scripts that do not run. */
+export function announcement(named: readonly string[]): string {
+  const first = named.slice(0, 5).map((spec) => quoted(spec)).join(", ");
+  const more = named.length > 5 ? ` and ${named.length - 5} more` : "";
+  return `${first}${more} ${named.length === 1 ? "has" : "have"} install scripts, which PML does ` +
+    "not run by itself";
+}
+
+/** Has npm run the scripts of these packages, confined as the system can, and nothing else. */
+export async function runScripts(scripted: readonly Scripted[], options: Running): Promise<void> {
+  const { installing, signal, groups, confining } = options;
+  const specs = scripted.map(({ spec }) => spec);
+  const args = [
+    ...["rebuild", "--ignore-scripts=false", "--foreground-scripts", "--color=false"],
+    // Newer ones run none that they were not told of; those that are named were.
+    ...["--dangerously-allow-all-scripts", "--", ...scripted.map(({ path }) => `./${path}`)],
+  ];
+  await using own = openPrivateFolder(confining.home, confining.workspace);
+  const program = await scriptProgram({ ...options, args, own });
+  const late = AbortSignal.timeout(RUN_MS);
+  const failed = (why: string, wrote: string) =>
+    new PmlError("UPSTREAM_DOWN", `Cannot run the scripts of ${specs.join(", ")}: ${why}`, {
+      hint: "The package stays as it was. They may need a compiler or the network",
+      detail: { stderr: visibleLines(wrote.trim().slice(-TAIL), TAIL) },
+    });
+  const { code, stdout } = await runProgram(program, {
+    signal: AbortSignal.any([late, signal]),
+    maxBytes: KEPT,
+    groups,
+    onStderr: (text) => installing.hear(text),
+  }).catch((error) => {
+    throw late.aborted ? failed(`they took over ${RUN_MS / 60_000} min`, installing.tail) : error;
+  });
+  if (code !== 0) throw failed(`npm ended with ${code}`, `${stdout}\n${installing.tail}`);
+}
+
+/** Gives npm as it runs scripts: with folders of their own, and without what is for installers alone. */
+async function scriptProgram(
+  { npm: file, args, cwd, env: all, own, confining, ...run }: Running & {
+    readonly args: readonly string[];
+    readonly own: PrivateFolder;
+  },
+): Promise<Program> {
+  // Scripts are no installer: they find no token of a registry.
+  const { NPM_TOKEN: _, NODE_AUTH_TOKEN: __, ...env } = all;
+  const program = { file, args, cwd, env, kept: true };
+  const { layer } = confining;
+  if (layer.kind === "none") return program;
+  const listing = { file, args: ["config", "list", "--json", "--loglevel=silent"], cwd, env: all };
+  const { stdout } = await runProgram(listing, { ...run, maxBytes: KEPT });
+  const settings = Object.entries(objectOf(JSON.parse(stdout || "{}")))
+    .filter(([key, value]) => CARRIED.test(key) && value !== null && value !== "")
+    .map(([key, value]) => [`npm_config_${key.replaceAll("-", "_")}`, String(value)] as const);
+  const { NPM_CONFIG_USERCONFIG: ___, ...rest } = env;
+  const places = {
+    HOME: own.denoDir,
+    TMPDIR: own.temp,
+    NPM_CONFIG_CACHE: join(own.denoDir, "npm"),
+  };
+  const write = [cwd, own.denoDir, own.temp];
+  const carried = Object.fromEntries(settings);
+  const more = [carried.npm_config_cafile, carried.npm_config_nodedir].filter(Boolean) as string[];
+  const reach = scriptReach(confining, { path: env.PATH, write, more });
+  const confined = { ...program, env: { ...rest, ...places, ...carried } };
+  return confinedProgram(confined, { layer, reach });
+}
+
+/** Says what waits for a person's word, to those who cannot give it. */
+export function scriptsHint(server: string, waiting: readonly Scripted[]): string | undefined {
+  if (waiting.length === 0) return undefined;
+  const first = waiting.slice(0, 5).map(({ spec }) => quoted(spec)).join(", ");
+  const more = waiting.length > 5 ? ` and ${waiting.length - 5} more` : "";
+  return `${first}${more} ${waiting.length === 1 ? "has" : "have"} install scripts that did not ` +
+    `run: if it needs them, a person runs \`pml install ${server}\` on a terminal`;
+}
+
+function objectIn(...path: readonly string[]): JsonObject | undefined {
+  try {
+    return objectOf(JSON.parse(readRegularText(join(...path))));
+  } catch {
+    return undefined; // it is not there, or none
+  }
+}
+
+function isThere(path: string): boolean {
+  try {
+    return Deno.lstatSync(path).isFile;
+  } catch {
+    return false;
+  }
+}

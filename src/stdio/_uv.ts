@@ -1,0 +1,108 @@
+/**
+ * What PML has uv do, and where it finds the program of a package then.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { readRegularText } from "../io/regular_file.ts";
+import { noProgram } from "./_npm.ts";
+import type { Installer } from "./installs.ts";
+
+/** Neither `uv.toml`, `pyproject.toml` nor `.python-version` of any folder counts. */
+const APART = ["--no-config", "--no-progress", "--color=never"];
+const VENV = "venv";
+const IS_WINDOWS = Deno.build.os === "windows";
+
+/** Installs what `uvx` names from wheels alone, so that no build script of any package runs. */
+export const uv: Installer = {
+  files: {},
+  environment: {},
+  refusals: /no (?:usable |matching )?wheels|source distribution|--no-build|building/i,
+  hint: "PML runs no build script, and there is no wheel for this Python: name a version that " +
+    "has one, or another Python (`--python`), or install it yourself and give its path",
+  // Installers of Python note beside a package when it was named by an address and not by a name.
+  foreign: (folder) => {
+    const direct = packagesOf(join(folder, VENV)).find(({ at }) =>
+      namesIn(at).includes("direct_url.json")
+    );
+    return direct &&
+      `${quoted(direct.whose, 200)} comes from an address, and not from a registry of yours`;
+  },
+  commands: ({ spec, beside, python }) => [
+    // Relocatable, because it is moved into place once it is whole.
+    [
+      "venv",
+      ...APART,
+      "--relocatable",
+      ...(python === undefined ? [] : ["--python", python]),
+      VENV,
+    ],
+    [
+      ...["pip", "install", ...APART, "--no-build", "--python", VENV],
+      // Files of its own that nothing adds to: neither links into uv's cache, nor bytecode later.
+      ...["--link-mode=copy", "--compile-bytecode", "--", spec, ...beside],
+    ],
+  ],
+  programOf: async (folder, { name, bin }) => {
+    const { version, programs } = installed(join(folder, VENV), name);
+    const only = programs.length === 1 ? programs[0] : undefined;
+    const wanted = bin ?? (programs.includes(name) ? name : only ?? name);
+    const at = IS_WINDOWS ? join(VENV, "Scripts", `${wanted}.exe`) : join(VENV, "bin", wanted);
+    const found = await Deno.stat(join(folder, at)).catch(() => undefined); // there is none
+    if (found?.isFile) return { version, file: at };
+    const hint = "Name one of its programs: uvx --from NAME PROGRAM";
+    throw noProgram({ name, wanted, has: programs, hint });
+  },
+};
+
+/** Reads what the package says of itself, where every installer of Python lays it. */
+function installed(
+  venv: string,
+  name: string,
+): { readonly version: string; readonly programs: readonly string[] } {
+  for (const { whose, version, at } of packagesOf(venv)) {
+    if (plain(whose) !== plain(name)) continue;
+    return { version, programs: scriptsIn(textOf(join(at, "entry_points.txt"))) };
+  }
+  throw new PmlError("UPSTREAM_DOWN", `Cannot find ${quoted(name)} in what uv installed`, {
+    hint: "Look at its name",
+  });
+}
+
+/** Gives what each package that was installed says of itself, and where. */
+function packagesOf(venv: string) {
+  const lib = join(venv, IS_WINDOWS ? "Lib" : "lib");
+  const pythons = IS_WINDOWS ? [""] : namesIn(lib);
+  return pythons.flatMap((python) => {
+    const packages = join(lib, python, "site-packages");
+    return namesIn(packages).flatMap((entry) => {
+      const [, whose, version = ""] = /^(.+)-([^-]+)\.dist-info$/.exec(entry) ?? [];
+      return whose === undefined ? [] : [{ whose, version, at: join(packages, entry) }];
+    });
+  });
+}
+
+function textOf(points: string): string {
+  try {
+    return readRegularText(points);
+  } catch {
+    return ""; // it has no programs
+  }
+}
+
+function namesIn(folder: string): readonly string[] {
+  return [...Deno.readDirSync(folder)].map(({ name }) => name);
+}
+
+/** Names of packages differ in nothing by case, dots, dashes and underscores. */
+function plain(name: string): string {
+  return name.toLowerCase().replace(/[-_.]+/g, "-");
+}
+
+function scriptsIn(text: string): readonly string[] {
+  const [, scripts = ""] = /^\[console_scripts\]\s*$([^[]*)/m.exec(text) ?? [];
+  return [...scripts.matchAll(/^\s*([^=\s#]+)\s*=/gm)].map(([, name = ""]) => name);
+}

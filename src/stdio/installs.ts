@@ -1,0 +1,347 @@
+/**
+ * Installs the packages that servers are, apart from the workspace: the exact version that was there
+ * first, no script of theirs, and only the tree of files that it was then.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
+import { quoted } from "../core/json.ts";
+import { alone } from "../io/folder_lock.ts";
+import { Installing, type Tell } from "../io/installing.ts";
+import { copyTree, treeHash, treeStamp } from "../io/tree.ts";
+import { type RunOptions, runProgram } from "../sandbox/process.ts";
+import { npm } from "./_npm.ts";
+import { type PackageCommand, packageCommand, type Written } from "./_package_command.ts";
+import {
+  assertSame,
+  type Installed,
+  type InstalledPackage,
+  keep,
+  packageOf,
+  recordOf,
+} from "./_record.ts";
+import type { Confining } from "./_script_reach.ts";
+import { announcedIn, announcement, runScripts, type Scripted, scriptedIn } from "./_scripts.ts";
+import { uv } from "./_uv.ts";
+
+export type { InstalledPackage };
+
+/** What installing needs from outside. */
+export interface InstallsOptions {
+  readonly home: string;
+  /** What installers find in their environment. */
+  readonly environment: () => Readonly<Record<string, string>>;
+  /** Gives up what is being installed. */
+  readonly closing: AbortSignal;
+  readonly groups: RunOptions["groups"];
+  readonly onLog: (level: "debug" | "info", text: string) => void;
+}
+
+/** Who wants a package. */
+export interface Wanting {
+  /** Finds a program by its name, or throws. */
+  readonly find: (program: string) => string;
+  /** Told what is installed. */
+  readonly tell: Tell;
+  /** The exact version that is pinned, for a package that is named without one. */
+  readonly version?: string | undefined;
+}
+
+/** A package that is there. */
+export interface Present {
+  readonly folder: string;
+  readonly file: string;
+  readonly installed: InstalledPackage;
+  /** Looks what of it has install scripts that did not run. */
+  readonly waiting: () => readonly Scripted[];
+}
+
+/** How packages of one kind are installed. */
+export interface Installer {
+  /** What lies in the folder before. */
+  readonly files: Readonly<Record<string, string>>;
+  /** What it finds in its environment beside what all do. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** How it says that it refused what a package needs, and what to do then. */
+  readonly refusals: RegExp;
+  readonly hint: string;
+  /** Says what came from elsewhere than a registry, by the folder and what the commands wrote. */
+  readonly foreign: (folder: string, wrote: readonly string[]) => string | undefined;
+  /** What is run in the folder, in this order. */
+  readonly commands: (wanted: PackageCommand) => readonly (readonly string[])[];
+  /** Finds the program of a package: the one that is named, the only one, or the one of its own name. */
+  readonly programOf: (
+    folder: string,
+    wanted: PackageCommand,
+  ) => Found | Promise<Found>;
+}
+
+interface Found {
+  readonly version: string;
+  readonly file: string;
+}
+
+interface Under {
+  readonly present: Promise<Present>;
+  readonly told: Set<Tell>;
+}
+
+const INSTALLERS = { npm, uv };
+const EXACT = /^\d[\w.+-]*$/;
+const OLD_NODE = /--import\S* is not allowed in NODE_OPTIONS/;
+const INSTALL_MS = 300_000;
+const WRITTEN_MAX = 1_000_000;
+
+/** The packages in the PML home. */
+export class Installs {
+  readonly #options: InstallsOptions;
+  readonly #under = new Map<string, Under>();
+
+  /** Takes where and how; nothing is installed before it is asked for. */
+  constructor(options: InstallsOptions) {
+    this.#options = options;
+  }
+
+  /** Gives a package's folder and the file of its program, installing the package where it is not there yet. */
+  async fileOf(asked: PackageCommand, { find, tell, version }: Wanting): Promise<Present> {
+    const { home } = this.#options;
+    const wanted = pinnedCommand(asked, { home, version });
+    const folder = folderOf(home, wanted);
+    const known = this.#under.get(folder);
+    if (known !== undefined) {
+      known.told.add(tell);
+      return await known.present;
+    }
+    const told = new Set([tell]);
+    const all: Tell = (message) => told.forEach((one) => one(message));
+    const present = this.#present(wanted, { folder, find, tell: all });
+    this.#under.set(folder, { present, told });
+    try {
+      return await present;
+    } finally {
+      this.#under.delete(folder);
+    }
+  }
+
+  async #present(
+    wanted: PackageCommand,
+    { folder, ...wanting }: Wanting & { readonly folder: string },
+  ): Promise<Present> {
+    const known = recordOf(folder) ?? await this.#installed(wanted, { folder, ...wanting });
+    if (await treeStamp(folder) !== known.stamp) await assertSame(known, folder);
+    const { file, version } = known;
+    this.#options.onLog("debug", `${wanted.spec} is version ${version} in ${folder}`);
+    const waiting = () => wanted.isScriptless ? [] : waitingIn(folder, known);
+    return { folder, file: join(folder, file), installed: packageOf(known), waiting };
+  }
+
+  /** Runs scripts that a person agreed to in a copy of a package, which then takes its place. */
+  async runScripts(
+    { folder }: Present,
+    { scripted, find, tell, confining }: Pick<Wanting, "find" | "tell"> & {
+      readonly scripted: readonly Scripted[];
+      readonly confining: Confining;
+    },
+  ): Promise<void> {
+    const { environment, closing, groups } = this.#options;
+    using _ = alone(folder);
+    const known = recordOf(folder);
+    if (known === undefined) return;
+    await assertSame(known, folder);
+    const fresh = `${folder}.${crypto.randomUUID()}`;
+    const old = `${folder}.${crypto.randomUUID()}`;
+    try {
+      copyTree(folder, fresh);
+      using installing = new Installing(`Running scripts of ${known.spec}`);
+      installing.join(tell);
+      const where = { npm: find("npm"), cwd: fresh, env: environment(), signal: closing, groups };
+      await runScripts(scripted, { ...where, installing, confining });
+      const { origin = known.tree, ran = [] } = known;
+      const [tree, stamp] = [await treeHash(fresh), await treeStamp(fresh)];
+      const now = { tree, stamp, origin, ran: [...ran, ...scripted.map(({ id }) => id)] };
+      keep({ ...known, ...now }, fresh);
+      Deno.renameSync(folder, old);
+      Deno.renameSync(fresh, folder);
+      Deno.removeSync(old, { recursive: true });
+    } catch (error) {
+      if (isThere(fresh)) Deno.removeSync(fresh, { recursive: true });
+      throw error;
+    }
+  }
+
+  async #installed(
+    wanted: PackageCommand,
+    { folder, find, tell }: Wanting & { readonly folder: string },
+  ): Promise<Installed> {
+    const { tool, spec } = wanted;
+    const { onLog } = this.#options;
+    if (wanted.isOffline) throw notThere(wanted);
+    const installer = INSTALLERS[tool];
+    const fresh = `${folder}.${crypto.randomUUID()}`;
+    Deno.mkdirSync(fresh, { recursive: true, mode: 0o700 });
+    try {
+      for (const [name, text] of Object.entries(installer.files)) {
+        Deno.writeTextFileSync(join(fresh, name), text);
+      }
+      const file = find(tool);
+      onLog("info", `Installing ${spec}`);
+      using installing = new Installing(`Installing ${spec} with ${tool}`);
+      installing.join(tell);
+      const wrote: string[] = [];
+      let named: readonly string[] = [];
+      for (const [at, args] of installer.commands(wanted).entries()) {
+        wrote.push(await this.#run({ file, args, cwd: fresh }, { wanted, installing, named }));
+        if (at > 0 || wanted.isScriptless) continue;
+        named = announcedIn(fresh);
+        if (named.length > 0) this.#announce(named, tell);
+      }
+      const foreign = installer.foreign(fresh, wrote);
+      if (foreign !== undefined) {
+        const message = `Cannot install ${quoted(spec)}: ${foreign}`;
+        throw new PmlError("UPSTREAM_DOWN", message, { hint: npm.hint });
+      }
+      const found = await installer.programOf(fresh, wanted);
+      const tree = await treeHash(fresh);
+      const record: Installed = { spec, ...found, tree, stamp: await treeStamp(fresh) };
+      keep(record, fresh);
+      Deno.renameSync(fresh, folder);
+      onLog("info", `Installed ${spec}: version ${found.version}`);
+      const scripted = wanted.isScriptless ? [] : waitingIn(fresh, record);
+      if (scripted.length > 0) {
+        const whose = scripted.map((one) => one.spec).join(", ");
+        onLog("info", `Install scripts were not run: ${whose}; see \`pml install\``);
+      }
+      tell(`Installed ${spec}: version ${found.version}`);
+      return record;
+    } catch (error) {
+      Deno.removeSync(fresh, { recursive: true });
+      const others = recordOf(folder);
+      // Another PML was faster: what it installed is as good.
+      if (others === undefined) throw error;
+      return others;
+    }
+  }
+
+  /** Says what has install scripts before any of it is fetched. */
+  #announce(named: readonly string[], tell: Tell): void {
+    this.#options.onLog("info", announcement(named));
+    tell(announcement(named));
+  }
+
+  async #run(
+    program: { readonly file: string; readonly args: readonly string[]; readonly cwd: string },
+    { wanted: { spec, tool, tokens }, installing, named }: {
+      readonly wanted: PackageCommand;
+      readonly installing: Installing;
+      /** What has install scripts. */
+      readonly named: readonly string[];
+    },
+  ): Promise<string> {
+    const { environment, closing, groups } = this.#options;
+    const installer = INSTALLERS[tool];
+    // Git fetches nothing, whoever starts it.
+    const env = {
+      ...environment(),
+      ...tokens,
+      GIT_ALLOW_PROTOCOL: "none",
+      ...installer.environment,
+    };
+    const step = `${tool} ${program.args.slice(0, tool === "uv" ? 2 : 1).join(" ")}`
+      .replace(/ --.*/, "");
+    const late = AbortSignal.timeout(INSTALL_MS);
+    const failed = (why: string, code: "UPSTREAM_DOWN" | "TIMED_OUT") => {
+      const { tail } = installing;
+      const hint = installer.refusals.test(tail)
+        ? installer.hint
+        : OLD_NODE.test(tail)
+        ? "npm needs node 18.19 or newer here: without it, nothing keeps it from starting programs"
+        : "Look at its name and version, and whether its registry can be reached";
+      const detail = { step, stderr: tail, ...named.length > 0 && { install_scripts: named } };
+      const whole = named.length > 0 ? `${hint}. ${announcement(named)}` : hint;
+      return new PmlError(code, `Cannot install ${quoted(spec)}: ${why}`, { hint: whole, detail });
+    };
+    const { code, stdout } = await runProgram({ ...program, env, kept: true }, {
+      signal: AbortSignal.any([late, closing]),
+      maxBytes: WRITTEN_MAX,
+      groups,
+      onStderr: (text) => installing.hear(text),
+    }).catch((error) => {
+      if (!late.aborted) throw error;
+      throw failed(`\`${step}\` took over ${INSTALL_MS / 1_000} s`, "TIMED_OUT");
+    });
+    if (code !== 0) throw failed(`\`${step}\` ended with ${code}`, "UPSTREAM_DOWN");
+    return stdout;
+  }
+}
+
+function notThere({ spec }: PackageCommand): PmlError {
+  const why =
+    "it is not installed, and `--no-install` (or `--yes=false`) lets nothing be installed";
+  return new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(spec)}: ${why}`, {
+    hint: "PML runs what it installed itself: `pml install SERVER` installs it",
+  });
+}
+
+/** Gives what is there already of a command's package; nothing is installed, and nothing run. */
+export function installedPackage(
+  written: Written,
+  from: { readonly home: string; readonly version: string | undefined },
+): InstalledPackage | undefined {
+  try {
+    const asked = packageCommand(written);
+    const known = asked && recordOf(folderOf(from.home, pinnedCommand(asked, from)));
+    return known && packageOf(known);
+  } catch {
+    // Starting it says why it cannot be used.
+    return undefined;
+  }
+}
+
+/** Gives what of a command's package that is there has install scripts that did not run. */
+export function waitingScripts(
+  written: Written,
+  from: { readonly home: string; readonly version: string | undefined },
+): readonly Scripted[] {
+  try {
+    const asked = packageCommand(written);
+    const folder = asked && folderOf(from.home, pinnedCommand(asked, from));
+    const known = folder && recordOf(folder);
+    return !known || asked.isScriptless ? [] : waitingIn(folder, known);
+  } catch {
+    return []; // starting it says why it cannot be used
+  }
+}
+
+/** Names the pinned version where a command names none, unless what is there is of that version. */
+function pinnedCommand(
+  wanted: PackageCommand,
+  { home, version = "" }: { readonly home: string; readonly version: string | undefined },
+): PackageCommand {
+  const { tool, spec, name } = wanted;
+  const isOpen = tool === "npm" ? [name, `${name}@latest`].includes(spec) : !/[=<>!~]/.test(spec);
+  if (!isOpen || !EXACT.test(version)) return wanted;
+  if (recordOf(folderOf(home, wanted))?.version === version) return wanted;
+  return { ...wanted, spec: tool === "npm" ? `${name}@${version}` : `${spec}==${version}` };
+}
+
+function folderOf(home: string, wanted: PackageCommand): string {
+  const { tool, spec, bin = "", beside, python = "", settings } = wanted;
+  const more = [...beside, ...settings, ...(tool === "npm" ? [] : [python])];
+  const id = sha256([spec, bin, ...more].join(" ")).slice(0, 32);
+  return join(home, "servers", `${tool}-${id}`);
+}
+
+function waitingIn(folder: string, { ran = [] }: Installed): readonly Scripted[] {
+  return scriptedIn(folder).filter(({ id }) => !ran.includes(id));
+}
+
+function isThere(folder: string): boolean {
+  try {
+    return Deno.lstatSync(folder).isDirectory;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,206 @@
+/**
+ * The pipes of a process as the wire of an MCP server. Lines that are no messages are passed over.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { type JsonObject, quoted } from "../core/json.ts";
+import { excessOf, parsedJson } from "../core/json_bounds.ts";
+import type { Room } from "../io/backlog.ts";
+import { soon } from "../io/in_time.ts";
+import { eachPiece, endsOf, type Line, LineReader } from "../io/lines.ts";
+import type { Denial, Wire, WireEnds } from "../mcp_client/wire.ts";
+import { type Process, type Program, Started } from "../sandbox/process.ts";
+import { ContainerEnd, containerRun } from "./_container.ts";
+import { withRemark } from "./_denial.ts";
+import { downError } from "./_down.ts";
+import { Outbox } from "./_outbox.ts";
+
+/** What a process is started with. */
+export interface StdioWireOptions {
+  readonly name: string;
+  readonly program: Program;
+  /** Says what else may be why it is not there. */
+  readonly hint?: (() => string | undefined) | undefined;
+  /** Says what it lacks, by what it wrote or said, where it is confined. */
+  readonly denied?: ((text: string) => Denial | undefined) | undefined;
+  /** Takes secrets out of what it writes beside its messages. */
+  readonly withoutSecrets: (text: string) => string;
+  readonly limits: {
+    readonly lineBytes: number;
+    readonly resultBytes: number;
+    readonly stderrBytes: number;
+  };
+  readonly room?: Room | undefined;
+  /** Keeps the process group, so that it ends with PML however it ends. */
+  readonly groups: { add(pid: number): void; remove(pid: number): void };
+}
+
+const EOF_MS = 300;
+const TERM_MS = 700;
+/** The most characters of a line beside the messages; a longer one is passed over. */
+const LINE_MAX = 256_000;
+
+/** A process that speaks MCP on its pipes. */
+export class StdioWire implements Wire {
+  /** Its pipes are open as long as it runs. */
+  readonly tells = true;
+  readonly #options: StdioWireOptions;
+  readonly #ends: WireEnds;
+  readonly #started: Started;
+  readonly #process: Process;
+  readonly #container: ContainerEnd | undefined;
+  #containerEnded: Promise<void> | undefined;
+  readonly #outbox: Outbox;
+  readonly #ended: Promise<void>;
+  /** Whether nothing that it still says is taken. */
+  #isGivenUp = false;
+  #stderr = "";
+  /** The line that has no end yet; undefined while one that is too long goes on. */
+  #line: string | undefined = "";
+
+  /** Starts the process. */
+  constructor(options: StdioWireOptions, ends: WireEnds) {
+    this.#options = options;
+    this.#ends = ends;
+    const { program } = options;
+    const run = containerRun(program);
+    // It is there before the container is.
+    this.#container = run && new ContainerEnd(program, run);
+    try {
+      this.#started = started(options, { ...program, ...run && { args: run.args } });
+    } catch (error) {
+      void this.#container?.end({ isOver: true });
+      throw error;
+    }
+    this.#process = this.#started.running;
+    options.groups.add(this.#process.pid);
+    this.#outbox = new Outbox(this.#process.stdin, {
+      max: options.limits.lineBytes,
+      onFull: () => ends.broken("it does not read what it is sent"),
+    });
+    this.#ended = this.#follow();
+  }
+
+  /** Sends a message of JSON-RPC. */
+  send(message: JsonObject): void {
+    this.#outbox.send(message);
+  }
+
+  /** Makes the error for what is not answered any more, with what the process wrote last. */
+  down(why: string, mayHaveRun: boolean): PmlError {
+    const { name, hint } = this.#options;
+    const said = { why, mayHaveRun, stderr: this.#said };
+    return downError(name, { ...said, denial: this.denial(""), more: hint?.() });
+  }
+
+  /** Says what permission it lacks, by what it said last or else wrote. */
+  denial(text: string): Denial | undefined {
+    const { denied } = this.#options;
+    return denied?.(text) ?? denied?.(this.#said);
+  }
+
+  /** Ends it by force, with all that it started. */
+  kill(): void {
+    this.#isGivenUp = true;
+    this.#started.kill();
+  }
+
+  /** Ends it: the end of its input, then a word, then by force, with all that it started. */
+  async close(): Promise<void> {
+    // A server that reads nothing is not waited for.
+    void this.#outbox.close();
+    if (!await soon(this.#ended, EOF_MS)) {
+      this.#started.signal("SIGTERM");
+      await soon(this.#ended, TERM_MS);
+    }
+    this.kill();
+    await this.#ended;
+    await this.#containerEnded;
+    this.#options.groups.remove(this.#process.pid);
+  }
+
+  get #said(): string {
+    return this.#stderr + this.#options.withoutSecrets(this.#line ?? "");
+  }
+
+  async #follow(): Promise<void> {
+    const { stdout, stderr, status } = this.#process;
+    // Without an output it can answer nothing more.
+    const read = this.#read(stdout).finally(async () => {
+      if (!await soon(status, EOF_MS)) this.#started.kill();
+    });
+    const heard = Promise.all([read, this.#hear(stderr)]);
+    // Looked at when the process has ended.
+    heard.catch(() => {});
+    const { code, signal } = await status;
+    this.#containerEnded = this.#container?.end({ isOver: signal === null });
+    // What it started and left behind goes with it, and would hold its output open.
+    this.#started.kill();
+    await soon(heard, EOF_MS);
+    const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
+    this.#ends.ended(this.down(`its process ended with ${how}`, true));
+  }
+
+  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const { room, limits: { lineBytes, resultBytes } } = this.#options;
+    const reader = new LineReader(lineBytes, resultBytes);
+    try {
+      await eachPiece(stream, (piece) => {
+        for (const line of reader.push(piece)) {
+          if (this.#isGivenUp) return;
+          this.#take(line);
+        }
+        return room?.(reader, reader.kept);
+      });
+    } finally {
+      room?.(reader, 0);
+    }
+  }
+
+  #take(line: Line): void {
+    const ends = this.#ends;
+    if (line.kind === "too-long") return ends.broken(`it wrote a line over ${line.max} bytes`);
+    if (line.kind === "cut") {
+      const { size, max } = line;
+      const why = `it has ${size} bytes, more than ${max}`;
+      return ends.excess(line.ends, { why, detail: { size, max } });
+    }
+    const why = excessOf(line.bytes);
+    if (why !== undefined) return ends.excess(endsOf(line.bytes), { why });
+    const message = parsedJson(line.bytes);
+    const { denied } = this.#options;
+    ends.received(denied === undefined ? message : withRemark(message, denied));
+  }
+
+  async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const chunk of stream) this.#heard(decoder.decode(chunk, { stream: true }));
+    if (this.#line) this.#heard("\n");
+  }
+
+  /** Takes whole lines only: in half of one, half of a key would not be known. */
+  #heard(text: string): void {
+    const end = text.lastIndexOf("\n") + 1;
+    const line = (this.#line ?? "") + text.slice(end);
+    if (end === 0) {
+      this.#line = this.#line === undefined || line.length > LINE_MAX ? undefined : line;
+      return;
+    }
+    const from = this.#line === undefined ? text.indexOf("\n") + 1 : 0;
+    const said = this.#options.withoutSecrets((this.#line ?? "") + text.slice(from, end));
+    this.#line = text.slice(end);
+    this.#stderr = (this.#stderr + said).slice(-this.#options.limits.stderrBytes);
+    this.#ends.said(said);
+  }
+}
+
+function started({ name }: StdioWireOptions, program: Program): Started {
+  try {
+    return new Started({ ...program, kept: true });
+  } catch (cause) {
+    const message = `Cannot start ${quoted(name)}: ${quoted(program.file, 300)} does not run`;
+    throw new PmlError("UPSTREAM_DOWN", message, { hint: "Check its command", cause });
+  }
+}
