@@ -14,6 +14,7 @@ import { type App, openApp } from "../src/app/app.ts";
 import { environmentOf } from "../src/config/env.ts";
 import { gatewayFrom, type GatewayOptions } from "../src/config/gateway_options.ts";
 import { presets } from "../src/config/presets.ts";
+import { serverDouble } from "../src/core/_server_double_test.ts";
 import { type JsonObject, textOf } from "../src/core/json.ts";
 import { tokensOf } from "../src/core/tokens.ts";
 import type { ToolDefinition } from "../src/core/tool.ts";
@@ -79,14 +80,12 @@ async function ofCatalog(app: App, { rows, queries }: {
   readonly queries: readonly { readonly query: string }[] | undefined;
 }): Promise<readonly Count[]> {
   const tools = Map.groupBy(rows, ({ server }) => server.toLowerCase());
-  app.servers.replace([...tools].map(([name, of]) => ({
-    name,
-    origin: "private",
-    kind: "stdio",
-    tells: true,
-    blocked: () => undefined,
-    load: (list) => Promise.resolve(list === "tools" ? of.map(definitionOf) : []),
-  })));
+  app.servers.replace([...tools].map(([name, of]) =>
+    serverDouble(name, {
+      tells: true,
+      list: (list) => Promise.resolve(list === "tools" ? of.map(definitionOf) : []),
+    })
+  ));
   await app.servers.prepare();
   const each = rows.map((row) => JSON.stringify(definitionOf(row)));
   const own = app.catalog.list().map(({ tool }) => (tool.description ?? tool.name).split("\n")[0]);
@@ -110,7 +109,7 @@ async function ofReference(): Promise<readonly Count[] | undefined> {
   try {
     return await withHouse(servers, async (app) => {
       // The first installs what most of the others need, too.
-      for (const name of Object.keys(servers)) await app.listOf(name, "tools");
+      for (const name of Object.keys(servers)) await app.directory.at(name).list("tools");
       await app.servers.prepare();
       return await ofHouse(app, [
         "read a file",

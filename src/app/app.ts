@@ -13,32 +13,28 @@ import type { Config, LoadedConfig } from "../config/config.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
 import { faceOf } from "../config/gateway_settings.ts";
 import { Keys } from "../config/keys.ts";
-import type { CallTool, Question } from "../core/call.ts";
-import type { Check } from "../core/check.ts";
-import type { PmlError } from "../core/errors.ts";
-import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
-import type { ToolId } from "../core/tool_id.ts";
+import type { CallTool } from "../core/call.ts";
+import { LIST_NAMES } from "../core/lists.ts";
+import type { ServerIdentity } from "../core/server_identity.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { type Hello, helloOf } from "../gateway/hello.ts";
 import type { Schemas } from "../gateway/schemas.ts";
-import { Servers, type ServerSource } from "../gateway/servers.ts";
+import { Servers } from "../gateway/servers.ts";
 import { Backlog } from "../io/backlog.ts";
 import { BUILTIN_NAMES, RUNS_CODE } from "../modules/builtin_names.ts";
 import { ModuleFiles } from "../modules/module_files.ts";
-import type { Approvals } from "../permissions/approvals.ts";
-import type { AtHand, Pins } from "../policy/pins.ts";
+import type { Pins } from "../policy/pins.ts";
 import { mayHaveAdopted } from "../policy/pins_file.ts";
 import { Policy } from "../policy/policy.ts";
 import { Catalog, type CatalogEntry } from "../search/catalog.ts";
-import type { Door, DoorOptions } from "./call_path.ts";
+import type { CallPath, CallPathOptions } from "./call_path.ts";
 import type { Costs } from "./costs.ts";
+import { Directory } from "./directory.ts";
 import type { Finder } from "./finder.ts";
-import type { Machine } from "./machine.ts";
-import type { Adopted } from "./registry_servers.ts";
-import { sourcesOf } from "./sources.ts";
+import type { RegistryServers } from "./registry_servers.ts";
 
 /** How a house is opened. */
-export interface AppOptions extends Pick<DoorOptions, "hasClient"> {
+export interface AppOptions extends Pick<CallPathOptions, "hasClient"> {
   /** The folder that the process was started in. */
   readonly cwd: string;
   /** What the environment says; read from the process unless given. */
@@ -51,7 +47,7 @@ export interface AppOptions extends Pick<DoorOptions, "hasClient"> {
 
 type AppParts =
   & Pick<AppOptions, "mayInstall" | "hasClient">
-  & Pick<DoorOptions, "policy" | "log" | "redactor" | "files" | "keys">;
+  & Pick<CallPathOptions, "policy" | "log" | "redactor" | "files" | "keys">;
 
 /** How long a first list waits for servers that were never asked. */
 const FIRST_LIST_MS = 3_000;
@@ -100,24 +96,26 @@ export class App implements AsyncDisposable {
     catalog: this.catalog,
     waitMs: FIRST_LIST_MS,
     onChange: (list) => this.#told((gateway) => gateway.listChanged(list)),
-    offered: (id) => this.#adopted?.offers.catalog?.get(id)?.tool,
+    offered: (id) => this.#registries?.offers.catalog?.get(id)?.tool,
     disabledIn: (server) => this.policy.disabledIn(server),
     fixed: (...asked) => this.keys.fixed(...asked),
   });
   /** The names of the servers that ship with PML. */
   readonly builtins: ReadonlySet<string> = BUILTIN_NAMES;
+  /** Finds servers by their names. */
+  readonly directory: Directory;
   readonly #parts: AppParts;
   #schemas: Promise<Schemas> | undefined;
   readonly #closing = new AbortController();
-  #door: Promise<Door> | undefined;
+  #path: Promise<CallPath> | undefined;
   #pins: Promise<Pins> | undefined;
   #gateway: Promise<Gateway> | undefined;
   #face: Gateway | undefined;
   #level: string | undefined;
   #finder: Promise<Finder> | undefined;
-  #adopting: Promise<Adopted> | undefined;
+  #opening: Promise<RegistryServers> | undefined;
   /** The servers of registries, once something is known of them. */
-  #adopted: Adopted | undefined;
+  #registries: RegistryServers | undefined;
 
   /** Makes the house of its parts. */
   constructor(parts: AppParts) {
@@ -125,16 +123,23 @@ export class App implements AsyncDisposable {
     this.keys = parts.keys;
     this.policy = policy;
     this.log = log;
-    this.servers.replace(this.#sources());
+    this.directory = new Directory({
+      policy,
+      builtins: this.builtins,
+      registries: () => this.#registries,
+      open: async (listing) => await (await this.callPath()).open(listing),
+      cleaned: (error) => parts.redactor.cleaned(error),
+    });
+    this.servers.replace(this.directory.all());
     let told = policy.now.loaded;
     policy.onChange((change) => {
-      this.servers.replace(this.#sources());
+      this.servers.replace(this.directory.all());
       this.#told((gateway) => LIST_NAMES.forEach((list) => gateway.listChanged(list)));
       const { loaded, config: { problem } } = policy.now;
       // Looking at the trust again changes nothing that was read.
       const isNew = loaded !== told;
       told = loaded;
-      if (change === "adopted" || !isNew) return;
+      if (change === "registry" || !isNew) return;
       if (problem === undefined) log.info("The configuration was applied");
       else log.error(problem.message);
     });
@@ -144,25 +149,55 @@ export class App implements AsyncDisposable {
   async resume(): Promise<void> {
     if (!mayHaveAdopted(this.config().home, this.loaded().workspace.root)) return;
     // A broken lock is told by each call.
-    await this.adopted().catch((error) => this.log.warn(error.message));
+    await this.registries().catch((error) => this.log.warn(error.message));
   }
 
   /** The servers of registries; loaded when one is looked up, or was approved before. */
-  adopted(): Promise<Adopted> {
+  registries(): Promise<RegistryServers> {
     // What failed, for a broken lock, may be mended.
-    this.#adopting ??= this.#adopt().catch((error) => {
-      this.#adopting = undefined;
+    this.#opening ??= this.#openRegistries().catch((error) => {
+      this.#opening = undefined;
       throw error;
     });
-    return this.#adopting;
+    return this.#opening;
   }
 
-  /** Runs a call through every gate: the one door. */
-  readonly callTool: CallTool = async (call) => await (await this.#opened()).callTool(call);
+  /** Runs a call through every gate. */
+  readonly callTool: CallTool = async (call) => await (await this.callPath()).callTool(call);
+
+  /** The way of every call, with the questions and what runs servers; loaded by the first call. */
+  callPath(): Promise<CallPath> {
+    const { servers, metrics, backlog, directory } = this;
+    this.#path ??= Promise.all([
+      import("./call_path.ts"),
+      import("../modules/builtins.ts"),
+      this.pins(),
+      this.schemas(),
+    ]).then(([{ CallPath }, { builtins }, pins, schemas]) =>
+      new CallPath({
+        ...this.#parts,
+        ...{ pins, schemas, servers, metrics, backlog, directory },
+        registries: () => this.registries(),
+        builtins: builtins(),
+        between: {
+          told: {
+            changed: (server, list) => servers.changed(server, list),
+            updated: (server, uri) => this.#told((gateway) => gateway.updated(server, uri)),
+            logged: (message) => this.#told((gateway) => gateway.logged(message)),
+            task: (server, state) => this.#told((gateway) => gateway.taskChanged(server, state)),
+            elicited: (params) => this.#told((gateway) => gateway.elicited(params)),
+          },
+          capabilities: () => servers.able,
+          level: () => this.#level,
+        },
+      })
+    );
+    return this.#path;
+  }
 
   /** Has the journal tell of requests whose answers the client did not read. */
   readonly lost = (requests: readonly string[]): void =>
-    void this.#door?.then((door) => door.lost(requests), () => {});
+    void this.#path?.then((door) => door.lost(requests), () => {});
 
   /** Gives everything that was read. */
   loaded(): LoadedConfig {
@@ -179,14 +214,9 @@ export class App implements AsyncDisposable {
     return this.#parts.redactor.redact(text);
   }
 
-  /** Says in plain sentences what a tool of a module may do. */
-  async permissionsOf(id: ToolId): Promise<readonly string[]> {
-    return await (await this.#opened()).machine.permissionsOf(id);
-  }
-
   /** The variables that the servers of registries need which the person approved here. */
-  adoptedKeys(): readonly { readonly server: string; readonly names: readonly string[] }[] {
-    return this.#adopted?.wanted() ?? [];
+  registryKeys(): readonly { readonly server: string; readonly names: readonly string[] }[] {
+    return this.#registries?.wanted() ?? [];
   }
 
   /** Finds tools. */
@@ -202,10 +232,10 @@ export class App implements AsyncDisposable {
         catalog: this.catalog,
         has: (server) => this.servers.has(server),
         config: () => this.config(),
-        adopted: () => this.adopted(),
+        adopted: () => this.registries(),
         onRanked: () => this.#told((gateway) => gateway.listChanged("tools")),
-        groups: async () => (await this.#opened()).machine.groups,
-        fetch: async (...asked) => await (await this.#opened()).machine.fetch(...asked),
+        groups: async () => (await this.callPath()).machine.groups,
+        fetch: async (...asked) => await (await this.callPath()).machine.fetch(...asked),
       })
     );
     return this.#finder;
@@ -238,41 +268,21 @@ export class App implements AsyncDisposable {
   }
 
   /** Gives the servers of the files as they would be pinned now; nothing is started. */
-  async atHand(): Promise<readonly AtHand[]> {
-    return await (await this.#opened()).atHand();
-  }
-
-  /** The open questions, and those that wait for `pml approve`. */
-  async approvals(): Promise<Approvals> {
-    return (await this.#opened()).approvals;
-  }
-
-  /** Leaves a question for `pml approve`, and gives the error that says so. */
-  async leave(question: Question): Promise<PmlError> {
-    return await (await this.#opened()).leave(question);
-  }
-
-  /** Gives a list of a server, which is started for it where nothing is known of it. */
-  async listOf(server: string, list: ListName): Promise<readonly ListItem[]> {
-    return await (await this.#opened()).machine.listOf(server, list);
+  async identities(): Promise<readonly ServerIdentity[]> {
+    const own = (await this.callPath()).machine.identities();
+    if (this.config().registries.length === 0) return own;
+    return [...own, ...await (await this.registries()).identities()];
   }
 
   /** Forgets what servers listed, all or one, so that they are asked again; registries are, too. */
   async refresh(only?: string): Promise<void> {
     if (this.config().registries.length > 0) {
-      await (await this.adopted()).refresh(this.#closing.signal);
+      await (await this.registries()).refresh(this.#closing.signal);
     }
-    (await this.#opened()).forget(only);
-  }
-
-  /** Gives what runs calls, for what a person at a terminal has it do beside them. */
-  async machine(): Promise<Machine> {
-    return (await this.#opened()).machine;
-  }
-
-  /** Tries what calls need on this machine. */
-  async checks(): Promise<readonly Check[]> {
-    return await (await this.#opened()).checks();
+    for (const server of this.directory.all()) {
+      const isAsked = server.tells && server.blocked() === undefined;
+      if (isAsked && (only === undefined || server.name === only)) server.forget();
+    }
   }
 
   /** What authors of modules use: no approval is needed, and nothing is granted. */
@@ -297,42 +307,11 @@ export class App implements AsyncDisposable {
   /** Ends everything that a call started. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
-    this.#adopted?.[Symbol.dispose]();
+    this.#registries?.[Symbol.dispose]();
     this.servers[Symbol.dispose]();
     this.#face?.[Symbol.dispose]();
     await (await this.#finder)?.[Symbol.asyncDispose]();
-    const door = await this.#door;
-    await door?.[Symbol.asyncDispose]();
-  }
-
-  #opened(): Promise<Door> {
-    const { servers, metrics, backlog } = this;
-    this.#door ??= Promise.all([
-      import("./call_path.ts"),
-      import("../modules/builtins.ts"),
-      this.pins(),
-      this.schemas(),
-    ]).then(([{ Door }, { builtins }, pins, schemas]) =>
-      new Door({
-        ...this.#parts,
-        ...{ pins, schemas, servers, metrics, backlog },
-        adopted: () => this.adopted(),
-        builtins: builtins(),
-        manifest: (server) => this.#adopted?.manifestOf(server),
-        between: {
-          told: {
-            changed: (server, list) => servers.changed(server, list),
-            updated: (server, uri) => this.#told((gateway) => gateway.updated(server, uri)),
-            logged: (message) => this.#told((gateway) => gateway.logged(message)),
-            task: (server, state) => this.#told((gateway) => gateway.taskChanged(server, state)),
-            elicited: (params) => this.#told((gateway) => gateway.elicited(params)),
-          },
-          capabilities: () => servers.able,
-          level: () => this.#level,
-        },
-      })
-    );
-    return this.#door;
+    await (await this.#path)?.[Symbol.asyncDispose]();
   }
 
   /** Gives what checks values against schemas, which is loaded when it is first needed. */
@@ -351,18 +330,15 @@ export class App implements AsyncDisposable {
       search: (query, options) => this.search(query, options),
       judge: (id, args) => this.policy.now.judge(id, args),
       settings: () => faceOf(this.config()),
-      askForAll: async (calls) => await (await this.#opened()).askForAll(calls),
-      leave: (question) => this.leave(question),
+      askForAll: async (calls) => await (await this.callPath()).askForAll(calls),
+      leave: async (question) => await (await this.callPath()).leave(question),
       problem: () => this.config().problem,
-      unfollow: (followed) => {
-        // What was never opened follows nothing.
-        this.#door?.then(({ machine }) => machine.unfollow(followed), () => {});
-      },
+      unfollow: ({ server, ...followed }) => this.directory.at(server).unfollow(followed),
       onLost: (error) => this.log.warn(error.message),
       setLevel: (level) => {
         this.#level = level;
         // Servers that start later are told then.
-        this.#door?.then(({ machine }) => machine.setLevel(level), () => {});
+        this.#path?.then(({ machine }) => machine.setLevel(level), () => {});
       },
       onError: (error) => this.log.debug(error.message),
       metrics: () => this.metrics.report(),
@@ -371,26 +347,17 @@ export class App implements AsyncDisposable {
     return this.#face;
   }
 
-  #sources(): readonly ServerSource[] {
-    return sourcesOf({
-      policy: this.policy,
-      builtins: this.builtins,
-      adopted: this.#adopted,
-      listOf: (server, list) => this.listOf(server, list),
-    });
-  }
-
-  async #adopt(): Promise<Adopted> {
-    const { Adopted } = await import("./registry_servers.ts");
+  async #openRegistries(): Promise<RegistryServers> {
+    const { RegistryServers } = await import("./registry_servers.ts");
     const pins = await this.pins();
-    const adopted = new Adopted({ ...this.#parts, pins, builtins: this.builtins });
+    const servers = new RegistryServers({ ...this.#parts, pins, builtins: this.builtins });
     // What it takes up is told at once.
-    this.#adopted = adopted;
-    await adopted.open().catch((error) => {
-      this.#adopted = undefined;
+    this.#registries = servers;
+    await servers.open().catch((error) => {
+      this.#registries = undefined;
       throw error;
     });
-    return adopted;
+    return servers;
   }
 
   /** Tells the face, if there is one; before there is no client either. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Call, Gate, Outcome } from "../core/call.ts";
+import type { Call, Gate } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { onAbort } from "../io/waiting.ts";
 
@@ -19,14 +19,14 @@ export interface Deadline {
 }
 
 /** Aborts a call's signal with TIMED_OUT when its deadline passes; progress extends it. */
-export function deadlineGate(limits: () => Deadline): Gate {
+export function deadlineGate<C extends Call, O>(limits: () => Deadline): Gate<C, O> {
   return (next) => async (call) => {
     const { callMs, capMs } = limits();
     const { signal } = call;
     if (signal.aborted) throw reasonOf(call);
     const abort = new AbortController();
     // A callee that ignores its signal cannot hold us.
-    const over = Promise.withResolvers<Outcome>();
+    const over = Promise.withResolvers<O>();
     const end = (error: PmlError) => {
       over.reject(error);
       abort.abort(error);

@@ -8,30 +8,34 @@ import type { Redactor } from "../audit/redact.ts";
 import type { Keys } from "../config/keys.ts";
 import type { HttpDefinition, StdioDefinition } from "../config/servers.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { HttpServer } from "../remote/http_servers.ts";
+import type { HttpValues } from "../remote/http_servers.ts";
 import { dataFolder, withDataFolder } from "../stdio/data_folder.ts";
-import type { StdioServer } from "../stdio/stdio_servers.ts";
+import type { StdioValues } from "../stdio/stdio_servers.ts";
 
 /** What values are found in. */
-export interface FilledOptions {
+export interface DefinitionValuesOptions {
   readonly policy: Policy;
   readonly keys: Keys;
   readonly redactor: Redactor;
+  /** Returns the registry that a server comes from, where registries define these servers. */
+  readonly registryOf?: (server: string) => string | undefined;
 }
 
 const SECRET_HEADER = /auth|key|token|secret|cookie/i;
 
 /** Gives servers with their values: the same object as long as nothing of one changes. */
-export class Filled {
+export class DefinitionValues {
   /** Gives a command with its arguments and environment. */
-  readonly stdio: (own: StdioDefinition) => StdioServer;
+  readonly stdio: (own: StdioDefinition) => StdioValues;
   /** Gives an address with what goes in its headers. */
-  readonly http: (own: HttpDefinition) => HttpServer;
-  readonly #options: FilledOptions;
+  readonly http: (own: HttpDefinition) => HttpValues;
+  readonly #options: DefinitionValuesOptions;
+  readonly #isFromRegistry: boolean;
 
   /** Takes where values are found; nothing is looked up yet. */
-  constructor(options: FilledOptions) {
+  constructor(options: DefinitionValuesOptions) {
     this.#options = options;
+    this.#isFromRegistry = options.registryOf !== undefined;
     this.stdio = options.keys.maker(
       ({ env, args }: StdioDefinition) => ({ env, args: Object.fromEntries(args.entries()) }),
       (own, { env, args }) => {
@@ -39,7 +43,7 @@ export class Filled {
         const { name, command, tools, cwd = workspace, confine = false } = own;
         const values = {
           args: Object.values(args),
-          env: this.#isAdopted(name) ? withoutEmpty(env, own.env) : env,
+          env: this.#isFromRegistry ? withoutEmpty(env, own.env) : env,
         };
         const data = dataFolder({ home, workspace, name });
         return {
@@ -59,9 +63,9 @@ export class Filled {
     );
   }
 
-  #overHttp(own: HttpDefinition, filled: HttpDefinition["headers"]): HttpServer {
+  #overHttp(own: HttpDefinition, filled: HttpDefinition["headers"]): HttpValues {
     const { name, url, tools, headers: written } = own;
-    const headers = this.#isAdopted(name) ? withoutEmpty(filled, written) : filled;
+    const headers = this.#isFromRegistry ? withoutEmpty(filled, written) : filled;
     // A key that stands in the file itself is one, too.
     const literal = Object.entries(headers).filter(([header]) => SECRET_HEADER.test(header));
     for (const [, value] of literal) this.#options.redactor.register(value.replace(/^\w+\s+/, ""));
@@ -69,17 +73,13 @@ export class Filled {
     return { name, url, headers, written, named, tools, definition: own };
   }
 
-  #isAdopted(name: string): boolean {
-    return this.#options.policy.adopted(name) !== undefined;
-  }
-
   /** Gives the hosts that the person named: those may lie on this machine, or beside it. */
   #namedBy({ name, url }: HttpDefinition): ReadonlySet<string> {
-    const { policy } = this.#options;
+    const { policy, registryOf } = this.#options;
     const { grants } = policy.now.config;
-    if (!this.#isAdopted(name)) return new Set([new URL(url).host]);
+    if (registryOf === undefined) return new Set([new URL(url).host]);
     // What a registry says lies where that registry lies, or where the person let the server go.
-    const source = policy.adopted(name)?.hand.pinned.source ?? "";
+    const source = registryOf(name) ?? "";
     const host = URL.parse(source.replace(/^mcp\+/, ""))?.host;
     return new Set([...host === undefined ? [] : [host], ...grants[name]?.net ?? []]);
   }

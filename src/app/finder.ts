@@ -12,7 +12,7 @@ import type { ModelHub, ModelHubOptions } from "../embedding/model_hub.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
 import { Search, type SearchAnswer, type SearchOptions } from "../search/search.ts";
 import type { Meaning, MeaningOptions } from "./meaning.ts";
-import type { Adopted } from "./registry_servers.ts";
+import type { RegistryServers } from "./registry_servers.ts";
 
 /** What finding needs from outside. */
 export interface FinderOptions extends Omit<MeaningOptions, "folder" | "limits" | "onReady"> {
@@ -21,7 +21,7 @@ export interface FinderOptions extends Omit<MeaningOptions, "folder" | "limits" 
   readonly has: (server: string) => boolean;
   readonly config: () => Config;
   /** The servers of registries. */
-  readonly adopted: () => Promise<Adopted>;
+  readonly adopted: () => Promise<RegistryServers>;
   /** Told when lists by the intent may be others, because all tools are understood now. */
   readonly onRanked: () => void;
   /** The way out to the network. */
@@ -32,7 +32,7 @@ export interface FinderOptions extends Omit<MeaningOptions, "folder" | "limits" 
 export class Finder implements AsyncDisposable {
   readonly #options: FinderOptions;
   readonly #search: Search;
-  #adopted: Adopted | undefined;
+  #adopted: RegistryServers | undefined;
   #meaning: Meaning | undefined;
 
   /** Reads nothing before the first search. */

@@ -8,17 +8,20 @@ import type { ServerDefinition, StdioDefinition } from "../config/servers.ts";
 import type { Check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
+import type { ServerIdentity } from "../core/server_identity.ts";
 import type { ModuleFiles } from "../modules/module_files.ts";
-import type { AtHand, CodeAtHand, Pins } from "../policy/pins.ts";
+import type { CodeAtHand, Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
 import { type InstalledPackage, installedPackage, waitingScripts } from "../stdio/installs.ts";
-import type { PackagePins, StdioServer } from "../stdio/stdio_servers.ts";
+import type { PackagePins } from "../stdio/stdio_servers.ts";
 
 /** Knows what is installed for a definition, and holds it to what is pinned. */
 export class Packages implements PackagePins {
   readonly #policy: Policy;
   readonly #pins: Pins;
-  readonly #hands = new WeakMap<AtHand, AtHand>();
+  /** What registries' servers are pinned by, by what defines them here. */
+  readonly #found = new WeakMap<ServerDefinition, ServerIdentity>();
+  readonly #whole = new WeakMap<ServerIdentity, ServerIdentity>();
   readonly #installed = new WeakMap<StdioDefinition, InstalledPackage | "none">();
 
   /** Takes what holds. */
@@ -27,34 +30,34 @@ export class Packages implements PackagePins {
     this.#pins = pins;
   }
 
-  /** Gives a server as it is pinned; undefined for what ships with PML. */
-  handOf(server: string): AtHand | undefined {
-    const own = this.#policy.definitionOf(server);
-    if (own?.kind === "stdio") return this.#handOf(own, this.#packageOf(own));
-    // Other code of a module does not run.
-    return own && this.#handOf(own, defined({ integrity: this.#policy.approvedCode(server) }));
+  /** Takes note of a registry's server. */
+  found(definition: ServerDefinition, identity: ServerIdentity): void {
+    this.#found.set(definition, identity);
   }
 
-  /** Gives a server as a file has it, whether that is trusted or not; nothing is started. */
-  atHand(own: ServerDefinition, files: Pick<ModuleFiles, "integrityOf">): AtHand {
+  /** Returns what an approval of a server binds to. Other code of a module does not run. */
+  identityOf(own: ServerDefinition): ServerIdentity {
+    if (own.kind === "stdio") return this.#identityOf(own, this.#packageOf(own));
+    return this.#identityOf(own, defined({ integrity: this.#policy.approvedCode(own.name) }));
+  }
+
+  /** Returns the same of a server as a file has it, whether that is trusted or not. */
+  writtenAs(own: ServerDefinition, files: Pick<ModuleFiles, "integrityOf">): ServerIdentity {
+    if (own.kind !== "deno") return this.identityOf(own);
     const { moduleBytes } = this.#policy.now.config.limits;
-    const code = own.kind === "stdio" ? this.#packageOf(own) : defined({
-      integrity: own.kind === "deno" ? files.integrityOf(own, moduleBytes) : undefined,
-    });
-    return this.#handOf(own, code ?? {});
+    return this.#identityOf(own, defined({ integrity: files.integrityOf(own, moduleBytes) }));
   }
 
-  /** Gives the exact version that is pinned for a server. */
-  async versionOf(server: StdioServer): Promise<string | undefined> {
+  /** Returns the exact version that is pinned for a command. */
+  async versionOf(own: StdioDefinition): Promise<string | undefined> {
     await this.#pins.state();
-    return this.#pinnedVersion(definitionOf(server));
+    return this.#pinnedVersion(own);
   }
 
-  /** Throws if a package is not the pinned one. */
-  async check(server: StdioServer, installed: InstalledPackage): Promise<void> {
-    const own = definitionOf(server);
+  /** Throws for a package that is not the pinned one. */
+  async check(own: StdioDefinition, installed: InstalledPackage): Promise<void> {
     this.#installed.set(own, installed);
-    const stale = await this.#pins.unapproved(this.#handOf(own, installed));
+    const stale = await this.#pins.unapproved(this.#identityOf(own, installed));
     if (stale === undefined) return;
     const why = stale.facts.map((fact) => fact.trim()).join("; ");
     throw new PmlError(stale.code, `Cannot start ${quoted(own.name)}: ${why}`, {
@@ -78,17 +81,16 @@ export class Packages implements PackagePins {
     });
   }
 
-  #handOf(own: ServerDefinition, code: CodeAtHand = {}): AtHand {
-    const adopted = this.#policy.adopted(own.name);
-    if (adopted === undefined || adopted.definition !== own) return this.#pins.handOf(own, code);
-    const { hand } = adopted;
+  #identityOf(own: ServerDefinition, code: CodeAtHand = {}): ServerIdentity {
+    const found = this.#found.get(own);
+    if (found === undefined) return this.#pins.identityOf(own, code);
     // The version is that of the registry; what its command installed is looked at too.
-    const { integrity = hand.pinned.integrity } = code;
-    if (integrity === hand.pinned.integrity) return hand;
-    const known = this.#hands.get(hand);
+    const { integrity = found.pinned.integrity } = code;
+    if (integrity === found.pinned.integrity) return found;
+    const known = this.#whole.get(found);
     if (known !== undefined && known.pinned.integrity === integrity) return known;
-    const whole = { ...hand, pinned: { ...hand.pinned, ...defined({ integrity }) } };
-    this.#hands.set(hand, whole);
+    const whole = { ...found, pinned: { ...found.pinned, ...defined({ integrity }) } };
+    this.#whole.set(found, whole);
     return whole;
   }
 
@@ -101,16 +103,12 @@ export class Packages implements PackagePins {
     return found;
   }
 
-  /** Gives the version that is pinned, if that was for this very command. */
-  #pinnedVersion(own: StdioDefinition): string | undefined {
-    const pinned = this.#pins.pinned(own.name);
+  /** Returns the version that is pinned, if that was for this very command. */
+  #pinnedVersion({ name, command, args }: StdioDefinition): string | undefined {
+    const pinned = this.#pins.pinned(name);
     // The version of a registry's entry is not that of the package.
     const isIt = pinned?.source === "private" &&
-      JSON.stringify(pinned?.command) === JSON.stringify([own.command, ...own.args]);
-    return isIt ? pinned?.version : undefined;
+      JSON.stringify(pinned.command) === JSON.stringify([command, ...args]);
+    return isIt ? pinned.version : undefined;
   }
-}
-
-function definitionOf({ definition }: StdioServer): StdioDefinition {
-  return definition as StdioDefinition; // that which its values were filled into
 }

@@ -9,26 +9,25 @@ import type { Log } from "../audit/log.ts";
 import type { Redactor } from "../audit/redact.ts";
 import type { Keys } from "../config/keys.ts";
 import type { RegistryEntry } from "../config/registries.ts";
-import type { ServerDefinition } from "../config/servers.ts";
-import { confusableWith } from "../core/confusable.ts";
-import { asPmlError, PmlError } from "../core/errors.ts";
+import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import type { Manifest } from "../core/manifest.ts";
-import type { Unapproved } from "../permissions/trust_gate.ts";
-import type { AtHand, Pins } from "../policy/pins.ts";
+import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
+import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
 import { Cache } from "../registry/cache.ts";
-import { pinnedChanges, pinnedIn, pinnedOf } from "../registry/lock.ts";
+import { pinnedChanges, pinnedIn } from "../registry/lock.ts";
 import { requiredOf } from "../registry/manifest.ts";
 import { type Found, Registries } from "../registry/registries.ts";
 import { sourceOf } from "../registry/sources.ts";
 import { GuardedFetch } from "../remote/guarded_fetch.ts";
-import { isProxy } from "../remote/rpc.ts";
-import { assertKeys, definitionOf, factsOf, grantsOf, misusedToken } from "./entry.ts";
+import { assertKeys, misusedToken } from "./entry.ts";
+import { Newer } from "./newer.ts";
 import { OnOffer } from "./on_offer.ts";
+import { type RegistryServer, registryServer } from "./registry_server.ts";
 
 /** What adopting needs. */
-export interface AdoptedOptions {
+export interface RegistryServersOptions {
   readonly policy: Policy;
   readonly builtins: ReadonlySet<string>;
   readonly keys: Keys;
@@ -37,37 +36,27 @@ export interface AdoptedOptions {
   readonly redactor: Redactor;
 }
 
-/** A server that a registry has. */
-interface Server {
-  readonly found: Found;
-  readonly hand: AtHand;
-  readonly definition: ServerDefinition | undefined;
-}
-
-/** How long a comparison with what is pinned waits for registries. */
-const COMPARED_MS = 4_000;
-
 /** The servers of registries in this workspace. */
-export class Adopted implements Disposable {
+export class RegistryServers implements Disposable {
   /** What the registries offer. */
   readonly offers: OnOffer;
-  readonly #options: AdoptedOptions;
+  readonly #options: RegistryServersOptions;
   readonly #closing = new AbortController();
   readonly #network = new GuardedFetch();
   readonly #cache: Cache;
   /** What was found last, by name. */
-  readonly #found = new Map<string, Server>();
+  readonly #found = new Map<string, RegistryServer>();
   /** What the person approved here. */
-  readonly #here = new Map<string, Server>();
+  readonly #here = new Map<string, RegistryServer>();
   /** Their names, and those of servers that are something else now than was approved. */
   readonly #approved = new Set<string>();
-  /** What was looked up anew to be compared, by name: what was shown is what is pinned then. */
-  readonly #anew = new Map<string, Promise<Found | undefined>>();
+  /** What was looked up anew to be compared: what was shown is what is pinned then. */
+  readonly #newer: Newer;
   #places: readonly RegistryEntry[] = [];
   #registries: Registries;
 
   /** Takes what holds; nothing is asked of any registry yet. */
-  constructor(options: AdoptedOptions) {
+  constructor(options: RegistryServersOptions) {
     const { policy, log } = options;
     this.#options = options;
     this.#cache = new Cache(policy.now.config.home, { warn: (message) => log.warn(message) });
@@ -77,12 +66,17 @@ export class Adopted implements Disposable {
       isOther: (name) => this.#isOther(name),
       closing: this.#closing.signal,
     });
+    this.#newer = new Newer({
+      registries: () => this.#registries,
+      closing: this.#closing.signal,
+      warn: (message) => log.warn(message),
+    });
     policy.onChange((change) => {
       if (policy.now.config.registries !== this.#places) {
         this.#registries = this.#opened();
-        this.#anew.clear();
+        this.#newer.forget();
       }
-      if (change === "adopted") return;
+      if (change === "registry") return;
       this.offers.forget();
       // What a person is shown says what is granted, and whose a name is.
       this.#found.clear();
@@ -100,14 +94,19 @@ export class Adopted implements Disposable {
       const found = this.#registries.kept(name);
       if (found === undefined || misusedToken(found, this.#places) !== undefined) continue;
       const server = this.#serverOf(found);
-      if (await pins.unapproved(server.hand) === undefined) this.#here.set(name, server);
+      if (await pins.unapproved(server.identity) === undefined) this.#here.set(name, server);
     }
     if (this.#approved.size > 0) this.#tell();
   }
 
-  /** Gives what a registry says of a server that the person approved here. */
+  /** Returns a server that the person approved here. */
+  at(name: string): RegistryServer | undefined {
+    return this.#isOther(name) ? undefined : this.#here.get(name);
+  }
+
+  /** Returns what a registry says of a server that the person approved here. */
   manifestOf(name: string): Manifest | undefined {
-    return this.#isOther(name) ? undefined : this.#here.get(name)?.found.manifest;
+    return this.at(name)?.found.manifest;
   }
 
   /**
@@ -118,44 +117,13 @@ export class Adopted implements Disposable {
     return [...this.#approved].filter((name) => !this.#isOther(name));
   }
 
-  /** Gives the servers of the lock as their registries have them, to be compared with what is pinned. */
-  async hands(): Promise<readonly AtHand[]> {
+  /** Returns the servers of the lock as their registries have them, to be compared with what is pinned. */
+  async identities(): Promise<readonly ServerIdentity[]> {
     const { lock } = await this.#options.pins.state();
     const locked = Object.entries(lock).filter(([, { source }]) => source !== "private");
     const names = new Set([...locked.map(([name]) => name), ...this.names()]);
-    const hands = await Promise.all([...names].map(async (name) => {
-      const asked = this.#anew.get(name) ?? this.#askedAnew(name);
-      this.#anew.set(name, asked);
-      const found = await asked;
-      return found === undefined ? [] : [this.#serverOf(found).hand];
-    }));
-    return hands.flat();
-  }
-
-  /** Asks for a server now; where that fails, what is kept is told of and given. */
-  async #askedAnew(name: string): Promise<Found | undefined> {
-    const late = AbortSignal.timeout(COMPARED_MS);
-    const signal = AbortSignal.any([this.#closing.signal, late]);
-    try {
-      return await this.#registries.refresh(name, { signal });
-    } catch (error) {
-      if (this.#closing.signal.aborted) throw error;
-      const { code, message, hint } = asPmlError(error);
-      const why = late.aborted ? `no answer in ${COMPARED_MS} ms` : message;
-      const kept = this.#registries.kept(name);
-      if (kept === undefined) {
-        // That nothing differs cannot be said of what nobody knows.
-        throw new PmlError(
-          late.aborted ? "REGISTRY_OFFLINE" : code,
-          `Cannot compare ${quoted(name)} with what is pinned: ${why}`,
-          { hint: hint ?? "Try again when its registry can be reached", cause: error },
-        );
-      }
-      this.#options.log.warn(
-        `Compared ${quoted(name)} with what was known of it, as it cannot be asked about: ${why}`,
-      );
-      return kept;
-    }
+    const found = await Promise.all([...names].map((name) => this.#newer.of(name)));
+    return found.flatMap((one) => one === undefined ? [] : [this.#serverOf(one).identity]);
   }
 
   /** Says why a server may not be used as it is; undefined where it may. */
@@ -197,13 +165,13 @@ export class Adopted implements Disposable {
     if (wrong !== undefined) throw wrong;
     const server = this.#serverOf(found);
     const { pins } = this.#options;
-    const unapproved = await pins.unapproved(server.hand);
-    if (unapproved !== undefined && !(isAllowed && await this.#isFirst(server.hand))) {
+    const unapproved = await pins.unapproved(server.identity);
+    if (unapproved !== undefined && !(isAllowed && await this.#isFirst(server.identity))) {
       assertKeys(found.manifest, this.#options.keys);
       return unapproved;
     }
     await unapproved?.accept();
-    this.#adopt(server);
+    this.#take(server);
     return undefined;
   }
 
@@ -232,7 +200,7 @@ export class Adopted implements Disposable {
   }
 
   /** Whether nobody pinned another one here, or in the lock that came with the workspace. */
-  async #isFirst({ name, pinned }: AtHand): Promise<boolean> {
+  async #isFirst({ name, pinned }: ServerIdentity): Promise<boolean> {
     const { lock, home } = await this.#options.pins.state();
     const locked = pinnedIn(lock, name);
     return pinnedIn(home, name) === undefined &&
@@ -337,8 +305,8 @@ export class Adopted implements Disposable {
       own.some((server) => server.name === name);
   }
 
-  #adopt(server: Server): void {
-    const { name } = server.hand;
+  #take(server: RegistryServer): void {
+    const { name } = server.identity;
     if (this.#here.get(name) === server) return;
     this.#here.set(name, server);
     this.#approved.add(name);
@@ -346,48 +314,25 @@ export class Adopted implements Disposable {
   }
 
   #tell(): void {
-    const own = [...this.#here].filter(([name]) => !this.#isOther(name));
-    this.#options.policy.adopt(new Map(own));
+    this.#options.policy.approve([...this.#here.keys()].filter((name) => !this.#isOther(name)));
   }
 
-  /** Gives what was found as a server: the same object as long as it is the same. */
-  #serverOf(found: Found): Server {
+  /** Returns what was found as a server: the same object as long as it is the same. */
+  #serverOf(found: Found): RegistryServer {
     const { name } = found.manifest;
     const known = this.#found.get(name);
     const lookOf = ({ hash, source, vouched, older, gone }: Found) =>
       JSON.stringify([hash, source, vouched, older, gone]);
     if (known !== undefined && lookOf(known.found) === lookOf(found)) return known;
-    const { workspace, grants } = this.#options.policy.now.config;
-    const definition = definitionOf(found.manifest, (code) => this.#registries.codePath(code));
-    const hand: AtHand = {
-      name,
-      pinned: pinnedOf(found.manifest, found),
-      facts: [
-        ...factsOf(found, {
-          definition,
-          environment: this.#options.policy.now.loaded.environment,
-          workspace,
-          grants: grantsOf(found.manifest, grants[name]),
-          twin: confusableWith(name, this.#names()),
-        }),
-        ...this.#accountLines(found.manifest),
-      ],
-      origin: "registry",
-    };
-    const server = { found, hand, definition };
+    const { policy, builtins } = this.#options;
+    const own = policy.now.config.servers.map((each) => each.name);
+    const server = registryServer(found, {
+      config: policy.now.config,
+      environment: policy.now.loaded.environment,
+      names: [...builtins, ...own, ...this.#here.keys()],
+      codePath: (code) => this.#registries.codePath(code),
+    });
     this.#found.set(name, server);
     return server;
-  }
-
-  #accountLines(manifest: Manifest): readonly string[] {
-    const { cloud } = this.#options.policy.now.config;
-    if (manifest.kind !== "cloud" || !isProxy(manifest.proxyTo, cloud?.url)) return [];
-    return [`Your PML_API_KEY goes with all that is sent to ${new URL(manifest.proxyTo).host}`];
-  }
-
-  /** Every name that a person may know here. */
-  #names(): readonly string[] {
-    const own = this.#options.policy.now.config.servers.map(({ name }) => name);
-    return [...this.#options.builtins, ...own, ...this.#here.keys()];
   }
 }

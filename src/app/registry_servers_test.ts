@@ -8,7 +8,7 @@ import { Keys } from "../config/keys.ts";
 import { pinsOf } from "../policy/pins.ts";
 import { Policy } from "../policy/policy.ts";
 import type { Entry } from "../registry/registry_store.ts";
-import { Adopted } from "./registry_servers.ts";
+import { RegistryServers } from "./registry_servers.ts";
 
 const OF_FAR = { type: "http", url: "https://far.example/mcp" };
 
@@ -45,7 +45,7 @@ async function openStage(
     warn,
   });
   const log = new Log({ redactor, level: "error" });
-  const openAdopted = () => new Adopted({ policy, pins, keys, log, redactor, builtins });
+  const openAdopted = () => new RegistryServers({ policy, pins, keys, log, redactor, builtins });
   const adopted = stack.use(openAdopted());
   const all = stack.move();
   const signal = AbortSignal.timeout(20_000);
@@ -67,7 +67,7 @@ function remote(headers: Record<string, string>): Entry {
   return manifestEntry("far", { ...OF_FAR, headers });
 }
 
-Deno.test("Adopted asks nobody about a server before a key that only a header names is there", async () => {
+Deno.test("RegistryServers asks nobody about a server before a key that only a header names is there", async () => {
   const entries = [remote({ Authorization: "Bearer ${FAR_KEY}", "X-Team": "${TEAM:-none}" })];
   {
     await using stage = await openStage(entries);
@@ -80,7 +80,7 @@ Deno.test("Adopted asks nobody about a server before a key that only a header na
   assert.deepEqual(stage.adopted.wanted(), [{ server: "far", names: ["FAR_KEY"] }]);
 });
 
-Deno.test("Adopted takes no server that names the token of a registry, by whatever way", async () => {
+Deno.test("RegistryServers takes no server that names the token of a registry, by whatever way", async () => {
   const program = { command: "npx", args: ["-y", "tiny@1.0.0"] };
   const entries = [
     remote({ Authorization: "Bearer ${REG_TOKEN}" }),
@@ -100,7 +100,7 @@ Deno.test("Adopted takes no server that names the token of a registry, by whatev
   }
 });
 
-Deno.test("Adopted uses no server that was approved before its key became the token of a registry", async () => {
+Deno.test("RegistryServers uses no server that was approved before its key became the token of a registry", async () => {
   const entries = [remote({ Authorization: "Bearer ${REG_TOKEN}" })];
   await using stage = await openStage(entries, { REG_TOKEN: "the-token" }, "ANOTHER");
   await (await stage.unapproved("far"))?.accept();

@@ -15,10 +15,10 @@ import { shapeOf, sizeOf } from "./shape.ts";
  * Lets no call pass whose start could not be written, and writes an end for each that passed. One
  * that may go on without a record says so in its answer.
  */
-export function auditGate(
+export function auditGate<C extends Call>(
   journal: Pick<Records, "write" | "note">,
-  mayGoOn: (call: Call) => Promise<boolean> = () => Promise.resolve(false),
-): Gate {
+  mayGoOn: (call: C) => Promise<boolean> = () => Promise.resolve(false),
+): Gate<C> {
   return (next) => async (call) => {
     const lost = await journal.write(startOf(call)).catch(asPmlError);
     const isLost = lost !== undefined;

@@ -6,7 +6,8 @@
  */
 
 import { Buffer } from "node:buffer";
-import { isObject } from "../core/json.ts";
+import { PmlError } from "../core/errors.ts";
+import { defined, isObject } from "../core/json.ts";
 import { REDACTED, withoutKnownKeys } from "../core/key_kinds.ts";
 
 /** Shorter values are too common in ordinary text to be taken out. */
@@ -37,6 +38,14 @@ export class Redactor {
     return withoutKnownKeys(
       this.#registered ? text.replace(this.#registered, REDACTED) : text,
     );
+  }
+
+  /** Gives an error back without the secrets in its texts: it may repeat what a server said. */
+  cleaned(error: unknown): unknown {
+    if (!(error instanceof PmlError)) return error;
+    const { code, message, hint, detail } = error;
+    const told = defined({ hint, detail: detail && this.clean(detail) });
+    return new PmlError(code, this.redact(message), { ...told, cause: error });
   }
 
   /** Gives plain JSON back without the secrets in its texts, and in the names of its members. */

@@ -28,5 +28,9 @@ export async function describeModule(
       throw unloadable(path, why, { hint: "Look it over with `pml check`" });
     },
   });
-  return (await loader.load({ kind: "file", name: "module", path })).meta;
+  return (await loader.load({
+    source: { kind: "file", name: "module", path },
+    approved: undefined,
+    grants: undefined,
+  })).meta;
 }

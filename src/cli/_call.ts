@@ -84,13 +84,13 @@ async function ask(
   question: Question,
   { id, ...at }: Visit & { readonly id: ToolId },
 ): Promise<Answer | undefined> {
-  if (!isTerminal()) throw await at.app.leave(question);
+  if (!isTerminal()) throw await (await at.app.callPath()).leave(question);
   const { handle, text, always, terminalOnly } = question;
   if (!terminalOnly) {
     tell(`${text}\n`);
     return { handle, reply: await askReply("May it run?", { always, signal: at.signal }) };
   }
-  const waiting = await (await at.app.approvals()).leave(handle);
+  const waiting = await (await at.app.callPath()).approvals.leave(handle);
   if (waiting === undefined || await decide(waiting, at) !== "approved") throw declined(id);
   return undefined;
 }

@@ -51,7 +51,7 @@ async function rest(at: Visit): Promise<readonly Check[]> {
     await context(app),
     ...await registries(app),
     await (await app.finder()).check(),
-    ...await app.checks(),
+    ...await (await app.callPath()).checks(),
     await key(app),
     ...keysFound(app).map(keyCheck),
   ];
@@ -61,7 +61,7 @@ async function rest(at: Visit): Promise<readonly Check[]> {
 type Found = WantedKey & { readonly from: string | undefined };
 
 function keysFound(app: App): readonly Found[] {
-  return wantedKeys(app.config(), app.adoptedKeys()).map((wanted) => ({
+  return wantedKeys(app.config(), app.registryKeys()).map((wanted) => ({
     ...wanted,
     from: app.keys.find(wanted.name)?.from,
   }));
@@ -84,7 +84,7 @@ async function registries(app: App): Promise<readonly Check[]> {
   if (app.config().registries.length === 0) {
     return [{ name: "registry", ok: true, said: "none is asked" }];
   }
-  return (await app.adopted()).known().map(({ url, servers }) => ({
+  return (await app.registries()).known().map(({ url, servers }) => ({
     name: `registry ${url}`,
     ok: true,
     said: servers === 0

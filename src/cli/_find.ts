@@ -161,7 +161,8 @@ async function showTool(
   await prepare(at, splitToolId(id).server);
   const definition = await app.servers.shown(id);
   const { kind, rule, source } = app.policy.now.judge(id);
-  const permissions = await app.permissionsOf(id);
+  const { server, tool } = splitToolId(id);
+  const permissions = await app.directory.at(server).permissionLines(tool);
   const unchecked = await (await app.schemas()).unchecked(definition);
   const shown = toolId(splitToolId(id).server, definition.name);
   const rules = shown === id ? {} : { rulesName: id };

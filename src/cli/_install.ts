@@ -10,7 +10,7 @@ import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type Layer = Awaited<ReturnType<Machine["scriptsOf"]>>["layer"];
-type Machine = Awaited<ReturnType<Visit["app"]["machine"]>>;
+type Machine = Awaited<ReturnType<Visit["app"]["callPath"]>>["machine"];
 
 const ALONE =
   "PML runs no script of a package by itself. These run once, now. They reach the network";
@@ -22,7 +22,7 @@ export async function install(
   { app, signal }: Visit,
   { words: [server = ""], json }: Typed,
 ): Promise<Shown> {
-  const machine = await app.machine();
+  const { machine } = await app.callPath();
   const { installed, waiting, layer, run } = await machine.scriptsOf(server);
   const { version, integrity } = installed;
   const confined = layer.kind === "none" ? `no: ${layer.why}` : layer.kind;

@@ -22,7 +22,7 @@ import { textOf } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
-type Trial = Awaited<ReturnType<Awaited<ReturnType<App["machine"]>>["tryOut"]>>;
+type Trial = Awaited<ReturnType<Awaited<ReturnType<App["callPath"]>>["machine"]["tryOut"]>>;
 type Grants = Trial["grants"];
 type Lesson = ReturnType<Trial["lesson"]>;
 
@@ -119,7 +119,8 @@ async function oneRound(
 ): Promise<readonly [Round, more: Given]> {
   const { app } = at;
   const { grants, set } = given;
-  const trial = await (await app.machine()).tryOut(name, { grants, env: set });
+  const { machine } = await app.callPath();
+  const trial = await machine.tryOut(name, { grants, env: set });
   tell(`Trying ${quoted(name)}, confined to ${app.config().workspace}${beyond(given)}`);
   const failures: string[] = [];
   const tried: string[] = [];
@@ -130,7 +131,7 @@ async function oneRound(
     return failure === undefined;
   };
   await attempt("its start", async () => {
-    tools = await app.listOf(name, "tools");
+    tools = await app.directory.at(name).list("tools");
     return undefined;
   });
   for (const asked of failures.length === 0 ? calls : []) {

@@ -12,7 +12,8 @@ import { withValue } from "./_client_file.ts";
 import { refused } from "./_files.ts";
 import { findTarget, replace } from "./_import_file.ts";
 
-type Grants = Parameters<Awaited<ReturnType<App["machine"]>>["tryOut"]>[1]["grants"];
+type Machine = Awaited<ReturnType<App["callPath"]>>["machine"];
+type Grants = Parameters<Machine["tryOut"]>[1]["grants"];
 
 /** A change of the workspace file that nobody agreed to yet. */
 export interface Proposal {

@@ -60,7 +60,7 @@ function textOf(entry: Entry & { readonly name: string; readonly approved: boole
 /** Compares without asking a person or starting anything, so that it can run where nobody is. */
 async function check({ app }: Visit): Promise<Shown> {
   const pins = await app.pins();
-  const differences = await pins.differences(await app.atHand());
+  const differences = await pins.differences(await app.identities());
   const ok = differences.length === 0;
   return {
     value: { file: pins.path, ok, differences },
@@ -90,15 +90,15 @@ async function update(
   await mustBeTrusted(app);
   const isMeant = (name: string) => server === undefined || server === name;
   const { lock } = await pins.state();
-  const hands = await app.atHand();
-  const meant = hands.filter(({ name }) => isMeant(name));
+  const identities = await app.identities();
+  const meant = identities.filter(({ name }) => isMeant(name));
   const gone = Object.entries(lock).filter(([name, { source }]) =>
-    source === "private" && isMeant(name) && hands.every((hand) => hand.name !== name)
+    source === "private" && isMeant(name) && identities.every((identity) => identity.name !== name)
   ).map(([name]) => name);
   if (server !== undefined && meant.length + gone.length === 0) {
     throw usage(`Cannot find the server ${quoted(server)}`, "See all with `pml lock`");
   }
-  const stale = await Promise.all(meant.map((hand) => pins.unapproved(hand)));
+  const stale = await Promise.all(meant.map((identity) => pins.unapproved(identity)));
   const isAgreed = await agreed(stale.filter((one) => one !== undefined)) &&
     await agreed(await staleTools(at, isMeant)) &&
     await agreed([await covered(app, { isMeant, gone })]);
@@ -125,12 +125,12 @@ async function covered(
 ): Promise<Open> {
   const pins = await app.pins();
   await pins.settled();
-  const hands = await app.atHand();
-  const facts = (await pins.differences(hands)).filter((line) =>
+  const identities = await app.identities();
+  const facts = (await pins.differences(identities)).filter((line) =>
     isMeant(line.split(":", 1)[0] ?? "")
   );
   const accept = async () => {
-    await pins.renew(hands.filter(({ name }) => isMeant(name)));
+    await pins.renew(identities.filter(({ name }) => isMeant(name)));
     await pins.remove(gone);
   };
   return { facts, accept };
@@ -144,7 +144,7 @@ async function staleTools(
   const { app } = at;
   const pins = await app.pins();
   const { lock, home } = await pins.state();
-  const names = (await app.atHand()).map(({ name }) => name)
+  const names = (await app.identities()).map(({ name }) => name)
     .filter((name) => isMeant(name) && (Object.hasOwn(lock, name) || Object.hasOwn(home, name)));
   const found: Open[] = [];
   // Once for all of them: each time the registries are asked for all that they offer.
@@ -152,13 +152,13 @@ async function staleTools(
   for (const name of names) {
     if (app.servers.has(name)) await prepare(at, name);
     // Its version is known once it was asked.
-    const hand = (await app.atHand()).find((one) => one.name === name);
+    const identity = (await app.identities()).find((one) => one.name === name);
     const tools = new Set(
       [lock, home].flatMap((entries) => Object.keys(entries[name]?.tools ?? {})),
     );
     for (const tool of tools) {
       const definition = app.catalog.get(toolId(name, tool))?.own;
-      const stale = hand && definition && await pins.unapprovedTool(hand, definition);
+      const stale = identity && definition && await pins.unapprovedTool(identity, definition);
       if (stale) found.push(stale);
     }
   }

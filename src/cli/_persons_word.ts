@@ -11,7 +11,7 @@ import type { Shown, Typed, Visit } from "./_house.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
-type Approvals = Awaited<ReturnType<App["approvals"]>>;
+type Approvals = Awaited<ReturnType<App["callPath"]>>["approvals"];
 type Pending = Awaited<ReturnType<Approvals["pendingApprovals"]>>[number];
 type Untrusted = NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>;
 
@@ -40,7 +40,7 @@ export async function askUntrusted(open: Untrusted, signal: AbortSignal): Promis
 
 /** Shows the calls that wait for a person, and asks about each of them. */
 export async function approve(at: Visit, { words: [id = ""], json }: Typed): Promise<Shown> {
-  const waiting = (await (await at.app.approvals()).pendingApprovals())
+  const waiting = (await (await at.app.callPath()).approvals.pendingApprovals())
     .filter((each) => each.id.startsWith(id));
   if (id !== "" && waiting.length !== 1) {
     const said = `${waiting.length} calls wait under it`;
@@ -72,7 +72,7 @@ export async function decide(
   if (signal.aborted) return "left";
   tell(`${text}\nAsked under ${id}\n`);
   const word = await askWord('Type "approve" to accept exactly this, or "no" to refuse it', signal);
-  const approvals = await app.approvals();
+  const { approvals } = await app.callPath();
   switch (word) {
     case "approve":
       await approvals.grant(id);

@@ -38,5 +38,5 @@ export async function callForProgram(app: App, call: LibraryCall): Promise<ToolR
     onProgress,
   });
   if (outcome.kind === "result") return outcome.result;
-  throw await app.leave(outcome.question);
+  throw await (await app.callPath()).leave(outcome.question);
 }

@@ -163,11 +163,16 @@ export type Outcome =
 /** Runs a call. */
 export type CallTool = (call: Call) => Promise<Outcome>;
 
-/** Wraps a call with one concern. */
-export type Gate = (next: CallTool) => CallTool;
+/** Wraps a call with one concern; `O` may say more of it than the client is told. */
+export type Gate<C extends Call = Call, O = Outcome> = (
+  next: (call: C) => Promise<O>,
+) => (call: C) => Promise<O>;
 
 /** Puts gates around a call, the first one outermost. */
-export function through(gates: readonly Gate[], inner: CallTool): CallTool {
+export function through<C extends Call, O>(
+  gates: readonly Gate<C, O>[],
+  inner: (call: C) => Promise<O>,
+): (call: C) => Promise<O> {
   return gates.reduceRight((next, gate) => gate(next), inner);
 }
 

@@ -7,27 +7,11 @@
 import type { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
-import type { ToolSettings } from "../core/tool_settings.ts";
-import type { CatalogServer, RejectedTool } from "../search/catalog.ts";
+import type { Server } from "../core/server.ts";
+import type { RejectedTool } from "../search/catalog.ts";
 
 /** How many of the tools that were left out are told of. */
 const REJECTED_MAX = 5;
-
-/** A server as its definition has it, and the way to its lists. */
-export interface ServerSource extends CatalogServer {
-  /** How it runs: `deno`, `stdio`, `http` or `cloud`. */
-  readonly kind: string;
-  /** What stands for it as it is defined: with another, it is another server. */
-  readonly identity?: object | undefined;
-  /** What the person says of its tools. */
-  readonly settings?: ToolSettings | undefined;
-  /** Why its lists may not be asked for now; undefined when they may. */
-  readonly blocked: () => string | undefined;
-  /** Whether it says when a list has changed, so that a known one holds till then. */
-  readonly tells?: boolean;
-  /** Gives a list of its; the same array as long as it is unchanged. */
-  readonly load: (list: ListName) => Promise<readonly ListItem[]>;
-}
 
 /** How a server stands, for people and models. */
 export interface ServerState {
@@ -42,7 +26,7 @@ export interface ServerState {
 
 /** What is known of a server. */
 export interface Entry {
-  readonly source: ServerSource;
+  readonly source: Server;
   readonly lists: Map<ListName, readonly ListItem[]>;
   readonly failures: Map<ListName, PmlError>;
   /** Over when a list is known, or once it was waited for long enough. */
@@ -58,7 +42,7 @@ export interface Entry {
 }
 
 /** Makes the entry of a server that nobody has asked yet. */
-export function newEntry(source: ServerSource): Entry {
+export function newEntry(source: Server): Entry {
   return {
     source,
     lists: new Map(),

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { serverDouble } from "../core/_server_double_test.ts";
 import type { Verdict } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
@@ -80,16 +81,15 @@ export class Scene implements Disposable {
   constructor(shelves: Shelves, options: SceneOptions = {}) {
     this.#options = options;
     this.servers.replace(
-      Object.entries(shelves).map(([name, list]) => ({
-        name,
-        origin: options.builtins?.includes(name) === true ? "builtin" : "private",
-        kind: "stdio",
-        blocked: () => undefined,
-        load: () => {
-          this.started++;
-          return Promise.resolve(list);
-        },
-      })),
+      Object.entries(shelves).map(([name, list]) =>
+        serverDouble(name, {
+          origin: options.builtins?.includes(name) === true ? "builtin" : "private",
+          list: () => {
+            this.started++;
+            return Promise.resolve(list);
+          },
+        })
+      ),
     );
   }
 

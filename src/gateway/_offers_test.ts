@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { serverDouble } from "../core/_server_double_test.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import { Catalog } from "../search/catalog.ts";
 import { Offers } from "./_offers.ts";
@@ -9,13 +10,9 @@ type Lists = Partial<Record<ListName, readonly ListItem[]>>;
 function offersOf(servers: Readonly<Record<string, Lists>>): Offers {
   const all = new Servers({ catalog: new Catalog(), waitMs: 100, onChange: () => {} });
   all.replace(
-    Object.entries(servers).map(([name, lists]) => ({
-      name,
-      origin: "private",
-      kind: "stdio",
-      blocked: () => undefined,
-      load: (list) => Promise.resolve(lists[list] ?? []),
-    })),
+    Object.entries(servers).map(([name, lists]) =>
+      serverDouble(name, { list: (list) => Promise.resolve(lists[list] ?? []) })
+    ),
   );
   const judge = () => ({ kind: "allow", rule: "", source: "" }) as const;
   return new Offers({ servers: all, judge, prefix: () => true });
@@ -63,9 +60,8 @@ Deno.test("Offers reads the page that a tool names for its results", async () =>
   const meta = { ui: { resourceUri: "ui://view" } };
   const tools = [{ name: "t", inputSchema: {}, _meta: meta }];
   const servers = new Servers({ catalog: new Catalog(), waitMs: 100, onChange: () => {} });
-  const load = (list: ListName) => Promise.resolve(list === "tools" ? tools : []);
-  const more = { origin: "private", kind: "stdio", blocked: () => undefined };
-  servers.replace([{ name: "app", ...more, load }]);
+  const list = (name: ListName) => Promise.resolve(name === "tools" ? tools : []);
+  servers.replace([serverDouble("app", { list })]);
   const judge = () => ({ kind: "allow", rule: "", source: "" }) as const;
   const offers = new Offers({ servers, judge, prefix: () => true });
   await servers.prepare();

@@ -4,11 +4,12 @@
  * @module
  */
 
-import { type Call, type Gate, textResult, type ToolResult } from "../core/call.ts";
+import { textResult, type ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, visible } from "../core/json.ts";
+import type { PassGate } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import type { ToolId } from "../core/tool_id.ts";
 import { turn } from "../io/waiting.ts";
 import type { Checked, JsonSchema } from "./_json_schema.ts";
 import { Turns, unsafeSchema } from "./_safe_schema.ts";
@@ -71,22 +72,15 @@ export class Schemas {
   }
 }
 
-/** What the gate needs to know of a call. */
-export interface SchemaGateOptions {
-  readonly definitionOf: (call: Call) => Promise<ToolDefinition>;
-  /** Whether the server checks arguments itself. */
-  readonly isChecked: (server: string) => boolean;
-}
-
 /** Refuses a call whose arguments do not fit the tool's schema, and a result that does not. */
-export function schemaGate(schemas: Schemas, options: SchemaGateOptions): Gate {
+export function schemaGate(schemas: Schemas): PassGate {
   let sdk: Promise<typeof import("@modelcontextprotocol/server")> | undefined;
   return (next) => async (call) => {
     // What is no tool's is between the client and the server.
     if (call.method !== undefined) return await next(call);
     const { id } = call;
-    const definition = await options.definitionOf(call);
-    const isChecked = options.isChecked(splitToolId(id).server);
+    const definition = await call.pass.definition();
+    const { checksArguments: isChecked } = call.pass.server;
     await schemas.assertArguments(definition, call.arguments, { name: id, isChecked });
     const outcome = await next(call);
     if (outcome.kind !== "result" || outcome.task !== undefined) return outcome;

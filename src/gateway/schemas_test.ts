@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { passCall, serverDouble } from "../core/_server_double_test.ts";
 import { type Call, type Outcome, textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
@@ -34,13 +35,13 @@ function gate(
 ) {
   const ran: string[] = [];
   const definition = { name: "t", inputSchema, ...(outputSchema && { outputSchema }) };
-  const callTool = schemaGate(new Schemas(), {
-    definitionOf: () => Promise.resolve(definition),
-    isChecked: () => isChecked,
-  })((passed) => {
+  const gated = schemaGate(new Schemas())((passed) => {
     ran.push(passed.id);
     return Promise.resolve(outcome);
   });
+  const server = serverDouble("s", { checksArguments: isChecked });
+  const callTool = (given: Call) =>
+    gated(passCall(given, { server, definition: () => Promise.resolve(definition) }));
   return { callTool, ran };
 }
 

@@ -10,19 +10,12 @@ import { canonical, type JsonObject, quoted } from "../core/json.ts";
 import { parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import type { Server } from "../core/server.ts";
 import { settingOf } from "../core/tool_settings.ts";
 import type { Catalog, KnownTool } from "../search/catalog.ts";
-import {
-  type Entry,
-  isAsked,
-  newEntry,
-  type ServerSource,
-  type ServerState,
-  stateOf,
-  whyOf,
-} from "./_entry.ts";
+import { type Entry, isAsked, newEntry, type ServerState, stateOf, whyOf } from "./_entry.ts";
 
-export type { ServerSource, ServerState } from "./_entry.ts";
+export type { ServerState } from "./_entry.ts";
 
 /** Of how many servers it is told that a list of theirs is missing. */
 const MISSING_MAX = 3;
@@ -87,11 +80,12 @@ export class Servers implements Disposable {
   }
 
   /** Takes the servers that there are now; what is known of one that is the same stays known. */
-  replace(sources: readonly ServerSource[]): void {
+  replace(sources: readonly Server[]): void {
     const before = this.#entries;
     this.#entries = new Map(sources.map((source) => {
       const known = before.get(source.name);
-      const isSame = source.identity !== undefined && known?.source.identity === source.identity;
+      const isSame = source.definition !== undefined &&
+        known?.source.definition === source.definition;
       return [source.name, isSame && known !== undefined ? known : newEntry(source)];
     }));
     for (const [name, entry] of before) {
@@ -188,7 +182,7 @@ export class Servers implements Disposable {
 
   /** Tells whether a server checks arguments itself; what runs a module does not. */
   isChecked(server: string): boolean {
-    return this.#entries.get(server)?.source.kind !== "deno";
+    return this.#entries.get(server)?.source.checksArguments !== false;
   }
 
   /**
@@ -209,13 +203,12 @@ export class Servers implements Disposable {
    * before is settled anew. Throws where the tool is switched off, and where the call sets what is
    * fixed. What nobody trusts yet changes nothing.
    */
-  async settled<C extends Settled>(call: C): Promise<C> {
+  async settled<C extends Settled>(call: C, source = this.#sourceOf(call.id)): Promise<C> {
     const { fixed } = call;
     const given = fixed === undefined
       ? call
       : { ...call, arguments: fixed.given, fixed: undefined };
     const { server, tool } = splitToolId(call.id);
-    const { source } = this.#entries.get(server) ?? {};
     const { settings } = source ?? {};
     const setting = settingOf(settings, tool);
     const isSaid = call.method === undefined && settings && setting !== undefined;
@@ -226,6 +219,10 @@ export class Servers implements Disposable {
     const { withFixed } = await import("./_tool_settings.ts");
     const filled = await fix(setting.arguments, server);
     return withFixed(given, { ...filled, file: settings.file });
+  }
+
+  #sourceOf(id: ToolId): Server | undefined {
+    return this.#entries.get(splitToolId(id).server)?.source;
   }
 
   /** Gives a tool's definition as its server has it, which is loaded first; throws UNKNOWN_TOOL or why it failed. */
@@ -328,7 +325,7 @@ export class Servers implements Disposable {
     const before = lists.get(list);
     const age = this.#age;
     try {
-      const items = await source.load(list);
+      const items = await source.list(list);
       // What was asked for one client is not shown to another, while that can be had.
       if (age !== this.#age && tries > 1) return await this.#load(entry, list, tries - 1);
       ages.set(list, age);
@@ -363,7 +360,7 @@ export class Servers implements Disposable {
 
   /** Tells whether a list is the one for this client; a module shows everybody the same. */
   #isKnown({ source, lists, ages }: Entry, list: ListName): boolean {
-    return lists.has(list) && (source.kind === "deno" || ages.get(list) === this.#age);
+    return lists.has(list) && (!source.tells || ages.get(list) === this.#age);
   }
 
   /** Looks at no change any more. */

@@ -1,22 +1,17 @@
 import assert from "node:assert/strict";
 import { PmlError } from "../core/errors.ts";
+import { serverDouble } from "../core/_server_double_test.ts";
+import type { Server } from "../core/server.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { Catalog } from "../search/catalog.ts";
-import { Servers, type ServerSource } from "./servers.ts";
+import { Servers } from "./servers.ts";
 import { instructions, serverLine } from "./instructions.ts";
 
 const TOOLS: readonly ToolDefinition[] = [{ name: "t", inputSchema: { type: "object" } }];
 
-function source(name: string, change: Partial<ServerSource> = {}): ServerSource {
-  return {
-    name,
-    origin: "private",
-    kind: "deno",
-    blocked: () => undefined,
-    load: () => Promise.resolve(TOOLS),
-    ...change,
-  };
+function source(name: string, change: Partial<Server> = {}): Server {
+  return serverDouble(name, { kind: "deno", list: () => Promise.resolve(TOOLS), ...change });
 }
 
 Deno.test("Servers lists the good ones although another fails or hangs", async () => {
@@ -24,9 +19,9 @@ Deno.test("Servers lists the good ones although another fails or hangs", async (
   const servers = new Servers({ catalog: catalog, waitMs: 20, onChange: () => {} });
   servers.replace([
     source("good"),
-    source("bad", { load: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "Cannot load")) }),
-    source("hung", { load: () => new Promise(() => {}) }),
-    source("shut", { blocked: () => "not trusted", load: () => assert.fail("it was asked") }),
+    source("bad", { list: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "Cannot load")) }),
+    source("hung", { list: () => new Promise(() => {}) }),
+    source("shut", { blocked: () => "not trusted", list: () => assert.fail("it was asked") }),
   ]);
   await servers.prepare();
   assert.deepEqual(catalog.list().map(({ id }) => id), ["good:t"]);
@@ -43,7 +38,7 @@ Deno.test("Servers lets one list wait for a server that hangs, and tells when it
   const late = Promise.withResolvers<readonly ToolDefinition[]>();
   const told = Promise.withResolvers<void>();
   const servers = new Servers({ catalog, waitMs: 500, onChange: () => told.resolve() });
-  servers.replace([source("hung", { load: () => late.promise })]);
+  servers.replace([source("hung", { list: () => late.promise })]);
   const waited = async () => {
     const since = performance.now();
     await servers.prepare();
@@ -60,8 +55,8 @@ Deno.test("Servers gives a definition, or why its server failed, or that it is u
   const servers = new Servers({ catalog: new Catalog(), waitMs: 20, onChange: () => {} });
   servers.replace([
     source("good"),
-    source("bad", { load: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "Cannot load")) }),
-    source("shut", { blocked: () => "not trusted", load: () => assert.fail("it was asked") }),
+    source("bad", { list: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "Cannot load")) }),
+    source("shut", { blocked: () => "not trusted", list: () => assert.fail("it was asked") }),
   ]);
   assert.equal((await servers.definition(toolId("good", "t"))).name, "t");
   const codes: readonly (readonly [string, string, string])[] = [
@@ -91,7 +86,7 @@ Deno.test("Servers forgets the tools of a configuration that was replaced", asyn
 Deno.test("Servers tells of the tools that the catalog did not take", async () => {
   const servers = new Servers({ catalog: new Catalog(), waitMs: 20, onChange: () => {} });
   const twice = [...TOOLS, ...TOOLS];
-  servers.replace([source("twin", { load: () => Promise.resolve(twice) })]);
+  servers.replace([source("twin", { list: () => Promise.resolve(twice) })]);
   await servers.prepare();
   const [state] = servers.states();
   assert.equal(state?.tools, 1);
@@ -117,14 +112,14 @@ Deno.test("Servers asks less and less a server that says in vain that its list h
   using _ = servers;
   const asked: number[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
-  const load = () => {
+  const list = () => {
     asked.push(performance.now());
     // Whatever is answered comes with the next word of a change.
     for (let at = 0; at < 50; at++) queueMicrotask(() => servers.changed("liar", "tools"));
     if (asked.length === 5) resolve();
     return Promise.resolve([...TOOLS]);
   };
-  servers.replace([source("liar", { load })]);
+  servers.replace([source("liar", { list })]);
   await servers.prepare();
   const alive = setInterval(() => {}, 100);
   await promise;
@@ -139,8 +134,8 @@ Deno.test("Servers asks less and less a server that says in vain that its list h
 Deno.test("Servers asks one that tells of changes again only when it told of one, or may not be asked", async () => {
   const servers = new Servers({ catalog: new Catalog(), waitMs: 20, onChange: () => {} });
   let [asked, why]: [number, string | undefined] = [0, undefined];
-  const load = () => (asked++, Promise.resolve(TOOLS));
-  servers.replace([source("tells", { load, tells: true, blocked: () => why }), source("not")]);
+  const list = () => (asked++, Promise.resolve(TOOLS));
+  servers.replace([source("tells", { list, tells: true, blocked: () => why }), source("not")]);
   for (const _ of [1, 2, 3]) await servers.definition(toolId("tells", "t"));
   assert.equal(asked, 1);
   why = "not trusted";
@@ -151,10 +146,10 @@ Deno.test("replace() keeps what is known of a server that is the same, and forge
   const catalog = new Catalog();
   const servers = new Servers({ catalog, waitMs: 20, onChange: () => {} });
   const loads: string[] = [];
-  const of = (name: string, identity: object) =>
+  const of = (name: string, definition: object) =>
     source(name, {
-      identity,
-      load: () => {
+      definition,
+      list: () => {
         loads.push(name);
         return Promise.resolve(TOOLS);
       },
@@ -173,9 +168,9 @@ Deno.test("Servers tells of a list that is another one than clients may have bee
   let told = 0;
   const servers = new Servers({ catalog: new Catalog(), waitMs: 500, onChange: () => told++ });
   let tools: readonly ToolDefinition[] | undefined;
-  const load = () =>
+  const list = () =>
     tools === undefined ? Promise.reject(new Error("away")) : Promise.resolve(tools);
-  servers.replace([source("first"), source("ill", { load }), source("late", { load })]);
+  servers.replace([source("first"), source("ill", { list }), source("late", { list })]);
   await servers.definition(toolId("first", "t"));
   await servers.prepare();
   await assert.rejects(servers.definition(toolId("ill", "t")));

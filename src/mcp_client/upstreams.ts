@@ -25,6 +25,7 @@ import { type Followed, type Following, Subscriptions } from "./_subscriptions.t
 import { callTool, RunningTasks, stateOf, taskIn } from "./_tasks.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import type { Starts } from "./start_progress.ts";
+import type { UpstreamEvents } from "./upstream_events.ts";
 import { type OpenWire, SessionLost } from "./wire.ts";
 
 /** A server, and the way to it. */
@@ -48,7 +49,7 @@ export interface UpstreamServer {
 
 /** What speaking to servers needs from outside; functions are asked at each call. */
 export interface UpstreamsOptions {
-  /** Gives a server, the same object as long as nothing of it changes; throws what is missing. */
+  /** Finds a server for what goes on behind the calls, by what its name stands for then. */
   readonly server: (name: string) => UpstreamServer;
   readonly workspace: () => string;
   /** Whether a server may know the workspace. */
@@ -65,25 +66,11 @@ export interface UpstreamsOptions {
   readonly home: string;
   readonly limits: () => ConnectionOptions["limits"] & PoolLimits;
   readonly onLog: (server: string, level: "debug" | "info" | "warn", text: string) => void;
-  readonly told: Told;
+  readonly told: UpstreamEvents;
   /** Makes the readers of servers wait where too much waits for the client. */
   readonly room?: Room | undefined;
   /** Tells the calls that wait what is installed for them. */
   readonly starts: Starts;
-}
-
-/** Who is told of what servers say of themselves. */
-export interface Told {
-  /** A list is another one. */
-  readonly changed: (server: string, list: ListName) => void;
-  /** A resource that is followed has changed. */
-  readonly updated: (server: string, uri: string) => void;
-  /** A log message: the params of `notifications/message`, with the server in its logger. */
-  readonly logged: (message: JsonObject) => void;
-  /** A task stands as the params of its notification say. */
-  readonly task?: (server: string, state: JsonObject) => void;
-  /** A page that the person was sent to is done with: the params of its notification. */
-  readonly elicited: (params: JsonObject) => void;
 }
 
 /** How long a call waits for a look whether a server is there again that was not. */
@@ -139,8 +126,8 @@ export class Upstreams implements AsyncDisposable {
   }
 
   /** Gives a list of a server: the same array as long as it says nothing of a change. */
-  async listOf(name: string, list: ListName): Promise<readonly ListItem[]> {
-    const server = this.#options.server(name);
+  async listOf(server: UpstreamServer, list: ListName): Promise<readonly ListItem[]> {
+    const { name } = server;
     const owner = this.#ownerOf(server);
     return await this.#lists.get(owner, list, async () => {
       const all = await this.#use(server, async (connection) => {
@@ -160,15 +147,10 @@ export class Upstreams implements AsyncDisposable {
   }
 
   /** Forgets lists of a server, all of them unless told, so that it is asked for them again. */
-  forget(name: string, lists: readonly ListName[] = LIST_NAMES): void {
-    try {
-      const server = this.#options.server(name);
-      this.#ownerOf(server);
-      // A change is one for every client.
-      this.#lists.forgetAll(server, lists);
-    } catch {
-      // A value is missing, and nothing is kept of it: who asks for its list is told.
-    }
+  forget(server: UpstreamServer, lists: readonly ListName[] = LIST_NAMES): void {
+    this.#ownerOf(server);
+    // A change is one for every client.
+    this.#lists.forgetAll(server, lists);
   }
 
   /** Tells the running servers which log messages clients want. */
@@ -177,7 +159,7 @@ export class Upstreams implements AsyncDisposable {
   }
 
   /** Runs a call, or another request, that passed the gates. */
-  async call(call: Call): Promise<Outcome> {
+  async call(server: UpstreamServer, call: Call): Promise<Outcome> {
     const { server: name, tool } = splitToolId(call.id);
     const { method = "tools/call", arguments: args } = call;
     const isTask = method === "tasks/listen";
@@ -190,14 +172,14 @@ export class Upstreams implements AsyncDisposable {
       return { kind: "result", result: { content: [] } };
     }
     const there = () => {
-      const server = this.#options.server(name);
       const known = this.#tool(server, tool);
       const own = known === undefined ? tool : ownName(known);
       return server.toolName?.(own) ?? own;
     };
     const params = method === "tools/call" ? { name: there(), arguments: args } : args;
     const meta = call.meta && { _meta: call.meta };
-    const result = await this.#request(call, { method, params: { ...params, ...meta } });
+    const request = { method, params: { ...params, ...meta } };
+    const result = await this.#request(server, { ...request, call });
     const task = taskIn(result, call);
     if (task !== undefined) this.#tasks.note(name, task);
     const told = resultOf(result, { name, method });
@@ -224,11 +206,14 @@ export class Upstreams implements AsyncDisposable {
   }
 
   async #request(
-    call: Call,
-    { method, params }: { readonly method: string; readonly params: JsonObject },
+    server: UpstreamServer,
+    { method, params, call }: {
+      readonly method: string;
+      readonly params: JsonObject;
+      readonly call: Call;
+    },
   ): Promise<Json> {
-    const { server: name } = splitToolId(call.id);
-    const server = this.#options.server(name);
+    const { name } = server;
     let tells = true;
     const ask = async (connection: Connection) => {
       ({ tells } = connection);
@@ -393,7 +378,11 @@ export class Upstreams implements AsyncDisposable {
     }
     const lists = CHANGES[method] ?? [];
     // It may run since before its definition was read again, and what is known is known of that.
-    this.forget(name, lists);
+    try {
+      this.forget(this.#options.server(name), lists);
+    } catch {
+      // A value is missing, and nothing is kept of it: who asks for its list is told.
+    }
     for (const list of lists) told.changed(name, list);
   }
 }

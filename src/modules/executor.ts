@@ -14,7 +14,7 @@ import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../core/too
 import { splitToolId } from "../core/tool_id.ts";
 import { Places } from "../io/places.ts";
 import { Pool, type PoolLimits } from "../io/pool.ts";
-import { type Access, accessOf, type Grants } from "../permissions/grants.ts";
+import { type Access, accessOf } from "../permissions/grants.ts";
 import { permissionLines } from "../permissions/permission_lines.ts";
 import type {
   ChildOptions,
@@ -27,18 +27,15 @@ import type {
   Sandbox,
   SandboxLimits,
 } from "../sandbox/sandbox.ts";
-import { type Inspection, Loader, type Module } from "./loader.ts";
-import type { ModuleCode, ModuleFiles, ModuleSource } from "./module_files.ts";
+import { type Inspection, Loader, type Module, type ModuleUse } from "./loader.ts";
+import type { ModuleFiles } from "./module_files.ts";
 import { Blanks } from "./warm_child.ts";
 
 /** What running modules needs from outside; functions are asked at each call. */
-export interface LocalOptions {
+export interface ModulesOptions {
   readonly home: string;
-  /** Gives the bytes of a module, and only those that were approved. */
   readonly files: Pick<ModuleFiles, "identify">;
-  readonly source: (server: string) => ModuleSource | undefined;
   readonly workspace: () => string;
-  readonly grants: (server: string) => Grants | undefined;
   readonly protection: () => Omit<Protection, "granted">;
   /** Gives a variable that was granted. */
   readonly variable: (name: string) => string | undefined;
@@ -64,8 +61,8 @@ const WAITS_MS = 1_000;
 const NO_ACCESS: Access = { ...NO_PERMISSIONS, granted: [] };
 
 /** Runs modules on this machine. */
-export class Local implements AsyncDisposable {
-  readonly #options: LocalOptions;
+export class Modules implements AsyncDisposable {
+  readonly #options: ModulesOptions;
   readonly #loader: Loader;
   readonly #pool: Pool<Sandbox>;
   readonly #blanks: Blanks<Sandbox>;
@@ -73,8 +70,8 @@ export class Local implements AsyncDisposable {
   readonly #layers = new Map<string, OsLayers>();
   readonly #closing = new AbortController();
 
-  /** Makes the local side; nothing is started before the first call. */
-  constructor(options: LocalOptions) {
+  /** Takes what they run in; nothing is started before the first call. */
+  constructor(options: ModulesOptions) {
     this.#options = options;
     this.#places = new Places({
       most: () => options.limits().children,
@@ -92,40 +89,35 @@ export class Local implements AsyncDisposable {
     });
   }
 
-  /** Reads a module's bytes and hash without running it. */
-  identify(server: string): ModuleCode {
-    const { files, limits } = this.#options;
-    return files.identify(this.#source(server), limits().moduleBytes);
-  }
-
   /** Reads a module and what it says of itself; its hash must have been approved. */
-  load(server: string): Promise<Module> {
-    return this.#loader.load(this.#source(server));
+  load(use: ModuleUse): Promise<Module> {
+    return this.#loader.load(use);
   }
 
   /** Says in plain sentences what a tool of a module gets, and what it asks for in vain. */
-  async permissionsOf(server: string, tool: string): Promise<readonly string[]> {
-    const module = await this.load(server);
+  async permissionLines(use: ModuleUse, tool: string): Promise<readonly string[]> {
+    const module = await this.load(use);
     const workspace = this.#options.workspace();
-    return permissionLines(askedBy(module, tool), this.#accessOf(module, tool), workspace);
+    return permissionLines(askedBy(module, tool), this.#accessOf(use, { module, tool }), workspace);
   }
 
   /** Tells whether a tool may neither write nor use the network or programs. */
-  async onlyReads(server: string, tool: string): Promise<boolean> {
-    const { write, net, run } = this.#accessOf(await this.load(server), tool);
+  async onlyReads(use: ModuleUse, tool: string): Promise<boolean> {
+    const module = await this.load(use);
+    const { write, net, run } = this.#accessOf(use, { module, tool });
     return [...write, ...net, ...run].length === 0;
   }
 
-  /** Runs a call that passed the gates. */
-  async call(call: Call): Promise<Outcome> {
+  /** Runs a call that passed the gates, with the grants that were shown. */
+  async call(use: ModuleUse, call: Call): Promise<Outcome> {
     const { server, tool } = splitToolId(call.id);
     const { isNested: hurried = false, signal } = call;
     using hurry = new DisposableStack();
     if (hurried) hurry.use(this.#places.hurry(server));
-    const module = await this.load(server);
-    const access = this.#accessOf(module, tool);
+    const module = await this.load(use);
+    const access = this.#accessOf(use, { module, tool });
     // What PML ships needs no more of its programs.
-    const writesOnly = this.#source(server).kind === "builtin" && !access.run.includes("*");
+    const writesOnly = use.source.kind === "builtin" && !access.run.includes("*");
     const child = { ...this.#childOptions(access), writesOnly };
     const blank = JSON.stringify([child, this.#options.osLayer()]);
     const key = JSON.stringify([server, module.integrity, blank]);
@@ -231,11 +223,13 @@ export class Local implements AsyncDisposable {
     return sandbox.load({ name, code, onLog, signal });
   }
 
-  #accessOf(module: Module, tool: string): Access {
-    const source = this.#source(module.name);
+  #accessOf(
+    { source, grants: granted }: ModuleUse,
+    { module, tool }: { readonly module: Module; readonly tool: string },
+  ): Access {
     const shipped = source.kind === "builtin" ? source.grants : undefined;
     // What ships with PML and what the person grants are one.
-    const grants = joinedPermissions([shipped ?? {}, this.#options.grants(module.name) ?? {}]);
+    const grants = joinedPermissions([shipped ?? {}, granted ?? {}]);
     return accessOf(askedBy(module, tool), { workspace: this.#options.workspace(), grants });
   }
 
@@ -251,12 +245,6 @@ export class Local implements AsyncDisposable {
       protection: { ...protection(), granted },
       limits: { heapMb, rssMb, frameBytes, frames, resultBytes, writeBytes, startMs },
     };
-  }
-
-  #source(server: string): ModuleSource {
-    const source = this.#options.source(server);
-    if (source !== undefined) return source;
-    throw new PmlError("UNKNOWN_TOOL", `Cannot find the server "${server}": nothing defines it`);
   }
 }
 

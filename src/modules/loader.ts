@@ -16,6 +16,8 @@ import {
   type ToolDefinition,
 } from "../core/tool.ts";
 import { keep, readKept } from "../io/kept.ts";
+import type { Grants } from "../permissions/grants.ts";
+import { assertIntegrity } from "../registry/integrity.ts";
 import { findImport } from "./imports.ts";
 import { metaComment } from "./meta_comment.ts";
 import {
@@ -39,6 +41,17 @@ export interface Inspection {
   readonly exports: readonly string[];
 }
 
+/** A module as it may run now. */
+export interface ModuleUse {
+  readonly source: ModuleSource;
+  /** The hash of the code that was approved; undefined where PML itself ships the code. */
+  readonly approved: string | undefined;
+  /** All that its tools may ask for, where its registry said so. */
+  readonly promised?: Permissions | undefined;
+  /** What it is granted beyond the workspace. */
+  readonly grants: Grants | undefined;
+}
+
 /** What the loader needs from outside. */
 export interface LoaderOptions {
   /** The PML home, where metadata is kept by hash. */
@@ -60,17 +73,22 @@ export class Loader {
     this.#options = options;
   }
 
-  /** Reads a module with its metadata; the caller has checked that its hash is approved. */
-  load(source: ModuleSource): Promise<Module> {
+  /**
+   * Reads a module with its metadata. What is compared here are the bytes that run: a later look at
+   * the file could find others. Throws INTEGRITY_MISMATCH where they are not the approved ones.
+   */
+  async load({ source, approved, promised }: ModuleUse): Promise<Module> {
+    const { name } = source;
     const identified = this.#options.files.identify(source, this.#options.moduleBytes());
-    const key = `${source.name} ${identified.integrity}`;
-    const known = this.#modules.get(key);
-    if (known !== undefined) return known;
-    const loading = this.#describe(source, identified);
-    this.#modules.set(key, loading);
+    assertIntegrity(name, { approved, atHand: identified.integrity });
+    const key = `${name} ${identified.integrity}`;
+    const known = this.#modules.get(key) ?? this.#describe(source, identified);
+    this.#modules.set(key, known);
     // A failure is not remembered: the next call tries again.
-    loading.catch(() => this.#modules.delete(key));
-    return loading;
+    known.catch(() => this.#modules.delete(key));
+    const module = await known;
+    if (promised !== undefined) assertPromised(module.meta, promised);
+    return module;
   }
 
   async #describe(source: ModuleSource, identified: ModuleCode): Promise<Module> {
@@ -126,7 +144,7 @@ function refuseMissing(
 }
 
 /** Refuses a module whose code asks for more than its registry said, which is what was shown. */
-export function assertPromised({ name, tools }: ModuleMeta, promised: Permissions): void {
+function assertPromised({ name, tools }: ModuleMeta, promised: Permissions): void {
   for (const { definition, permissions } of tools) {
     for (const kind of Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]) { // all of its names
       const more = permissions[kind].find((item) => !promised[kind].includes(item));

@@ -4,7 +4,8 @@
  * @module
  */
 
-import type { Answer, Call, Question } from "../core/call.ts";
+import type { Answer, Question } from "../core/call.ts";
+import type { PassCall } from "../core/server.ts";
 import { askAbout, type AskGateOptions } from "./gate.ts";
 
 /** One question for all, or the answer that each call carries on, by its `callId`. */
@@ -17,7 +18,7 @@ export type AskedAll =
  * single-use ticket for exactly itself, and still goes through the one door.
  */
 export async function askForAll(
-  calls: readonly Call[],
+  calls: readonly PassCall[],
   options: Pick<AskGateOptions, "approvals" | "subjectOf" | "record">,
 ): Promise<AskedAll> {
   const asked = await Promise.all(

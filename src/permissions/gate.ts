@@ -4,9 +4,10 @@
  * @module
  */
 
-import type { Call, Gate, Question, Verdict } from "../core/call.ts";
+import type { Call, Outcome, Verdict } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
+import type { PassCall, PassGate } from "../core/server.ts";
 import type { Approvals } from "./approvals.ts";
 import { denied, type Judge } from "./rules.ts";
 import { digestOf, type Subject } from "./subject.ts";
@@ -28,47 +29,54 @@ export interface AskOptions {
 /** What the gate that asks needs. */
 export interface AskGateOptions extends AskOptions {
   /** What the person is asked about; everything in it is bound to the answer. */
-  readonly subjectOf: (call: Call) => Subject | Promise<Subject>;
+  readonly subjectOf: (call: PassCall) => Promise<Subject>;
   /** The rule that "Always" would add, where it can win for this call and may be offered. */
   readonly alwaysOffered: (call: Call) => string | undefined;
   /** Keeps the rule that "Always" makes. */
   readonly always: (call: Call) => Promise<void>;
 }
 
+/** A question to the person. */
+export type Asking = Extract<Outcome, { readonly kind: "ask" }>;
+
 /** A question, or the yes that was said to it: to the client, for good, or on a terminal. */
 export type Asked =
-  | { readonly kind: "ask"; readonly question: Question }
+  | Asking
   | { readonly kind: "Yes" | "Always" | "terminal" };
 
-/** Attaches what the rules of this moment say; what a call brings along says nothing. */
-export function judgeGate(judge: () => Judge): Gate {
-  return (next) => async (call) => {
-    const isOfTask = call.method?.startsWith("tasks/") === true;
-    const verdict = judge()(call.id, isOfTask ? undefined : call.arguments);
-    const isBegun = isOfTask && (verdict.kind !== "deny" || call.method === "tasks/cancel");
-    return await next({ ...call, verdict: isBegun ? BEGUN : verdict });
-  };
+/** Returns what the rules say of a call; what the call brings along says nothing. */
+export function judged(judge: Judge, { id, method, arguments: args }: Call): Verdict {
+  const isOfTask = method?.startsWith("tasks/") === true;
+  const verdict = judge(id, isOfTask ? undefined : args);
+  const isBegun = isOfTask && (verdict.kind !== "deny" || method === "tasks/cancel");
+  return isBegun ? BEGUN : verdict;
 }
 
 /** The rules judged the call that began a task; what follows it adds nothing. */
 const BEGUN: Verdict = { kind: "allow", rule: "the call that began its task", source: "defaults" };
 
 /** Refuses what a deny rule matches. */
-export function refuseGate(): Gate {
+export function refuseGate(): PassGate {
   return (next) => async (call) => {
-    if (call.verdict?.kind === "deny") throw denied(call.id, call.verdict);
+    refuse(call);
     return await next(call);
   };
 }
 
+/** Throws for a call that a deny rule matches. */
+export function refuse({ id, verdict }: Call): void {
+  if (verdict?.kind === "deny") throw denied(id, verdict);
+}
+
 /** Lets pass what is allowed, and asks the person about the rest. */
-export function askGate(options: AskGateOptions): Gate {
+export function askGate(options: AskGateOptions): PassGate {
   return (next) =>
     refuseGate()(async (call) => {
       if (call.verdict?.kind === "allow") return await next(call);
+      const subject = await options.subjectOf(call);
       const asked = await askAbout([call], {
         ...options,
-        subjects: [await options.subjectOf(call)],
+        subjects: [subject],
         rule: options.alwaysOffered(call),
       });
       if (asked.kind === "ask") return asked;
@@ -80,7 +88,10 @@ export function askGate(options: AskGateOptions): Gate {
         });}
       // The handle is used up, and is nobody's business further in.
       const { answer: _, ...rest } = call;
-      return await next(rest);
+      const outcome = await next(rest);
+      if (outcome.kind !== "changed") return outcome;
+      // The yes holds for exactly what was shown.
+      return { ...outcome, answer: options.approvals.ticket(subject) };
     });
 }
 

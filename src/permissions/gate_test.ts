@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { passCall } from "../core/_server_double_test.ts";
 import {
   type Answer,
   type Call,
@@ -8,9 +9,10 @@ import {
   through,
   type Verdict,
 } from "../core/call.ts";
+import type { PassCall, PassOutcome } from "../core/server.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Approvals } from "./approvals.ts";
-import { askGate, type GateEvent, judgeGate, refuseGate } from "./gate.ts";
+import { askGate, type GateEvent, judged, refuseGate } from "./gate.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
 const RESULT = { kind: "result", result: textResult("done") } as const;
@@ -30,9 +32,13 @@ function newCall(changes: Partial<Call> = {}): Call {
   };
 }
 
-function subjectOf(call: Call): Subject {
+function subject(call: Call): Subject {
   const { id: tool, arguments: given, actor } = call;
   return { tool, arguments: given, actor, definition: "d", rules: "r", workspace: "/w" };
+}
+
+function subjectOf(call: Call): Promise<Subject> {
+  return Promise.resolve(subject(call));
 }
 
 async function fixture(options: { readonly verdict?: Verdict; readonly offered?: boolean } = {}) {
@@ -43,7 +49,6 @@ async function fixture(options: { readonly verdict?: Verdict; readonly offered?:
   const events: GateEvent[] = [];
   const failing = { always: false, record: false };
   const gates = [
-    judgeGate(() => () => options.verdict ?? ASK),
     refuseGate(),
     askGate({
       approvals,
@@ -63,15 +68,17 @@ async function fixture(options: { readonly verdict?: Verdict; readonly offered?:
     }),
   ];
   const seen: Call[] = [];
-  const callTool = through(gates, (call) => {
+  const gated = through<PassCall, PassOutcome>(gates, (call) => {
     seen.push(call);
     order.push("ran");
     return Promise.resolve(RESULT);
   });
+  const judge = () => options.verdict ?? ASK;
+  const callTool = (call: Call) => gated(passCall({ ...call, verdict: judged(judge, call) }));
   /** Asks about a call, and gives the answer that a person makes a second later. */
   const answerTo = async (reply: Reply, call = newCall()): Promise<Answer> => {
     const outcome = await callTool(call);
-    assert.equal(outcome.kind, "ask");
+    assert.ok(outcome.kind === "ask");
     clock.now += 1_000;
     order.length = 0;
     return { handle: outcome.question.handle, reply };
@@ -100,7 +107,7 @@ Deno.test("an allowed call passes unasked", async () => {
 
 Deno.test("a denied call never reaches the tool, whatever it brings along", async () => {
   await using at = await fixture({ verdict: DENY });
-  const ticket = at.approvals.ticket(subjectOf(newCall()));
+  const ticket = at.approvals.ticket(subject(newCall()));
   for (const call of [newCall(), newCall({ verdict: ALLOW }), newCall({ answer: ticket })]) {
     await assert.rejects(at.callTool(call), {
       code: "PERMISSION_DENIED",
@@ -112,9 +119,9 @@ Deno.test("a denied call never reaches the tool, whatever it brings along", asyn
 });
 
 Deno.test("refuseGate() refuses also without askGate(), and leaves the rest to it", async () => {
-  const refused = refuseGate()(() => assert.fail())(newCall({ verdict: DENY }));
+  const refused = refuseGate()(() => assert.fail())(passCall(newCall({ verdict: DENY })));
   await assert.rejects(refused, { code: "PERMISSION_DENIED" });
-  const passed = refuseGate()(() => Promise.resolve(RESULT))(newCall({ verdict: ASK }));
+  const passed = refuseGate()(() => Promise.resolve(RESULT))(passCall(newCall({ verdict: ASK })));
   assert.deepEqual(await passed, RESULT);
 });
 
@@ -128,7 +135,7 @@ Deno.test("askGate() refuses a denied call also without refuseGate()", async () 
     always: never,
     record: never,
   });
-  const call = newCall({ verdict: DENY });
+  const call = passCall(newCall({ verdict: DENY }));
   await assert.rejects(gate(never)(call), { code: "PERMISSION_DENIED" });
 });
 
@@ -142,29 +149,22 @@ Deno.test("a call that nobody judged is asked about", async () => {
     always: never,
     record: () => Promise.resolve(),
   });
-  assert.equal((await gate(never)(newCall())).kind, "ask");
+  assert.equal((await gate(never)(passCall(newCall()))).kind, "ask");
 });
 
-Deno.test("judgeGate() asks for the rules of the moment, and overrides what a call says", async () => {
-  let verdict = ASK;
-  const seen: (Verdict | undefined)[] = [];
-  const gated = judgeGate(() => () => verdict)((call) => {
-    seen.push(call.verdict);
-    return Promise.resolve(RESULT);
-  });
-  await gated(newCall({ verdict: ALLOW }));
-  verdict = DENY;
-  await gated(newCall({ verdict: ALLOW }));
-  assert.deepEqual(seen, [ASK, DENY]);
+Deno.test("judged() asks the rules, and overrides what a call says", () => {
+  for (const verdict of [ASK, DENY]) {
+    assert.equal(judged(() => verdict, newCall({ verdict: ALLOW })), verdict);
+  }
 });
 
-Deno.test("judgeGate() lets the rules see the arguments", async () => {
+Deno.test("judged() lets the rules see the arguments", () => {
   const seen: unknown[] = [];
   const judge = (...said: unknown[]) => {
     seen.push(said);
     return ASK;
   };
-  await judgeGate(() => judge)(() => Promise.resolve(RESULT))(newCall());
+  judged(judge, newCall());
   assert.deepEqual(seen, [["fs:write", { path: "a" }]]);
 });
 
@@ -271,7 +271,7 @@ Deno.test("an approval given at a terminal lets exactly that call pass, once", a
   await using at = await fixture();
   const { handle } = await at.answerTo("Yes");
   const left = await at.approvals.leave(handle);
-  assert.equal(left?.id, digestOf([subjectOf(newCall())]));
+  assert.equal(left?.id, digestOf([subject(newCall())]));
   assert.equal((await at.callTool(newCall())).kind, "ask");
   await at.approvals.grant(left.id);
   at.order.length = 0;

@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
+import { passCall, serverDouble } from "../core/_server_double_test.ts";
 import { type Call, type Outcome, textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { parsePattern } from "../core/pattern.ts";
+import type { PassCall, PassOutcome, Server } from "../core/server.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Approvals } from "./approvals.ts";
 import { askForAll } from "./ask_all.ts";
-import { askGate, type GateEvent, judgeGate } from "./gate.ts";
-import { makeJudge } from "./rules.ts";
+import { askGate, type GateEvent, judged, refuse } from "./gate.ts";
+import { type Judge, makeJudge } from "./rules.ts";
 import type { Subject } from "./subject.ts";
 import { trustGate } from "./trust_gate.ts";
 
@@ -25,9 +27,15 @@ function callOf(change: Partial<Call> = {}): Call {
   };
 }
 
-function subjectOf(call: Call): Subject {
+function subjectOf(call: Call): Promise<Subject> {
   const { id: tool, arguments: args, actor } = call;
-  return { tool, arguments: args, definition: "d", rules: "r", actor, workspace: "/ws" };
+  const subject = { tool, arguments: args, definition: "d", rules: "r", actor, workspace: "/ws" };
+  return Promise.resolve(subject);
+}
+
+/** Begins passes as the call path does: with the server and the rules of the moment. */
+function passing(server: Server, judge: () => Judge): (call: Call) => PassCall {
+  return (call) => passCall({ ...call, verdict: judged(judge(), call) }, { server });
 }
 
 async function house(
@@ -68,19 +76,31 @@ async function house(
     ran.push(call);
     return Promise.resolve(DONE);
   });
-  const callTool = judgeGate(judge)(
-    trustGate({ ...asking, judge, workspace: () => "/ws", unapproved })(
-      async (call) => {
-        state.passed++;
-        return await asked(call);
-      },
-    ),
-  );
+  const again = passing(serverDouble("weather", { unapproved }), judge);
+  const gated = trustGate({
+    ...asking,
+    again: admitted(again),
+    isCurrent: () => true,
+    workspace: () => "/ws",
+  })(async (call) => {
+    state.passed++;
+    return await asked(call);
+  });
+  const callTool = (call: Call) => gated(again(call));
   const close = () => Deno.remove(home, { recursive: true });
-  return { callTool, clock, events, ran, state, asking, [Symbol.asyncDispose]: close };
+  return { callTool, again, clock, events, ran, state, asking, [Symbol.asyncDispose]: close };
 }
 
-async function questionOf(outcome: Promise<Outcome>) {
+/** Begins passes as the call path does: what a rule denies goes no further. */
+function admitted(again: (call: Call) => PassCall): (call: Call) => Promise<PassCall> {
+  return async (call) => {
+    const next = await Promise.resolve(again(call));
+    refuse(next);
+    return next;
+  };
+}
+
+async function questionOf(outcome: Promise<PassOutcome>) {
   const came = await outcome;
   assert.ok(came.kind === "ask");
   return came.question;
@@ -128,9 +148,15 @@ Deno.test("trustGate() asks until nothing is left to ask about, and of the call 
       },
     );
   const judge = () => makeJudge({ deny: [], ask: [], allow: [] });
-  const options = { ...at.asking, judge, workspace: () => "/ws", unapproved };
+  const again = passing(serverDouble("weather", { unapproved }), judge);
+  const options = {
+    ...at.asking,
+    again: admitted(again),
+    isCurrent: () => true,
+    workspace: () => "/ws",
+  };
   const asked = askGate(at.asking)(() => Promise.resolve(DONE));
-  const callTool = judgeGate(judge)(trustGate(options)(asked));
+  const callTool = (call: Call) => trustGate(options)(asked)(again(call));
   const first = await questionOf(callTool(callOf()));
   const second = await questionOf(
     callTool(callOf({ answer: { handle: first.handle, reply: "Yes" } })),
@@ -173,15 +199,86 @@ Deno.test("trustGate() runs nothing on a no, a forged handle or other arguments"
   assert.deepEqual([at.state.accepted, at.ran.length], [0, 0]);
 });
 
+Deno.test("trustGate() looks a server up again after each yes, and asks about the one that came", async () => {
+  await using at = await house({});
+  const judge = () => makeJudge({ deny: [], ask: [], allow: [] });
+  const said: string[] = [];
+  const server = (name: string, then: Server): Server =>
+    serverDouble(name, {
+      unapproved: () =>
+        Promise.resolve({
+          code: "APPROVAL_REQUIRED",
+          facts: [`it is the ${name}`],
+          accept: () => {
+            said.push(name);
+            now = then;
+            return Promise.resolve();
+          },
+        }),
+    });
+  let now = server("first", server("second", serverDouble("weather")));
+  const ran: string[] = [];
+  const again = (call: Call) => passing(now, judge)(call);
+  const gated = trustGate({
+    ...{ ...at.asking, again: admitted(again) },
+    isCurrent: ({ pass }) => pass.server === now,
+    workspace: () => "/ws",
+  })(
+    askGate(at.asking)(({ pass }) => {
+      ran.push(pass.server.name);
+      return Promise.resolve(DONE);
+    }),
+  );
+  let answer: Call["answer"];
+  for (const name of ["first", "second"]) {
+    const question = await questionOf(gated(again(callOf(answer && { answer }))));
+    assert.match(question.text, new RegExp(`it is the ${name}`));
+    assert.deepEqual(ran, []);
+    answer = { handle: question.handle, reply: "Yes" };
+  }
+  assert.equal((await gated(again(callOf(answer && { answer })))).kind, "result");
+  assert.deepEqual([said, ran], [["first", "second"], ["weather"]]);
+});
+
+Deno.test("trustGate() lets nothing pass that changed while it was looked at, and gives up in the end", async () => {
+  await using at = await house({ deny: ["weather:*"] });
+  let passes = 0;
+  const again = (call: Call) => {
+    passes++;
+    return at.again(call);
+  };
+  const gate = (isCurrent: () => boolean) =>
+    trustGate({ ...at.asking, again: admitted(again), isCurrent, workspace: () => "/ws" })(() =>
+      assert.fail()
+    );
+  const trusted = gate(() => {
+    at.state.trusted = true;
+    return false;
+  });
+  at.state.trusted = true;
+  const first = passing(serverDouble("weather"), () => makeJudge({ deny: [], ask: [], allow: [] }));
+  // The deny came after the first judgement, and nobody is asked before it is seen.
+  await assert.rejects(trusted(first(callOf())), { code: "PERMISSION_DENIED" });
+  assert.equal(passes, 1);
+  await using restless = await house({});
+  restless.state.trusted = true;
+  const forever = trustGate({
+    ...{ ...restless.asking, again: admitted(restless.again) },
+    isCurrent: () => false,
+    workspace: () => "/ws",
+  })(() => assert.fail());
+  await assert.rejects(forever(restless.again(callOf())), { code: "OVERLOADED" });
+});
+
 Deno.test("askForAll() asks once for several calls and gives each a ticket for itself alone", async () => {
   await using at = await house({});
   at.state.trusted = true;
   const calls = ["Oslo", "Rome"].map((city) => callOf({ arguments: { city } }));
-  const asked = await askForAll(calls, at.asking);
+  const asked = await askForAll(calls.map(at.again), at.asking);
   assert.ok(asked.kind === "ask");
   assert.ok(asked.question.text.includes("Oslo") && asked.question.text.includes("Rome"));
   const answer = { handle: asked.question.handle, reply: "Yes" as const };
-  const answered = await askForAll(calls.map((call) => ({ ...call, answer })), at.asking);
+  const answered = await askForAll(calls.map((call) => at.again({ ...call, answer })), at.asking);
   assert.ok(answered.kind === "answers");
   const [oslo, rome] = calls;
   assert.ok(oslo !== undefined && rome !== undefined);
@@ -197,12 +294,12 @@ Deno.test("askForAll() asks once for several calls and gives each a ticket for i
 Deno.test("askForAll() refuses the whole batch on a no", async () => {
   await using at = await house({});
   const calls = [callOf(), callOf()];
-  const asked = await askForAll(calls, at.asking);
+  const asked = await askForAll(calls.map(at.again), at.asking);
   assert.ok(asked.kind === "ask");
   at.clock.now += 1_000;
   const answer = { handle: asked.question.handle, reply: "No" as const };
   await assert.rejects(
-    askForAll(calls.map((call) => ({ ...call, answer })), at.asking),
+    askForAll(calls.map((call) => at.again({ ...call, answer })), at.asking),
     (error) => error instanceof PmlError && error.code === "APPROVAL_DECLINED",
   );
 });

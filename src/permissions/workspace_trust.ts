@@ -4,10 +4,10 @@
  * @module
  */
 
+import type { Unapproved } from "../core/server_identity.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { ApprovedCode, TrustStore } from "./trust.ts";
-import type { Unapproved } from "./trust_gate.ts";
 
 /** A workspace file as it is now, in the words that a person is shown. */
 export interface ShownFile {

@@ -4,10 +4,10 @@
  * @module
  */
 
+import type { ServerIdentity } from "../core/server_identity.ts";
 import type { ServerDefinition } from "../config/servers.ts";
 import { serverText } from "../config/shown.ts";
 import { variablesOf } from "../registry/lock.ts";
-import type { AtHand } from "./_pin_changes.ts";
 
 /** What is known of a server's code: its hash, and the version where it was installed. */
 export interface CodeAtHand {
@@ -16,10 +16,10 @@ export interface CodeAtHand {
 }
 
 /** Gives a server that a person defined, as it is pinned. */
-export function ownAtHand(
+export function ownIdentity(
   own: ServerDefinition,
   { origin, ...code }: CodeAtHand & { readonly origin: "workspace" | "person" },
-): AtHand {
+): ServerIdentity {
   const base = { source: "private", kind: own.kind, routing: "local", ...code } as const;
   const facts = [serverText(own)];
   const { name } = own;

@@ -4,35 +4,21 @@
  * @module
  */
 
+import type { Pinned, ServerIdentity } from "../core/server_identity.ts";
 import { defined } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import {
   type LockEntries,
   type LockEntry,
   lockText,
-  type Pinned,
   pinnedChanges,
   pinnedIn,
 } from "../registry/lock.ts";
 import type { PinState } from "./_pin_files.ts";
 
-/** A server as it is now. The same object stands for the same server: it is looked at once. */
-export interface AtHand {
-  readonly name: string;
-  readonly pinned: Pinned;
-  /** What a person has to know before its first use, one line each. */
-  readonly facts: readonly string[];
-  /**
-   * Who names it. What the workspace file or the person's own names is covered by that trust, and
-   * pinned as it is first seen; what a registry names is asked about. The person's own servers hold
-   * in each workspace, so no lock of one tells of them.
-   */
-  readonly origin: "workspace" | "person" | "registry";
-}
-
 /** A server, or a tool of it, that is to be pinned as it is now. */
 export interface Pin {
-  readonly hand: AtHand;
+  readonly hand: ServerIdentity;
   readonly tool?: { readonly definition: ToolDefinition; readonly hash: string };
   /** Whether the person said so: then it takes the place of what was pinned. */
   readonly isSaid: boolean;
@@ -61,7 +47,7 @@ export function changesPins(now: Kept, pin: Omit<Pin, "isSaid">): boolean {
  * Says what of a server is not covered by the trust in the file that names it: another source, and
  * for the command that was shown another package than it installed before.
  */
-export function uncovered(was: Pinned, { pinned, origin }: AtHand): readonly string[] {
+export function uncovered(was: Pinned, { pinned, origin }: ServerIdentity): readonly string[] {
   const isSameCommand = pinned.kind === "stdio" && isSame(was, pinned);
   if (origin === "registry") {
     // What the command installs is known only once it was approved.

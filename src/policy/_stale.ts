@@ -4,19 +4,19 @@
  * @module
  */
 
+import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import { quoted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import type { Unapproved } from "../permissions/trust_gate.ts";
 import { definitionChanges } from "../registry/definition_changes.ts";
 import { type LockEntry, pinnedChanges, pinnedIn } from "../registry/lock.ts";
-import { type AtHand, type Pin, uncovered } from "./_pin_changes.ts";
+import { type Pin, uncovered } from "./_pin_changes.ts";
 import { LOCK_NAME, type PinState } from "./_pin_files.ts";
 
 /** What nobody has approved, before there is a yes to keep. */
 type Stale = Pick<Unapproved, "code" | "facts">;
 
 /** Tells in what a server is not the one that was approved. */
-export function staleServer(hand: AtHand, { lock, home }: PinState): Stale | undefined {
+export function staleServer(hand: ServerIdentity, { lock, home }: PinState): Stale | undefined {
   const { name, origin, pinned: { source }, facts } = hand;
   const approved = pinnedIn(home, name);
   const locked = origin === "person" ? approved : pinnedIn(lock, name);
@@ -77,7 +77,7 @@ export async function staleTool(
 /** Says in what the lock is not what is at hand or was approved, one line each. */
 export function differencesOf(
   { lock, home }: PinState,
-  hands: readonly AtHand[],
+  hands: readonly ServerIdentity[],
 ): readonly string[] {
   const shared = hands.filter(({ origin }) => origin !== "person");
   const lines = shared.flatMap((hand) => {
@@ -115,7 +115,7 @@ function toolDifferences(
 
 function changedLines(
   title: string,
-  { was, hand }: { readonly was: LockEntry | undefined; readonly hand: AtHand },
+  { was, hand }: { readonly was: LockEntry | undefined; readonly hand: ServerIdentity },
 ): readonly string[] {
   const lines = was === undefined ? [] : uncovered(was, hand);
   return lines.length === 0 ? [] : [`${title}:`, ...lines.map((line) => `  ${line}`)];

@@ -6,20 +6,20 @@
  * @module
  */
 
+import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ServerDefinition } from "../config/servers.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { type Unapproved, unhidden } from "../permissions/trust_gate.ts";
+import { unhidden } from "../permissions/trust_gate.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import { type LockEntry, pinnedIn } from "../registry/lock.ts";
-import { type CodeAtHand, ownAtHand } from "./_at_hand.ts";
-import { type AtHand, changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
+import { type CodeAtHand, ownIdentity } from "./_at_hand.ts";
+import { changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
 import { PinFiles, type PinFilesOptions, type PinState } from "./_pin_files.ts";
 import { differencesOf, staleServer, staleTool } from "./_stale.ts";
 import type { Policy } from "./policy.ts";
 
 export type { CodeAtHand } from "./_at_hand.ts";
-export type { AtHand } from "./_pin_changes.ts";
 
 /** What happened to pins, for the journal and the log. */
 export interface PinEvent {
@@ -49,14 +49,14 @@ export class Pins {
   readonly #options: PinsOptions;
   readonly #listeners = new Set<(event: PinEvent) => void>();
   readonly #told = new Set<string>();
-  readonly #hands = new WeakMap<ServerDefinition, AtHand>();
+  readonly #identities = new WeakMap<ServerDefinition, ServerIdentity>();
   #files: PinFiles;
   #state: Promise<PinState> | undefined;
   #read: PinState | undefined;
   #looked = 0;
   /** Servers and definitions that were found to be the pinned ones. */
   #passed = new WeakSet<object>();
-  readonly #modules = memoized((_: AtHand) => new Set<string>());
+  readonly #modules = memoized((_: ServerIdentity) => new Set<string>());
   readonly #hash = memoized((definition: ToolDefinition) => definitionHash(definition));
   #waiting: Pin[] = [];
   #writing: Promise<void> = Promise.resolve();
@@ -85,15 +85,15 @@ export class Pins {
     this.#files = new PinFiles({ ...this.#options, folder: this.#options.folder() });
   }
 
-  /** Gives a server of a file as it is pinned: one object as long as its code is the same. */
-  handOf(own: ServerDefinition, code: CodeAtHand = {}): AtHand {
-    const known = this.#hands.get(own);
+  /** Returns a server of a file as it is pinned: one object as long as its code is the same. */
+  identityOf(own: ServerDefinition, code: CodeAtHand = {}): ServerIdentity {
+    const known = this.#identities.get(own);
     const isSame = known?.pinned.version === code.version &&
       known?.pinned.integrity === code.integrity;
     if (known !== undefined && isSame) return known;
     const isShared = this.#options.isShared?.(own) === true;
-    const hand = ownAtHand(own, { ...code, origin: isShared ? "workspace" : "person" });
-    this.#hands.set(own, hand);
+    const hand = ownIdentity(own, { ...code, origin: isShared ? "workspace" : "person" });
+    this.#identities.set(own, hand);
     return hand;
   }
 
@@ -117,7 +117,7 @@ export class Pins {
   }
 
   /** Tells what nobody has approved of a server; a yes is pinned. */
-  async unapproved(hand: AtHand): Promise<Unapproved | undefined> {
+  async unapproved(hand: ServerIdentity): Promise<Unapproved | undefined> {
     const state = await this.state();
     if (this.#passed.has(hand)) return undefined;
     const stale = staleServer(hand, state);
@@ -128,7 +128,7 @@ export class Pins {
 
   /** Tells whether a tool of an approved server is another one than was pinned; a new one is pinned. */
   async unapprovedTool(
-    hand: AtHand,
+    hand: ServerIdentity,
     definition: ToolDefinition,
   ): Promise<Unapproved | undefined> {
     let state = await this.state();
@@ -149,17 +149,17 @@ export class Pins {
   }
 
   /** Tells whether a tool of a module is pinned: as long as its code is the same, so is the tool. */
-  hasCode(hand: AtHand, tool: string): boolean {
+  hasCode(hand: ServerIdentity, tool: string): boolean {
     return this.#modules(hand).has(tool);
   }
 
   /** Says in what `pml.lock` is not what is at hand, or not what was approved; nothing is started. */
-  async differences(hands: readonly AtHand[]): Promise<readonly string[]> {
+  async differences(hands: readonly ServerIdentity[]): Promise<readonly string[]> {
     return differencesOf(await this.state(), hands).map(unhidden);
   }
 
   /** Pins servers as they are now, as far as that asks nobody. */
-  async renew(hands: readonly AtHand[]): Promise<void> {
+  async renew(hands: readonly ServerIdentity[]): Promise<void> {
     const { lock, home } = await this.state();
     const known = hands.filter(({ name }) => pinnedIn(lock, name) ?? pinnedIn(home, name));
     await this.#write(known.map((hand) => ({ hand, isSaid: false })), this.#files);

@@ -1,17 +1,18 @@
+import type { Pinned, ServerIdentity } from "../core/server_identity.ts";
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { definitionHash } from "../registry/integrity.ts";
-import { type LockEntries, lockText, parseLock, type Pinned } from "../registry/lock.ts";
+import { type LockEntries, lockText, parseLock } from "../registry/lock.ts";
 import { race } from "./child_test.ts";
-import { type AtHand, type PinEvent, Pins } from "./pins.ts";
+import { type PinEvent, Pins } from "./pins.ts";
 
 const CODE = `sha256-${"1".repeat(64)}`;
 const OTHER = `sha256-${"2".repeat(64)}`;
 const REGISTRY = "https://registry.example/mcp";
 
-function handOf(origin: AtHand["origin"], change: Partial<Pinned> = {}): AtHand {
+function handOf(origin: ServerIdentity["origin"], change: Partial<Pinned> = {}): ServerIdentity {
   const source = origin === "registry" ? REGISTRY : "private";
   const command = ["npx", "-y", "mine"];
   const pinned: Pinned = { source, kind: "stdio", routing: "local", command, ...change };
@@ -52,7 +53,7 @@ async function place({ dir }: { readonly dir?: string } = {}) {
 }
 
 /** A server that was used once, with one tool. */
-async function used(origin: AtHand["origin"] = "workspace", change: Partial<Pinned> = {}) {
+async function used(origin: ServerIdentity["origin"] = "workspace", change: Partial<Pinned> = {}) {
   const at = await place();
   const pins = at.open();
   const hand = handOf(origin, change);
@@ -226,7 +227,7 @@ Deno.test("A yes counts where the workspace cannot be written, and a warning say
 
 Deno.test("differences() tells what a lock does not have right, and nothing of who never used it", async () => {
   await using at = await used("workspace", { version: "1.0.0", integrity: CODE });
-  const differences = (hand: AtHand) => at.open().differences([hand]);
+  const differences = (hand: ServerIdentity) => at.open().differences([hand]);
   assert.deepEqual(await differences(handOf("workspace")), []);
   const command = ["other"];
   assert.deepEqual(await differences(handOf("workspace", { command })), [
@@ -263,7 +264,7 @@ Deno.test("Four processes that pin at once lose nothing (RG10)", async () => {
   assert.deepEqual(left, ["pml.lock"]);
 });
 
-Deno.test("handOf() is one object for the same server, and knows whose it is", async () => {
+Deno.test("identityOf() is one object for the same server, and knows whose it is", async () => {
   await using at = await place();
   const env = { TOKEN: "${DB_TOKEN}", MODE: "s3cret" };
   const shared = { kind: "stdio", name: "db", command: "npx", args: ["-y", "db"], env } as const;
@@ -271,8 +272,8 @@ Deno.test("handOf() is one object for the same server, and knows whose it is", a
   const own = { kind: "http", name: "docs", url: "https://docs.example/mcp", headers } as const;
   const isShared = (each: unknown) => each === shared;
   const pins = new Pins({ home: at.home, folder: () => at.ws, isShared, warn: assert.fail });
-  const db = pins.handOf(shared);
-  assert.equal(pins.handOf(shared), db);
+  const db = pins.identityOf(shared);
+  assert.equal(pins.identityOf(shared), db);
   assert.deepEqual(db.pinned, {
     source: "private",
     kind: "stdio",
@@ -280,9 +281,9 @@ Deno.test("handOf() is one object for the same server, and knows whose it is", a
     command: ["npx", "-y", "db"],
     env: ["MODE", "TOKEN=${DB_TOKEN}"],
   });
-  assert.equal(pins.handOf(shared, { version: "1.0.0" }).pinned.version, "1.0.0");
-  assert.deepEqual(pins.handOf(own).pinned.headers, ["Authorization=${DOCS}"]);
-  assert.deepEqual([db.origin, pins.handOf(own).origin], ["workspace", "person"]);
+  assert.equal(pins.identityOf(shared, { version: "1.0.0" }).pinned.version, "1.0.0");
+  assert.deepEqual(pins.identityOf(own).pinned.headers, ["Authorization=${DOCS}"]);
+  assert.deepEqual([db.origin, pins.identityOf(own).origin], ["workspace", "person"]);
 });
 
 Deno.test("Pins tell that a server is another one also where that was found before anybody listened", async () => {

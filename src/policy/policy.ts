@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Unapproved } from "../core/server_identity.ts";
 import { dirname, join } from "node:path";
 import {
   type Config,
@@ -22,12 +23,12 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { staysInside } from "../io/place.ts";
 import { alwaysWins, type Judge, makeJudge, rulesVersion } from "../permissions/rules.ts";
 import { TrustStore } from "../permissions/trust.ts";
-import type { Unapproved } from "../permissions/trust_gate.ts";
 import { type ShownFile, type TrustState, WorkspaceTrust } from "../permissions/workspace_trust.ts";
-import type { AtHand } from "./pins.ts";
 
 /** What holds at one moment. It is replaced as a whole, so that no call sees half of a change. */
-export interface Holding {
+export interface PolicySnapshot {
+  /** Another number after each change. */
+  readonly version: number;
   readonly loaded: LoadedConfig;
   readonly config: Config;
   readonly trust: TrustState;
@@ -52,16 +53,8 @@ export interface PolicyOptions {
   readonly warn: (message: string) => void;
 }
 
-/** A server of a registry that the person approved in this workspace. */
-export interface AdoptedServer {
-  /** Nothing where it runs in the cloud. */
-  readonly definition: ServerDefinition | undefined;
-  /** What is pinned of it. */
-  readonly hand: AtHand;
-}
-
 /** What has changed: the files or the trust in them, or the servers of registries. */
-export type Change = "configuration" | "adopted";
+export type Change = "configuration" | "registry";
 
 type Asked = Pick<Call, "id" | "arguments" | "fixed">;
 
@@ -78,15 +71,17 @@ export class Policy {
   readonly #trust: WorkspaceTrust;
   readonly #listeners = new Set<(change: Change) => void>();
   #loaded: LoadedConfig;
-  #adopted: ReadonlyMap<string, AdoptedServer> = new Map();
-  #now: Holding;
+  /** The names of the servers of registries that the person approved here. */
+  #approved: readonly string[] = [];
+  #version = 0;
+  #now: PolicySnapshot;
 
   private constructor(loaded: LoadedConfig, options: PolicyOptions) {
     this.#options = options;
     this.store = new TrustStore(loaded.environment.home, { warn: options.warn });
     this.#trust = new WorkspaceTrust(this.store);
     this.#loaded = loaded;
-    this.#now = this.#holdingOf(loaded, NO_TRUST);
+    this.#now = this.#snapshotOf(loaded, NO_TRUST);
   }
 
   /** Reads the configuration of a process that was started in `cwd`. */
@@ -100,7 +95,7 @@ export class Policy {
   }
 
   /** What holds now. */
-  get now(): Holding {
+  get now(): PolicySnapshot {
     return this.#now;
   }
 
@@ -118,21 +113,16 @@ export class Policy {
       trust = await this.#trust.stateOf(await this.#shown());
       // What was read meanwhile is not what the trust was told of.
     } while (loaded !== this.#loaded);
-    this.#now = this.#holdingOf(loaded, trust);
+    this.#now = this.#snapshotOf(loaded, trust);
     this.#tell("configuration");
   }
 
-  /** Takes the servers of registries that the person approved here. */
-  adopt(servers: ReadonlyMap<string, AdoptedServer>): void {
-    this.#adopted = servers;
+  /** Takes the names of the servers of registries that the person approved here. */
+  approve(names: readonly string[]): void {
+    this.#approved = names;
     // What was read meanwhile was not judged yet: it counts when that is done.
-    this.#now = this.#holdingOf(this.#now.loaded, this.#now.trust);
-    this.#tell("adopted");
-  }
-
-  /** Gives a server of a registry that the person approved here. */
-  adopted(server: string): AdoptedServer | undefined {
-    return this.#adopted.get(server);
+    this.#now = this.#snapshotOf(this.#now.loaded, this.#now.trust);
+    this.#tell("registry");
   }
 
   /** Reads the files again, and settles. */
@@ -151,10 +141,9 @@ export class Policy {
     await watchConfig(this.#loaded, follow, signal);
   }
 
-  /** Gives the person's own definition of a server, if it is trusted, else that of a registry. */
+  /** Returns the definition of a server in a file of the person's, or in a trusted one. */
   definitionOf(server: string): ServerDefinition | undefined {
-    const own = this.#now.config.servers.find(({ name }) => name === server);
-    return own ?? this.#adopted.get(server)?.definition;
+    return this.#now.config.servers.find(({ name }) => name === server);
   }
 
   /** Names the file that switches a server off; undefined where none does. */
@@ -172,9 +161,9 @@ export class Policy {
     );
   }
 
-  /** Gives the hash of a module's code that was approved. */
+  /** Returns the hash of the code of a file's module that was approved. */
   approvedCode(server: string): string | undefined {
-    return this.#now.trust.approved.get(server) ?? this.#adopted.get(server)?.hand.pinned.integrity;
+    return this.#now.trust.approved.get(server);
   }
 
   /**
@@ -255,10 +244,11 @@ export class Policy {
     for (const listener of this.#listeners) listener(change);
   }
 
-  #holdingOf(loaded: LoadedConfig, trust: TrustState): Holding {
-    return holdingOf(loaded, {
+  #snapshotOf(loaded: LoadedConfig, trust: TrustState): PolicySnapshot {
+    return snapshotOf(loaded, {
+      version: ++this.#version,
       trust,
-      known: [...this.#options.builtins, ...this.#adopted.keys()],
+      known: [...this.#options.builtins, ...this.#approved],
     });
   }
 
@@ -316,19 +306,20 @@ export class Policy {
   }
 }
 
-function holdingOf(
+function snapshotOf(
   loaded: LoadedConfig,
-  from: { readonly trust: TrustState; readonly known: readonly string[] },
-): Holding {
-  const { trust } = from;
+  from: Pick<PolicySnapshot, "trust" | "version"> & { readonly known: readonly string[] },
+): PolicySnapshot {
+  const { trust, version } = from;
   const config = settle(loaded, trust.trusted);
   const own = new Set(config.servers.map(({ name }) => name));
   const rules = withoutDefaultsFor(own, config.rules);
   const all = new Set([...own, ...from.known]);
   const known = (server: string) => all.has(server);
   const judge = makeJudge(rules, { known, workspace: config.workspace });
-  let version: string | undefined;
+  let hash: string | undefined;
   return {
+    version,
     loaded,
     config,
     trust,
@@ -336,7 +327,7 @@ function holdingOf(
     judge: loaded.wide
       ? (id, args) => reads(config, id) ? asking(judge(id, args)) : judge(id, args)
       : judge,
-    rules: () => version ??= rulesVersion(rules),
+    rules: () => hash ??= rulesVersion(rules),
   };
 }
 

@@ -1,14 +1,12 @@
 /**
- * Hashes that approvals, locks and caches are bound to, and the gate that compares them.
+ * Hashes that approvals, locks and caches are bound to, and how they are compared.
  *
  * @module
  */
 
 import canonicalize from "canonicalize";
-import type { Gate } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { splitToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
 /** Hashes exact bytes, or UTF-8 text: `sha256-` and 64 lower-case hexadecimal digits. */
@@ -29,24 +27,6 @@ export function canonicalHash(value: unknown): string {
 /** Hashes a tool's definition. */
 export function definitionHash(definition: ToolDefinition): string {
   return canonicalHash(definition);
-}
-
-/** What the integrity gate compares: the approved hash of a server's code and the one at hand. */
-export interface IntegrityView {
-  /** The hash that was approved; undefined where PML itself ships the code. */
-  approved(server: string): string | undefined;
-  /** The hash of the bytes that would run. */
-  atHand(server: string): string;
-}
-
-/** Lets a call pass only if the code behind it is the code that was approved. */
-export function integrityGate(view: IntegrityView): Gate {
-  return (next) => async (call) => {
-    const { server } = splitToolId(call.id);
-    const approved = view.approved(server);
-    if (approved !== undefined) assertIntegrity(server, { approved, atHand: view.atHand(server) });
-    return await next(call);
-  };
 }
 
 /** Refuses code that is not the approved one; without a hash there is nothing to compare. */

@@ -5,33 +5,13 @@
  * @module
  */
 
+import type { Pinned } from "../core/server_identity.ts";
 import { PmlError } from "../core/errors.ts";
-import { canonical, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { Manifest } from "../core/manifest.ts";
-import { NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
+import { canonical, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
+import { NO_PERMISSIONS } from "../core/tool.ts";
 import { isServerName, isToolName } from "../core/tool_id.ts";
 import { isIntegrity } from "./integrity.ts";
-
-/** What is pinned of a server itself. */
-export interface Pinned {
-  /** `private`, or the address of the registry that it comes from. */
-  readonly source: string;
-  readonly kind: Manifest["kind"];
-  readonly version?: string | undefined;
-  readonly routing?: "local" | "cloud" | undefined;
-  /** The hash of its code, or of the package that was installed: `sha256-` and 64 digits. */
-  readonly integrity?: string | undefined;
-  /** The program and its arguments, as they were written: no value of a variable. */
-  readonly command?: readonly string[] | undefined;
-  readonly url?: string | undefined;
-  readonly permissions?: Permissions | undefined;
-  /** The variables that it is given: `NAME`, or `NAME=${FROM}` where others go in. */
-  readonly env?: readonly string[] | undefined;
-  /** The headers that it is sent, in the same form. */
-  readonly headers?: readonly string[] | undefined;
-  /** The hash of all else that its registry said and that counts. */
-  readonly manifest?: string | undefined;
-}
 
 /** What is pinned of a server and of its tools: their definitions' hashes, by name. */
 export interface LockEntry extends Pinned {

@@ -1,9 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type Call, type Outcome, textResult } from "../core/call.ts";
-import { toolId } from "../core/tool_id.ts";
-import { integrityGate } from "./integrity.ts";
-import { definitionHash, integrityOf, parseFqdn, PmlError } from "./registry.ts";
+import { definitionHash, parseFqdn, PmlError } from "./registry.ts";
 
 /** An action is a part of a path too, and Windows opens devices by their names. */
 const PATHS = ["fs:../x", "fs:a..b", "fs:a/b", "fs:A", "con", "nul.x", "com1"];
@@ -36,34 +33,4 @@ Deno.test("definitionHash() does not change with the order of keys, and does wit
       assert.notEqual(definitionHash(definition), definitionHash(other));
     },
   ));
-});
-
-Deno.test("integrityGate() lets only the approved code run", async () => {
-  const good = integrityOf(new TextEncoder().encode("good"));
-  const ran: string[] = [];
-  const run = (atHand: string) =>
-    integrityGate({
-      approved: (server) => server === "mine" ? good : undefined,
-      atHand: () => atHand,
-    })(
-      (call: Call): Promise<Outcome> => {
-        ran.push(call.id);
-        return Promise.resolve({ kind: "result", result: textResult("") });
-      },
-    );
-  const call: Call = {
-    id: toolId("mine", "t"),
-    arguments: {},
-    via: "test",
-    actor: "local",
-    signal: new AbortController().signal,
-    callId: "1",
-  };
-  await run(good)(call);
-  await assert.rejects(
-    run(integrityOf(new TextEncoder().encode("evil")))(call),
-    (error) => error instanceof PmlError && error.code === "INTEGRITY_MISMATCH",
-  );
-  await run("whatever")({ ...call, id: toolId("filesystem", "t") });
-  assert.deepEqual(ran, ["mine:t", "filesystem:t"]);
 });

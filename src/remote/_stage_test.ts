@@ -13,13 +13,13 @@ import { type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Starts } from "../mcp_client/start_progress.ts";
-import { Upstreams, type UpstreamsOptions } from "../mcp_client/upstreams.ts";
+import { Upstreams, type UpstreamServer, type UpstreamsOptions } from "../mcp_client/upstreams.ts";
 import { GuardedFetch } from "./guarded_fetch.ts";
-import { type HttpServer, HttpServers } from "./http_servers.ts";
+import { HttpServers, type HttpValues } from "./http_servers.ts";
 
 /** How the stage is set. */
 export interface StageOptions {
-  readonly server?: Partial<HttpServer>;
+  readonly server?: Partial<HttpValues>;
   readonly limits?: { readonly startMs?: number; readonly lineBytes?: number };
   readonly able?: JsonObject;
 }
@@ -29,6 +29,7 @@ export class Stage implements AsyncDisposable {
   /** What was told without being asked for. */
   readonly told: string[] = [];
   readonly upstreams: Upstreams;
+  readonly #way: UpstreamServer;
   readonly #network = new GuardedFetch();
   readonly #home: string;
 
@@ -43,7 +44,7 @@ export class Stage implements AsyncDisposable {
     };
     const idle = { idleMs: 60_000, idleChildren: 8 };
     const http = new HttpServers({ fetch: this.#network.fetch, limits: () => limits });
-    const server: HttpServer = {
+    const server: HttpValues = {
       name: "far",
       url,
       headers: {},
@@ -53,6 +54,7 @@ export class Stage implements AsyncDisposable {
       definition: url,
       ...options.server,
     };
+    this.#way = http.of(server);
     const told: UpstreamsOptions["told"] = {
       changed: (_, list) => void this.told.push(`changed ${list}`),
       updated: (_, uri) => void this.told.push(`updated ${uri}`),
@@ -60,7 +62,7 @@ export class Stage implements AsyncDisposable {
       elicited: ({ elicitationId }) => void this.told.push(`elicited ${elicitationId}`),
     };
     this.upstreams = new Upstreams({
-      server: () => http.of(server),
+      server: () => this.#way,
       workspace: () => home,
       seesRoots: () => true,
       mayFollow: () => true,
@@ -82,7 +84,7 @@ export class Stage implements AsyncDisposable {
 
   /** Calls a tool of the server, or sends it another request. */
   async call(tool: string, args: JsonObject = {}, more: Partial<Call> = {}): Promise<ToolResult> {
-    const outcome = await this.upstreams.call({
+    const outcome = await this.upstreams.call(this.#way, {
       id: toolId("far", tool),
       arguments: args,
       via: "call",
@@ -97,7 +99,7 @@ export class Stage implements AsyncDisposable {
 
   /** Gives a list of the server. */
   async list(name: ListName): Promise<readonly JsonObject[]> {
-    return await this.upstreams.listOf("far", name) as readonly JsonObject[];
+    return await this.upstreams.listOf(this.#way, name) as readonly JsonObject[];
   }
 
   /** Ends the connections. */

@@ -11,7 +11,7 @@ import type { UpstreamServer } from "../mcp_client/upstreams.ts";
 import type { HttpWireOptions } from "./http_wire.ts";
 
 /** A server as it is reached; values are filled in. */
-export interface HttpServer {
+export interface HttpValues {
   readonly name: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -37,7 +37,7 @@ export interface HttpServersOptions {
 /** Reaches servers over HTTP. */
 export class HttpServers {
   /** Gives the way to a server: the same object for the same one. */
-  readonly of: (server: HttpServer) => UpstreamServer = memoized((server) => this.#made(server));
+  readonly of: (server: HttpValues) => UpstreamServer = memoized((server) => this.#made(server));
   readonly #options: HttpServersOptions;
   /** The addresses that took the handshake of the older revisions. */
   readonly #older = new Set<string>();
@@ -47,7 +47,7 @@ export class HttpServers {
     this.#options = options;
   }
 
-  #made(server: HttpServer): UpstreamServer {
+  #made(server: HttpValues): UpstreamServer {
     const { name, url, tools, definition } = server;
     const key = JSON.stringify({ ...server, named: [...server.named] });
     return {

@@ -7,16 +7,15 @@
  * @module
  */
 
-import type { CallTool } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
 import type { CloudManifest } from "../core/manifest.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { splitToolId } from "../core/tool_id.ts";
+import type { ToolId } from "../core/tool_id.ts";
 import { soon } from "../io/in_time.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
-import { type HttpServer, HttpServers, type HttpServersOptions } from "./http_servers.ts";
+import { HttpServers, type HttpServersOptions, type HttpValues } from "./http_servers.ts";
 
 /** The hub, unless the person names another. */
 export const CLOUD_URL = "https://pml.casys.ai";
@@ -37,8 +36,12 @@ export interface CloudOptions extends HttpServersOptions {
   readonly find: (name: string) => string | undefined;
   /** Fills in headers; throws what cannot be sent. */
   readonly fill: (headers: Headers, server: string) => Headers;
-  /** What a registry says of a server that it knows. */
-  readonly manifest: (server: string) => CloudManifest | undefined;
+}
+
+/** A server in the cloud: by its name alone, or as a registry has it. */
+export interface CloudEntry {
+  readonly name: string;
+  readonly manifest: CloudManifest | undefined;
 }
 
 type Headers = Readonly<Record<string, string>>;
@@ -48,7 +51,6 @@ interface Place {
   readonly url: string;
   readonly isHub: boolean;
   readonly named: ReadonlySet<string>;
-  readonly manifest: CloudManifest | undefined;
 }
 
 const WRITTEN = { authorization: "Bearer ${PML_API_KEY}" };
@@ -78,27 +80,26 @@ export class Cloud {
   }
 
   /** Gives the way to a server: the same object as long as nothing of it changes. */
-  of(name: string): UpstreamServer {
-    const server = this.#reached(name);
+  of(entry: CloudEntry): UpstreamServer {
+    const server = this.#reached(entry);
+    const { name, manifest } = entry;
     const key = JSON.stringify({ ...server, named: [...server.named] });
     const known = this.#made.get(name);
     if (known?.key === key) return known.server;
-    const { manifest } = this.#placeOf(name);
     const way = this.#servers.of(server);
     const made = manifest ? way : { ...way, toolName: (tool: string) => `${name}__${tool}` };
     this.#made.set(name, { key, server: made });
     return made;
   }
 
-  /** Gives what is known of a tool; throws what a call of it would lack. */
-  definition(server: string, tool: string): ToolDefinition {
-    this.#reached(server);
-    return this.listed(server, tool);
+  /** Throws what a call of a server would lack. */
+  assertReached(entry: CloudEntry): void {
+    this.#reached(entry);
   }
 
   /** Gives what is known of a tool. */
-  listed(server: string, tool: string): ToolDefinition {
-    const { tools = [] } = this.#options.manifest(server) ?? {};
+  definition({ name: server, manifest }: CloudEntry, tool: string): ToolDefinition {
+    const { tools = [] } = manifest ?? {};
     const known = tools.find(({ name }) => name === tool);
     if (known === undefined && tools.length > 0) {
       const has = tools.slice(0, 20).map(({ name }) => name).join(", ");
@@ -110,8 +111,9 @@ export class Cloud {
   }
 
   /** Says where a call goes and what goes with it, for a person. */
-  facts(name: string): readonly string[] {
-    const { url, isHub, manifest } = this.#placeOf(name);
+  facts(entry: CloudEntry): readonly string[] {
+    const { manifest } = entry;
+    const { url, isHub } = this.#placeOf(entry);
     const host = URL.parse(url)?.host ?? url;
     const keys = [...(isHub ? ["PML_API_KEY"] : []), ...manifest?.envRequired ?? []];
     return [
@@ -120,42 +122,33 @@ export class Cloud {
     ];
   }
 
-  /** Runs calls by `upstreams`, and says of what fails there what it means for the cloud. */
-  calling(upstreams: CallTool): CallTool {
-    return async (call) => {
-      const { server } = splitToolId(call.id);
-      const { manifest, isHub } = this.#placeOf(server);
-      if (call.method !== undefined && manifest === undefined) {
-        throw new PmlError("BAD_REQUEST", `Cannot ask ${quoted(server)}: it has tools only`);
-      }
-      try {
-        return await upstreams(call);
-      } catch (error) {
-        if (!(error instanceof PmlError)) throw error;
-        const { code, detail = {} } = error;
-        const what = `Cannot call ${quoted(call.id, 200)}`;
-        if (code === "LOGIN_REQUIRED" && isHub) throw this.#rejected(what, detail);
-        if (code !== "UPSTREAM_DOWN" || detail.may_have_run !== false) throw error;
-        throw new PmlError(code, `${what}: the cloud is out of reach (${error.message})`, {
-          hint: "Tools on this machine work without it; try again when you are online",
-          detail: { ...detail, tool: call.id },
-          cause: error,
-        });
-      }
-    };
+  /** Returns what the failure of a call means for the cloud. */
+  failure(error: unknown, entry: CloudEntry, id: ToolId): unknown {
+    if (!(error instanceof PmlError)) return error;
+    const { code, detail = {} } = error;
+    const what = `Cannot call ${quoted(id, 200)}`;
+    if (code === "LOGIN_REQUIRED" && this.#placeOf(entry).isHub) {
+      return this.#rejected(what, detail);
+    }
+    if (code !== "UPSTREAM_DOWN" || detail.may_have_run !== false) return error;
+    return new PmlError(code, `${what}: the cloud is out of reach (${error.message})`, {
+      hint: "Tools on this machine work without it; try again when you are online",
+      detail: { ...detail, tool: id },
+      cause: error,
+    });
   }
 
-  #placeOf(name: string): Place {
+  #placeOf({ manifest }: CloudEntry): Place {
     const hub = this.#options.url() ?? CLOUD_URL;
     // Only an address that the person gave may lie in a private network.
     const named = new Set(this.#options.url() === undefined ? [] : [new URL(hub).host]);
-    const manifest = this.#options.manifest(name);
     const url = manifest?.proxyTo ?? `${hub.replace(/\/+$/, "")}/mcp`;
-    return { url, isHub: manifest === undefined || isProxy(url, hub), named, manifest };
+    return { url, isHub: manifest === undefined || isProxy(url, hub), named };
   }
 
-  #reached(name: string): HttpServer {
-    const { url, isHub, named, manifest } = this.#placeOf(name);
+  #reached(entry: CloudEntry): HttpValues {
+    const { name, manifest } = entry;
+    const { url, isHub, named } = this.#placeOf(entry);
     const key = isHub ? this.#options.key() : undefined;
     if (isHub && key === undefined) throw keyRequired(name);
     const wanted = manifest?.envRequired ?? [];

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type CloudRequest, FakeCloud } from "../../tests/kit/fake_cloud.ts";
 import { TcpSink } from "../../tests/kit/sinks.ts";
 import { Keys } from "../config/keys.ts";
+import { knownDouble } from "../core/_server_double_test.ts";
 import type { Call } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
@@ -12,8 +13,10 @@ import type { CloudManifest } from "../core/manifest.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Starts } from "../mcp_client/start_progress.ts";
 import { Upstreams } from "../mcp_client/upstreams.ts";
+import { CloudServer } from "./cloud_server.ts";
 import { GuardedFetch } from "./guarded_fetch.ts";
-import { Cloud, CLOUD_URL } from "./rpc.ts";
+import { HubRouting } from "./hub_routing.ts";
+import { Cloud, CLOUD_URL, type CloudEntry } from "./rpc.ts";
 
 const ACCOUNT = "account-key-CANARY";
 const EXA = "exa-key-CANARY";
@@ -266,11 +269,11 @@ Deno.test("facts() says where a call goes and which keys go with it", async () =
   const manifests = { own: manifest("own", "https://own.example.com/mcp", ["OWN_API_KEY"]) };
   await using stage = await makeStage({ manifests });
   assert.match(
-    stage.cloud.facts("tavily").join(),
+    stage.facts("tavily"),
     new RegExp(`"${new URL(CLOUD_URL).host}".*keys PML_API_KEY$`),
   );
-  assert.match(stage.cloud.facts("own").join(), /"own\.example\.com".*keys OWN_API_KEY$/);
-  assert.doesNotMatch(stage.cloud.facts("own").join(), /PML_API_KEY/);
+  assert.match(stage.facts("own"), /"own\.example\.com".*keys OWN_API_KEY$/);
+  assert.doesNotMatch(stage.facts("own"), /PML_API_KEY/);
 });
 
 interface StageOptions {
@@ -285,7 +288,8 @@ interface StageOptions {
 }
 
 interface Stage extends AsyncDisposable {
-  readonly cloud: Cloud;
+  /** Returns what a person is told of a call, as one text. */
+  facts(server: string): string;
   /** The addresses that were asked. */
   readonly asked: readonly string[];
   call(
@@ -306,7 +310,7 @@ async function makeStage(options: StageOptions): Promise<Stage> {
     return await network.fetch(to, { ...how, named: new Set([...how.named, ...named]) });
   });
   const upstreams = new Upstreams({
-    server: (name) => cloud.of(name),
+    server: (name) => cloud.of(entryOf(name)),
     workspace: () => home,
     seesRoots: () => false,
     mayFollow: () => false,
@@ -319,19 +323,30 @@ async function makeStage(options: StageOptions): Promise<Stage> {
     told: { changed: () => {}, updated: () => {}, logged: () => {}, elicited: () => {} },
     starts: new Starts(),
   });
-  const run = cloud.calling((call) => upstreams.call(call));
-  const { signal } = new AbortController();
-  const always = { via: "call", actor: "local", signal, callId: "c1" };
+  const entryOf = (name: string): CloudEntry => ({ name, manifest: options.manifests?.[name] });
+  const hub = new HubRouting({
+    file: join(home, "hub_routing.json"),
+    fetch: () => Promise.reject(new TypeError("the list of the hub is asked elsewhere")),
+    hub: () => ({ url: CLOUD_URL, isNamed: false }),
+    warn: () => {},
+  });
+  const serverOf = (name: string) => {
+    const known = knownDouble(name, { origin: "registry", kind: "cloud" });
+    return new CloudServer({ ...known, cloud, hub, upstreams, entry: entryOf(name) });
+  };
+  const always = { via: "call", actor: "local", signal: new AbortController().signal, callId: "1" };
   return {
-    cloud,
+    facts: (name) => cloud.facts(entryOf(name)).join(),
     asked,
     call: async (id, args = {}, more = {}) => {
       const [server = "", tool = ""] = id.split(":");
-      const outcome = await run({ ...always, id: toolId(server, tool), arguments: args, ...more });
+      const call = { ...always, id: toolId(server, tool), arguments: args, ...more };
+      const outcome = await serverOf(server).call(call);
       if (outcome.kind === "ask") throw new TypeError("it is no question");
       return outcome.result;
     },
-    define: (server) => cloud.definition(server, "run"),
+    define: (server) =>
+      serverOf(server).definitionFor({ ...always, id: toolId(server, "run"), arguments: {} }),
     [Symbol.asyncDispose]: async () => {
       await upstreams[Symbol.asyncDispose]();
       network[Symbol.dispose]();
@@ -343,7 +358,7 @@ async function makeStage(options: StageOptions): Promise<Stage> {
 const LIMITS = { startMs: 5_000, lineBytes: 1_000_000, resultBytes: 1_000_000, catalogTools: 100 };
 
 function openCloud(options: StageOptions, home: string, fetch: Fetch): Cloud {
-  const { url, variables = {}, manifests = {}, apiKey = ACCOUNT } = options;
+  const { url, variables = {}, apiKey = ACCOUNT } = options;
   const set = new Map(Object.entries(variables));
   const keys = new Keys({
     environment: () => ({ get: (name) => set.get(name), apiKey: apiKey ?? undefined, home }),
@@ -358,7 +373,6 @@ function openCloud(options: StageOptions, home: string, fetch: Fetch): Cloud {
     key: () => keys.cloud(),
     find: (name) => keys.get(name),
     fill: (headers, server) => keys.filled({ headers }, server).headers,
-    manifest: (server) => manifests[server],
   });
 }
 

@@ -18,7 +18,7 @@ import { type Confining, scriptReach } from "./_script_reach.ts";
 import { type Scripted, scriptsHint } from "./_scripts.ts";
 import { dataFolder, withDataFolder } from "./data_folder.ts";
 import { type InstalledPackage, Installs, type Present } from "./installs.ts";
-import type { StdioServer, StdioServersOptions } from "./stdio_servers.ts";
+import type { StdioServersOptions, StdioValues } from "./stdio_servers.ts";
 import type { StdioWireOptions } from "./stdio_wire.ts";
 
 /** What a server is started with, and what to say where it does not start or is denied something. */
@@ -57,7 +57,7 @@ export class Launch {
   }
 
   /** Gives the program of a server, after installing it where it is not there yet. */
-  async programOf(server: StdioServer): Promise<Launched> {
+  async programOf(server: StdioValues): Promise<Launched> {
     const { name, command, args, cwd, trial } = server;
     const env = { ...server.env, ...this.#tried(server) };
     const { environment, groups } = this.#options;
@@ -82,7 +82,7 @@ export class Launch {
   }
 
   /** Installs the package of a server, and gives what of it has scripts that did not run. */
-  async scriptsOf(server: StdioServer): Promise<ServerScripts> {
+  async scriptsOf(server: StdioValues): Promise<ServerScripts> {
     const wanted = packageCommand(server);
     if (wanted === undefined) {
       const message = `Cannot install ${quoted(server.name)}: its command names no package`;
@@ -113,20 +113,20 @@ export class Launch {
     return { ...where, layer: await programLayer({ wanted: osLayer(), path, workspace }, reach) };
   }
 
-  async #installed(server: StdioServer, wanted: PackageCommand): Promise<Present> {
+  async #installed(server: StdioValues, wanted: PackageCommand): Promise<Present> {
     const { starts, packages } = this.#options;
-    const { name } = server;
+    const { name, definition } = server;
     const present = await this.#installs.fileOf(wanted, {
       find: (program) => this.#beside(program, besideOf(server, wanted)),
       tell: (message) => starts.tell(name, message),
-      version: await packages?.versionOf(server),
+      version: await packages?.versionOf(definition),
     });
-    await packages?.check(server, present.installed);
+    await packages?.check(definition, present.installed);
     return present;
   }
 
   #program(
-    server: StdioServer,
+    server: StdioValues,
     { wanted, present: { folder, file }, env }: {
       readonly wanted: PackageCommand;
       readonly present: Present;
@@ -146,7 +146,7 @@ export class Launch {
   }
 
   #confined(
-    { name, cwd, trial }: StdioServer,
+    { name, cwd, trial }: StdioValues,
     { folder, file, args, env }: Omit<Program, "cwd"> & { readonly folder: string },
   ): Launched {
     const { workspace, grants, protection, certificates, home, environment } = this.#options;
@@ -169,13 +169,13 @@ export class Launch {
   }
 
   /** Gives the variables with which a server is tried out. */
-  #tried({ name, trial }: StdioServer): StdioServer["env"] {
+  #tried({ name, trial }: StdioValues): StdioValues["env"] {
     const { home, workspace } = this.#options;
     return withDataFolder(trial?.env ?? {}, dataFolder({ home, workspace: workspace(), name }));
   }
 
   /** Makes the folder of a server's data, where it is confined to that or its definition names it. */
-  #makeData({ name, args, env }: StdioServer, confine: boolean): void {
+  #makeData({ name, args, env }: StdioValues, confine: boolean): void {
     const { home, workspace } = this.#options;
     const folder = dataFolder({ home, workspace: workspace(), name });
     const isNamed = [...args, ...Object.values(env)].some((value) => value.includes(folder));
@@ -191,7 +191,7 @@ export class Launch {
     return isThere ? beside : this.#found(program, { name, cwd });
   }
 
-  #found(command: string, { name, cwd }: Pick<StdioServer, "name" | "cwd">): string {
+  #found(command: string, { name, cwd }: Pick<StdioValues, "name" | "cwd">): string {
     // A path is the person's own word, which was shown.
     if (/[\\/]/.test(command)) return resolve(cwd, command);
     const where = { path: this.#path(), workspace: this.#options.workspace() };
@@ -209,9 +209,9 @@ export class Launch {
   }
 }
 
-type Beside = Pick<StdioServer, "command" | "name" | "cwd">;
+type Beside = Pick<StdioValues, "command" | "name" | "cwd">;
 
-function besideOf({ name, cwd }: StdioServer, { command }: PackageCommand): Beside {
+function besideOf({ name, cwd }: StdioValues, { command }: PackageCommand): Beside {
   return { name, cwd, command };
 }
 

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { StdioDefinition } from "../config/servers.ts";
 import { memoized } from "../core/memo.ts";
 import type { UpstreamServer, UpstreamsOptions } from "../mcp_client/upstreams.ts";
 import type { Grants } from "../permissions/grants.ts";
@@ -15,7 +16,7 @@ import type { Trial } from "./learn.ts";
 import { StdioWire, type StdioWireOptions } from "./stdio_wire.ts";
 
 /** A server as it is started; values are filled in. */
-export interface StdioServer {
+export interface StdioValues {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
@@ -25,8 +26,8 @@ export interface StdioServer {
   readonly confine: boolean;
   /** The only tools of it that count, where they are named. */
   readonly tools: readonly string[] | undefined;
-  /** Its definition as the person wrote it: without the values of variables. */
-  readonly definition: unknown;
+  /** Its definition as it was written: without the values of variables. */
+  readonly definition: StdioDefinition;
   /** Where it is tried out: confined, with these grants and no others. */
   readonly trial?: Trial | undefined;
 }
@@ -53,9 +54,9 @@ export interface StdioServersOptions
 /** What is pinned of packages: of the definition that is started, whatever has its name by then. */
 export interface PackagePins {
   /** Gives the exact version that is pinned for a server. */
-  readonly versionOf: (server: StdioServer) => Promise<string | undefined>;
+  readonly versionOf: (own: StdioDefinition) => Promise<string | undefined>;
   /** Throws where what is installed is not what was pinned: then it is not started. */
-  readonly check: (server: StdioServer, installed: InstalledPackage) => Promise<void>;
+  readonly check: (own: StdioDefinition, installed: InstalledPackage) => Promise<void>;
 }
 
 export type { ServerScripts };
@@ -63,7 +64,7 @@ export type { ServerScripts };
 /** Starts servers. */
 export class StdioServers {
   /** Gives the way to a server: the same object for the same one. */
-  readonly of: (server: StdioServer) => UpstreamServer = memoized((server) => this.#made(server));
+  readonly of: (server: StdioValues) => UpstreamServer = memoized((server) => this.#made(server));
   readonly #options: StdioServersOptions;
   #launch: Launch | undefined;
 
@@ -73,7 +74,7 @@ export class StdioServers {
   }
 
   /** Installs the package of a server, and gives what of it has install scripts that did not run. */
-  async scriptsOf(server: StdioServer, closing: AbortSignal): Promise<ServerScripts> {
+  async scriptsOf(server: StdioValues, closing: AbortSignal): Promise<ServerScripts> {
     return await this.#launching(closing).scriptsOf(server);
   }
 
@@ -81,7 +82,7 @@ export class StdioServers {
     return this.#launch ??= new Launch(this.#options, closing);
   }
 
-  #made(server: StdioServer): UpstreamServer {
+  #made(server: StdioValues): UpstreamServer {
     const { grants, groups, limits, room, withoutSecrets } = this.#options;
     const { name, tools, definition, trial, confine } = server;
     const key = JSON.stringify(server);

@@ -1,0 +1,248 @@
+/**
+ * A stage for tests of the call path: a workspace that a test can change at any time, and servers
+ * of its own making behind the names in it.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { Log } from "../audit/log.ts";
+import { Metrics } from "../audit/metrics.ts";
+import { Redactor } from "../audit/redact.ts";
+import { environmentOf } from "../config/env.ts";
+import { Keys } from "../config/keys.ts";
+import { type Call, type Outcome, textResult } from "../core/call.ts";
+import { KnownServer, type KnownServerOptions, type Listing } from "../core/known_server.ts";
+import type { ListItem } from "../core/lists.ts";
+import type { Server } from "../core/server.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { toolId } from "../core/tool_id.ts";
+import { Schemas } from "../gateway/schemas.ts";
+import { Servers } from "../gateway/servers.ts";
+import { ModuleFiles } from "../modules/module_files.ts";
+import { type Pins, pinsOf } from "../policy/pins.ts";
+import { Policy, type PolicyOptions } from "../policy/policy.ts";
+import { Catalog } from "../search/catalog.ts";
+import { CallPath } from "./call_path.ts";
+import { Directory } from "./directory.ts";
+import type { RegistryServers } from "./registry_servers.ts";
+
+/** How the stage is set. */
+export interface CallPathStageOptions {
+  /** The workspace file, without its version. */
+  readonly pml?: object;
+  /** The files beside it. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** Whether the person trusts the file; true unless said. */
+  readonly trusted?: boolean;
+  readonly builtins?: readonly string[];
+  /** What stands for the servers of registries. */
+  readonly registries?: Partial<RegistryServers>;
+  /** Makes a server of what the directory lists; undefined for what PML itself opens. */
+  readonly open?: (listing: Listing, stage: CallPathStage) => Server | undefined;
+  readonly integrityOf?: PolicyOptions["integrityOf"];
+  readonly moduleFiles?: ModuleFiles;
+}
+
+/** A directory that counts how often it was asked for a server. */
+class CountedDirectory extends Directory {
+  asked = 0;
+
+  override at(name: string): Server {
+    this.asked++;
+    return super.at(name);
+  }
+}
+
+/** The call path of a PML in this process. */
+export class CallPathStage implements AsyncDisposable {
+  readonly catalog = new Catalog();
+  readonly directory: CountedDirectory;
+  readonly path: CallPath;
+  readonly pins: Pins;
+  readonly servers: Servers;
+  /** How often the rules judged. */
+  judged = 0;
+  readonly policy: Policy;
+  readonly ws: string;
+
+  private constructor(
+    { policy, ws, options }: {
+      readonly policy: Policy;
+      readonly ws: string;
+      readonly options: CallPathStageOptions;
+    },
+  ) {
+    [this.policy, this.ws] = [policy, ws];
+    const redactor = new Redactor();
+    const warn = () => {};
+    const { registries } = options;
+    this.servers = new Servers({
+      catalog: this.catalog,
+      waitMs: 1_000,
+      onChange: () => {},
+      disabledIn: (server) => policy.disabledIn(server),
+    });
+    this.directory = new CountedDirectory({
+      policy,
+      builtins: new Set(options.builtins),
+      // A test gives as much of it as is asked for.
+      registries: () => registries as RegistryServers | undefined,
+      open: async (listing) => options.open?.(listing, this) ?? await this.path.open(listing),
+      cleaned: (error) => error,
+    });
+    this.pins = pinsOf(policy, warn);
+    this.path = new CallPath({
+      between: {
+        told: { changed: () => {}, updated: () => {}, logged: () => {}, elicited: () => {} },
+        capabilities: () => ({}),
+        level: () => undefined,
+      },
+      policy: this.#counted(),
+      metrics: new Metrics(),
+      pins: this.pins,
+      registries: () =>
+        registries === undefined
+          ? Promise.reject(new Error("no registry is asked"))
+          : Promise.resolve(registries as RegistryServers),
+      servers: this.servers,
+      schemas: new Schemas(),
+      files: options.moduleFiles ?? new ModuleFiles(),
+      builtins: new Map(),
+      directory: this.directory,
+      keys: new Keys({
+        environment: () => policy.now.loaded.environment,
+        trusted: () => undefined,
+        register: () => {},
+        warn,
+      }),
+      log: new Log({ redactor, level: "error" }),
+      redactor,
+    });
+    this.servers.replace(this.directory.all());
+    policy.onChange(() => this.servers.replace(this.directory.all()));
+  }
+
+  /** Opens a workspace; nothing is called yet. */
+  static async open(options: CallPathStageOptions = {}): Promise<CallPathStage> {
+    const root = await Deno.realPath(await Deno.makeTempDir());
+    const ws = join(root, "ws");
+    await Deno.mkdir(ws);
+    const { pml = {}, files = {}, trusted = true } = options;
+    await Deno.writeTextFile(join(ws, ".pml.json"), JSON.stringify({ version: 1, ...pml }));
+    for (const [name, text] of Object.entries(files)) {
+      await Deno.writeTextFile(join(ws, name), text);
+    }
+    const variables = { HOME: root, PML_HOME: join(root, "home"), PML_WORKSPACE: ws };
+    const environment = environmentOf({
+      ...variables,
+      ...(trusted && { PML_TRUST: ws }),
+      ...(options.registries === undefined && { PML_REGISTRIES: "none" }),
+    });
+    const policy = await Policy.open(environment, {
+      cwd: ws,
+      builtins: new Set(options.builtins),
+      integrityOf: options.integrityOf ?? (() => undefined),
+      warn: () => {},
+    });
+    return new CallPathStage({ policy, ws, options });
+  }
+
+  /** Puts another workspace file in the place of this one, and has it count. */
+  async change(pml: object): Promise<void> {
+    await Deno.writeTextFile(join(this.ws, ".pml.json"), JSON.stringify({ version: 1, ...pml }));
+    await this.policy.reload();
+  }
+
+  /** Calls a tool. */
+  async call(server: string, tool: string, change: Partial<Call> = {}): Promise<Outcome> {
+    return await this.path.callTool({
+      id: toolId(server, tool),
+      arguments: {},
+      via: "call",
+      actor: "local",
+      signal: AbortSignal.timeout(60_000),
+      callId: crypto.randomUUID(),
+      ...change,
+    });
+  }
+
+  /** Ends what was started. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.servers[Symbol.dispose]();
+    await this.path[Symbol.asyncDispose]();
+    await Deno.remove(join(this.ws, ".."), { recursive: true });
+  }
+
+  /** The policy, which counts how often its rules are asked about a call. */
+  #counted(): Policy {
+    return new Proxy(this.policy, {
+      get: (policy, key) => {
+        const value = Reflect.get(policy, key, policy);
+        if (key !== "now") return typeof value === "function" ? value.bind(policy) : value;
+        const { judge } = policy.now;
+        const counted: typeof judge = (...asked) => {
+          this.judged++;
+          return judge(...asked);
+        };
+        return { ...policy.now, judge: counted };
+      },
+    });
+  }
+}
+
+/** What a server of a made-up kind is made with, and what it does beside. */
+export interface OracleOptions extends KnownServerOptions {
+  /** Gives the tools at each look. */
+  readonly tools?: () => readonly ToolDefinition[];
+  /** Is told of each look for a definition, before it is given. */
+  readonly onLook?: () => void | Promise<void>;
+  /** Is told when a question about a call is made, or an answer to it compared. */
+  readonly onConsent?: () => void | Promise<void>;
+}
+
+/** A kind of server that PML knows nothing of: it answers out of thin air. */
+export class OracleServer extends KnownServer {
+  /** What ran, and how often a definition was looked for. */
+  readonly ran: string[] = [];
+  looks = 0;
+  readonly #options: OracleOptions;
+
+  constructor(options: OracleOptions) {
+    super(options);
+    this.#options = options;
+  }
+
+  override async definitionFor({ id }: Call): Promise<ToolDefinition> {
+    this.looks++;
+    await this.#options.onLook?.();
+    const known = this.#tools().find(({ name }) => id === toolId(this.name, name));
+    assert.ok(known !== undefined, `${id} is listed`);
+    return known;
+  }
+
+  override async permissionLines(): Promise<readonly string[]> {
+    await this.#options.onConsent?.();
+    return ["may foretell anything"];
+  }
+
+  override list(list: string): Promise<readonly ListItem[]> {
+    return Promise.resolve(list === "tools" ? this.#tools() as readonly ListItem[] : []);
+  }
+
+  override call({ id }: Call): Promise<Outcome> {
+    this.ran.push(id);
+    return Promise.resolve({ kind: "result", result: textResult("so it is") });
+  }
+
+  #tools(): readonly ToolDefinition[] {
+    return this.#options.tools?.() ?? ASKS;
+  }
+}
+
+const ASKS: readonly ToolDefinition[] = [{
+  name: "ask",
+  description: "Foretells the weather",
+  inputSchema: { type: "object" },
+}];

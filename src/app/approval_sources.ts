@@ -1,0 +1,141 @@
+/**
+ * What nobody has approved yet: of a server that a file defines, of one that a registry has, of one
+ * that nobody here knows.
+ *
+ * @module
+ */
+
+import type { ServerDefinition } from "../config/servers.ts";
+import { serverText } from "../config/shown.ts";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import type { Approval } from "../core/known_server.ts";
+import type { PassCall } from "../core/server.ts";
+import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
+import { splitToolId } from "../core/tool_id.ts";
+import type { Pins } from "../policy/pins.ts";
+import type { Policy } from "../policy/policy.ts";
+import type { RegistryServers } from "./registry_servers.ts";
+
+/** What approvals are found in. */
+export interface ApprovalSources {
+  readonly policy: Policy;
+  readonly pins: Pins;
+  /** Returns the servers of registries. */
+  readonly registries: () => Promise<RegistryServers>;
+}
+
+/** What ships with PML is approved by that. */
+export const SHIPPED_APPROVAL: Approval = {
+  text: () => "a module that ships with PML, in the sandbox",
+  identity: () => Promise.resolve(undefined),
+  unapproved: () => Promise.resolve(undefined),
+};
+
+/** Nothing of a server is approved that a file switched off; who calls it is told so. */
+export const DISABLED_APPROVAL: Approval = {
+  ...SHIPPED_APPROVAL,
+  text: () => "a server that a file switched off",
+};
+
+/** Makes the approval of a server that a file defines. */
+export function ownApproval(
+  own: ServerDefinition,
+  { policy, pins, identity }: Pick<ApprovalSources, "policy" | "pins"> & {
+    readonly identity: () => ServerIdentity;
+  },
+): Approval {
+  return {
+    text: () => serverText(own),
+    identity: () => Promise.resolve(identity()),
+    unapproved: async (call) =>
+      await policy.unapproved(own.name) ?? await unpinned(call, { pins, identity }),
+  };
+}
+
+/** Makes the approval of a server that a registry has. */
+export function registryApproval(
+  definition: ServerDefinition,
+  { identity, ...sources }: ApprovalSources & { readonly identity: () => ServerIdentity },
+): Approval {
+  const { policy, pins } = sources;
+  return {
+    text: () => serverText(definition),
+    identity: () => Promise.resolve(identity()),
+    unapproved: async (call) => {
+      const unapproved = await lookedUp(call, sources);
+      // What was approved by that is another server.
+      if (unapproved !== undefined || policy.now.version !== call.pass.version) return unapproved;
+      return await unpinned(call, { pins, identity });
+    },
+  };
+}
+
+/** Makes the approval of a name that no file defines: registries are asked about it. */
+export function namedApproval(
+  sources: ApprovalSources & { readonly isCloud?: boolean },
+): Approval {
+  return {
+    text: () => "a server that no file defines",
+    identity: () => Promise.resolve(undefined),
+    unapproved: (call) => lookedUp(call, sources),
+  };
+}
+
+/** Looks a server up at the registries, and returns what nobody approved of what they have. */
+async function lookedUp(
+  { isTyped, verdict, signal, pass: { server, version } }: PassCall,
+  { policy, pins, registries, isCloud = false }: ApprovalSources & { readonly isCloud?: boolean },
+): Promise<Unapproved | undefined> {
+  const { name } = server;
+  await pins.state();
+  try {
+    const unapproved = policy.now.config.registries.length === 0
+      ? undefined
+      : await (await registries()).unapproved(name, {
+        signal,
+        isAllowed: policy.allowsBeforehand(verdict),
+        // The lists of cloud servers are PML's own and the hub's.
+        isNamed: isTyped === true || policy.names(name) || isCloud,
+      });
+    const isFound = server.definition !== undefined || policy.now.version !== version;
+    if (unapproved !== undefined || isFound) return unapproved;
+  } catch (error) {
+    // What runs in the cloud by PML's own list needs no registry.
+    if (isCloud && error instanceof PmlError && error.code === "REGISTRY_OFFLINE") return undefined;
+    throw error;
+  }
+  const { source = "private" } = pins.pinned(name) ?? {};
+  if (source !== "private") throw notThere(name, source);
+  return undefined;
+}
+
+/** Returns in what a server or tool is not the pinned one. */
+async function unpinned(
+  { id, method, pass }: PassCall,
+  { pins, identity }: { readonly pins: Pins; readonly identity: () => ServerIdentity },
+): Promise<Unapproved | undefined> {
+  await pins.state();
+  const first = await pins.unapproved(identity());
+  const isKnown = method !== undefined || pins.hasCode(identity(), splitToolId(id).tool);
+  if (first !== undefined || isKnown) return first;
+  try {
+    const definition = await pass.definition();
+    // It may have been installed for that, and so be known by its version now.
+    return await pins.unapprovedTool(identity(), definition);
+  } catch (error) {
+    // What was installed turned out to be another one.
+    const late = await pins.unapproved(identity());
+    if (late === undefined) throw error;
+    return late;
+  }
+}
+
+function notThere(server: string, source: string): PmlError {
+  const message =
+    `Cannot use ${quoted(server)}: it is pinned to ${quoted(source, 300)}, which is ` +
+    "not asked, or does not have it any more";
+  return new PmlError("REGISTRY_OFFLINE", message, {
+    hint: "Put that registry back under `registries`, or run `pml lock update` to let go of it",
+  });
+}

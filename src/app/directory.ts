@@ -1,0 +1,216 @@
+/**
+ * The servers that there are, by name: what ships with PML, what files define, what the person
+ * approved of registries, and what nobody has here.
+ *
+ * @module
+ */
+
+import type { ServerDefinition } from "../config/servers.ts";
+import type { Call, Outcome } from "../core/call.ts";
+import type { Listing } from "../core/known_server.ts";
+import type { ListItem, ListName } from "../core/lists.ts";
+import type { Followed, PassCall, Server } from "../core/server.ts";
+import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolSettings } from "../core/tool_settings.ts";
+import type { Policy } from "../policy/policy.ts";
+import type { RegistryServers } from "./registry_servers.ts";
+
+/** What servers are gathered from. */
+export interface DirectoryOptions {
+  readonly policy: Policy;
+  /** The names of the servers that ship with PML. */
+  readonly builtins: ReadonlySet<string>;
+  /** Returns the servers of registries, once something is known of them. */
+  readonly registries: () => RegistryServers | undefined;
+  /** Opens what runs a server; loads its kind. */
+  readonly open: (listing: Listing) => Promise<Server>;
+  /** Takes keys out of an error: it may repeat what a server said that was given one. */
+  readonly cleaned: (error: unknown) => unknown;
+}
+
+/** What ships with PML is the same as long as PML runs. */
+const SHIPPED = {};
+
+/** Finds servers by their names; asks nobody and starts nothing. */
+export class Directory {
+  readonly #options: DirectoryOptions;
+  #version = 0;
+  #entries: ReadonlyMap<string, Entry> = new Map();
+
+  /** Takes where servers are defined. */
+  constructor(options: DirectoryOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the server of a name: one that fails each call where there is none. */
+  at(name: string): Server {
+    return this.#known().get(name) ?? new Entry(this.#missing(name), this.#options);
+  }
+
+  /** Returns every server that there is. */
+  all(): readonly Server[] {
+    return [...this.#known().values()];
+  }
+
+  #known(): ReadonlyMap<string, Entry> {
+    const { version } = this.#options.policy.now;
+    if (version === this.#version) return this.#entries;
+    this.#version = version;
+    const before = this.#entries;
+    this.#entries = new Map(
+      this.#listings().map((listing) => {
+        const known = before.get(listing.name);
+        return [listing.name, known?.is(listing) ? known : new Entry(listing, this.#options)];
+      }),
+    );
+    return this.#entries;
+  }
+
+  #listings(): readonly Listing[] {
+    const { policy, builtins, registries } = this.#options;
+    const { config: { servers }, loaded: { file } } = policy.now;
+    const taken = new Set(servers.map(({ name }) => name));
+    const shipped = [...builtins].filter((name) => !taken.has(name));
+    for (const name of shipped) taken.add(name);
+    // An untrusted file cannot hide a built-in, or a server of the person's, behind its name.
+    const waiting = (file?.servers ?? []).filter(({ name }) => !taken.has(name));
+    const known = registries();
+    return [
+      ...shipped.map((name) => listing({ name, kind: "deno", origin: "builtin" }, SHIPPED)),
+      ...(known?.names() ?? []).map((name) => {
+        const manifest = known?.manifestOf(name);
+        const { kind } = manifest ?? { kind: "deno" };
+        const own = listing({ name, kind, origin: "registry" }, manifest);
+        return { ...own, blocked: () => known?.blocked(name) };
+      }),
+      ...[...servers, ...waiting].map((own) => this.#ownListing(own)),
+    ];
+  }
+
+  #ownListing(own: ServerDefinition): Listing {
+    const { name, title, kind, settings } = own;
+    const { policy } = this.#options;
+    return {
+      ...listing({ name, kind, origin: "private" }, own),
+      title,
+      settings,
+      blocked: () => policy.blocked(name),
+    };
+  }
+
+  #missing(name: string): Listing {
+    const off = this.#options.policy.disabledIn(name);
+    return listing({ name, kind: off === undefined ? "unknown" : "disabled", origin: "registry" });
+  }
+}
+
+function listing(
+  from: Pick<Listing, "name" | "kind" | "origin">,
+  definition?: object,
+): Listing {
+  // A module shows everybody the same, and what runs it checks no arguments.
+  const isProgram = from.kind !== "deno";
+  return {
+    ...from,
+    title: undefined,
+    definition,
+    tells: isProgram,
+    checksArguments: isProgram,
+    blocked: () => undefined,
+  };
+}
+
+/** A server of the directory: what it is is known, and what runs it is opened when it is needed. */
+class Entry implements Server {
+  readonly name: string;
+  readonly title: string | undefined;
+  readonly origin: Server["origin"];
+  readonly kind: string;
+  readonly definition: object | undefined;
+  readonly settings: ToolSettings | undefined;
+  readonly tells: boolean;
+  readonly checksArguments: boolean;
+  readonly blocked: () => string | undefined;
+  readonly #options: DirectoryOptions;
+  #opening: Promise<Server> | undefined;
+
+  constructor(listing: Listing, options: DirectoryOptions) {
+    this.#options = options;
+    ({
+      name: this.name,
+      title: this.title,
+      origin: this.origin,
+      kind: this.kind,
+      definition: this.definition,
+      settings: this.settings,
+      tells: this.tells,
+      checksArguments: this.checksArguments,
+      blocked: this.blocked,
+    } = listing);
+  }
+
+  /** Tells whether this is what a listing lists. */
+  is({ definition, origin, kind }: Listing): boolean {
+    return definition !== undefined && definition === this.definition && origin === this.origin &&
+      kind === this.kind;
+  }
+
+  async identity(): Promise<ServerIdentity | undefined> {
+    return await (await this.#opened()).identity();
+  }
+
+  unapproved(call: PassCall): Promise<Unapproved | undefined> {
+    return this.#by((server) => server.unapproved(call));
+  }
+
+  definitionFor(call: Call): Promise<ToolDefinition> {
+    return this.#by((server) => server.definitionFor(call));
+  }
+
+  consentLines(call: Pick<Call, "id" | "method">): Promise<readonly string[]> {
+    return this.#by((server) => server.consentLines(call));
+  }
+
+  permissionLines(tool: string): Promise<readonly string[]> {
+    return this.#by((server) => server.permissionLines(tool));
+  }
+
+  onlyReads(tool: string): Promise<boolean> {
+    return this.#by((server) => server.onlyReads(tool));
+  }
+
+  list(list: ListName): Promise<readonly ListItem[]> {
+    return this.#by((server) => server.list(list));
+  }
+
+  call(call: Call): Promise<Outcome> {
+    return this.#by((server) => server.call(call));
+  }
+
+  forget(lists?: readonly ListName[]): void {
+    this.#opened().then((server) => server.forget(lists), () => {});
+  }
+
+  unfollow(followed: Followed): void {
+    // What was never opened follows nothing.
+    this.#opening?.then((server) => server.unfollow(followed), () => {});
+  }
+
+  async #by<T>(act: (server: Server) => Promise<T>): Promise<T> {
+    try {
+      return await act(await this.#opened());
+    } catch (error) {
+      throw this.#options.cleaned(error);
+    }
+  }
+
+  #opened(): Promise<Server> {
+    // What failed, for a broken lock, may be mended.
+    this.#opening ??= this.#options.open(this).catch((error) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+}

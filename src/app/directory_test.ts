@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { knownDouble } from "../core/_server_double_test.ts";
+import type { Manifest } from "../core/manifest.ts";
+import { CallPathStage, OracleServer } from "./_call_path_stage_test.ts";
+
+const GIT = { git: { type: "http", url: "https://git.example/mcp" } };
+const OFF = { command: "mine", disabled: true };
+const MINE = { mine: { type: "http", url: "https://mine.example/mcp" } };
+
+/** The servers of registries that were approved here: `far`, and `gone`, which nobody has now. */
+const REGISTRIES = {
+  names: () => ["far", "gone"],
+  manifestOf: (name: string) => name === "far" ? FAR : undefined,
+  blocked: (name: string) => name === "gone" ? "nobody has it now" : undefined,
+};
+const FAR = { kind: "http", name: "far" } as Manifest;
+
+function shown(stage: CallPathStage, name: string): string {
+  const { origin, kind } = stage.directory.at(name);
+  return `${origin} ${kind}`;
+}
+
+Deno.test("Directory has a trusted file's server in the place of a built-in, and an untrusted one's in none", async () => {
+  const builtins = ["git", "shell"];
+  const pml = { private_mcps: { ...GIT, ...MINE } };
+  await using trusted = await CallPathStage.open({ pml, builtins });
+  assert.equal(shown(trusted, "git"), "private http");
+  assert.equal(shown(trusted, "mine"), "private http");
+  assert.equal(shown(trusted, "shell"), "builtin deno");
+  await using untrusted = await CallPathStage.open({ pml, builtins, trusted: false });
+  assert.equal(shown(untrusted, "git"), "builtin deno");
+  assert.equal(untrusted.directory.at("git").blocked(), undefined);
+  // It is listed, so that a call of it asks the person.
+  assert.equal(shown(untrusted, "mine"), "private http");
+  assert.match(untrusted.directory.at("mine").blocked() ?? "", /not trusted/);
+  for (const { directory } of [trusted, untrusted]) {
+    const names = directory.all().map(({ name }) => name);
+    assert.deepEqual(names.sort(), ["git", "mine", "shell"]);
+    for (const server of directory.all()) assert.equal(directory.at(server.name), server);
+  }
+});
+
+Deno.test("Directory lets a disabled name own itself, and knows the servers of registries", async () => {
+  const pml = { mcpServers: { mine: OFF } };
+  const registries = REGISTRIES;
+  await using stage = await CallPathStage.open({ pml, registries });
+  assert.equal(stage.directory.at("mine").kind, "disabled");
+  assert.equal(stage.directory.at("mine").definition, undefined);
+  assert.equal(shown(stage, "far"), "registry http");
+  assert.equal(stage.directory.at("far").definition, FAR);
+  assert.equal(stage.directory.at("gone").blocked(), "nobody has it now");
+  assert.equal(shown(stage, "nobody"), "registry unknown");
+  const names = stage.directory.all().map(({ name }) => name);
+  assert.deepEqual(names.sort(), ["far", "gone"], "what is not there is not listed");
+});
+
+Deno.test("A call of a disabled name asks no registry, and says which file switched it off", async () => {
+  const registries = { ...REGISTRIES, unapproved: () => assert.fail("a registry was asked") };
+  const pml = {
+    mcpServers: { mine: OFF },
+    permissions: { allow: ["mine:*"] },
+    registries: ["https://registry.example/mcp"],
+  };
+  await using stage = await CallPathStage.open({ pml, registries });
+  for (const method of [undefined, "resources/read"]) {
+    await assert.rejects(
+      stage.call("mine", method === undefined ? "go" : "@resources", method ? { method } : {}),
+      { code: "UNKNOWN_TOOL", message: /"mine" is disabled in ".*\.pml\.json"$/ },
+    );
+  }
+});
+
+Deno.test("Directory gives one object for the same definition, and another after a change of it", async () => {
+  const opened: string[] = [];
+  const open = (listing: { readonly name: string }) => {
+    opened.push(listing.name);
+    return new OracleServer(knownDouble(listing.name));
+  };
+  const pml = { private_mcps: { ...GIT, ...MINE } };
+  await using stage = await CallPathStage.open({ pml, open });
+  const [git, mine] = ["git", "mine"].map((name) => stage.directory.at(name));
+  assert.ok(git !== undefined && mine !== undefined);
+  assert.deepEqual(opened, [], "to know of a server opens nothing");
+  await Promise.all([
+    git.list("tools"),
+    git.list("tools"),
+    stage.directory.at("git").list("tools"),
+  ]);
+  assert.deepEqual(opened, ["git"]);
+  // The version is another one, and nothing of a definition is.
+  stage.policy.approve([]);
+  assert.equal(stage.directory.at("git"), git, "a registry's server was approved");
+  await stage.policy.settle();
+  assert.equal(stage.directory.at("git"), git, "the trust was looked at again");
+  const other = { mine: { type: "http", url: "https://other.example/mcp" } };
+  await stage.change({ private_mcps: { ...GIT, ...other } });
+  assert.notEqual(stage.directory.at("mine"), mine);
+  assert.notEqual(stage.directory.at("mine").definition, mine.definition);
+  await stage.change({});
+  assert.equal(stage.directory.at("mine").kind, "unknown");
+  await stage.change(pml);
+  await stage.directory.at("mine").list("tools");
+  assert.deepEqual(opened, ["git", "mine"]);
+});
+
+Deno.test("A server that could not be opened is tried again by the next call", async () => {
+  let isBroken = true;
+  const open = (listing: { readonly name: string }) => {
+    if (isBroken) throw new Error("the lock is broken");
+    return new OracleServer(knownDouble(listing.name));
+  };
+  await using stage = await CallPathStage.open({ pml: { private_mcps: MINE }, open });
+  const server = stage.directory.at("mine");
+  await assert.rejects(server.list("tools"), /broken/);
+  isBroken = false;
+  assert.equal((await server.list("tools")).length, 1);
+});

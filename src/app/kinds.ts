@@ -1,0 +1,212 @@
+/**
+ * Makes servers of what the directory lists, each by its kind.
+ *
+ * @module
+ */
+
+import type { ServerDefinition } from "../config/servers.ts";
+import type { Approval, FindTool, KnownServerOptions, Listing } from "../core/known_server.ts";
+import type { Server } from "../core/server.ts";
+import type { Servers } from "../gateway/servers.ts";
+import { McpServer } from "../mcp_client/mcp_server.ts";
+import type { UpstreamServer } from "../mcp_client/upstreams.ts";
+import type { ModuleUse } from "../modules/loader.ts";
+import type { ModuleSource } from "../modules/module_files.ts";
+import { ModuleServer } from "../modules/module_server.ts";
+import { CloudServer } from "../remote/cloud_server.ts";
+import { getToolRouting, isListedLocal } from "../remote/routing.ts";
+import type { CloudEntry } from "../remote/rpc.ts";
+import {
+  DISABLED_APPROVAL,
+  namedApproval,
+  ownApproval,
+  registryApproval,
+  SHIPPED_APPROVAL,
+} from "./approval_sources.ts";
+import { DefinitionValues } from "./definition_values.ts";
+import type { Directory } from "./directory.ts";
+import { grantsOf } from "./entry.ts";
+import { Machine, type MachineOptions } from "./machine.ts";
+import type { RegistryServer } from "./registry_server.ts";
+import type { RegistryServers } from "./registry_servers.ts";
+import { UnknownServer } from "./unknown_server.ts";
+
+/** What opening servers needs. */
+export interface KindsOptions extends Omit<MachineOptions, "way" | "values"> {
+  readonly directory: Directory;
+  readonly servers: Servers;
+  readonly builtins: ReadonlyMap<string, ModuleSource>;
+  /** Returns the servers of registries. */
+  readonly registries: () => Promise<RegistryServers>;
+}
+
+/** What a server is approved by, and how it is made. */
+interface Kind {
+  readonly approval: Approval;
+  readonly make: (options: KnownServerOptions) => Server;
+}
+
+/** The servers of registries, and the values of their definitions. */
+interface Registered {
+  readonly servers: RegistryServers;
+  readonly values: DefinitionValues;
+}
+
+/** Opens servers of every kind; starts nothing before the first call. */
+export class Kinds {
+  /** What runs them. */
+  readonly machine: Machine;
+  readonly #options: KindsOptions;
+  readonly #find: FindTool;
+  readonly #opened = new WeakMap<Listing, Server>();
+  readonly #values: DefinitionValues;
+  #registered: Registered | undefined;
+
+  /** Takes what there is. */
+  constructor(options: KindsOptions) {
+    this.#options = options;
+    this.#values = new DefinitionValues(options);
+    this.#find = (id) => options.servers.definition(id);
+    this.machine = new Machine({
+      ...options,
+      values: this.#values,
+      way: (name, isCloud) => this.#wayTo(name, isCloud),
+    });
+  }
+
+  /** Opens a server: the same one for the same listing. */
+  async open(listing: Listing): Promise<Server> {
+    const { pins, registries } = this.#options;
+    // Where a name was pinned decides whether it may be asked for in the cloud.
+    if (listing.definition === undefined) await pins.state();
+    if (listing.origin === "registry" && listing.definition !== undefined) {
+      const servers = await registries();
+      const registryOf = (name: string) => servers.at(name)?.identity.pinned.source;
+      const values = () => new DefinitionValues({ ...this.#options, registryOf });
+      this.#registered ??= { servers, values: values() };
+    }
+    return this.#open(listing);
+  }
+
+  #open(listing: Listing): Server {
+    const known = this.#opened.get(listing);
+    if (known !== undefined) return known;
+    const { approval, make } = this.#kindOf(listing);
+    const server = make({ listing, approval, find: this.#find });
+    this.#opened.set(listing, server);
+    return server;
+  }
+
+  #kindOf(listing: Listing): Kind {
+    const { name, origin, kind } = listing;
+    const { policy, servers, pins } = this.#options;
+    const unknown: Kind["make"] = (options) => new UnknownServer({ ...options, servers });
+    if (kind === "disabled") return { approval: DISABLED_APPROVAL, make: unknown };
+    if (origin === "builtin") {
+      return { approval: SHIPPED_APPROVAL, make: this.#module(() => this.#shipped(name)) };
+    }
+    if (origin === "private") {
+      const own = listing.definition as ServerDefinition; // the directory took it from a file
+      const identity = () => this.machine.packages.identityOf(own);
+      const approval = ownApproval(own, { policy, pins, identity });
+      return { approval, make: this.#defined(own) };
+    }
+    const { servers: found, values } = this.#registered ?? {};
+    const registered = listing.definition && found?.at(name);
+    if (registered !== undefined && values !== undefined) {
+      return this.#ofRegistry(registered, values);
+    }
+    const isCloud = this.#runsInCloud(name);
+    const approval = namedApproval({ ...this.#options, isCloud });
+    return { approval, make: isCloud ? this.#cloud({ name, manifest: undefined }) : unknown };
+  }
+
+  #ofRegistry(registered: RegistryServer, values: DefinitionValues): Kind {
+    const { definition, identity: found, found: { manifest } } = registered;
+    const { name } = manifest;
+    if (definition === undefined) {
+      const cloud = manifest.kind === "cloud" ? manifest : undefined;
+      const approval = namedApproval({ ...this.#options, isCloud: true });
+      return { approval, make: this.#cloud({ name, manifest: cloud }) };
+    }
+    const { packages } = this.machine;
+    packages.found(definition, found);
+    const identity = () => packages.identityOf(definition);
+    const approval = registryApproval(definition, { ...this.#options, identity });
+    if (definition.kind !== "deno") return { approval, make: this.#program(definition, values) };
+    const { integrity, permissions } = found.pinned;
+    const use = (): ModuleUse => ({
+      source: { kind: "file", name, path: definition.path },
+      approved: integrity ?? NO_CODE,
+      promised: permissions,
+      grants: grantsOf(manifest, this.#options.policy.now.config.grants[name]),
+    });
+    const { starts, closing } = this.machine;
+    const fetched = async () =>
+      await this.#registered?.servers.ready(name, {
+        signal: closing,
+        tell: (message) => starts.tell(name, message),
+      });
+    return { approval, make: this.#module(use, fetched) };
+  }
+
+  #module(use: () => ModuleUse, fetched?: () => Promise<void>): Kind["make"] {
+    const { modules } = this.machine;
+    return (options) => new ModuleServer({ ...options, modules, use, ...(fetched && { fetched }) });
+  }
+
+  #shipped(name: string): ModuleUse {
+    const source = this.#options.builtins.get(name);
+    if (source === undefined) throw new Error(`no built-in is called ${name}`);
+    return { source, approved: undefined, grants: this.#options.policy.now.config.grants[name] };
+  }
+
+  #defined(own: ServerDefinition): Kind["make"] {
+    if (own.kind !== "deno") return this.#program(own, this.#values);
+    const { name, path } = own;
+    const { policy } = this.#options;
+    return this.#module(() => ({
+      source: { kind: "file", name, path },
+      // It may have had no file till now.
+      approved: policy.approvedCode(name) ?? NO_CODE,
+      grants: policy.now.config.grants[name],
+    }));
+  }
+
+  #program(
+    own: Exclude<ServerDefinition, { readonly kind: "deno" }>,
+    values: DefinitionValues,
+  ): Kind["make"] {
+    const { machine } = this;
+    const way = own.kind === "http"
+      ? () => machine.addresses.of(values.http(own))
+      : () => machine.programs.of(machine.tried(values.stdio(own)));
+    return (options) => new McpServer({ ...options, upstreams: machine.upstreams, way });
+  }
+
+  #cloud(entry: CloudEntry): Kind["make"] {
+    const { cloud, hub, far } = this.machine;
+    return (options) => new CloudServer({ ...options, cloud, hub, entry, upstreams: far });
+  }
+
+  #runsInCloud(name: string): boolean {
+    // What was pinned to run here is nobody's in the cloud, also where it is not to be had now.
+    const pinned = this.#options.pins.pinned(name);
+    if (pinned !== undefined && pinned.kind !== "cloud") return false;
+    // The list of the hub adds names, and takes none from this machine.
+    const isAdded = !isListedLocal(name) && this.machine.hub.has(name);
+    return isAdded || getToolRouting(name) === "cloud";
+  }
+
+  /** Finds the way to a server by what its name stands for now. */
+  #wayTo(name: string, isCloud: boolean): UpstreamServer {
+    const server = this.#open(this.#options.directory.at(name));
+    if (server instanceof McpServer && server instanceof CloudServer === isCloud) {
+      return server.way();
+    }
+    throw this.#options.servers.unknown(name);
+  }
+}
+
+/** Stands for the hash of a module that nobody approved: no code has it. */
+const NO_CODE = "no code";
