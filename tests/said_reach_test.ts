@@ -57,7 +57,7 @@ for (const era of ERAS) {
       assert.match(text, /Streamable HTTP.*\/mcp/);
     }
     const told = await runPml(ws, ["tools", "older"]);
-    assert.match(told.stdout, OLDER);
+    assert.match(told.stderr, OLDER);
     // The usual way is tried first, and a stream that is another's is given up.
     for (const name of ["other", "silent"]) {
       assert.match(textOf(await call(pml, `${name}:go`)), /the status 404/);

@@ -66,7 +66,12 @@ for (const era of ERAS) {
     assert.match(found, /\nolder is failed: Cannot read [^\n]*boom\n {4}second line\\u\{1b\}/);
     const told = await runPml(ws, ["tools", "older"]);
     assert.match(
-      told.stdout,
+      told.stderr,
+      /^error: UPSTREAM_PROTOCOL: Cannot read tools\/list of "older": .*boom\n/,
+    );
+    const all = await runPml(ws, ["tools"]);
+    assert.match(
+      all.stdout,
       /older \(.*\) failed: Cannot read tools\/list of "older": .*boom\n {4}/,
     );
     const direct = await runPml(ws, ["tools", "older:go"]);
@@ -74,7 +79,7 @@ for (const era of ERAS) {
       direct.stderr,
       /^error: UPSTREAM_PROTOCOL: Cannot read .*boom\nsecond line\\u\{1b\}/,
     );
-    assert.doesNotMatch(told.stdout + direct.stderr + pml.stderr, /BUG|report it/);
+    assert.doesNotMatch(told.stderr + all.stdout + direct.stderr + pml.stderr, /BUG|report it/);
   });
 
   Deno.test(`Errors of other lists and requests name their server, on ${era}`, async () => {

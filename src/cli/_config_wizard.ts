@@ -14,7 +14,7 @@ import { type AllCosts, costsText, measure, number } from "./_config_costs.ts";
 import { agreed } from "./_config_file.ts";
 import { planOf } from "./_config_preset.ts";
 import { usage } from "./_failure.ts";
-import { prepare, type Shown, type Typed, type Visit } from "./_house.ts";
+import { askForTools, type Shown, type Typed, type Visit } from "./_house.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -111,7 +111,7 @@ async function askAll(at: Visit): Promise<void> {
   const names = app.servers.states().map(({ name }) => name);
   tell(`\nAsking ${names.length} servers for their tools:`);
   await Promise.all(names.map(async (name) => {
-    await prepare(at, name);
+    await askForTools(at, { only: name, isWhole: true });
     const state = app.servers.states().find((one) => one.name === name);
     if (state === undefined) return;
     const why = state.why === undefined ? "" : `: ${visible(state.why, 160)}`;

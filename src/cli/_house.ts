@@ -89,11 +89,8 @@ export async function prepare(
   server: string | undefined,
   { isWhole = false }: { readonly isWhole?: boolean | undefined } = {},
 ): Promise<void> {
+  if (server === undefined) return await askForTools({ app, signal }, { isWhole });
   const { servers } = app;
-  // What is being installed is given up with the end of the command.
-  if (server === undefined) {
-    return await unlessAborted(servers.prepare("tools", { isWhole }), signal);
-  }
   const states = servers.states();
   const known = states.find(({ name }) => name === server);
   if (known === undefined) {
@@ -104,6 +101,15 @@ export async function prepare(
     );
   }
   if (known.state !== "blocked") await unlessAborted(servers.load(server), signal);
+}
+
+/** Asks servers for their tools: all, or one; that one failed is told by its state. */
+export async function askForTools(
+  { app, signal }: Pick<Visit, "app" | "signal">,
+  options: { readonly only?: string; readonly isWhole?: boolean },
+): Promise<void> {
+  // What is being installed is given up with the end of the command.
+  await unlessAborted(app.servers.prepare("tools", options), signal);
 }
 
 function show({ value, text, note = "" }: Shown, { json }: Typed): void {

@@ -9,7 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { usage } from "./_failure.ts";
-import { prepare, type Shown, type Typed, type Visit } from "./_house.ts";
+import { askForTools, type Shown, type Typed, type Visit } from "./_house.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -150,7 +150,7 @@ async function staleTools(
   // Once for all of them: each time the registries are asked for all that they offer.
   if (names.length > 0) await app.refresh(names.length === 1 ? names[0] : undefined);
   for (const name of names) {
-    if (app.servers.has(name)) await prepare(at, name);
+    await askForTools(at, { only: name, isWhole: true });
     // Its version is known once it was asked.
     const identity = (await app.identities()).find((one) => one.name === name);
     const tools = new Set(
