@@ -94,7 +94,7 @@ export class CallPathStage implements AsyncDisposable {
     });
     this.pins = pinsOf(policy, warn);
     this.path = new CallPath({
-      between: {
+      events: {
         told: { changed: () => {}, updated: () => {}, logged: () => {}, elicited: () => {} },
         capabilities: () => ({}),
         level: () => undefined,

@@ -11,7 +11,7 @@ import { Redactor } from "../audit/redact.ts";
 import type { Authors } from "../authoring/authors.ts";
 import type { Config, LoadedConfig } from "../config/config.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
-import { faceOf } from "../config/gateway_settings.ts";
+import { gatewaySettings } from "../config/gateway_settings.ts";
 import { Keys } from "../config/keys.ts";
 import type { CallTool } from "../core/call.ts";
 import { LIST_NAMES } from "../core/lists.ts";
@@ -179,7 +179,7 @@ export class App implements AsyncDisposable {
         ...{ pins, schemas, servers, metrics, backlog, directory },
         registries: () => this.registries(),
         builtins: builtins(),
-        between: {
+        events: {
           told: {
             changed: (server, list) => servers.changed(server, list),
             updated: (server, uri) => this.#told((gateway) => gateway.updated(server, uri)),
@@ -329,7 +329,7 @@ export class App implements AsyncDisposable {
       schemas: await this.schemas(),
       search: (query, options) => this.search(query, options),
       judge: (id, args) => this.policy.now.judge(id, args),
-      settings: () => faceOf(this.config()),
+      settings: () => gatewaySettings(this.config()),
       askForAll: async (calls) => await (await this.callPath()).askForAll(calls),
       leave: async (question) => await (await this.callPath()).leave(question),
       problem: () => this.config().problem,

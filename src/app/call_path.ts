@@ -20,7 +20,7 @@ import {
   shownArguments,
   through,
 } from "../core/call.ts";
-import { Running } from "../core/capacity.ts";
+import { Capacity } from "../core/capacity.ts";
 import { type Check, check } from "../core/check.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, quoted } from "../core/json.ts";
@@ -61,7 +61,7 @@ export class CallPath implements AsyncDisposable {
   readonly machine: Machine;
   readonly #options: CallPathOptions;
   readonly #kinds: Kinds;
-  readonly #running = new Running(() => this.#config().limits);
+  readonly #capacity = new Capacity(() => this.#config().limits);
   readonly #records: Records;
 
   /** Opens the way; starts nothing before the first call. */
@@ -119,7 +119,7 @@ export class CallPath implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.machine[Symbol.asyncDispose]();
     // Each call has an end, and the journal tells it.
-    await this.#running.over();
+    await this.#capacity.over();
     await this.#options.pins.settled();
     this.#records[Symbol.dispose]();
   }
@@ -157,7 +157,7 @@ export class CallPath implements AsyncDisposable {
       },
     );
     return through<Call, Awaited<ReturnType<CallTool>>>(
-      [this.#running.gate, this.#toldGate()],
+      [this.#capacity.gate, this.#toldGate()],
       async (call) => await recorded(await this.#passOf(call)),
     );
   }

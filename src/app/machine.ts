@@ -25,9 +25,9 @@ import { memoized } from "../core/memo.ts";
 import type { ServerIdentity } from "../core/server_identity.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { Backlog } from "../io/backlog.ts";
-import { Starts } from "../mcp_client/start_progress.ts";
+import { StartProgress } from "../mcp_client/start_progress.ts";
 import { Upstreams, type UpstreamServer, type UpstreamsOptions } from "../mcp_client/upstreams.ts";
-import { Modules } from "../modules/executor.ts";
+import { Modules } from "../modules/modules.ts";
 import type { ModuleFiles } from "../modules/module_files.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -55,7 +55,7 @@ export interface MachineOptions {
   /** Finds the way to a server, of those in the cloud or of the others. */
   readonly way: (name: string, isCloud: boolean) => UpstreamServer;
   /** What servers and clients say to each other. */
-  readonly between: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
+  readonly events: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
   /** Whether a client started this process, which is then killed if it hangs and that is gone. */
   readonly hasClient?: boolean;
 }
@@ -63,12 +63,12 @@ export interface MachineOptions {
 /** Runs and reaches servers; starts nothing before the first call. */
 export class Machine implements AsyncDisposable {
   /** Tells the calls that wait how what they wait for comes along. */
-  readonly starts: Starts = new Starts();
+  readonly starts: StartProgress = new StartProgress();
   /** Ends what was started if PML is killed. */
   readonly groups: Reaper;
   /** Runs modules in the sandbox. */
   readonly modules: Modules;
-  /** Starts programs. */
+  /** StartProgress programs. */
   readonly programs: StdioServers;
   /** Reaches addresses. */
   readonly addresses: HttpServers;
@@ -240,9 +240,9 @@ export class Machine implements AsyncDisposable {
   }
 
   #upstreamsOptions(): Omit<UpstreamsOptions, "server"> {
-    const { policy, log, between, redactor, backlog } = this.#options;
+    const { policy, log, events, redactor, backlog } = this.#options;
     return {
-      ...between,
+      ...events,
       room: backlog?.room,
       withoutSecrets: (said) => redactor.clean(said),
       workspace: () => this.#config().workspace,

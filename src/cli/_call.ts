@@ -9,7 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseArguments, parseId, parseObject } from "./_arguments.ts";
-import type { Shown, Typed, Visit } from "./_house.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { askUntrusted, decide } from "./_persons_word.ts";
 import { textOf } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
@@ -21,7 +21,7 @@ type Asked = Pick<Call, "id" | "arguments">;
 
 /** Calls a tool and shows its result: that of a tool that failed on stderr. */
 export async function call(
-  at: Visit,
+  at: CommandContext,
   { words: [name = "", ...pairs], args = "{}" }: Typed,
 ): Promise<Shown> {
   const id = parseId(name, at.app.servers);
@@ -34,7 +34,7 @@ export async function call(
 }
 
 /** The types of what was typed stand in the schema; a server must be trusted to give it. */
-async function schemaOf(id: ToolId, { app, signal }: Visit): Promise<JsonObject> {
+async function schemaOf(id: ToolId, { app, signal }: CommandContext): Promise<JsonObject> {
   if (isTerminal() && app.policy.now.judge(id).kind !== "deny") {
     const open = await app.policy.unapproved(splitToolId(id).server);
     if (open !== undefined && !await askUntrusted(open, signal)) throw declined(id);
@@ -48,7 +48,7 @@ async function schemaOf(id: ToolId, { app, signal }: Visit): Promise<JsonObject>
 }
 
 /** Calls, and calls again with what the person answered, until there is a result. */
-export async function answered(asked: Asked, at: Visit): Promise<ToolResult> {
+export async function answered(asked: Asked, at: CommandContext): Promise<ToolResult> {
   let answer: Answer | undefined;
   const onProgress = progressTeller();
   for (;;) {
@@ -82,7 +82,7 @@ function progressTeller(): NonNullable<Call["onProgress"]> {
 /** Asks the person; a question too long for that, and a missing terminal, go to `pml approve`. */
 async function ask(
   question: Question,
-  { id, ...at }: Visit & { readonly id: ToolId },
+  { id, ...at }: CommandContext & { readonly id: ToolId },
 ): Promise<Answer | undefined> {
   if (!isTerminal()) throw await (await at.app.callPath()).leave(question);
   const { handle, text, always, terminalOnly } = question;

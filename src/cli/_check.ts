@@ -6,13 +6,13 @@
 
 import { resolve } from "node:path";
 import { visible } from "../core/json.ts";
-import type { Shown, Typed, Visit } from "./_house.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 
 const SIGNS = { ok: "ok  ", failed: "FAIL", warning: "warn" };
 
 /** Looks at a module; 1 where something failed. */
 export async function check(
-  { app, signal }: Visit,
+  { app, signal }: CommandContext,
   { words: [file = ""], types = true }: Typed,
 ): Promise<Shown> {
   const report = await (await app.authors()).checkModule(resolve(file), { types, signal });

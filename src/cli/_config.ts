@@ -12,7 +12,7 @@ import { writePreset } from "./_config_preset.ts";
 import { type Value, valuesOf, warningsOf } from "./_config_values.ts";
 import { wizard } from "./_config_wizard.ts";
 import { usage } from "./_failure.ts";
-import { prepare, type Shown, type Typed, type Visit } from "./_house.ts";
+import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
 
 const HINT = "It is one of show, intent, --preset NAME and --wizard";
 const INTENT_MAX = 2_000;
@@ -20,7 +20,7 @@ const INTENT_MAX = 2_000;
 const WIDTH = 38;
 
 /** Does what was typed behind `pml config`: one thing of all that it can do. */
-export async function config(at: Visit, typed: Typed): Promise<Shown> {
+export async function config(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [what, ...more], preset, wizard: asks = false } = typed;
   const ways = [what !== undefined, preset !== undefined, asks].filter(Boolean);
   if (ways.length > 1) {
@@ -34,7 +34,7 @@ export async function config(at: Visit, typed: Typed): Promise<Shown> {
 }
 
 /** Shows the intent; writes one into the workspace file, or takes it away where it is empty. */
-async function intent(at: Visit, { words: [, ...words], json }: Typed): Promise<Shown> {
+async function intent(at: CommandContext, { words: [, ...words], json }: Typed): Promise<Shown> {
   if (words.length === 0) return shownIntent(at);
   const said = words.join(" ").trim();
   if (said.length > INTENT_MAX) {
@@ -51,7 +51,7 @@ async function intent(at: Visit, { words: [, ...words], json }: Typed): Promise<
   return await agreed(at, { change, value, command: `pml config intent ${quoted(said)}` });
 }
 
-function shownIntent({ app }: Visit): Shown {
+function shownIntent({ app }: CommandContext): Shown {
   const found = valuesOf(app).find(({ key }) => key === "intent");
   const { value = null, from, ignored } = found ?? { from: "default" };
   const path = app.loaded().file?.path;
@@ -66,7 +66,7 @@ function shownIntent({ app }: Visit): Shown {
 }
 
 /** Shows everything; servers whose tools are unknown are asked for them. */
-async function showConfig(at: Visit): Promise<Shown> {
+async function showConfig(at: CommandContext): Promise<Shown> {
   const { app } = at;
   await prepare(at, undefined);
   const values = valuesOf(app);

@@ -9,7 +9,7 @@ import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
-import type { Shown, Visit } from "./_house.ts";
+import type { CommandContext, Shown } from "./_command_context.ts";
 import { findTarget, make, replace, type Target, textWith } from "./_import_file.ts";
 import { changed } from "./_learn_file.ts";
 import { askWord, needPerson } from "./_terminal.ts";
@@ -58,7 +58,7 @@ export async function setForPerson(
 
 /** Shows a change, and writes it at the person's typed word. */
 export async function agreed(
-  { signal }: Visit,
+  { signal }: CommandContext,
   { change, command, said = "", value }: {
     readonly change: Change;
     /** What is typed to come here again. */

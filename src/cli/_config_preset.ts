@@ -12,7 +12,7 @@ import { objectOf, quoted } from "../core/json.ts";
 import { number } from "./_config_costs.ts";
 import { agreed, type Change, changeOf } from "./_config_file.ts";
 import { usage } from "./_failure.ts";
-import { prepare, type Shown, type Typed, type Visit } from "./_house.ts";
+import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
 import type { Setting } from "./_yaml_text.ts";
 
 /** What a preset would change. */
@@ -25,7 +25,7 @@ export interface PresetPlan {
 
 /** Writes a preset into `config.yaml`, or into the workspace file. */
 export async function writePreset(
-  at: Visit,
+  at: CommandContext,
   { preset: name, workspace = false, json }: Typed & { readonly preset: string },
 ): Promise<Shown> {
   const preset = await named(name);

@@ -14,7 +14,7 @@ import { type AllCosts, costsText, measure, number } from "./_config_costs.ts";
 import { agreed } from "./_config_file.ts";
 import { planOf } from "./_config_preset.ts";
 import { usage } from "./_failure.ts";
-import { askForTools, type Shown, type Typed, type Visit } from "./_house.ts";
+import { askForTools, type CommandContext, type Shown, type Typed } from "./_command_context.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -37,7 +37,10 @@ const TYPICAL = { tools: 13, tokens: 1_400 };
 const SERVERS_MAX = 10_000;
 
 /** Asks, measures, shows, recommends, and writes what the person agrees to. */
-export async function wizard(at: Visit, { json, workspace = false }: Typed): Promise<Shown> {
+export async function wizard(
+  at: CommandContext,
+  { json, workspace = false }: Typed,
+): Promise<Shown> {
   const { app } = at;
   if (json) throw usage("Cannot ask in JSON", "`pml config --json` shows the same measures");
   needPerson("Cannot ask which preset fits", "pml config");
@@ -79,7 +82,7 @@ export function recommended(
     : { name: "hybrid_balanced", why: `${against}; your intent says which to list at once` };
 }
 
-async function askClient(at: Visit): Promise<Said["client"]> {
+async function askClient(at: CommandContext): Promise<Said["client"]> {
   const names = [...CLIENTS, "other"] as const;
   for (;;) {
     const word = await asked(at, `Which client do you use? (${names.join(", ")})`);
@@ -88,7 +91,7 @@ async function askClient(at: Visit): Promise<Said["client"]> {
   }
 }
 
-async function askServers(at: Visit, present: number): Promise<number> {
+async function askServers(at: CommandContext, present: number): Promise<number> {
   const question = "How many MCP servers do you have, or plan to have, behind PML?";
   for (;;) {
     const word = await asked(at, `${question} (Enter for the ${present} that are set up)`);
@@ -97,7 +100,7 @@ async function askServers(at: Visit, present: number): Promise<number> {
   }
 }
 
-async function asked({ signal }: Visit, question: string): Promise<string> {
+async function asked({ signal }: CommandContext, question: string): Promise<string> {
   const word = await askWord(question, signal);
   if (word !== undefined) return word;
   throw new PmlError("CANCELLED", "Cannot recommend a preset: you broke off", {
@@ -106,7 +109,7 @@ async function asked({ signal }: Visit, question: string): Promise<string> {
 }
 
 /** Asks every server once, side by side, and tells of each how it went. */
-async function askAll(at: Visit): Promise<void> {
+async function askAll(at: CommandContext): Promise<void> {
   const { app } = at;
   const names = app.servers.states().map(({ name }) => name);
   tell(`\nAsking ${names.length} servers for their tools:`);

@@ -15,10 +15,10 @@ import { inset, isObject, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { MANY_TOKENS } from "./_cost.ts";
 import { refused } from "./_files.ts";
-import { prepare, type Shown, type Visit } from "./_house.ts";
+import { type CommandContext, prepare, type Shown } from "./_command_context.ts";
 
 /** Looks at everything; 1 where something is broken. */
-export async function doctor(at: Visit): Promise<Shown> {
+export async function doctor(at: CommandContext): Promise<Shown> {
   const { app } = at;
   const { home, workspace, problem, warnings } = app.config();
   const { found, file } = app.loaded().workspace;
@@ -42,7 +42,7 @@ export async function doctor(at: Visit): Promise<Shown> {
   };
 }
 
-async function rest(at: Visit): Promise<readonly Check[]> {
+async function rest(at: CommandContext): Promise<readonly Check[]> {
   const { app } = at;
   return [
     await trust(app),
@@ -148,7 +148,7 @@ async function lock(app: App): Promise<Check> {
   return await check("lock", said, async () => void await pins.state());
 }
 
-async function servers(at: Visit): Promise<readonly Check[]> {
+async function servers(at: CommandContext): Promise<readonly Check[]> {
   const { app } = at;
   if (app.config().problem !== undefined) return [];
   await prepare(at, undefined, { isWhole: true });

@@ -19,14 +19,14 @@ import {
 } from "../core/tool_id.ts";
 import { parseId, parseObject } from "./_arguments.ts";
 import { usage } from "./_failure.ts";
-import { prepare, type Shown, type Typed, type Visit } from "./_house.ts";
+import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
 
 type Offered = Awaited<ReturnType<App["offered"]>>;
 
 const SAYS = { allow: "runs", ask: "asks", deny: "denied" } as const;
 
 /** Lists servers and their tools, or shows one tool whole. */
-export async function tools(at: Visit, { words: [name], refresh }: Typed): Promise<Shown> {
+export async function tools(at: CommandContext, { words: [name], refresh }: Typed): Promise<Shown> {
   const { app } = at;
   const server = name?.split(":", 1)[0];
   if (refresh === true) await app.refresh(server);
@@ -54,7 +54,7 @@ function slow(servers: readonly { readonly name: string; readonly state: string 
 
 /** Finds tools by what they do. */
 export async function search(
-  at: Visit,
+  at: CommandContext,
   { words, server, limit = "10" }: Typed,
 ): Promise<Shown> {
   const query = words.join(" ").trim();
@@ -97,7 +97,7 @@ function noteOf(
 
 /** Says what the rules say of a tool or a call, and which rule says it; they judge any name. */
 export async function why(
-  { app }: Visit,
+  { app }: CommandContext,
   { words: [name = "", given] }: Typed,
 ): Promise<Shown> {
   const id = doorOf(name) ?? parseId(name, app.servers);
@@ -149,7 +149,7 @@ function showOffer(
 }
 
 async function showTool(
-  at: Visit,
+  at: CommandContext,
   { id, offered }: { readonly id: ToolId; readonly offered: Offered },
 ): Promise<Shown> {
   const known = offered.find((one) => one.id === id);

@@ -20,7 +20,7 @@ import { serverText } from "../config/shown.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { usage } from "./_failure.ts";
-import type { Shown, Typed, Visit } from "./_house.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { addServers, findTarget, findUndo, presentServers, type Target } from "./_import_file.ts";
 import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
@@ -33,7 +33,7 @@ interface Plan extends Picked {
 }
 
 /** Shows what clients have, and takes what the person says yes to. */
-export async function importServers(at: Visit, typed: Typed): Promise<Shown> {
+export async function importServers(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [from], workspace = false } = typed;
   const target = await findTarget(at.app, workspace);
   if (typed.undo) return await undo(at, target);
@@ -61,7 +61,7 @@ export async function importServers(at: Visit, typed: Typed): Promise<Shown> {
   return { value, text: `${target.path}: ${said}`, note: noteOf(plan), code };
 }
 
-async function undo(at: Visit, target: Target): Promise<Shown> {
+async function undo(at: CommandContext, target: Target): Promise<Shown> {
   const { said, run } = await findUndo(at.app, target);
   needPerson("Cannot undo the import", "pml import");
   if (await askReply(`${said}. Go on?`, at) !== "Yes") {
@@ -71,7 +71,7 @@ async function undo(at: Visit, target: Target): Promise<Shown> {
 }
 
 async function planOf(
-  { app }: Visit,
+  { app }: CommandContext,
   { from, target }: { readonly from: string | undefined; readonly target: Target },
 ): Promise<Plan> {
   const { environment, workspace: { root } } = app.loaded();
@@ -110,7 +110,7 @@ function filesOf(from: string | undefined, place: ClientPlace): readonly ClientF
   );
 }
 
-function textOf({ files, problems, taken, skipped }: Plan, { app }: Visit): string {
+function textOf({ files, problems, taken, skipped }: Plan, { app }: CommandContext): string {
   const name = (entry: ClientEntry) => app.redact(quoted(entry.name));
   const of = (path: string) => [
     ...taken.filter(({ entry }) => entry.path === path).flatMap((each) => [
@@ -153,7 +153,7 @@ function noteOf({ taken }: Plan): string {
 
 function valueOf(
   { files, problems, taken, skipped }: Plan,
-  { into, app }: { readonly into: string; readonly app: Visit["app"] },
+  { into, app }: { readonly into: string; readonly app: CommandContext["app"] },
 ): unknown {
   const from = ({ client, path, name }: ClientEntry) => ({ name: app.redact(name), client, path });
   return {

@@ -14,7 +14,7 @@ import { visible } from "../core/json.ts";
 import { type ClientEdit, editClientText } from "./_client_file.ts";
 import { usage } from "./_failure.ts";
 import { backUp, type Found, place, readInside } from "./_files.ts";
-import type { Shown, Typed, Visit } from "./_house.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { make } from "./_import_file.ts";
 import { askReply, askSecret, isTerminal } from "./_terminal.ts";
 
@@ -37,12 +37,12 @@ interface Client {
   readonly edit: ClientEdit | undefined;
 }
 
-interface Asking extends Visit {
+interface Asking extends CommandContext {
   readonly ask: boolean;
 }
 
 /** Sets up the workspace; a second run changes nothing. */
-export async function init(at: Visit, { yes = false }: Typed): Promise<Shown> {
+export async function init(at: CommandContext, { yes = false }: Typed): Promise<Shown> {
   if (!yes && !isTerminal()) {
     throw usage("Cannot set up: there is no terminal to ask on", "Take the defaults with --yes");
   }

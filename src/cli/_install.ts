@@ -5,12 +5,12 @@
  */
 
 import { quoted, visible } from "../core/json.ts";
-import type { Shown, Typed, Visit } from "./_house.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type Layer = Awaited<ReturnType<Machine["scriptsOf"]>>["layer"];
-type Machine = Awaited<ReturnType<Visit["app"]["callPath"]>>["machine"];
+type Machine = Awaited<ReturnType<CommandContext["app"]["callPath"]>>["machine"];
 
 const ALONE =
   "PML runs no script of a package by itself. These run once, now. They reach the network";
@@ -19,7 +19,7 @@ const PINNED =
 
 /** Installs a package, and runs those of its scripts that the person says yes to. */
 export async function install(
-  { app, signal }: Visit,
+  { app, signal }: CommandContext,
   { words: [server = ""], json }: Typed,
 ): Promise<Shown> {
   const { machine } = await app.callPath();

@@ -10,7 +10,7 @@ import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { megabytes } from "../core/megabytes.ts";
 import { setForPerson } from "./_config_file.ts";
-import type { Shown, Typed, Visit } from "./_house.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { askReply, askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -39,7 +39,7 @@ const COMMAND = "pml search install-model";
 const TELL_MS = 1_000;
 
 /** Installs a model: the usual one, or the one in a folder. */
-export async function installModel(at: Visit, typed: Typed): Promise<Shown> {
+export async function installModel(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [given], yes = false, json = false } = typed;
   const finder = await at.app.finder();
   const folder = given === undefined ? undefined : resolve(given);
@@ -76,7 +76,7 @@ export async function installModel(at: Visit, typed: Typed): Promise<Shown> {
 }
 
 /** Asks for the person's own word, which no option gives: another model than the pinned one may be planted. */
-async function isMeant(folder: string, { signal }: Visit): Promise<boolean> {
+async function isMeant(folder: string, { signal }: CommandContext): Promise<boolean> {
   needPerson("Cannot use a model that is another than the pinned one", `${COMMAND} ${folder}`);
   tell(`The files in ${folder} are not those that were first used`);
   return await askWord('Type "pin" to use them as they are now', signal) === "pin";
@@ -84,7 +84,7 @@ async function isMeant(folder: string, { signal }: Visit): Promise<boolean> {
 
 async function planOfHub(
   finder: Finder,
-  { at, from }: { readonly at: Visit; readonly from: string | undefined },
+  { at, from }: { readonly at: CommandContext; readonly from: string | undefined },
 ): Promise<Plan> {
   const hub = await finder.hub({ from, signal: at.signal });
   const { name, revision } = hub.model;
@@ -126,7 +126,7 @@ function libraryOf(meaning: Meaning): Plan["library"] {
 /** Indexes what is known now, so that the next search is hybrid; what fails of it is no failure. */
 async function index(
   meaning: Meaning,
-  { at: { app, signal }, finder }: { readonly at: Visit; readonly finder: Finder },
+  { at: { app, signal }, finder }: { readonly at: CommandContext; readonly finder: Finder },
 ): Promise<number> {
   const entries = async () => {
     await app.servers.prepare();

@@ -15,7 +15,7 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseId, parseObject } from "./_arguments.ts";
 import { answered } from "./_call.ts";
 import { usage } from "./_failure.ts";
-import type { Shown, Typed, Visit } from "./_house.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { type Proposal, proposal } from "./_learn_file.ts";
 import { askUntrusted } from "./_persons_word.ts";
 import { textOf } from "./_result.ts";
@@ -53,7 +53,7 @@ interface Round extends Lesson, Given {
 const ROUNDS = 20;
 
 /** Tries a server out, and writes what it needs where a person at a terminal says so. */
-export async function learn(at: Visit, { words: [name = "", ...words], json }: Typed) {
+export async function learn(at: CommandContext, { words: [name = "", ...words], json }: Typed) {
   const calls = readCalls(words, { name, servers: at.app.servers });
   const server = await serverOf(name, at);
   const asks = !json && isTerminal();
@@ -73,7 +73,11 @@ export async function learn(at: Visit, { words: [name = "", ...words], json }: T
 
 async function ask(
   { path, write, diff }: Proposal,
-  { at, value, text }: { readonly at: Visit; readonly value: unknown; readonly text: string },
+  { at, value, text }: {
+    readonly at: CommandContext;
+    readonly value: unknown;
+    readonly text: string;
+  },
 ): Promise<Shown> {
   if (diff === "" || write === undefined) {
     return { value, text, note: "It stands there already: nothing was changed" };
@@ -90,7 +94,7 @@ async function ask(
 async function tried(
   { name }: ServerDefinition,
   { at, calls, asks }: {
-    readonly at: Visit;
+    readonly at: CommandContext;
     readonly calls: readonly Asked[];
     readonly asks: boolean;
   },
@@ -112,7 +116,7 @@ async function tried(
 async function oneRound(
   name: string,
   { at, calls, given }: {
-    readonly at: Visit;
+    readonly at: CommandContext;
     readonly calls: readonly Asked[];
     readonly given: Given;
   },
@@ -161,7 +165,7 @@ function failureOf(error: unknown, trial: Trial): string {
   return message;
 }
 
-async function serverOf(name: string, { app, signal }: Visit): Promise<ServerDefinition> {
+async function serverOf(name: string, { app, signal }: CommandContext): Promise<ServerDefinition> {
   const open = await app.policy.unapproved(name);
   if (open !== undefined && !(isTerminal() && await askUntrusted(open, signal))) {
     const message = `Cannot try ${quoted(name)}: the workspace file is not trusted`;

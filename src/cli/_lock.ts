@@ -9,7 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { usage } from "./_failure.ts";
-import { askForTools, type Shown, type Typed, type Visit } from "./_house.ts";
+import { askForTools, type CommandContext, type Shown, type Typed } from "./_command_context.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -18,7 +18,7 @@ type Entry = State["lock"][string];
 type Open = Pick<NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>, "facts" | "accept">;
 
 /** Shows the lock, checks it, or pins anew what the person agrees to. */
-export async function lock(at: Visit, typed: Typed): Promise<Shown> {
+export async function lock(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [word, server] } = typed;
   if (word === "update" && typed.check !== true) return await update(at, { server, ...typed });
   if (word !== undefined) {
@@ -27,7 +27,7 @@ export async function lock(at: Visit, typed: Typed): Promise<Shown> {
   return await (typed.check === true ? check(at) : show(at));
 }
 
-async function show({ app }: Visit): Promise<Shown> {
+async function show({ app }: CommandContext): Promise<Shown> {
   const pins = await app.pins();
   const { lock, home } = await pins.state();
   const servers = Object.entries(lock).map(([name, entry]) => {
@@ -58,7 +58,7 @@ function textOf(entry: Entry & { readonly name: string; readonly approved: boole
 }
 
 /** Compares without asking a person or starting anything, so that it can run where nobody is. */
-async function check({ app }: Visit): Promise<Shown> {
+async function check({ app }: CommandContext): Promise<Shown> {
   const pins = await app.pins();
   const differences = await pins.differences(await app.identities());
   const ok = differences.length === 0;
@@ -71,7 +71,7 @@ async function check({ app }: Visit): Promise<Shown> {
 }
 
 async function update(
-  at: Visit,
+  at: CommandContext,
   { server, json }: { readonly server: string | undefined; readonly json?: boolean },
 ): Promise<Shown> {
   const { app, signal } = at;
@@ -138,7 +138,7 @@ async function covered(
 
 /** Asks the servers for the tools that are pinned, and gives those that are others now. */
 async function staleTools(
-  at: Visit,
+  at: CommandContext,
   isMeant: (name: string) => boolean,
 ): Promise<readonly Open[]> {
   const { app } = at;

@@ -7,7 +7,7 @@
 import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import type { Shown, Typed, Visit } from "./_house.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -16,7 +16,7 @@ type Pending = Awaited<ReturnType<Approvals["pendingApprovals"]>>[number];
 type Untrusted = NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>;
 
 /** Shows what the workspace file and its modules bring, and asks whether that is trusted. */
-export async function trust({ app, signal }: Visit, { json }: Typed): Promise<Shown> {
+export async function trust({ app, signal }: CommandContext, { json }: Typed): Promise<Shown> {
   const open = await app.policy.unapproved();
   const file = app.loaded().workspace.file ?? null;
   const trusted = open === undefined && file !== null;
@@ -39,7 +39,10 @@ export async function askUntrusted(open: Untrusted, signal: AbortSignal): Promis
 }
 
 /** Shows the calls that wait for a person, and asks about each of them. */
-export async function approve(at: Visit, { words: [id = ""], json }: Typed): Promise<Shown> {
+export async function approve(
+  at: CommandContext,
+  { words: [id = ""], json }: Typed,
+): Promise<Shown> {
   const waiting = (await (await at.app.callPath()).approvals.pendingApprovals())
     .filter((each) => each.id.startsWith(id));
   if (id !== "" && waiting.length !== 1) {
@@ -67,7 +70,7 @@ export async function approve(at: Visit, { words: [id = ""], json }: Typed): Pro
 /** Asks about one call that waits: the word approves, `no` takes it away, all else leaves it. */
 export async function decide(
   { id, text }: Pending,
-  { app, signal }: Visit,
+  { app, signal }: CommandContext,
 ): Promise<"approved" | "refused" | "left"> {
   if (signal.aborted) return "left";
   tell(`${text}\nAsked under ${id}\n`);

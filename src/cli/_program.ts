@@ -14,7 +14,7 @@ import { config } from "./_config.ts";
 import { doctor } from "./_doctor.ts";
 import { report, usage } from "./_failure.ts";
 import { search, tools, why } from "./_find.ts";
-import { type Typed, visit } from "./_house.ts";
+import { inContext, type Typed } from "./_command_context.ts";
 import { importServers } from "./_import.ts";
 import { init } from "./_init.ts";
 import { install } from "./_install.ts";
@@ -53,14 +53,14 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
         "pml call filesystem:read_file path=README.md",
         "pml call filesystem:write_file --args - < arguments.json",
       ],
-      run: visit(call),
+      run: inContext(call),
     },
     {
       usage: "tools [server]",
       does: "list servers and their tools, or show one server:tool whole",
       options: { ...JSON_OPTION, "--refresh": "ask the servers again, whatever they said before" },
       examples: ["pml tools", "pml tools --refresh github", "pml tools filesystem:read_file"],
-      run: visit(tools),
+      run: inContext(tools),
     },
     {
       usage: "search <query...>",
@@ -71,7 +71,7 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
         "--limit <number>": "at most so many, 1 to 100; 10 unless told",
       },
       examples: ["pml search read a file", "pml search --limit 3 rename"],
-      run: visit(search),
+      run: inContext(search),
     },
     {
       usage: "install-model [folder]",
@@ -87,7 +87,7 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
         "pml search install-model ./models/my-encoder",
         "pml search -- install-model",
       ],
-      run: visit(installModel),
+      run: inContext(installModel),
     },
     {
       usage: "why <server:tool> [arguments]",
@@ -98,7 +98,7 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
         `pml why filesystem:write_file '{"path": "a.txt"}'`,
         "pml why github:@resources",
       ],
-      run: visit(why),
+      run: inContext(why),
     },
   ],
   "Your word (on a terminal):": [
@@ -107,21 +107,21 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       does: "look at what the workspace file brings, and trust it",
       options: { "--json": "only show it, as JSON" },
       examples: ["pml trust"],
-      run: visit(trust),
+      run: inContext(trust),
     },
     {
       usage: "approve [id]",
       does: "look at the calls that wait for you, and answer",
       options: { "--json": "only list them, as JSON" },
       examples: ["pml approve", "pml approve 3fa9"],
-      run: visit(approve),
+      run: inContext(approve),
     },
     {
       usage: "install <server>",
       does: "install the package that a server is, and answer whether its install scripts run",
       options: { "--json": "run no script, and show as JSON what has some" },
       examples: ["pml install sqlite"],
-      run: visit(install),
+      run: inContext(install),
     },
     {
       usage: "lock [update] [server]",
@@ -131,7 +131,7 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
         "--check": "say in what it differs from what is there, and exit 1 if it does",
       },
       examples: ["pml lock", "pml lock --check", "pml lock update github"],
-      run: visit(lock),
+      run: inContext(lock),
     },
   ],
   "Setting up:": [
@@ -140,7 +140,7 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       does: "write .mcp.json and .pml.json into the workspace",
       options: { ...JSON_OPTION, "--yes": "take the defaults and ask nothing" },
       examples: ["pml init", "pml init --yes"],
-      run: visit(init),
+      run: inContext(init),
     },
     {
       usage: "import [client-or-file]",
@@ -152,14 +152,14 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
         "--undo": "put the file back as it was before the last import",
       },
       examples: ["pml import", "pml import cursor", "pml import --workspace .mcp.json"],
-      run: visit(importServers),
+      run: inContext(importServers),
     },
     {
       usage: "learn <server> [calls...]",
       does: "try an npm server confined, and propose the smallest grants that it works with",
       options: { "--json": "only try and show it, as JSON" },
       examples: ["pml learn memory", `pml learn github github:search_code '{"q": "x"}'`],
-      run: visit(learn),
+      run: inContext(learn),
     },
     {
       usage: "config [what] [words...]",
@@ -175,14 +175,14 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
         "pml config --preset balanced",
         `pml config intent "TypeScript web app with PostgreSQL"`,
       ],
-      run: visit(config),
+      run: inContext(config),
     },
     {
       usage: "doctor",
       does: "look whether everything works, and say what to do",
       options: JSON_OPTION,
       examples: ["pml doctor"],
-      run: visit(doctor, { broken: true }),
+      run: inContext(doctor, { broken: true }),
     },
     {
       usage: "check <file>",
@@ -193,7 +193,7 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
         "--no-types": "leave the types out",
       },
       examples: ["pml check weather.ts", "pml check --no-types --json weather.ts"],
-      run: visit(check, { broken: true }),
+      run: inContext(check, { broken: true }),
     },
     {
       usage: "registry <serve> <folder>",

@@ -10,7 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { usage } from "./_failure.ts";
-import type { Typed } from "./_house.ts";
+import type { Typed } from "./_command_context.ts";
 import { Signals } from "./_signals.ts";
 import { print, tell } from "./out.ts";
 

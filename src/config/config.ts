@@ -97,7 +97,7 @@ const NO_GRANTS: Grants = Object.freeze(Object.create(null));
 export async function loadConfig(environment: Environment, cwd: string): Promise<LoadedConfig> {
   const counting = countingEnvironment(environment, cwd);
   const { workspace, lost } = find(counting, cwd);
-  // Walls compare real paths: a home behind a link would be open under its other name.
+  // PathGuard compare real paths: a home behind a link would be open under its other name.
   const real = { ...counting, home: realPathOf(counting.home) };
   return await loadFiles({ environment: real, cwd, workspace, lost });
 }

@@ -5,7 +5,7 @@ import { matches } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Scratch } from "./_scratch_test.ts";
 import { loadConfig, settle } from "./config.ts";
-import { faceOf } from "./gateway_settings.ts";
+import { gatewaySettings } from "./gateway_settings.ts";
 import type { RuleLine } from "./rules.ts";
 
 const FULL = JSON.stringify({
@@ -164,7 +164,7 @@ Deno.test("settle() refuses names without prefix beside meta-tools", async () =>
 Deno.test("The exposure semantic lists up to 20 tools that fit .7 as well as the best", async () => {
   using scratch = new Scratch();
   scratch.write("ws/.pml.json", '{"version": 1, "gateway": {"tools_exposure": "semantic"}}');
-  const { exposure, semantic } = faceOf(settle(await scratch.load(), true));
+  const { exposure, semantic } = gatewaySettings(settle(await scratch.load(), true));
   // Docs and the preset promise these.
   assert.deepEqual([exposure, semantic], ["semantic", { most: 20, threshold: 0.7 }]);
 });

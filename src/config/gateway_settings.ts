@@ -8,7 +8,7 @@ import type { Config } from "./config.ts";
 import { SEMANTIC } from "./gateway_options.ts";
 
 /** Gives what lists of tools and questions to the person depend on. */
-export function faceOf({ gateway, intent, limits, channel }: Config) {
+export function gatewaySettings({ gateway, intent, limits, channel }: Config) {
   return {
     ...gateway,
     semantic: SEMANTIC,

@@ -8,7 +8,7 @@ import type { Call, CallTool, Gate, Outcome } from "./call.ts";
 import { PmlError } from "./errors.ts";
 
 /** How many calls may be under way. */
-export interface Capacity {
+export interface CapacityLimits {
   /** How many run at once. */
   readonly concurrentCalls: number;
   /** How many wait for their turn beside them. */
@@ -16,14 +16,14 @@ export interface Capacity {
 }
 
 /** The calls that are under way. */
-export class Running {
-  readonly #capacity: () => Capacity;
+export class Capacity {
+  readonly #capacity: () => CapacityLimits;
   readonly #calls = new Set<Promise<unknown>>();
   readonly #queue: (() => void)[] = [];
   #active = 0;
 
   /** Makes an empty set for so many calls. */
-  constructor(capacity: () => Capacity) {
+  constructor(capacity: () => CapacityLimits) {
     this.#capacity = capacity;
   }
 

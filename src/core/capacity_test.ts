@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type { Call, Outcome } from "./call.ts";
-import { Running } from "./capacity.ts";
+import { Capacity } from "./capacity.ts";
 
-Deno.test("Running waits for every call under way, also for one that fails", async () => {
-  const running = new Running(() => ({ concurrentCalls: 2, queuedCalls: 1 }));
+Deno.test("Capacity waits for every call under way, also for one that fails", async () => {
+  const running = new Capacity(() => ({ concurrentCalls: 2, queuedCalls: 1 }));
   const ended: string[] = [];
   const first = Promise.withResolvers<Outcome>();
   const second = Promise.withResolvers<Outcome>();
@@ -20,8 +20,8 @@ Deno.test("Running waits for every call under way, also for one that fails", asy
   await running.over();
 });
 
-Deno.test("Running runs so many calls at once, lets so many wait, and refuses the rest", async () => {
-  const running = new Running(() => ({ concurrentCalls: 2, queuedCalls: 3 }));
+Deno.test("Capacity runs so many calls at once, lets so many wait, and refuses the rest", async () => {
+  const running = new Capacity(() => ({ concurrentCalls: 2, queuedCalls: 3 }));
   const ends: (() => void)[] = [];
   let most = 0;
   let active = 0;

@@ -9,7 +9,7 @@ import type { Call } from "../core/call.ts";
 type Listener = NonNullable<Call["onProgress"]>;
 
 /** The calls that wait, by their server. */
-export class Starts {
+export class StartProgress {
   readonly #listeners = new Map<string, Set<Listener>>();
   #told = 0;
 

@@ -24,7 +24,7 @@ import { type ListOwner, ServerLists } from "./_server_lists.ts";
 import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
 import { callTool, RunningTasks, stateOf, taskIn } from "./_tasks.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
-import type { Starts } from "./start_progress.ts";
+import type { StartProgress } from "./start_progress.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
 import { type OpenWire, SessionLost } from "./wire.ts";
 
@@ -70,7 +70,7 @@ export interface UpstreamsOptions {
   /** Makes the readers of servers wait where too much waits for the client. */
   readonly room?: Room | undefined;
   /** Tells the calls that wait what is installed for them. */
-  readonly starts: Starts;
+  readonly starts: StartProgress;
 }
 
 /** How long a call waits for a look whether a server is there again that was not. */

@@ -7,7 +7,7 @@
 import type { Call, Outcome } from "../core/call.ts";
 import { KnownServer, type KnownServerOptions, toolsOnly } from "../core/known_server.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
-import type { Modules } from "./executor.ts";
+import type { Modules } from "./modules.ts";
 import type { ModuleUse } from "./loader.ts";
 
 /** What a module's server is made with. */

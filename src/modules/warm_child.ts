@@ -5,7 +5,7 @@
  */
 
 /** Something that was started ahead, and may have died since. */
-export interface Blank extends AsyncDisposable {
+export interface WarmChild extends AsyncDisposable {
   readonly alive: boolean;
 }
 
@@ -13,7 +13,7 @@ export interface Blank extends AsyncDisposable {
 const REST_MS = 250;
 
 /** Keeps one blank thing, made like the one that was used last. */
-export class Blanks<T extends Blank> implements AsyncDisposable {
+export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
   readonly #idleMs: () => number;
   readonly #restMs: number;
   #key = "";

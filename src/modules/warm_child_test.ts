@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { until } from "../../tests/kit/wait.ts";
-import { Blanks } from "./warm_child.ts";
+import { WarmChildren } from "./warm_child.ts";
 
 class Thing {
   alive = true;
@@ -11,14 +11,14 @@ class Thing {
   }
 }
 
-/** A set of blanks, and all things that were opened for it. */
+/** A set of warm, and all things that were opened for it. */
 function opening(idleMs = 60_000) {
   const opened: Thing[] = [];
   const open = () => {
     opened.push(new Thing());
     return Promise.resolve(opened.at(-1) as Thing);
   };
-  return { blanks: new Blanks<Thing>(() => idleMs, 0), opened, open };
+  return { warm: new WarmChildren<Thing>(() => idleMs, 0), opened, open };
 }
 
 /** Lets all that waits for the next turn have it. */
@@ -26,68 +26,68 @@ async function turn(): Promise<void> {
   await new Promise((done) => setTimeout(done));
 }
 
-Deno.test("Blanks gives what is ready to one taker, and opens another for the next", async () => {
-  const { blanks, opened, open } = opening();
-  await using _ = blanks;
-  blanks.keep("a", open);
+Deno.test("WarmChildren gives what is ready to one taker, and opens another for the next", async () => {
+  const { warm, opened, open } = opening();
+  await using _ = warm;
+  warm.keep("a", open);
   await turn();
-  blanks.keep("a", open);
+  warm.keep("a", open);
   await turn();
   assert.equal(opened.length, 1);
-  const [one, two] = await Promise.all([blanks.take("a", open), blanks.take("a", open)]);
+  const [one, two] = await Promise.all([warm.take("a", open), warm.take("a", open)]);
   assert.equal(one, opened[0]);
   assert.notEqual(two, one);
 });
 
-Deno.test("Blanks gives nothing of another key, and keeps the last key only", async () => {
-  const { blanks, opened, open } = opening();
-  await using _ = blanks;
-  blanks.keep("a", open);
+Deno.test("WarmChildren gives nothing of another key, and keeps the last key only", async () => {
+  const { warm, opened, open } = opening();
+  await using _ = warm;
+  warm.keep("a", open);
   await turn();
-  assert.notEqual(await blanks.take("b", open), opened[0]);
-  blanks.keep("b", open);
+  assert.notEqual(await warm.take("b", open), opened[0]);
+  warm.keep("b", open);
   await turn();
   assert.equal(opened[0]?.alive, false);
 });
 
-Deno.test("Blanks gives none that died, and closes what nobody takes", async () => {
-  const { blanks, opened, open } = opening(20);
-  blanks.keep("a", open);
+Deno.test("WarmChildren gives none that died, and closes what nobody takes", async () => {
+  const { warm, opened, open } = opening(20);
+  warm.keep("a", open);
   await turn();
   (opened[0] as Thing).alive = false;
-  const taken = await blanks.take("a", open);
+  const taken = await warm.take("a", open);
   assert.equal(taken.alive, true);
-  blanks.keep("a", open);
+  warm.keep("a", open);
   await until(() => opened.length === 3 && !opened[2]?.alive);
-  await blanks[Symbol.asyncDispose]();
+  await warm[Symbol.asyncDispose]();
 });
 
-Deno.test("Blanks starts nothing at once, and nothing after its end", async () => {
-  const { blanks, opened, open } = opening();
-  blanks.keep("a", open);
+Deno.test("WarmChildren starts nothing at once, and nothing after its end", async () => {
+  const { warm, opened, open } = opening();
+  warm.keep("a", open);
   assert.equal(opened.length, 0);
-  await blanks[Symbol.asyncDispose]();
+  await warm[Symbol.asyncDispose]();
   await turn();
   await turn();
   assert.equal(opened.length, 0);
 });
 
-Deno.test("Blanks starts none of a key that another has replaced", async () => {
-  const { blanks, opened, open } = opening();
-  await using _ = blanks;
-  blanks.keep("a", () => Promise.reject(new Error("of the key before")));
-  blanks.keep("b", open);
+Deno.test("WarmChildren starts none of a key that another has replaced", async () => {
+  const { warm, opened, open } = opening();
+  await using _ = warm;
+  warm.keep("a", () => Promise.reject(new Error("of the key before")));
+  warm.keep("b", open);
   await turn();
   await turn();
   assert.equal(opened.length, 1);
-  assert.equal(await blanks.take("b", () => Promise.reject(new Error("none is kept"))), opened[0]);
+  assert.equal(await warm.take("b", () => Promise.reject(new Error("none is kept"))), opened[0]);
 });
 
-Deno.test("Blanks forgets a start that failed: the next taker is told why", async () => {
-  const { blanks } = opening();
-  await using _ = blanks;
+Deno.test("WarmChildren forgets a start that failed: the next taker is told why", async () => {
+  const { warm } = opening();
+  await using _ = warm;
   const fail = () => Promise.reject(new Error("no"));
-  blanks.keep("a", fail);
+  warm.keep("a", fail);
   await turn();
-  await assert.rejects(blanks.take("a", fail), /no/);
+  await assert.rejects(warm.take("a", fail), /no/);
 });

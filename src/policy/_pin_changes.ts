@@ -18,7 +18,7 @@ import type { PinState } from "./_pin_files.ts";
 
 /** A server, or a tool of it, that is to be pinned as it is now. */
 export interface Pin {
-  readonly hand: ServerIdentity;
+  readonly identity: ServerIdentity;
   readonly tool?: { readonly definition: ToolDefinition; readonly hash: string };
   /** Whether the person said so: then it takes the place of what was pinned. */
   readonly isSaid: boolean;
@@ -28,14 +28,14 @@ type Kept = Pick<PinState, "lock" | "home">;
 
 /** Gives what is pinned then. */
 export function pinsAfter({ lock, home }: Kept, pins: readonly Pin[]): Kept {
-  const shared = pins.filter(({ hand }) => hand.origin !== "person");
+  const shared = pins.filter(({ identity }) => identity.origin !== "person");
   return { lock: shared.reduce(withPin, lock), home: pins.reduce(withPin, home) };
 }
 
 /** Tells whether something would be pinned that is not yet. */
 export function changesPins(now: Kept, pin: Omit<Pin, "isSaid">): boolean {
   const after = pinsAfter(now, [{ ...pin, isSaid: false }]);
-  const { name } = pin.hand;
+  const { name } = pin.identity;
   const text = (entries: LockEntries) => {
     const entry = pinnedIn(entries, name);
     return lockText(entry === undefined ? {} : { [name]: entry });
@@ -64,15 +64,15 @@ export function uncovered(was: Pinned, { pinned, origin }: ServerIdentity): read
   );
 }
 
-function withPin(entries: LockEntries, { hand, tool, isSaid }: Pin): LockEntries {
-  const was = pinnedIn(entries, hand.name);
-  const isAsked = was !== undefined && uncovered(was, hand).length > 0;
+function withPin(entries: LockEntries, { identity, tool, isSaid }: Pin): LockEntries {
+  const was = pinnedIn(entries, identity.name);
+  const isAsked = was !== undefined && uncovered(was, identity).length > 0;
   // What is asked about is not changed without a word.
-  const entry = isAsked && (!isSaid || tool !== undefined) ? was : asNow(was, hand.pinned);
-  const isNew = tool === undefined || isSaid || hand.pinned.kind === "deno" ||
+  const entry = isAsked && (!isSaid || tool !== undefined) ? was : asNow(was, identity.pinned);
+  const isNew = tool === undefined || isSaid || identity.pinned.kind === "deno" ||
     pinnedIn(entry.tools, tool.definition.name) === undefined;
   const more = tool && isNew ? { [tool.definition.name]: tool.hash } : {};
-  return { ...entries, [hand.name]: { ...entry, tools: { ...entry.tools, ...more } } };
+  return { ...entries, [identity.name]: { ...entry, tools: { ...entry.tools, ...more } } };
 }
 
 function asNow(was: LockEntry | undefined, pinned: Pinned): LockEntry {

@@ -16,15 +16,15 @@ import { LOCK_NAME, type PinState } from "./_pin_files.ts";
 type Stale = Pick<Unapproved, "code" | "facts">;
 
 /** Tells in what a server is not the one that was approved. */
-export function staleServer(hand: ServerIdentity, { lock, home }: PinState): Stale | undefined {
-  const { name, origin, pinned: { source }, facts } = hand;
+export function staleServer(identity: ServerIdentity, { lock, home }: PinState): Stale | undefined {
+  const { name, origin, pinned: { source }, facts } = identity;
   const approved = pinnedIn(home, name);
   const locked = origin === "person" ? approved : pinnedIn(lock, name);
   const lines = [
-    ...changedLines(`${quoted(name)} is not what was approved`, { was: approved, hand }),
+    ...changedLines(`${quoted(name)} is not what was approved`, { was: approved, identity }),
     ...(locked === approved
       ? []
-      : changedLines(`${quoted(name)} is not what ${LOCK_NAME} pins`, { was: locked, hand })),
+      : changedLines(`${quoted(name)} is not what ${LOCK_NAME} pins`, { was: locked, identity })),
   ];
   const others = [approved, locked].filter((was) => was !== undefined && was.source !== source);
   if (others.length > 0) return { code: "NAME_CONFLICT", facts: [...lines, ...facts] };
@@ -42,7 +42,7 @@ export function staleServer(hand: ServerIdentity, { lock, home }: PinState): Sta
 
 /** Tells in what a tool is not the one that was pinned. */
 export async function staleTool(
-  { hand: { name, pinned, origin }, tool }: Omit<Pin, "isSaid">,
+  { identity: { name, pinned, origin }, tool }: Omit<Pin, "isSaid">,
   from: {
     readonly state: PinState;
     /** Gives the definition of a hash, where it is known. */
@@ -77,11 +77,11 @@ export async function staleTool(
 /** Says in what the lock is not what is at hand or was approved, one line each. */
 export function differencesOf(
   { lock, home }: PinState,
-  hands: readonly ServerIdentity[],
+  identities: readonly ServerIdentity[],
 ): readonly string[] {
-  const shared = hands.filter(({ origin }) => origin !== "person");
-  const lines = shared.flatMap((hand) => {
-    const { name, pinned, origin } = hand;
+  const shared = identities.filter(({ origin }) => origin !== "person");
+  const lines = shared.flatMap((identity) => {
+    const { name, pinned, origin } = identity;
     const [locked, approved] = [pinnedIn(lock, name), pinnedIn(home, name)];
     if (locked === undefined) {
       return approved === undefined ? [] : [`${name}: approved here, and not in ${LOCK_NAME}`];
@@ -94,7 +94,7 @@ export function differencesOf(
       ...toolDifferences(name, { locked, approved }),
     ];
   });
-  const names = new Set(hands.map(({ name }) => name));
+  const names = new Set(identities.map(({ name }) => name));
   const left = Object.entries(lock).filter(([name, { source }]) =>
     source === "private" && !names.has(name)
   );
@@ -115,8 +115,8 @@ function toolDifferences(
 
 function changedLines(
   title: string,
-  { was, hand }: { readonly was: LockEntry | undefined; readonly hand: ServerIdentity },
+  { was, identity }: { readonly was: LockEntry | undefined; readonly identity: ServerIdentity },
 ): readonly string[] {
-  const lines = was === undefined ? [] : uncovered(was, hand);
+  const lines = was === undefined ? [] : uncovered(was, identity);
   return lines.length === 0 ? [] : [`${title}:`, ...lines.map((line) => `  ${line}`)];
 }

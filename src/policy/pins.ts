@@ -13,13 +13,13 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { unhidden } from "../permissions/trust_gate.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import { type LockEntry, pinnedIn } from "../registry/lock.ts";
-import { type CodeAtHand, ownIdentity } from "./_at_hand.ts";
+import { type CodeAtHand, ownIdentity } from "./_own_identity.ts";
 import { changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
 import { PinFiles, type PinFilesOptions, type PinState } from "./_pin_files.ts";
 import { differencesOf, staleServer, staleTool } from "./_stale.ts";
 import type { Policy } from "./policy.ts";
 
-export type { CodeAtHand } from "./_at_hand.ts";
+export type { CodeAtHand } from "./_own_identity.ts";
 
 /** What happened to pins, for the journal and the log. */
 export interface PinEvent {
@@ -92,9 +92,9 @@ export class Pins {
       known?.pinned.integrity === code.integrity;
     if (known !== undefined && isSame) return known;
     const isShared = this.#options.isShared?.(own) === true;
-    const hand = ownIdentity(own, { ...code, origin: isShared ? "workspace" : "person" });
-    this.#identities.set(own, hand);
-    return hand;
+    const identity = ownIdentity(own, { ...code, origin: isShared ? "workspace" : "person" });
+    this.#identities.set(own, identity);
+    return identity;
   }
 
   /** Reads what is pinned; throws CONFIG_INVALID where `pml.lock` is broken. */
@@ -117,18 +117,18 @@ export class Pins {
   }
 
   /** Tells what nobody has approved of a server; a yes is pinned. */
-  async unapproved(hand: ServerIdentity): Promise<Unapproved | undefined> {
+  async unapproved(identity: ServerIdentity): Promise<Unapproved | undefined> {
     const state = await this.state();
-    if (this.#passed.has(hand)) return undefined;
-    const stale = staleServer(hand, state);
-    if (stale !== undefined) return this.#unapproved(stale, { hand, of: hand });
-    this.#passed.add(hand);
+    if (this.#passed.has(identity)) return undefined;
+    const stale = staleServer(identity, state);
+    if (stale !== undefined) return this.#unapproved(stale, { identity, of: identity });
+    this.#passed.add(identity);
     return undefined;
   }
 
   /** Tells whether a tool of an approved server is another one than was pinned; a new one is pinned. */
   async unapprovedTool(
-    hand: ServerIdentity,
+    identity: ServerIdentity,
     definition: ToolDefinition,
   ): Promise<Unapproved | undefined> {
     let state = await this.state();
@@ -136,7 +136,7 @@ export class Pins {
     // What was seen a moment ago counts as seen.
     await this.#writing;
     state = await this.state();
-    const pin = { hand, tool: { definition, hash: this.#hash(definition) } };
+    const pin = { identity, tool: { definition, hash: this.#hash(definition) } };
     const stale = await staleTool(pin, {
       state,
       definition: async (hash) => await this.#files.definition(hash),
@@ -144,25 +144,25 @@ export class Pins {
     if (stale !== undefined) return this.#unapproved(stale, { ...pin, of: definition });
     if (changesPins(state, pin)) this.#note(pin);
     this.#passed.add(definition);
-    if (hand.pinned.kind === "deno") this.#modules(hand).add(definition.name);
+    if (identity.pinned.kind === "deno") this.#modules(identity).add(definition.name);
     return undefined;
   }
 
   /** Tells whether a tool of a module is pinned: as long as its code is the same, so is the tool. */
-  hasCode(hand: ServerIdentity, tool: string): boolean {
-    return this.#modules(hand).has(tool);
+  hasCode(identity: ServerIdentity, tool: string): boolean {
+    return this.#modules(identity).has(tool);
   }
 
   /** Says in what `pml.lock` is not what is at hand, or not what was approved; nothing is started. */
-  async differences(hands: readonly ServerIdentity[]): Promise<readonly string[]> {
-    return differencesOf(await this.state(), hands).map(unhidden);
+  async differences(identities: readonly ServerIdentity[]): Promise<readonly string[]> {
+    return differencesOf(await this.state(), identities).map(unhidden);
   }
 
   /** Pins servers as they are now, as far as that asks nobody. */
-  async renew(hands: readonly ServerIdentity[]): Promise<void> {
+  async renew(identities: readonly ServerIdentity[]): Promise<void> {
     const { lock, home } = await this.state();
-    const known = hands.filter(({ name }) => pinnedIn(lock, name) ?? pinnedIn(home, name));
-    await this.#write(known.map((hand) => ({ hand, isSaid: false })), this.#files);
+    const known = identities.filter(({ name }) => pinnedIn(lock, name) ?? pinnedIn(home, name));
+    await this.#write(known.map((identity) => ({ identity, isSaid: false })), this.#files);
   }
 
   /** Takes servers out of what is pinned. */
@@ -183,7 +183,7 @@ export class Pins {
     { code, facts }: Stale,
     { of, ...pin }: Omit<Pin, "isSaid"> & { readonly of: object },
   ): Unapproved {
-    const { hand: { name: server }, tool } = pin;
+    const { identity: { name: server }, tool } = pin;
     const about = tool && { tool: tool.definition.name, hash: tool.hash };
     const key = JSON.stringify([server, about, facts]);
     // What nobody listens for yet is told the next time.
@@ -207,9 +207,9 @@ export class Pins {
     this.#writing = this.#writing.then(async () => {
       if (this.#waiting === pins) this.#waiting = [];
       await this.#write(pins, files);
-      for (const { hand, tool } of pins) {
+      for (const { identity, tool } of pins) {
         const about = tool && { tool: tool.definition.name, hash: tool.hash };
-        this.#tell({ event: "pinned", server: hand.name, ...about });
+        this.#tell({ event: "pinned", server: identity.name, ...about });
       }
     }).catch((error) => this.#options.warn(`Cannot keep what was first seen: ${error}`));
   }

@@ -6,7 +6,7 @@
 
 import { isObject, type Json, textOf } from "../core/json.ts";
 import { integrityOf } from "./integrity.ts";
-import { chosen, type Entry, type Shelf, type Versions } from "./registry_store.ts";
+import { chosen, type Entry, type RegistryStore, type Versions } from "./registry_store.ts";
 
 /** A request, as far as a registry looks at it. */
 export interface Asked {
@@ -35,7 +35,7 @@ const PAGE_MAX = 1_000;
 const NOTHING = new Uint8Array();
 
 /** Answers a request to `/mcp` or `/mcp/NAME`, or without the `/mcp`. */
-export async function answer(asked: Asked, shelf: Shelf): Promise<Answer> {
+export async function answer(asked: Asked, shelf: RegistryStore): Promise<Answer> {
   const { method, target, accept = "" } = asked;
   const isRead = method === "GET" || method === "HEAD";
   // At the catalog this would be MCP, which a registry of files does not speak.
@@ -56,7 +56,7 @@ export async function answer(asked: Asked, shelf: Shelf): Promise<Answer> {
 
 async function entry(
   name: string,
-  { accept, shelf }: { readonly accept: string; readonly shelf: Shelf },
+  { accept, shelf }: { readonly accept: string; readonly shelf: RegistryStore },
 ): Promise<Answer> {
   const [, fqdn = "", version] = /^([^@]*)(?:@(.*))?$/s.exec(name) ?? [];
   const versions = await shelf.find(fqdn);
@@ -78,7 +78,7 @@ async function entry(
   });
 }
 
-async function catalog(query: URLSearchParams, shelf: Shelf): Promise<Answer> {
+async function catalog(query: URLSearchParams, shelf: RegistryStore): Promise<Answer> {
   const limit = query.get("limit") ?? String(PAGE);
   if (!/^[1-9]\d{0,8}$/.test(limit)) {
     return failure(400, "bad_request", { message: "limit is no number above 0" });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type Answer, answer, type Asked } from "./answers.ts";
-import { compareVersions, type Entry, type Shelf, versionsOf } from "./registry_store.ts";
+import { compareVersions, type Entry, type RegistryStore, versionsOf } from "./registry_store.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -18,7 +18,7 @@ function entry(fqdn: string, version: string, more: Partial<Entry> = {}): Entry 
   return { fqdn, version, manifest, code: bytes(`// ${version}`), immutable: true, ...more };
 }
 
-function shelf(entries: readonly Entry[], tags = {}): Shelf {
+function shelf(entries: readonly Entry[], tags = {}): RegistryStore {
   const versions = versionsOf(entries, tags);
   return {
     find: (fqdn) => Promise.resolve(versions.find((one) => one.fqdn === fqdn)),

@@ -16,7 +16,7 @@ import { parseManifest } from "./manifest.ts";
 import {
   type Entry,
   moduleManifest,
-  type Shelf,
+  type RegistryStore,
   type Versions,
   versionsOf,
 } from "./registry_store.ts";
@@ -65,7 +65,7 @@ const MEMBERS = [
 ];
 
 /** Knows the entries of a folder. */
-export class Folder implements Shelf {
+export class Folder implements RegistryStore {
   readonly #options: FolderOptions;
   readonly #told = new Map<string, string>();
   readonly #lanes: Promise<unknown>[] = Array.from({ length: LANES }, () => Promise.resolve());

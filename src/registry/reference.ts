@@ -11,7 +11,7 @@ import { isLoopback } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { type Answer, answer, failure } from "./answers.ts";
-import type { Shelf } from "./registry_store.ts";
+import type { RegistryStore } from "./registry_store.ts";
 
 /** Where it listens. */
 export interface ReferenceOptions {
@@ -40,7 +40,10 @@ const IDLE_MS = 60 * SECOND;
 const CONNECTIONS_MAX = 256;
 
 /** Answers requests until it is disposed. */
-export async function openReference(shelf: Shelf, options: ReferenceOptions): Promise<Reference> {
+export async function openReference(
+  shelf: RegistryStore,
+  options: ReferenceOptions,
+): Promise<Reference> {
   const { host, port, onError } = options;
   const isLocal = isLoopback(host);
   const server = createServer({ ...CAPS, keepAliveTimeout: IDLE_MS }, (request, response) => {
@@ -73,7 +76,7 @@ export async function openReference(shelf: Shelf, options: ReferenceOptions): Pr
 
 function answerOf(
   { method = "", url = "", headers }: IncomingMessage,
-  shelf: Shelf,
+  shelf: RegistryStore,
 ): Promise<Answer> {
   const { accept, "if-none-match": ifNoneMatch } = headers;
   return answer({ method, target: url, accept, ifNoneMatch }, shelf);

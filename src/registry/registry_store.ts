@@ -30,7 +30,7 @@ export interface Versions {
 }
 
 /** Where a registry looks for its entries. */
-export interface Shelf {
+export interface RegistryStore {
   /** Gives what there is of a name without a version. */
   readonly find: (fqdn: string) => Promise<Versions | undefined>;
   /** Gives everything, by name. */

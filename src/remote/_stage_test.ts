@@ -12,7 +12,7 @@ import type { Call, ToolResult } from "../core/call.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { toolId } from "../core/tool_id.ts";
-import { Starts } from "../mcp_client/start_progress.ts";
+import { StartProgress } from "../mcp_client/start_progress.ts";
 import { Upstreams, type UpstreamServer, type UpstreamsOptions } from "../mcp_client/upstreams.ts";
 import { GuardedFetch } from "./guarded_fetch.ts";
 import { HttpServers, type HttpValues } from "./http_servers.ts";
@@ -73,7 +73,7 @@ export class Stage implements AsyncDisposable {
       limits: () => ({ ...limits, ...idle }),
       onLog: (_, level, text) => void this.told.push(`${level} ${text}`),
       told,
-      starts: new Starts(),
+      starts: new StartProgress(),
     });
   }
 

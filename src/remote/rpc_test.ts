@@ -11,7 +11,7 @@ import type { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import type { CloudManifest } from "../core/manifest.ts";
 import { toolId } from "../core/tool_id.ts";
-import { Starts } from "../mcp_client/start_progress.ts";
+import { StartProgress } from "../mcp_client/start_progress.ts";
 import { Upstreams } from "../mcp_client/upstreams.ts";
 import { CloudServer } from "./cloud_server.ts";
 import { GuardedFetch } from "./guarded_fetch.ts";
@@ -321,7 +321,7 @@ async function makeStage(options: StageOptions): Promise<Stage> {
     onLog: () => {},
     withoutSecrets: (facts) => facts,
     told: { changed: () => {}, updated: () => {}, logged: () => {}, elicited: () => {} },
-    starts: new Starts(),
+    starts: new StartProgress(),
   });
   const entryOf = (name: string): CloudEntry => ({ name, manifest: options.manifests?.[name] });
   const hub = new HubRouting({

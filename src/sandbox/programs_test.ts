@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { call, codeOf, errorOf, isGone, Yard } from "../../tests/fixtures/modules/yard.ts";
 import type { Json, JsonObject } from "../core/json.ts";
-import type { Walls } from "./boot/ground.ts";
+import type { PathGuard } from "./boot/path_guard.ts";
 import type { Start } from "./boot/message.ts";
 import { Programs } from "./boot/programs.ts";
 import { killGroup } from "./process.ts";
@@ -257,7 +257,7 @@ Deno.test("host.exec() survives a program that ends just when its time is over",
     const start = { run: { it: "/it" }, env: {}, environment: {} } as unknown as Start;
     const walls = {
       follow: () => ({ path: "/", info: { isDirectory: true } }),
-    } as unknown as Walls;
+    } as unknown as PathGuard;
     const { exec } = new Programs(start, walls, () => {}).ops;
     return exec?.(["it", [], { timeoutMs: 1 }], { signal: new AbortController().signal, say() {} });
   });

@@ -11,7 +11,7 @@ export const PATHS: readonly Mutant[] = [
   {
     name: "outside",
     guard: "A module reaches nothing beyond its grants",
-    file: "ground.ts",
+    file: "path_guard.ts",
     find: "if (!rootsOf(this.#ground, attempt.access).some((root) => within(root, path))) {",
     put: "if (rootsOf(this.#ground, attempt.access).some((root) => within(root, `${path}\\0`))) {",
     test: "tests/attacks/pe_links_test.ts",
@@ -20,7 +20,7 @@ export const PATHS: readonly Mutant[] = [
   {
     name: "links",
     guard: "A path is looked at where it really leads",
-    file: "ground.ts",
+    file: "path_guard.ts",
     find: 'this.#admit(real, attempt, folder ? "folder" : "real");',
     put: "void folder;",
     test: "src/sandbox/boot/protect_test.ts",
@@ -29,7 +29,7 @@ export const PATHS: readonly Mutant[] = [
   {
     name: "protected",
     guard: "Protected names are closed to modules",
-    file: "ground.ts",
+    file: "path_guard.ts",
     find: 'if (as !== "folder" && this.#protected.covers(path, attempt.access)) {',
     put: 'if (as !== "folder" && path === "") {',
     test: "tests/attacks/pe_protected_test.ts",
@@ -38,7 +38,7 @@ export const PATHS: readonly Mutant[] = [
   {
     name: "repository",
     guard: "What git takes for a repository is protected under whatever name",
-    file: "ground.ts",
+    file: "path_guard.ts",
     find: 'if (as === "real" && this.#protected.coversRepository(path, attempt.access)) {',
     put: 'if (as === "real" && path === "") {',
     test: "tests/attacks/gw_protected_test.ts",
@@ -47,26 +47,26 @@ export const PATHS: readonly Mutant[] = [
   {
     name: "opened",
     guard: "The file that was opened is the one that was looked at",
-    file: "ground.ts",
+    file: "path_guard.ts",
     find:
       `isSame(info ?? lookAt(place.path), opened) && Deno.realPathSync(place.path) === place.path`,
     put: "opened.isFile",
-    test: "src/sandbox/boot/ground_test.ts",
+    test: "src/sandbox/boot/path_guard_test.ts",
     filter: "openFile() gives no file that came to the place of the one that was looked at",
   },
   {
     name: "regular",
     guard: "What is no regular file is not opened",
-    file: "ground.ts",
+    file: "path_guard.ts",
     find: "if (!info.isFile) {",
     put: "if (info.isDirectory) {",
-    test: "src/sandbox/boot/ground_test.ts",
+    test: "src/sandbox/boot/path_guard_test.ts",
     filter: "requireFile() refuses a pipe, whose opening would wait for a writer",
   },
   {
     name: "twin",
     guard: "A second name of a protected file is protected",
-    file: "ground.ts",
+    file: "path_guard.ts",
     find: "if (this.#protected.isTwin(path, { info, access: attempt.access })) {",
     put: 'if (path === "") {',
     test: "tests/attacks/pe_protected_test.ts",
@@ -75,7 +75,7 @@ export const PATHS: readonly Mutant[] = [
   {
     name: "free",
     guard: "A folder that holds something protected is neither moved nor removed",
-    file: "ground.ts",
+    file: "path_guard.ts",
     find: "if (held === undefined) return;",
     put: "if (held === undefined || attempt !== undefined) return;",
     test: "tests/attacks/pe_protected_test.ts",
@@ -84,7 +84,7 @@ export const PATHS: readonly Mutant[] = [
   {
     name: "windows-names",
     guard: "A name that means another file on Windows is refused",
-    file: "ground.ts",
+    file: "path_guard.ts",
     find: "if (trick === undefined) return at;",
     put: "if (trick !== attempt.asked) return at;",
     test: "src/sandbox/boot/protect_test.ts",

@@ -49,7 +49,7 @@ export const REWRITE: readonly Mutant[] = [
   {
     name: "child-by-hash",
     guard: "A child runs calls of the code that was loaded into it, and of no other",
-    file: "executor.ts",
+    file: "modules.ts",
     find: "const key = JSON.stringify([server, module.integrity, blank]);",
     put: "const key = JSON.stringify([server, blank]);",
     test: "tests/attacks/modules_test.ts",
@@ -58,7 +58,7 @@ export const REWRITE: readonly Mutant[] = [
   {
     name: "child-by-grants",
     guard: "A child runs calls with the grants that it was started with, and with no others",
-    file: "executor.ts",
+    file: "modules.ts",
     find: "const key = JSON.stringify([server, module.integrity, blank]);",
     put: "const key = JSON.stringify([server, module.integrity]);",
     test: "tests/attacks/grants_test.ts",

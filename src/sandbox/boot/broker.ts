@@ -5,10 +5,10 @@
  * @module
  */
 
-import { lookAt, type Place, type Try, Walls } from "./ground.ts";
+import { lookAt, PathGuard, type Place, type Try } from "./path_guard.ts";
 import { copied, type Op, type Opened, OpenFiles, resize, writeAll } from "./handles.ts";
 import type { WorkspaceLock } from "./lock.ts";
-import type { Ground, Reply } from "./message.ts";
+import type { FileScope, Reply } from "./message.ts";
 import { type Access, isSame } from "./protect.ts";
 import { joinPath } from "./names.ts";
 import { Budget, failed, refusal, systemError } from "./refusal.ts";
@@ -20,10 +20,10 @@ const ENTRY_BYTES = 80;
 export class Broker {
   /** Counts what the module writes. */
   readonly budget: Budget;
-  readonly #walls: Walls;
+  readonly #walls: PathGuard;
   readonly #files: OpenFiles;
   readonly #lock: WorkspaceLock;
-  readonly #ground: Ground;
+  readonly #ground: FileScope;
   readonly #looks: Readonly<Record<string, Op>> = {
     stat: (path) => this.#walls.follow(tryTo("look at", path, "look")).info,
     lstat: (path) => found(this.#walls.entry(tryTo("look at", path, "look")).info),
@@ -67,8 +67,8 @@ export class Broker {
   readonly #ops: ReadonlyMap<string, Op>;
 
   /** Takes the ground that the module may use. */
-  constructor(ground: Ground, lock: WorkspaceLock) {
-    this.#walls = new Walls(ground);
+  constructor(ground: FileScope, lock: WorkspaceLock) {
+    this.#walls = new PathGuard(ground);
     this.#lock = lock;
     this.#ground = ground;
     this.budget = new Budget(ground.writeBytes);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { BrokerYard, bytes, codeOf, everyOp } from "../../../tests/fixtures/modules/broker_yard.ts";
-import { Walls } from "./ground.ts";
+import { PathGuard } from "./path_guard.ts";
 import { copied } from "./handles.ts";
 
 Deno.test("Broker refuses every way out of the workspace, and changes nothing outside", () => {
@@ -149,9 +149,9 @@ Deno.test("Broker answers any text with a reply, never with a throw", () => {
   assert.equal(yard.fingerprint(), before);
 });
 
-Deno.test("Walls.openFile() refuses a file that was replaced after it was looked at", () => {
+Deno.test("PathGuard.openFile() refuses a file that was replaced after it was looked at", () => {
   using yard = new BrokerYard();
-  const walls = new Walls(yard.ground());
+  const walls = new PathGuard(yard.ground());
   const attempt = { op: "open", asked: "a.txt", access: "write" } as const;
   const old = walls.target(attempt);
   Deno.removeSync(`${yard.ws}/a.txt`);

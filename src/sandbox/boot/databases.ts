@@ -6,7 +6,7 @@
  */
 
 import type { DatabaseSync } from "node:sqlite";
-import { lookAt, type Place, type Try, type Walls } from "./ground.ts";
+import { lookAt, type PathGuard, type Place, type Try } from "./path_guard.ts";
 import type { WorkspaceLock } from "./lock.ts";
 import type { Power } from "./power.ts";
 import { isSame } from "./protect.ts";
@@ -45,7 +45,7 @@ export interface DatabasesOptions {
 
 /** Opens databases for one Worker and runs its statements. */
 export class Databases implements Disposable {
-  readonly #walls: Walls;
+  readonly #walls: PathGuard;
   readonly #lock: WorkspaceLock;
   readonly #resultBytes: number;
   readonly #budget: Budget;
@@ -80,7 +80,7 @@ export class Databases implements Disposable {
   };
 
   /** Takes the walls and the lock that the files of the module have. */
-  constructor(walls: Walls, lock: WorkspaceLock, options: DatabasesOptions) {
+  constructor(walls: PathGuard, lock: WorkspaceLock, options: DatabasesOptions) {
     this.#walls = walls;
     this.#lock = lock;
     this.#resultBytes = options.resultBytes;

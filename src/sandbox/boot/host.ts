@@ -8,7 +8,7 @@
 import { Answers } from "./answers.ts";
 import { Broker } from "./broker.ts";
 import { Databases } from "./databases.ts";
-import { Walls } from "./ground.ts";
+import { PathGuard } from "./path_guard.ts";
 import { confine } from "./landlock.ts";
 import { afterLife } from "./life.ts";
 import { frameWriter, stdinLines, type Write } from "./lines.ts";
@@ -83,7 +83,7 @@ function newWorker(code: string, write: Write): Worker {
 
 /** Answers the Worker; gives the shared memory where it finds answers that it waits for. */
 function serve(port: MessagePort, start: Start, write: Write): Answers["slot"] {
-  const walls = new Walls(start);
+  const walls = new PathGuard(start);
   const lock = new WorkspaceLock(start.lock);
   const programs = new Programs(start, walls, (event, pid) => write(event, 0, `${pid}`));
   const files = new Broker(start, lock);

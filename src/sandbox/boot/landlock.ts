@@ -6,7 +6,7 @@
  */
 
 import { type Handled, Kernel, PATH_ONLY, STRAIGHT } from "./kernel.ts";
-import { lookAt } from "./ground.ts";
+import { lookAt } from "./path_guard.ts";
 import { folderOf, within } from "./names.ts";
 
 /** What a child keeps. All paths are absolute and real. */

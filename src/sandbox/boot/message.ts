@@ -19,7 +19,7 @@ export interface Protection {
 }
 
 /** Where a module may go. All paths are absolute and real. */
-export interface Ground {
+export interface FileScope {
   readonly workspace: string;
   readonly read: readonly string[];
   readonly write: readonly string[];
@@ -57,7 +57,7 @@ export interface Denied {
 }
 
 /** The first line of stdin: what the host thread starts with. No module is named yet. */
-export interface Start extends Ground, Grants {
+export interface Start extends FileScope, Grants {
   /** What every frame begins with; the Worker never sees it. */
   readonly nonce: string;
   readonly lock: string;

@@ -6,7 +6,7 @@
  */
 
 import { Tail } from "./_tail.ts";
-import type { Walls } from "./ground.ts";
+import type { PathGuard } from "./path_guard.ts";
 import { copied } from "./handles.ts";
 import type { Start } from "./message.ts";
 import { resolvePath, within } from "./names.ts";
@@ -47,11 +47,11 @@ export class Programs {
     exec: ([program, args, options], talk) => this.#exec(this.#runOf(program, args, options), talk),
   };
   readonly #start: Start;
-  readonly #walls: Walls;
+  readonly #walls: PathGuard;
   readonly #onGroup: OnGroup;
 
   /** Takes the grants, the walls for working folders, and who is told of groups. */
-  constructor(start: Start, walls: Walls, onGroup: OnGroup) {
+  constructor(start: Start, walls: PathGuard, onGroup: OnGroup) {
     this.#start = start;
     this.#walls = walls;
     this.#onGroup = onGroup;

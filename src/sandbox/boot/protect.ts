@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Ground } from "./message.ts";
+import type { FileScope } from "./message.ts";
 import { fold, folderOf, joinPath, NameList, namesOf, within } from "./names.ts";
 
 /** What is done to a file; to look is to see its name, kind, size and times. */
@@ -15,12 +15,12 @@ const LINK_SEARCH_MAX = 20_000;
 
 /** Knows the protected names and places. */
 export class Protected {
-  readonly #ground: Ground;
+  readonly #ground: FileScope;
   readonly #names: Readonly<Record<Access, NameList>>;
   readonly #places: Readonly<Record<Access, readonly string[]>>;
 
   /** Takes the lists of a ground. */
-  constructor(ground: Ground) {
+  constructor(ground: FileScope) {
     const { readProtected, writeProtected } = ground.protection;
     this.#ground = ground;
     const home = foldPath(ground.home);
@@ -121,7 +121,7 @@ export class Protected {
 }
 
 /** Gives the roots that an access may go to. */
-export function rootsOf(ground: Ground, access: Access): readonly string[] {
+export function rootsOf(ground: FileScope, access: Access): readonly string[] {
   const roots = access === "write" ? ground.write : ground.read;
   return ground.temp === undefined ? roots : [...roots, ground.temp];
 }

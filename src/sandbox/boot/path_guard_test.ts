@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Walls } from "./ground.ts";
+import { PathGuard } from "./path_guard.ts";
 
 const NOTHING = { writeProtected: [], readProtected: [], paths: [], granted: [] };
 
@@ -7,7 +7,7 @@ async function makeWalls() {
   const root = await Deno.realPath(await Deno.makeTempDir());
   const workspace = `${root}/ws`;
   await Deno.mkdir(workspace);
-  const walls = new Walls({
+  const walls = new PathGuard({
     workspace,
     read: [workspace],
     write: [workspace],

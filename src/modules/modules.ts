@@ -29,7 +29,7 @@ import type {
 } from "../sandbox/sandbox.ts";
 import { type Inspection, Loader, type Module, type ModuleUse } from "./loader.ts";
 import type { ModuleFiles } from "./module_files.ts";
-import { Blanks } from "./warm_child.ts";
+import { WarmChildren } from "./warm_child.ts";
 
 /** What running modules needs from outside; functions are asked at each call. */
 export interface ModulesOptions {
@@ -65,7 +65,7 @@ export class Modules implements AsyncDisposable {
   readonly #options: ModulesOptions;
   readonly #loader: Loader;
   readonly #pool: Pool<Sandbox>;
-  readonly #blanks: Blanks<Sandbox>;
+  readonly #warm: WarmChildren<Sandbox>;
   readonly #places: Places;
   readonly #layers = new Map<string, OsLayers>();
   readonly #closing = new AbortController();
@@ -76,11 +76,11 @@ export class Modules implements AsyncDisposable {
     this.#places = new Places({
       most: () => options.limits().children,
       ending: () => this.#pool.ending,
-      free: () => this.#blanks.giveUp() || this.#pool.giveUp(),
+      free: () => this.#warm.giveUp() || this.#pool.giveUp(),
     });
     const { limits } = options;
     this.#pool = new Pool({ limits, code: "SANDBOX_CRASHED", places: this.#places });
-    this.#blanks = new Blanks(() => limits().idleMs);
+    this.#warm = new WarmChildren(() => limits().idleMs);
     this.#loader = new Loader({
       home: options.home,
       files: options.files,
@@ -119,8 +119,8 @@ export class Modules implements AsyncDisposable {
     // What PML ships needs no more of its programs.
     const writesOnly = use.source.kind === "builtin" && !access.run.includes("*");
     const child = { ...this.#childOptions(access), writesOnly };
-    const blank = JSON.stringify([child, this.#options.osLayer()]);
-    const key = JSON.stringify([server, module.integrity, blank]);
+    const warm = JSON.stringify([child, this.#options.osLayer()]);
+    const key = JSON.stringify([server, module.integrity, warm]);
     if (hurried) hurry.use(this.#places.hurry(key));
     hurry.defer(this.#tellWhileWaiting(key, call));
     let started = false;
@@ -129,13 +129,13 @@ export class Modules implements AsyncDisposable {
       start: async () => {
         started = true;
         const open = async () => this.#open(child, await this.#places.take(key));
-        return this.#load(await this.#blanks.take(blank, open), module);
+        return this.#load(await this.#warm.take(warm, open), module);
       },
       use: (sandbox) => answer(sandbox, call, tool),
     });
     // Only where one was used up: tools of other permissions in turn would each start one.
     if (started && !this.#closing.signal.aborted) {
-      this.#blanks.keep(blank, () => this.#open(child, this.#places.spare()));
+      this.#warm.keep(warm, () => this.#open(child, this.#places.spare()));
     }
     return { kind: "result", result: value };
   }
@@ -174,7 +174,7 @@ export class Modules implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     // A module that is still loading is not waited for.
     this.#closing.abort(new PmlError("CANCELLED", "Cannot start the module: PML is ending"));
-    await Promise.all([this.#pool, this.#blanks].map((kept) => kept[Symbol.asyncDispose]()));
+    await Promise.all([this.#pool, this.#warm].map((kept) => kept[Symbol.asyncDispose]()));
   }
 
   async #inspect(name: string, code: Uint8Array): Promise<Inspection> {

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Ground } from "./message.ts";
+import type { FileScope } from "./message.ts";
 import { folderOf, isWindowsTrick, joinPath, namesOf, resolvePath, within } from "./names.ts";
 import { type Access, isSame, Protected, rootsOf } from "./protect.ts";
 import { type Attempt, refusal, systemError } from "./refusal.ts";
@@ -25,12 +25,12 @@ export interface Try extends Attempt {
 }
 
 /** The folders of a module, with their walls. */
-export class Walls {
-  readonly #ground: Ground;
+export class PathGuard {
+  readonly #ground: FileScope;
   readonly #protected: Protected;
 
   /** Builds the walls round a ground. */
-  constructor(ground: Ground) {
+  constructor(ground: FileScope) {
     this.#ground = ground;
     this.#protected = new Protected(ground);
   }

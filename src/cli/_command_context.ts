@@ -35,7 +35,7 @@ export interface Typed {
 }
 
 /** What a command has while the house is open. */
-export interface Visit {
+export interface CommandContext {
   readonly app: App;
   /** Aborts when the person breaks off. */
   readonly signal: AbortSignal;
@@ -60,8 +60,8 @@ interface VisitOptions {
 }
 
 /** Makes of a command what runs it in the open house; a signal that ended it gives the exit code. */
-export function visit(
-  command: (visit: Visit, typed: Typed) => Promise<Shown>,
+export function inContext(
+  command: (inContext: CommandContext, typed: Typed) => Promise<Shown>,
   { broken = false }: VisitOptions = {},
 ): (typed: Typed) => Promise<number> {
   return async (typed) => {
@@ -85,7 +85,7 @@ export function visit(
  * to install it; throws why that one failed.
  */
 export async function prepare(
-  { app, signal }: Visit,
+  { app, signal }: CommandContext,
   server: string | undefined,
   { isWhole = false }: { readonly isWhole?: boolean | undefined } = {},
 ): Promise<void> {
@@ -105,7 +105,7 @@ export async function prepare(
 
 /** Asks servers for their tools: all, or one; that one failed is told by its state. */
 export async function askForTools(
-  { app, signal }: Pick<Visit, "app" | "signal">,
+  { app, signal }: Pick<CommandContext, "app" | "signal">,
   options: { readonly only?: string; readonly isWhole?: boolean },
 ): Promise<void> {
   // What is being installed is given up with the end of the command.

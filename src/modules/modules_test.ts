@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Json } from "../core/json.ts";
-import { asResult } from "./executor.ts";
+import { asResult } from "./modules.ts";
 
 Deno.test("asResult() makes a result of whatever a module returns", () => {
   const table: readonly (readonly [Json, unknown])[] = [
