@@ -47,7 +47,7 @@ Deno.test("An archive without a hash is not installed", () => {
   const x = { resolved: "https://mirror.example/npm/x/-/x-1.0.0.tgz" };
   const packages = { "": {}, "node_modules/x": x };
   Deno.writeTextFileSync(join(folder, "package-lock.json"), JSON.stringify({ packages }));
-  const said = npm.foreign(folder, ["", JSON.stringify(SETTINGS)]) ?? "";
+  const said = npm.foreign(folder, ["", "", JSON.stringify(SETTINGS)]) ?? "";
   assert.match(said, /"node_modules\/x" comes without a hash/);
   Deno.removeSync(folder, { recursive: true });
 });
