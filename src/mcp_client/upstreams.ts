@@ -14,8 +14,9 @@ import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Room } from "../io/backlog.ts";
-import { soon, StartTimer } from "../io/in_time.ts";
-import { Pool, type PoolLimits, type PoolUse } from "../io/pool.ts";
+import { StartTimer } from "../io/in_time.ts";
+import { Outages, type Reason } from "../io/outages.ts";
+import { Pool, type PoolLimits } from "../io/pool.ts";
 import { answeredBy, listRefused, refused, resultOf } from "./_answers.ts";
 import { Greetings } from "./_greetings.ts";
 import { Answered } from "./_peer.ts";
@@ -73,8 +74,6 @@ export interface UpstreamsOptions {
   readonly starts: StartProgress;
 }
 
-/** How long a call waits for a look whether a server is there again that was not. */
-const LOOK_MS = 70;
 /** What is said of a server that does not answer. */
 const UNREACHED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "TIMED_OUT"];
 /** How long a list holds of a server that tells of no change. */
@@ -99,8 +98,7 @@ export class Upstreams implements AsyncDisposable {
     // One that is gone ends its tasks.
     this.#use(this.#options.server(name), () => until).catch(() => {});
   });
-  /** Why the servers are not there that were not when they were last looked for. */
-  readonly #gone = new Map<string, { readonly version: string; readonly error: PmlError }>();
+  readonly #outages = new Outages();
   readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
     new Map(tools.flatMap((tool) => [[String(tool.name), tool], [ownName(tool), tool]] as const))
   );
@@ -263,7 +261,14 @@ export class Upstreams implements AsyncDisposable {
     const version = server.version();
     const what = { name, version, start: () => this.#start(server, version) };
     using _ = this.#greetings.use(name);
-    await this.#look(what);
+    const away = this.#outages.of(name, version);
+    // One that answers, such as that a key is wrong, does so soon.
+    const waits = away && !UNREACHED.includes(away.code);
+    await this.#outages.pass(name, {
+      version,
+      look: () => this.#pool.use(name, { ...what, use: () => Promise.resolve() }),
+      ...(waits && { waitMs: this.#options.limits().startMs }),
+    });
     const used = () => this.#pool.use(name, { ...what, use });
     try {
       return await used().catch((error) => {
@@ -272,34 +277,13 @@ export class Upstreams implements AsyncDisposable {
       });
     } catch (error) {
       const isUnsent = error instanceof PmlError && error.detail?.may_have_run === false;
-      if (isUnsent && error.code === "UPSTREAM_DOWN") this.#note(server, { version, error });
+      if (isUnsent && error.code === "UPSTREAM_DOWN") this.#note(server, { error, version });
       throw error;
     }
   }
 
-  /** Looks, once for all calls, whether a server is there again; throws at once where it is not. */
-  async #look(what: Omit<PoolUse<Connection, void>, "use"> & { version: string }): Promise<void> {
-    const { name, version } = what;
-    const gone = () => {
-      const known = this.#gone.get(name);
-      return known?.version === version ? known.error : undefined;
-    };
-    const before = gone();
-    if (before === undefined) return;
-    const look = this.#pool.use(name, { ...what, use: () => Promise.resolve() });
-    const isThere = look.then(() => void this.#gone.delete(name), () => {});
-    // One that answers, such as that a key is wrong, does so soon.
-    const isAway = UNREACHED.includes(before.code);
-    await soon(isThere, isAway ? LOOK_MS : this.#options.limits().startMs);
-    const still = gone();
-    if (still !== undefined) throw still;
-  }
-
-  #note(
-    server: UpstreamServer,
-    gone: { readonly version: string; readonly error: PmlError },
-  ): void {
-    if (server.isRemote) this.#gone.set(server.name, gone);
+  #note({ name, isRemote }: UpstreamServer, why: Reason): void {
+    if (isRemote) this.#outages.note(name, why);
   }
 
   async #start(server: UpstreamServer, version: string): Promise<Connection> {
@@ -307,7 +291,7 @@ export class Upstreams implements AsyncDisposable {
       return await this.#started(server);
     } catch (error) {
       // Whatever it was, the pool would soon say only that it always fails.
-      if (error instanceof PmlError) this.#note(server, { version, error });
+      if (error instanceof PmlError) this.#note(server, { error, version });
       throw error;
     }
   }

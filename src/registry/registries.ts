@@ -8,6 +8,7 @@ import type { Progress } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { DenoManifest, Manifest } from "../core/manifest.ts";
+import { Outages } from "../io/outages.ts";
 import type { CatalogItem } from "./_catalog.ts";
 import { type CatalogOutcome, Catalogs } from "./_catalogs.ts";
 import { type KeptEntry, type LeftOut, Place, type RegistryPlace } from "./_place.ts";
@@ -94,8 +95,9 @@ export class Registries {
   /** Takes the registries in their order. */
   constructor(options: RegistriesOptions) {
     const { cache, warn, restMs = REST_MS } = options;
+    const outages = new Outages(restMs);
     this.#options = options;
-    this.#places = options.places.map((place) => new Place(place, { cache, warn, restMs }));
+    this.#places = options.places.map((place) => new Place(place, { cache, warn, outages }));
     this.#catalogs = new Catalogs(this.#places, options);
   }
 
