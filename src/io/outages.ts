@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { PmlError } from "../core/errors.ts";
+import { PmlError } from "../core/errors.ts";
 import { soon } from "./waiting.ts";
 
 /** Why something is away. */
@@ -112,4 +112,10 @@ export class Outages {
   #looked(key: string): Promise<void> {
     return this.#all.get(key)?.look ?? Promise.resolve();
   }
+}
+
+/** Tells whether a request was never sent, because nobody was there to take it. */
+export function isUnsent(error: unknown): error is PmlError {
+  return error instanceof PmlError && error.code === "UPSTREAM_DOWN" &&
+    error.detail?.may_have_run === false;
 }

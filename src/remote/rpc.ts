@@ -13,7 +13,7 @@ import { quoted } from "../core/json.ts";
 import type { CloudManifest } from "../core/manifest.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { Outages } from "../io/outages.ts";
+import { isUnsent, Outages } from "../io/outages.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
 import { HttpServers, type HttpServersOptions, type HttpValues } from "./http_servers.ts";
 
@@ -198,11 +198,6 @@ export function isProxy(url: string, hub: string | undefined): boolean {
   const address = URL.parse(url);
   return address?.origin === new URL(hub ?? CLOUD_URL).origin &&
     /^\/mcp\/proxy\/[^/]+$/.test(address.pathname) && address.search === "";
-}
-
-function isUnsent(error: unknown): error is PmlError {
-  return error instanceof PmlError && error.code === "UPSTREAM_DOWN" &&
-    error.detail?.may_have_run === false;
 }
 
 /** Makes the error of a call that the hub would let in by a key alone. */
