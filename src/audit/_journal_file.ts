@@ -66,14 +66,6 @@ export class JournalFile {
   }
 }
 
-/** Makes the folder for its owner alone, or refuses one that is a link or no folder. */
-export function openFolder(path: string): void {
-  Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
-  const found = Deno.lstatSync(path);
-  if (!found.isDirectory) throw new Error(`"${path}" is not a folder`);
-  if (found.mode !== null && (found.mode & 0o077) !== 0) Deno.chmodSync(path, 0o700);
-}
-
 /** Removes the oldest files beyond a number of bytes, but none of `keep` or of a living process. */
 export function prune(
   folder: string,

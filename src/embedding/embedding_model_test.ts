@@ -106,7 +106,7 @@ Deno.test("ModelPins holds a model to what it was at its first use, until the pe
   const seen = await pins.look(readModel(folder));
   assert.deepEqual([seen.isOther, seen.hash === first], [true, false]);
   await assert.rejects(pins.hashOf(readModel(folder)), "looking pins nothing");
-  pins.accept(seen);
+  await pins.accept(seen);
   const { hash: second } = seen;
   assert.equal(await pins.hashOf(readModel(folder)), second);
 });
