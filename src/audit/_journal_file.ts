@@ -6,6 +6,7 @@
 
 import { join } from "node:path";
 import process from "node:process";
+import { unlessGone } from "../io/private_files.ts";
 
 const MOST_FILES = 512;
 const NAME = /^(.+-(\d+)-[0-9a-f]{8})\.\d{4,}\.jsonl$/;
@@ -95,8 +96,7 @@ function ifThere<T>(look: () => T): T | undefined {
   try {
     return look();
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
+    return unlessGone(error);
   }
 }
 

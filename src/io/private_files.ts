@@ -20,8 +20,7 @@ export function privateFolder(folder: string): void {
   try {
     Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
-    const said = error instanceof Error ? error.message : String(error);
-    throw new PmlError("CONFIG_INVALID", `Cannot use the PML home: ${said}`, {
+    throw new PmlError("CONFIG_INVALID", `Cannot use the PML home: ${Object(error).message}`, {
       hint: "Make it a folder that you can write, or set PML_HOME to one",
       cause: error,
     });

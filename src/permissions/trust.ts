@@ -98,12 +98,9 @@ export class TrustStore {
     );
   }
 
-  /** Runs `work` while no other PML edits the file at `path`. */
+  /** Runs `work` while no other PML edits the file at `path`; what a killed one left is removed. */
   async whileEditing<T>(path: string, work: () => Promise<T>): Promise<T> {
-    return await locked(`${this.#file(path)}.edit`, async () => {
-      await removeLeftovers(path);
-      return await work();
-    });
+    return await locked(`${this.#file(path)}.edit`, () => removeLeftovers(path).then(work));
   }
 
   async #change(

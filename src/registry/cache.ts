@@ -11,6 +11,7 @@ import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import { drop, keepFile } from "../io/kept.ts";
 import { stampAt } from "../io/place.ts";
+import { privateFolder } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { integrityOf } from "./integrity.ts";
 
@@ -104,8 +105,7 @@ export class Cache {
   #write(name: string, parts: readonly Uint8Array[]): void {
     const path = join(this.#folder, name);
     try {
-      Deno.mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-      if (!this.#isOurs()) throw new Error("it is no folder of yours alone");
+      privateFolder(this.#folder);
       keepFile(path, Buffer.concat(parts));
       for (const { length } of parts) this.#written += length;
       if (this.#written >= LOOK_BYTES) this.#prune();
