@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { drop, keepFile } from "./kept.ts";
@@ -12,6 +12,16 @@ Deno.test("keepFile() puts a whole file in place, for this person alone, and lea
   assert.equal(await readFile(path, "utf8"), "two");
   if (Deno.build.os !== "windows") assert.equal((Deno.statSync(path).mode ?? 0) & 0o777, 0o600);
   assert.deepEqual(await readdir(join(home, "deep")), ["kept.json"]);
+  // What was planted is replaced, and what it leads to left alone.
+  const other = join(home, "deep", "other");
+  await writeFile(other, "mine");
+  await rm(path);
+  await symlink(other, path);
+  keepFile(path, "three");
+  assert.deepEqual([await readFile(other, "utf8"), await readFile(path, "utf8")], [
+    "mine",
+    "three",
+  ]);
   const folder = join(home, "folder");
   await mkdir(join(folder, "full"), { recursive: true });
   assert.throws(() => keepFile(folder, "three"));
