@@ -35,6 +35,7 @@ const POWERS: readonly Power[] = [
       "src/io/regular_file.ts",
       "src/audit/_journal_file.ts",
       "src/io/private_files.ts",
+      "src/io/folder_lock.ts",
       "src/embedding/_part.ts",
       "src/sandbox/_private.ts",
     ],
