@@ -7,7 +7,7 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { drop, keepFile } from "../io/kept.ts";
-import { readRegularText } from "../io/regular_file.ts";
+import { openRegular, readRegularText } from "../io/regular_file.ts";
 import { fileHash } from "../io/tree.ts";
 import type { HubFile } from "./model_hub.ts";
 
@@ -53,7 +53,7 @@ export class Part {
     const etag = headers.get("etag") ?? "";
     // A weak one says of two contents that they are alike, not that they are the same.
     if (/^"[\x21\x23-\x7e]{1,200}"$/.test(etag)) keepFile(this.#name, etag);
-    this.#open = Deno.openSync(this.#part, { append: true, create: true, mode: 0o600 });
+    this.#open = openRegular(this.#part, { append: true, create: true, mode: 0o600 });
     return true;
   }
 

@@ -7,14 +7,8 @@
 import { PmlError } from "../core/errors.ts";
 import { soon } from "./waiting.ts";
 
-/** Why something is away. */
-export interface Reason {
+interface Outage {
   readonly error: PmlError;
-  /** What it was reached by, where that can change: by another it may be there. */
-  readonly version?: string;
-}
-
-interface Outage extends Reason {
   /** When it may be looked for again. */
   readonly until: number;
   /** The look whether it is back, which never fails. */
@@ -25,8 +19,6 @@ interface Outage extends Reason {
 export interface PassOptions {
   /** Looks whether it is back: succeeds where it is, and has no effect that a caller would miss. */
   readonly look: () => Promise<unknown>;
-  /** What it is reached by now. */
-  readonly version?: string;
   /** How long the caller waits, where that is not a moment. */
   readonly waitMs?: number;
 }
@@ -35,10 +27,11 @@ export interface PassOptions {
 const WAIT_MS = 70;
 
 /**
- * Knows what is away, by key. While something is away, one look at a time finds out whether it is
- * back, and begins no sooner than a rest after the last one. A caller waits for it no longer than a
- * moment; then it gets the error that is remembered, and the look goes on without it. What counts
- * as an outage is up to the owner: `note` begins one; `forget`, or a look that succeeds, ends it.
+ * Knows what is away, by a key that says all that it is reached by. While something is away, one
+ * look at a time finds out whether it is back, and begins no sooner than a rest after the last one.
+ * A caller waits for it no longer than a moment; then it gets the error that is remembered, and the
+ * look goes on without it. What counts as an outage is up to the owner: `note` begins one; `forget`,
+ * or a look that succeeds, ends it.
  */
 export class Outages {
   readonly #restMs: number;
@@ -50,9 +43,8 @@ export class Outages {
   }
 
   /** Returns why something is away; undefined where it is not known to be. */
-  of(key: string, version?: string): PmlError | undefined {
-    const outage = this.#all.get(key);
-    return outage?.version === version ? outage?.error : undefined;
+  of(key: string): PmlError | undefined {
+    return this.#all.get(key)?.error;
   }
 
   /** Tells whether a look may begin now: none is under way, and the rest is over. */
@@ -62,10 +54,10 @@ export class Outages {
   }
 
   /** Begins an outage, or tells its newest reason. */
-  note(key: string, reason: Reason): void {
+  note(key: string, error: PmlError): void {
     const { look } = this.#all.get(key) ?? {};
     const until = performance.now() + this.#restMs * (0.75 + Math.random() / 2);
-    this.#all.set(key, { ...reason, look, until });
+    this.#all.set(key, { error, look, until });
   }
 
   /** Ends an outage. */
@@ -81,16 +73,16 @@ export class Outages {
       const now = this.#all.get(key);
       if (now === undefined) return;
       now.look = undefined;
-      this.note(key, now);
+      this.note(key, now.error);
     });
   }
 
   /** Passes where nothing is away, or the look finds it soon; else throws what is remembered. */
-  async pass(key: string, { look, version, waitMs = WAIT_MS }: PassOptions): Promise<void> {
-    if (this.of(key, version) === undefined) return;
+  async pass(key: string, { look, waitMs = WAIT_MS }: PassOptions): Promise<void> {
+    if (this.of(key) === undefined) return;
     if (this.isDue(key)) this.watch(key, look());
     await soon(this.#looked(key), waitMs);
-    const still = this.of(key, version);
+    const still = this.of(key);
     if (still !== undefined) throw still;
   }
 
@@ -104,7 +96,7 @@ export class Outages {
   }
 
   async #moment<T>(key: string, work: Promise<T>): Promise<T> {
-    const error = this.#all.get(key)?.error;
+    const error = this.of(key);
     if (error !== undefined && !await soon(work, WAIT_MS)) throw error;
     return await work;
   }

@@ -261,20 +261,21 @@ export class Upstreams implements AsyncDisposable {
   async #use<T>(server: UpstreamServer, use: (connection: Connection) => Promise<T>): Promise<T> {
     const { name } = server;
     const version = server.version();
+    // By another way it may be there.
+    const key = `${name} ${version}`;
     const note = (error: unknown) => {
       if (server.isRemote && error instanceof PmlError) {
-        this.#outages.note(name, { error, version });
+        this.#outages.note(key, error);
       }
       throw error;
     };
     // Whatever it was, the pool would soon say only that it always fails.
     const what = { name, version, start: () => this.#started(server).catch(note) };
     using _ = this.#greetings.use(name);
-    const away = this.#outages.of(name, version);
+    const away = this.#outages.of(key);
     // One that answers, such as that a key is wrong, does so soon.
     const waits = away && !UNREACHED.includes(away.code);
-    await this.#outages.pass(name, {
-      version,
+    await this.#outages.pass(key, {
       look: () => this.#pool.use(name, { ...what, use: () => Promise.resolve() }),
       ...(waits && { waitMs: this.#options.limits().startMs }),
     });

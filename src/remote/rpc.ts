@@ -184,7 +184,7 @@ export class Cloud {
     try {
       return await fetch(url, options);
     } catch (error) {
-      if (isUnsent(error)) this.#outages.note(origin, { error });
+      if (isUnsent(error)) this.#outages.note(origin, error);
       throw error;
     }
   };
