@@ -13,7 +13,7 @@ import { quoted } from "../core/json.ts";
 import type { CloudManifest } from "../core/manifest.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { soon } from "../io/in_time.ts";
+import { isUnsent, Outages } from "../io/outages.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
 import { HttpServers, type HttpServersOptions, type HttpValues } from "./http_servers.ts";
 
@@ -54,24 +54,15 @@ interface Place {
 }
 
 const WRITTEN = { authorization: "Bearer ${PML_API_KEY}" };
-/** How long a call waits for a look whether the cloud is there again that was not. */
-const LOOK_MS = 70;
-/** How long a look may take, and how often there is one at most. */
-const LOOKS = { lateMs: 30_000, everyMs: 500 };
-
-/** An origin that could not be reached, and the look whether it is there again. */
-interface Gone {
-  readonly error: unknown;
-  readonly look: Promise<void>;
-  readonly at: number;
-}
+/** How long a look whether an origin is back may take, and how long there is none after it. */
+const LOOKS = { lateMs: 30_000, restMs: 500 };
 
 /** The cloud, as far as this PML may use it. */
 export class Cloud {
   readonly #options: CloudOptions;
   readonly #servers: HttpServers;
   readonly #made = new Map<string, { readonly key: string; readonly server: UpstreamServer }>();
-  readonly #gone = new Map<string, Gone>();
+  readonly #outages = new Outages(LOOKS.restMs);
 
   /** Takes the way out; nothing is sent yet. */
   constructor(options: CloudOptions) {
@@ -180,38 +171,23 @@ export class Cloud {
   /** That nobody can be reached at an origin is found out once for all servers there. */
   readonly #fetch: Fetch = async (url, options) => {
     const { origin } = new URL(url);
-    if (this.#gone.has(origin)) await this.#look(origin, options.named);
-    const gone = this.#gone.get(origin);
-    if (gone !== undefined) throw gone.error;
+    const { fetch } = this.#options;
+    // The look carries no key and says nothing of any call.
+    const look = async () => {
+      const signal = AbortSignal.timeout(LOOKS.lateMs);
+      await fetch(origin, { method: "HEAD", signal, named: options.named }).catch((error) => {
+        // Whoever answers anything at all is there.
+        if (!(error instanceof PmlError) || isUnsent(error)) throw error;
+      });
+    };
+    await this.#outages.pass(origin, { look });
     try {
-      return await this.#options.fetch(url, options);
+      return await fetch(url, options);
     } catch (error) {
-      if (isUnsent(error)) {
-        this.#gone.set(origin, { error, look: Promise.resolve(), at: performance.now() });
-      }
+      if (isUnsent(error)) this.#outages.note(origin, error);
       throw error;
     }
   };
-
-  /** Looks whether an origin is there again; a look that takes long goes on without who waits. */
-  async #look(origin: string, named: ReadonlySet<string>): Promise<void> {
-    const gone = this.#gone.get(origin);
-    if (gone === undefined) return;
-    if (performance.now() - gone.at < LOOKS.everyMs) return void await soon(gone.look, LOOK_MS);
-    const signal = AbortSignal.timeout(LOOKS.lateMs);
-    // It carries no key and says nothing of any call.
-    const look = this.#options.fetch(origin, { method: "HEAD", signal, named }).then(
-      () => void this.#gone.delete(origin),
-      // Whoever answers anything at all is there.
-      (error) => void (error instanceof PmlError && !isUnsent(error) && this.#gone.delete(origin)),
-    );
-    this.#gone.set(origin, { ...gone, look, at: Infinity });
-    const again = look.then(() => {
-      const still = this.#gone.get(origin);
-      if (still !== undefined) this.#gone.set(origin, { ...still, at: performance.now() });
-    });
-    await soon(again, LOOK_MS);
-  }
 }
 
 /**
@@ -222,11 +198,6 @@ export function isProxy(url: string, hub: string | undefined): boolean {
   const address = URL.parse(url);
   return address?.origin === new URL(hub ?? CLOUD_URL).origin &&
     /^\/mcp\/proxy\/[^/]+$/.test(address.pathname) && address.search === "";
-}
-
-function isUnsent(error: unknown): boolean {
-  return error instanceof PmlError && error.code === "UPSTREAM_DOWN" &&
-    error.detail?.may_have_run === false;
 }
 
 /** Makes the error of a call that the hub would let in by a key alone. */

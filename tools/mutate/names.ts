@@ -150,7 +150,7 @@ export const NAMES: readonly Mutant[] = [
     name: "following",
     guard: "What is followed ends with the rules that let it be followed",
     file: "upstreams.ts",
-    find: "if (!this.#options.mayFollow(server)) {",
+    find: "if (!following.isTask && !this.#options.mayFollow(server)) {",
     put: "if (server === undefined) {",
     test: "tests/attacks/sp_relay_test.ts",
     filter: "What follows a resource ends with what it rests on, and can always be given up",
