@@ -29,7 +29,8 @@ const RULE = `the rule ${GRAMMAR}`;
 export function workspaceSchema(zod: Zod) {
   const { object, text, list, filled, url } = words(zod);
   const texts = list(filled, "strings");
-  return object({ version: zod.literal(1, "1") }, {
+  return object({}, {
+    version: zod.literal(1, "1"),
     $schema: text(),
     workspace: text("a relative path", /^(?![/\\]|[A-Za-z]:|(.*[/\\])?\.\.([/\\]|$))./s),
     ...shared(zod),
