@@ -99,18 +99,17 @@ function saysHybrid(app: App): boolean {
 }
 
 /** Options by the names that they have in files; patterns by their text. */
-function flat({ exposure, metaTools, prefix, hybrid = {} }: SaidOfGateway | GatewayOptions): Flat {
+function flat(
+  { exposure, metaTools, hybrid = {}, ...same }: SaidOfGateway | GatewayOptions,
+): Flat {
+  const own = { ...same, tools_exposure: exposure, meta_tools: metaTools };
   const options = Object.entries(hybrid).map(([name, value]) => {
-    const key = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
     const shown = Array.isArray(value) ? value.map(({ text }: Pattern) => text) : value;
-    return [`gateway.hybrid.${key}`, shown] as const;
+    return [`hybrid.${keyOf(name)}`, shown] as const;
   });
-  return {
-    "gateway.tools_exposure": exposure,
-    "gateway.meta_tools": metaTools,
-    "gateway.prefix": prefix,
-    ...Object.fromEntries(options),
-  };
+  return Object.fromEntries(
+    [...Object.entries(own), ...options].map(([key, value]) => [`gateway.${key}`, value]),
+  );
 }
 
 function by(pattern: Pattern): (id: ToolId) => boolean {

@@ -63,6 +63,7 @@ const GOOD: readonly object[] = [
   { cloud: { url: "https://x.y" } },
   { grants: { filesystem: { read: ["../x"], write: [], net: ["a.b"], run: ["git"], env: ["A"] } } },
   { gateway: { tools_exposure: "whatever", meta_tools: ["search", "execute_code"], prefix: true } },
+  { gateway: { name: "Acme tools", version: "2026.11" } },
   { gateway: { hybrid: { semantic_threshold: 0.5, max_underlying_tools: 3 } } },
   {
     gateway: {
@@ -195,6 +196,8 @@ const BAD: readonly object[] = [
   { gateway: { hybrid: { whitelisted_tools: ["a:b(x=1)"] } } },
   { gateway: { hybrid: { blacklisted_tools: ["a:@prompts"] } } },
   { gateway: { hybrid: { blacklisted_tools: ["a:b*"] } } },
+  ...[1, "", " ", "a\nb", "a\u202eb", "x".repeat(129)]
+    .flatMap((label) => [{ gateway: { name: label } }, { gateway: { version: label } }]),
   { intent: 1 },
   { intent: "x".repeat(2001) },
 ];
