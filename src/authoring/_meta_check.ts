@@ -27,6 +27,7 @@ const OF_TOOL = [
   "outputSchema",
   "annotations",
   "permissions",
+  "visibility",
   "icons",
   "execution",
   "_meta",

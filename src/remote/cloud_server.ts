@@ -51,12 +51,7 @@ export class CloudServer extends McpServer {
   /** Returns the tools that its registry tells of. */
   override list(list: ListName): Promise<readonly ListItem[]> {
     const { cloud, entry } = this.#options;
-    const { tools = [] } = entry.manifest ?? {};
-    return Promise.try(() =>
-      list === "tools"
-        ? tools.map(({ name }) => cloud.definition(entry, name) as ListItem)
-        : NO_ITEMS
-    );
+    return Promise.resolve(list === "tools" ? cloud.definitions(entry) : NO_ITEMS);
   }
 
   /** Sends a call there, and asks for the list of the hub behind it. */
