@@ -27,6 +27,7 @@ const OF_TOOL = [
   "outputSchema",
   "annotations",
   "permissions",
+  "errors",
   "visibility",
   "icons",
   "execution",

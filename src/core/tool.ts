@@ -101,6 +101,8 @@ export interface ToolMeta {
   readonly annotations?: object;
   /** What it asks for, in place of what the module asks for. */
   readonly permissions?: Partial<Permissions>;
+  /** What it fails with, by code: when, or JSON Schema of the structured content that comes. */
+  readonly errors?: Readonly<Record<string, string | object>>;
   /** `internal` for what only the module itself calls; no list or search has it. */
   readonly visibility?: "internal" | "external";
   /** Pictures of it. */
@@ -156,6 +158,12 @@ const BESIDE: Readonly<Record<string, Kind<unknown>>> = {
   description: TEXT,
   annotations: OBJECT_IF_ANY,
   _meta: OBJECT_IF_ANY,
+  errors: {
+    wanted: "an object of texts or JSON Schema objects, by the code of the error",
+    is: (value) =>
+      value === undefined || isObject(value) &&
+        Object.values(value).every((said) => typeof said === "string" || isObject(said)),
+  },
   visibility: {
     wanted: '"internal" or "external"',
     is: (value) => [undefined, "internal", "external"].includes(value as string),
