@@ -237,6 +237,11 @@ export class Servers implements Disposable {
     throw this.unknown(id);
   }
 
+  /** Tells whether a tool can change nothing and reach nobody; undefined where nobody can tell. */
+  async onlyReads(id: ToolId): Promise<boolean | undefined> {
+    return await this.#sourceOf(id)?.onlyReads(splitToolId(id).tool).catch(() => undefined);
+  }
+
   /** Loads the tools of a server where they are not known; throws why that failed. */
   async load(server: string): Promise<void> {
     const entry = this.#entries.get(server);

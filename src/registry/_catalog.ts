@@ -159,11 +159,12 @@ function rowOf(said: unknown): Row | undefined {
 }
 
 function shortened(definition: ToolDefinition): ToolDefinition {
-  const { name, title, description, inputSchema } = definition;
+  const { name, title, description, inputSchema, annotations } = definition;
   return {
     name,
     ...(title === undefined ? {} : { title: shownText(title) ?? "" }),
     description: shownText(description) ?? "",
     inputSchema,
+    ...(annotations && { annotations }),
   };
 }
