@@ -117,36 +117,11 @@ export function gatewayFrom(...said: readonly (SaidOfGateway | undefined)[]): Ga
   return { ...options, hybrid };
 }
 
-/** Gives what was said as files say it; what is not set is left out. */
-export function gatewaySection(said: SaidOfGateway): GatewaySection {
-  const { exposure, metaTools, hybrid, ...same } = said;
-  return defined({
-    tools_exposure: exposure,
-    meta_tools: metaTools,
-    ...same,
-    hybrid: hybrid && hybridSection(hybrid),
-  });
-}
-
-/** Gives the names of options as files have them, with their values; what is not set is left out. */
-export function hybridSection(
-  options: Partial<HybridOptions>,
-): NonNullable<GatewaySection["hybrid"]> {
-  return renamed((name) => {
-    const { [name]: value } = options;
-    return [keyOf(name), Array.isArray(value) ? value.map(({ text }) => text) : value];
-  });
-}
-
+/** Takes every option of `hybrid` that is set, with patterns that were read. */
 function hybridOf(said: NonNullable<GatewaySection["hybrid"]>): Partial<HybridOptions> {
-  return renamed((name) => {
+  const options = Object.keys(DEFAULT_GATEWAY.hybrid).map((name) => {
     const value = Reflect.get(said, keyOf(name));
     return [name, Array.isArray(value) ? value.map(parsePattern) : value];
   });
-}
-
-/** Makes an object of every option of `hybrid` that is set, as `entry` says it. */
-function renamed(entry: (name: keyof HybridOptions) => readonly [string, unknown]): object {
-  const names = Object.keys(DEFAULT_GATEWAY.hybrid) as (keyof HybridOptions)[]; // of a literal
-  return defined(Object.fromEntries(names.map(entry)));
+  return defined(Object.fromEntries(options));
 }
