@@ -10,6 +10,7 @@
 import { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
+import { externalTools } from "../core/lists.ts";
 import type { CloudManifest } from "../core/manifest.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
@@ -88,17 +89,23 @@ export class Cloud {
     this.#reached(entry);
   }
 
-  /** Gives what is known of a tool. */
-  definition({ name: server, manifest }: CloudEntry, tool: string): ToolDefinition {
+  /** Returns the tools that its registry tells of. */
+  definitions({ manifest }: CloudEntry): readonly ToolDefinition[] {
     const { tools = [] } = manifest ?? {};
+    return externalTools(tools.map(({ name, definition }) => definition ?? undescribed(name)));
+  }
+
+  /** Gives what is known of a tool. */
+  definition(entry: CloudEntry, tool: string): ToolDefinition {
+    const { name: server, manifest } = entry;
+    const tools = this.definitions(entry);
     const known = tools.find(({ name }) => name === tool);
-    if (known === undefined && tools.length > 0) {
+    if (known === undefined && manifest !== undefined && manifest.tools.length > 0) {
       const has = tools.slice(0, 20).map(({ name }) => name).join(", ");
       const message = `Cannot find the tool ${quoted(`${server}:${tool}`, 200)}: it has ${has}`;
       throw new PmlError("UNKNOWN_TOOL", message, { hint: "Find its name with `search`" });
     }
-    // The hub looks at arguments that nobody here knows a schema for.
-    return known?.definition ?? { name: tool, inputSchema: { type: "object" } };
+    return known ?? undescribed(tool);
   }
 
   /** Says where a call goes and what goes with it, for a person. */
@@ -198,6 +205,11 @@ export function isProxy(url: string, hub: string | undefined): boolean {
   const address = URL.parse(url);
   return address?.origin === new URL(hub ?? CLOUD_URL).origin &&
     /^\/mcp\/proxy\/[^/]+$/.test(address.pathname) && address.search === "";
+}
+
+// The hub looks at arguments that nobody here knows a schema for.
+function undescribed(tool: string): ToolDefinition {
+  return { name: tool, inputSchema: { type: "object" } };
 }
 
 /** Makes the error of a call that the hub would let in by a key alone. */
