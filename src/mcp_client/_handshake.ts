@@ -7,7 +7,7 @@
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { CLIENT } from "./_meta.ts";
 import type { NewestRequests } from "./_newest.ts";
-import { Answered, type Peer } from "./_peer.ts";
+import { Answered, type Peer, type RequestOptions } from "./_peer.ts";
 import { isNewer, knowsNewest, LEGACY, mayBeOlder, MODERN, NO_SUCH_METHOD } from "./_revisions.ts";
 import type { Wire } from "./wire.ts";
 
@@ -33,8 +33,10 @@ export interface Agreement {
 
 /** Shakes hands with a server, in the revision that it wants. */
 export async function shakeHands(options: Handshake): Promise<Agreement> {
-  const { newestFirst } = options.wire;
-  const greet = (isModern = false) => isModern ? discover(options) : initialize(options);
+  const { wire: { newestFirst }, signal } = options;
+  // One that is given up ends the connection: then nobody is asked whether it is there.
+  const aside = { signal, lasts: true };
+  const greet = (isModern = false) => (isModern ? discover : initialize)(options, aside);
   try {
     return await greet(newestFirst).catch((error) => {
       if (!(newestFirst ? mayBeOlder(error) : isNewer(error))) throw error;
@@ -45,18 +47,21 @@ export async function shakeHands(options: Handshake): Promise<Agreement> {
   }
 }
 
-async function initialize({ peer, wire, able, signal }: Handshake): Promise<Agreement> {
+async function initialize(
+  { peer, wire, able }: Handshake,
+  aside: RequestOptions,
+): Promise<Agreement> {
   const said = await peer.request("initialize", {
     protocolVersion: LEGACY,
     capabilities: { roots: {}, ...able() },
     clientInfo: CLIENT,
-  }, { signal });
+  }, aside);
   wire.send({ method: "notifications/initialized" });
   return { isModern: false, capabilities: objectOf(objectOf(said).capabilities) };
 }
 
-async function discover({ newest, signal }: Handshake): Promise<Agreement> {
-  const said = objectOf(await newest.request("server/discover", {}, { signal }));
+async function discover({ newest }: Handshake, aside: RequestOptions): Promise<Agreement> {
+  const said = objectOf(await newest.request("server/discover", {}, aside));
   const { supportedVersions, capabilities } = said;
   // An older server may answer anything to what it does not know.
   if (!Array.isArray(supportedVersions) || !supportedVersions.includes(MODERN)) {

@@ -27,6 +27,20 @@ export function unusable({ name }: Named, why: string): PmlError {
   });
 }
 
+/** Makes the error of what has no answer; unless told, the server may have done it. */
+export function unreached(
+  { name }: Named,
+  why: string,
+  { mayHaveRun } = { mayHaveRun: true },
+): PmlError {
+  return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(name)}: ${why}`, {
+    hint: mayHaveRun
+      ? "It may have been done; look before you do it again"
+      : "Nothing was sent; try again",
+    detail: { may_have_run: mayHaveRun },
+  });
+}
+
 /** Makes the error of what is too long, or names the server in what knows only its host. */
 export function ownError(server: Named, error: TooLong | PmlError): PmlError {
   const { message } = error;
