@@ -5,7 +5,7 @@
  * @module
  */
 
-import { PmlError } from "../core/errors.ts";
+import type { PmlError } from "../core/errors.ts";
 import { isObject, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
@@ -20,7 +20,7 @@ import { answerTo } from "./_questions.ts";
 import { logMessage, readList } from "./_read.ts";
 import type { Following } from "./_subscriptions.ts";
 import { ASIDE, runsTasks } from "./_tasks.ts";
-import type { Excess, OpenWire, Wire } from "./wire.ts";
+import { type Excess, type OpenWire, unusable, type Wire } from "./wire.ts";
 
 /** What a connection is made with, and who is told of what. */
 export interface ConnectionOptions {
@@ -67,13 +67,8 @@ export class Connection implements Living {
   #dead: PmlError | undefined;
 
   /** Makes the error of a server that does not answer as it should. */
-  readonly #broken = (why: string): PmlError => {
-    const denied = this.#denied(why);
-    if (denied !== undefined) return denied;
-    return new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(this.#options.name)}: ${why}`, {
-      hint: "It does not speak MCP as PML knows it",
-    });
-  };
+  readonly #broken = (why: string): PmlError =>
+    this.#denied(why) ?? unusable(this.#options.name, why);
 
   private constructor(options: ConnectionOptions) {
     this.#options = options;
