@@ -96,7 +96,7 @@ export class HttpRequest {
   async #refused(response: Response): Promise<void> {
     const { options, session } = this.#way;
     const { status } = response;
-    if (status === 404 && session.hasId) {
+    if (status === 404 && session.id !== undefined) {
       await leave(response);
       throw new SessionLost(options.name);
     }
@@ -121,7 +121,7 @@ export class HttpRequest {
       // Only the older revisions keep what was not heard, and only where they said so.
       tries = this.#last === before ? tries + 1 : 1;
       const { options, session } = this.#way;
-      if (!session.isOlder || this.#last === undefined || tries > RESUMES) {
+      if (session.version === undefined || this.#last === undefined || tries > RESUMES) {
         throw unreached(options, "it ended the stream before it answered");
       }
       stream = await this.#resumed();

@@ -37,8 +37,10 @@ const SESSION_ID = /^[\x21-\x7e]{1,1000}$/;
 export class HttpSession {
   readonly #options: HttpWireOptions;
   readonly #tool: (name: string) => ListItem | undefined;
-  #id: string | undefined;
-  #version: string | undefined;
+  /** By what the server knows its requests, if it gave such an id. */
+  id: string | undefined;
+  /** The revision that the server chose, where it took the handshake of the older ones. */
+  version: string | undefined;
 
   /** Takes what is known of the server's tools; throws where a header cannot be sent. */
   constructor(options: HttpWireOptions, tool: (name: string) => ListItem | undefined) {
@@ -50,27 +52,17 @@ export class HttpSession {
     this.#tool = tool;
   }
 
-  /** Whether the server gave an id, by which it knows its requests. */
-  get hasId(): boolean {
-    return this.#id !== undefined;
-  }
-
-  /** Whether the server took the handshake of the older revisions. */
-  get isOlder(): boolean {
-    return this.#version !== undefined;
-  }
-
   /** Takes the id that stands beside the answer to the handshake, if one does. */
   begin({ headers }: Response): void {
     const id = headers.get("mcp-session-id") ?? "";
-    if (SESSION_ID.test(id)) this.#id = id;
+    if (SESSION_ID.test(id)) this.id = id;
   }
 
   /** Takes the revision that the server chose. */
   greeted(result: unknown): void {
     const { protocolVersion } = objectOf(result);
     const isOne = typeof protocolVersion === "string" && SESSION_ID.test(protocolVersion);
-    this.#version = isOne ? protocolVersion : "2025-03-26";
+    this.version = isOne ? protocolVersion : "2025-03-26";
     this.#options.onOlder();
   }
 
@@ -88,8 +80,8 @@ export class HttpSession {
       ...lowered(headers),
       ...(message?.method === "tools/call" && lowered(keyHeaders ?? {})),
       "accept": method === "GET" ? EVENTS_TYPE : `${JSON_TYPE}, ${EVENTS_TYPE}`,
-      ...(this.#id !== undefined && { "mcp-session-id": this.#id }),
-      ...(this.#version !== undefined && { "mcp-protocol-version": this.#version }),
+      ...(this.id !== undefined && { "mcp-session-id": this.id }),
+      ...(this.version !== undefined && { "mcp-protocol-version": this.version }),
       ...(last !== undefined && { "last-event-id": last }),
     };
     if (message === undefined) return fetch(url, { method, headers: own, signal, named });

@@ -70,7 +70,7 @@ export class HttpWire implements Wire {
   /** Takes back a request: the newest revision is told by the end of its stream. */
   cancel(id: string): void {
     this.#open.get(id)?.abort();
-    if (!this.#way.session.isOlder) return;
+    if (this.#way.session.version === undefined) return;
     this.send({ method: "notifications/cancelled", params: { requestId: id } });
   }
 
@@ -96,7 +96,7 @@ export class HttpWire implements Wire {
   async close(): Promise<void> {
     this.kill();
     const { session } = this.#way;
-    if (!session.hasId) return;
+    if (session.id === undefined) return;
     const abort = new AbortController();
     const ended = session.fetch("DELETE", { signal: abort.signal }).then(leave);
     await soon(ended, END_MS);

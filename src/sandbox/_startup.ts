@@ -19,8 +19,9 @@ type Phase = "testing" | "blank" | "loading" | "ready";
 /** Follows a child till its module is loaded, and keeps what both said of themselves. */
 export class Startup {
   readonly #layer: Layer | undefined;
-  #phase: Phase = "testing";
   #next = Promise.withResolvers<void>();
+  /** How far the child has come. */
+  phase: Phase = "testing";
   /** The name of the server whose module it is. */
   name = "a module";
   /** The names of the functions that the module exports. */
@@ -35,20 +36,10 @@ export class Startup {
     this.#layer = layer;
   }
 
-  /** How far the child has come. */
-  get phase(): Phase {
-    return this.#phase;
-  }
-
-  /** Whether the child is at work on it. */
-  get isUnderWay(): boolean {
-    return this.#phase === "testing" || this.#phase === "loading";
-  }
-
   /** Begins to load a module. */
   load(name: string): void {
     this.name = name;
-    this.#phase = "loading";
+    this.phase = "loading";
     this.#next = Promise.withResolvers();
   }
 
@@ -57,7 +48,7 @@ export class Startup {
     const { promise, reject } = this.#next;
     using _ = signal && onAbort(signal, () => reject(reasonOf(signal)));
     await promise;
-    this.#phase = phase;
+    this.phase = phase;
   }
 
   /** Ends it: the child comes no further. */
@@ -70,11 +61,11 @@ export class Startup {
     const value = valueOf(frame);
     if (frame.type === "confined") return this.#confine(heldBy(this.#layer, String(value)));
     if (frame.type === "refused") return this.#refuse(String(value));
-    if (frame.type === "tested" && this.#phase === "testing") {
+    if (frame.type === "tested" && this.phase === "testing") {
       const isClosed = Array.isArray(value) && value.length === 0;
       if (!isClosed) return this.#refuse(`its module thread is open: ${String(value)}`);
       this.#next.resolve();
-    } else if (this.#phase === "loading") {
+    } else if (this.phase === "loading") {
       if (frame.type === "unloaded") this.fail(this.#unloaded(value));
       if (frame.type === "ready") this.#ready(frame);
     }

@@ -276,7 +276,7 @@ export class Sandbox implements AsyncDisposable {
       if (this.rss() <= rssMb * 1024 * 1024) this.#rearm();
       else this.#kill("memory", `it used more than ${rssMb} MB of memory`);
     };
-    const isBusy = this.#calls.size > 0 || this.#startup.isUnderWay;
+    const isBusy = this.#calls.size > 0 || ["testing", "loading"].includes(this.#startup.phase);
     this.#watch = setTimeout(look, isBusy ? WATCH_BUSY_MS : WATCH_IDLE_MS);
     Deno.unrefTimer(Number(this.#watch));
   }
