@@ -6,46 +6,15 @@
  */
 
 import assert from "node:assert/strict";
-import { setImmediate } from "node:timers";
 import { PmlError } from "../core/errors.ts";
+import { Deaths } from "./_deaths_test.ts";
+import { FakeClock, settled } from "./_fake_clock_test.ts";
 import { Places } from "./places.ts";
-import { type Clock, type Living, Pool } from "./pool.ts";
+import { type Living, Pool } from "./pool.ts";
 
 /** When the pool ends what nobody used. */
 export const IDLE_MS = 60_000;
 const IDLE_CHILDREN = 2;
-
-/** Time that goes on when it is told to. */
-class FakeClock implements Clock {
-  #now = 0;
-  #timers: { readonly at: number; readonly call: () => void }[] = [];
-
-  readonly now = () => this.#now;
-
-  readonly later = (call: () => void, ms: number) => {
-    const timer = { at: this.#now + ms, call };
-    this.#timers.push(timer);
-    return () => void (this.#timers = this.#timers.filter((one) => one !== timer));
-  };
-
-  async pass(ms: number): Promise<void> {
-    const until = this.#now + ms;
-    for (;;) {
-      const next = this.#timers.filter(({ at }) => at <= until).sort((x, y) => x.at - y.at)[0];
-      if (next === undefined) break;
-      this.#timers = this.#timers.filter((one) => one !== next);
-      this.#now = Math.max(this.#now, next.at);
-      next.call();
-      await settled();
-    }
-    this.#now = until;
-  }
-}
-
-/** Lets everything happen that needs no time. */
-export function settled(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
 
 /** Where a thing is in its life. */
 export type Phase = "waiting" | "starting" | "up" | "ending" | "over";
@@ -109,7 +78,7 @@ export class Stage {
   readonly things: Thing[] = [];
   readonly uses: Use[] = [];
   readonly versions = new Map<string, number>();
-  readonly deaths = new Map<string, { count: number; at: number; version: string }>();
+  readonly #deaths = new Deaths(this.clock.now);
   /** What waits for a place, in order. */
   readonly queue: Thing[] = [];
   readonly #places: Places;
@@ -147,9 +116,11 @@ export class Stage {
       known.looked = false;
       if (known.uses.size === 0) known.due = this.clock.now() + 1_000;
     }
-    const refusedFor = fits ? 0 : this.#wait(key, version);
+    const refusedFor = fits ? 0 : this.#deaths.wait(key, version);
     const thing = fits ? known : new Thing(this, { key, version });
-    if (refusedFor > 0) return await this.#refused(key, { version, refusedFor });
+    if (refusedFor > 0) {
+      return await assertRefused(this.pool, { key, version, refusedFor });
+    }
     if (!fits) this.things.push(thing);
     const done = Promise.withResolvers<string>();
     done.promise.catch(() => {});
@@ -222,7 +193,7 @@ export class Stage {
     }
     const isCurrent = this.current(thing.key) === thing;
     const running = [...thing.uses].filter((use) => use.running);
-    if (isCurrent && running.length > 0 && !thing.good) this.count(thing);
+    if (isCurrent && running.length > 0 && !thing.good) this.#deaths.count(thing);
     for (const use of running) {
       use.wanted = why;
       use.running = false;
@@ -233,11 +204,6 @@ export class Stage {
     if (running.length > 0 && thing.phase === "up") thing.drains = true;
   }
 
-  count({ key, version }: Thing): void {
-    const count = (this.deaths.get(key)?.count ?? 0) + 1;
-    this.deaths.set(key, { count, at: this.clock.now(), version });
-  }
-
   async started(thing: Thing): Promise<void> {
     thing.phase = "up";
     thing.ready.resolve(thing);
@@ -245,7 +211,7 @@ export class Stage {
   }
 
   async startFails(thing: Thing): Promise<void> {
-    if (this.current(thing.key) === thing) this.count(thing);
+    if (this.current(thing.key) === thing) this.#deaths.count(thing);
     thing.phase = "over";
     for (const use of thing.uses) use.wanted = "no start";
     thing.uses.clear();
@@ -286,33 +252,6 @@ export class Stage {
     assert.ok(isEnough || unused.length === 0, "something is unused, and somebody waits");
   }
 
-  /** Ends all that could still end, and asserts that nothing is left. */
-  async over(): Promise<void> {
-    this.disposing = true;
-    let isOver = false;
-    const closing = this.pool[Symbol.asyncDispose]().then(() => isOver = true);
-    await settled();
-    for (let more = true; more;) {
-      more = false;
-      for (const thing of this.things) {
-        if (thing.phase !== "starting" && thing.phase !== "ending") continue;
-        if (thing.phase === "starting") await this.started(thing);
-        await this.ended(thing);
-        more = true;
-      }
-    }
-    assert.ok(isOver, "the pool does not end");
-    await closing;
-    assert.deepEqual(this.things.filter(({ phase }) => phase === "up"), [], "left alive");
-    for (const { told } of this.uses) assert.equal(told.length, 1, "a call was lost");
-    const late = this.pool.use("a", {
-      name: "a",
-      start: () => assert.fail("started after the end"),
-      use: () => Promise.resolve(),
-    });
-    await assert.rejects(late, /PML is ending/);
-  }
-
   #among(phase: Phase): readonly Thing[] {
     return this.things.filter((thing) => thing.phase === phase);
   }
@@ -345,7 +284,7 @@ export class Stage {
     thing.uses.delete(use);
     if (isGood) {
       thing.good = true;
-      if (this.current(thing.key) === thing) this.deaths.delete(thing.key);
+      if (this.current(thing.key) === thing) this.#deaths.forget(thing.key);
     }
     if (thing.uses.size > 0) return;
     const rest = thing.pending > 0 ? 30_000 : IDLE_MS;
@@ -361,26 +300,51 @@ export class Stage {
       assert.ok(other.drains && other.phase !== "ending", "two of one key live at a time");
     }
   }
+}
 
-  #wait(key: string, version: string): number {
-    if (this.deaths.get(key)?.version !== version) this.deaths.delete(key);
-    const { count, at } = this.deaths.get(key) ?? { count: 0, at: 0 };
-    if (count < 5) return 0;
-    return at + Math.min(500 * 2 ** (count - 5), 30_000) - this.clock.now();
+/** Ends all that could still end, and asserts that nothing is left. */
+export async function assertEnds(stage: Stage): Promise<void> {
+  stage.disposing = true;
+  let isOver = false;
+  const closing = stage.pool[Symbol.asyncDispose]().then(() => isOver = true);
+  await settled();
+  for (let more = true; more;) {
+    more = false;
+    for (const thing of stage.things) {
+      if (thing.phase !== "starting" && thing.phase !== "ending") continue;
+      if (thing.phase === "starting") await stage.started(thing);
+      await stage.ended(thing);
+      more = true;
+    }
   }
+  assert.ok(isOver, "the pool does not end");
+  await closing;
+  assert.deepEqual(stage.things.filter(({ phase }) => phase === "up"), [], "left alive");
+  for (const { told } of stage.uses) assert.equal(told.length, 1, "a call was lost");
+  const late = stage.pool.use("a", {
+    name: "a",
+    start: () => assert.fail("started after the end"),
+    use: () => Promise.resolve(),
+  });
+  await assert.rejects(late, /PML is ending/);
+}
 
-  async #refused(
-    key: string,
-    { version, refusedFor }: { readonly version: string; readonly refusedFor: number },
-  ): Promise<void> {
-    const start = () => assert.fail("started while it has to wait");
-    const asked = this.pool.use(key, { name: key, version, start, use: () => Promise.resolve() });
-    await assert.rejects(asked, (error) => {
-      assert.ok(error instanceof PmlError);
-      assert.equal(error.code, "UPSTREAM_DOWN");
-      assert.match(error.message, new RegExp(`Cannot start "${key}": it ended \\d+ times`));
-      assert.equal(error.detail?.retry_after_ms, refusedFor);
-      return true;
-    });
-  }
+/** Asserts that a key whose things died in a row waits for its next start. */
+async function assertRefused(
+  pool: Pool<Thing>,
+  { key, version, refusedFor }: {
+    readonly key: string;
+    readonly version: string;
+    readonly refusedFor: number;
+  },
+): Promise<void> {
+  const start = () => assert.fail("started while it has to wait");
+  const asked = pool.use(key, { name: key, version, start, use: () => Promise.resolve() });
+  await assert.rejects(asked, (error) => {
+    assert.ok(error instanceof PmlError);
+    assert.equal(error.code, "UPSTREAM_DOWN");
+    assert.match(error.message, new RegExp(`Cannot start "${key}": it ended \\d+ times`));
+    assert.equal(error.detail?.retry_after_ms, refusedFor);
+    return true;
+  });
 }

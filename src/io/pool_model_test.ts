@@ -6,7 +6,15 @@
  */
 
 import fc from "fast-check";
-import { IDLE_MS, type Phase, settled, Stage, type Thing, type Use } from "./_pool_model_test.ts";
+import { settled } from "./_fake_clock_test.ts";
+import {
+  assertEnds,
+  IDLE_MS,
+  type Phase,
+  Stage,
+  type Thing,
+  type Use,
+} from "./_pool_model_test.ts";
 
 const KEYS = ["a", "b", "c"];
 
@@ -142,7 +150,7 @@ Deno.test("The pool loses no call, doubles nothing and leaves nothing, whatever 
       async (commands, places) => {
         const stage = new Stage(places);
         await fc.asyncModelRun(() => ({ model: {}, real: stage }), commands);
-        await stage.over();
+        await assertEnds(stage);
       },
     ),
     { numRuns: 1_500 },

@@ -12,6 +12,7 @@ import {
   isObject,
   type Json,
   type JsonObject,
+  objectOf,
   textOf,
   visibleLines,
 } from "../core/json.ts";
@@ -117,7 +118,7 @@ export class Peer {
     try {
       const said = onProgress === undefined ? params : {
         ...params,
-        _meta: { ...isObject(params._meta) && params._meta as JsonObject, progressToken: id },
+        _meta: { ...objectOf(params._meta), progressToken: id },
       };
       this.#options.send({ id, method, params: said });
       return await answer.promise;
@@ -137,7 +138,7 @@ export class Peer {
   receive(message: unknown, meant?: string): boolean {
     if (!isObject(message)) return false;
     const { id, method, result, error } = message;
-    const params = (isObject(message.params) ? message.params : {}) as JsonObject; // parsed JSON
+    const params = objectOf(message.params);
     if (typeof method === "string") {
       if (id === undefined) this.#notified(method, params, meant);
       else if (isId(id)) {

@@ -5,30 +5,23 @@
  * @module
  */
 
-import type { ServerRequest } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
-import {
-  isObject,
-  type Json,
-  type JsonObject,
-  objectOf,
-  quoted,
-  textOf,
-  visible,
-} from "../core/json.ts";
+import type { PmlError } from "../core/errors.ts";
+import { isObject, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { aborted, pause } from "../io/waiting.ts";
 import { StartTimer } from "./_start_timer.ts";
 import type { Living } from "../io/pool.ts";
 import { deniedTo } from "./_answers.ts";
-import { ALL_CHANGES, CLIENT, withMeta } from "./_meta.ts";
+import { type Agreement, shakeHands } from "./_handshake.ts";
+import { ALL_CHANGES } from "./_meta.ts";
+import { NewestRequests } from "./_newest.ts";
 import { Answered, type Asked, Peer, type RequestOptions } from "./_peer.ts";
+import { answerTo } from "./_questions.ts";
 import { logMessage, readList } from "./_read.ts";
-import { isNewer, knowsNewest, LEGACY, mayBeOlder, MODERN, NO_SUCH_METHOD } from "./_revisions.ts";
 import type { Following } from "./_subscriptions.ts";
 import { ASIDE, runsTasks } from "./_tasks.ts";
-import type { Excess, OpenWire, Wire } from "./wire.ts";
+import { type Excess, type OpenWire, unusable, type Wire } from "./wire.ts";
 
 /** What a connection is made with, and who is told of what. */
 export interface ConnectionOptions {
@@ -56,10 +49,6 @@ export interface ConnectionOptions {
 const UPDATED = "notifications/resources/updated";
 /** How many lines that mean nothing a server may write before it counts as broken. */
 const STRAY_MAX = 10_000;
-/** How much a server of the newest revision may ask in one answer. */
-const ASKED_MAX = 64;
-/** How often a server of the newest revision may ask before it answers. */
-const ROUNDS_MAX = 20;
 const TAIL = 4_000;
 /** After how long a server is asked anew to tell of changes. */
 const LISTEN_MS = 5_000;
@@ -69,14 +58,18 @@ export class Connection implements Living {
   readonly #options: ConnectionOptions;
   readonly #wire: Wire;
   readonly #peer: Peer;
+  readonly #newest: NewestRequests;
   readonly #over = new AbortController();
   readonly #retired = new AbortController();
   #stray = 0;
-  #isModern = false;
   #isLost = false;
   #isListening = false;
-  #capabilities: JsonObject = {};
+  #agreed: Agreement = { isModern: false, capabilities: {} };
   #dead: PmlError | undefined;
+
+  /** Makes the error of a server that does not answer as it should. */
+  readonly #broken = (why: string): PmlError =>
+    this.#denied(why) ?? unusable(this.#options.name, why);
 
   private constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -93,12 +86,19 @@ export class Connection implements Living {
       missed: () => this.#missed(),
       tool: options.tool,
     });
+    const answer = (asked: Asked) => answerTo(asked, options);
     this.#peer = new Peer({
       send: (message) => wire.send(message),
       cancel: wire.cancel && ((id) => wire.cancel?.(id)),
       withoutSecrets: options.withoutSecrets,
-      onRequest: (asked) => this.#asked(asked),
+      onRequest: answer,
       onNotification: (method, params, meant) => this.#notified(method, params, meant),
+    });
+    this.#newest = new NewestRequests(this.#peer, {
+      able: options.capabilities,
+      answer,
+      broken: this.#broken,
+      over: this.#over.signal,
     });
   }
 
@@ -138,17 +138,17 @@ export class Connection implements Living {
 
   /** Whether it speaks the newest revision, in which each request says what the client can do. */
   get isModern(): boolean {
-    return this.#isModern;
+    return this.#agreed.isModern;
   }
 
   /** Whether it runs tools as tasks where it is asked to, in the revision before the newest. */
   get runsTasks(): boolean {
-    return runsTasks(this.#capabilities);
+    return runsTasks(this.#agreed.capabilities);
   }
 
   /** Whether it said that it can do something, such as `resources`. */
   can(capability: string): boolean {
-    return isObject(this.#capabilities[capability]);
+    return isObject(this.#agreed.capabilities[capability]);
   }
 
   /**
@@ -156,16 +156,13 @@ export class Connection implements Living {
    * `Answered`. What the server wants to know first is asked meanwhile.
    */
   async request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
-    let answers: JsonObject = {};
-    for (let round = 0; round < ROUNDS_MAX; round++) {
-      const said = this.#withMeta({ ...params, ...answers }, options, method);
-      const result = await this.#peer.request(method, said, options);
-      if (!this.#isModern || !isObject(result) || result.resultType !== "input_required") {
-        return result;
-      }
-      answers = await this.answersTo(result as JsonObject, options);
-    }
-    throw this.#broken(`it asked ${ROUNDS_MAX} times before it answered`);
+    if (this.isModern) return await this.#newest.request(method, params, options);
+    return await this.#peer.request(method, params, options);
+  }
+
+  /** Answers all that a result of the newest revision asks for. */
+  answersTo(result: JsonObject, options: RequestOptions): Promise<JsonObject> {
+    return this.#newest.answersTo(result, options);
   }
 
   /** Reads a list; one that the server does not have is empty. */
@@ -174,7 +171,7 @@ export class Connection implements Living {
     if (name !== "tools" && !this.can(LISTS[name].capability)) return [];
     return await readList(name, {
       ask: (params) => this.request(LISTS[name].method, params, { signal }),
-      broken: (why) => this.#broken(why),
+      broken: this.#broken,
       max: this.#options.limits.catalogTools,
     });
   }
@@ -188,10 +185,10 @@ export class Connection implements Living {
   async tellOf({ uri, isTask, signal, onAgreed }: Omit<Following, "server">): Promise<void> {
     const { signal: over } = this.#over;
     const options = { signal: AbortSignal.any([signal, over, this.#retired.signal]) };
-    if (this.#isModern) {
+    if (this.isModern) {
       onAgreed();
       const wanted: JsonObject = isTask ? { taskIds: [uri] } : { resourceSubscriptions: [uri] };
-      return await this.#listen(wanted, { ...options, takesTasks: isTask === true });
+      return await this.#newest.listen(wanted, { ...options, takesTasks: isTask === true });
     }
     await this.#peer.request("resources/subscribe", { uri }, options);
     onAgreed();
@@ -201,7 +198,7 @@ export class Connection implements Living {
 
   /** Says which log messages are wanted, where the server can be told. */
   setLevel(level: string): void {
-    if (this.#isModern || !this.can("logging")) return;
+    if (this.isModern || !this.can("logging")) return;
     // What it answers changes nothing.
     this.#peer.request("logging/setLevel", { level }, ASIDE).catch(() => {});
   }
@@ -213,44 +210,17 @@ export class Connection implements Living {
   }
 
   async #greet(signal: AbortSignal): Promise<void> {
-    try {
-      if (this.#wire.newestFirst) await this.#discover(signal);
-      else await this.#initialize(signal);
-    } catch (error) {
-      const { newestFirst } = this.#wire;
-      if (!(newestFirst ? mayBeOlder(error) : isNewer(error))) {
-        throw await this.#refused(error, signal);
-      }
-      this.#isModern = !newestFirst || knowsNewest(error);
-      const other = this.#isModern ? this.#discover(signal) : this.#initialize(signal);
-      await other.catch(async (cause) => {
-        throw await this.#refused(cause, signal);
-      });
-    }
-  }
-
-  async #initialize(signal: AbortSignal): Promise<void> {
-    const said = await this.#peer.request("initialize", {
-      protocolVersion: LEGACY,
-      capabilities: { roots: {}, ...this.#options.capabilities() },
-      clientInfo: CLIENT,
-    }, { signal });
-    this.#capabilities = objectOf(objectOf(said).capabilities);
-    this.#wire.send({ method: "notifications/initialized" });
-  }
-
-  async #discover(signal: AbortSignal): Promise<void> {
-    this.#isModern = true;
-    const { supportedVersions, capabilities } = objectOf(
-      await this.request("server/discover", {}, { signal }),
-    );
-    // An older server may answer anything to what it does not know.
-    if (!Array.isArray(supportedVersions) || !supportedVersions.includes(MODERN)) {
-      throw new Answered(NO_SUCH_METHOD, `it does not speak ${MODERN}`);
-    }
-    this.#capabilities = objectOf(capabilities);
-    const tells = Object.values(this.#capabilities).some((one) => isObject(one) && one.listChanged);
-    if (tells) void this.#hearChanges();
+    const agreed = this.#agreed = await shakeHands({
+      wire: this.#wire,
+      peer: this.#peer,
+      newest: this.#newest,
+      able: this.#options.capabilities,
+      broken: this.#broken,
+      signal,
+    });
+    const { isModern, capabilities } = agreed;
+    const tells = Object.values(capabilities).some((one) => isObject(one) && one.listChanged);
+    if (isModern && tells) void this.#hearChanges();
   }
 
   /** Has the server tell of changes for as long as it is there, and wants to. */
@@ -258,7 +228,7 @@ export class Connection implements Living {
     const { signal } = this.#over;
     while (this.alive) {
       this.#isListening = true;
-      const end = await this.#listen(ALL_CHANGES, ASIDE).catch((error) => error);
+      const end = await this.#newest.listen(ALL_CHANGES, ASIDE).catch((error) => error);
       this.#isListening = false;
       // On the pipes of a process it ends with that.
       if (end instanceof Answered || this.#wire.tells) return;
@@ -271,49 +241,6 @@ export class Connection implements Living {
   #missed(): void {
     for (const list of ["tools", "resources", "prompts"]) {
       this.#options.onNotification(`notifications/${list}/list_changed`, {});
-    }
-  }
-
-  async #listen(notifications: JsonObject, options: RequestOptions): Promise<void> {
-    const said = this.#withMeta({ notifications }, options);
-    await this.#peer.request("subscriptions/listen", said, { ...options, lasts: true });
-  }
-
-  async #refused(error: unknown, signal: AbortSignal): Promise<unknown> {
-    const better = mayBeOlder(error) ? await this.#wire.explain?.(signal) : undefined;
-    if (better !== undefined || !(error instanceof Answered)) return better ?? error;
-    return this.#broken(`it refused the handshake: ${error.message}`);
-  }
-
-  #withMeta(params: JsonObject, options: RequestOptions, method?: string): JsonObject {
-    if (!this.#isModern) return params;
-    return withMeta(params, { ...options, method, able: this.#options.capabilities() });
-  }
-
-  /** Has everything answered that a result of the newest revision asks for. */
-  async answersTo(result: JsonObject, options: RequestOptions): Promise<JsonObject> {
-    const { inputRequests, requestState } = result;
-    const requests = Object.entries(objectOf(inputRequests));
-    if (requests.length > ASKED_MAX) throw this.#broken("it asks too much at once");
-    // Where one fails the others are taken back.
-    const over = new AbortController();
-    const signal = AbortSignal.any([options.signal, this.#over.signal, over.signal]);
-    const asked = requests.map(async ([key, one]) => {
-      const { method, params } = objectOf(one);
-      const request = { method: textOf(method), params: objectOf(params), signal };
-      try {
-        return [key, await this.#asked({ ...request, during: options })] as const;
-      } catch (error) {
-        // What PML refuses is no error of the server.
-        if (!(error instanceof Answered)) throw error;
-        throw this.#broken(`it asked for ${quoted(request.method)}, but ${error.message}`);
-      }
-    });
-    try {
-      const inputResponses = Object.fromEntries(await Promise.all(asked));
-      return { inputResponses, ...(typeof requestState === "string" && { requestState }) };
-    } finally {
-      over.abort(new Answered(NO_SUCH_METHOD, "another question failed"));
     }
   }
 
@@ -344,42 +271,9 @@ export class Connection implements Living {
     onNotification(method, message);
   }
 
-  /** Answers what a server may ask: whether we are there, for its roots, and for the client. */
-  async #asked({ method, params, signal, during }: Asked): Promise<JsonObject> {
-    switch (method) {
-      case "ping":
-        return {};
-      case "roots/list":
-        return { roots: this.#options.roots() };
-      case "elicitation/create":
-      case "sampling/createMessage":
-        return await this.#ask({ server: this.#options.name, method, params, signal }, during);
-      default:
-        throw new Answered(NO_SUCH_METHOD, `PML has no ${visible(method, 100)}`);
-    }
-  }
-
-  async #ask(asked: ServerRequest, during: RequestOptions | undefined): Promise<JsonObject> {
-    if (during?.onAsk === undefined) {
-      throw new Answered(NO_SUCH_METHOD, "no request is open whose client could be asked");
-    }
-    const { url, ...said } = asked.params; // an address without its key leads elsewhere
-    const params = { ...this.#options.withoutSecrets(said), ...(url !== undefined && { url }) };
-    const signal = AbortSignal.any([asked.signal, during.signal]);
-    return await during.onAsk({ ...asked, params, signal });
-  }
-
   #strayed(): void {
     if (++this.#stray <= STRAY_MAX) return;
     this.#fail(this.#broken(`it wrote over ${STRAY_MAX} lines that answer nothing`));
-  }
-
-  #broken(why: string): PmlError {
-    const denied = this.#denied(why);
-    if (denied !== undefined) return denied;
-    return new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(this.#options.name)}: ${why}`, {
-      hint: "It does not speak MCP as PML knows it",
-    });
   }
 
   #denied(text: string): PmlError | undefined {

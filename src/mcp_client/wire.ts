@@ -75,3 +75,11 @@ export class SessionLost extends PmlError {
     });
   }
 }
+
+/** Makes the error of a server that does not answer as it should. */
+export function unusable(name: string, why: string, detail?: PmlError["detail"]): PmlError {
+  return new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(name)}: ${why}`, {
+    hint: "It does not speak MCP as PML knows it",
+    detail,
+  });
+}

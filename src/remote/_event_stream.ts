@@ -49,6 +49,11 @@ function checkLength(length: number, { lineBytes, resultBytes }: BodyLimits): vo
 
 /** The type of a stream of events. */
 export const EVENTS_TYPE = "text/event-stream";
+/** The type of a message of its own. */
+export const JSON_TYPE = "application/json";
+/** A server that wants to be asked later has to take this. */
+export const RETRY_MAX_MS = 30_000;
+const [RETRY_MS, RETRY_MIN_MS] = [1_000, 50];
 /** The most bytes of an answer that only people look at. */
 export const ERROR_BYTES = 64_000;
 
@@ -69,9 +74,9 @@ interface EventReading extends BodyReading {
 }
 
 /** Reads a stream of events. */
-export async function eachEvent(body: Body, reading: EventReading): Promise<void> {
+export async function eachEvent(body: Body | null, reading: EventReading): Promise<void> {
   const events = new EventReader(reading);
-  await eachChunk(body, { ...reading, take: (chunk) => events.push(chunk) });
+  if (body !== null) await eachChunk(body, { ...reading, take: (chunk) => events.push(chunk) });
 }
 
 /** Reads a body chunk by chunk. What is there already would be read in one turn of the event loop. */
@@ -233,6 +238,11 @@ export async function readStart(body: Body | null, max: number): Promise<string>
     // What came till then is what there is.
   }
   return text.slice(0, max);
+}
+
+/** Tells how long to wait before a server is asked for the rest of a stream. */
+export function waitOf(retry = RETRY_MS): number {
+  return Math.min(Math.max(retry, RETRY_MIN_MS), RETRY_MAX_MS);
 }
 
 /** Gives the type of what an answer holds. */

@@ -7,6 +7,7 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible, visibleLines } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
+import { unusable as noMcp } from "../mcp_client/wire.ts";
 import type { TooLong } from "./_event_stream.ts";
 
 /** A server as its errors name it. */
@@ -21,9 +22,20 @@ const TEXT_MAX = 500;
 
 /** Makes the error of what a server sent that is no MCP. */
 export function unusable({ name }: Named, why: string): PmlError {
-  return new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(name)}: ${why}`, {
-    hint: "It does not speak MCP as PML knows it",
-    detail: { may_have_run: true, status: 200 },
+  return noMcp(name, why, { may_have_run: true, status: 200 });
+}
+
+/** Makes the error of what has no answer; unless told, the server may have done it. */
+export function unreached(
+  { name }: Named,
+  why: string,
+  { mayHaveRun } = { mayHaveRun: true },
+): PmlError {
+  return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(name)}: ${why}`, {
+    hint: mayHaveRun
+      ? "It may have been done; look before you do it again"
+      : "Nothing was sent; try again",
+    detail: { may_have_run: mayHaveRun },
   });
 }
 

@@ -5,10 +5,12 @@
  * @module
  */
 
+import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Call, ToolResult } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { toolId } from "../core/tool_id.ts";
@@ -225,4 +227,15 @@ export function stream(
 /** One event of a stream with a message. */
 export function event(message: object, lines = ""): string {
   return `${lines}data: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\n\n`;
+}
+
+/** Gives the error of a call that fails. */
+export async function failed(call: Promise<unknown>): Promise<PmlError> {
+  try {
+    await call;
+  } catch (error) {
+    assert.ok(error instanceof PmlError, String(error));
+    return error;
+  }
+  return assert.fail("it did not fail");
 }

@@ -1,22 +1,10 @@
 import assert from "node:assert/strict";
-import { TcpSink } from "../../tests/kit/sinks.ts";
 import { until } from "../../tests/kit/wait.ts";
 import { PmlError } from "../core/errors.ts";
-import { answer, event, Scripted, Stage, stream } from "./_stage_test.ts";
+import { answer, event, failed, Scripted, Stage, stream } from "./_stage_test.ts";
 
 const DONE = [{ type: "text", text: "done" }];
 const KEY = "key-of-the-person-1234";
-
-/** Gives the error of a call that fails, after it was looked through for the key. */
-async function failed(call: Promise<unknown>): Promise<PmlError> {
-  try {
-    await call;
-  } catch (error) {
-    assert.ok(error instanceof PmlError, String(error));
-    return error;
-  }
-  return assert.fail("it did not fail");
-}
 
 Deno.test("Nothing goes where a redirect leads, neither to another origin nor to http (SX2)", async () => {
   await using other = new Scripted();
@@ -145,71 +133,6 @@ Deno.test("A cancelled call frees its connection, and is told to the server (SP1
     await stage.list("tools");
     assert.equal(told(), isOlder, "the newest revision is told by the end of the stream");
   }
-});
-
-Deno.test("One that hangs before it answers is given up, and the next call finds another way (SP2)", async () => {
-  let isHung = true;
-  await using server = new Scripted(({ message, signal }) => {
-    const { method } = message;
-    if (!isHung || method !== "tools/call" && method !== "ping") return undefined;
-    const { promise, resolve } = Promise.withResolvers<Response>();
-    signal.addEventListener("abort", () => resolve(new Response()));
-    return promise;
-  });
-  await using stage = await Stage.at(server.url);
-  const call = stage.call("t", {}, { signal: AbortSignal.timeout(100) });
-  await assert.rejects(call, { name: "TimeoutError" });
-  await until(() => server.methods.includes("ping"));
-  isHung = false;
-  await until(async () => {
-    assert.deepEqual((await stage.call("t")).content, DONE);
-    return server.methods.filter((method) => method === "server/discover").length === 2;
-  });
-});
-
-Deno.test("A server that is not there is said to be so, at once after the first time, until it is back", async () => {
-  const server = new Scripted();
-  const { port, url } = server;
-  await server[Symbol.asyncDispose]();
-  await using stage = await Stage.at(url, { server: { headers: { Authorization: KEY } } });
-  const first = await failed(stage.call("t"));
-  assert.deepEqual([first.code, first.detail?.may_have_run], ["UPSTREAM_DOWN", false]);
-  assert.match(first.message, /refused the connection/);
-  assert.doesNotMatch(JSON.stringify(first) + first.message, /of-the-/);
-  const all = await Promise.all([1, 2, 3].map(() => failed(stage.call("t"))));
-  for (const { message } of all) assert.equal(message, first.message);
-  await using back = new Scripted(undefined, { port });
-  await until(async () => {
-    const result = await stage.call("t").catch(() => undefined);
-    return result?.content !== undefined;
-  });
-  assert.equal(back.methods.filter((method) => method === "tools/call").length, 1);
-});
-
-Deno.test("A server that went away is not waited for, and nothing is sent twice (SP3)", async () => {
-  const server = new Scripted();
-  await using stage = await Stage.at(server.url);
-  await stage.call("t");
-  await server[Symbol.asyncDispose]();
-  const gone = await failed(stage.call("t"));
-  assert.equal(gone.code, "UPSTREAM_DOWN");
-  await using back = new Scripted(undefined, { port: server.port });
-  await until(async () => (await stage.call("t").catch(() => undefined)) !== undefined);
-  const calls = back.methods.filter((method) => method === "tools/call");
-  assert.equal(calls.length, 1);
-});
-
-Deno.test("One that takes connections and says nothing costs one wait, and each call after it none", async () => {
-  await using hole = new TcpSink();
-  const url = `http://127.0.0.1:${hole.port}/mcp`;
-  await using stage = await Stage.at(url, { limits: { startMs: 200 } });
-  assert.equal((await failed(stage.call("t"))).code, "TIMED_OUT");
-  const since = performance.now();
-  const calls = Array.from({ length: 10 }, () => failed(stage.call("t")));
-  for (const { code } of await Promise.all(calls)) assert.equal(code, "TIMED_OUT");
-  assert.ok(performance.now() - since < 190, "they waited for another start");
-  await until(() => hole.received.length >= 2);
-  assert.equal(hole.received.length, 2, "one look was made for all");
 });
 
 Deno.test("A header that cannot be sent names its variable and shows no value (SX6)", async () => {

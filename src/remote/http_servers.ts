@@ -8,7 +8,7 @@ import type { Fetch } from "../core/fetch.ts";
 import { memoized } from "../core/memo.ts";
 import type { Room } from "../io/backlog.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
-import type { HttpWireOptions } from "./http_wire.ts";
+import type { HttpWireOptions } from "./_http_session.ts";
 
 /** A server as it is reached; values are filled in. */
 export interface HttpValues {

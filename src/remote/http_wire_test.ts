@@ -2,22 +2,10 @@ import assert from "node:assert/strict";
 import { FullHttp } from "../../tests/kit/full_http.ts";
 import { until } from "../../tests/kit/wait.ts";
 import type { ServerRequest } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
-import { answer, event, Scripted, Stage, stream } from "./_stage_test.ts";
+import { answer, event, failed, Scripted, Stage, stream } from "./_stage_test.ts";
 
 const DONE = [{ type: "text", text: "done" }];
-
-/** Gives the error of a call that fails. */
-async function failed(call: Promise<unknown>): Promise<PmlError> {
-  try {
-    await call;
-  } catch (error) {
-    assert.ok(error instanceof PmlError, String(error));
-    return error;
-  }
-  return assert.fail("it did not fail");
-}
 
 for (const kind of ["legacy", "modern"] as const) {
   Deno.test(`Everything that MCP has passes to a server over HTTP and back (${kind})`, async () => {

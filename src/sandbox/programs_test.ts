@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { call, codeOf, errorOf, isGone, Yard } from "../../tests/fixtures/modules/yard.ts";
+import { call, codeOf, errorOf, Yard } from "../../tests/fixtures/modules/yard.ts";
+import { until } from "../../tests/kit/wait.ts";
 import type { Json, JsonObject } from "../core/json.ts";
+import { gone, pidsWith, withCommand } from "./_processes_test.ts";
 import type { PathGuard } from "./boot/path_guard.ts";
 import type { Start } from "./boot/message.ts";
 import { Programs } from "./boot/programs.ts";
-import { killGroup } from "./process.ts";
 import { Reaper } from "./reaper.ts";
 import { SANDBOX_LIMITS, type SandboxOptions } from "./sandbox.ts";
 
@@ -180,63 +181,6 @@ Deno.test("A sandbox that ends takes its programs along, and those that fled the
   await gone(() => pidsWith(groups.mark));
 });
 
-Deno.test("Reaper kills groups, marked processes and leftovers when PML is killed", async () => {
-  const root = Deno.makeTempDirSync({ prefix: "pml-reaper-" });
-  const program = `
-    const { Reaper } = await import(${JSON.stringify(import.meta.resolve("./reaper.ts"))});
-    const reaper = new Reaper(${JSON.stringify(`${root}/left-`)});
-    const start = (args, env = {}) =>
-      new Deno.Command("sh", { args, env, detached: true, stdout: "null" }).spawn();
-    const group = start(["-c", "sleep 320 & sleep 321"]);
-    const over = start(["-c", "sleep 322"]);
-    const fled = start(["-c", "sleep 323"], { PML_RUN: reaper.mark + ".1." });
-    await reaper.add(group.pid);
-    await reaper.add(over.pid);
-    await reaper.remove(over.pid);
-    Deno.mkdirSync(${
-    JSON.stringify(`${root}/left-`)
-  } + reaper.mark + "1/deep", { recursive: true });
-    Deno.mkdirSync(${JSON.stringify(`${root}/left-other`)});
-    console.log(JSON.stringify([group.pid, fled.pid, over.pid]));
-    setInterval(() => {}, 1_000);`;
-  const pml = new Deno.Command(Deno.execPath(), {
-    args: ["eval", "--quiet", program],
-    stdout: "piped",
-  }).spawn();
-  const reader = pml.stdout.getReader();
-  const { value } = await reader.read();
-  const [group, fled, over]: number[] = JSON.parse(new TextDecoder().decode(value));
-  pml.kill("SIGKILL");
-  await reader.cancel();
-  await pml.status;
-  await until(() => [group, fled].every((pid) => isGone(pid ?? 0)));
-  // That of another machine that shares the home, and had the same number, stays.
-  await until(() => [...Deno.readDirSync(root)].map(({ name }) => name).join() === "left-other");
-  assert.ok(!isGone(over ?? 0), "a group that was let go of is left alone");
-  Deno.kill(-(over ?? 0), "SIGKILL");
-  Deno.removeSync(root, { recursive: true });
-});
-
-Deno.test("Reaper lets go of the first group too when it is over", async () => {
-  const over = new Deno.Command("sleep", { args: ["330"], detached: true }).spawn();
-  const reaper = new Reaper("/nowhere/none-");
-  await reaper.add(over.pid);
-  await reaper.remove(over.pid);
-  await reaper[Symbol.asyncDispose]();
-  over.kill("SIGTERM");
-  assert.equal((await over.status).signal, "SIGTERM");
-});
-
-Deno.test("Reaper that has no shell to start leaves PML alone", async () => {
-  const fail = () => {
-    throw new Deno.errors.NotFound("Failed to spawn '/bin/sh'");
-  };
-  const reaper = new Reaper("/nowhere/none-");
-  await withCommand(fail, () => reaper.add(1 << 29));
-  await reaper.remove(1 << 29);
-  await reaper[Symbol.asyncDispose]();
-});
-
 Deno.test("host.exec() waits as long as it is told, however long that is", async () => {
   await using yard = new Yard();
   const { exec } = await runner(yard);
@@ -320,54 +264,3 @@ Deno.test("A program that a child starts in its last moment ends with it", async
   // Not yet disposed of: a child that is dead may wait long for that.
   await gone(() => pidsWith(groups.mark));
 });
-
-Deno.test("killGroup() leaves alone what became another person's, and so does what calls it", () => {
-  const { kill } = Deno;
-  const put = (value: typeof kill) => Object.defineProperty(Deno, "kill", { value });
-  put(() => {
-    throw new Deno.errors.PermissionDenied("EPERM: Operation not permitted");
-  });
-  try {
-    killGroup(1 << 29);
-  } finally {
-    put(kill);
-  }
-});
-
-/** Runs a step in which programs are started another way. */
-function withCommand<T>(start: () => unknown, step: () => T): T {
-  const { Command } = Deno;
-  const put = (value: unknown) =>
-    Object.defineProperty(Deno, "Command", { configurable: true, writable: true, value });
-  put(function () {
-    return start();
-  });
-  try {
-    return step();
-  } finally {
-    put(Command);
-  }
-}
-
-/** Finds living processes by a mark in their environment. */
-function pidsWith(mark: string): number[] {
-  return [...Deno.readDirSync("/proc")].map(({ name }) => Number(name)).filter((pid) => {
-    try {
-      return Deno.readTextFileSync(`/proc/${pid}/environ`).includes(mark) && !isGone(pid);
-    } catch {
-      return false;
-    }
-  });
-}
-
-async function gone(left: () => readonly number[]): Promise<void> {
-  await until(() => left().length === 0);
-}
-
-async function until(is: () => boolean): Promise<void> {
-  const begun = performance.now();
-  while (!is()) {
-    if (performance.now() - begun > 10_000) assert.fail("it did not come about");
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}

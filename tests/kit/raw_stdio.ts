@@ -6,8 +6,9 @@
  */
 
 import assert from "node:assert/strict";
-import { Buffer } from "node:buffer";
 import { CLIENT_INFO, type Era, type Message, paramsFor, parseMessage } from "./json_rpc.ts";
+import { Ledger } from "./ledger.ts";
+import { type Hold, Output } from "./output.ts";
 import { type Command, pmlCommand } from "./pml_command.ts";
 import { ProcWatch } from "./procwatch.ts";
 import { DEADLINE_MS, within } from "./wait.ts";
@@ -35,9 +36,9 @@ export interface RawStdioOptions {
   /** Sees every message, before anything else does. */
   readonly onMessage?: (message: Message) => void;
   /** Gives what reading stdout waits for, asked at each piece of it. */
-  readonly reads?: () => Promise<unknown> | undefined;
+  readonly reads?: Hold;
   /** Gives what reading stderr waits for, asked at each piece of it. */
-  readonly hears?: () => Promise<unknown> | undefined;
+  readonly hears?: Hold;
 }
 
 /** How a process ended. */
@@ -50,8 +51,6 @@ export interface Ended {
 
 /** A spawned server and everything that it said. Disposing of it kills what is left. */
 export class RawStdio implements AsyncDisposable {
-  /** The messages that came, in order. */
-  readonly messages: Message[] = [];
   /** The era that requests are written in. */
   readonly era: Era;
   /** Follows the processes that the server starts. */
@@ -59,15 +58,9 @@ export class RawStdio implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
   readonly #input: WritableStreamDefaultWriter<Uint8Array>;
   readonly #options: RawStdioOptions;
-  readonly #waiting = new Map<number | string, (message: Message) => void>();
-  readonly #asked = new Set<number | string>();
-  readonly #chunks: Uint8Array[] = [];
-  readonly #reading: Promise<unknown>;
-  #stderr = "";
-  /** What came of a line that has not ended; joined once, for a line may be very long. */
-  #rest: string[] = [];
+  readonly #ledger = new Ledger(() => this.#told());
+  readonly #output: Output;
   #nextId = 1;
-  #broken: unknown;
   #closedInput = false;
 
   /** Spawns `pml stdio` in a workspace. */
@@ -86,7 +79,16 @@ export class RawStdio implements AsyncDisposable {
       stderr: "piped",
     }).spawn();
     this.#input = this.#child.stdin.getWriter();
-    this.#reading = Promise.all([this.#readOutput(), this.#readErrors()]);
+    this.#output = new Output(this.#child, {
+      reads: options.reads,
+      hears: options.hears,
+      onLine: (line) => this.#take(line),
+    });
+  }
+
+  /** The messages that came, in order. */
+  get messages(): readonly Message[] {
+    return this.#ledger.messages;
   }
 
   /** The id of the spawned process. */
@@ -96,7 +98,7 @@ export class RawStdio implements AsyncDisposable {
 
   /** Fulfils when the process has ended and all that it wrote was read. */
   get ended(): Promise<unknown> {
-    return Promise.all([this.#child.status, this.#reading]);
+    return Promise.all([this.#child.status, this.#output.read]);
   }
 
   /** Every byte of stdout so far, as text. */
@@ -106,12 +108,12 @@ export class RawStdio implements AsyncDisposable {
 
   /** Every byte of stdout so far. */
   get stdoutBytes(): Uint8Array {
-    return Buffer.concat(this.#chunks);
+    return this.#output.stdout;
   }
 
   /** All of stderr so far. */
   get stderr(): string {
-    return this.#stderr;
+    return this.#output.stderr;
   }
 
   /** Sends bytes as they are. */
@@ -157,7 +159,7 @@ export class RawStdio implements AsyncDisposable {
 
   /** Notes an id whose answer is read elsewhere, so that it counts as asked. */
   noteAsked(id: number | string): void {
-    this.#asked.add(id);
+    this.#ledger.ask(id);
   }
 
   /** Waits for the answer to an id that was sent by hand. */
@@ -165,14 +167,11 @@ export class RawStdio implements AsyncDisposable {
     id: number | string,
     { ms = DEADLINE_MS, what = "" }: { readonly ms?: number; readonly what?: string } = {},
   ): Promise<Message> {
-    this.noteAsked(id);
-    const { promise, resolve } = Promise.withResolvers<Message>();
-    this.#waiting.set(id, resolve);
-    const ended = this.#reading.then(() => {
+    const ended = this.#output.read.then(() => {
       throw new Error(`The process ended without an answer to ${id} ${what}: ${this.#told()}`);
     });
     ended.catch(() => {}); // told through the race alone
-    return within(Promise.race([promise, ended]), {
+    return within(Promise.race([this.#ledger.answerTo(id), ended]), {
       ms,
       what: () => `no answer to ${id} ${what}: ${this.#told()}`,
     });
@@ -227,22 +226,12 @@ export class RawStdio implements AsyncDisposable {
 
   /** Asserts that each line so far was one message, and no request has two answers. */
   assertClean(): void {
-    if (this.#broken !== undefined) throw this.#broken;
-    const answers = this.messages.filter((message) => message.method === undefined);
-    const ids = answers.map(({ id }) => id).filter((id) => id !== null);
-    const unasked = ids.filter((id) => !this.#asked.has(id as string | number));
-    assert.deepEqual(unasked, [], `answers to what was never asked: ${this.#told()}`);
-    const twice = ids.filter((id, index) => ids.indexOf(id) !== index);
-    assert.deepEqual(twice, [], `answered twice: ${this.#told()}`);
+    this.#ledger.assertClean();
   }
 
   /** Asserts that every request so far has its one answer, and that the output was clean. */
   assertAnswered(): void {
-    this.assertClean();
-    const unanswered = [...this.#asked].filter((id) =>
-      !this.messages.some((message) => message.method === undefined && message.id === id)
-    );
-    assert.deepEqual(unanswered, [], `never answered: ${this.#told()}`);
+    this.#ledger.assertAnswered();
   }
 
   /** Kills what is left of the process. */
@@ -254,7 +243,7 @@ export class RawStdio implements AsyncDisposable {
     }
     await this.#closeInput();
     await this.#child.status;
-    await this.#reading;
+    await this.#output.read;
   }
 
   #params(params: Record<string, unknown> | undefined): Record<string, unknown> | undefined {
@@ -276,43 +265,22 @@ export class RawStdio implements AsyncDisposable {
     const status = await within(this.#child.status, { ms, what: () => `no end: ${this.#told()}` });
     const took = performance.now() - since;
     await this.#closeInput();
-    await within(this.#reading, { ms, what: () => "stdout is still held open by a child" });
-    assert.equal(this.#rest.join(""), "", `stdout ends in half a line: ${this.#told()}`);
+    await within(this.#output.read, { ms, what: () => "stdout is still held open by a child" });
+    assert.equal(this.#output.rest, "", `stdout ends in half a line: ${this.#told()}`);
     this.assertClean();
     return { code: status.code, signal: status.signal, ms: took };
-  }
-
-  async #readOutput(): Promise<void> {
-    const decoder = new TextDecoder();
-    await this.#held(this.#options.reads);
-    for await (const chunk of this.#child.stdout) {
-      await this.#held(this.#options.reads);
-      this.#chunks.push(chunk);
-      const [first = "", ...lines] = decoder.decode(chunk, { stream: true }).split("\n");
-      this.#rest.push(first);
-      for (const line of lines) {
-        this.#take(this.#rest.join(""));
-        this.#rest = [line];
-      }
-    }
   }
 
   #take(line: string): void {
     try {
       const message = parseMessage(line);
-      this.messages.push(message);
+      this.#ledger.messages.push(message);
       this.#options.onMessage?.(message);
       if (message.method !== undefined) this.#reply(message);
-      else this.#settle(message);
+      else this.#ledger.settle(message);
     } catch (error) {
-      this.#broken ??= error;
+      this.#ledger.broke(error);
     }
-  }
-
-  #settle(message: Message): void {
-    if (message.id === undefined || message.id === null) return;
-    this.#waiting.get(message.id)?.(message);
-    this.#waiting.delete(message.id);
   }
 
   #reply({ id, method = "", params = {} }: Message): void {
@@ -320,26 +288,11 @@ export class RawStdio implements AsyncDisposable {
     if (id === undefined || answer === undefined) return;
     Promise.resolve(answer(method, params))
       .then((result) => this.sendJson({ jsonrpc: "2.0", id, result }))
-      .catch((error: unknown) => this.#broken ??= error);
-  }
-
-  async #readErrors(): Promise<void> {
-    const decoder = new TextDecoder();
-    await this.#held(this.#options.hears);
-    for await (const chunk of this.#child.stderr) {
-      await this.#held(this.#options.hears);
-      this.#stderr += decoder.decode(chunk, { stream: true });
-    }
-  }
-
-  /** Waits before a pipe is read; what an ended process left is read at once. */
-  async #held(until: RawStdioOptions["reads"]): Promise<void> {
-    const held = until?.();
-    if (held !== undefined) await Promise.race([held, this.#child.status]);
+      .catch((error: unknown) => this.#ledger.broke(error));
   }
 
   #told(): string {
-    return `stderr said ${JSON.stringify(this.#stderr.slice(-2000))}, ` +
+    return `stderr said ${JSON.stringify(this.stderr.slice(-2000))}, ` +
       `stdout ended in ${JSON.stringify(this.messages.at(-1) ?? null)}`;
   }
 }

@@ -113,9 +113,14 @@ export function said(message: Message): Said {
   };
 }
 
-/** Reads the text of a module beside this file. */
+/** Reads the text of a module beside this file, with what it imports from there: it is one file. */
 export async function moduleText(name: string): Promise<string> {
-  return await readFile(repoFile(`tests/attacks/evilmod/${name}`), "utf8");
+  const text = await readFile(repoFile(`tests/attacks/evilmod/${name}`), "utf8");
+  const own = text.replace(/^import type .*\n/gm, "");
+  const [line, part] = /^import .* from "\.\/(\w+\.ts)";$/m.exec(own) ?? [];
+  if (line === undefined || part === undefined) return own;
+  const inner = (await moduleText(part)).replaceAll(/^export /gm, "");
+  return own.replace(line, () => inner);
 }
 
 async function openWorkspace(options: HouseOptions): Promise<Workspace> {

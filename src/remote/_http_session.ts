@@ -1,0 +1,102 @@
+/**
+ * What each request to a server over HTTP carries: its headers, its session, and its revision.
+ *
+ * @module
+ */
+
+import type { Fetch } from "../core/fetch.ts";
+import { type JsonObject, objectOf } from "../core/json.ts";
+import type { ListItem } from "../core/lists.ts";
+import type { Room } from "../io/backlog.ts";
+import { type BodyLimits, EVENTS_TYPE, JSON_TYPE } from "./_event_stream.ts";
+import { headerError, type Named } from "./_http_errors.ts";
+import { requestHeaders } from "./_request_headers.ts";
+
+/** What a server is reached with; values are filled in. */
+export interface HttpWireOptions extends Named {
+  readonly headers: Readonly<Record<string, string>>;
+  /** What goes with a call of a tool and with nothing else. */
+  readonly keyHeaders?: Readonly<Record<string, string>> | undefined;
+  /** The hosts that the person named. */
+  readonly named: ReadonlySet<string>;
+  readonly fetch: Fetch;
+  readonly limits: BodyLimits;
+  readonly room: Room | undefined;
+  /** Whether the server took the handshake of the older revisions before. */
+  readonly isOlder: boolean;
+  /** Told that it does. */
+  readonly onOlder: () => void;
+}
+
+/** What can stand in a header, as `fetch` sees it. */
+const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
+const HEADER_MAX = 16_384;
+const SESSION_ID = /^[\x21-\x7e]{1,1000}$/;
+
+/** Sends what goes to one server, with what the server has to know each time. */
+export class HttpSession {
+  readonly #options: HttpWireOptions;
+  readonly #tool: (name: string) => ListItem | undefined;
+  /** By what the server knows its requests, if it gave such an id. */
+  id: string | undefined;
+  /** The revision that the server chose, where it took the handshake of the older ones. */
+  version: string | undefined;
+
+  /** Takes what is known of the server's tools; throws where a header cannot be sent. */
+  constructor(options: HttpWireOptions, tool: (name: string) => ListItem | undefined) {
+    const { headers, keyHeaders } = options;
+    for (const [header, value] of Object.entries({ ...headers, ...keyHeaders })) {
+      if (!SENDABLE.test(value) || value.length > HEADER_MAX) throw headerError(options, header);
+    }
+    this.#options = options;
+    this.#tool = tool;
+  }
+
+  /** Takes the id that stands beside the answer to the handshake, if one does. */
+  begin({ headers }: Response): void {
+    const id = headers.get("mcp-session-id") ?? "";
+    if (SESSION_ID.test(id)) this.id = id;
+  }
+
+  /** Takes the revision that the server chose. */
+  greeted(result: unknown): void {
+    const { protocolVersion } = objectOf(result);
+    const isOne = typeof protocolVersion === "string" && SESSION_ID.test(protocolVersion);
+    this.version = isOne ? protocolVersion : "2025-03-26";
+    this.#options.onOlder();
+  }
+
+  /** Sends a message, or asks for a stream, from a place in it if one is named. */
+  fetch(
+    method: string,
+    { message, last, signal }: {
+      readonly message?: JsonObject;
+      readonly last?: string | undefined;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<Response> {
+    const { url, fetch, headers, keyHeaders, named } = this.#options;
+    const own = {
+      ...lowered(headers),
+      ...(message?.method === "tools/call" && lowered(keyHeaders ?? {})),
+      "accept": method === "GET" ? EVENTS_TYPE : `${JSON_TYPE}, ${EVENTS_TYPE}`,
+      ...(this.id !== undefined && { "mcp-session-id": this.id }),
+      ...(this.version !== undefined && { "mcp-protocol-version": this.version }),
+      ...(last !== undefined && { "last-event-id": last }),
+    };
+    if (message === undefined) return fetch(url, { method, headers: own, signal, named });
+    return fetch(url, {
+      method,
+      headers: { ...own, ...requestHeaders(message, this.#tool), "content-type": JSON_TYPE },
+      body: JSON.stringify({ jsonrpc: "2.0", ...message }),
+      signal,
+      named,
+    });
+  }
+}
+
+function lowered(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+  );
+}
