@@ -95,7 +95,7 @@ export class App implements AsyncDisposable {
   readonly servers: Servers = new Servers({
     catalog: this.catalog,
     waitMs: FIRST_LIST_MS,
-    onChange: (list) => this.#told((gateway) => gateway.listChanged(list)),
+    onChange: (list) => this.#told((gateway) => gateway.clients.listChanged(list)),
     offered: (id) => this.#registries?.offers.catalog?.get(id)?.tool,
     disabledIn: (server) => this.policy.disabledIn(server),
     fixed: (...asked) => this.keys.fixed(...asked),
@@ -134,7 +134,7 @@ export class App implements AsyncDisposable {
     let told = policy.now.loaded;
     policy.onChange((change) => {
       this.servers.replace(this.directory.all());
-      this.#told((gateway) => LIST_NAMES.forEach((list) => gateway.listChanged(list)));
+      this.#told((gateway) => LIST_NAMES.forEach((list) => gateway.clients.listChanged(list)));
       const { loaded, config: { problem } } = policy.now;
       // Looking at the trust again changes nothing that was read.
       const isNew = loaded !== told;
@@ -181,11 +181,12 @@ export class App implements AsyncDisposable {
         builtins: builtins(),
         events: {
           told: {
-            changed: (server, list) => servers.changed(server, list),
-            updated: (server, uri) => this.#told((gateway) => gateway.updated(server, uri)),
-            logged: (message) => this.#told((gateway) => gateway.logged(message)),
+            changed: (server, list) => servers.changes.note(server, list),
+            updated: (server, uri) =>
+              this.#told((gateway) => gateway.clients.updated({ server, name: uri })),
+            logged: (message) => this.#told((gateway) => gateway.clients.logged(message)),
             task: (server, state) => this.#told((gateway) => gateway.taskChanged(server, state)),
-            elicited: (params) => this.#told((gateway) => gateway.elicited(params)),
+            elicited: (params) => this.#told((gateway) => gateway.clients.elicited(params)),
           },
           capabilities: () => servers.able,
           level: () => this.#level,
@@ -233,7 +234,7 @@ export class App implements AsyncDisposable {
         has: (server) => this.servers.has(server),
         config: () => this.config(),
         adopted: () => this.registries(),
-        onRanked: () => this.#told((gateway) => gateway.listChanged("tools")),
+        onRanked: () => this.#told((gateway) => gateway.clients.listChanged("tools")),
         groups: async () => (await this.callPath()).machine.groups,
         fetch: async (...asked) => await (await this.callPath()).machine.fetch(...asked),
       })

@@ -228,7 +228,7 @@ export class CallPath implements AsyncDisposable {
     log.warn(`${what} is not what was approved: its next call asks`, { server });
     // What was kept of it is from before.
     directory.at(server).forget();
-    servers.changed(server, "tools");
+    servers.changes.note(server, "tools");
   }
 
   async #subjectOf(call: PassCall): Promise<Subject> {

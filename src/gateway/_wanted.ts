@@ -7,7 +7,7 @@
 import { type JsonObject, objectOf } from "../core/json.ts";
 import type { Offers } from "./_offers.ts";
 import { text } from "./_params.ts";
-import type { Wanted } from "./_tasks.ts";
+import type { Wanted } from "./_server_requests.ts";
 
 /** Finds the server of what a request reads, gets or completes, and the name that it has there. */
 export async function wantedBy(
