@@ -68,7 +68,7 @@ export class Machine implements AsyncDisposable {
   readonly groups: Reaper;
   /** Runs modules in the sandbox. */
   readonly modules: Modules;
-  /** StartProgress programs. */
+  /** Starts programs. */
   readonly programs: StdioServers;
   /** Reaches addresses. */
   readonly addresses: HttpServers;
@@ -233,9 +233,7 @@ export class Machine implements AsyncDisposable {
       room: this.#options.backlog?.room,
       limits: () => this.#config().limits,
       url: () => this.#config().cloud?.url,
-      key: () => keys.cloud(),
-      find: (name) => keys.get(name),
-      fill: (headers, server) => keys.filled({ headers }, server).headers,
+      keys,
     });
   }
 

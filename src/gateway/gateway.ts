@@ -11,6 +11,7 @@ import {
   Server,
   type ServerContext,
 } from "@modelcontextprotocol/server";
+import type { Metrics } from "../audit/metrics.ts";
 import type { Call, CallTool, Outcome, Question, Verdict } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
@@ -27,7 +28,6 @@ import { isOwn, readOwn } from "./_own_resources.ts";
 import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { takeTasks, Tasks } from "./_tasks.ts";
-import { wantedBy } from "./_wanted.ts";
 import { capabilitiesOf } from "./asking.ts";
 import { bareTools, exposed, type ExposureSettings } from "./exposure.ts";
 import { helloOf } from "./hello.ts";
@@ -76,10 +76,8 @@ export interface GatewayOptions {
   /** Told of a resource that cannot be followed for a client that nobody can tell. */
   readonly onLost: (error: Error) => void;
   readonly onError: (error: Error) => void;
-  /** Gives what was counted, as plain JSON. */
-  readonly metrics: () => object;
-  /** Told of each list of tools and each answer of one, by the name of the meta-tool. */
-  readonly onAnswer: (what: string, answer: JsonObject) => void;
+  /** Counts each list of tools and each answer of one, and tells what was counted. */
+  readonly metrics: Pick<Metrics, "answered" | "report">;
 }
 
 /** Serves MCP requests; every connection gets its own SDK server from the factory. */
@@ -102,16 +100,12 @@ export class Gateway implements Disposable {
     this.#options = { ...options, callTool };
     this.#offers = new Offers({ servers, judge, prefix: () => settings().prefix });
     this.clients = new Clients(onError);
-    this.#exchange = new Exchange({
-      ...this.#options,
-      asksClient: () => settings().asksClient,
-      approvalMs: () => settings().approvalMs,
-    });
-    this.#requests = new ServerRequests({ ...this.#options, exchange: this.#exchange });
-    const { clients } = this;
-    const parts = { ...this.#options, clients, offers: this.#offers, requests: this.#requests };
-    this.tasks = new Tasks(parts);
-    this.#following = new Following(parts);
+    this.#exchange = new Exchange(this.#options);
+    const parts = { ...this.#options, clients: this.clients, offers: this.#offers };
+    this.#requests = new ServerRequests({ ...parts, exchange: this.#exchange });
+    const all = { ...parts, requests: this.#requests };
+    this.tasks = new Tasks(all);
+    this.#following = new Following(all);
   }
 
   /** Makes the server of one connection, for either era. */
@@ -173,9 +167,9 @@ export class Gateway implements Disposable {
     client.capabilities = capabilities;
     try {
       const answer = await this.#answer({ ...request, capabilities });
-      const { settings, onAnswer } = this.#options;
+      const { settings, metrics } = this.#options;
       const what = countedAs(context.mcpReq.method, { params, exposure: settings().exposure });
-      if (what !== undefined) onAnswer(what, answer);
+      if (what !== undefined) metrics.answered(what, answer);
       return answer;
     } catch (error) {
       throw refusal(error);
@@ -199,10 +193,10 @@ export class Gateway implements Disposable {
         return await this.#call(request);
       case "resources/read":
         if (isOwn(params.uri)) return readOwn(params.uri, this.#options);
-        return await this.#requests.ask(request, await wantedBy(this.#offers, { method, params }));
+        return await this.#requests.askAbout(request);
       case "prompts/get":
       case "completion/complete":
-        return await this.#requests.ask(request, await wantedBy(this.#offers, { method, params }));
+        return await this.#requests.askAbout(request);
       case "resources/subscribe":
         await this.#following.subscribe(request, text(params, "uri"));
         return {};

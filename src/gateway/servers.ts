@@ -4,7 +4,8 @@
  * @module
  */
 
-import type { Call, FixedArguments } from "../core/call.ts";
+import type { Keys } from "../config/keys.ts";
+import type { Call } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { canonical, type JsonObject, quoted } from "../core/json.ts";
 import { parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
@@ -12,6 +13,7 @@ import type { ListItem, ListName } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Server } from "../core/server.ts";
 import { settingOf } from "../core/tool_settings.ts";
+import type { Policy } from "../policy/policy.ts";
 import type { Catalog, KnownTool } from "../search/catalog.ts";
 import {
   type Entry,
@@ -48,13 +50,10 @@ export interface ServersOptions {
   readonly onChange: (list: ListName) => void;
   /** Gives the definition of a tool that a registry offers. */
   readonly offered?: (id: ToolId) => ToolDefinition | undefined;
-  /** Names the file that switches a server off. */
-  readonly disabledIn?: (server: string) => string | undefined;
-  /** Fills in the arguments that are fixed for a tool; gives them also as a person is shown them. */
-  readonly fixed?: (
-    written: JsonObject,
-    server: string,
-  ) => Promise<Pick<FixedArguments, "shown"> & { readonly sent: JsonObject }>;
+  /** Knows which file switches a server off. */
+  readonly policy?: Pick<Policy, "disabledIn">;
+  /** Fills in the arguments that are fixed for a tool. */
+  readonly keys?: Pick<Keys, "fixed">;
 }
 
 /** Knows the servers and their lists, and fills the catalog with their tools. */
@@ -63,6 +62,7 @@ export class Servers implements Disposable {
   readonly changes: ListChanges;
   readonly #options: ServersOptions;
   readonly #lists: ListLoader;
+  /** In the order of their names. */
   #entries = new Map<string, Entry>();
   /** Counts the clients that were there, each with what it can do. */
   #age = 0;
@@ -85,12 +85,14 @@ export class Servers implements Disposable {
   /** Takes the servers that there are now; what is known of one that is the same stays known. */
   replace(sources: readonly Server[]): void {
     const before = this.#entries;
-    this.#entries = new Map(sources.map((source) => {
-      const known = before.get(source.name);
-      const isSame = source.definition !== undefined &&
-        known?.source.definition === source.definition;
-      return [source.name, isSame && known !== undefined ? known : newEntry(source)];
-    }));
+    this.#entries = new Map(
+      inOrder(sources).map((source) => {
+        const known = before.get(source.name);
+        const isSame = source.definition !== undefined &&
+          known?.source.definition === source.definition;
+        return [source.name, isSame && known !== undefined ? known : newEntry(source)];
+      }),
+    );
     for (const [name, entry] of before) {
       if (this.#entries.get(name) !== entry) this.#options.catalog.remove(name);
     }
@@ -150,7 +152,7 @@ export class Servers implements Disposable {
     return [...this.#entries.values()].flatMap(({ source, lists }) => {
       const items = lists.get(list);
       return items && source.blocked() === undefined ? [{ server: source.name, items }] : [];
-    }).sort((one, other) => one.server < other.server ? -1 : 1);
+    });
   }
 
   /** Says which servers failed to give a list, as the end of a message; empty where none did. */
@@ -198,10 +200,10 @@ export class Servers implements Disposable {
     const isSaid = call.method === undefined && settings && setting !== undefined;
     if (!isSaid || source?.blocked() !== undefined) return given;
     if (setting.disabled === true) throw this.unknown(call.id);
-    const fix = setting.arguments && this.#options.fixed;
-    if (fix === undefined || setting.arguments === undefined) return given;
+    const { keys } = this.#options;
+    if (keys === undefined || setting.arguments === undefined) return given;
     const { withFixed } = await import("./_tool_settings.ts");
-    const filled = await fix(setting.arguments, server);
+    const filled = await keys.fixed(setting.arguments, server);
     return withFixed(given, { ...filled, file: settings.file });
   }
 
@@ -243,7 +245,7 @@ export class Servers implements Disposable {
   /** Makes the error for a name that is no tool; it says what the server does have. */
   unknown(name: string): PmlError {
     const [server = "", tool = ""] = name.split(/:|__/, 2);
-    const off = this.has(server) ? undefined : this.#options.disabledIn?.(server);
+    const off = this.has(server) ? undefined : this.#options.policy?.disabledIn(server);
     if (off !== undefined) return disabled(name, { what: quoted(server), file: off });
     const { rejected = [], source } = this.#entries.get(server) ?? {};
     const { settings } = source ?? {};
@@ -261,15 +263,14 @@ export class Servers implements Disposable {
 
   /** Tells how every server stands, by name. */
   states(): readonly ServerState[] {
-    return [...this.#entries.values()].map(stateOf)
-      .sort((one, other) => one.name < other.name ? -1 : 1);
+    return [...this.#entries.values()].map(stateOf);
   }
 
   /** Tells which servers have a problem: those that failed first, then by name. */
   troubles(): readonly Trouble[] {
     const all = [...this.#entries.values()].flatMap((entry) => troubleOf(entry) ?? []);
     const last = ({ state }: Trouble) => Number(state !== "failed");
-    return all.sort((one, other) => last(one) - last(other) || (one.name < other.name ? -1 : 1));
+    return all.sort((one, other) => last(one) - last(other));
   }
 
   // To read what a server says of itself is to run it.
@@ -299,6 +300,10 @@ export class Servers implements Disposable {
   [Symbol.dispose](): void {
     this.changes[Symbol.dispose]();
   }
+}
+
+function inOrder(sources: readonly Server[]): readonly Server[] {
+  return [...sources].sort((one, other) => one.name < other.name ? -1 : 1);
 }
 
 function disabled(

@@ -370,9 +370,7 @@ function openCloud(options: StageOptions, home: string, fetch: Fetch): Cloud {
     fetch,
     limits: () => LIMITS,
     url: () => url,
-    key: () => keys.cloud(),
-    find: (name) => keys.get(name),
-    fill: (headers, server) => keys.filled({ headers }, server).headers,
+    keys,
   });
 }
 
