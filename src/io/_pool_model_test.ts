@@ -6,46 +6,15 @@
  */
 
 import assert from "node:assert/strict";
-import { setImmediate } from "node:timers";
 import { PmlError } from "../core/errors.ts";
+import { FakeClock, settled } from "./_fake_clock_test.ts";
 import { Places } from "./places.ts";
-import { type Clock, type Living, Pool } from "./pool.ts";
+import { type Living, Pool } from "./pool.ts";
 
 /** When the pool ends what nobody used. */
 export const IDLE_MS = 60_000;
-const IDLE_CHILDREN = 2;
-
-/** Time that goes on when it is told to. */
-class FakeClock implements Clock {
-  #now = 0;
-  #timers: { readonly at: number; readonly call: () => void }[] = [];
-
-  readonly now = () => this.#now;
-
-  readonly later = (call: () => void, ms: number) => {
-    const timer = { at: this.#now + ms, call };
-    this.#timers.push(timer);
-    return () => void (this.#timers = this.#timers.filter((one) => one !== timer));
-  };
-
-  async pass(ms: number): Promise<void> {
-    const until = this.#now + ms;
-    for (;;) {
-      const next = this.#timers.filter(({ at }) => at <= until).sort((x, y) => x.at - y.at)[0];
-      if (next === undefined) break;
-      this.#timers = this.#timers.filter((one) => one !== next);
-      this.#now = Math.max(this.#now, next.at);
-      next.call();
-      await settled();
-    }
-    this.#now = until;
-  }
-}
-
-/** Lets everything happen that needs no time. */
-export function settled(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
+/** How many may be left without use. */
+export const IDLE_CHILDREN = 2;
 
 /** Where a thing is in its life. */
 export type Phase = "waiting" | "starting" | "up" | "ending" | "over";
@@ -102,6 +71,32 @@ export interface Use {
   wanted: string | undefined;
 }
 
+/** How often things of a key died in a row, and how long the next one has to wait for that. */
+class Deaths {
+  readonly #all = new Map<string, { count: number; at: number; version: string }>();
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  count({ key, version }: Thing): void {
+    const count = (this.#all.get(key)?.count ?? 0) + 1;
+    this.#all.set(key, { count, at: this.#now(), version });
+  }
+
+  forget(key: string): void {
+    this.#all.delete(key);
+  }
+
+  wait(key: string, version: string): number {
+    if (this.#all.get(key)?.version !== version) this.forget(key);
+    const { count, at } = this.#all.get(key) ?? { count: 0, at: 0 };
+    if (count < 5) return 0;
+    return at + Math.min(500 * 2 ** (count - 5), 30_000) - this.#now();
+  }
+}
+
 /** The pool, what it holds, and what it must hold. */
 export class Stage {
   readonly clock = new FakeClock();
@@ -109,7 +104,7 @@ export class Stage {
   readonly things: Thing[] = [];
   readonly uses: Use[] = [];
   readonly versions = new Map<string, number>();
-  readonly deaths = new Map<string, { count: number; at: number; version: string }>();
+  readonly deaths: Deaths = new Deaths(() => this.clock.now());
   /** What waits for a place, in order. */
   readonly queue: Thing[] = [];
   readonly #places: Places;
@@ -147,7 +142,7 @@ export class Stage {
       known.looked = false;
       if (known.uses.size === 0) known.due = this.clock.now() + 1_000;
     }
-    const refusedFor = fits ? 0 : this.#wait(key, version);
+    const refusedFor = fits ? 0 : this.deaths.wait(key, version);
     const thing = fits ? known : new Thing(this, { key, version });
     if (refusedFor > 0) return await this.#refused(key, { version, refusedFor });
     if (!fits) this.things.push(thing);
@@ -160,7 +155,7 @@ export class Stage {
     this.uses.push(use);
     const start = async () => {
       assert.ok(!fits && thing.phase === "waiting", "a second start");
-      this.#assertAlone(thing);
+      assertAlone(thing, this.things);
       await this.#placed(thing);
       thing.phase = "starting";
       return await thing.ready.promise;
@@ -222,7 +217,7 @@ export class Stage {
     }
     const isCurrent = this.current(thing.key) === thing;
     const running = [...thing.uses].filter((use) => use.running);
-    if (isCurrent && running.length > 0 && !thing.good) this.count(thing);
+    if (isCurrent && running.length > 0 && !thing.good) this.deaths.count(thing);
     for (const use of running) {
       use.wanted = why;
       use.running = false;
@@ -233,11 +228,6 @@ export class Stage {
     if (running.length > 0 && thing.phase === "up") thing.drains = true;
   }
 
-  count({ key, version }: Thing): void {
-    const count = (this.deaths.get(key)?.count ?? 0) + 1;
-    this.deaths.set(key, { count, at: this.clock.now(), version });
-  }
-
   async started(thing: Thing): Promise<void> {
     thing.phase = "up";
     thing.ready.resolve(thing);
@@ -245,7 +235,7 @@ export class Stage {
   }
 
   async startFails(thing: Thing): Promise<void> {
-    if (this.current(thing.key) === thing) this.count(thing);
+    if (this.current(thing.key) === thing) this.deaths.count(thing);
     thing.phase = "over";
     for (const use of thing.uses) use.wanted = "no start";
     thing.uses.clear();
@@ -262,28 +252,8 @@ export class Stage {
       this.current(one.key) === one && one.uses.size === 0 && one.phase === "up"
     );
     if (this.clock.now() >= thing.due || idle.length > IDLE_CHILDREN) return undefined;
-    if (this.#among("ending").length < this.queue.length) return undefined;
+    if (this.among("ending").length < this.queue.length) return undefined;
     return `closed at ${this.clock.now()} and not at ${thing.due}`;
-  }
-
-  /** What must hold at any time. */
-  assertSound(): void {
-    assert.equal(this.wrong, undefined);
-    for (const { told, wanted } of this.uses) {
-      assert.deepEqual(told, wanted === undefined ? [] : [wanted]);
-    }
-    const idle = this.things.filter((one) => one.phase === "up" && one.due < Infinity && one.alive);
-    for (const thing of idle) {
-      assert.ok(thing.due > this.clock.now(), `${thing.key} is idle since long`);
-    }
-    assert.ok(idle.filter(({ drains }) => !drains).length <= IDLE_CHILDREN, "too many are idle");
-    const living = this.#living();
-    assert.ok(living <= this.most, `${living} live`);
-    if (this.queue.length === 0) return;
-    assert.equal(living, this.most, "a place is free, and somebody waits");
-    const isEnough = this.#among("ending").length >= this.queue.length;
-    const unused = this.#among("up").filter(({ uses, alive }) => uses.size === 0 && alive);
-    assert.ok(isEnough || unused.length === 0, "something is unused, and somebody waits");
   }
 
   /** Ends all that could still end, and asserts that nothing is left. */
@@ -313,14 +283,9 @@ export class Stage {
     await assert.rejects(late, /PML is ending/);
   }
 
-  #among(phase: Phase): readonly Thing[] {
+  /** Gives the things in one phase of their lives. */
+  among(phase: Phase): readonly Thing[] {
     return this.things.filter((thing) => thing.phase === phase);
-  }
-
-  /** How many take a place: who died by itself takes none. */
-  #living(): number {
-    const busy = ["starting", "up", "ending"].flatMap((phase) => this.#among(phase as Phase));
-    return busy.filter((thing) => thing.alive || thing.phase === "ending" && !thing.died).length;
   }
 
   /** Waits for a place: who came first has the next one. */
@@ -345,28 +310,12 @@ export class Stage {
     thing.uses.delete(use);
     if (isGood) {
       thing.good = true;
-      if (this.current(thing.key) === thing) this.deaths.delete(thing.key);
+      if (this.current(thing.key) === thing) this.deaths.forget(thing.key);
     }
     if (thing.uses.size > 0) return;
     const rest = thing.pending > 0 ? 30_000 : IDLE_MS;
     thing.looked = thing.pending > 0 && !thing.drains;
     thing.due = this.clock.now() + (thing.drains ? 1_000 : rest);
-  }
-
-  /** At most one of a key serves; another may only finish what it was asked for. */
-  #assertAlone(thing: Thing): void {
-    for (const other of this.things) {
-      if (other === thing || other.key !== thing.key) continue;
-      if (other.phase === "waiting" || other.phase === "over") continue;
-      assert.ok(other.drains && other.phase !== "ending", "two of one key live at a time");
-    }
-  }
-
-  #wait(key: string, version: string): number {
-    if (this.deaths.get(key)?.version !== version) this.deaths.delete(key);
-    const { count, at } = this.deaths.get(key) ?? { count: 0, at: 0 };
-    if (count < 5) return 0;
-    return at + Math.min(500 * 2 ** (count - 5), 30_000) - this.clock.now();
   }
 
   async #refused(
@@ -382,5 +331,14 @@ export class Stage {
       assert.equal(error.detail?.retry_after_ms, refusedFor);
       return true;
     });
+  }
+}
+
+/** At most one of a key serves; another may only finish what it was asked for. */
+function assertAlone(thing: Thing, things: readonly Thing[]): void {
+  for (const other of things) {
+    if (other === thing || other.key !== thing.key) continue;
+    if (other.phase === "waiting" || other.phase === "over") continue;
+    assert.ok(other.drains && other.phase !== "ending", "two of one key live at a time");
   }
 }

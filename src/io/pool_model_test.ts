@@ -6,7 +6,9 @@
  */
 
 import fc from "fast-check";
-import { IDLE_MS, type Phase, settled, Stage, type Thing, type Use } from "./_pool_model_test.ts";
+import { settled } from "./_fake_clock_test.ts";
+import { IDLE_MS, type Phase, Stage, type Thing, type Use } from "./_pool_model_test.ts";
+import { assertSound } from "./_pool_sound_test.ts";
 
 const KEYS = ["a", "b", "c"];
 
@@ -27,7 +29,7 @@ class Step implements fc.AsyncCommand<object, Stage> {
   async run(_: object, stage: Stage): Promise<void> {
     await this.#run(stage);
     await settled();
-    stage.assertSound();
+    assertSound(stage);
   }
 
   toString(): string {

@@ -7,8 +7,8 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdir, readdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Yard } from "../../builtin/git/_host_test.ts";
 import { ground, markers, outside, plant, type Trap, TRAPS } from "../../builtin/git/_trap_test.ts";
 import { __meta__ } from "../../builtin/git/meta.ts";
@@ -17,11 +17,11 @@ import type { RawStdio } from "../kit/raw_stdio.ts";
 import { TcpSink } from "../kit/sinks.ts";
 import { waitUntil } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
+import { honest, outerState, person, plain, plantOutside, SECRET } from "./git_repositories.ts";
 import { codeOf, endWell, textOf } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
 
 const ALLOWED = { version: 1, permissions: { allow: ["filesystem:*", "git:*"] } } as const;
-const SECRET = "secret-9a61c0e27f5b4d38";
 
 /** What the tools say where they rather do nothing. */
 const UNDONE =
@@ -274,94 +274,4 @@ async function git(pml: RawStdio, tool: string, args: Arguments): Promise<Messag
 
 function isError({ result, error }: Message): boolean {
   return error !== undefined || (result?.isError as unknown) === true;
-}
-
-/** Gives the person a name, as commits need one. */
-async function person(ws: Workspace): Promise<void> {
-  const config = "[user]\n\tname = Ada\n\temail = ada@example.com\n";
-  await writeFile(join(dirname(ws.home), ".gitconfig"), config);
-}
-
-/** Makes an honest repository `r` with one change. */
-async function honest(ws: Workspace): Promise<void> {
-  await person(ws);
-  await repository(ws, ws.file("r"), { a: "one\n", "d/b": "kept\n" });
-  await writeFile(ws.file("r/a"), "two\n");
-}
-
-async function repository(
-  ws: Workspace,
-  folder: string,
-  files: Readonly<Record<string, string>>,
-): Promise<void> {
-  for (const [name, text] of Object.entries(files)) {
-    await mkdir(dirname(join(folder, name)), { recursive: true });
-    await writeFile(join(folder, name), text);
-  }
-  for (
-    const args of [["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "first"]]
-  ) {
-    run(ws, folder, args);
-  }
-}
-
-/** Makes a repository outside, and in the workspace every way that leads to it. */
-async function plantOutside(ws: Workspace): Promise<void> {
-  const other = join(ws.root, "other");
-  await repository(ws, other, { secret: SECRET, a: SECRET });
-  await writeFile(join(other, "a"), `${SECRET}\nchanged\n`);
-  await symlink(other, ws.file("link"));
-  const plants: Readonly<Record<string, (git: string) => Promise<unknown>>> = {
-    pointer: (git) => writeFile(git, `gitdir: ${other}/.git\n`),
-    "pointer-up": (git) => writeFile(git, "gitdir: ../../other/.git\n"),
-    "linked-git": (git) => symlink(`${other}/.git`, git),
-  };
-  for (const [name, make] of Object.entries(plants)) {
-    await mkdir(ws.file(name));
-    await make(ws.file(`${name}/.git`));
-  }
-  const within = async (name: string, spoil: (git: string) => Promise<unknown>) => {
-    await repository(ws, ws.file(name), { a: "mine\n" });
-    await spoil(ws.file(`${name}/.git`));
-  };
-  await within("common", (git) => writeFile(`${git}/commondir`, "../../../other/.git\n"));
-  await within(
-    "borrows",
-    (git) => writeFile(`${git}/objects/info/alternates`, `${other}/.git/objects\n`),
-  );
-  await within("config-link", async (git) => {
-    await rename(`${git}/config`, `${git}/was`);
-    await symlink(`${other}/.git/config`, `${git}/config`);
-  });
-  await within("pipe", (git) => Promise.resolve(execFileSync("mkfifo", [`${git}/MERGE_MSG`])));
-  await within(
-    "worktree",
-    (git) => Promise.resolve(run(ws, git, ["config", "core.worktree", other])),
-  );
-  await within(
-    "includes",
-    (git) => Promise.resolve(run(ws, git, ["config", "include.path", `${other}/.git/config`])),
-  );
-  run(ws, ws.path, ["init", "-q", "--bare", "bare"]);
-}
-
-async function outerState(ws: Workspace): Promise<readonly string[]> {
-  const other = join(ws.root, "other");
-  const names = (await readdir(other, { recursive: true })).sort();
-  return [
-    ...(await readdir(ws.root)).sort(),
-    ...await Promise.all(names.map(async (name) => {
-      const { isFile, mtime } = await Deno.lstat(join(other, name));
-      return `${name} ${isFile ? mtime?.getTime() : ""}`;
-    })),
-  ];
-}
-
-function plain(ws: Workspace, args: readonly string[]): string {
-  return run(ws, ws.file("r"), args).trim();
-}
-
-function run(ws: Workspace, cwd: string, args: readonly string[]): string {
-  const env = { PATH: ws.env.PATH ?? "", HOME: dirname(ws.home), GIT_CONFIG_NOSYSTEM: "1" };
-  return execFileSync("git", [...args], { cwd, env, encoding: "utf8" });
 }

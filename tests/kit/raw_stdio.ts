@@ -6,9 +6,10 @@
  */
 
 import assert from "node:assert/strict";
-import { Buffer } from "node:buffer";
+import { Answers } from "./answers.ts";
 import { CLIENT_INFO, type Era, type Message, paramsFor, parseMessage } from "./json_rpc.ts";
 import { type Command, pmlCommand } from "./pml_command.ts";
+import { LineReader, PipeReader } from "./pipe_reader.ts";
 import { ProcWatch } from "./procwatch.ts";
 import { DEADLINE_MS, within } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
@@ -59,13 +60,10 @@ export class RawStdio implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
   readonly #input: WritableStreamDefaultWriter<Uint8Array>;
   readonly #options: RawStdioOptions;
-  readonly #waiting = new Map<number | string, (message: Message) => void>();
-  readonly #asked = new Set<number | string>();
-  readonly #chunks: Uint8Array[] = [];
+  readonly #answers = new Answers();
+  readonly #output: LineReader;
+  readonly #errors: PipeReader;
   readonly #reading: Promise<unknown>;
-  #stderr = "";
-  /** What came of a line that has not ended; joined once, for a line may be very long. */
-  #rest: string[] = [];
   #nextId = 1;
   #broken: unknown;
   #closedInput = false;
@@ -86,7 +84,10 @@ export class RawStdio implements AsyncDisposable {
       stderr: "piped",
     }).spawn();
     this.#input = this.#child.stdin.getWriter();
-    this.#reading = Promise.all([this.#readOutput(), this.#readErrors()]);
+    const { stdout, stderr, status } = this.#child;
+    this.#output = new LineReader((line) => this.#take(line), { waits: options.reads, status });
+    this.#errors = new PipeReader({ waits: options.hears, status });
+    this.#reading = Promise.all([this.#output.read(stdout), this.#errors.read(stderr)]);
   }
 
   /** The id of the spawned process. */
@@ -101,17 +102,17 @@ export class RawStdio implements AsyncDisposable {
 
   /** Every byte of stdout so far, as text. */
   get stdout(): string {
-    return new TextDecoder().decode(this.stdoutBytes);
+    return this.#output.text;
   }
 
   /** Every byte of stdout so far. */
   get stdoutBytes(): Uint8Array {
-    return Buffer.concat(this.#chunks);
+    return this.#output.bytes;
   }
 
   /** All of stderr so far. */
   get stderr(): string {
-    return this.#stderr;
+    return this.#errors.text;
   }
 
   /** Sends bytes as they are. */
@@ -157,7 +158,7 @@ export class RawStdio implements AsyncDisposable {
 
   /** Notes an id whose answer is read elsewhere, so that it counts as asked. */
   noteAsked(id: number | string): void {
-    this.#asked.add(id);
+    this.#answers.note(id);
   }
 
   /** Waits for the answer to an id that was sent by hand. */
@@ -165,14 +166,12 @@ export class RawStdio implements AsyncDisposable {
     id: number | string,
     { ms = DEADLINE_MS, what = "" }: { readonly ms?: number; readonly what?: string } = {},
   ): Promise<Message> {
-    this.noteAsked(id);
-    const { promise, resolve } = Promise.withResolvers<Message>();
-    this.#waiting.set(id, resolve);
+    const answer = this.#answers.to(id);
     const ended = this.#reading.then(() => {
       throw new Error(`The process ended without an answer to ${id} ${what}: ${this.#told()}`);
     });
     ended.catch(() => {}); // told through the race alone
-    return within(Promise.race([promise, ended]), {
+    return within(Promise.race([answer, ended]), {
       ms,
       what: () => `no answer to ${id} ${what}: ${this.#told()}`,
     });
@@ -228,21 +227,13 @@ export class RawStdio implements AsyncDisposable {
   /** Asserts that each line so far was one message, and no request has two answers. */
   assertClean(): void {
     if (this.#broken !== undefined) throw this.#broken;
-    const answers = this.messages.filter((message) => message.method === undefined);
-    const ids = answers.map(({ id }) => id).filter((id) => id !== null);
-    const unasked = ids.filter((id) => !this.#asked.has(id as string | number));
-    assert.deepEqual(unasked, [], `answers to what was never asked: ${this.#told()}`);
-    const twice = ids.filter((id, index) => ids.indexOf(id) !== index);
-    assert.deepEqual(twice, [], `answered twice: ${this.#told()}`);
+    this.#answers.assertClean(this.messages, this.#told());
   }
 
   /** Asserts that every request so far has its one answer, and that the output was clean. */
   assertAnswered(): void {
     this.assertClean();
-    const unanswered = [...this.#asked].filter((id) =>
-      !this.messages.some((message) => message.method === undefined && message.id === id)
-    );
-    assert.deepEqual(unanswered, [], `never answered: ${this.#told()}`);
+    this.#answers.assertAll(this.messages, this.#told());
   }
 
   /** Kills what is left of the process. */
@@ -277,24 +268,9 @@ export class RawStdio implements AsyncDisposable {
     const took = performance.now() - since;
     await this.#closeInput();
     await within(this.#reading, { ms, what: () => "stdout is still held open by a child" });
-    assert.equal(this.#rest.join(""), "", `stdout ends in half a line: ${this.#told()}`);
+    assert.equal(this.#output.rest, "", `stdout ends in half a line: ${this.#told()}`);
     this.assertClean();
     return { code: status.code, signal: status.signal, ms: took };
-  }
-
-  async #readOutput(): Promise<void> {
-    const decoder = new TextDecoder();
-    await this.#held(this.#options.reads);
-    for await (const chunk of this.#child.stdout) {
-      await this.#held(this.#options.reads);
-      this.#chunks.push(chunk);
-      const [first = "", ...lines] = decoder.decode(chunk, { stream: true }).split("\n");
-      this.#rest.push(first);
-      for (const line of lines) {
-        this.#take(this.#rest.join(""));
-        this.#rest = [line];
-      }
-    }
   }
 
   #take(line: string): void {
@@ -303,16 +279,10 @@ export class RawStdio implements AsyncDisposable {
       this.messages.push(message);
       this.#options.onMessage?.(message);
       if (message.method !== undefined) this.#reply(message);
-      else this.#settle(message);
+      else this.#answers.settle(message);
     } catch (error) {
       this.#broken ??= error;
     }
-  }
-
-  #settle(message: Message): void {
-    if (message.id === undefined || message.id === null) return;
-    this.#waiting.get(message.id)?.(message);
-    this.#waiting.delete(message.id);
   }
 
   #reply({ id, method = "", params = {} }: Message): void {
@@ -323,23 +293,8 @@ export class RawStdio implements AsyncDisposable {
       .catch((error: unknown) => this.#broken ??= error);
   }
 
-  async #readErrors(): Promise<void> {
-    const decoder = new TextDecoder();
-    await this.#held(this.#options.hears);
-    for await (const chunk of this.#child.stderr) {
-      await this.#held(this.#options.hears);
-      this.#stderr += decoder.decode(chunk, { stream: true });
-    }
-  }
-
-  /** Waits before a pipe is read; what an ended process left is read at once. */
-  async #held(until: RawStdioOptions["reads"]): Promise<void> {
-    const held = until?.();
-    if (held !== undefined) await Promise.race([held, this.#child.status]);
-  }
-
   #told(): string {
-    return `stderr said ${JSON.stringify(this.#stderr.slice(-2000))}, ` +
+    return `stderr said ${JSON.stringify(this.#errors.text.slice(-2000))}, ` +
       `stdout ended in ${JSON.stringify(this.messages.at(-1) ?? null)}`;
   }
 }

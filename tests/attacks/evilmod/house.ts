@@ -113,9 +113,9 @@ export function said(message: Message): Said {
   };
 }
 
-/** Reads the text of a module beside this file. */
+/** Reads the text of an evil module. */
 export async function moduleText(name: string): Promise<string> {
-  return await readFile(repoFile(`tests/attacks/evilmod/${name}`), "utf8");
+  return await readFile(repoFile(`tests/fixtures/evil_modules/${name}`), "utf8");
 }
 
 async function openWorkspace(options: HouseOptions): Promise<Workspace> {
