@@ -70,7 +70,11 @@ export async function openApp(options: AppOptions): Promise<App> {
     warn: (message) => log.warn(message),
   });
   const app = new App({ ...options, policy, log, redactor, files, keys });
-  await app.resume();
+  // What the person approved of registries before is there from the start.
+  if (mayHaveAdopted(policy.now.config.home, policy.now.loaded.workspace.root)) {
+    // A broken lock is told by each call.
+    await app.registries().catch((error) => log.warn(error.message));
+  }
   return app;
 }
 
@@ -94,6 +98,10 @@ export class App implements AsyncDisposable {
   readonly builtins: ReadonlySet<string> = BUILTIN_NAMES;
   /** Finds servers by their names. */
   readonly directory: Directory;
+  /** The gateway, where it is there already: before that there is no client either. */
+  openGateway: Gateway | undefined;
+  /** From which level on clients want log messages; undefined before one says so. */
+  level: string | undefined;
   /** What was there before the house. */
   readonly parts: AppParts;
   #schemas: Promise<Schemas> | undefined;
@@ -101,8 +109,6 @@ export class App implements AsyncDisposable {
   #path: Promise<CallPath> | undefined;
   #pins: Promise<Pins> | undefined;
   #gateway: Promise<Gateway> | undefined;
-  #openGateway: Gateway | undefined;
-  #level: string | undefined;
   #finder: Promise<Finder> | undefined;
   #opening: Promise<RegistryServers> | undefined;
   /** The servers of registries, once something is known of them. */
@@ -119,7 +125,7 @@ export class App implements AsyncDisposable {
       keys,
       catalog: this.catalog,
       waitMs: FIRST_LIST_MS,
-      onChange: (list) => this.#openGateway?.clients.listChanged(list),
+      onChange: (list) => this.openGateway?.clients.listChanged(list),
       offered: (id) => this.#registries?.offers.catalog?.get(id)?.tool,
     });
     this.directory = new Directory({
@@ -133,7 +139,7 @@ export class App implements AsyncDisposable {
     let told = policy.now.loaded;
     policy.onChange((change) => {
       this.servers.replace(this.directory.all());
-      for (const list of LIST_NAMES) this.#openGateway?.clients.listChanged(list);
+      for (const list of LIST_NAMES) this.openGateway?.clients.listChanged(list);
       const { loaded, config: { problem } } = policy.now;
       // Looking at the trust again changes nothing that was read.
       const isNew = loaded !== told;
@@ -142,13 +148,6 @@ export class App implements AsyncDisposable {
       if (problem === undefined) log.info("The configuration was applied");
       else log.error(problem.message);
     });
-  }
-
-  /** Takes up the servers of registries that the person approved here before. */
-  async resume(): Promise<void> {
-    if (!mayHaveAdopted(this.config().home, this.loaded().workspace.root)) return;
-    // A broken lock is told by each call.
-    await this.registries().catch((error) => this.log.warn(error.message));
   }
 
   /** The servers of registries; loaded when one is looked up, or was approved before. */
@@ -195,24 +194,14 @@ export class App implements AsyncDisposable {
   /** The MCP face, which is loaded with the SDK when it is first needed. */
   gateway(): Promise<Gateway> {
     this.#gateway ??= import("./app_gateway.ts").then(async ({ gatewayOf }) =>
-      this.#openGateway = await gatewayOf(this)
+      this.openGateway = await gatewayOf(this)
     );
     return this.#gateway;
   }
 
-  /** The same, where it is there already: before that there is no client either. */
-  get openGateway(): Gateway | undefined {
-    return this.#openGateway;
-  }
-
-  /** From which level on clients want log messages; undefined before one says so. */
-  get level(): string | undefined {
-    return this.#level;
-  }
-
   /** Takes the level from which on clients want log messages; servers that start later are told then. */
   setLevel(level: string): void {
-    this.#level = level;
+    this.level = level;
     this.#path?.then(({ machine }) => machine.setLevel(level), () => {});
   }
 
@@ -239,7 +228,8 @@ export class App implements AsyncDisposable {
   /** Forgets what servers listed, all or one, so that they are asked again; registries are, too. */
   async refresh(only?: string): Promise<void> {
     if (this.config().registries.length > 0) {
-      await (await this.registries()).refresh(this.#closing.signal);
+      const registries = await this.registries();
+      await registries.lookup.refresh(registries.names(), this.#closing.signal);
     }
     for (const server of this.directory.all()) {
       const isAsked = server.tells && server.blocked() === undefined;
@@ -266,7 +256,7 @@ export class App implements AsyncDisposable {
     this.#closing.abort();
     this.#registries?.[Symbol.dispose]();
     this.servers[Symbol.dispose]();
-    this.#openGateway?.[Symbol.dispose]();
+    this.openGateway?.[Symbol.dispose]();
     await (await this.#finder)?.[Symbol.asyncDispose]();
     await (await this.#path)?.[Symbol.asyncDispose]();
   }

@@ -227,10 +227,10 @@ export class Machine implements AsyncDisposable {
   }
 
   #openCloud(): Cloud {
-    const { keys } = this.#options;
+    const { keys, backlog } = this.#options;
     return new Cloud({
       fetch: this.fetch,
-      room: this.#options.backlog?.room,
+      room: backlog?.room,
       limits: () => this.#config().limits,
       url: () => this.#config().cloud?.url,
       keys,

@@ -15,10 +15,9 @@ import type { Policy } from "../policy/policy.ts";
 import { pinnedChanges, pinnedIn } from "../registry/lock.ts";
 import { requiredOf } from "../registry/manifest.ts";
 import type { Found } from "../registry/registries.ts";
-import { assertKeys } from "./entry.ts";
+import { assertKeys, type RegistryServer, registryServer } from "./entry.ts";
 import { OnOffer } from "./on_offer.ts";
 import { reached, RegistryLookup } from "./registry_lookup.ts";
-import { type RegistryServer, registryServer } from "./registry_server.ts";
 
 /** What adopting needs. */
 export interface RegistryServersOptions {
@@ -184,11 +183,6 @@ export class RegistryServers implements Disposable {
       const manifest = this.manifestOf(server);
       return { server, names: manifest === undefined ? [] : requiredOf(manifest) };
     });
-  }
-
-  /** Asks the registries for what they offer, and for the servers that are used here. */
-  async refresh(signal: AbortSignal): Promise<void> {
-    await this.lookup.refresh(this.names(), signal);
   }
 
   /** Asks nothing any more. */

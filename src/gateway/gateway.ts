@@ -146,13 +146,11 @@ export class Gateway implements Disposable {
     this.#following.listenFor(uris);
   }
 
-  /** Gives the tools that a client is shown, with what it says that it is about. */
-  list(query?: string): Promise<readonly JsonObject[]> {
-    return this.exposed({}, query);
-  }
-
-  /** Gives the tools that clients would be shown if these settings were in place of the present. */
-  exposed(settings: Partial<ExposureSettings>, query?: string): Promise<readonly JsonObject[]> {
+  /** Gives the tools that clients are shown, or would be if these settings were in place of the present. */
+  exposed(
+    settings: Partial<ExposureSettings> = {},
+    query?: string,
+  ): Promise<readonly JsonObject[]> {
     return exposed({ ...this.#options.settings(), ...settings }, { ...this.#options, query });
   }
 
@@ -182,7 +180,7 @@ export class Gateway implements Disposable {
     switch (method) {
       case "tools/list":
         // Not of MCP: a client may say what its tools are to be for.
-        return { tools: await this.list(optionalText(params, "query")), ...fresh };
+        return { tools: await this.exposed({}, optionalText(params, "query")), ...fresh };
       case "resources/list":
         return { resources: await this.#listed("resources"), ...fresh };
       case "resources/templates/list":

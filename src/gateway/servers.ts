@@ -85,8 +85,9 @@ export class Servers implements Disposable {
   /** Takes the servers that there are now; what is known of one that is the same stays known. */
   replace(sources: readonly Server[]): void {
     const before = this.#entries;
+    const inOrder = sources.toSorted((one, other) => one.name < other.name ? -1 : 1);
     this.#entries = new Map(
-      inOrder(sources).map((source) => {
+      inOrder.map((source) => {
         const known = before.get(source.name);
         const isSame = source.definition !== undefined &&
           known?.source.definition === source.definition;
@@ -300,10 +301,6 @@ export class Servers implements Disposable {
   [Symbol.dispose](): void {
     this.changes[Symbol.dispose]();
   }
-}
-
-function inOrder(sources: readonly Server[]): readonly Server[] {
-  return [...sources].sort((one, other) => one.name < other.name ? -1 : 1);
 }
 
 function disabled(
