@@ -121,7 +121,7 @@ export async function openGateway(options: OpenOptions = {}): Promise<OpenedGate
       await callForProgram(app, { ...more, name, args }),
     search: async (query, more = {}) => {
       await app.servers.prepare("tools", { only: more.server });
-      const answer = await app.search(query, { allowed, ...more });
+      const answer = await (await app.finder()).search(query, { allowed, ...more });
       return { ...answer, hits: answer.hits.map((hit) => ({ ...hit, id: named(hit) })) };
     },
     listTools: async () => {

@@ -10,108 +10,29 @@ import { readFile } from "node:fs/promises";
 import { codeOf, journalOf, textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
-import { type Era, ERAS, type Json } from "./kit/json_rpc.ts";
+import { ERAS, type Json } from "./kit/json_rpc.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
-import { NEWEST, servedOverHttp, type Table } from "./kit/said_server.ts";
+import { servedOverHttp, type Table } from "./kit/said_server.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 import { definitions, filesOf } from "./said_scene.ts";
 
-const TOKEN = "token-from-outside-4711";
-const env = { CODE_TOKEN: TOKEN };
-const INPUT = {
-  type: "object",
-  properties: {
-    query: { type: "string" },
-    owner: { type: "string", pattern: "^[a-z]+$" },
-    token: { type: "string" },
-  },
-  required: ["owner", "query"],
-  additionalProperties: false,
-};
-const inputSchema = {
-  type: "object",
-  properties: { query: { type: "string" } },
-  required: ["query"],
-};
-const SEARCH = { name: "search_code", description: "In its own words", inputSchema: INPUT };
-const OTHERS = ["create_issue", "star"].map((name) => ({ name, inputSchema: { type: "object" } }));
-const TOOLS = [SEARCH, ...OTHERS];
-const TABLE: Table = { "tools/list": { result: { tools: TOOLS } }, "tools/call": { echo: "*" } };
-const SETTINGS = {
-  search_code: {
-    rename: "find_code",
-    description: "Zebras in the code of acme",
-    arguments: { owner: "acme", token: "${CODE_TOKEN}" },
-  },
-  create_issue: { disabled: true },
-  no_such: { rename: "x" },
-};
-const MODULE = `
-export const __meta__ = {
-  name: "module",
-  version: "1.0.0",
-  tools: ${JSON.stringify(Object.fromEntries(TOOLS.map(({ name, ...tool }) => [name, tool])))},
-};
-const told = (name) => (args) => JSON.stringify({ name, arguments: args });
-export const search_code = told("search_code");
-export const create_issue = told("create_issue");
-export const star = told("star");
-`;
-const KINDS = ["http", "module", "newest", "older"];
-
-interface Options {
-  readonly rules?: Readonly<Record<string, readonly string[]>>;
-  readonly settings?: object;
-  readonly table?: Table;
-  readonly trusted?: boolean;
-}
-
-/** A workspace file with a server of every kind, and the files that they are made of. */
-function world(url: string, { rules, settings = SETTINGS, table = TABLE }: Options = {}) {
-  const tables = { older: table, newest: { ...table, ...NEWEST } };
-  const stdio = Object.entries(definitions(tables))
-    .map(([name, definition]) => [name, { ...definition, tools: settings }]);
-  return {
-    files: { ...filesOf(tables), "module.js": MODULE },
-    pml: {
-      version: 1,
-      permissions: rules ?? { allow: KINDS.map((name) => `${name}:*`) },
-      gateway: { tools_exposure: "hybrid", hybrid: { apply_semantic_filter: false } },
-      mcpServers: { ...Object.fromEntries(stdio), http: { url, tools: settings } },
-      // What may run programs is allowed for good with exactly its arguments.
-      grants: { module: { run: ["git"] } },
-      private_mcps: { module: { type: "deno", path: "module.js", tools: settings } },
-    },
-  };
-}
-
-async function sceneOf(era: Era, { url, ...options }: Options & { readonly url: string }) {
-  const { trusted = true } = options;
-  return await makeScene({
-    ...world(url, options),
-    era,
-    env,
-    trusted,
-    capabilities: { elicitation: { form: {} } },
-  });
-}
-
-async function toolsOf(pml: RawStdio): Promise<readonly Json[]> {
-  const { result } = await pml.request("tools/list", {});
-  return result?.tools as unknown as readonly Json[];
-}
-
-/** Gives what the server was sent. */
-function sentIn(message: Parameters<typeof textOf>[0]): Json {
-  const { name, arguments: args } = JSON.parse(textOf(message));
-  return { name, arguments: args };
-}
-
-const call = (pml: RawStdio, tool: string, args: object = {}) =>
-  pml.callTool("call", { tool, arguments: args });
-const MERGED = { query: "q", owner: "acme", token: TOKEN };
+import {
+  call,
+  env,
+  inputSchema,
+  KINDS,
+  MERGED,
+  sceneOf,
+  sentIn,
+  SETTINGS,
+  TABLE,
+  TOKEN,
+  TOOLS,
+  toolsOf,
+  world,
+} from "./tool_settings_scene.ts";
 
 for (const era of ERAS) {
   Deno.test(`Tools are listed, found and called as their definition says, on ${era}`, async () => {

@@ -10,7 +10,8 @@
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { STOPPING } from "./compare/connection.ts";
-import { compareOne, leaveAll, type Listed, type Outcome } from "./compare/one.ts";
+import { compareOne, type Listed, type Outcome } from "./compare/one.ts";
+import { leaveAll } from "./compare/programs.ts";
 import { cellOf, pageOf } from "./compare/table.ts";
 import listed from "./compare/servers.json" with { type: "json" };
 

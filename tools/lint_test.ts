@@ -183,16 +183,25 @@ Deno.test("powers leaves tests and the code of the sandbox child alone", () => {
   assert.deepEqual(lint("tools/size.ts", source), []);
 });
 
-Deno.test("sizes stops a function at 60 lines and a file at 400", () => {
+Deno.test("sizes stops a function at 60 lines, a class at 250 and a file at 360", () => {
   const body = (lines: number) => `function a() {\n${"  b();\n".repeat(lines - 2)}}`;
   assertOffence("src/core/a.ts", /sizes: This function has 61 lines/, {
     offence: body(61),
     innocent: body(60),
   });
-  assertOffence("tools/a.ts", /sizes: This file has 401 lines/, {
-    offence: "a();\n".repeat(401),
-    innocent: "a();\n".repeat(400),
+  const methods = (lines: number) => `export class A {\n${"  b() {}\n".repeat(lines - 2)}}`;
+  for (const path of ["src/core/a.ts", "tests/kit/a.ts"]) {
+    assertOffence(path, /sizes: This class has 251 lines, more than 250/, {
+      offence: methods(251),
+      innocent: methods(250),
+    });
+  }
+  assert.equal(lint("src/core/a.ts", `const A = ${methods(251).slice(7)};`).length, 1);
+  assertOffence("tools/a.ts", /sizes: This file has 361 lines/, {
+    offence: "a();\n".repeat(361),
+    innocent: "a();\n".repeat(360),
   });
+  assert.deepEqual(lint("tests/fixtures/a.ts", "a();\n".repeat(361)), []);
 });
 
 Deno.test("sizes stops nesting at three levels, and tells it once", () => {

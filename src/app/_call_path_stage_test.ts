@@ -82,7 +82,7 @@ export class CallPathStage implements AsyncDisposable {
       catalog: this.catalog,
       waitMs: 1_000,
       onChange: () => {},
-      disabledIn: (server) => policy.disabledIn(server),
+      policy,
     });
     this.directory = new CountedDirectory({
       policy,
@@ -90,7 +90,7 @@ export class CallPathStage implements AsyncDisposable {
       // A test gives as much of it as is asked for.
       registries: () => registries as RegistryServers | undefined,
       open: async (listing) => options.open?.(listing, this) ?? await this.path.open(listing),
-      cleaned: (error) => error,
+      redactor,
     });
     this.pins = pinsOf(policy, warn);
     this.path = new CallPath({

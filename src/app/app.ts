@@ -11,9 +11,7 @@ import { Redactor } from "../audit/redact.ts";
 import type { Authors } from "../authoring/authors.ts";
 import type { Config, LoadedConfig } from "../config/config.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
-import { gatewaySettings } from "../config/gateway_settings.ts";
 import { Keys } from "../config/keys.ts";
-import type { CallTool } from "../core/call.ts";
 import { LIST_NAMES } from "../core/lists.ts";
 import type { ServerIdentity } from "../core/server_identity.ts";
 import type { Gateway } from "../gateway/gateway.ts";
@@ -26,9 +24,8 @@ import { ModuleFiles } from "../modules/module_files.ts";
 import type { Pins } from "../policy/pins.ts";
 import { mayHaveAdopted } from "../policy/pins_file.ts";
 import { Policy } from "../policy/policy.ts";
-import { Catalog, type CatalogEntry } from "../search/catalog.ts";
+import { Catalog } from "../search/catalog.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
-import type { Costs } from "./costs.ts";
 import { Directory } from "./directory.ts";
 import type { Finder } from "./finder.ts";
 import type { RegistryServers } from "./registry_servers.ts";
@@ -73,7 +70,11 @@ export async function openApp(options: AppOptions): Promise<App> {
     warn: (message) => log.warn(message),
   });
   const app = new App({ ...options, policy, log, redactor, files, keys });
-  await app.resume();
+  // What the person approved of registries before is there from the start.
+  if (mayHaveAdopted(policy.now.config.home, policy.now.loaded.workspace.root)) {
+    // A broken lock is told by each call.
+    await app.registries().catch((error) => log.warn(error.message));
+  }
   return app;
 }
 
@@ -92,26 +93,22 @@ export class App implements AsyncDisposable {
   /** Every known tool. */
   readonly catalog: Catalog = new Catalog();
   /** Every known server. */
-  readonly servers: Servers = new Servers({
-    catalog: this.catalog,
-    waitMs: FIRST_LIST_MS,
-    onChange: (list) => this.#told((gateway) => gateway.listChanged(list)),
-    offered: (id) => this.#registries?.offers.catalog?.get(id)?.tool,
-    disabledIn: (server) => this.policy.disabledIn(server),
-    fixed: (...asked) => this.keys.fixed(...asked),
-  });
+  readonly servers: Servers;
   /** The names of the servers that ship with PML. */
   readonly builtins: ReadonlySet<string> = BUILTIN_NAMES;
   /** Finds servers by their names. */
   readonly directory: Directory;
-  readonly #parts: AppParts;
+  /** The gateway, where it is there already: before that there is no client either. */
+  openGateway: Gateway | undefined;
+  /** From which level on clients want log messages; undefined before one says so. */
+  level: string | undefined;
+  /** What was there before the house. */
+  readonly parts: AppParts;
   #schemas: Promise<Schemas> | undefined;
   readonly #closing = new AbortController();
   #path: Promise<CallPath> | undefined;
   #pins: Promise<Pins> | undefined;
   #gateway: Promise<Gateway> | undefined;
-  #face: Gateway | undefined;
-  #level: string | undefined;
   #finder: Promise<Finder> | undefined;
   #opening: Promise<RegistryServers> | undefined;
   /** The servers of registries, once something is known of them. */
@@ -119,22 +116,30 @@ export class App implements AsyncDisposable {
 
   /** Makes the house of its parts. */
   constructor(parts: AppParts) {
-    const { policy, log } = this.#parts = parts;
-    this.keys = parts.keys;
+    const { policy, log, keys } = this.parts = parts;
+    this.keys = keys;
     this.policy = policy;
     this.log = log;
+    this.servers = new Servers({
+      policy,
+      keys,
+      catalog: this.catalog,
+      waitMs: FIRST_LIST_MS,
+      onChange: (list) => this.openGateway?.clients.listChanged(list),
+      offered: (id) => this.#registries?.offers.catalog?.get(id)?.tool,
+    });
     this.directory = new Directory({
       policy,
       builtins: this.builtins,
       registries: () => this.#registries,
       open: async (listing) => await (await this.callPath()).open(listing),
-      cleaned: (error) => parts.redactor.cleaned(error),
+      redactor: parts.redactor,
     });
     this.servers.replace(this.directory.all());
     let told = policy.now.loaded;
     policy.onChange((change) => {
       this.servers.replace(this.directory.all());
-      this.#told((gateway) => LIST_NAMES.forEach((list) => gateway.listChanged(list)));
+      for (const list of LIST_NAMES) this.openGateway?.clients.listChanged(list);
       const { loaded, config: { problem } } = policy.now;
       // Looking at the trust again changes nothing that was read.
       const isNew = loaded !== told;
@@ -143,13 +148,6 @@ export class App implements AsyncDisposable {
       if (problem === undefined) log.info("The configuration was applied");
       else log.error(problem.message);
     });
-  }
-
-  /** Takes up the servers of registries that the person approved here before. */
-  async resume(): Promise<void> {
-    if (!mayHaveAdopted(this.config().home, this.loaded().workspace.root)) return;
-    // A broken lock is told by each call.
-    await this.registries().catch((error) => this.log.warn(error.message));
   }
 
   /** The servers of registries; loaded when one is looked up, or was approved before. */
@@ -162,36 +160,9 @@ export class App implements AsyncDisposable {
     return this.#opening;
   }
 
-  /** Runs a call through every gate. */
-  readonly callTool: CallTool = async (call) => await (await this.callPath()).callTool(call);
-
   /** The way of every call, with the questions and what runs servers; loaded by the first call. */
   callPath(): Promise<CallPath> {
-    const { servers, metrics, backlog, directory } = this;
-    this.#path ??= Promise.all([
-      import("./call_path.ts"),
-      import("../modules/builtins.ts"),
-      this.pins(),
-      this.schemas(),
-    ]).then(([{ CallPath }, { builtins }, pins, schemas]) =>
-      new CallPath({
-        ...this.#parts,
-        ...{ pins, schemas, servers, metrics, backlog, directory },
-        registries: () => this.registries(),
-        builtins: builtins(),
-        events: {
-          told: {
-            changed: (server, list) => servers.changed(server, list),
-            updated: (server, uri) => this.#told((gateway) => gateway.updated(server, uri)),
-            logged: (message) => this.#told((gateway) => gateway.logged(message)),
-            task: (server, state) => this.#told((gateway) => gateway.taskChanged(server, state)),
-            elicited: (params) => this.#told((gateway) => gateway.elicited(params)),
-          },
-          capabilities: () => servers.able,
-          level: () => this.#level,
-        },
-      })
-    );
+    this.#path ??= import("./app_call_path.ts").then(({ callPathOf }) => callPathOf(this));
     return this.#path;
   }
 
@@ -209,49 +180,29 @@ export class App implements AsyncDisposable {
     return this.policy.now.config;
   }
 
-  /** Takes out of a text what looks like a key. */
-  redact(text: string): string {
-    return this.#parts.redactor.redact(text);
-  }
-
   /** The variables that the servers of registries need which the person approved here. */
   registryKeys(): readonly { readonly server: string; readonly names: readonly string[] }[] {
     return this.#registries?.wanted() ?? [];
   }
 
-  /** Finds tools. */
-  readonly search: Finder["search"] = async (...asked) =>
-    await (await this.finder()).search(...asked);
-
   /** What finds tools; loaded when it is first needed. */
   finder(): Promise<Finder> {
-    this.#finder ??= import("./finder.ts").then(({ Finder }) =>
-      new Finder({
-        ...this.#parts,
-        environment: this.loaded().environment,
-        catalog: this.catalog,
-        has: (server) => this.servers.has(server),
-        config: () => this.config(),
-        adopted: () => this.registries(),
-        onRanked: () => this.#told((gateway) => gateway.listChanged("tools")),
-        groups: async () => (await this.callPath()).machine.groups,
-        fetch: async (...asked) => await (await this.callPath()).machine.fetch(...asked),
-      })
-    );
+    this.#finder ??= import("./finder.ts").then(({ finderOf }) => finderOf(this));
     return this.#finder;
-  }
-
-  /** Gives the tools of a server that a registry offers, and that nobody has used here yet. */
-  async offered(server: string): Promise<readonly CatalogEntry[]> {
-    // A server that is there waits for no registry.
-    if (this.servers.has(server)) return [];
-    return await (await this.finder()).offered(server);
   }
 
   /** The MCP face, which is loaded with the SDK when it is first needed. */
   gateway(): Promise<Gateway> {
-    this.#gateway ??= this.#openFace();
+    this.#gateway ??= import("./app_gateway.ts").then(async ({ gatewayOf }) =>
+      this.openGateway = await gatewayOf(this)
+    );
     return this.#gateway;
+  }
+
+  /** Takes the level from which on clients want log messages; servers that start later are told then. */
+  setLevel(level: string): void {
+    this.level = level;
+    this.#path?.then(({ machine }) => machine.setLevel(level), () => {});
   }
 
   /** What a client is told when it opens a connection. */
@@ -277,7 +228,8 @@ export class App implements AsyncDisposable {
   /** Forgets what servers listed, all or one, so that they are asked again; registries are, too. */
   async refresh(only?: string): Promise<void> {
     if (this.config().registries.length > 0) {
-      await (await this.registries()).refresh(this.#closing.signal);
+      const registries = await this.registries();
+      await registries.lookup.refresh(registries.names(), this.#closing.signal);
     }
     for (const server of this.directory.all()) {
       const isAsked = server.tells && server.blocked() === undefined;
@@ -292,11 +244,6 @@ export class App implements AsyncDisposable {
     return new Authors({ config, taken: this.builtins, schemas: await this.schemas() });
   }
 
-  /** Measures what lists and answers would cost a client. */
-  async costs(): Promise<Costs> {
-    return (await import("./costs.ts")).costsOf(this);
-  }
-
   /** Follows changes of the configuration until the house is closed. */
   watch(): void {
     this.policy.watch(this.#closing.signal).catch((error) =>
@@ -309,7 +256,7 @@ export class App implements AsyncDisposable {
     this.#closing.abort();
     this.#registries?.[Symbol.dispose]();
     this.servers[Symbol.dispose]();
-    this.#face?.[Symbol.dispose]();
+    this.openGateway?.[Symbol.dispose]();
     await (await this.#finder)?.[Symbol.asyncDispose]();
     await (await this.#path)?.[Symbol.asyncDispose]();
   }
@@ -320,37 +267,10 @@ export class App implements AsyncDisposable {
     return this.#schemas;
   }
 
-  async #openFace(): Promise<Gateway> {
-    const { Gateway } = await import("../gateway/gateway.ts");
-    this.#face = new Gateway({
-      callTool: this.callTool,
-      servers: this.servers,
-      catalog: this.catalog,
-      schemas: await this.schemas(),
-      search: (query, options) => this.search(query, options),
-      judge: (id, args) => this.policy.now.judge(id, args),
-      settings: () => gatewaySettings(this.config()),
-      askForAll: async (calls) => await (await this.callPath()).askForAll(calls),
-      leave: async (question) => await (await this.callPath()).leave(question),
-      problem: () => this.config().problem,
-      unfollow: ({ server, ...followed }) => this.directory.at(server).unfollow(followed),
-      onLost: (error) => this.log.warn(error.message),
-      setLevel: (level) => {
-        this.#level = level;
-        // Servers that start later are told then.
-        this.#path?.then(({ machine }) => machine.setLevel(level), () => {});
-      },
-      onError: (error) => this.log.debug(error.message),
-      metrics: () => this.metrics.report(),
-      onAnswer: (what, answer) => this.metrics.answered(what, answer),
-    });
-    return this.#face;
-  }
-
   async #openRegistries(): Promise<RegistryServers> {
     const { RegistryServers } = await import("./registry_servers.ts");
     const pins = await this.pins();
-    const servers = new RegistryServers({ ...this.#parts, pins, builtins: this.builtins });
+    const servers = new RegistryServers({ ...this.parts, pins, builtins: this.builtins });
     // What it takes up is told at once.
     this.#registries = servers;
     await servers.open().catch((error) => {
@@ -358,10 +278,5 @@ export class App implements AsyncDisposable {
       throw error;
     });
     return servers;
-  }
-
-  /** Tells the face, if there is one; before there is no client either. */
-  #told(tell: (gateway: Gateway) => void): void {
-    if (this.#face !== undefined) tell(this.#face);
   }
 }

@@ -15,10 +15,12 @@ import {
   type Call,
   type CallTool,
   type Gate,
+  type Outcome,
   type Progress,
   type Question,
   shownArguments,
   through,
+  type ToolResult,
 } from "../core/call.ts";
 import { Capacity } from "../core/capacity.ts";
 import { type Check, check } from "../core/check.ts";
@@ -37,7 +39,6 @@ import type { Subject } from "../permissions/subject.ts";
 import { trustGate } from "../permissions/trust_gate.ts";
 import type { PinEvent } from "../policy/pins.ts";
 import { definitionHash } from "../registry/integrity.ts";
-import { askedOfClient } from "./asked_of_client.ts";
 import { deadlineGate } from "./deadline.ts";
 import { Kinds, type KindsOptions } from "./kinds.ts";
 import type { Machine } from "./machine.ts";
@@ -228,7 +229,7 @@ export class CallPath implements AsyncDisposable {
     log.warn(`${what} is not what was approved: its next call asks`, { server });
     // What was kept of it is from before.
     directory.at(server).forget();
-    servers.changed(server, "tools");
+    servers.changes.note(server, "tools");
   }
 
   async #subjectOf(call: PassCall): Promise<Subject> {
@@ -304,6 +305,19 @@ function admitted(call: PassCall): PassCall {
   refuse(call);
   if (call.pass.unsettled !== undefined) throw call.pass.unsettled;
   return call;
+}
+
+/** Puts to the client what a server asks, and returns its answer as it is. */
+async function askedOfClient(
+  { id, method, arguments: params, signal, onAsk }: Call,
+): Promise<Outcome> {
+  if (
+    onAsk === undefined || method !== "elicitation/create" && method !== "sampling/createMessage"
+  ) {
+    throw new PmlError("BAD_REQUEST", `Cannot ask the client for ${quoted(id, 200)}`);
+  }
+  const result = await onAsk({ server: splitToolId(id).server, method, params, signal });
+  return { kind: "result", result: result as unknown as ToolResult };
 }
 
 function restless({ id }: Call): PmlError {

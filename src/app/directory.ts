@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Redactor } from "../audit/redact.ts";
 import type { ServerDefinition } from "../config/servers.ts";
 import type { Call, Outcome } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
@@ -27,8 +28,8 @@ export interface DirectoryOptions {
   readonly registries: () => RegistryServers | undefined;
   /** Opens what runs a server; loads its kind. */
   readonly open: (listing: Listing) => Promise<Server>;
-  /** Takes keys out of an error: it may repeat what a server said that was given one. */
-  readonly cleaned: (error: unknown) => unknown;
+  /** Takes keys out of errors: they may repeat what a server said that was given one. */
+  readonly redactor: Pick<Redactor, "cleaned">;
 }
 
 /** What ships with PML is the same as long as PML runs. */
@@ -212,7 +213,7 @@ class Entry implements Server {
     try {
       return await act(await this.#opened());
     } catch (error) {
-      throw this.#options.cleaned(error);
+      throw this.#options.redactor.cleaned(error);
     }
   }
 

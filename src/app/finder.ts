@@ -7,40 +7,42 @@
 
 import type { Config } from "../config/config.ts";
 import type { Check } from "../core/check.ts";
-import type { Fetch } from "../core/fetch.ts";
 import type { ModelHub, ModelHubOptions } from "../embedding/model_hub.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
 import { Search, type SearchAnswer, type SearchOptions } from "../search/search.ts";
+import type { Servers } from "../gateway/servers.ts";
+import type { Policy } from "../policy/policy.ts";
+import type { App } from "./app.ts";
+import type { Machine } from "./machine.ts";
 import type { Meaning, MeaningOptions } from "./meaning.ts";
 import type { RegistryServers } from "./registry_servers.ts";
 
 /** What finding needs from outside. */
-export interface FinderOptions extends Omit<MeaningOptions, "folder" | "limits" | "onReady"> {
+export interface FinderOptions extends Pick<MeaningOptions, "environment" | "log" | "mayInstall"> {
   readonly catalog: Catalog;
-  /** Whether there is a server of this name. */
-  readonly has: (server: string) => boolean;
-  readonly config: () => Config;
+  readonly servers: Pick<Servers, "has">;
+  readonly policy: Pick<Policy, "now">;
   /** The servers of registries. */
-  readonly adopted: () => Promise<RegistryServers>;
+  readonly registries: () => Promise<RegistryServers>;
   /** Told when lists by the intent may be others, because all tools are understood now. */
   readonly onRanked: () => void;
-  /** The way out to the network. */
-  readonly fetch: Fetch;
+  /** What runs servers; it has the way out to the network. */
+  readonly machine: () => Promise<Pick<Machine, "groups" | "fetch">>;
 }
 
 /** Finds tools. */
 export class Finder implements AsyncDisposable {
   readonly #options: FinderOptions;
   readonly #search: Search;
-  #adopted: RegistryServers | undefined;
+  #registries: RegistryServers | undefined;
   #meaning: Meaning | undefined;
 
   /** Reads nothing before the first search. */
   constructor(options: FinderOptions) {
     this.#options = options;
     this.#search = new Search(options.catalog, {
-      catalog: () => this.#adopted?.offers.catalog,
-      isTaken: (server) => options.has(server),
+      catalog: () => this.#registries?.offers.catalog,
+      isTaken: (server) => options.servers.has(server),
       semantics: () => this.#meaning,
     });
   }
@@ -56,8 +58,10 @@ export class Finder implements AsyncDisposable {
 
   /** Gives the tools of a server that a registry offers, and that nobody has used here yet. */
   async offered(server: string): Promise<readonly CatalogEntry[]> {
+    // A server that is there waits for no registry.
+    if (this.#options.servers.has(server)) return [];
     await this.#offers();
-    return this.#adopted?.offers.catalog?.toolsOf(server) ?? [];
+    return this.#registries?.offers.catalog?.toolsOf(server) ?? [];
   }
 
   /** Tells whether search is lexical or hybrid, and why. */
@@ -78,20 +82,21 @@ export class Finder implements AsyncDisposable {
 
   /** Opens a model that is not configured yet; whoever asked closes it. */
   async model(folder: string): Promise<Meaning> {
-    const { config, onRanked, ...rest } = this.#options;
+    const { onRanked, machine, ...rest } = this.#options;
     const { Meaning } = await import("./meaning.ts");
     const onReady = () => {
-      const { gateway: { exposure }, intent } = config();
+      const { gateway: { exposure }, intent } = this.#config();
       const isByIntent = exposure === "semantic" || exposure === "hybrid";
       if (isByIntent && intent !== undefined) onRanked();
     };
-    return new Meaning({ ...rest, folder, limits: () => config().limits, onReady });
+    const groups = async () => (await machine()).groups;
+    return new Meaning({ ...rest, folder, groups, limits: () => this.#config().limits, onReady });
   }
 
   /** Opens the way to a hub of models. */
   async hub(options: Pick<ModelHubOptions, "from" | "signal">): Promise<ModelHub> {
     const { ModelHub } = await import("../embedding/model_hub.ts");
-    return new ModelHub({ ...options, fetch: this.#options.fetch });
+    return new ModelHub({ ...options, fetch: (await this.#options.machine()).fetch });
   }
 
   /** Gives the tools that are understood: what registries offer goes by words alone. */
@@ -106,7 +111,7 @@ export class Finder implements AsyncDisposable {
 
   /** Has the model at hand that the configuration names now. */
   async #follow(): Promise<void> {
-    const { model } = this.#options.config();
+    const { model } = this.#config();
     if (model === this.#meaning?.folder) return;
     const opened = model === undefined ? undefined : await this.model(model);
     // Another search may have been faster.
@@ -118,12 +123,29 @@ export class Finder implements AsyncDisposable {
 
   /** Has a look at what registries offer. */
   async #offers(): Promise<void> {
-    const { config, adopted, log } = this.#options;
-    if (config().registries.length === 0) return;
+    const { registries, log } = this.#options;
+    if (this.#config().registries.length === 0) return;
     const look = async () => {
-      this.#adopted = await adopted();
-      await this.#adopted.offers.look();
+      this.#registries = await registries();
+      await this.#registries.offers.look();
     };
     await look().catch((error) => log.warn(`Cannot search what registries offer: ${error}`));
   }
+
+  #config(): Config {
+    return this.#options.policy.now.config;
+  }
+}
+
+/** Opens the search of a house. */
+export function finderOf(app: App): Finder {
+  return new Finder({
+    ...app.parts,
+    environment: app.loaded().environment,
+    catalog: app.catalog,
+    servers: app.servers,
+    registries: () => app.registries(),
+    onRanked: () => app.openGateway?.clients.listChanged("tools"),
+    machine: async () => (await app.callPath()).machine,
+  });
 }

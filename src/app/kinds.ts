@@ -27,7 +27,7 @@ import { DefinitionValues } from "./definition_values.ts";
 import type { Directory } from "./directory.ts";
 import { grantsOf } from "./entry.ts";
 import { Machine, type MachineOptions } from "./machine.ts";
-import type { RegistryServer } from "./registry_server.ts";
+import type { RegistryServer } from "./entry.ts";
 import type { RegistryServers } from "./registry_servers.ts";
 import { UnknownServer } from "./unknown_server.ts";
 

@@ -68,7 +68,7 @@ export class Machine implements AsyncDisposable {
   readonly groups: Reaper;
   /** Runs modules in the sandbox. */
   readonly modules: Modules;
-  /** StartProgress programs. */
+  /** Starts programs. */
   readonly programs: StdioServers;
   /** Reaches addresses. */
   readonly addresses: HttpServers;
@@ -227,15 +227,13 @@ export class Machine implements AsyncDisposable {
   }
 
   #openCloud(): Cloud {
-    const { keys } = this.#options;
+    const { keys, backlog } = this.#options;
     return new Cloud({
       fetch: this.fetch,
-      room: this.#options.backlog?.room,
+      room: backlog?.room,
       limits: () => this.#config().limits,
       url: () => this.#config().cloud?.url,
-      key: () => keys.cloud(),
-      find: (name) => keys.get(name),
-      fill: (headers, server) => keys.filled({ headers }, server).headers,
+      keys,
     });
   }
 

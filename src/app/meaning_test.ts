@@ -159,7 +159,7 @@ Deno.test("A house without search.model stays lexical, and has nothing of a mode
   const environment = environmentOf({ PML_HOME: home, HOME: home, PML_LOG_LEVEL: "error" });
   await using app = await openApp({ cwd, environment });
   await app.servers.prepare("tools", { only: "filesystem" });
-  assert.equal((await app.search("read a file")).mode, "lexical");
+  assert.equal((await (await app.finder()).search("read a file")).mode, "lexical");
   const { ok, said } = await (await app.finder()).check();
   assert.deepEqual([ok, said.split(";")[0]], [true, "lexical"]);
   assert.throws(() => Deno.statSync(join(home, "embedder")), Deno.errors.NotFound);

@@ -5,26 +5,20 @@
  * @module
  */
 
+import { quoted } from "../core/json.ts";
 import type { Log } from "../audit/log.ts";
 import type { Redactor } from "../audit/redact.ts";
 import type { Keys } from "../config/keys.ts";
-import type { RegistryEntry } from "../config/registries.ts";
-import { PmlError } from "../core/errors.ts";
-import { defined, quoted } from "../core/json.ts";
 import type { Manifest } from "../core/manifest.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
-import { Cache } from "../registry/cache.ts";
 import { pinnedChanges, pinnedIn } from "../registry/lock.ts";
 import { requiredOf } from "../registry/manifest.ts";
-import { type Found, Registries } from "../registry/registries.ts";
-import { sourceOf } from "../registry/sources.ts";
-import { GuardedFetch } from "../remote/guarded_fetch.ts";
-import { assertKeys, misusedToken } from "./entry.ts";
-import { Newer } from "./newer.ts";
+import type { Found } from "../registry/registries.ts";
+import { assertKeys, type RegistryServer, registryServer } from "./entry.ts";
 import { OnOffer } from "./on_offer.ts";
-import { type RegistryServer, registryServer } from "./registry_server.ts";
+import { reached, RegistryLookup } from "./registry_lookup.ts";
 
 /** What adopting needs. */
 export interface RegistryServersOptions {
@@ -40,10 +34,9 @@ export interface RegistryServersOptions {
 export class RegistryServers implements Disposable {
   /** What the registries offer. */
   readonly offers: OnOffer;
+  /** Looks servers up. */
+  readonly lookup: RegistryLookup;
   readonly #options: RegistryServersOptions;
-  readonly #closing = new AbortController();
-  readonly #network = new GuardedFetch();
-  readonly #cache: Cache;
   /** What was found last, by name. */
   readonly #found = new Map<string, RegistryServer>();
   /** What the person approved here. */
@@ -52,32 +45,19 @@ export class RegistryServers implements Disposable {
   readonly #approved = new Set<string>();
   /** The names that were told to be hidden by the person's own. */
   readonly #hidden = new Set<string>();
-  /** What was looked up anew to be compared: what was shown is what is pinned then. */
-  readonly #newer: Newer;
-  #places: readonly RegistryEntry[] = [];
-  #registries: Registries;
 
   /** Takes what holds; nothing is asked of any registry yet. */
   constructor(options: RegistryServersOptions) {
-    const { policy, log } = options;
+    const { policy } = options;
+    const isOther = (name: string) => this.#isOther(name);
     this.#options = options;
-    this.#cache = new Cache(policy.now.config.home, { warn: (message) => log.warn(message) });
-    this.#registries = this.#opened();
+    this.lookup = new RegistryLookup({ ...options, isOther });
     this.offers = new OnOffer({
-      registries: () => this.#registries,
+      registries: () => this.lookup.now,
       isOther: (name) => this.#isHidden(name),
-      closing: this.#closing.signal,
-    });
-    this.#newer = new Newer({
-      registries: () => this.#registries,
-      closing: this.#closing.signal,
-      warn: (message) => log.warn(message),
+      closing: this.lookup.closing,
     });
     policy.onChange((change) => {
-      if (policy.now.config.registries !== this.#places) {
-        this.#registries = this.#opened();
-        this.#newer.forget();
-      }
       if (change === "registry") return;
       this.offers.forget();
       // What a person is shown says what is granted, and whose a name is.
@@ -93,8 +73,8 @@ export class RegistryServers implements Disposable {
     for (const [name, { source }] of Object.entries(home)) {
       if (source === "private" || this.#isHidden(name)) continue;
       this.#approved.add(name);
-      const found = this.#registries.kept(name);
-      if (found === undefined || misusedToken(found, this.#places) !== undefined) continue;
+      const found = this.lookup.now.kept(name);
+      if (found === undefined || this.lookup.misused(found) !== undefined) continue;
       const server = this.#serverOf(found);
       if (await pins.unapproved(server.identity) === undefined) this.#here.set(name, server);
     }
@@ -124,16 +104,16 @@ export class RegistryServers implements Disposable {
     const { lock } = await this.#options.pins.state();
     const locked = Object.entries(lock).filter(([, { source }]) => source !== "private");
     const names = new Set([...locked.map(([name]) => name), ...this.names()]);
-    const found = await Promise.all([...names].map((name) => this.#newer.of(name)));
+    const found = await Promise.all([...names].map((name) => this.lookup.compared(name)));
     return found.flatMap((one) => one === undefined ? [] : [this.#serverOf(one).identity]);
   }
 
   /** Says why a server may not be used as it is; undefined where it may. */
   blocked(name: string): string | undefined {
     const here = this.#here.get(name);
-    const known = this.#registries.kept(name);
+    const known = this.lookup.now.kept(name);
     if (known === undefined) return "nobody that is asked for servers has it now";
-    if (misusedToken(known, this.#places) !== undefined) {
+    if (this.lookup.misused(known) !== undefined) {
       return "its registry has it given the token of a registry";
     }
     return here !== undefined && known.hash === here.found.hash
@@ -159,11 +139,11 @@ export class RegistryServers implements Disposable {
     const { home } = await this.#options.pins.state();
     const isUsed = pinnedIn(home, name) !== undefined;
     const unoffered = () => this.offers.unapproved(name);
-    const nameless = isNamed || isUsed ? undefined : await this.#reached(name, unoffered);
+    const nameless = isNamed || isUsed ? undefined : await reached(name, unoffered);
     if (nameless !== undefined) return nameless;
-    const found = await this.#newest(name, signal);
+    const found = await this.lookup.newest(name, signal);
     if (found === undefined) return undefined;
-    const wrong = misusedToken(found, this.#places);
+    const wrong = this.lookup.misused(found);
     if (wrong !== undefined) throw wrong;
     const server = this.#serverOf(found);
     const { pins } = this.#options;
@@ -175,30 +155,6 @@ export class RegistryServers implements Disposable {
     await unapproved?.accept();
     this.#take(server);
     return undefined;
-  }
-
-  /** Another process may have seen a newer entry, and the person approved that one. */
-  async #newest(name: string, signal: AbortSignal): Promise<Found | undefined> {
-    const known = this.#registries.known(name);
-    if (known === undefined) {
-      return await this.#reached(name, () => this.#registries.find(name, { signal }));
-    }
-    const pinned = this.#options.pins.pinned(name)?.manifest;
-    if (pinned === undefined || pinned === known.hash) return known;
-    // Where it cannot be asked, what is known is asked about.
-    return await this.#registries.refresh(name, { signal }).catch(() => undefined) ?? known;
-  }
-
-  async #reached<T>(name: string, look: () => Promise<T>): Promise<T> {
-    try {
-      return await look();
-    } catch (error) {
-      if (!(error instanceof PmlError) || error.code !== "REGISTRY_OFFLINE") throw error;
-      const { code, message, hint, detail } = error;
-      const why = message.replace(/^C/, "c");
-      const told = { ...defined({ hint, detail }), cause: error };
-      throw new PmlError(code, `Cannot look up ${quoted(name)}: ${why}`, told);
-    }
   }
 
   /** Whether nobody pinned another one here, or in the lock that came with the workspace. */
@@ -215,9 +171,9 @@ export class RegistryServers implements Disposable {
     { signal, tell }: { readonly signal: AbortSignal; readonly tell: (message: string) => void },
   ): Promise<void> {
     const { found } = this.#here.get(name) ?? {};
-    if (found?.manifest.kind !== "deno" || this.#registries.hasCode(found)) return;
+    if (found?.manifest.kind !== "deno" || this.lookup.now.hasCode(found)) return;
     tell(`getting ${name} from ${new URL(found.source.replace(/^mcp\+/, "")).host}`);
-    await this.#registries.code(found, {
+    await this.lookup.now.code(found, {
       signal,
       onProgress: ({ progress, total }) =>
         tell(`getting ${name}: ${progress}${total === undefined ? "" : ` of ${total}`} bytes`),
@@ -232,70 +188,9 @@ export class RegistryServers implements Disposable {
     });
   }
 
-  /** Tells how many servers are known of each registry; nothing is asked. */
-  known(): readonly { readonly url: string; readonly servers: number }[] {
-    const items = this.#registries.catalog();
-    return this.#places.map(({ url }) => ({
-      url,
-      servers: items.filter(({ source }) => source === url).length,
-    }));
-  }
-
-  /** Asks the registries for what they offer, and for the servers that are used here. */
-  async refresh(signal: AbortSignal): Promise<void> {
-    const { log } = this.#options;
-    const [outcomes] = await Promise.all([
-      this.#registries.refreshCatalog({ signal }),
-      ...this.names().map((name) =>
-        this.#registries.refresh(name, { signal }).catch((error) => log.warn(`${error.message}`))
-      ),
-    ]);
-    for (const { error } of outcomes) if (error !== undefined) log.warn(error.message);
-  }
-
   /** Asks nothing any more. */
   [Symbol.dispose](): void {
-    this.#closing.abort(new PmlError("CANCELLED", "Cannot ask a registry: PML is ending"));
-    this.#network[Symbol.dispose]();
-  }
-
-  #opened(): Registries {
-    const { policy, log, redactor } = this.#options;
-    const { environment } = policy.now.loaded;
-    this.#places = policy.now.config.registries;
-    const token = (name: string) => {
-      const value = environment.get(name);
-      if (value !== undefined) redactor.register(value);
-      return value;
-    };
-    return new Registries({
-      places: this.#places.map(({ url, tokenEnv, publicKey }) => ({
-        source: sourceOf(url, {
-          fetch: this.#network.fetch,
-          ...(tokenEnv === undefined ? {} : { token: () => token(tokenEnv) }),
-        }),
-        publicKey,
-        named: (name) => this.#named(name),
-      })),
-      cache: this.#cache,
-      // What a lock pins as somebody's own is nobody else's business, also where it is not defined.
-      isPrivate: (name) =>
-        this.#isOther(name) || this.#options.pins.pinned(name)?.source === "private",
-      pinned: (name) => {
-        const source = this.#options.pins.pinned(name)?.source;
-        return this.#places.find(({ url }) => url === source)?.url;
-      },
-      onChange: (name) => log.info(`${quoted(name)} is another one at its registry now`),
-      warn: (message) => log.warn(message),
-      closing: this.#closing.signal,
-    });
-  }
-
-  /** Gives the hosts that the person named for a server, which may lie on this machine. */
-  #named(name: string): readonly string[] {
-    const { cloud, grants } = this.#options.policy.now.config;
-    const hub = cloud?.url === undefined ? [] : [new URL(cloud.url).host];
-    return [...hub, ...grants[name]?.net ?? []];
+    this.lookup[Symbol.dispose]();
   }
 
   /** Whether a name stands for what ships with PML, or what a file defines or has switched off. */
@@ -343,7 +238,7 @@ export class RegistryServers implements Disposable {
       config: policy.now.config,
       environment: policy.now.loaded.environment,
       names: [...builtins, ...own, ...this.#here.keys()],
-      codePath: (code) => this.#registries.codePath(code),
+      codePath: (code) => this.lookup.now.codePath(code),
     });
     this.#found.set(name, server);
     return server;

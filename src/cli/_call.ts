@@ -52,7 +52,7 @@ export async function answered(asked: Asked, at: CommandContext): Promise<ToolRe
   let answer: Answer | undefined;
   const onProgress = progressTeller();
   for (;;) {
-    const outcome = await at.app.callTool({
+    const outcome = await (await at.app.callPath()).callTool({
       ...asked,
       answer,
       via: "cli",

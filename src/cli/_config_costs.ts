@@ -5,11 +5,9 @@
  */
 
 import type { App } from "../app/app.ts";
+import { type AnswerCost, type Costs, costsOf } from "../app/costs.ts";
 import { gatewayFrom, type GatewayOptions } from "../config/gateway_options.ts";
 import { presets } from "../config/presets.ts";
-
-type Costs = Awaited<ReturnType<App["costs"]>>;
-type AnswerCost = Awaited<ReturnType<Costs["search"]>>;
 
 /** What one way costs; every figure is an estimate. */
 export interface ModeCost {
@@ -36,7 +34,7 @@ export interface AllCosts {
 
 /** Measures what holds now and each preset, over the tools that are known. */
 export async function measure(app: App): Promise<AllCosts> {
-  const costs = await app.costs();
+  const costs = costsOf(app);
   const { gateway } = app.config();
   const { tokens: all } = await costs.list({ ...gateway, exposure: "full_proxy" });
   const ways: (readonly [string, GatewayOptions])[] = [

@@ -139,7 +139,7 @@ Deno.test("config show measures each preset, and answers of search and schema, a
   const named = Object.fromEntries(modes.map((mode) => [mode.name, mode]));
   assert.deepEqual(Object.keys(named), ["now", ...(await presets()).map(({ name }) => name)]);
   const gateway = await house.app.gateway();
-  const list = await gateway.list();
+  const list = await gateway.exposed();
   assert.deepEqual(
     [named.now?.tools, named.now?.tokens],
     [list.length, tokensOf(JSON.stringify(list))],

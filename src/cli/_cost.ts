@@ -39,7 +39,7 @@ export function followCost(app: App): Disposable {
 
 async function logCost(app: App): Promise<void> {
   const { exposure } = app.config().gateway;
-  const tools = await (await app.gateway()).list();
+  const tools = await (await app.gateway()).exposed();
   const tokens = tokensOf(JSON.stringify(tools));
   const said = `The list of tools costs a client about ${tokens} tokens (an estimate)`;
   const fields = { exposure, tools: tools.length };

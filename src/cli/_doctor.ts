@@ -6,6 +6,7 @@
 
 import { join } from "node:path";
 import type { App } from "../app/app.ts";
+import { costsOf } from "../app/costs.ts";
 import { KEY_FILE } from "../config/keys.ts";
 import { type WantedKey, wantedKeys } from "../config/wanted_keys.ts";
 import { exists } from "../config/workspace.ts";
@@ -84,7 +85,7 @@ async function registries(app: App): Promise<readonly Check[]> {
   if (app.config().registries.length === 0) {
     return [{ name: "registry", ok: true, said: "none is asked" }];
   }
-  return (await app.registries()).known().map(({ url, servers }) => ({
+  return (await app.registries()).lookup.known().map(({ url, servers }) => ({
     name: `registry ${url}`,
     ok: true,
     said: servers === 0
@@ -167,7 +168,7 @@ async function context(app: App): Promise<Check> {
   const { problem, gateway } = app.config();
   const name = "context";
   if (problem !== undefined) return { name, ok: true, said: "nothing is listed to count" };
-  const costs = await app.costs();
+  const costs = costsOf(app);
   const { tools, tokens } = await costs.list(gateway);
   const { median } = await costs.search(SEARCHES);
   const said =

@@ -5,6 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
+import type { Finder } from "../app/finder.ts";
 import type { Verdict } from "../core/call.ts";
 import { inset, quoted, visible } from "../core/json.ts";
 import { DOORS } from "../core/pattern.ts";
@@ -21,7 +22,7 @@ import { parseId, parseObject } from "./_arguments.ts";
 import { usage } from "./_failure.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
 
-type Offered = Awaited<ReturnType<App["offered"]>>;
+type Offered = Awaited<ReturnType<Finder["offered"]>>;
 
 const SAYS = { allow: "runs", ask: "asks", deny: "denied" } as const;
 
@@ -30,7 +31,7 @@ export async function tools(at: CommandContext, { words: [name], refresh }: Type
   const { app } = at;
   const server = name?.split(":", 1)[0];
   if (refresh === true) await app.refresh(server);
-  const offered = server === undefined ? [] : await app.offered(server);
+  const offered = server === undefined ? [] : await (await app.finder()).offered(server);
   if (name?.includes(":")) return await showTool(at, { id: parseId(name, app.servers), offered });
   if (name !== undefined && offered.length > 0) return showOffer(app, { name, offered });
   await prepare(at, name, { isWhole: refresh });
@@ -66,7 +67,7 @@ export async function search(
   }
   const { app } = at;
   await prepare(at, server);
-  const { mode, hits, isLoose } = await app.search(query, {
+  const { mode, hits, isLoose } = await (await app.finder()).search(query, {
     server,
     limit: Number(limit),
     allowed: (id) => app.policy.now.judge(id).kind !== "deny",

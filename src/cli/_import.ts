@@ -89,7 +89,7 @@ async function planOf(
   }
   const picked = await pickServers(entries, {
     ...place,
-    redact: (text) => app.redact(text),
+    redact: (text) => app.parts.redactor.redact(text),
     present: await presentServers(target),
     builtins: app.builtins,
   });
@@ -111,7 +111,7 @@ function filesOf(from: string | undefined, place: ClientPlace): readonly ClientF
 }
 
 function textOf({ files, problems, taken, skipped }: Plan, { app }: CommandContext): string {
-  const name = (entry: ClientEntry) => app.redact(quoted(entry.name));
+  const name = (entry: ClientEntry) => app.parts.redactor.redact(quoted(entry.name));
   const of = (path: string) => [
     ...taken.filter(({ entry }) => entry.path === path).flatMap((each) => [
       `  take ${name(each.entry)}${each.name === each.entry.name ? "" : ` as "${each.name}"`}: ` +
@@ -155,7 +155,11 @@ function valueOf(
   { files, problems, taken, skipped }: Plan,
   { into, app }: { readonly into: string; readonly app: CommandContext["app"] },
 ): unknown {
-  const from = ({ client, path, name }: ClientEntry) => ({ name: app.redact(name), client, path });
+  const from = ({ client, path, name }: ClientEntry) => ({
+    name: app.parts.redactor.redact(name),
+    client,
+    path,
+  });
   return {
     into,
     files: files.map(({ client, path }) => ({ client, path })),

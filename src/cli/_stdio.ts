@@ -37,7 +37,7 @@ export async function stdio(): Promise<number> {
     const face = async () => {
       const gateway = await app.gateway();
       const { factory } = gateway;
-      isTask = (id) => gateway.isTask(id);
+      isTask = (id) => gateway.tasks.has(id);
       logStart(app);
       if (!serving.disposed) serving.use(followCost(app));
       return factory;

@@ -28,7 +28,8 @@ export async function callForProgram(app: App, call: LibraryCall): Promise<ToolR
       hint: "Write it as server:tool; listTools() gives the names",
     });
   }
-  const outcome = await app.callTool({
+  const path = await app.callPath();
+  const outcome = await path.callTool({
     id,
     arguments: args,
     via: "library",
@@ -38,5 +39,5 @@ export async function callForProgram(app: App, call: LibraryCall): Promise<ToolR
     onProgress,
   });
   if (outcome.kind === "result") return outcome.result;
-  throw await (await app.callPath()).leave(outcome.question);
+  throw await path.leave(outcome.question);
 }

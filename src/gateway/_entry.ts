@@ -24,6 +24,9 @@ export interface ServerState {
   readonly tools: number;
 }
 
+/** Why tools of a server may be missing, in none of the names that it gives them. */
+export type Trouble = Pick<ServerState, "name" | "state"> & { readonly why: string };
+
 /** What is known of a server. */
 export interface Entry {
   readonly source: Server;
@@ -61,7 +64,7 @@ export function isAsked({ lists, failures }: Entry, list: ListName): boolean {
 }
 
 /** Says why lists of a server are not whole; `left` says it of the tools that were left out. */
-export function whyOf({ source, failures }: Entry, left: string): string | undefined {
+function whyOf({ source, failures }: Entry, left: string): string | undefined {
   const others = [...failures].filter(([list]) => list !== "tools")
     .map(([list, { message }]) => `no ${list}: ${message}`).join("; ");
   return source.blocked() ?? failures.get("tools")?.message ??
@@ -85,6 +88,15 @@ export function stateOf(entry: Entry): ServerState {
     why: whyOf(entry, [left, unmetText(unmet)].filter(Boolean).join("; ")),
     tools: (tools?.length ?? 0) - rejected.length - entry.left,
   };
+}
+
+/** Tells which problem a server has; undefined where it has none. */
+export function troubleOf(entry: Entry): Trouble | undefined {
+  const { rejected: { length } } = entry;
+  const left = length === 0 ? "" : `${length} of its tools ${length === 1 ? "is" : "are"} left out`;
+  const why = whyOf(entry, left);
+  const { name, state } = stateOf(entry);
+  return why === undefined ? undefined : { name, state, why };
 }
 
 function unmetText(names: readonly string[]): string {

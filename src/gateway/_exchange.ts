@@ -10,6 +10,7 @@ import type { Answer, CallTool, Meanwhile, Outcome, Question } from "../core/cal
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { Client } from "./_clients.ts";
+import type { FaceSettings } from "./gateway.ts";
 import { type AskClient, type Begun, type Pause, Runs } from "./_runs.ts";
 import { answerOf, ask, askMeanwhile, askNow, canAsk, relay } from "./asking.ts";
 import { isAtLeast } from "../core/levels.ts";
@@ -32,10 +33,7 @@ export interface Working extends Meanwhile {
 /** What an exchange needs of the house. */
 export interface ExchangeOptions {
   readonly callTool: CallTool;
-  /** Whether PML's own questions may go to the client. */
-  readonly asksClient: () => boolean;
-  /** How long a question waits for its answer, in milliseconds. */
-  readonly approvalMs: () => number;
+  readonly settings: () => Pick<FaceSettings, "asksClient" | "approvalMs">;
   /** Leaves a question for the terminal, and gives the error that says so. */
   readonly leave: (question: Question) => Promise<PmlError>;
 }
@@ -52,7 +50,7 @@ export class Exchange implements Disposable {
   /** Makes an exchange without any request. */
   constructor(options: ExchangeOptions) {
     this.#options = options;
-    this.#runs = new Runs(options.approvalMs);
+    this.#runs = new Runs(() => options.settings().approvalMs);
   }
 
   /** Works on a request; one that has to ask goes on when its client comes again. */
@@ -67,7 +65,7 @@ export class Exchange implements Disposable {
       this.#answered({ ...begun, first: context, client, capabilities }, run);
     if (!client.isModern) {
       // Less than the question lives: what nobody answered can still be left for the terminal.
-      const ask = askNow(context, () => this.#options.approvalMs() - 500);
+      const ask = askNow(context, () => this.#options.settings().approvalMs - 500);
       return await work({ ask, signal, latest: () => context });
     }
     const { _meta: _, ...same } = params;
@@ -98,8 +96,9 @@ export class Exchange implements Disposable {
     run: (working: Working) => Promise<Outcome>,
   ): Promise<JsonObject | Pause> {
     const { ask: askClient, client: { isModern }, capabilities, signal } = from;
-    const { asksClient, leave } = this.#options;
-    const onAsk = relay({ ...this.#options, askClient, capabilities });
+    const { settings, leave } = this.#options;
+    const asksClient = () => settings().asksClient;
+    const onAsk = relay({ ...this.#options, asksClient, askClient, capabilities });
     const request = JSON.stringify(from.first.mcpReq.id);
     const working = { signal, request, onAsk, ...told(from.first, from.latest) };
     let answer = answerOf(from.first);

@@ -4,14 +4,14 @@
  * @module
  */
 
+import type { Metrics } from "../audit/metrics.ts";
 import { defined, type JsonObject } from "../core/json.ts";
 import type { Servers } from "./servers.ts";
 
 /** What PML's own resources are read from. */
 export interface OwnOptions {
   readonly servers: Servers;
-  /** Gives what was counted, as plain JSON. */
-  readonly metrics: () => object;
+  readonly metrics: Pick<Metrics, "report">;
 }
 
 const MIME = "application/json";
@@ -42,7 +42,7 @@ export function isOwn(uri: unknown): boolean {
 /** Reads one of them. */
 export function readOwn(uri: unknown, { servers, metrics }: OwnOptions): JsonObject {
   const value = uri === "pml://metrics"
-    ? metrics()
+    ? metrics.report()
     : servers.states().map((state) => defined(state));
   return { contents: [{ uri: String(uri), mimeType: MIME, text: JSON.stringify(value, null, 2) }] };
 }

@@ -6,13 +6,14 @@
  */
 
 import type { Server, ServerContext } from "@modelcontextprotocol/server";
-import type { Call, CallTool, Outcome, Question, Task } from "../core/call.ts";
+import type { Call, CallTool, Outcome, Question, Task, Verdict } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Client } from "./_clients.ts";
 import type { ClientRequest } from "./_exchange.ts";
 import { invalid, text } from "./_params.ts";
+import type { ServerRequests, Wanted } from "./_server_requests.ts";
 import { ANY, relay } from "./asking.ts";
 
 const TASKS = "io.modelcontextprotocol/tasks";
@@ -29,26 +30,15 @@ const FOLLOWED_MAX = 100;
 export interface TasksOptions {
   readonly callTool: CallTool;
   readonly leave: (question: Question) => Promise<PmlError>;
-  /** Passes a request on to the server of a tool, for an older client, which can be asked meanwhile. */
-  readonly ask: (request: ClientRequest, wanted: Wanted) => Promise<JsonObject>;
-  /** The same for another one, which cannot. */
-  readonly pass: (request: ClientRequest, wanted: Wanted) => Promise<JsonObject>;
-  /** Has a server tell of a task. */
-  readonly follow: (wanted: Wanted) => Promise<unknown>;
-  readonly unfollow: (followed: { readonly server: string; readonly uri: string }) => void;
-  /** Tells whether the rules forbid a tool by now. */
-  readonly isDenied: (tool: ToolId) => boolean;
+  readonly requests: ServerRequests;
+  /** Takes back a request to be told of a task. */
+  readonly unfollow: (
+    followed: { readonly server: string; readonly uri: string; readonly isTask: true },
+  ) => void;
+  /** The rules forbid some tools by now. */
+  readonly judge: (tool: ToolId) => Verdict;
   /** Told of a task that its server does not tell of. */
   readonly onLost: (error: Error) => void;
-}
-
-/** What is asked of a server beside calls of its tools. */
-export interface Wanted {
-  /** Its door, or the tool whose task it is about. */
-  readonly door: string;
-  readonly server: string;
-  readonly method: string;
-  readonly params: JsonObject;
 }
 
 interface Begun {
@@ -115,7 +105,12 @@ export class Tasks {
       if (this.#followed.size >= FOLLOWED_MAX) return;
       const { server, tool } = splitToolId(begun.tool);
       const params = { taskId: begun.there };
-      const asked = this.#options.follow({ door: tool, server, method: "tasks/listen", params });
+      const asked = this.#options.requests.askAlone({
+        door: tool,
+        server,
+        method: "tasks/listen",
+        params,
+      });
       this.#followed.set(
         own,
         asked.then(() => true, (error) => {
@@ -176,7 +171,7 @@ export class Tasks {
   ): { readonly client: Client; readonly params: JsonObject } | undefined {
     const taskId = this.#ids.get(`${server} ${state.taskId}`) ?? "none";
     const { client, tool } = this.#all.get(taskId) ?? {};
-    if (client === undefined || tool === undefined || this.#options.isDenied(tool)) {
+    if (client === undefined || tool === undefined || this.#options.judge(tool).kind === "deny") {
       return undefined;
     }
     this.#stands(taskId, state.status);
@@ -198,7 +193,9 @@ export class Tasks {
     this.#followed.delete(own);
     if (begun === undefined) return;
     const { server } = splitToolId(begun.tool);
-    followed?.then((isSo) => isSo && this.#options.unfollow({ server, uri: begun.there }));
+    followed?.then((isSo) =>
+      isSo && this.#options.unfollow({ server, uri: begun.there, isTask: true })
+    );
   }
 
   async #ask(
@@ -209,8 +206,16 @@ export class Tasks {
     if (begun === undefined) throw invalid("no task of this id is known");
     const { server, tool } = splitToolId(begun.tool);
     const wanted = { door: tool, server, method, params: { ...params, taskId: begun.there } };
-    const { ask, pass } = this.#options;
-    const result = await (request.client.isModern ? pass : ask)(request, wanted);
+    const { client, context: { mcpReq: { signal, id } } } = request;
+    const { requests } = this.#options;
+    // A client without a session cannot be asked meanwhile.
+    const result = client.isModern
+      ? await requests.askAlone(wanted, {
+        signal,
+        request: JSON.stringify(id),
+        answer: undefined,
+      })
+      : await requests.ask(request, wanted);
     if (method === "tasks/get") this.#stands(own, result.status);
     const { _meta, ...rest } = result;
     const meta = objectOf(_meta);

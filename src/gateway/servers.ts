@@ -4,18 +4,30 @@
  * @module
  */
 
-import type { Call, FixedArguments } from "../core/call.ts";
-import { asPmlError, PmlError } from "../core/errors.ts";
+import type { Keys } from "../config/keys.ts";
+import type { Call } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
 import { canonical, type JsonObject, quoted } from "../core/json.ts";
 import { parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
-import { externalTools, type ListItem, type ListName } from "../core/lists.ts";
+import type { ListItem, ListName } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Server } from "../core/server.ts";
 import { settingOf } from "../core/tool_settings.ts";
+import type { Policy } from "../policy/policy.ts";
 import type { Catalog, KnownTool } from "../search/catalog.ts";
-import { type Entry, isAsked, newEntry, type ServerState, stateOf, whyOf } from "./_entry.ts";
+import {
+  type Entry,
+  isAsked,
+  newEntry,
+  type ServerState,
+  stateOf,
+  type Trouble,
+  troubleOf,
+} from "./_entry.ts";
+import { ListChanges } from "./_list_changes.ts";
+import { ListLoader } from "./_list_loader.ts";
 
-export type { ServerState } from "./_entry.ts";
+export type { ServerState, Trouble } from "./_entry.ts";
 
 /** Of how many servers it is told that a list of theirs is missing. */
 const MISSING_MAX = 3;
@@ -26,19 +38,8 @@ export interface Listed {
   readonly items: readonly ListItem[];
 }
 
-/** Why tools of a server may be missing, in none of the names that it gives them. */
-export type Trouble = Pick<ServerState, "name" | "state"> & { readonly why: string };
-
 /** What is looked at of a call to settle it. */
 type Settled = Pick<Call, "id" | "arguments" | "method" | "fixed">;
-
-/** When a list that is said to have changed is asked for again. */
-interface Changing {
-  wait: number;
-  /** When it was said last. */
-  at: number;
-  timer: ReturnType<typeof setTimeout> | undefined;
-}
 
 /** What the servers need from outside. */
 export interface ServersOptions {
@@ -49,26 +50,19 @@ export interface ServersOptions {
   readonly onChange: (list: ListName) => void;
   /** Gives the definition of a tool that a registry offers. */
   readonly offered?: (id: ToolId) => ToolDefinition | undefined;
-  /** Names the file that switches a server off. */
-  readonly disabledIn?: (server: string) => string | undefined;
-  /** Fills in the arguments that are fixed for a tool; gives them also as a person is shown them. */
-  readonly fixed?: (
-    written: JsonObject,
-    server: string,
-  ) => Promise<Pick<FixedArguments, "shown"> & { readonly sent: JsonObject }>;
+  /** Knows which file switches a server off. */
+  readonly policy?: Pick<Policy, "disabledIn">;
+  /** Fills in the arguments that are fixed for a tool. */
+  readonly keys?: Pick<Keys, "fixed">;
 }
-
-/** Changes that come together are looked at together; one that always changes waits longer. */
-const CHANGE_MS = 100;
-const CHANGE_MAX_MS = 30_000;
-const QUIET_MS = 60_000;
-/** How often a list is asked for while one client after the other asks something else. */
-const LOADS_MAX = 3;
 
 /** Knows the servers and their lists, and fills the catalog with their tools. */
 export class Servers implements Disposable {
+  /** Has lists asked for again whose servers say that they have changed. */
+  readonly changes: ListChanges;
   readonly #options: ServersOptions;
-  readonly #changing = new Map<string, Changing>();
+  readonly #lists: ListLoader;
+  /** In the order of their names. */
   #entries = new Map<string, Entry>();
   /** Counts the clients that were there, each with what it can do. */
   #age = 0;
@@ -77,17 +71,29 @@ export class Servers implements Disposable {
   /** Makes an empty set. */
   constructor(options: ServersOptions) {
     this.#options = options;
+    this.changes = new ListChanges({
+      reload: (server, list) => this.#reload(server, list),
+      onChange: options.onChange,
+    });
+    this.#lists = new ListLoader({
+      catalog: options.catalog,
+      age: () => this.#age,
+      isThere: (entry) => this.#entries.get(entry.source.name) === entry,
+    });
   }
 
   /** Takes the servers that there are now; what is known of one that is the same stays known. */
   replace(sources: readonly Server[]): void {
     const before = this.#entries;
-    this.#entries = new Map(sources.map((source) => {
-      const known = before.get(source.name);
-      const isSame = source.definition !== undefined &&
-        known?.source.definition === source.definition;
-      return [source.name, isSame && known !== undefined ? known : newEntry(source)];
-    }));
+    const inOrder = sources.toSorted((one, other) => one.name < other.name ? -1 : 1);
+    this.#entries = new Map(
+      inOrder.map((source) => {
+        const known = before.get(source.name);
+        const isSame = source.definition !== undefined &&
+          known?.source.definition === source.definition;
+        return [source.name, isSame && known !== undefined ? known : newEntry(source)];
+      }),
+    );
     for (const [name, entry] of before) {
       if (this.#entries.get(name) !== entry) this.#options.catalog.remove(name);
     }
@@ -115,7 +121,7 @@ export class Servers implements Disposable {
     { only, isWhole }: { readonly only?: string | undefined; readonly isWhole?: boolean } = {},
   ): Promise<void> {
     const unknown = [...this.#entries.values()].filter((entry) =>
-      !this.#isKnown(entry, list) && (only === undefined || entry.source.name === only) &&
+      !this.#lists.isKnown(entry, list) && (only === undefined || entry.source.name === only) &&
       entry.source.blocked() === undefined
     );
     if (unknown.length === 0) return;
@@ -123,7 +129,7 @@ export class Servers implements Disposable {
     await Promise.all(unknown.map(async (entry) => {
       const wasAsked = isAsked(entry, list);
       // A failure is kept in the entry and told by `states`.
-      const load = this.#load(entry, list).then((isNew) => {
+      const load = this.#lists.load(entry, list).then((isNew) => {
         if (isNew && (isOver || wasAsked)) this.#options.onChange(list);
       }, () => {});
       const wait = isWhole ? load : entry.waits.get(list) ?? this.#inTime(load);
@@ -147,26 +153,7 @@ export class Servers implements Disposable {
     return [...this.#entries.values()].flatMap(({ source, lists }) => {
       const items = lists.get(list);
       return items && source.blocked() === undefined ? [{ server: source.name, items }] : [];
-    }).sort((one, other) => one.server < other.server ? -1 : 1);
-  }
-
-  /** Takes note that a server says its list has changed: it is asked again, soon. */
-  changed(server: string, list: ListName): void {
-    const key = `${server} ${list}`;
-    const now = performance.now();
-    const known = this.#changing.get(key);
-    const isQuiet = known === undefined ||
-      known.timer === undefined && now - known.at > QUIET_MS;
-    const changing: Changing = isQuiet ? { wait: CHANGE_MS, timer: undefined, at: now } : known;
-    changing.at = now;
-    this.#changing.set(key, changing);
-    changing.timer ??= setTimeout(async () => {
-      changing.timer = undefined;
-      const isReal = await this.#reload(server, list);
-      changing.wait = Math.min(changing.wait * 2, CHANGE_MAX_MS);
-      if (isReal) this.#options.onChange(list);
-    }, changing.wait);
-    Deno.unrefTimer(changing.timer);
+    });
   }
 
   /** Says which servers failed to give a list, as the end of a message; empty where none did. */
@@ -214,10 +201,10 @@ export class Servers implements Disposable {
     const isSaid = call.method === undefined && settings && setting !== undefined;
     if (!isSaid || source?.blocked() !== undefined) return given;
     if (setting.disabled === true) throw this.unknown(call.id);
-    const fix = setting.arguments && this.#options.fixed;
-    if (fix === undefined || setting.arguments === undefined) return given;
+    const { keys } = this.#options;
+    if (keys === undefined || setting.arguments === undefined) return given;
     const { withFixed } = await import("./_tool_settings.ts");
-    const filled = await fix(setting.arguments, server);
+    const filled = await keys.fixed(setting.arguments, server);
     return withFixed(given, { ...filled, file: settings.file });
   }
 
@@ -245,7 +232,7 @@ export class Servers implements Disposable {
   /** Loads the tools of a server where they are not known; throws why that failed. */
   async load(server: string): Promise<void> {
     const entry = this.#entries.get(server);
-    const isKnown = entry?.source.tells === true && this.#isKnown(entry, "tools") &&
+    const isKnown = entry?.source.tells === true && this.#lists.isKnown(entry, "tools") &&
       entry.source.blocked() === undefined;
     if (entry !== undefined && !isKnown) await this.#loadApproved(entry);
   }
@@ -264,7 +251,7 @@ export class Servers implements Disposable {
   /** Makes the error for a name that is no tool; it says what the server does have. */
   unknown(name: string): PmlError {
     const [server = "", tool = ""] = name.split(/:|__/, 2);
-    const off = this.has(server) ? undefined : this.#options.disabledIn?.(server);
+    const off = this.has(server) ? undefined : this.#options.policy?.disabledIn(server);
     if (off !== undefined) return disabled(name, { what: quoted(server), file: off });
     const { rejected = [], source } = this.#entries.get(server) ?? {};
     const { settings } = source ?? {};
@@ -282,23 +269,14 @@ export class Servers implements Disposable {
 
   /** Tells how every server stands, by name. */
   states(): readonly ServerState[] {
-    return [...this.#entries.values()].map(stateOf)
-      .sort((one, other) => one.name < other.name ? -1 : 1);
+    return [...this.#entries.values()].map(stateOf);
   }
 
   /** Tells which servers have a problem: those that failed first, then by name. */
   troubles(): readonly Trouble[] {
-    const all = [...this.#entries.values()].flatMap((entry): Trouble | readonly [] => {
-      const { rejected: { length } } = entry;
-      const left = length === 0
-        ? ""
-        : `${length} of its tools ${length === 1 ? "is" : "are"} left out`;
-      const why = whyOf(entry, left);
-      const { name, state } = stateOf(entry);
-      return why === undefined ? [] : { name, state, why };
-    });
+    const all = [...this.#entries.values()].flatMap((entry) => troubleOf(entry) ?? []);
     const last = ({ state }: Trouble) => Number(state !== "failed");
-    return all.sort((one, other) => last(one) - last(other) || (one.name < other.name ? -1 : 1));
+    return all.sort((one, other) => last(one) - last(other));
   }
 
   // To read what a server says of itself is to run it.
@@ -306,7 +284,7 @@ export class Servers implements Disposable {
     const why = entry.source.blocked();
     if (why === undefined) {
       const wasAsked = isAsked(entry, "tools");
-      if (await this.#load(entry, "tools") && wasAsked) this.#options.onChange("tools");
+      if (await this.#lists.load(entry, "tools") && wasAsked) this.#options.onChange("tools");
       return;
     }
     throw new PmlError(
@@ -321,71 +299,13 @@ export class Servers implements Disposable {
     const entry = this.#entries.get(server);
     if (entry === undefined || entry.source.blocked() !== undefined) return false;
     // A failure is kept in the entry.
-    return await this.#load(entry, list).catch(() => false);
-  }
-
-  /** Loads a list; true if it is another one than was known. */
-  async #load(entry: Entry, list: ListName, tries = LOADS_MAX): Promise<boolean> {
-    const { source, lists, failures, ages } = entry;
-    const before = lists.get(list);
-    const age = this.#age;
-    try {
-      const all = await source.list(list);
-      const items = list === "tools" ? externalTools(all) : all;
-      // What was asked for one client is not shown to another, while that can be had.
-      if (age !== this.#age && tries > 1) return await this.#load(entry, list, tries - 1);
-      ages.set(list, age);
-      failures.delete(list);
-      // A slow answer is not put in the place of a newer one.
-      if (before === items || lists.get(list) !== before) return false;
-      if (before !== undefined && await isSame(before, items)) {
-        if (lists.get(list) === before) lists.set(list, items);
-        return false;
-      }
-      // What loads tools looked at them.
-      const tools = items as readonly ToolDefinition[];
-      const { unusableTools } = await import("./_safe_schema.ts");
-      const unusable = list === "tools" ? await unusableTools(tools) : undefined;
-      const said = unusable && source.settings &&
-        (await import("./_tool_settings.ts")).applied(tools, source.settings);
-      if (lists.get(list) !== before || this.#entries.get(source.name) !== entry) return false;
-      lists.set(list, items);
-      if (unusable === undefined) return true;
-      const { tools: kept = tools, changes = [], unmet = [] } = said ?? {};
-      const shown = new Map([...changes, ...unusable]);
-      entry.rejected = this.#options.catalog.set(source, kept, shown);
-      entry.left = tools.length - kept.length;
-      entry.unmet = unmet;
-      return true;
-    } catch (error) {
-      const failure = asPmlError(error);
-      failures.set(list, failure);
-      throw failure;
-    }
-  }
-
-  /** Tells whether a list is the one for this client; a module shows everybody the same. */
-  #isKnown({ source, lists, ages }: Entry, list: ListName): boolean {
-    return lists.has(list) && (!source.tells || ages.get(list) === this.#age);
+    return await this.#lists.load(entry, list).catch(() => false);
   }
 
   /** Looks at no change any more. */
   [Symbol.dispose](): void {
-    for (const { timer } of this.#changing.values()) clearTimeout(timer);
-    this.#changing.clear();
+    this.changes[Symbol.dispose]();
   }
-}
-
-/** Compares lists, which may be long, a piece at a time. */
-async function isSame(one: readonly ListItem[], other: readonly ListItem[]): Promise<boolean> {
-  if (one.length !== other.length) return false;
-  const { Turns } = await import("./_safe_schema.ts");
-  const turns = new Turns();
-  for (const [at, item] of one.entries()) {
-    if (JSON.stringify(item) !== JSON.stringify(other[at])) return false;
-    await turns.next();
-  }
-  return true;
 }
 
 function disabled(

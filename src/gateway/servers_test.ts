@@ -115,7 +115,7 @@ Deno.test("Servers asks less and less a server that says in vain that its list h
   const list = () => {
     asked.push(performance.now());
     // Whatever is answered comes with the next word of a change.
-    for (let at = 0; at < 50; at++) queueMicrotask(() => servers.changed("liar", "tools"));
+    for (let at = 0; at < 50; at++) queueMicrotask(() => servers.changes.note("liar", "tools"));
     if (asked.length === 5) resolve();
     return Promise.resolve([...TOOLS]);
   };

@@ -6,37 +6,19 @@
 
 import type { Unapproved } from "../core/server_identity.ts";
 import { dirname, join } from "node:path";
-import {
-  type Config,
-  loadConfig,
-  type LoadedConfig,
-  reloadConfig,
-  settle,
-} from "../config/config.ts";
+import { loadConfig, type LoadedConfig, reloadConfig } from "../config/config.ts";
 import type { Environment } from "../config/env.ts";
-import { defaultRules, DEFAULTS_SOURCE, type RuleLine, type Rules } from "../config/rules.ts";
+import { defaultRules, type RuleLine } from "../config/rules.ts";
 import type { ServerDefinition } from "../config/servers.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
 import type { Call, Verdict } from "../core/call.ts";
 import { argumentsRule } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { staysInside } from "../io/place.ts";
-import { alwaysWins, type Judge, makeJudge, rulesVersion } from "../permissions/rules.ts";
+import { alwaysWins } from "../permissions/rules.ts";
 import { TrustStore } from "../permissions/trust.ts";
 import { type ShownFile, type TrustState, WorkspaceTrust } from "../permissions/workspace_trust.ts";
-
-/** What holds at one moment. It is replaced as a whole, so that no call sees half of a change. */
-export interface PolicySnapshot {
-  /** Another number after each change. */
-  readonly version: number;
-  readonly loaded: LoadedConfig;
-  readonly config: Config;
-  readonly trust: TrustState;
-  readonly judge: Judge;
-  readonly known: (server: string) => boolean;
-  /** A hash of the rules, so that an approval under other rules is none. */
-  readonly rules: () => string;
-}
+import { type PolicySnapshot, reads, snapshotOf } from "./snapshot.ts";
 
 /** What the policy needs from outside. */
 export interface PolicyOptions {
@@ -57,9 +39,6 @@ export interface PolicyOptions {
 export type Change = "configuration" | "registry";
 
 type Asked = Pick<Call, "id" | "arguments" | "fixed">;
-
-/** What has reading ask. */
-const WIDE = "the workspace, which config.yaml does not name";
 
 const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
 
@@ -304,50 +283,6 @@ export class Policy {
       listed,
     };
   }
-}
-
-function snapshotOf(
-  loaded: LoadedConfig,
-  from: Pick<PolicySnapshot, "trust" | "version"> & { readonly known: readonly string[] },
-): PolicySnapshot {
-  const { trust, version } = from;
-  const config = settle(loaded, trust.trusted);
-  const own = new Set(config.servers.map(({ name }) => name));
-  const rules = withoutDefaultsFor(own, config.rules);
-  const all = new Set([...own, ...from.known]);
-  const known = (server: string) => all.has(server);
-  const judge = makeJudge(rules, { known, workspace: config.workspace });
-  let hash: string | undefined;
-  return {
-    version,
-    loaded,
-    config,
-    trust,
-    known,
-    judge: loaded.wide
-      ? (id, args) => reads(config, id) ? asking(judge(id, args)) : judge(id, args)
-      : judge,
-    rules: () => hash ??= rulesVersion(rules),
-  };
-}
-
-/** Tells whether a tool may read the workspace: all that runs in a sandbox may, and `shell` asks. */
-function reads({ servers }: Config, id: ToolId): boolean {
-  const { server } = splitToolId(id);
-  const own = servers.find(({ name }) => name === server);
-  return server !== "shell" &&
-    (own === undefined || own.kind === "deno" || own.kind === "stdio" && own.confine === true);
-}
-
-function asking(verdict: Verdict): Verdict {
-  return verdict.kind === "allow" ? { ...verdict, kind: "ask", source: WIDE } : verdict;
-}
-
-/** What the defaults say of a built-in is not meant for a server that took its name. */
-function withoutDefaultsFor(own: ReadonlySet<string>, rules: Rules): Rules {
-  const meant = ({ pattern, source }: RuleLine) =>
-    source !== DEFAULTS_SOURCE || pattern.kind === "any" || !own.has(pattern.server);
-  return { deny: rules.deny, ask: rules.ask, allow: rules.allow.filter(meant) };
 }
 
 /** Tells whether `PML_TRUST` names the workspace file or the folder that it lies in. */

@@ -7,6 +7,7 @@
  * @module
  */
 
+import type { Keys } from "../config/keys.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
@@ -21,22 +22,12 @@ import { HttpServers, type HttpServersOptions, type HttpValues } from "./http_se
 /** The hub, unless the person names another. */
 export const CLOUD_URL = "https://pml.casys.ai";
 
-/** A value, and where it was found. */
-interface Key {
-  readonly value: string;
-  readonly from: string;
-}
-
 /** What the cloud stands in; functions are asked at each call. */
 export interface CloudOptions extends HttpServersOptions {
   /** The address of the hub, where the person named one. */
   readonly url: () => string | undefined;
-  /** The key of the person's account; throws where it is malformed. */
-  readonly key: () => Key | undefined;
-  /** Gives a variable that a manifest names. */
-  readonly find: (name: string) => string | undefined;
-  /** Fills in headers; throws what cannot be sent. */
-  readonly fill: (headers: Headers, server: string) => Headers;
+  /** Has the key of the person's account, and those that manifests name. */
+  readonly keys: Pick<Keys, "cloud" | "get" | "filled">;
 }
 
 /** A server in the cloud: by its name alone, or as a registry has it. */
@@ -44,8 +35,6 @@ export interface CloudEntry {
   readonly name: string;
   readonly manifest: CloudManifest | undefined;
 }
-
-type Headers = Readonly<Record<string, string>>;
 
 /** Where the calls of a server go, as far as no key is needed to know it. */
 interface Place {
@@ -147,10 +136,10 @@ export class Cloud {
   #reached(entry: CloudEntry): HttpValues {
     const { name, manifest } = entry;
     const { url, isHub, named } = this.#placeOf(entry);
-    const key = isHub ? this.#options.key() : undefined;
+    const key = isHub ? this.#options.keys.cloud() : undefined;
     if (isHub && key === undefined) throw keyRequired(name);
     const wanted = manifest?.envRequired ?? [];
-    const missing = wanted.filter((each) => this.#options.find(each) === undefined);
+    const missing = wanted.filter((each) => this.#options.keys.get(each) === undefined);
     if (missing.length > 0) throw keysMissing(name, missing);
     const keyHeaders = Object.fromEntries(
       wanted.map((each) => [`x-pml-key-${each}`.toLowerCase(), `\${${each}}`]),
@@ -160,7 +149,7 @@ export class Cloud {
       url,
       headers: key === undefined ? {} : { authorization: `Bearer ${key.value}` },
       written: { ...(isHub && WRITTEN), ...keyHeaders },
-      keyHeaders: this.#options.fill(keyHeaders, name),
+      keyHeaders: this.#options.keys.filled({ headers: keyHeaders }, name).headers,
       named,
       tools: undefined,
       definition: manifest ?? url,
@@ -168,7 +157,7 @@ export class Cloud {
   }
 
   #rejected(what: string, detail: Readonly<Record<string, unknown>>): PmlError {
-    const from = this.#options.key()?.from;
+    const from = this.#options.keys.cloud()?.from;
     return new PmlError("CLOUD_KEY_REJECTED", `${what}: the cloud does not take PML_API_KEY`, {
       hint: `It was found in ${from}: put one there that holds, or see what your account may use`,
       detail,

@@ -2,37 +2,9 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { PmlError } from "../core/errors.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import { catalogOf, HOUSE, tool } from "./_house_test.ts";
 import { Catalog } from "./catalog.ts";
 import { Search, type SearchOptions } from "./search.ts";
-import type { Semantics } from "./semantics.ts";
-
-type Told = Readonly<Record<string, Readonly<Record<string, string>>>>;
-
-const HOUSE: Told = {
-  filesystem: {
-    read_file: "Read the contents of a text file",
-    write_file: "Write a text file, replacing what was there",
-    list_directory: "List the entries of a directory",
-  },
-  github: {
-    create_issue: "Open a new issue in a repository",
-    search_repositories: "Search for repositories",
-    read_file: "Read one file of a repository",
-  },
-  weather: { forecast: "Tell tomorrow's weather of a city" },
-};
-
-function catalogOf(told: Told): Catalog {
-  const catalog = new Catalog();
-  for (const [name, tools] of Object.entries(told)) {
-    catalog.set({ name, origin: "registry" }, Object.entries(tools).map(tool));
-  }
-  return catalog;
-}
-
-function tool([name, description]: readonly [string, string]): ToolDefinition {
-  return { name, description, inputSchema: { type: "object" } };
-}
 
 async function found(
   query: string | readonly string[],
@@ -185,97 +157,12 @@ Deno.test("search() keeps to a part of the best score, and leaves out offers whe
   assert.deepEqual(await weather({ offers: false }), ["weather:forecast"]);
 });
 
-Deno.test("search() joins words and meanings, half and half, while all meanings are known", async () => {
-  const catalog = catalogOf(HOUSE);
-  let known = false;
-  const asked: string[][] = [];
-  const semantics: Semantics = {
-    similarities: (queries, entries) => {
-      asked.push([...queries]);
-      // Whatever is asked, the forecast is meant.
-      const near = entries.map(({ id }) => id === "weather:forecast" ? 0.4 : -0.1);
-      return Promise.resolve(known ? queries.map(() => Float32Array.from(near)) : undefined);
-    },
-  };
-  const search = new Search(catalog, { semantics: () => semantics });
-  const query = "replace a file";
-  const before = await search.search(query);
-  assert.equal(before.mode, "lexical");
-  assert.equal(before.hits[0]?.id, "filesystem:write_file");
-  assert.ok(!before.hits.some(({ id }) => id === "weather:forecast"));
-  known = true;
-  const after = await search.search(query);
-  assert.equal(after.mode, "hybrid");
-  const scores = Object.fromEntries(after.hits.map(({ id, score }) => [id, score]));
-  assert.equal(scores["weather:forecast"], scores["filesystem:write_file"]);
-  // What is near to nothing is asked once for these tools.
-  await search.search(query);
-  assert.deepEqual(asked.map(([first]) => first === query), [true, true, false, true]);
-  // What may not be seen does not stretch the scale either.
-  const allowed = (id: string) => id !== "weather:forecast";
-  const { hits } = await search.search(query, { allowed });
-  assert.deepEqual(hits[0]?.id, "filesystem:write_file");
-  assert.ok(!hits.some(({ id }) => id === "weather:forecast"));
-});
-
-Deno.test("search() of meanings finds nothing either where all are as far as from nonsense", async () => {
-  const cosines = { far: 0.3, near: 0.5 };
-  let query: keyof typeof cosines = "far";
-  const semantics: Semantics = {
-    similarities: (queries, entries) =>
-      Promise.resolve(
-        queries.map((text) =>
-          Float32Array.from(entries, (_, at) => (text === query ? cosines[query] : 0.4) - at / 100)
-        ),
-      ),
-  };
-  const search = new Search(catalogOf(HOUSE), { semantics: () => semantics });
-  const far = await search.search(query);
-  assert.deepEqual([far.mode, far.hits, far.unmet], ["hybrid", [], ["far"]]);
-  query = "near";
-  const { hits, isLoose } = await search.search(query);
-  assert.ok(hits.length > 3 && isLoose);
-  assert.deepEqual((await search.search(" ")).hits, []);
-});
-
-Deno.test("search() of meanings asks nothing of what registries offer, which goes by words", async () => {
-  const offers = new Catalog();
-  offers.set({ name: "almanac", origin: "registry", isOffer: true }, [
-    tool(["tides", "Tell the tides of a harbour"]),
-    tool(["moon", "Tell the phases of the moon"]),
-  ]);
-  const catalog = catalogOf(HOUSE);
-  const semantics: Semantics = {
-    similarities: (queries, entries) => {
-      assert.deepEqual(entries, catalog.list());
-      return Promise.resolve(queries.map(() => Float32Array.from(entries, (_, at) => at / 10)));
-    },
-  };
-  const search = new Search(catalog, { catalog: () => offers, semantics: () => semantics });
-  const { mode, hits } = await search.search("tides of the harbour");
-  assert.equal(mode, "hybrid");
-  assert.equal(hits[0]?.id, "almanac:tides");
-  assert.ok(hits.every(({ id }) => id !== "almanac:moon"));
-});
-
 Deno.test("search() takes turns between queries, so that none keeps another out", async () => {
   const servers = Array.from({ length: 14 }, (_, n) => [`s${n}`, { search: "Find something" }]);
   const told = { ...Object.fromEntries(servers), zmail: { send_email: "Send an email" } };
   const ids = await found(["search", "send an email"], { limit: 4 }, told);
   assert.equal(ids.length, 4);
   assert.ok(ids.includes("zmail:send_email"), ids.join());
-});
-
-Deno.test("search() judges each tool once, however many queries there are", async () => {
-  const semantics: Semantics = {
-    similarities: (queries, entries) =>
-      Promise.resolve(queries.map(() => Float32Array.from(entries, (_, at) => at / 10))),
-  };
-  const search = new Search(catalogOf(HOUSE), { semantics: () => semantics });
-  const judged: string[] = [];
-  const allowed = (id: string) => judged.push(id) > 0;
-  await search.search(["read a file", "write a file", "list"], { allowed });
-  assert.equal(new Set(judged).size, judged.length);
 });
 
 Deno.test("search() prefers what is there to an offer that fits as well", async () => {
@@ -288,22 +175,6 @@ Deno.test("search() prefers what is there to an offer that fits as well", async 
   const { hits } = await search.search("units of length");
   assert.deepEqual(hits.map(({ id }) => id), ["zz:convert_units", "aa:convert_units"]);
   assert.ok((hits[1]?.score ?? 1) < 1);
-});
-
-Deno.test("search() believes no meanings of tools that were others when it asked", async () => {
-  const catalog = catalogOf(HOUSE);
-  const semantics: Semantics = {
-    similarities: (queries, entries) => {
-      catalog.remove("filesystem");
-      return Promise.resolve(queries.map(() => Float32Array.from(entries, (_, at) => at)));
-    },
-  };
-  const search = new Search(catalog, { semantics: () => semantics });
-  const early = search.search("read a file");
-  const late = await search.search("read a file");
-  const { mode, hits } = await early;
-  assert.deepEqual([mode, late.mode], ["lexical", "hybrid"]);
-  assert.deepEqual(hits.map(({ id }) => id), ["github:read_file"]);
 });
 
 Deno.test("search() refuses a query that is too large", async () => {

@@ -6,7 +6,6 @@
 
 import { basename, join } from "node:path";
 import {
-  bounded,
   connect,
   type Connection,
   type Era,
@@ -16,9 +15,9 @@ import {
   LISTS,
   messageOf,
   type Start,
-  STOPPING,
 } from "./connection.ts";
 import { type Difference, differencesOf, entriesOf, resultDifference } from "./lists.ts";
+import { enter, leave, passed, run } from "./programs.ts";
 
 /** A server of the list, as `servers.json` has it. */
 export interface Listed {
@@ -76,38 +75,10 @@ interface Scene {
   readonly direct: Start;
 }
 
-/** Names of the own environment that all programs get: where to find and load packages. */
-const PASSED = [
-  ...["PATH", "LANG", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_DIR", "SSL_CERT_FILE"],
-  ...["NODE_EXTRA_CA_CERTS", "NPM_CONFIG_REGISTRY", "DENO_CERT", "DENO_TLS_CA_STORE"],
-];
 /** Asks servers not to tell anybody that they ran. */
 const QUIET = { DO_NOT_TRACK: "1", NO_UPDATE_NOTIFIER: "1" };
 /** A first list of PML waits for no server longer than this many looks, 500 ms apart. */
 const LOOKS = 240;
-
-/** The folders in which something may run. */
-const OPEN = new Set<string>();
-
-/** Ends all that runs for comparisons, which then end and remove their folders. */
-export async function leaveAll(): Promise<void> {
-  STOPPING.abort(new Error("Broken off"));
-  for (let tries = 0; tries < 100 && OPEN.size > 0; tries++) {
-    for (const folder of OPEN) await endAll(folder);
-    await new Promise((resolve) => setTimeout(resolve, 250));
-  }
-}
-
-async function leave(folder: string): Promise<readonly string[]> {
-  const ended = await endAll(folder);
-  for (let tries = 0; tries < 20; tries++) {
-    const isGone = await Deno.remove(folder, { recursive: true }).then(() => true, () => false);
-    if (isGone) break;
-    await new Promise((resolve) => setTimeout(resolve, 250)); // a last process writes there
-  }
-  OPEN.delete(folder);
-  return ended;
-}
 
 /** Compares one server in all ways; says on `tell` what is done. */
 export async function compareOne(
@@ -116,8 +87,7 @@ export async function compareOne(
 ): Promise<Outcome> {
   const told = { name: listed.name, package: listed.package };
   if (listed.skip !== undefined) return { ...told, skipped: listed.skip, runs: [] };
-  const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-compare-" }));
-  OPEN.add(folder);
+  const folder = await enter();
   let version: string | undefined;
   try {
     tell("npm installs it");
@@ -325,45 +295,4 @@ function countsOf({ lists, results }: Seen): Compared["counts"] {
     resourceTemplates: resourceTemplates.length,
     calls: results.length,
   };
-}
-
-/** Ends the processes whose environment names a folder, and gives their names; on Linux alone. */
-async function endAll(folder: string): Promise<readonly string[]> {
-  if (Deno.build.os !== "linux") return [];
-  const ended: string[] = [];
-  for await (const { name } of Deno.readDir("/proc")) {
-    const of = (file: string) => Deno.readTextFile(`/proc/${name}/${file}`).catch(() => "");
-    if (!/^\d+$/.test(name) || !(await of("environ")).includes(folder)) continue;
-    ended.push((await of("comm")).trim());
-    try {
-      Deno.kill(Number(name), "SIGKILL");
-    } catch {
-      // It ended by itself.
-    }
-  }
-  return ended;
-}
-
-/** Runs a program to its end and gives its output; throws with what it said. */
-async function run(
-  cwd: string,
-  start: Pick<Start, "command" | "args">,
-  env?: Readonly<Record<string, string>>,
-): Promise<string> {
-  const { command, args } = bounded(start);
-  const { code, stdout, stderr } = await new Deno.Command(command, {
-    ...{ args, cwd, stdin: "null", stdout: "piped", stderr: "piped" },
-    ...(env !== undefined && { env, clearEnv: true }),
-  }).output();
-  const [told = "", output = ""] = [stderr, stdout].map((bytes) => new TextDecoder().decode(bytes));
-  if (code === 0) return output;
-  const said = `${told}\n${output}`;
-  throw new Error(code === 124 ? "Took too long" : said.trim().slice(0, 2000));
-}
-
-function passed(): Record<string, string> {
-  return Object.fromEntries(PASSED.flatMap((name) => {
-    const value = Deno.env.get(name);
-    return value === undefined ? [] : [[name, value]];
-  }));
 }

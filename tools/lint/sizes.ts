@@ -1,5 +1,5 @@
 /**
- * Keeps functions, files, nesting and parameter lists short.
+ * Keeps functions, classes, files, nesting and parameter lists short.
  *
  * @module
  */
@@ -7,11 +7,13 @@
 import { placeOf } from "./place.ts";
 
 const MAX_FUNCTION_LINES = 60;
-const MAX_FILE_LINES = 400;
+const MAX_FILE_LINES = 360;
+const MAX_CLASS_LINES = 250;
 const MAX_NESTING = 3;
 const MAX_PARAMETERS = 3;
 
 const FUNCTIONS = "FunctionDeclaration, FunctionExpression, ArrowFunctionExpression";
+const CLASSES = "ClassDeclaration, ClassExpression";
 const BRANCHES = "IfStatement, ForStatement, ForInStatement, ForOfStatement, WhileStatement, " +
   "DoWhileStatement, SwitchStatement, TryStatement";
 
@@ -31,6 +33,12 @@ export const sizes: Deno.lint.Rule = {
         if (lines <= MAX_FILE_LINES) return;
         const message = `This file has ${lines} lines, more than ${MAX_FILE_LINES}`;
         context.report({ node, message, hint: "Find the second idea and give it a file" });
+      },
+      [CLASSES](node: Deno.lint.ClassDeclaration | Deno.lint.ClassExpression) {
+        const lines = countLines(text.slice(...node.range));
+        if (lines <= MAX_CLASS_LINES) return;
+        const message = `This class has ${lines} lines, more than ${MAX_CLASS_LINES}`;
+        context.report({ node, message, hint: "Find the second idea in it and give it a class" });
       },
       [FUNCTIONS](node: FunctionNode) {
         for (const found of functionOffences(node, text)) context.report({ node, ...found });

@@ -115,7 +115,7 @@ export function said(message: Message): Said {
 
 /** Reads the text of a module beside this file, with what it imports from there: it is one file. */
 export async function moduleText(name: string): Promise<string> {
-  const text = await readFile(repoFile(`tests/attacks/evilmod/${name}`), "utf8");
+  const text = await readFile(repoFile(`tests/fixtures/evil_modules/${name}`), "utf8");
   const own = text.replace(/^import type .*\n/gm, "");
   const [line, part] = /^import .* from "\.\/(\w+\.ts)";$/m.exec(own) ?? [];
   if (line === undefined || part === undefined) return own;

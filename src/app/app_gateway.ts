@@ -1,0 +1,31 @@
+/**
+ * Opens the gateway of a house. It is loaded, with the SDK, when the gateway is first needed.
+ *
+ * @module
+ */
+
+import { gatewaySettings } from "../config/gateway_settings.ts";
+import { Gateway } from "../gateway/gateway.ts";
+import type { App } from "./app.ts";
+
+/** Opens the gateway; calls go to the call path, which opens with the first of them. */
+export async function gatewayOf(app: App): Promise<Gateway> {
+  const { servers, catalog, metrics, policy, log, directory } = app;
+  return new Gateway({
+    servers,
+    catalog,
+    metrics,
+    schemas: await app.schemas(),
+    callTool: async (call) => await (await app.callPath()).callTool(call),
+    askForAll: async (calls) => await (await app.callPath()).askForAll(calls),
+    leave: async (question) => await (await app.callPath()).leave(question),
+    search: async (...asked) => await (await app.finder()).search(...asked),
+    judge: (...asked) => policy.now.judge(...asked),
+    settings: () => gatewaySettings(app.config()),
+    problem: () => app.config().problem,
+    unfollow: ({ server, ...followed }) => directory.at(server).unfollow(followed),
+    setLevel: (level) => app.setLevel(level),
+    onLost: (error) => log.warn(error.message),
+    onError: (error) => log.debug(error.message),
+  });
+}

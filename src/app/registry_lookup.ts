@@ -1,0 +1,195 @@
+/**
+ * The registries that the configuration names now, and what they say of a server.
+ *
+ * @module
+ */
+
+import type { Log } from "../audit/log.ts";
+import type { Redactor } from "../audit/redact.ts";
+import type { RegistryEntry } from "../config/registries.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import { defined, quoted } from "../core/json.ts";
+import type { Pins } from "../policy/pins.ts";
+import type { Policy } from "../policy/policy.ts";
+import { Cache } from "../registry/cache.ts";
+import { type Found, Registries } from "../registry/registries.ts";
+import { sourceOf } from "../registry/sources.ts";
+import { GuardedFetch } from "../remote/guarded_fetch.ts";
+import { misusedToken } from "./entry.ts";
+
+/** How long a comparison with what is pinned waits for registries. */
+const COMPARED_MS = 4_000;
+
+/** What looking servers up needs. */
+export interface RegistryLookupOptions {
+  readonly policy: Policy;
+  readonly pins: Pins;
+  readonly log: Log;
+  readonly redactor: Redactor;
+  /** Tells whether a name stands for something else here, so that no registry learns it. */
+  readonly isOther: (name: string) => boolean;
+}
+
+/** Looks servers up, in other registries as soon as the configuration names others. */
+export class RegistryLookup implements Disposable {
+  readonly #options: RegistryLookupOptions;
+  readonly #closing = new AbortController();
+  readonly #network = new GuardedFetch();
+  readonly #cache: Cache;
+  /** What was looked up anew to be compared with what is pinned. */
+  readonly #compared = new Map<string, Promise<Found | undefined>>();
+  #places: readonly RegistryEntry[] = [];
+  #registries: Registries;
+
+  /** Takes what holds; nothing is asked of any registry yet. */
+  constructor(options: RegistryLookupOptions) {
+    const { policy, log } = options;
+    this.#options = options;
+    this.#cache = new Cache(policy.now.config.home, { warn: (message) => log.warn(message) });
+    this.#registries = this.#opened();
+    policy.onChange(() => {
+      if (policy.now.config.registries === this.#places) return;
+      this.#registries = this.#opened();
+      this.#compared.clear();
+    });
+  }
+
+  /** The registries that are asked now. */
+  get now(): Registries {
+    return this.#registries;
+  }
+
+  /** Aborts when PML ends. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** Returns the error for a server that would be given the token of a registry. */
+  misused(found: Found): PmlError | undefined {
+    return misusedToken(found, this.#places);
+  }
+
+  /** Returns what a registry has under a name; asks again where the person approved another entry. */
+  async newest(name: string, signal: AbortSignal): Promise<Found | undefined> {
+    const known = this.#registries.known(name);
+    if (known === undefined) {
+      return await reached(name, () => this.#registries.find(name, { signal }));
+    }
+    // Another process may have seen a newer entry, which was approved there.
+    const pinned = this.#options.pins.pinned(name)?.manifest;
+    if (pinned === undefined || pinned === known.hash) return known;
+    // Where it cannot be asked, what is known is asked about.
+    return await this.#registries.refresh(name, { signal }).catch(() => undefined) ?? known;
+  }
+
+  /** Returns what a registry has under a name now, once: what was shown is what is pinned then. */
+  compared(name: string): Promise<Found | undefined> {
+    const asked = this.#compared.get(name) ?? this.#ask(name);
+    this.#compared.set(name, asked);
+    return asked;
+  }
+
+  /** Tells how many servers are known of each registry; nothing is asked. */
+  known(): readonly { readonly url: string; readonly servers: number }[] {
+    const items = this.#registries.catalog();
+    return this.#places.map(({ url }) => ({
+      url,
+      servers: items.filter(({ source }) => source === url).length,
+    }));
+  }
+
+  /** Asks the registries for what they offer, and for these servers. */
+  async refresh(names: readonly string[], signal: AbortSignal): Promise<void> {
+    const { log } = this.#options;
+    const [outcomes] = await Promise.all([
+      this.#registries.refreshCatalog({ signal }),
+      ...names.map((name) =>
+        this.#registries.refresh(name, { signal }).catch((error) => log.warn(`${error.message}`))
+      ),
+    ]);
+    for (const { error } of outcomes) if (error !== undefined) log.warn(error.message);
+  }
+
+  /** Asks nothing any more. */
+  [Symbol.dispose](): void {
+    this.#closing.abort(new PmlError("CANCELLED", "Cannot ask a registry: PML is ending"));
+    this.#network[Symbol.dispose]();
+  }
+
+  /** Asks now; where that fails, what is kept is told of and given. */
+  async #ask(name: string): Promise<Found | undefined> {
+    const late = AbortSignal.timeout(COMPARED_MS);
+    const signal = AbortSignal.any([this.closing, late]);
+    try {
+      return await this.#registries.refresh(name, { signal });
+    } catch (error) {
+      if (this.closing.aborted) throw error;
+      const { code, message, hint } = asPmlError(error);
+      const why = late.aborted ? `no answer in ${COMPARED_MS} ms` : message;
+      const kept = this.#registries.kept(name);
+      if (kept === undefined) {
+        // That nothing differs cannot be said of what nobody knows.
+        throw new PmlError(
+          late.aborted ? "REGISTRY_OFFLINE" : code,
+          `Cannot compare ${quoted(name)} with what is pinned: ${why}`,
+          { hint: hint ?? "Try again when its registry can be reached", cause: error },
+        );
+      }
+      this.#options.log.warn(
+        `Compared ${quoted(name)} with what was known of it, as it cannot be asked about: ${why}`,
+      );
+      return kept;
+    }
+  }
+
+  #opened(): Registries {
+    const { policy, pins, log, redactor, isOther } = this.#options;
+    const { environment } = policy.now.loaded;
+    this.#places = policy.now.config.registries;
+    const token = (name: string) => {
+      const value = environment.get(name);
+      if (value !== undefined) redactor.register(value);
+      return value;
+    };
+    return new Registries({
+      places: this.#places.map(({ url, tokenEnv, publicKey }) => ({
+        source: sourceOf(url, {
+          fetch: this.#network.fetch,
+          ...(tokenEnv === undefined ? {} : { token: () => token(tokenEnv) }),
+        }),
+        publicKey,
+        named: (name) => this.#named(name),
+      })),
+      cache: this.#cache,
+      // What a lock pins as somebody's own is nobody else's business, also where it is not defined.
+      isPrivate: (name) => isOther(name) || pins.pinned(name)?.source === "private",
+      pinned: (name) => {
+        const source = pins.pinned(name)?.source;
+        return this.#places.find(({ url }) => url === source)?.url;
+      },
+      onChange: (name) => log.info(`${quoted(name)} is another one at its registry now`),
+      warn: (message) => log.warn(message),
+      closing: this.closing,
+    });
+  }
+
+  /** Gives the hosts that the person named for a server, which may lie on this machine. */
+  #named(name: string): readonly string[] {
+    const { cloud, grants } = this.#options.policy.now.config;
+    const hub = cloud?.url === undefined ? [] : [new URL(cloud.url).host];
+    return [...hub, ...grants[name]?.net ?? []];
+  }
+}
+
+/** Looks a name up, and says so where no registry can be reached. */
+export async function reached<T>(name: string, look: () => Promise<T>): Promise<T> {
+  try {
+    return await look();
+  } catch (error) {
+    if (!(error instanceof PmlError) || error.code !== "REGISTRY_OFFLINE") throw error;
+    const { code, message, hint, detail } = error;
+    const why = message.replace(/^C/, "c");
+    const told = { ...defined({ hint, detail }), cause: error };
+    throw new PmlError(code, `Cannot look up ${quoted(name)}: ${why}`, told);
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * Loads the lists of servers. A list is the one for the client that asked for it: a server may show
+ * another client another one.
+ *
+ * @module
+ */
+
+import { asPmlError } from "../core/errors.ts";
+import { externalTools, type ListItem, type ListName } from "../core/lists.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import type { Catalog } from "../search/catalog.ts";
+import type { Entry } from "./_entry.ts";
+
+/** How often a list is asked for while one client after the other asks something else. */
+const LOADS_MAX = 3;
+
+/** What loading needs to know. */
+export interface ListLoaderOptions {
+  /** Takes the tools. */
+  readonly catalog: Catalog;
+  /** Counts the clients that were there; a list is as old as the client it was asked for. */
+  readonly age: () => number;
+  /** Tells whether a server is still the one of its name. */
+  readonly isThere: (entry: Entry) => boolean;
+}
+
+/** A list as it was answered, and as it was known when it was asked for. */
+interface Loaded {
+  readonly list: ListName;
+  readonly items: readonly ListItem[];
+  readonly before: readonly ListItem[] | undefined;
+}
+
+/** Loads lists into entries, and tools into the catalog as well. */
+export class ListLoader {
+  readonly #options: ListLoaderOptions;
+
+  /** Asks nothing yet. */
+  constructor(options: ListLoaderOptions) {
+    this.#options = options;
+  }
+
+  /** Tells whether a list is the one for this client; a module shows everybody the same. */
+  isKnown({ source, lists, ages }: Entry, list: ListName): boolean {
+    return lists.has(list) && (!source.tells || ages.get(list) === this.#options.age());
+  }
+
+  /** Loads a list; true if it is another one than was known. Throws why it failed. */
+  async load(entry: Entry, list: ListName, tries = LOADS_MAX): Promise<boolean> {
+    const { age: ageNow } = this.#options;
+    const { source, lists, failures, ages } = entry;
+    const before = lists.get(list);
+    const age = ageNow();
+    try {
+      const all = await source.list(list);
+      const items = list === "tools" ? externalTools(all) : all;
+      // What was asked for one client is not shown to another, while that can be had.
+      if (age !== ageNow() && tries > 1) return await this.load(entry, list, tries - 1);
+      ages.set(list, age);
+      failures.delete(list);
+      // A slow answer is not put in the place of a newer one.
+      if (before === items || lists.get(list) !== before) return false;
+      if (before === undefined || !await isSame(before, items)) {
+        return await this.#take(entry, { list, items, before });
+      }
+      if (lists.get(list) === before) lists.set(list, items);
+      return false;
+    } catch (error) {
+      const failure = asPmlError(error);
+      failures.set(list, failure);
+      throw failure;
+    }
+  }
+
+  /** Takes another list, unless a newer one, or another server, came while its tools were read. */
+  async #take(
+    entry: Entry,
+    { list, items, before }: Loaded,
+  ): Promise<boolean> {
+    const { catalog, isThere } = this.#options;
+    const { source, lists } = entry;
+    // What loads tools looked at them.
+    const tools = items as readonly ToolDefinition[];
+    const { unusableTools } = await import("./_safe_schema.ts");
+    const unusable = list === "tools" ? await unusableTools(tools) : undefined;
+    const said = unusable && source.settings &&
+      (await import("./_tool_settings.ts")).applied(tools, source.settings);
+    if (lists.get(list) !== before || !isThere(entry)) return false;
+    lists.set(list, items);
+    if (unusable === undefined) return true;
+    const { tools: kept = tools, changes = [], unmet = [] } = said ?? {};
+    const all = new Map([...changes, ...unusable]);
+    entry.rejected = catalog.set(source, kept, all);
+    entry.left = tools.length - kept.length;
+    entry.unmet = unmet;
+    return true;
+  }
+}
+
+/** Compares lists, which may be long, a piece at a time. */
+async function isSame(one: readonly ListItem[], other: readonly ListItem[]): Promise<boolean> {
+  if (one.length !== other.length) return false;
+  const { Turns } = await import("./_safe_schema.ts");
+  const turns = new Turns();
+  for (const [at, item] of one.entries()) {
+    if (JSON.stringify(item) !== JSON.stringify(other[at])) return false;
+    await turns.next();
+  }
+  return true;
+}

@@ -1,0 +1,105 @@
+/**
+ * Passes requests of clients on to the servers that they are about, in the words of these.
+ *
+ * @module
+ */
+
+import type { CallTool, Outcome, Question } from "../core/call.ts";
+import type { PmlError } from "../core/errors.ts";
+import { defined, type JsonObject, objectOf } from "../core/json.ts";
+import { toolId } from "../core/tool_id.ts";
+import type { ClientRequest, Exchange, Working } from "./_exchange.ts";
+import type { Offers } from "./_offers.ts";
+import { passedOn, text } from "./_params.ts";
+
+/** What is asked of a server beside calls of its tools. */
+export interface Wanted {
+  /** Its door, or the tool whose task it is about. */
+  readonly door: string;
+  readonly server: string;
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+/** What passing on needs of the gateway. */
+export interface ServerRequestsOptions {
+  readonly callTool: CallTool;
+  readonly exchange: Exchange;
+  readonly offers: Offers;
+  /** Why nothing can be asked at all, if so. */
+  readonly problem: () => PmlError | undefined;
+  /** Leaves a question for the terminal, and gives the error that says so. */
+  readonly leave: (question: Question) => Promise<PmlError>;
+}
+
+/** For what no request waits for. */
+const NOBODY: Working = { signal: new AbortController().signal, answer: undefined };
+
+/** Asks servers what clients want of them, each request as a call through every gate. */
+export class ServerRequests {
+  readonly #options: ServerRequestsOptions;
+
+  /** Asks nothing yet. */
+  constructor(options: ServerRequestsOptions) {
+    this.#options = options;
+  }
+
+  /** Asks for a client, which can itself be asked meanwhile. */
+  async ask(request: ClientRequest, wanted: Wanted): Promise<JsonObject> {
+    return await this.#options.exchange.serve(request, (working) => this.#pass(wanted, working));
+  }
+
+  /** Asks what a client asks of a resource or a prompt. */
+  async askAbout(request: ClientRequest): Promise<JsonObject> {
+    const { context: { mcpReq: { method } }, params } = request;
+    return await this.ask(request, await wantedBy(this.#options.offers, { method, params }));
+  }
+
+  /** Asks for a client that cannot be asked meanwhile, or for none. */
+  async askAlone(wanted: Wanted, working = NOBODY): Promise<JsonObject> {
+    const outcome = await this.#pass(wanted, working);
+    if (outcome.kind === "ask") throw await this.#options.leave(outcome.question);
+    return outcome.result as unknown as JsonObject; // plain JSON
+  }
+
+  async #pass({ door, server, method, params }: Wanted, working: Working): Promise<Outcome> {
+    const { _meta, ...rest } = params;
+    const problem = this.#options.problem();
+    if (problem !== undefined) throw problem;
+    const { answer, ...meanwhile } = working;
+    return await this.#options.callTool({
+      id: toolId(server, door),
+      method,
+      arguments: rest,
+      via: method,
+      actor: "local",
+      callId: crypto.randomUUID(),
+      ...meanwhile,
+      ...passedOn(_meta),
+      ...defined({ answer }),
+    });
+  }
+}
+
+/** Finds the server of what a request reads, gets or completes, and the name that it has there. */
+async function wantedBy(
+  offers: Offers,
+  { method, params }: { readonly method: string; readonly params: JsonObject },
+): Promise<Wanted> {
+  switch (method) {
+    case "prompts/get": {
+      const { server, name } = await offers.prompt(text(params, "name"));
+      return { door: "@prompts", server, method, params: { ...params, name } };
+    }
+    case "completion/complete": {
+      const ref = objectOf(params.ref);
+      const about = ref.type === "ref/prompt" ? "prompts/get" : "resources/read";
+      const wanted = await wantedBy(offers, { method: about, params: ref });
+      return { ...wanted, method, params: { ...params, ref: wanted.params } };
+    }
+    default: {
+      const { server, name } = await offers.resource(text(params, "uri"));
+      return { door: "@resources", server, method, params: { ...params, uri: name } };
+    }
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * A few servers to search in.
+ *
+ * @module
+ */
+
+import type { ToolDefinition } from "../core/tool.ts";
+import { Catalog } from "./catalog.ts";
+
+/** The tools of servers, each with its description. */
+export type Told = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+/** A few servers of everyday kinds. */
+export const HOUSE: Told = {
+  filesystem: {
+    read_file: "Read the contents of a text file",
+    write_file: "Write a text file, replacing what was there",
+    list_directory: "List the entries of a directory",
+  },
+  github: {
+    create_issue: "Open a new issue in a repository",
+    search_repositories: "Search for repositories",
+    read_file: "Read one file of a repository",
+  },
+  weather: { forecast: "Tell tomorrow's weather of a city" },
+};
+
+/** Makes a catalog of them. */
+export function catalogOf(told: Told): Catalog {
+  const catalog = new Catalog();
+  for (const [name, tools] of Object.entries(told)) {
+    catalog.set({ name, origin: "registry" }, Object.entries(tools).map(tool));
+  }
+  return catalog;
+}
+
+/** Makes a tool of its name and its description. */
+export function tool([name, description]: readonly [string, string]): ToolDefinition {
+  return { name, description, inputSchema: { type: "object" } };
+}
