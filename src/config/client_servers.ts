@@ -1,5 +1,6 @@
 /**
- * Decides which servers of clients PML can take, how they are written then, and why the others not.
+ * Decides which servers of clients PML can import, how PML writes them, and why it cannot import
+ * the others.
  *
  * @module
  */
@@ -18,33 +19,33 @@ import type { ServerDefinition } from "./servers.ts";
 export type { ClientDefinition } from "./_client_entry.ts";
 export type { Wanted } from "./_client_secrets.ts";
 
-/** A server that can be taken. */
+/** A server that can be imported. */
 export interface Taken {
   readonly entry: ClientEntry;
-  /** Its name in PML. */
+  /** The name in PML. */
   readonly name: string;
   readonly definition: ClientDefinition;
-  /** What the client says and PML leaves out. */
+  /** The keys of the client's entry that PML leaves out. */
   readonly left: readonly string[];
   readonly variables: readonly Wanted[];
 }
 
-/** A server that stays where it is. */
+/** A server that cannot be imported. */
 export interface Skipped {
   readonly entry: ClientEntry;
   readonly why: string;
 }
 
-/** What became of all of them. */
+/** The servers that can be imported, and those that cannot. */
 export interface Picked {
   readonly taken: readonly Taken[];
   readonly skipped: readonly Skipped[];
 }
 
-/** What picking needs from outside. */
+/** The options of `pickServers`. */
 export interface PickOptions extends ClientPlace {
   readonly redact: Known["redact"];
-  /** What stands under the sections of servers in the file that is written to. */
+  /** The servers that the file to be written already contains. */
   readonly present: Readonly<Record<string, unknown>>;
   /** The names of the servers that ship with PML. */
   readonly builtins: ReadonlySet<string>;
@@ -57,7 +58,9 @@ interface Candidate {
   readonly left: readonly string[];
 }
 
-/** Looks at every server; of several with one name the client's nearest is looked at first. */
+/**
+ * Checks every server. Of several with one name the one that the client prefers is checked first.
+ */
 export async function pickServers(
   entries: readonly ClientEntry[],
   options: PickOptions,
@@ -88,7 +91,7 @@ export async function pickServers(
   return { taken, skipped };
 }
 
-/** Gives a definition as questions show it. */
+/** Returns a definition as questions show it. */
 export function shownDefinition({ name, definition }: Taken): ServerDefinition {
   const { command, args = [], env = {}, cwd, url = "", headers = {} } = definition;
   if (command === undefined) return { kind: "http", name, url, headers };
@@ -135,7 +138,7 @@ async function settled(
   return { ...candidate, definition, variables: variables.of(definition) };
 }
 
-/** Says what the schema of PML does not take, by key and never by value. */
+/** Returns what PML's schema does not accept, by key and never by value. */
 async function problemOf(title: string, definition: ClientDefinition): Promise<string | undefined> {
   const { z } = await import("zod");
   const { error } = clientServersSchema(z).safeParse({ [title]: definition }, { error: wantedBy });
@@ -159,7 +162,7 @@ function slug(name: string): string | undefined {
   }
 }
 
-/** Two definitions are the same, however their variables are called. */
+/** Returns a definition without the names of its variables, to compare definitions. */
 function nameless(definition: unknown): unknown {
   if (!isObject(definition)) return definition;
   const { disabled: _, ...rest } = definition;

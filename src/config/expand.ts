@@ -1,5 +1,5 @@
 /**
- * Fills in `${NAME}` and `${NAME:-default}` in the values that a definition gives to its server.
+ * Replaces `${NAME}` and `${NAME:-default}` in the values of a definition.
  *
  * @module
  */
@@ -7,30 +7,30 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
-/** What a definition gives to its server, as written, by the kind of place where it stands. */
+/** The values of a definition as they were written, by the kind of place where they stand. */
 export type Given = Readonly<
   Partial<
     Record<"args" | "env" | "headers" | "url" | "arguments", Readonly<Record<string, string>>>
   >
 >;
 
-/** A variable that a definition names. */
+/** A variable that a definition uses. */
 export interface Reference {
   readonly name: string;
-  /** What stands for it where it is not set; undefined where it must be. */
+  /** The default value; undefined if the variable must be set. */
   readonly otherwise: string | undefined;
-  /** Where it is named: `env.TOKEN`. */
+  /** The place that uses it, such as `env.TOKEN`. */
   readonly at: string;
 }
 
-// A server's own folder is no variable.
+// `${dataFolder}` is no variable: PML replaces it itself.
 const REFERENCE = /\$\{(?!dataFolder\})(\w+)(?::-([^}]*))?\}/g;
-/** No key is as long, and no command line takes much more. */
+/** The longest value of a variable. No key is as long, and command lines have similar limits. */
 const LONGEST = 32_768;
-/** What a line of a request can carry. */
+/** The characters that a line of an HTTP request may contain. */
 const LINE = /^[\t\x20-\x7e]*$/;
 
-/** Gives every variable that a definition names. */
+/** Returns every variable that a definition uses. */
 export function referencesIn(given: Given): readonly Reference[] {
   return Object.entries(given).flatMap(([kind, values]) =>
     Object.entries(values).flatMap(([key, value]) =>
@@ -44,8 +44,8 @@ export function referencesIn(given: Given): readonly Reference[] {
 }
 
 /**
- * Gives the values filled in. All names that are missing are told at once; what is told of a value
- * is the name of its variable.
+ * Returns the values with all variables replaced. Throws KEY_MISSING with the names of all missing
+ * variables. Errors contain names of variables and never values.
  */
 export function expanded<T extends Given>(
   given: T,
@@ -71,7 +71,10 @@ export function expanded<T extends Given>(
   return Object.fromEntries(filled); // the same keys as before
 }
 
-/** A program takes several lines in a variable; a header and an address do not. */
+/**
+ * Throws if a value cannot be sent. An environment variable may have several lines; a header and a
+ * URL may not.
+ */
 function mustFit(
   value: string,
   at: { readonly name: string; readonly kind: string; readonly server: string },

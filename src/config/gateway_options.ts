@@ -1,5 +1,5 @@
 /**
- * Which tools a client sees, as `gateway` of a configuration says it.
+ * The options of `gateway` in a configuration: which tools a client sees.
  *
  * @module
  */
@@ -11,36 +11,36 @@ import { keyOf } from "./limits.ts";
 
 export type { Exposure, HybridOptions } from "../core/exposure.ts";
 
-/** Every exposure, the smallest first. */
+/** All exposures, the smallest first. */
 export const EXPOSURES: readonly Exposure[] = ["meta_only", "semantic", "hybrid", "full_proxy"];
 
 /** A tool of the gateway itself. */
 export type MetaTool = "search" | "schema" | "call" | "batch";
 
-/** What the gateway shows of itself and of the servers behind it. */
+/** Which tools of its own and of its servers the gateway shows. */
 export interface GatewayOptions {
-  /** What `tools/list` shows. */
+  /** What `tools/list` contains. */
   readonly exposure: Exposure;
-  /** What it shows where the exposure is `hybrid`. */
+  /** The options of the exposure `hybrid`. */
   readonly hybrid: HybridOptions;
-  /** The meta-tools that are served. */
+  /** The meta-tools that the gateway serves. */
   readonly metaTools: readonly MetaTool[];
-  /** Whether listed tools bear the name of their server. */
+  /** Whether the names of listed tools begin with the name of their server. */
   readonly prefix: boolean;
 }
 
-/** What one file says of the gateway; nothing for what it leaves open. */
+/** The gateway options that one file sets. */
 export interface SaidOfGateway extends Partial<Omit<GatewayOptions, "hybrid">> {
   readonly hybrid?: Partial<HybridOptions>;
 }
 
-/** The meta-tools that are served. */
+/** All meta-tools. */
 export const META_TOOLS: readonly MetaTool[] = ["search", "schema", "call", "batch"];
 
-/** What `semantic` lists beside the meta-tools: so many tools, that fit so well. */
+/** The limits of the exposure `semantic`: how many tools it lists, and how well they must fit. */
 export const SEMANTIC = { most: 20, threshold: 0.7 };
 
-/** What holds where nobody says otherwise. */
+/** The default options. */
 export const DEFAULT_GATEWAY: GatewayOptions = {
   exposure: "meta_only",
   hybrid: {
@@ -57,7 +57,7 @@ export const DEFAULT_GATEWAY: GatewayOptions = {
   prefix: true,
 };
 
-/** What `gateway` of a file looks like once its grammar was checked. */
+/** The `gateway` section of a file, after the schema checked it. */
 export interface GatewaySection {
   readonly tools_exposure?: string;
   readonly meta_tools?: readonly string[];
@@ -74,13 +74,16 @@ export interface GatewaySection {
   };
 }
 
-/** Reads what a file says of the gateway; nothing for what it leaves open. */
+/**
+ * Converts the `gateway` section of a file. Options that it does not set are missing in the result.
+ */
 export function gatewayOf(
   { tools_exposure: said, meta_tools: names, prefix, hybrid }: GatewaySection,
   warn: (said: string) => void,
 ): SaidOfGateway {
   const exposure = EXPOSURES.find((one) => one === said);
-  // An unknown exposure is the one mistake that only warns: the narrowest is served instead.
+  // An unknown exposure is the only mistake that leads to a warning only: the narrowest exposure is
+  // used.
   if (said !== undefined && exposure === undefined) {
     warn(`the exposure ${quoted(said)} is none of ${EXPOSURES.join(", ")}: "meta_only" is served`);
   }
@@ -95,7 +98,7 @@ export function gatewayOf(
   };
 }
 
-/** Puts what files say over what holds otherwise, the last one last. */
+/** Merges the options of files over the defaults. Later files win. */
 export function gatewayFrom(...said: readonly (SaidOfGateway | undefined)[]): GatewayOptions {
   const options = said.reduce<Omit<GatewayOptions, "hybrid">>(
     (all, one) => ({ ...all, ...one }),
@@ -108,7 +111,7 @@ export function gatewayFrom(...said: readonly (SaidOfGateway | undefined)[]): Ga
   return { ...options, hybrid };
 }
 
-/** Gives what was said as files say it; what is not set is left out. */
+/** Converts options to the form that files have. Options that are not set are left out. */
 export function gatewaySection(said: SaidOfGateway): GatewaySection {
   return defined({
     tools_exposure: said.exposure,
@@ -118,7 +121,10 @@ export function gatewaySection(said: SaidOfGateway): GatewaySection {
   });
 }
 
-/** Gives the names of options as files have them, with their values; what is not set is left out. */
+/**
+ * Converts the options of `hybrid` to the form that files have. Options that are not set are left
+ * out.
+ */
 export function hybridSection(
   options: Partial<HybridOptions>,
 ): NonNullable<GatewaySection["hybrid"]> {
@@ -135,7 +141,7 @@ function hybridOf(said: NonNullable<GatewaySection["hybrid"]>): Partial<HybridOp
   });
 }
 
-/** Makes an object of every option of `hybrid` that is set, as `entry` says it. */
+/** Makes an object from the entries of all `hybrid` options that are set. */
 function renamed(entry: (name: keyof HybridOptions) => readonly [string, unknown]): object {
   const names = Object.keys(DEFAULT_GATEWAY.hybrid) as (keyof HybridOptions)[]; // of a literal
   return defined(Object.fromEntries(names.map(entry)));

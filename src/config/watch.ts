@@ -1,5 +1,5 @@
 /**
- * Watches the files of a configuration, those that are there and those that may come.
+ * Watches the files of a configuration: those that exist and those that may appear.
  *
  * @module
  */
@@ -9,12 +9,14 @@ import { setTimeout } from "node:timers/promises";
 import { type LoadedConfig, reloadConfig } from "./config.ts";
 import { FILE_NAME, holds, realPathOf, rulingFolders } from "./workspace.ts";
 
-/** How long a folder must be quiet before the files are read again: editors write in steps. */
+/**
+ * How long a folder must be quiet before the files are read again. Editors write in several steps.
+ */
 const QUIET_MS = 40;
 
 /**
- * Calls `onChange` with what was read whenever it differs from what was read before, until the
- * signal aborts. Rejects where the system cannot watch, or with what `onChange` throws.
+ * Reads the configuration after each change and calls `onChange` if it differs, until the signal
+ * aborts. Rejects if the system cannot watch files, or if `onChange` throws.
  */
 export async function watchConfig(
   loaded: LoadedConfig,
@@ -24,7 +26,7 @@ export async function watchConfig(
   for (let known = loaded; !signal.aborted;) {
     const paths = pathsOf(known);
     using watching = watch(paths, signal);
-    // Read after the watching has begun, so that no change falls between.
+    // Reading begins after watching has begun, so that no change is missed.
     const now = await reloadConfig(known);
     if (signal.aborted) return;
     if (fingerprint(now) !== fingerprint(known)) onChange(now);
@@ -34,12 +36,12 @@ export async function watchConfig(
 }
 
 interface Watching extends Disposable {
-  /** Comes back a moment after one of the paths was touched, or on abort. */
+  /** Resolves shortly after one of the paths changed, or on abort. */
   change(): Promise<void>;
 }
 
 function watch(paths: readonly string[], signal: AbortSignal): Watching {
-  // Folders are watched, not files: a file may come later, or be put in the place of another.
+  // Folders are watched, not files, because a file may appear later or be replaced.
   const folders = new Set(paths.map((path) => nearest(dirname(path))));
   const watcher = Deno.watchFs([...folders], { recursive: false });
   const close = () => watcher.close();
@@ -47,11 +49,11 @@ function watch(paths: readonly string[], signal: AbortSignal): Watching {
   return {
     async change() {
       for await (const { kind, paths: touched } of watcher) {
-        // Reading is an event too, and it must not lead to another reading.
+        // Reading causes an event too, which must not cause another reading.
         if (kind === "access") continue;
         if (touched.some((folder) => paths.some((path) => holds(folder, path)))) break;
       }
-      // An abort only ends the wait sooner.
+      // An abort only ends the wait.
       await setTimeout(QUIET_MS, undefined, { signal }).catch(() => {});
     },
     [Symbol.dispose]() {
@@ -61,11 +63,11 @@ function watch(paths: readonly string[], signal: AbortSignal): Watching {
   };
 }
 
-/** Gives each path at which something that rules is or may come. */
+/** Returns every path at which a file that sets rules exists or may appear. */
 function pathsOf({ environment, workspace, person }: LoadedConfig): readonly string[] {
   const ruling = rulingFolders(environment, workspace)
     .flatMap((folder) => [join(folder, FILE_NAME), join(folder, ".git")]);
-  // Behind a link, it is the real file that changes.
+  // If a path is a link, the real file is the one that changes.
   return [...ruling, person.path].flatMap((path) => [path, realPathOf(path)]);
 }
 
@@ -73,12 +75,12 @@ function nearest(path: string): string {
   try {
     if (Deno.statSync(path).isDirectory) return path;
   } catch {
-    // The folder above is watched until this one is there.
+    // The folder above is watched until this one exists.
   }
   return nearest(dirname(path));
 }
 
-/** Tells what was read from what was read before. */
+/** Returns a text that is different if something else was read. */
 function fingerprint({ workspace, file, parents, person, problem }: LoadedConfig): string {
   const hashes = [file, ...parents, person].map((each) => each?.hash);
   return JSON.stringify([workspace.file, workspace.parents, hashes, problem?.detail]);
