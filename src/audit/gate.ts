@@ -1,5 +1,5 @@
 /**
- * Puts the journal round every call: one record before it is dispatched, one when it is over.
+ * Writes a journal record before and after every call.
  *
  * @module
  */
@@ -12,8 +12,8 @@ import type { Records } from "./records.ts";
 import { shapeOf, sizeOf } from "./shape.ts";
 
 /**
- * Lets no call pass whose start could not be written, and writes an end for each that passed. One
- * that may go on without a record says so in its answer.
+ * Refuses calls whose start could not be recorded, and records the end of all others. If a call may
+ * run without a record, its answer says so.
  */
 export function auditGate<C extends Call>(
   journal: Pick<Records, "write" | "note">,
@@ -35,7 +35,10 @@ export function auditGate<C extends Call>(
   };
 }
 
-/** Says in a block of its own that a call was not recorded: what is structured stays as it is. */
+/**
+ * Adds a text block that says that the call was not recorded. The structured result stays
+ * unchanged.
+ */
 function unrecorded(outcome: Outcome, lost: PmlError): Outcome {
   if (outcome.kind === "ask") return outcome;
   const { content, _meta, ...rest } = outcome.result;
@@ -70,7 +73,7 @@ function startOf(call: Call): StartRecord {
   };
 }
 
-/** A rule with exact arguments holds those of the call. */
+/** Returns the rule without exact arguments, because they are those of the call. */
 function ruleOf({ rule }: Verdict): string {
   return rule.replace(/\(\{.*/s, "({...})");
 }
@@ -93,7 +96,7 @@ function whatCame(outcome: Outcome): Ending {
   };
 }
 
-// The message stays out: it may quote arguments.
+// The message is left out, because it may quote arguments.
 function whatFailed(error: unknown): Ending {
   return { outcome: "failed", code: asPmlError(error).code };
 }
