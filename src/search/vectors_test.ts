@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { toolId } from "../core/tool_id.ts";
-import { keptOf, readVectors, writeVectors } from "./_vector_file.ts";
+import { readVectors, storedVector, writeVectors } from "./_vector_file.ts";
 import type { CatalogEntry } from "./catalog.ts";
 import { meaningText } from "./meaning_text.ts";
 import { type Embed, Vectors, type VectorsOptions } from "./vectors.ts";
@@ -142,7 +142,7 @@ Deno.test("Vectors keeps what others wrote meanwhile, and not more than it may",
   await other.make([entry("xyz")], () => {});
   assert.equal(scene.open().count([entry("abc"), entry("xyz")]), 2);
   const others = Array.from({ length: 10_050 }, (_, at) => {
-    return [at.toString(16).padStart(32, "0"), keptOf(letters("a"))] as const;
+    return [at.toString(16).padStart(32, "0"), storedVector(letters("a"))] as const;
   });
   writeVectors(scene.path, MODEL, new Map([...readVectors(scene.path, MODEL), ...others]));
   const full = scene.open();
