@@ -1,19 +1,19 @@
 /**
- * The resources and tasks that a client of the newest revision listens for. The SDK answers such
- * requests itself and tells nobody of them, and knows no tasks.
+ * The resources and tasks that a client of the newest revision listens for. The SDK handles these
+ * requests without telling anybody, and does not support tasks.
  *
  * @module
  */
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
-import type { Read } from "./_json_rpc.ts";
+import type { ReadLine } from "./_json_rpc.ts";
 
-type Request = Extract<Read, { readonly kind: "request" }>;
+type Request = Extract<ReadLine, { readonly kind: "request" }>;
 
-/** What a client listens for. */
+/** Everything that a client listens for. */
 export interface Listened {
-  /** The addresses of resources. */
+  /** The URIs of resources. */
   readonly uris: readonly string[];
   /** The ids of tasks. */
   readonly tasks: readonly string[];
@@ -21,11 +21,11 @@ export interface Listened {
 
 const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
-/** Knows the open requests to listen. */
+/** Keeps the open `subscriptions/listen` requests. */
 export class Listening {
   readonly #open = new Map<string, Listened>();
 
-  /** Takes a request; gives all that the client listens for now, if that changed. */
+  /** Reads a request. Returns everything that the client listens for now, if that changed. */
   take({ message, id }: Request): Listened | undefined {
     if (!("method" in message)) return undefined;
     const { method, params } = message;
@@ -37,12 +37,15 @@ export class Listening {
     return this.#all();
   }
 
-  /** Takes note that a request is over; gives the same. */
+  /** Removes a request that ended. Returns the same. */
   end(id: string): Listened | undefined {
     return this.#open.delete(id) ? this.#all() : undefined;
   }
 
-  /** Gives what a notification is to the requests that it is for: itself, where it is of no task. */
+  /**
+   * Returns the messages to send for a notification: one for each request that listens for its
+   * task, or the notification itself.
+   */
   told(message: JSONRPCMessage, isTask: (id: string) => boolean): readonly unknown[] {
     if (!("method" in message)) return [message];
     const params = objectOf(message.params);
