@@ -1,5 +1,5 @@
 /**
- * One registry as it is known here: what it said before, and whether it can be asked now.
+ * One registry: its cached entries, and whether it can be asked now.
  *
  * @module
  */
@@ -18,58 +18,64 @@ import type { Source } from "./source.ts";
 /** A registry as it was configured. */
 export interface RegistryPlace {
   readonly source: Source;
-  /** The key that its entries are signed with: Ed25519, as PEM or base64. */
+  /** The public key for the signatures of its entries: Ed25519, as PEM or base64. */
   readonly publicKey?: string | undefined;
-  /** Gives the hosts beside its own that the person lets a server of it go to without TLS. */
+  /**
+   * Returns other hosts, beside the registry's own, that a server may use without TLS because the
+   * person allowed it.
+   */
   readonly named?: (server: string) => readonly string[];
 }
 
-/** A tool of an entry that is left out, and why. */
+/** A tool of an entry that was left out, and the reason. */
 export interface LeftOut {
   readonly name: string;
   readonly reason: string;
 }
 
-/** What a registry said of a name. */
+/** The registry's last answer about a name. */
 export type Kept = KeptEntry | { readonly kind: "missing"; readonly at: number };
 
-/** An entry as it was sent, and when that was last so. */
+/** An entry as the registry sent it, and the time of its last confirmation. */
 export interface KeptEntry {
   readonly kind: "found";
   readonly json: JsonObject;
   readonly etag: string | null;
   readonly at: number;
-  /** When it was signed, and when the newest was that was ever seen; 0 without a key. */
+  /** When this entry was signed, and the newest such time ever seen; 0 without a key. */
   readonly issued: number;
   readonly newest: number;
-  /** Whether the registry does not have it any more. */
+  /** Whether the registry no longer has it. */
   readonly gone: boolean;
 }
 
-/** What an entry means. */
+/** A parsed entry. */
 export interface Read {
   readonly manifest: Manifest;
   readonly hash: string;
   readonly leftOut: readonly LeftOut[];
 }
 
-/** What a place needs beside its registry. */
+/** The options of `Place`. */
 export interface PlaceOptions {
   readonly cache: Cache;
   readonly warn: (message: string) => void;
-  /** How long it is not asked again after it could not be reached, more or less. */
+  /**
+   * How long, on average, a registry is not asked again after it could not be reached, in
+   * milliseconds.
+   */
   readonly restMs: number;
 }
 
 /** How many names are remembered that a registry does not have. */
 const MOST_NAMES = 20_000;
-/** How long who asks waits for the look whether a registry is there again that was away. */
+/** How long a caller waits for a registry that was unreachable, in milliseconds. */
 const LOOK_MS = 70;
 
-/** A registry, its entries in the cache, and its state. */
+/** A registry, its cached entries, and its state. */
 export class Place {
   readonly source: Source;
-  /** Where it is. */
+  /** The host of the registry. */
   readonly host: string;
   readonly isSecure: boolean;
   readonly isSigned: boolean;
@@ -79,10 +85,10 @@ export class Place {
   readonly #kept = new Map<string, Kept>();
   readonly #reads = new Map<string, (kept: KeptEntry) => Read>();
   #down: { readonly error: PmlError; readonly until: number } | undefined;
-  /** The look whether it is there again, which never fails. */
+  /** The request that checks whether the registry can be reached again. It never rejects. */
   #probe: Promise<void> | undefined;
 
-  /** Asks nothing, and reads nothing. */
+  /** Takes the registry; asks and reads nothing yet. */
   constructor({ source, publicKey, named = () => [] }: RegistryPlace, options: PlaceOptions) {
     const { host, protocol } = new URL(source.url.replace(/^mcp\+/, ""));
     this.source = source;
@@ -94,17 +100,20 @@ export class Place {
     this.#options = options;
   }
 
-  /** Whether it could not be reached when it was last asked. */
+  /** Whether the last request could not reach the registry. */
   get isDown(): boolean {
     return this.#down !== undefined;
   }
 
-  /** Whether a question would be put to it, and not be answered by what is known of its state. */
+  /** Whether a request would be sent now, instead of failing with the last error. */
   get canAsk(): boolean {
     return this.#down === undefined || this.#probe === undefined && Date.now() >= this.#down.until;
   }
 
-  /** Asks it something; while it is away one question at a time finds out whether it still is. */
+  /**
+   * Sends a request. While the registry is unreachable, only one request at a time is sent; others
+   * fail at once.
+   */
   async ask<T>(question: (source: Source) => Promise<T>): Promise<T> {
     if (this.#down === undefined) return await this.#asked(question);
     if (!this.canAsk) throw this.#down.error;
@@ -115,8 +124,9 @@ export class Place {
   }
 
   /**
-   * Does what somebody waits for. While it is away that is no longer than a moment: then who waits is
-   * told what is known, and the question goes on behind, so that nobody waits for silence twice.
+   * Does work that a caller waits for. While the registry is unreachable, the caller waits only a
+   * moment and then gets the last error. The work continues, so that nobody waits twice for a
+   * registry that does not answer.
    */
   async briefly<T>(work: () => Promise<T>): Promise<T> {
     if (this.#probe !== undefined) await this.#aMoment(this.#probe);
@@ -143,13 +153,13 @@ export class Place {
     } catch (error) {
       if (!(error instanceof PmlError)) throw error;
       if (error.code === "REGISTRY_OFFLINE") this.#rest(error);
-      // It answered, whatever it said.
+      // Any answer, even an invalid one, shows that the registry can be reached.
       else if (error.code === "REGISTRY_BAD_RESPONSE") this.#down = undefined;
       throw error;
     }
   }
 
-  /** Gives what it said of a name, as far as that can still be used. */
+  /** Returns the last answer about a name, if it can still be used. */
   kept(fqdn: Fqdn): Kept | undefined {
     const key = keyOf(fqdn);
     const kept = this.#kept.get(key) ?? this.#stored(key);
@@ -157,14 +167,14 @@ export class Place {
     try {
       if (kept.kind === "found") this.read(fqdn, kept);
     } catch {
-      // Another key, or other rules than when it was kept: it is asked for again.
+      // The key or the checks changed since the entry was cached, so it must be downloaded again.
       return undefined;
     }
     this.#kept.set(key, kept);
     return kept;
   }
 
-  /** Gives the newest that any process has kept of a name. */
+  /** Returns the newest answer that any process cached. */
   newest(fqdn: Fqdn): Kept | undefined {
     const key = keyOf(fqdn);
     const stored = this.#stored(key);
@@ -172,7 +182,9 @@ export class Place {
     return this.kept(fqdn);
   }
 
-  /** Gives what an entry means, or throws; its signature is compared each time it is loaded. */
+  /**
+   * Parses an entry. Its signature is checked each time it is loaded. Throws if it is not valid.
+   */
   read(fqdn: Fqdn, kept: KeptEntry): Read {
     const key = keyOf(fqdn);
     const read = this.#reads.get(key) ?? memoized(({ json }) => this.#parse(fqdn, json).read);
@@ -180,7 +192,7 @@ export class Place {
     return read(kept);
   }
 
-  /** Asks for a name, and keeps what it says. */
+  /** Asks the registry for a name and caches the answer. */
   async look(fqdn: Fqdn, signal: AbortSignal): Promise<Kept> {
     const before = this.kept(fqdn);
     const entry = before?.kind === "found" ? before : undefined;
@@ -190,10 +202,10 @@ export class Place {
     const at = Date.now();
     switch (lookup.kind) {
       case "unchanged":
-        // A source that was asked without a tag does not say so.
+        // A source does not answer this to a request without an etag.
         return this.keep(fqdn, entry ? { ...entry, at, gone: false } : { kind: "missing", at });
       case "missing":
-        // What is in use goes on: the person is told that it is there no more.
+        // A server in use keeps working. The person is told that the registry no longer has it.
         return this.keep(fqdn, entry ? { ...entry, at, gone: true } : { kind: "missing", at });
       case "found": {
         const { json, etag = null } = lookup;
@@ -204,7 +216,7 @@ export class Place {
     }
   }
 
-  /** Keeps what is known of a name; that it is missing is kept on disk only where it matters. */
+  /** Caches an answer. That a name is missing is stored on disk only if `stored` says so. */
   keep(fqdn: Fqdn, kept: Kept, { stored = kept.kind === "found" } = {}): Kept {
     const key = keyOf(fqdn);
     if (stored) this.#options.cache.keep("entry", [this.source.url, key], kept);
@@ -215,7 +227,7 @@ export class Place {
 
   #stored(key: string): Kept | undefined {
     const kept = this.#options.cache.read("entry", [this.source.url, key]);
-    // What the cache gives is what we wrote, or nothing.
+    // The cache returns what PML stored, or nothing.
     return kept as Kept | undefined;
   }
 
