@@ -56,7 +56,7 @@ function textOf({ message }: PmlError): string {
   return `PML: this call was not recorded. ${message}`;
 }
 
-type Ending = Omit<EndRecord, "kind" | "callId" | "ms">;
+type CallEnd = Omit<EndRecord, "kind" | "callId" | "ms">;
 
 function startOf(call: Call): StartRecord {
   const { verdict } = call;
@@ -78,13 +78,13 @@ function ruleOf({ rule }: Verdict): string {
   return rule.replace(/\(\{.*/s, "({...})");
 }
 
-function endOf(call: Call, ended: Ending & { readonly since: number }): EndRecord {
+function endOf(call: Call, ended: CallEnd & { readonly since: number }): EndRecord {
   const { since, ...ending } = ended;
   const ms = Math.round((performance.now() - since) * 1_000) / 1_000;
   return { kind: "end", callId: call.callId, ...ending, ms };
 }
 
-function whatCame(outcome: Outcome): Ending {
+function whatCame(outcome: Outcome): CallEnd {
   if (outcome.kind === "ask") return { outcome: "ask" };
   const size = sizeOf(outcome.result);
   return {
@@ -97,6 +97,6 @@ function whatCame(outcome: Outcome): Ending {
 }
 
 // The message is left out, because it may quote arguments.
-function whatFailed(error: unknown): Ending {
+function whatFailed(error: unknown): CallEnd {
   return { outcome: "failed", code: asPmlError(error).code };
 }

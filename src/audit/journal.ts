@@ -77,7 +77,7 @@ export interface JournalOptions {
   readonly filesKept: number;
 }
 
-interface Waiting {
+interface WaitingRecord {
   readonly body: string;
   readonly done: (error?: PmlError) => void;
 }
@@ -97,7 +97,7 @@ export class Journal implements Disposable {
   readonly #made: string[] = [];
   #seq = 0;
   #prev = NO_HASH;
-  #waiting: Waiting[] = [];
+  #waiting: WaitingRecord[] = [];
   #closed = false;
 
   private constructor(folder: string, options: JournalOptions) {
@@ -153,7 +153,7 @@ export class Journal implements Disposable {
     }
   }
 
-  #enqueue(record: JournalRecord, done: Waiting["done"]): void {
+  #enqueue(record: JournalRecord, done: WaitingRecord["done"]): void {
     if (this.#closed) return this.#fail(done, new Error("the journal is closed"));
     const body = bodyOf(record, this.#options.redactor);
     if (this.#waiting.push({ body, done }) === 1) setImmediate(() => this.#flush());
@@ -234,7 +234,7 @@ export class Journal implements Disposable {
     return join(this.#folder, `${this.#run}.${String(file).padStart(4, "0")}.jsonl`);
   }
 
-  #fail(done: Waiting["done"], cause: unknown): void {
+  #fail(done: WaitingRecord["done"], cause: unknown): void {
     const error = this.#unavailable(cause);
     this.#options.onFailure(error);
     done(error);

@@ -10,7 +10,7 @@ import { tokensOf } from "../core/tokens.ts";
 import type { EndRecord, JournalRecord } from "./journal.ts";
 
 /** The number of values, their sum, and their distribution. */
-export interface Spread {
+export interface Distribution {
   readonly count: number;
   readonly total: number;
   /** The median. Like `p95`, it is within 5 percent of the exact value. */
@@ -30,10 +30,10 @@ export interface MetricsReport {
     readonly asked: number;
     /** How many calls failed, by error code. */
     readonly failed: Readonly<Record<string, number>>;
-    readonly ms: Spread;
+    readonly ms: Distribution;
   };
   /** Estimated tokens, by kind of answer: `search`, `call`, `tools/list meta_only` and others. */
-  readonly tokens: Readonly<Record<string, Spread>>;
+  readonly tokens: Readonly<Record<string, Distribution>>;
 }
 
 /** The logarithm of the ratio between two buckets. */
@@ -51,7 +51,7 @@ const WAITING_MAX = 64;
 const SOON_MS = 20;
 
 /** A distribution of values in constant memory: a histogram whose buckets grow with the values. */
-export class Tally {
+export class Histogram {
   readonly #buckets = new Uint32Array(BUCKETS);
   #count = 0;
   #total = 0;
@@ -68,7 +68,7 @@ export class Tally {
   }
 
   /** Returns the distribution of all values. */
-  spread(): Spread {
+  spread(): Distribution {
     return {
       count: this.#count,
       total: rounded(this.#total),
@@ -88,7 +88,7 @@ export class Tally {
 /** Counts calls and answers. */
 export class Metrics {
   readonly #since = new Date().toISOString();
-  readonly #ms = new Tally();
+  readonly #ms = new Histogram();
   readonly #ended: Record<EndRecord["outcome"], number> = {
     result: 0,
     "tool error": 0,
@@ -96,7 +96,7 @@ export class Metrics {
     failed: 0,
   };
   readonly #failed = new Map<string, number>();
-  readonly #tokens = new Map<string, Tally>();
+  readonly #tokens = new Map<string, Histogram>();
   #waiting: (() => void)[] = [];
 
   /** Counts the end of a call. Other records are ignored. */
@@ -116,7 +116,7 @@ export class Metrics {
     const { tools, content } = answer;
     // A question to the person is not counted.
     if (tools === undefined && content === undefined) return;
-    const tally = this.#tokens.get(what) ?? new Tally();
+    const tally = this.#tokens.get(what) ?? new Histogram();
     this.#tokens.set(what, tally);
     const [texts, piece] = tools === undefined
       ? [textsOf(content), PIECE]

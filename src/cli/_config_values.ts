@@ -8,7 +8,7 @@ import type { App } from "../app/app.ts";
 import {
   DEFAULT_GATEWAY,
   type GatewayOptions,
-  type SaidOfGateway,
+  type GatewayOverrides,
 } from "../config/gateway_options.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "../config/limits.ts";
 import { quoted } from "../core/json.ts";
@@ -99,7 +99,9 @@ function saysHybrid(app: App): boolean {
 }
 
 /** Options by the names that they have in files; patterns by their text. */
-function flat({ exposure, metaTools, prefix, hybrid = {} }: SaidOfGateway | GatewayOptions): Flat {
+function flat(
+  { exposure, metaTools, prefix, hybrid = {} }: GatewayOverrides | GatewayOptions,
+): Flat {
   const options = Object.entries(hybrid).map(([name, value]) => {
     const key = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
     const shown = Array.isArray(value) ? value.map(({ text }: Pattern) => text) : value;

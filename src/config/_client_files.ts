@@ -15,7 +15,7 @@ const CLIENT_FILES = protectedPaths.clientFiles.filter((file) => !file.includes(
 const MOST_BYTES = 1_000_000;
 
 /** A client's file, and the folder that it belongs to. */
-export interface ClientFile {
+export interface SettingFile {
   readonly path: string;
   readonly folder: string;
 }
@@ -24,8 +24,8 @@ export interface ClientFile {
 export function setByClients(
   names: readonly string[],
   folders: Iterable<string>,
-): ReadonlyMap<string, ClientFile> {
-  const setBy = new Map<string, ClientFile>();
+): ReadonlyMap<string, SettingFile> {
+  const setBy = new Map<string, SettingFile>();
   if (names.length === 0) return setBy;
   for (const file of [...new Set(folders)].flatMap(clientFiles)) {
     for (const name of names) if (!setBy.has(name) && sets(file.path, name)) setBy.set(name, file);
@@ -37,7 +37,7 @@ export function setByClients(
  * Returns the client's files of a folder. The folder is listed once, which is faster than a look
  * for each name.
  */
-function clientFiles(folder: string): readonly ClientFile[] {
+function clientFiles(folder: string): readonly SettingFile[] {
   const names = namesIn(folder);
   const known = CLIENT_FILES.filter((file) => names.has(file.split("/", 1)[0] ?? ""));
   const workspaces = [...names].filter((name) => name.endsWith(".code-workspace"));

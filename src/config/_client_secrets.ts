@@ -16,7 +16,7 @@ import {
 import { exists } from "./workspace.ts";
 
 /** A variable that the person has to set, and the place of its value now. */
-export interface Wanted {
+export interface NeededVariable {
   readonly name: string;
   /** The place of the value; undefined if no file contains it. */
   readonly where: string | undefined;
@@ -25,20 +25,20 @@ export interface Wanted {
 }
 
 /** The functions that find keys in texts, and variables in the environment. */
-export interface Known {
+export interface SecretFinder {
   /** Returns a text without the keys of known kinds. */
   readonly redact: (text: string) => string;
   readonly get: (name: string) => string | undefined;
 }
 
 /** A server, and its place in a file. */
-interface Standing {
+interface ServerPlace {
   readonly name: string;
   readonly at: string;
 }
 
 /** The place of a text: its name, the name for a variable in its place, and its key. */
-interface Spot {
+interface TextPlace {
   readonly called: string;
   readonly wanted: string;
   readonly key: string;
@@ -48,13 +48,13 @@ const REFERENCE = /(\$\{\w+(?::-[^}]*)?\})/;
 const SCHEME = /^(Bearer|Basic|Token|ApiKey)\s+/i;
 
 /** The variables of one import. Each variable has one value, and each known value one variable. */
-export class Variables {
-  readonly #known: Known;
+export class ImportVariables {
+  readonly #known: SecretFinder;
   readonly #values = new Map<string, string | undefined>();
-  readonly #wanted = new Map<string, Wanted>();
+  readonly #wanted = new Map<string, NeededVariable>();
 
   /** Starts without variables. */
-  constructor(known: Known) {
+  constructor(known: SecretFinder) {
     this.#known = known;
   }
 
@@ -66,7 +66,7 @@ export class Variables {
   }
 
   /** Returns the variables that a definition needs. */
-  of(definition: ClientDefinition): readonly Wanted[] {
+  of(definition: ClientDefinition): readonly NeededVariable[] {
     const names = [...JSON.stringify(definition).matchAll(/\$\{(\w+)(?!\w*:-)/g)];
     return [...new Set(names.map(([, name = ""]) => name))].map((name) =>
       this.#wanted.get(name) ??
@@ -75,7 +75,7 @@ export class Variables {
   }
 
   /** Returns the definition with its keys replaced by variables. */
-  withoutSecrets(definition: ClientDefinition, server: Standing): ClientDefinition {
+  withoutSecrets(definition: ClientDefinition, server: ServerPlace): ClientDefinition {
     const { args, env, headers, url } = definition;
     const all = (values: Readonly<Record<string, string>>, kind: "env" | "headers") =>
       Object.fromEntries(
@@ -106,7 +106,7 @@ export class Variables {
     { args, at, server }: {
       readonly args: readonly string[];
       readonly at: number;
-      readonly server: Standing;
+      readonly server: ServerPlace;
     },
   ): string {
     const key = `args[${at}]`;
@@ -127,7 +127,7 @@ export class Variables {
     return this.#clean(arg, spot(called, called === "" ? "*SECRET" : `*${called}`));
   }
 
-  #clean(value: string, spot: Standing & Spot): string {
+  #clean(value: string, spot: ServerPlace & TextPlace): string {
     const isNamed = isSecretName(spot.called) && !isCode(spot.called);
     // A person could not check code that is partly hidden.
     if (isCode(spot.called) && !isCodeAddress(spot.called)) return value;
@@ -142,7 +142,7 @@ export class Variables {
 
   #reference(text: string, { isNamed, spot }: {
     readonly isNamed: boolean;
-    readonly spot: Standing & Spot;
+    readonly spot: ServerPlace & TextPlace;
   }): string {
     const [, name = "", otherwise] = /^\$\{(\w+)(?::-([^}]*))?\}$/.exec(text) ?? [];
     if (otherwise === undefined || this.#isHarmless(otherwise, { isNamed, spot })) return text;
@@ -152,7 +152,7 @@ export class Variables {
 
   #isHarmless(value: string, { isNamed, spot }: {
     readonly isNamed: boolean;
-    readonly spot: Spot;
+    readonly spot: TextPlace;
   }): boolean {
     if (isNamed) return isNoSecret(value);
     return this.#known.redact(value) === value && (isCode(spot.called) || !isRandom(value));
@@ -162,13 +162,13 @@ export class Variables {
    * A value whose name is that of a secret is secret as a whole, except for a scheme such as
    * `Bearer`.
    */
-  #whole(value: string, spot: Standing & Spot): string {
+  #whole(value: string, spot: ServerPlace & TextPlace): string {
     if (isNoSecret(value)) return value;
     const scheme = SCHEME.exec(value)?.[0] ?? "";
     return `${scheme}${this.#take(value.slice(scheme.length), spot)}`;
   }
 
-  #kinds(value: string, spot: Standing & Spot): string {
+  #kinds(value: string, spot: ServerPlace & TextPlace): string {
     const kept = this.#known.redact(value).split("[redacted]");
     if (kept.length === 1) {
       return isRandom(value) && !isCode(spot.called) && !exists(value)
@@ -181,11 +181,11 @@ export class Variables {
     ).join("");
   }
 
-  #random(value: string, spot: Standing & Spot): string {
+  #random(value: string, spot: ServerPlace & TextPlace): string {
     return value.replace(/[^\s:@?&=,;]+/g, (run) => isRandom(run) ? this.#take(run, spot) : run);
   }
 
-  #take(value: string, spot: Standing & Spot): string {
+  #take(value: string, spot: ServerPlace & TextPlace): string {
     const own = variableName(spot.wanted.replace(/^\*-*/, `${spot.name}_`));
     const full = variableName(`${spot.name}_${spot.wanted.replace(/^\*-*/, "")}`);
     for (let number = 0;; number++) {
@@ -204,7 +204,7 @@ export class Variables {
 
   #want(name: string, { value, spot }: {
     readonly value: string;
-    readonly spot: Standing & Spot;
+    readonly spot: ServerPlace & TextPlace;
   }): void {
     this.#values.set(name, value);
     const where = `${spot.at}.${spot.key}`;

@@ -20,7 +20,7 @@ const NAMES = ["PML_HOME", "PML_TRUST", "PML_REGISTRIES", "PML_WORKSPACE", ...NE
  * The folders that others may have written: the current folder, the workspace, and those above
  * them.
  */
-interface Theirs {
+interface OthersFolders {
   readonly places: readonly string[];
   /**
    * Returns whether a folder belongs to the person, because it contains a home folder of theirs.
@@ -82,7 +82,7 @@ function withOwnHome(environment: Environment, places: readonly string[]): Envir
   return own === undefined ? { ...counting, homeless } : counting;
 }
 
-function foldersOf(paths: readonly string[], { isPersons }: Theirs): readonly string[] {
+function foldersOf(paths: readonly string[], { isPersons }: OthersFolders): readonly string[] {
   return paths.flatMap(upwards).filter((folder) => !isPersons(folder));
 }
 
@@ -90,7 +90,7 @@ function foldersOf(paths: readonly string[], { isPersons }: Theirs): readonly st
  * Returns a text that says in which folder of others a path lies: their project, or the folder
  * where PML was started; undefined if in none.
  */
-function whereInside(path: string, theirs: Theirs): string | undefined {
+function whereInside(path: string, theirs: OthersFolders): string | undefined {
   const folder = theirs.places.map((place) => foldersOf([place], theirs))
     .map((folders) => markedProject(folders) ?? folders[0])
     .find((each) => each !== undefined && holds(each, realPathOf(path)));

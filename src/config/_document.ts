@@ -17,7 +17,7 @@ import type { Note, Path, Syntax } from "./_syntax.ts";
 import { exists } from "./workspace.ts";
 
 /** A file that was read and is valid so far. */
-export interface Document<T> {
+export interface ConfigDocument<T> {
   readonly realPath: string;
   /** The hash of the exact bytes: `sha256-` and hexadecimal digits. */
   readonly hash: string;
@@ -30,7 +30,7 @@ export interface Document<T> {
   readonly isBad: () => boolean;
 }
 
-interface Reading<T> {
+interface DocumentOptions<T> {
   readonly report: Report;
   readonly parse: (text: string, note: Note) => Promise<Syntax | undefined>;
   /** Returns the schema. The schema library is loaded only if there is a file. */
@@ -45,8 +45,8 @@ const MOST_PROBLEMS = 100;
  */
 export async function readDocument<T>(
   path: string,
-  reading: Reading<T>,
-): Promise<Document<T> | undefined> {
+  reading: DocumentOptions<T>,
+): Promise<ConfigDocument<T> | undefined> {
   const { problems } = reading.report;
   try {
     const document = await read(path, reading);
@@ -59,7 +59,10 @@ export async function readDocument<T>(
   }
 }
 
-async function read<T>(path: string, reading: Reading<T>): Promise<Document<T> | undefined> {
+async function read<T>(
+  path: string,
+  reading: DocumentOptions<T>,
+): Promise<ConfigDocument<T> | undefined> {
   if (!exists(path)) return undefined;
   const { report, parse, schema } = reading;
   const realPath = await Deno.realPath(path);

@@ -9,10 +9,10 @@ import { realPathIfAny } from "../io/place.ts";
 import type { Environment } from "./env.ts";
 import { NETWORK_NAMES } from "./network_names.ts";
 
-type Variables = Readonly<Record<string, string>>;
+type EnvironmentVariables = Readonly<Record<string, string>>;
 
 /** Returns the environment of the programs that modules run. */
-export function programEnvironment({ get, userHome }: Environment): Variables {
+export function programEnvironment({ get, userHome }: Environment): EnvironmentVariables {
   return { ...taken(["LANG", "TZ", "TERM", "PATH"], get), HOME: userHome };
 }
 
@@ -25,18 +25,18 @@ const INSTALLING = [
 ];
 
 /** Returns the variables that installers get in addition to those of servers. */
-export function installEnvironment({ get }: Environment): Variables {
+export function installEnvironment({ get }: Environment): EnvironmentVariables {
   return taken(INSTALLING, get);
 }
 
 /** Returns the environment of every server of the person. */
-export function serverEnvironment({ get, userHome }: Environment): Variables {
+export function serverEnvironment({ get, userHome }: Environment): EnvironmentVariables {
   const names = ["LANG", "LC_ALL", "TZ", "TERM", "PATH", "USER", "LOGNAME", "SHELL", "TMPDIR"];
   return { ...taken([...names, ...NETWORK_NAMES], get), HOME: userHome };
 }
 
 /** Returns the certificate and proxy variables that every server gets. */
-export function networkEnvironment({ get }: Pick<Environment, "get">): Variables {
+export function networkEnvironment({ get }: Pick<Environment, "get">): EnvironmentVariables {
   return taken(NETWORK_NAMES, get);
 }
 
@@ -53,7 +53,7 @@ export function certificatePaths(environment: Pick<Environment, "get">): readonl
 function taken(
   names: readonly string[],
   get: Environment["get"],
-): Variables {
+): EnvironmentVariables {
   const found = names.map((name) => [name, get(name)] as const);
   return Object.fromEntries(found.filter((one): one is [string, string] => one[1] !== undefined));
 }

@@ -10,41 +10,41 @@ import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import { type ClientDefinition, converted } from "./_client_entry.ts";
-import { type Known, Variables, type Wanted } from "./_client_secrets.ts";
+import { ImportVariables, type NeededVariable, type SecretFinder } from "./_client_secrets.ts";
 import { wantedBy } from "./_document.ts";
 import { clientServersSchema } from "./_schema.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
 import type { ServerDefinition } from "./servers.ts";
 
 export type { ClientDefinition } from "./_client_entry.ts";
-export type { Wanted } from "./_client_secrets.ts";
+export type { NeededVariable } from "./_client_secrets.ts";
 
 /** A server that can be imported. */
-export interface Taken {
+export interface ImportableServer {
   readonly entry: ClientEntry;
   /** The name in PML. */
   readonly name: string;
   readonly definition: ClientDefinition;
   /** The keys of the client's entry that PML leaves out. */
   readonly left: readonly string[];
-  readonly variables: readonly Wanted[];
+  readonly variables: readonly NeededVariable[];
 }
 
 /** A server that cannot be imported. */
-export interface Skipped {
+export interface SkippedServer {
   readonly entry: ClientEntry;
   readonly why: string;
 }
 
 /** The servers that can be imported, and those that cannot. */
-export interface Picked {
-  readonly taken: readonly Taken[];
-  readonly skipped: readonly Skipped[];
+export interface PickResult {
+  readonly taken: readonly ImportableServer[];
+  readonly skipped: readonly SkippedServer[];
 }
 
 /** The options of `pickServers`. */
 export interface PickOptions extends ClientPlace {
-  readonly redact: Known["redact"];
+  readonly redact: SecretFinder["redact"];
   /** The servers that the file to be written already contains. */
   readonly present: Readonly<Record<string, unknown>>;
   /** The names of the servers that ship with PML. */
@@ -64,8 +64,8 @@ interface Candidate {
 export async function pickServers(
   entries: readonly ClientEntry[],
   options: PickOptions,
-): Promise<Picked> {
-  const skipped: Skipped[] = [];
+): Promise<PickResult> {
+  const skipped: SkippedServer[] = [];
   const candidates = [...entries].sort((one, other) => one.near - other.near)
     .flatMap((entry): Candidate[] => {
       const found = candidateOf(entry, options);
@@ -74,9 +74,9 @@ export async function pickServers(
       return [];
     });
   const { redact, environment } = options;
-  const variables = new Variables({ redact, get: (name) => environment.get(name) });
+  const variables = new ImportVariables({ redact, get: (name) => environment.get(name) });
   for (const { definition } of candidates) variables.reserve(definition);
-  const taken: Taken[] = [];
+  const taken: ImportableServer[] = [];
   const present = new Map(
     Object.entries(options.present).map(([name, said]) => [slug(name), said]),
   );
@@ -92,7 +92,7 @@ export async function pickServers(
 }
 
 /** Returns a definition as questions show it. */
-export function shownDefinition({ name, definition }: Taken): ServerDefinition {
+export function shownDefinition({ name, definition }: ImportableServer): ServerDefinition {
   const { command, args = [], env = {}, cwd, url = "", headers = {} } = definition;
   if (command === undefined) return { kind: "http", name, url, headers };
   return { kind: "stdio", name, command, args, env, ...(cwd === undefined ? {} : { cwd }) };
@@ -116,10 +116,10 @@ function candidateOf(
 async function settled(
   candidate: Candidate,
   { variables, present }: {
-    readonly variables: Variables;
+    readonly variables: ImportVariables;
     readonly present: ReadonlyMap<string | undefined, unknown>;
   },
-): Promise<Taken | { readonly why: string }> {
+): Promise<ImportableServer | { readonly why: string }> {
   const { entry, name, definition: raw } = candidate;
   const wrong = await problemOf(entry.name, raw);
   if (wrong !== undefined) return { why: wrong };

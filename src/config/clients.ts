@@ -25,7 +25,7 @@ export const CLIENTS = [
 ] as const;
 
 /** A client whose files PML knows. */
-export type Client = typeof CLIENTS[number];
+export type ClientName = typeof CLIENTS[number];
 
 /** Where to look for the files of clients. */
 export interface ClientPlace {
@@ -38,7 +38,7 @@ export interface ClientPlace {
 
 /** A file of a client, or a file that the person named. */
 export interface ClientFile {
-  readonly client: Client | undefined;
+  readonly client: ClientName | undefined;
   readonly path: string;
   /**
    * The folder that the real path of the file must be in. Set for files that came with that folder.
@@ -48,7 +48,7 @@ export interface ClientFile {
 
 /** A server in a client's file. */
 export interface ClientEntry {
-  readonly client: Client | undefined;
+  readonly client: ClientName | undefined;
   readonly path: string;
   /** The path of keys of the server in the file. */
   readonly key: readonly string[];
@@ -63,10 +63,15 @@ export interface ClientEntry {
 const MOST_BYTES = 50_000_000;
 const CODES = ["Code", "Code - Insiders", "VSCodium"];
 /** The clients whose JSON may have comments. */
-const WITH_COMMENTS: readonly (Client | undefined)[] = ["cursor", "gemini", "vscode", undefined];
+const WITH_COMMENTS: readonly (ClientName | undefined)[] = [
+  "cursor",
+  "gemini",
+  "vscode",
+  undefined,
+];
 
 /** Returns every path at which a client may have a file, whether or not there is one. */
-export function clientFiles(client: Client, place: ClientPlace): readonly ClientFile[] {
+export function clientFiles(client: ClientName, place: ClientPlace): readonly ClientFile[] {
   const { root } = place;
   const { own, shared } = pathsOf(client, place);
   return [
@@ -103,7 +108,7 @@ export async function readClientFile(
 }
 
 function pathsOf(
-  client: Client,
+  client: ClientName,
   { environment, os = Deno.build.os }: ClientPlace,
 ): { readonly own: readonly string[]; readonly shared: readonly string[] } {
   const home = (...parts: string[]) => join(environment.userHome, ...parts);

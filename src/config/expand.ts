@@ -8,14 +8,14 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
 /** The values of a definition as they were written, by the kind of place where they stand. */
-export type Given = Readonly<
+export type DefinitionTexts = Readonly<
   Partial<
     Record<"args" | "env" | "headers" | "url" | "arguments", Readonly<Record<string, string>>>
   >
 >;
 
 /** A variable that a definition uses. */
-export interface Reference {
+export interface VariableReference {
   readonly name: string;
   /** The default value; undefined if the variable must be set. */
   readonly otherwise: string | undefined;
@@ -31,7 +31,7 @@ const LONGEST = 32_768;
 const LINE = /^[\t\x20-\x7e]*$/;
 
 /** Returns every variable that a definition uses. */
-export function referencesIn(given: Given): readonly Reference[] {
+export function referencesIn(given: DefinitionTexts): readonly VariableReference[] {
   return Object.entries(given).flatMap(([kind, values]) =>
     Object.entries(values).flatMap(([key, value]) =>
       [...value.matchAll(REFERENCE)].map(([, name = "", otherwise]) => ({
@@ -47,7 +47,7 @@ export function referencesIn(given: Given): readonly Reference[] {
  * Returns the values with all variables replaced. Throws KEY_MISSING with the names of all missing
  * variables. Errors contain names of variables and never values.
  */
-export function expanded<T extends Given>(
+export function expanded<T extends DefinitionTexts>(
   given: T,
   { get, server }: {
     readonly get: (name: string) => string | undefined;
@@ -92,7 +92,7 @@ function mustFit(
   });
 }
 
-function missingError(server: string, missing: readonly Reference[]): PmlError {
+function missingError(server: string, missing: readonly VariableReference[]): PmlError {
   const names = [...new Set(missing.map(({ name }) => name))];
   const places = missing.map(({ at }) => at).join(", ");
   const own = names.some((name) => name.startsWith("PML_"))

@@ -8,7 +8,7 @@ import type { Permissions } from "../core/tool.ts";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
 import { parseJsonc } from "./_syntax.ts";
-import { gatewayOf, type SaidOfGateway } from "./gateway_options.ts";
+import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
@@ -39,7 +39,7 @@ export interface Sections {
   readonly registries: readonly RegistryEntry[] | undefined;
   readonly cloud: { readonly url?: string } | undefined;
   readonly grants: Grants | undefined;
-  readonly gateway: SaidOfGateway | undefined;
+  readonly gateway: GatewayOverrides | undefined;
   readonly intent: string | undefined;
 }
 

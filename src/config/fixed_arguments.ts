@@ -10,7 +10,7 @@ import { withoutSecrets } from "./_secret_words.ts";
 import type { Keys } from "./keys.ts";
 
 /** The fixed arguments of a tool, as they are sent and as they are shown. */
-export interface Fixed {
+export interface FixedValues {
   /** With the values of the variables. */
   readonly sent: JsonObject;
   /** With the names of the variables, and without what looks like a secret. */
@@ -33,7 +33,7 @@ export interface FixedOptions {
 export function fixedArguments(
   written: JsonObject,
   { server, keys, register }: FixedOptions,
-): Fixed {
+): FixedValues {
   const filled = keys.filled({ arguments: textsIn(written) }, server).arguments;
   const shown = replaced(written, "", (text, at) => {
     const safe = withoutSecrets(at, text);

@@ -30,7 +30,7 @@ export interface GatewayOptions {
 }
 
 /** The gateway options that one file sets. */
-export interface SaidOfGateway extends Partial<Omit<GatewayOptions, "hybrid">> {
+export interface GatewayOverrides extends Partial<Omit<GatewayOptions, "hybrid">> {
   readonly hybrid?: Partial<HybridOptions>;
 }
 
@@ -80,7 +80,7 @@ export interface GatewaySection {
 export function gatewayOf(
   { tools_exposure: said, meta_tools: names, prefix, hybrid }: GatewaySection,
   warn: (said: string) => void,
-): SaidOfGateway {
+): GatewayOverrides {
   const exposure = EXPOSURES.find((one) => one === said);
   // An unknown exposure is the only mistake that leads to a warning only: the narrowest exposure is
   // used.
@@ -99,7 +99,7 @@ export function gatewayOf(
 }
 
 /** Merges the options of files over the defaults. Later files win. */
-export function gatewayFrom(...said: readonly (SaidOfGateway | undefined)[]): GatewayOptions {
+export function gatewayFrom(...said: readonly (GatewayOverrides | undefined)[]): GatewayOptions {
   const options = said.reduce<Omit<GatewayOptions, "hybrid">>(
     (all, one) => ({ ...all, ...one }),
     DEFAULT_GATEWAY,
@@ -112,7 +112,7 @@ export function gatewayFrom(...said: readonly (SaidOfGateway | undefined)[]): Ga
 }
 
 /** Converts options to the form that files have. Options that are not set are left out. */
-export function gatewaySection(said: SaidOfGateway): GatewaySection {
+export function gatewaySection(said: GatewayOverrides): GatewaySection {
   return defined({
     tools_exposure: said.exposure,
     meta_tools: said.metaTools,

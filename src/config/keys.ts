@@ -17,8 +17,8 @@ import { stampAt } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { parseDotenv } from "./_dotenv.ts";
 import type { Environment } from "./env.ts";
-import { expanded, type Given, referencesIn } from "./expand.ts";
-import type { Fixed } from "./fixed_arguments.ts";
+import { type DefinitionTexts, expanded, referencesIn } from "./expand.ts";
+import type { FixedValues } from "./fixed_arguments.ts";
 
 /** A value of a variable, and its source. */
 export interface Key {
@@ -49,15 +49,15 @@ type Values = ReadonlyMap<string, string>;
 /**
  * The values of a definition with variables replaced, and the `.env` values that they came from.
  */
-interface Filled {
-  values?: Given | undefined;
+interface FilledValues {
+  values?: DefinitionTexts | undefined;
   file?: Values | undefined;
 }
 
 /** Looks up the values of variables. */
 export class Keys {
   readonly #options: KeysOptions;
-  readonly #filled = memoized((_: Given): Filled => ({}));
+  readonly #filled = memoized((_: DefinitionTexts): FilledValues => ({}));
   #file: { readonly stamp: string | undefined; readonly values: Values } = NO_FILE;
 
   /** Takes the options; reads nothing yet. */
@@ -69,7 +69,7 @@ export class Keys {
    * Returns the values of a definition with variables replaced. It is the same object as long as no
    * value changes.
    */
-  filled<T extends Given>(given: T, server: string): T {
+  filled<T extends DefinitionTexts>(given: T, server: string): T {
     const known = this.#filled(given);
     const isSame = known.file === undefined || known.file === this.#dotenv();
     if (known.values !== undefined && isSame) return known.values as T; // of this very object
@@ -88,7 +88,7 @@ export class Keys {
    * Returns a function that makes a server from a definition. It returns the same server for the
    * same definition, as long as no value in it changes.
    */
-  maker<D extends { readonly name: string }, G extends Given, S extends object>(
+  maker<D extends { readonly name: string }, G extends DefinitionTexts, S extends object>(
     givenOf: (own: D) => G,
     make: (own: D, filled: G) => S,
   ): (own: D) => S {
@@ -106,7 +106,7 @@ export class Keys {
    * Returns the arguments that a definition fixes for a tool, as they are sent and as they are
    * shown.
    */
-  async fixed(written: JsonObject, server: string): Promise<Fixed> {
+  async fixed(written: JsonObject, server: string): Promise<FixedValues> {
     const { fixedArguments } = await import("./fixed_arguments.ts");
     return fixedArguments(written, { server, keys: this, register: this.#options.register });
   }

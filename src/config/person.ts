@@ -9,7 +9,7 @@ import { dirname, join, resolve } from "node:path";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
 import { parseYaml } from "./_syntax.ts";
-import { gatewayOf, type SaidOfGateway } from "./gateway_options.ts";
+import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
@@ -25,7 +25,7 @@ export interface PersonConfig {
   /** The hash of the file's bytes; undefined if there is no file. */
   readonly hash: string | undefined;
   readonly permissions: Rules;
-  readonly gateway: SaidOfGateway;
+  readonly gateway: GatewayOverrides;
   /** The folder of the embedding model for search, an absolute path. */
   readonly model: string | undefined;
   readonly limits: Limits;

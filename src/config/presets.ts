@@ -6,7 +6,7 @@
  */
 
 import text from "../../config/gateway-presets.yaml" with { type: "text" };
-import { gatewayOf, type GatewaySection, type SaidOfGateway } from "./gateway_options.ts";
+import { gatewayOf, type GatewayOverrides, type GatewaySection } from "./gateway_options.ts";
 
 /** A preset. */
 export interface Preset {
@@ -18,10 +18,10 @@ export interface Preset {
   /** The section that it writes. */
   readonly section: GatewaySection;
   /** The same, in the form that a configuration has. */
-  readonly said: SaidOfGateway;
+  readonly said: GatewayOverrides;
 }
 
-interface Entry extends Pick<Preset, "does"> {
+interface PresetEntry extends Pick<Preset, "does"> {
   readonly alias?: string;
   readonly gateway: GatewaySection;
 }
@@ -30,7 +30,7 @@ interface Entry extends Pick<Preset, "does"> {
 export async function presets(): Promise<readonly Preset[]> {
   const { parse } = await import("yaml");
   // The file ships with PML, and a test reads all of it.
-  const entries = Object.entries(parse(text) as Record<string, Entry>);
+  const entries = Object.entries(parse(text) as Record<string, PresetEntry>);
   return entries.map(([name, { alias, does, gateway }]) => ({
     name,
     alias,

@@ -26,7 +26,7 @@ export const REGISTRY_BEGINNINGS = ["https://", "mcp+https://"] as const;
 
 const DEFAULT: readonly RegistryEntry[] = [{ url: "https://pml.casys.ai/mcp" }];
 
-type Written = string | {
+type WrittenRegistry = string | {
   readonly url: string;
   readonly token_env?: string | undefined;
   readonly public_key?: string | undefined;
@@ -34,7 +34,7 @@ type Written = string | {
 
 /** Converts the registries of a file. */
 export function registriesOf(
-  said: readonly Written[] | undefined,
+  said: readonly WrittenRegistry[] | undefined,
 ): readonly RegistryEntry[] | undefined {
   return said?.map((entry) =>
     typeof entry === "string"

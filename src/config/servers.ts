@@ -9,7 +9,7 @@ import type { z } from "zod";
 import { quoted, visible } from "../core/json.ts";
 import { isToolName, serverSlug, toolSlug } from "../core/tool_id.ts";
 import type { ToolSetting, ToolSettings } from "../core/tool_settings.ts";
-import type { Document } from "./_document.ts";
+import type { ConfigDocument } from "./_document.ts";
 import type { workspaceSchema } from "./_schema.ts";
 import type { Path } from "./_syntax.ts";
 
@@ -74,15 +74,16 @@ export interface HttpDefinition {
   readonly settings?: ToolSettings;
 }
 
-type Workspace = z.infer<ReturnType<typeof workspaceSchema>>;
-type Said = Partial<Pick<Workspace, "private_mcps" | "mcpServers">>;
-type Entry = (NonNullable<Said["private_mcps"]> | NonNullable<Said["mcpServers"]>)[string];
+type WorkspaceValues = z.infer<ReturnType<typeof workspaceSchema>>;
+type ServerSections = Partial<Pick<WorkspaceValues, "private_mcps" | "mcpServers">>;
+type ServerEntry =
+  (NonNullable<ServerSections["private_mcps"]> | NonNullable<ServerSections["mcpServers"]>)[string];
 
 /** Returns the servers of both sections, with the names that they have in PML. */
-export function serversOf(file: Document<Said>): readonly ServerDefinition[] {
+export function serversOf(file: ConfigDocument<ServerSections>): readonly ServerDefinition[] {
   const servers = new Map<string, ServerDefinition>();
   for (const section of ["private_mcps", "mcpServers"] as const) {
-    for (const [title, entry] of Object.entries<Entry>(file.said[section] ?? {})) {
+    for (const [title, entry] of Object.entries<ServerEntry>(file.said[section] ?? {})) {
       const path = [section, title];
       if ("autoApprove" in entry || "alwaysAllow" in entry) {
         const said = "autoApprove and alwaysAllow count for nothing: only rules allow";
@@ -101,19 +102,23 @@ export function serversOf(file: Document<Said>): readonly ServerDefinition[] {
 }
 
 /** Returns the names of the disabled servers. No other server may take such a name. */
-export function disabledIn({ said }: Document<Said>): readonly string[] {
-  return Object.entries<Entry>(said.mcpServers ?? {}).filter(([, entry]) => isDisabled(entry))
+export function disabledIn({ said }: ConfigDocument<ServerSections>): readonly string[] {
+  return Object.entries<ServerEntry>(said.mcpServers ?? {}).filter(([, entry]) => isDisabled(entry))
     .map(([title]) => serverSlug(title));
 }
 
-function isDisabled(entry: Entry): boolean {
+function isDisabled(entry: ServerEntry): boolean {
   return "disabled" in entry && entry.disabled === true;
 }
 
-type From = { readonly title: string; readonly path: Path; readonly file: Document<Said> };
+type DefinitionPlace = {
+  readonly title: string;
+  readonly path: Path;
+  readonly file: ConfigDocument<ServerSections>;
+};
 type Settings = Readonly<Record<string, ToolSetting>>;
 
-function define(entry: Entry, from: From): ServerDefinition {
+function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
   const { title, path, file } = from;
   const name = serverSlug(title);
   const names = name === title ? { name } : { name, title };
@@ -148,7 +153,7 @@ function define(entry: Entry, from: From): ServerDefinition {
 }
 
 /** Returns the settings of each tool. Reports problems, such as two tools with one name. */
-function settingsOf(said: Settings, { path, file }: From): ToolSettings["of"] {
+function settingsOf(said: Settings, { path, file }: DefinitionPlace): ToolSettings["of"] {
   const of = new Map<string, ToolSetting>();
   const taken = new Set<string>();
   for (const [written, setting] of Object.entries(said)) {

@@ -5,7 +5,7 @@
  */
 
 import type { Config } from "./config.ts";
-import { type Reference, referencesIn } from "./expand.ts";
+import { referencesIn, type VariableReference } from "./expand.ts";
 import { textsIn } from "./fixed_arguments.ts";
 import type { ServerDefinition } from "./servers.ts";
 
@@ -18,7 +18,7 @@ export interface WantedKey {
   readonly isRequired: boolean;
 }
 
-interface Wish {
+interface KeyUse {
   readonly name: string;
   readonly by: string;
   readonly isRequired: boolean;
@@ -29,7 +29,7 @@ export function wantedKeys(
   { servers, grants, registries = [] }: Pick<Config, "servers" | "grants" | "registries">,
   others: readonly { readonly server: string; readonly names: readonly string[] }[] = [],
 ): readonly WantedKey[] {
-  const wishes: readonly Wish[] = [
+  const wishes: readonly KeyUse[] = [
     ...servers.flatMap((server) => wishesOf(server, grants[server.name]?.env ?? [])),
     ...others.flatMap(({ server: by, names }) =>
       names.map((name) => ({ name, by, isRequired: true }))
@@ -45,9 +45,9 @@ export function wantedKeys(
   }));
 }
 
-function wishesOf(server: ServerDefinition, granted: readonly string[]): readonly Wish[] {
+function wishesOf(server: ServerDefinition, granted: readonly string[]): readonly KeyUse[] {
   const by = server.name;
-  const wish = ({ name, otherwise }: Reference) => ({
+  const wish = ({ name, otherwise }: VariableReference) => ({
     name,
     by,
     isRequired: otherwise === undefined,

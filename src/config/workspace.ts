@@ -28,7 +28,7 @@ export interface Workspace {
   readonly warning: string | undefined;
 }
 
-type Place = Pick<Workspace, "root" | "found">;
+type WorkspacePlace = Pick<Workspace, "root" | "found">;
 
 /**
  * The groups of marks, in order. The first group with a match in any folder wins, and within it the
@@ -62,7 +62,7 @@ export function findWorkspace(
 /** Finds the `.pml.json` of a workspace, and those above it whose deny and ask rules hold, too. */
 export function rulingFiles(
   environment: Environment,
-  place: Place,
+  place: WorkspacePlace,
 ): Pick<Workspace, "file" | "parents"> {
   const [own, ...above] = rulingFolders(environment, place).map((each) => join(each, FILE_NAME));
   return { file: own && exists(own) ? own : undefined, parents: above.filter(exists) };
@@ -72,7 +72,10 @@ export function rulingFiles(
  * Returns the folders in which a `.pml.json` with rules exists or may appear: the root first, then
  * those above it.
  */
-export function rulingFolders(environment: Environment, { root, found }: Place): readonly string[] {
+export function rulingFolders(
+  environment: Environment,
+  { root, found }: WorkspacePlace,
+): readonly string[] {
   const homes = homesOf(environment);
   const above = foldersAbove(root);
   const repository = [root, ...above].find((folder) => exists(join(folder, ".git")));
@@ -131,7 +134,7 @@ export function markedProject(folders: readonly string[]): string | undefined {
 function detect(
   here: string,
   { homes, named }: { readonly homes: readonly string[]; readonly named: string },
-): Place {
+): WorkspacePlace {
   // A file in the home folder, such as a stray `package.json`, must not make the whole home the
   // workspace.
   const candidates = here === named
@@ -148,7 +151,7 @@ function detect(
 function marked(
   groups: readonly (readonly FoundBy[])[],
   folders: readonly string[],
-): Place | undefined {
+): WorkspacePlace | undefined {
   for (const group of groups) {
     for (const root of folders) {
       const found = group.find((name) => exists(join(root, name)));

@@ -25,14 +25,14 @@ export interface Steps {
 }
 
 /** The options of one match. */
-export interface Matching {
+export interface MatchOptions {
   readonly steps: Steps;
   /** Whether the text also counts as a folder: then `src` matches as `src/`, too. */
   readonly within?: boolean;
 }
 
 /** All globs as one row of places. Each place has the token that it matches. */
-interface Machine {
+interface GlobMachine {
   readonly tokens: readonly Token[];
   readonly starts: readonly number[];
   /** The globs, by the index of their last place. */
@@ -47,7 +47,7 @@ interface Machine {
 export class GlobSet {
   readonly #globs: ReadonlySet<string>;
   readonly #written: (glob: string) => string;
-  #machine: Machine | undefined;
+  #machine: GlobMachine | undefined;
   #step = 0;
   #folded: GlobSet | undefined;
 
@@ -63,7 +63,7 @@ export class GlobSet {
   }
 
   /** Returns the globs that match a text; undefined if there are not enough steps left. */
-  covering(text: string, { steps, within = false }: Matching): ReadonlySet<string> | undefined {
+  covering(text: string, { steps, within = false }: MatchOptions): ReadonlySet<string> | undefined {
     const machine = this.#machine ??= machineOf(this.#globs, this.#written);
     let places = machine.starts;
     for (const character of [BEGIN, ...text]) {
@@ -78,7 +78,7 @@ export class GlobSet {
   /** Returns the places that are active after one more character. */
   #after(
     places: readonly number[],
-    { machine, character }: { readonly machine: Machine; readonly character: string },
+    { machine, character }: { readonly machine: GlobMachine; readonly character: string },
   ): readonly number[] {
     const { tokens, reached } = machine;
     const step = ++this.#step;
@@ -108,7 +108,7 @@ export function fold(text: string): string {
   return text.normalize("NFC").toUpperCase().toLowerCase();
 }
 
-function machineOf(globs: Iterable<string>, written: (glob: string) => string): Machine {
+function machineOf(globs: Iterable<string>, written: (glob: string) => string): GlobMachine {
   const [tokens, starts, ends]: [Token[], number[], Map<number, string>] = [[], [], new Map()];
   for (const glob of globs) {
     starts.push(tokens.length);

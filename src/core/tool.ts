@@ -108,45 +108,48 @@ export interface ToolMeta {
 }
 
 /** A kind of value; `T` is the type of all values that `is` accepts. */
-interface Kind<T> {
+interface MetaKind<T> {
   readonly wanted: string;
   readonly is: (value: unknown) => boolean;
   readonly as?: T;
 }
 
 /** Returns the value of a key of `__meta__` if it is of a kind; throws CONFIG_INVALID otherwise. */
-type Read = <T>(key: string, found: unknown, kind: Kind<T>) => T;
+type ReadMeta = <T>(key: string, found: unknown, kind: MetaKind<T>) => T;
 
-const OBJECT: Kind<Record<string, unknown>> = { wanted: "an object", is: isObject };
-const TOOLS: Kind<Record<string, unknown>> = { wanted: "an object of tools", is: isObject };
-const OBJECT_IF_ANY: Kind<JsonObject | undefined> = {
+const OBJECT: MetaKind<Record<string, unknown>> = { wanted: "an object", is: isObject };
+const TOOLS: MetaKind<Record<string, unknown>> = { wanted: "an object of tools", is: isObject };
+const OBJECT_IF_ANY: MetaKind<JsonObject | undefined> = {
   wanted: "an object",
   is: (value) => value === undefined || isObject(value),
 };
-const SCHEMA: Kind<JsonObject | undefined> = { ...OBJECT_IF_ANY, wanted: "a JSON Schema object" };
-const ARGUMENTS_SCHEMA: Kind<JsonObject | undefined> = {
+const SCHEMA: MetaKind<JsonObject | undefined> = {
+  ...OBJECT_IF_ANY,
+  wanted: "a JSON Schema object",
+};
+const ARGUMENTS_SCHEMA: MetaKind<JsonObject | undefined> = {
   wanted: 'a JSON Schema object of type "object"',
   is: (value) =>
     value === undefined || (isObject(value) && { type: "object", ...value }.type === "object"),
 };
-const TEXT: Kind<string | undefined> = {
+const TEXT: MetaKind<string | undefined> = {
   wanted: "a string",
   is: (value) => value === undefined || typeof value === "string",
 };
-const TEXTS: Kind<string[]> = {
+const TEXTS: MetaKind<string[]> = {
   wanted: "an array of strings",
   is: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"),
 };
-const SERVER_NAME: Kind<string> = {
+const SERVER_NAME: MetaKind<string> = {
   wanted: "a server name (a-z, 0-9, '.', '_', '-')",
   is: (value) => typeof value === "string" && isServerName(value),
 };
-const TOOL_NAME: Kind<string> = {
+const TOOL_NAME: MetaKind<string> = {
   wanted: "a tool name (A-Z, a-z, 0-9, '_', '.', '-')",
   // Authors choose their names, so a name that PML would have to shorten for clients is refused.
   is: (value) => typeof value === "string" && /^[A-Za-z0-9_./-]{1,128}$/.test(value),
 };
-const PERMISSION: Kind<keyof Permissions> = {
+const PERMISSION: MetaKind<keyof Permissions> = {
   wanted: "one of read, write, net, run, env",
   is: (value) => Object.hasOwn(NO_PERMISSIONS, String(value)),
 };
@@ -156,7 +159,7 @@ const PERMISSION: Kind<keyof Permissions> = {
  * module in the message.
  */
 export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
-  const read: Read = (key, found, { wanted, is }) => {
+  const read: ReadMeta = (key, found, { wanted, is }) => {
     if (is(found)) return found as never; // of the kind, as it was looked at
     const said = quoted(JSON.stringify(found) ?? String(found));
     throw new PmlError(
@@ -179,7 +182,7 @@ export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
 function parseTool(
   name: string,
   said: unknown,
-  { asked, read }: { readonly asked: Permissions; readonly read: Read },
+  { asked, read }: { readonly asked: Permissions; readonly read: ReadMeta },
 ): ModuleTool {
   const key = `.tools.${name}`;
   read(key, name, TOOL_NAME);
@@ -198,7 +201,7 @@ function parseTool(
   return { definition, permissions: own ?? asked };
 }
 
-function parsePermissions(key: string, value: unknown, read: Read): Permissions | undefined {
+function parsePermissions(key: string, value: unknown, read: ReadMeta): Permissions | undefined {
   if (value === undefined) return undefined;
   const lists = Object.entries(read(key, value, OBJECT)).map(([name, list]) => {
     const at = `${key}.${name}`;

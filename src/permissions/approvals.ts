@@ -17,7 +17,7 @@ export type { PendingApproval } from "./_pending.ts";
  * The meaning of an answer; undefined if it does not belong to an open question about exactly these
  * subjects.
  */
-export type Settled = Reply | "no-channel" | undefined;
+export type AnswerMeaning = Reply | "no-channel" | undefined;
 
 /** The options of `Approvals`. */
 export interface ApprovalsOptions {
@@ -29,7 +29,7 @@ export interface ApprovalsOptions {
 }
 
 /** The options of one question. */
-export interface AskOptions {
+export interface QuestionOptions {
   /** The rule that "Always" would add; undefined if it is not offered. */
   readonly always?: string | undefined;
   /** Set if the client did not really ask the person. */
@@ -71,7 +71,7 @@ export class Approvals {
   }
 
   /** Opens a question about one call or several, with a handle that nobody can guess. */
-  open(subjects: readonly Subject[], options: AskOptions = {}): Question {
+  open(subjects: readonly Subject[], options: QuestionOptions = {}): Question {
     if (subjects.length > MOST_CALLS) throw tooMany(subjects.length);
     const [subject] = subjects;
     // For several tools, one "Always" would allow more than a person expects.
@@ -96,7 +96,7 @@ export class Approvals {
    * Checks an answer against the digest of the subjects. The handle can be used only once, whatever
    * the result.
    */
-  settle({ handle, reply }: Answer, digest: string): Settled {
+  settle({ handle, reply }: Answer, digest: string): AnswerMeaning {
     const asked = this.#take(handle);
     if (asked?.digest !== digest || asked.question.terminalOnly) return undefined;
     switch (reply) {
@@ -111,7 +111,7 @@ export class Approvals {
   }
 
   /** Returns what the person answered for a digest, in the client or in a terminal. */
-  async said(answer: Answer | undefined, digest: string): Promise<Settled | "terminal"> {
+  async said(answer: Answer | undefined, digest: string): Promise<AnswerMeaning | "terminal"> {
     const settled = answer && this.settle(answer, digest);
     const open = settled === undefined || settled === "no-channel";
     return open && await this.#files.take(digest) ? "terminal" : settled;

@@ -40,14 +40,14 @@ export interface AskGateOptions extends AskOptions {
 }
 
 /** A question to the person. */
-export type Asking = Extract<Outcome, { readonly kind: "ask" }>;
+export type AskOutcome = Extract<Outcome, { readonly kind: "ask" }>;
 
 /**
  * The result of asking: a question, or how the yes came: once or always in the client, or in a
  * terminal.
  */
 export type AskResult =
-  | Asking
+  | AskOutcome
   | { readonly kind: "Yes" | "Always" | "terminal" };
 
 /** Returns what the rules say of a call. A verdict that the call already carries is ignored. */

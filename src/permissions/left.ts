@@ -10,7 +10,7 @@ import { quoted, visible } from "../core/json.ts";
 import type { PendingApproval } from "./approvals.ts";
 
 /** The question that waits, if there is one, and the workspace. */
-export interface Left {
+export interface LeftQuestion {
   readonly left: PendingApproval | undefined;
   readonly workspace: string;
 }
@@ -26,7 +26,7 @@ const CHANGED: readonly ErrorCode[] = ["APPROVAL_STALE", "NAME_CONFLICT"];
 const FACTS_MAX = 20;
 
 /** Returns the error that says what the person, and then the client, must do. */
-export function approvalRequired(question: Question, { left, workspace }: Left): PmlError {
+export function approvalRequired(question: Question, { left, workspace }: LeftQuestion): PmlError {
   const code = question.otherwise ?? "APPROVAL_REQUIRED";
   const or = OTHERWISE[code] ?? "";
   const facts = left?.subjects.flatMap(({ facts = [] }) => facts) ?? [];

@@ -35,7 +35,7 @@ export interface CatalogItem {
  * A cached entry: name, kind, version, description, routing, names of tools, and their definitions
  * as JSON text, because most of them are never needed.
  */
-type Row = readonly [
+type CatalogRow = readonly [
   string,
   Manifest["kind"],
   string | null,
@@ -48,7 +48,7 @@ type Row = readonly [
 /** A cached catalog. */
 export interface KeptCatalog {
   readonly at: number;
-  readonly rows: readonly Row[];
+  readonly rows: readonly CatalogRow[];
   /** How many entries could not be used. */
   readonly dropped: number;
 }
@@ -77,7 +77,7 @@ export async function freshCatalog(
     readonly warn: (message: string) => void;
   },
 ): Promise<KeptCatalog> {
-  const rows = new Map<string, Row>();
+  const rows = new Map<string, CatalogRow>();
   const cursors = new Set<string | undefined>();
   const until = performance.now() + LONGEST_MS;
   let [dropped, characters, since] = [0, 0, performance.now()];
@@ -137,7 +137,7 @@ function toolsFrom(names: readonly string[], definitions: string): readonly Mani
   return names.map((name, index) => ({ name, definition: read[index] ?? undefined }));
 }
 
-function rowOf(said: unknown): Row | undefined {
+function rowOf(said: unknown): CatalogRow | undefined {
   if (!isObject(said) || !isSound(said, DEEPEST)) return undefined;
   const { fqdn, type, version, description, routing, tools } = said;
   const asked = fqdnOf(textOf(fqdn));

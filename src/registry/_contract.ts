@@ -5,9 +5,9 @@
  */
 
 import { isObject, objectOf } from "../core/json.ts";
-import { Client, type ClientOptions } from "./client.ts";
+import { type ClientOptions, RegistryClient } from "./client.ts";
 import { entryName, type Fqdn } from "./fqdn.ts";
-import type { Source } from "./source.ts";
+import type { RegistrySource } from "./source.ts";
 
 /** The options of a registry client. */
 export interface ContractOptions extends ClientOptions {
@@ -28,8 +28,8 @@ const LONGEST_CURSOR = 1_000;
 const HASH_TAG = /^"sha256-[0-9a-f]{64}"$/;
 
 /** Returns the source for a registry's URL. Asks nothing yet. */
-export function contractSource(url: string, options: ContractOptions): Source {
-  const client = new Client(url, options);
+export function contractSource(url: string, options: ContractOptions): RegistrySource {
+  const client = new RegistryClient(url, options);
   const { lookMs: ms = LOOK_MS, codeMs = CODE_MS } = options;
   const look = { type: "application/json", ms } as const;
   return {

@@ -6,26 +6,26 @@
 
 import { objectOf, quoted, textOf } from "../core/json.ts";
 import { nameHere, offerOf } from "./_server_json.ts";
-import { Client, type ClientOptions } from "./client.ts";
+import { type ClientOptions, RegistryClient } from "./client.ts";
 import type { Fqdn } from "./fqdn.ts";
-import type { CatalogPage, LookOptions, Lookup, Source } from "./source.ts";
+import type { CatalogPage, LookOptions, Lookup, RegistrySource } from "./source.ts";
 
 const LOOK = { type: "application/json", maxBytes: 4_000_000, ms: 10_000 } as const;
 const PAGE = 100;
 const MISSING: Lookup = { kind: "missing" };
 
 /** The source of a registry that is configured as `mcp+https://…`. */
-export class Official implements Source {
+export class Official implements RegistrySource {
   /** The URL as it was configured. */
   readonly url: string;
-  readonly #client: Client;
+  readonly #client: RegistryClient;
   /** Names in the registry by their names in PML, for the servers seen so far. */
   readonly #names = new Map<string, string>();
 
   /** Takes the URL; asks nothing yet. */
   constructor(url: string, options: ClientOptions) {
     this.url = url;
-    this.#client = new Client(url, options);
+    this.#client = new RegistryClient(url, options);
   }
 
   /**

@@ -13,11 +13,11 @@ import { inTime } from "./client.ts";
 import { entryName, type Fqdn } from "./fqdn.ts";
 import { manifestHash, parseManifest } from "./manifest.ts";
 import { verifyManifest } from "./signature.ts";
-import type { Source } from "./source.ts";
+import type { RegistrySource } from "./source.ts";
 
 /** A registry as it was configured. */
 export interface RegistryPlace {
-  readonly source: Source;
+  readonly source: RegistrySource;
   /** The public key for the signatures of its entries: Ed25519, as PEM or base64. */
   readonly publicKey?: string | undefined;
   /**
@@ -34,7 +34,7 @@ export interface LeftOut {
 }
 
 /** The registry's last answer about a name. */
-export type Kept = KeptEntry | { readonly kind: "missing"; readonly at: number };
+export type CachedAnswer = KeptEntry | { readonly kind: "missing"; readonly at: number };
 
 /** An entry as the registry sent it, and the time of its last confirmation. */
 export interface KeptEntry {
@@ -50,7 +50,7 @@ export interface KeptEntry {
 }
 
 /** A parsed entry. */
-export interface Read {
+export interface ParsedEntry {
   readonly manifest: Manifest;
   readonly hash: string;
   readonly leftOut: readonly LeftOut[];
@@ -74,7 +74,7 @@ const LOOK_MS = 70;
 
 /** A registry, its cached entries, and its state. */
 export class Place {
-  readonly source: Source;
+  readonly source: RegistrySource;
   /** The host of the registry. */
   readonly host: string;
   readonly isSecure: boolean;
@@ -82,8 +82,8 @@ export class Place {
   readonly #publicKey: string | undefined;
   readonly #named: (server: string) => readonly string[];
   readonly #options: PlaceOptions;
-  readonly #kept = new Map<string, Kept>();
-  readonly #reads = new Map<string, (kept: KeptEntry) => Read>();
+  readonly #kept = new Map<string, CachedAnswer>();
+  readonly #reads = new Map<string, (kept: KeptEntry) => ParsedEntry>();
   #down: { readonly error: PmlError; readonly until: number } | undefined;
   /** The request that checks whether the registry can be reached again. It never rejects. */
   #probe: Promise<void> | undefined;
@@ -114,7 +114,7 @@ export class Place {
    * Sends a request. While the registry is unreachable, only one request at a time is sent; others
    * fail at once.
    */
-  async ask<T>(question: (source: Source) => Promise<T>): Promise<T> {
+  async ask<T>(question: (source: RegistrySource) => Promise<T>): Promise<T> {
     if (this.#down === undefined) return await this.#asked(question);
     if (!this.canAsk) throw this.#down.error;
     const answer = this.#asked(question);
@@ -145,7 +145,7 @@ export class Place {
     }
   }
 
-  async #asked<T>(question: (source: Source) => Promise<T>): Promise<T> {
+  async #asked<T>(question: (source: RegistrySource) => Promise<T>): Promise<T> {
     try {
       const answer = await question(this.source);
       this.#down = undefined;
@@ -160,7 +160,7 @@ export class Place {
   }
 
   /** Returns the last answer about a name, if it can still be used. */
-  kept(fqdn: Fqdn): Kept | undefined {
+  kept(fqdn: Fqdn): CachedAnswer | undefined {
     const key = keyOf(fqdn);
     const kept = this.#kept.get(key) ?? this.#stored(key);
     if (kept === undefined) return undefined;
@@ -175,7 +175,7 @@ export class Place {
   }
 
   /** Returns the newest answer that any process cached. */
-  newest(fqdn: Fqdn): Kept | undefined {
+  newest(fqdn: Fqdn): CachedAnswer | undefined {
     const key = keyOf(fqdn);
     const stored = this.#stored(key);
     if (stored !== undefined && stored.at > (this.#kept.get(key)?.at ?? 0)) this.#kept.delete(key);
@@ -185,7 +185,7 @@ export class Place {
   /**
    * Parses an entry. Its signature is checked each time it is loaded. Throws if it is not valid.
    */
-  read(fqdn: Fqdn, kept: KeptEntry): Read {
+  read(fqdn: Fqdn, kept: KeptEntry): ParsedEntry {
     const key = keyOf(fqdn);
     const read = this.#reads.get(key) ?? memoized(({ json }) => this.#parse(fqdn, json).read);
     this.#reads.set(key, read);
@@ -193,7 +193,7 @@ export class Place {
   }
 
   /** Asks the registry for a name and caches the answer. */
-  async look(fqdn: Fqdn, signal: AbortSignal): Promise<Kept> {
+  async look(fqdn: Fqdn, signal: AbortSignal): Promise<CachedAnswer> {
     const before = this.kept(fqdn);
     const entry = before?.kind === "found" ? before : undefined;
     const lookup = await this.ask((source) =>
@@ -217,7 +217,7 @@ export class Place {
   }
 
   /** Caches an answer. That a name is missing is stored on disk only if `stored` says so. */
-  keep(fqdn: Fqdn, kept: Kept, { stored = kept.kind === "found" } = {}): Kept {
+  keep(fqdn: Fqdn, kept: CachedAnswer, { stored = kept.kind === "found" } = {}): CachedAnswer {
     const key = keyOf(fqdn);
     if (stored) this.#options.cache.keep("entry", [this.source.url, key], kept);
     if (this.#kept.size >= MOST_NAMES) this.#kept.clear();
@@ -225,13 +225,13 @@ export class Place {
     return kept;
   }
 
-  #stored(key: string): Kept | undefined {
+  #stored(key: string): CachedAnswer | undefined {
     const kept = this.#options.cache.read("entry", [this.source.url, key]);
     // The cache returns what PML stored, or nothing.
-    return kept as Kept | undefined;
+    return kept as CachedAnswer | undefined;
   }
 
-  #parse(fqdn: Fqdn, json: JsonObject): { readonly read: Read; readonly issued: number } {
+  #parse(fqdn: Fqdn, json: JsonObject): { readonly read: ParsedEntry; readonly issued: number } {
     const leftOut: LeftOut[] = [];
     const manifest = parseManifest(json, {
       url: this.source.url,

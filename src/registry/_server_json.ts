@@ -16,7 +16,7 @@ export type Offer =
   | { readonly kind: "refused"; readonly why: string };
 
 /** The variables without which the server does not start. */
-type Needed = Set<string>;
+type NeededVariables = Set<string>;
 
 const OFFICIAL = "io.modelcontextprotocol.registry/official";
 const NPM_NAME = /^(@[a-z0-9][\w.-]*\/)?[a-z0-9][\w.-]*$/i;
@@ -31,7 +31,7 @@ const GAP = "\u0000";
 /**
  * The installers of package types. `home` is the second-level domain of the registry that they use.
  */
-const INSTALLERS: Readonly<Record<string, Installer | undefined>> = {
+const INSTALLERS: Readonly<Record<string, PackageInstaller | undefined>> = {
   npm: {
     home: "npmjs",
     runs: { npx: ["npx", "-y"], bunx: ["bunx"] },
@@ -48,7 +48,7 @@ const INSTALLERS: Readonly<Record<string, Installer | undefined>> = {
   },
 };
 
-interface Installer {
+interface PackageInstaller {
   readonly home: string;
   readonly runs: Readonly<Record<string, readonly [string, ...string[]] | undefined>>;
   readonly usual: string;
@@ -125,7 +125,7 @@ function packaged(said: JsonObject): JsonObject {
     return textOf(name ?? value);
   }).find((one) => !IDLE.includes(one));
   if (odd !== undefined) throw unfit(`${package_} wants ${quoted(hint)} to get ${quoted(odd)}`);
-  const needed: Needed = new Set();
+  const needed: NeededVariables = new Set();
   const [program, ...first] = command;
   const args = argumentsOf(listOf(said.packageArguments), needed);
   const env = inputsOf(listOf(said.environmentVariables), { needed, nameOf: (name) => name });
@@ -154,13 +154,13 @@ function remote(said: JsonObject): JsonObject {
     throw unfit(`its address wants ${quoted(name)}, which PML does not fill in`);
   });
   if (!url.startsWith("https://")) throw unfit(`its address ${quoted(url)} is not https`);
-  const needed: Needed = new Set();
+  const needed: NeededVariables = new Set();
   const headers = inputsOf(listOf(said.headers), { needed, nameOf: variableOf });
   return { type: "http", url, headers, env_required: [...needed] };
 }
 
 /** Returns the arguments of a program. Each is one text, whatever characters it has. */
-function argumentsOf(all: readonly unknown[], needed: Needed): readonly string[] {
+function argumentsOf(all: readonly unknown[], needed: NeededVariables): readonly string[] {
   const args: string[] = [];
   let isMissing = false;
   for (const one of all.map(objectOf)) {
@@ -196,7 +196,10 @@ function isFlag(said: JsonObject): boolean {
 /** Returns the values of variables or headers. */
 function inputsOf(
   all: readonly unknown[],
-  { needed, nameOf }: { readonly needed: Needed; readonly nameOf: (name: string) => string },
+  { needed, nameOf }: {
+    readonly needed: NeededVariables;
+    readonly nameOf: (name: string) => string;
+  },
 ): Readonly<Record<string, string>> {
   return Object.fromEntries(all.map((one) => {
     const said = objectOf(one);
@@ -212,7 +215,7 @@ function inputsOf(
 function inputOf(
   said: JsonObject,
   { needed, variable, isArgument = false }: {
-    readonly needed: Needed;
+    readonly needed: NeededVariables;
     readonly variable: () => string;
     readonly isArgument?: boolean;
   },
@@ -228,7 +231,7 @@ function inputOf(
 /** Replaces variable names in braces by references. Undeclared names stay unchanged. */
 function filledIn(
   value: string,
-  { variables, needed }: { readonly variables: JsonObject; readonly needed: Needed },
+  { variables, needed }: { readonly variables: JsonObject; readonly needed: NeededVariables },
 ): string {
   const references: string[] = [];
   const gapped = literal(value).replace(/\{([^{}]*)\}/g, (whole, name: string) => {
@@ -244,7 +247,7 @@ function filledIn(
 
 function reference(
   name: string,
-  { said, needed }: { readonly said: JsonObject; readonly needed: Needed },
+  { said, needed }: { readonly said: JsonObject; readonly needed: NeededVariables },
 ): string {
   const { default: otherwise, isRequired } = withoutNull(said);
   const fallback = otherwise === undefined ? undefined : plainText(otherwise);

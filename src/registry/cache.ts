@@ -23,7 +23,7 @@ export interface CacheOptions {
 }
 
 /** Kinds of values that are stored by a name and not by their own hash. */
-export type Kind = "entry" | "catalog";
+export type CacheKind = "entry" | "catalog";
 
 const MB = 1024 * 1024;
 const KEPT_BYTES = 256 * MB;
@@ -80,7 +80,7 @@ export class Cache {
   }
 
   /** Returns the value stored under a name; undefined if it is missing or damaged. */
-  read(kind: Kind, key: readonly string[]): unknown {
+  read(kind: CacheKind, key: readonly string[]): unknown {
     const bytes = this.#read(fileName(kind, key));
     const body = bytes?.subarray(HASH_LENGTH);
     const hash = new TextDecoder().decode(bytes?.subarray(0, HASH_LENGTH));
@@ -88,7 +88,7 @@ export class Cache {
   }
 
   /** Stores a value under a name. */
-  keep(kind: Kind, key: readonly string[], value: unknown): void {
+  keep(kind: CacheKind, key: readonly string[], value: unknown): void {
     const encoder = new TextEncoder();
     const body = encoder.encode(JSON.stringify(value));
     this.#write(fileName(kind, key), [encoder.encode(sha256(body)), body]);
@@ -152,7 +152,7 @@ function codeName(integrity: string): string {
   return `${integrity}.code`;
 }
 
-function fileName(kind: Kind, key: readonly string[]): string {
+function fileName(kind: CacheKind, key: readonly string[]): string {
   return `${sha256(JSON.stringify([FORM, ...key]))}.${kind}`;
 }
 

@@ -40,7 +40,7 @@ export type GetResult =
   | { readonly kind: "unchanged" }
   | { readonly kind: "missing" };
 
-interface Attempt extends GetOptions {
+interface GetAttempt extends GetOptions {
   readonly path: string;
 }
 
@@ -53,7 +53,7 @@ const TYPE = /^(application\/(?:json|typescript))(?:\s*;\s*charset="?utf-8"?)?$/
 const TOKEN = /^[\x21-\x7e]{1,8192}$/;
 
 /** Sends requests to one registry. */
-export class Client {
+export class RegistryClient {
   /** The URL as it was configured. */
   readonly url: string;
   readonly #base: URL;
@@ -111,7 +111,7 @@ export class Client {
   }
 
   /** Follows redirects within the registry's origin. Throws for any other. */
-  async #follow(attempt: Attempt): Promise<GetResult> {
+  async #follow(attempt: GetAttempt): Promise<GetResult> {
     const { origin, pathname } = this.#base;
     let url = `${origin}${pathname.replace(/\/+$/, "")}${attempt.path}`;
     for (let hops = 0;; hops++) {
@@ -131,7 +131,7 @@ export class Client {
     }
   }
 
-  #headers({ type, etag }: Attempt): Record<string, string> {
+  #headers({ type, etag }: GetAttempt): Record<string, string> {
     const token = this.#options.token?.();
     if (token !== undefined && !TOKEN.test(token)) {
       throw new PmlError("KEY_MISSING", `Cannot ask ${this.#name()}: its token cannot be sent`, {
@@ -145,7 +145,7 @@ export class Client {
     };
   }
 
-  async #answer(response: Response, attempt: Attempt): Promise<GetResult> {
+  async #answer(response: Response, attempt: GetAttempt): Promise<GetResult> {
     const { status, headers } = response;
     if (status === 200) {
       const etag = headers.get("etag") ?? undefined;
@@ -163,7 +163,7 @@ export class Client {
     throw this.bad(`it answers ${status}`, { hint });
   }
 
-  async #body(response: Response, { type, maxBytes, onBytes, signal }: Attempt) {
+  async #body(response: Response, { type, maxBytes, onBytes, signal }: GetAttempt) {
     const { headers, body } = response;
     const [, said] = TYPE.exec(headers.get("content-type") ?? "") ?? [];
     const encoding = headers.get("content-encoding") ?? "identity";

@@ -28,19 +28,19 @@ export type LockEntries = Readonly<Record<string, LockEntry>>;
 export const LOCK_MAX = 4_000_000;
 
 /** A kind of value that a key may have. */
-interface ValueKind {
+interface LockKind {
   readonly wanted: string;
   readonly is: (value: unknown) => boolean;
 }
 
-const TEXT: ValueKind = { wanted: "a text", is: (value) => typeof value === "string" };
-const HASHED: ValueKind = { wanted: "sha256- and 64 hexadecimal digits", is: isIntegrity };
-const TEXTS: ValueKind = {
+const TEXT: LockKind = { wanted: "a text", is: (value) => typeof value === "string" };
+const HASHED: LockKind = { wanted: "sha256- and 64 hexadecimal digits", is: isIntegrity };
+const TEXTS: LockKind = {
   wanted: "a list of texts",
   is: (value) => Array.isArray(value) && value.every(TEXT.is),
 };
-const OBJECT: ValueKind = { wanted: "an object", is: isObject };
-const FIELDS: Readonly<Record<keyof Pinned, ValueKind>> = {
+const OBJECT: LockKind = { wanted: "an object", is: isObject };
+const FIELDS: Readonly<Record<keyof Pinned, LockKind>> = {
   source: TEXT,
   kind: oneOf(["deno", "stdio", "http", "cloud"]),
   version: TEXT,
@@ -189,7 +189,7 @@ function readerOf(file: string) {
       detail: { problems: [{ file, key, found: said, wanted }] },
     });
   };
-  const value = (key: string, found: unknown, { wanted, is }: ValueKind) => {
+  const value = (key: string, found: unknown, { wanted, is }: LockKind) => {
     if (!is(found)) throw wrong(key, typeof found === "string" ? quoted(found) : found, wanted);
   };
   const members = (key: string, found: unknown, known: readonly string[]): JsonObject => {
@@ -254,7 +254,7 @@ function firstTwin(json: string): string | undefined {
   return undefined;
 }
 
-function oneOf(values: readonly string[]): ValueKind {
+function oneOf(values: readonly string[]): LockKind {
   return {
     wanted: `one of ${values.join(", ")}`,
     is: (value) => values.some((one) => one === value),

@@ -38,14 +38,14 @@ export interface ManifestOptions {
   readonly onLeftOut?: (tool: string, reason: string) => void;
 }
 
-interface ValueKind<T> {
+interface MemberKind<T> {
   readonly wanted: string;
   readonly is: (value: unknown) => boolean;
   readonly as?: T;
 }
 
 /** Returns the value of a key if it is of a kind; throws otherwise. Null counts as missing. */
-type ReadMember = <T>(key: string, value: unknown, kind: ValueKind<T>) => T;
+type ReadMember = <T>(key: string, value: unknown, kind: MemberKind<T>) => T;
 
 type Texts = Readonly<Record<string, string>>;
 type Members = Readonly<Record<string, unknown>>;
@@ -53,32 +53,32 @@ type Members = Readonly<Record<string, unknown>>;
 const DEEPEST = 64;
 const LONGEST_URL = 2_000;
 
-const ENTRY: ValueKind<Members> = { wanted: "an object", is: isObject };
-const MEMBERS: ValueKind<Members | undefined> = {
+const ENTRY: MemberKind<Members> = { wanted: "an object", is: isObject };
+const MEMBERS: MemberKind<Members | undefined> = {
   wanted: "an object",
   is: (value) => value === undefined || isObject(value),
 };
-const INTEGRITY: ValueKind<string> = {
+const INTEGRITY: MemberKind<string> = {
   wanted: '"sha256-" and 64 hexadecimal digits',
   is: isIntegrity,
 };
-const VERSION: ValueKind<string> = {
+const VERSION: MemberKind<string> = {
   wanted: "a version",
   is: (value) => typeof value === "string" && isVersion(value),
 };
-const DESCRIPTION: ValueKind<string | undefined> = {
+const DESCRIPTION: MemberKind<string | undefined> = {
   wanted: "a text",
   is: (value) => value === undefined || typeof value === "string",
 };
-const ROUTING: ValueKind<"local" | "cloud" | undefined> = {
+const ROUTING: MemberKind<"local" | "cloud" | undefined> = {
   wanted: '"local" or "cloud"',
   is: (value) => value === undefined || value === "local" || value === "cloud",
 };
-const COMMAND: ValueKind<string> = {
+const COMMAND: MemberKind<string> = {
   wanted: "the name of a program, without a path, that is no shell",
   is: (value) => typeof value === "string" && isProgram(value),
 };
-const TOOLS: ValueKind<readonly unknown[] | undefined> = {
+const TOOLS: MemberKind<readonly unknown[] | undefined> = {
   wanted: `an array of at most ${MOST.tools} tools`,
   is: (value) => value === undefined || Array.isArray(value) && value.length <= MOST.tools,
 };
@@ -203,7 +203,7 @@ function values(
   { read, isName }: { readonly read: ReadMember; readonly isName: (text: string) => boolean },
 ): Texts {
   const members = Object.entries(read(key, said, MEMBERS) ?? {});
-  const few: ValueKind<typeof members> = {
+  const few: MemberKind<typeof members> = {
     wanted: `at most ${MOST.texts} of them`,
     is: () => members.length <= MOST.texts,
   };
@@ -212,11 +212,11 @@ function values(
       read(`a name in ${key}`, name, {
         wanted: "one that a server may set",
         is: () => isName(name),
-      } as ValueKind<string>),
+      } as MemberKind<string>),
       read(`${key}.${name}`, value, {
         wanted: "a plain text; only ${NAME} and ${NAME:-default} are filled in",
         is: () => isTemplate(value),
-      } as ValueKind<string>),
+      } as MemberKind<string>),
     ]),
   );
 }
@@ -233,7 +233,7 @@ function address(
     named?.has(url.host) === true;
   const is = url !== null && (url.protocol === "https:" || isHere) &&
     url.username === "" && url.password === "" && !url.href.includes("#");
-  const kind: ValueKind<string> = {
+  const kind: MemberKind<string> = {
     wanted: "an https address without user and fragment",
     is: () => is,
   };
@@ -244,7 +244,7 @@ function address(
 function texts(
   what: string,
   is: (text: string) => boolean,
-): ValueKind<readonly string[] | undefined> {
+): MemberKind<readonly string[] | undefined> {
   return {
     wanted: `an array of at most ${MOST.texts} ${what}`,
     is: (value) =>
@@ -254,7 +254,7 @@ function texts(
   };
 }
 
-function nameKind(asked: Fqdn, version: string): ValueKind<string> {
+function nameKind(asked: Fqdn, version: string): MemberKind<string> {
   const wanted = entryName(asked);
   return {
     wanted: quoted(wanted),
@@ -266,7 +266,7 @@ function nameKind(asked: Fqdn, version: string): ValueKind<string> {
   };
 }
 
-function exactly(wanted = ""): ValueKind<string> {
+function exactly(wanted = ""): MemberKind<string> {
   return { wanted: quoted(wanted), is: (value) => value === wanted };
 }
 

@@ -22,7 +22,7 @@ export interface ReferenceOptions {
 }
 
 /** A registry that is listening. */
-export interface Reference extends AsyncDisposable {
+export interface ReferenceRegistry extends AsyncDisposable {
   /** The URL that clients configure. */
   readonly url: string;
   /** Whether only this machine can reach it. */
@@ -43,7 +43,7 @@ const CONNECTIONS_MAX = 256;
 export async function openReference(
   store: RegistryStore,
   options: ReferenceOptions,
-): Promise<Reference> {
+): Promise<ReferenceRegistry> {
   const { host, port, onError } = options;
   const isLocal = isLoopback(host);
   const server = createServer({ ...CAPS, keepAliveTimeout: IDLE_MS }, (request, response) => {

@@ -5,7 +5,7 @@
  */
 
 import { Folder, type FolderOptions } from "./folder.ts";
-import { openReference, type Reference, type ReferenceOptions } from "./reference.ts";
+import { openReference, type ReferenceOptions, type ReferenceRegistry } from "./reference.ts";
 import { signerOf } from "./signer.ts";
 
 /** The options of `serveFolder`. */
@@ -18,7 +18,7 @@ export interface FolderServing
 }
 
 /** A folder that is being served. */
-export interface ServedFolder extends Reference {
+export interface ServedFolder extends ReferenceRegistry {
   /** The number of servers in it. */
   readonly size: number;
   /** The key that clients pin, if entries are signed. */

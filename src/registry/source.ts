@@ -38,7 +38,7 @@ export interface LookOptions {
  * A registry. Its functions reject with REGISTRY_OFFLINE if it cannot be reached, and with
  * REGISTRY_BAD_RESPONSE if its answer cannot be used.
  */
-export interface Source {
+export interface RegistrySource {
   /** The URL as it was configured. */
   readonly url: string;
   readonly manifest: (name: Fqdn, options: LookOptions) => Promise<Lookup>;

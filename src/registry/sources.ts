@@ -7,7 +7,7 @@
 import type { Fetch } from "../core/fetch.ts";
 import { contractSource } from "./_contract.ts";
 import { Official } from "./_official.ts";
-import type { Source } from "./source.ts";
+import type { RegistrySource } from "./source.ts";
 
 /** The options of a source. */
 export interface SourceOptions {
@@ -17,6 +17,6 @@ export interface SourceOptions {
 }
 
 /** Returns the source for a registry's URL. */
-export function sourceOf(url: string, options: SourceOptions): Source {
+export function sourceOf(url: string, options: SourceOptions): RegistrySource {
   return url.startsWith("mcp+") ? new Official(url, options) : contractSource(url, options);
 }

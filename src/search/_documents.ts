@@ -15,7 +15,7 @@ const FIELDS = FIELD_WEIGHTS.length;
 const SPARE = 100_000;
 
 /** The range of one tool's words in the list of all words. The words of its name come first. */
-export interface Document {
+export interface ToolDocument {
   readonly from: number;
   readonly to: number;
   /** The end of the words of the name. */
@@ -31,10 +31,10 @@ export class Documents {
   #counts = new Uint8ClampedArray(1_024 * FIELDS);
   #end = 0;
   #ids = new Map<string, number>();
-  #read = new WeakMap<CatalogEntry, Document>();
+  #read = new WeakMap<CatalogEntry, ToolDocument>();
 
   /** Reads tools. Tools that were read before come from the cache. */
-  of(entries: readonly CatalogEntry[]): readonly Document[] {
+  of(entries: readonly CatalogEntry[]): readonly ToolDocument[] {
     const seen = new Map<string, readonly number[]>();
     // The same words occur again and again, so each is split and stemmed once.
     const idsOf = (run: string) => {
@@ -70,7 +70,7 @@ export class Documents {
   }
 
   /** Returns the place of a word in a tool; -1 if the tool does not have it. */
-  find({ from, to }: Document, id: number): number {
+  find({ from, to }: ToolDocument, id: number): number {
     const at = this.#terms.subarray(from, to).indexOf(id);
     return at < 0 ? at : from + at;
   }
@@ -83,7 +83,7 @@ export class Documents {
     this.#read = new WeakMap();
   }
 
-  #document(entry: CatalogEntry, idsOf: (run: string) => readonly number[]): Document {
+  #document(entry: CatalogEntry, idsOf: (run: string) => readonly number[]): ToolDocument {
     const from = this.#end;
     const places = new Map<number, number>();
     let named = from;

@@ -16,7 +16,7 @@ const NEARLY = 0.6;
 const AHEAD = 4;
 
 /** A tool and its score. */
-export interface Ranked {
+export interface RankedTool {
   readonly entry: CatalogEntry;
   /** The index of the tool among all tools. */
   readonly slot: number;
@@ -24,7 +24,7 @@ export interface Ranked {
 }
 
 /** The limits of picking. */
-export interface Picking {
+export interface PickingOptions {
   /** The most tools in all, and of one server. */
   readonly most: number;
   readonly mostOfServer: number;
@@ -37,9 +37,9 @@ export interface Picking {
 export function picked(
   entries: readonly CatalogEntry[],
   scores: Float64Array,
-  { most, mostOfServer, allowed }: Picking,
-): readonly Ranked[] {
-  const taken: Ranked[] = [];
+  { most, mostOfServer, allowed }: PickingOptions,
+): readonly RankedTool[] {
+  const taken: RankedTool[] = [];
   const counts = new Map<string, number>();
   for (const slot of ordered(scores, most)) {
     if (taken.length >= most) break;
@@ -59,7 +59,7 @@ export function picked(
  * Returns the best tools. Not more than half come from one server, as long as tools of others fit
  * nearly as well.
  */
-export function shared(ranked: readonly Ranked[], limit: number): readonly Ranked[] {
+export function shared(ranked: readonly RankedTool[], limit: number): readonly RankedTool[] {
   const fitting = (ranked[0]?.score ?? 0) * NEARLY;
   const most = Math.ceil(limit / 2);
   const taken = new Map<string, number>();

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type Document, Documents } from "./_documents.ts";
+import { Documents, type ToolDocument } from "./_documents.ts";
 import { FIELD_WEIGHTS } from "./_fields.ts";
 import { makeSynonyms } from "./_synonyms.ts";
 import { termsOf } from "./_terms.ts";
@@ -56,7 +56,7 @@ export class LexicalIndex {
   readonly #documents = new Documents();
   readonly #synonyms = makeSynonyms();
   #entries: readonly CatalogEntry[] = [];
-  #read: readonly Document[] = [];
+  #read: readonly ToolDocument[] = [];
   /** The start of each word's part in the two lists below. */
   #starts = new Uint32Array(1);
   #slots = new Uint32Array();
@@ -202,7 +202,7 @@ export class LexicalIndex {
   }
 }
 
-const NO_WORDS: Document = { from: 0, to: 0, named: 0, lengths: [] };
+const NO_WORDS: ToolDocument = { from: 0, to: 0, named: 0, lengths: [] };
 
 /** Returns the weight of each word of the query and of each synonym. */
 function worths(
@@ -219,7 +219,7 @@ function worths(
 }
 
 /** Returns the mean number of words of each field. */
-function meansOf(documents: readonly Document[]): readonly number[] {
+function meansOf(documents: readonly ToolDocument[]): readonly number[] {
   return FIELD_WEIGHTS.map((_, field) => {
     const total = documents.reduce((sum, { lengths }) => sum + (lengths[field] ?? 0), 0);
     return Math.max(total / documents.length, 1);
@@ -227,7 +227,7 @@ function meansOf(documents: readonly Document[]): readonly number[] {
 }
 
 /** Returns the weight of one word in each field of a tool. It is lower in a long field. */
-function partsOf({ lengths }: Document, means: readonly number[]): readonly number[] {
+function partsOf({ lengths }: ToolDocument, means: readonly number[]): readonly number[] {
   return FIELD_WEIGHTS.map((weight, field) =>
     weight / (1 - B + B * (lengths[field] ?? 0) / (means[field] ?? 1))
   );

@@ -10,7 +10,7 @@ import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
 import { fused, leastCosine, UNRELATED } from "./_fusing.ts";
-import { picked, type Ranked, shared } from "./_picking.ts";
+import { picked, type RankedTool, shared } from "./_picking.ts";
 import { type Evidence, LexicalIndex } from "./lexical.ts";
 import type { Semantics } from "./semantics.ts";
 
@@ -93,7 +93,7 @@ interface QueryOptions {
 
 /** The result of one query. */
 interface QueryResult {
-  readonly ranked: readonly Ranked[];
+  readonly ranked: readonly RankedTool[];
   readonly fit: "none" | "loosely" | "well";
 }
 
@@ -257,13 +257,16 @@ function best(all: readonly Evidence[]): Evidence {
 }
 
 /** Scales the scores so that the best one is 1. */
-function relative(ranked: readonly Ranked[]): readonly Ranked[] {
+function relative(ranked: readonly RankedTool[]): readonly RankedTool[] {
   const best = ranked[0]?.score ?? 1;
   return ranked.map((one) => ({ ...one, score: one.score / best }));
 }
 
 /** Puts the tools whose name is the query before the others. */
-function first(named: readonly CatalogEntry[], ranked: readonly Ranked[]): readonly Ranked[] {
+function first(
+  named: readonly CatalogEntry[],
+  ranked: readonly RankedTool[],
+): readonly RankedTool[] {
   const others = ranked.filter(({ entry }) => !named.includes(entry));
   return [
     ...named.map((entry) => ({ entry, slot: -1, score: 1 })),
@@ -291,8 +294,8 @@ function checked(query: string | readonly string[]): readonly string[] {
  * Takes the best hits of each query in turn, so that none excludes the others, and sorts them by
  * score.
  */
-function inTurn(ranked: readonly (readonly Ranked[])[], limit: number): readonly Ranked[] {
-  const taken = new Map<ToolId, Ranked>();
+function inTurn(ranked: readonly (readonly RankedTool[])[], limit: number): readonly RankedTool[] {
+  const taken = new Map<ToolId, RankedTool>();
   const longest = Math.max(0, ...ranked.map(({ length }) => length));
   for (let at = 0; at < longest; at++) {
     for (const hit of ranked.flatMap((one) => one[at] ?? [])) {
@@ -306,7 +309,7 @@ function inTurn(ranked: readonly (readonly Ranked[])[], limit: number): readonly
   );
 }
 
-function hitOf({ entry, score }: Ranked): SearchHit {
+function hitOf({ entry, score }: RankedTool): SearchHit {
   return {
     id: entry.id,
     score: Math.round(score * 1_000) / 1_000,

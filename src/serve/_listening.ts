@@ -12,7 +12,7 @@ import type { ReadLine } from "./_json_rpc.ts";
 type Request = Extract<ReadLine, { readonly kind: "request" }>;
 
 /** Everything that a client listens for. */
-export interface Listened {
+export interface Subscriptions {
   /** The URIs of resources. */
   readonly uris: readonly string[];
   /** The ids of tasks. */
@@ -23,10 +23,10 @@ const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
 /** Keeps the open `subscriptions/listen` requests. */
 export class Listening {
-  readonly #open = new Map<string, Listened>();
+  readonly #open = new Map<string, Subscriptions>();
 
   /** Reads a request. Returns everything that the client listens for now, if that changed. */
-  take({ message, id }: Request): Listened | undefined {
+  take({ message, id }: Request): Subscriptions | undefined {
     if (!("method" in message)) return undefined;
     const { method, params } = message;
     if (method !== "subscriptions/listen" || !isObject(params)) return undefined;
@@ -38,7 +38,7 @@ export class Listening {
   }
 
   /** Removes a request that ended. Returns the same. */
-  end(id: string): Listened | undefined {
+  end(id: string): Subscriptions | undefined {
     return this.#open.delete(id) ? this.#all() : undefined;
   }
 
@@ -61,7 +61,7 @@ export class Listening {
     return [put({ notifications: { ...objectOf(params.notifications), taskIds } })];
   }
 
-  #all(): Listened {
+  #all(): Subscriptions {
     const all = [...this.#open.values()];
     return {
       uris: [...new Set(all.flatMap(({ uris }) => uris))],

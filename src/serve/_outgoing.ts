@@ -21,7 +21,7 @@ export interface OutgoingOptions {
 }
 
 /** A message that is not completely written. */
-interface Waiting {
+interface WaitingMessage {
   readonly bytes: Uint8Array;
   /** The id of the request that it answers, as JSON. */
   readonly answers: string | undefined;
@@ -38,7 +38,7 @@ const SLOW_MS = 1_000;
 export class Outgoing {
   readonly #options: OutgoingOptions;
   readonly #encoder = new TextEncoder();
-  readonly #queue: Waiting[] = [];
+  readonly #queue: WaitingMessage[] = [];
   /** The number of messages in the piece that is being written. */
   #going = 0;
   /** How many bytes of the first message are written. */

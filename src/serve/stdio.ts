@@ -13,7 +13,7 @@ import type { JsonObject } from "../core/json.ts";
 import { type Line, LineReader } from "../io/lines.ts";
 import { ableIn, greet, type Greeting } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
-import { type Listened, Listening } from "./_listening.ts";
+import { Listening, type Subscriptions } from "./_listening.ts";
 import { Outgoing } from "./_outgoing.ts";
 import { type Input, openInput, openOutput } from "./_pipes.ts";
 
@@ -43,7 +43,7 @@ export interface StdioOptions {
   /** Is called with the client's capabilities whenever it declares them. */
   readonly onAble: (capabilities: JsonObject) => void;
   /** Is called with everything that the client listens for, when that changes. */
-  readonly onListen: (listened: Listened) => void;
+  readonly onListen: (listened: Subscriptions) => void;
   /** Returns whether there is a task with this id. */
   readonly isTask: (id: string) => boolean;
   /** Closes the connection when it aborts. */
@@ -192,7 +192,7 @@ class StdioTransport implements Transport {
     else this.#waiting.push(read.message);
   }
 
-  #listens(listened: Listened | undefined): void {
+  #listens(listened: Subscriptions | undefined): void {
     if (listened !== undefined) this.#options.onListen(listened);
   }
 
