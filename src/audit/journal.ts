@@ -245,8 +245,8 @@ export class Journal implements Disposable {
     const why = FULL.test(said) ? `the disk is full: ${said}` : said;
     const message = `Cannot write the journal in ${quoted(this.#folder, 400)}: ${why}`;
     return new PmlError("AUDIT_UNAVAILABLE", message, {
-      hint: "Free the disk or mend that folder, then call again; `journal: best_effort` in " +
-        "config.yaml lets what only reads go on",
+      hint: "Free the disk or repair that folder, then call again; `journal: best_effort` in " +
+        "config.yaml lets calls that only read run",
       cause,
     });
   }

@@ -53,7 +53,7 @@ export async function readDocument<T>(
     return document?.isBad() ? undefined : document;
   } catch (error) {
     // After any failure the file is invalid, and nothing may run.
-    const found = `what cannot be read (${whyUnread(error)})`;
+    const found = `an unreadable file (${whyUnread(error)})`;
     problems.push({ file: path, key: "", found, wanted: "a text file of at most 1 MB" });
     return undefined;
   }
@@ -70,7 +70,7 @@ async function read<T>(
   const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
   const note = noteIn(text, { file: path, problems: report.problems });
   if (!isUtf8(bytes)) {
-    const found = "what is no UTF-8";
+    const found = "no UTF-8 text";
     note(text.indexOf("\uFFFD"), { found, wanted: "UTF-8 text" });
     return undefined;
   }

@@ -40,7 +40,7 @@ export function invalid(
   const told = problems.slice(0, TOLD).map(text).join("; ");
   const message = `Cannot use the configuration: ${told}${rest > 0 ? `; and ${rest} more` : ""}`;
   return new PmlError(conflict ? "NAME_CONFLICT" : "CONFIG_INVALID", message, {
-    hint: "Mend it and save: it is read again at once",
+    hint: "Fix it and save: PML reads it again at once",
     ...more,
     detail: { problems },
   });

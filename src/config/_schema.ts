@@ -17,8 +17,8 @@ import { REGISTRY_BEGINNINGS } from "./registries.ts";
 /** The schema library. It is loaded only if there is a file. */
 export type Zod = typeof z;
 
-const SERVER_NAME = 'a name of 1 to 64 of a-z, 0-9, ".", "_" and "-", none that PML keeps';
-const TOKEN = "the name of a variable that does not begin with PML_: those go to no registry";
+const SERVER_NAME = 'a name of 1 to 64 of a-z, 0-9, ".", "_" and "-", none that PML reserves';
+const TOKEN = "the name of a variable that does not begin with PML_";
 const PART = "a number from 0 to 1";
 const TOOLS = 'the pattern "server:tool", "server:*" or "*"';
 const MOST_LISTED = 10_000;

@@ -41,7 +41,7 @@ export async function parseJsonc(
   for (const { error, offset } of errors.slice(0, MOST)) {
     const { path } = jsonc.getLocation(text, offset);
     const why = jsonc.printParseErrorCode(error).replace(/\B[A-Z]/g, " $&").toLowerCase();
-    note(offset, { path, found: `what is no JSON (${why})`, wanted: "JSON with comments" });
+    note(offset, { path, found: `invalid JSON (${why})`, wanted: "JSON with comments" });
   }
   if (root === undefined || errors.length > 0) return undefined;
   for (const twin of twins(root).slice(0, MOST)) {
@@ -63,7 +63,7 @@ export async function parseYaml(text: string, note: Note): Promise<Syntax | unde
   const wrong = [...document.errors, ...document.warnings];
   for (const { code, message, pos: [offset] } of wrong.slice(0, MOST)) {
     const twin = code === "DUPLICATE_KEY" ? /^[\w$-]*/.exec(text.slice(offset)) : null;
-    const found = `what is no YAML (${visible(message, 120)})`;
+    const found = `invalid YAML (${visible(message, 120)})`;
     note(offset, { path: [...twin ?? []], found, wanted: "YAML 1.2" });
   }
   // An alias can spell a key that exists already, and so replace its rules.

@@ -105,9 +105,9 @@ function candidateOf(
   if (isPml(entry)) return { why: "it is PML itself" };
   if (entry.disabled) return { why: "it is disabled" };
   const name = slug(entry.name);
-  if (name === undefined) return { why: "PML can give no server such a name" };
+  if (name === undefined) return { why: "PML allows no such name" };
   if (options.builtins.has(name)) {
-    return { why: `PML has a server "${name}" built in; under another name it can be taken` };
+    return { why: `PML has a server "${name}" built in; rename it to import it` };
   }
   const found = converted(entry, options);
   return "why" in found ? found : { entry, name, ...found };
@@ -133,7 +133,7 @@ async function settled(
     };
   }
   if (variables.holdsSecret(JSON.stringify([entry.name, definition]))) {
-    return { why: "it has what looks like a key where PML fills in no variable" };
+    return { why: "it has what looks like a key where no variable is allowed" };
   }
   return { ...candidate, definition, variables: variables.of(definition) };
 }

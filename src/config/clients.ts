@@ -224,6 +224,6 @@ export function isThere({ path }: ClientFile): boolean {
 
 function bad(path: string, why: string): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot read ${quoted(path, 400)}: ${why}`, {
-    hint: "Mend it, or name another file",
+    hint: "Fix it, or name another file",
   });
 }

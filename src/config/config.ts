@@ -116,7 +116,7 @@ export async function reloadConfig(loaded: LoadedConfig): Promise<LoadedConfig> 
   const ruling = rulingFiles(environment, workspace);
   const again = await loadFiles({ ...loaded, workspace: { ...workspace, ...ruling } });
   if (workspace.file === undefined || ruling.file !== undefined) return again;
-  const gone = `${quoted(workspace.file, 200)} is gone: the default rules hold`;
+  const gone = `${quoted(workspace.file, 200)} was removed: the default rules hold`;
   return freeze({ ...again, warnings: [...again.warnings, gone] });
 }
 
@@ -216,7 +216,9 @@ function homeProblems(environment: Environment, root: string): Problem[] {
 }
 
 function wideWarning(root: string, why: string): string {
-  return `Reading asks in the workspace ${quoted(root, 200)}: ${why}. Where it is meant, write ` +
+  return `Reading needs approval in the workspace ${
+    quoted(root, 200)
+  }: ${why}. To allow it, write ` +
     `workspaces: [${JSON.stringify(root)}] into your config.yaml`;
 }
 
@@ -241,7 +243,7 @@ function narrowed(
     file: file.path,
     key: "workspace",
     found: quoted(file.workspace, 200),
-    wanted: "a folder in the workspace, in none whose name begins with a dot",
+    wanted: "a folder in the workspace, not in one whose name begins with a dot",
   });
   return root;
 }

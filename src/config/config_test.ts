@@ -317,6 +317,6 @@ Deno.test({
     using scratch = new Scratch();
     await Deno.chmod(scratch.write("ws/.pml.json", '{"version": 1}'), 0);
     const { problem } = await scratch.load();
-    assert.match(problem?.message ?? "", /what cannot be read \(Permission denied/);
+    assert.match(problem?.message ?? "", /an unreadable file \(Permission denied/);
   },
 });

@@ -59,7 +59,7 @@ export function environmentOf(
     const value = all.get(name);
     if (value === undefined || value.trim() === "") return undefined;
     if (!value.includes("${")) return value;
-    warnings.push(`Ignored ${name}: its value still holds "\${", so nobody filled it in`);
+    warnings.push(`Ignored ${name}: its value still holds "\${", so no variable was put in`);
     return undefined;
   };
   const userHome = resolve(all.get("HOME") || all.get("USERPROFILE") || account || homedir());

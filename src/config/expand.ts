@@ -96,7 +96,7 @@ function missingError(server: string, missing: readonly VariableReference[]): Pm
   const names = [...new Set(missing.map(({ name }) => name))];
   const places = missing.map(({ at }) => at).join(", ");
   const own = names.some((name) => name.startsWith("PML_"))
-    ? "; what begins with PML_ is given to no server"
+    ? "; no server gets PML_ variables"
     : "";
   const how = "Set it in the environment of PML, or in .env of a workspace that is trusted";
   const said = `Cannot start ${quoted(server)}: it requires ${names.join(", ")}`;

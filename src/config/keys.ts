@@ -134,8 +134,8 @@ export class Keys {
       this.#known(readPlain(path)?.trim(), "the key file");
     if (key === undefined || ONE_WORD.test(key.value)) return key;
     const name = key.from === "the key file" ? path : "PML_API_KEY";
-    throw new PmlError("CONFIG_INVALID", `Cannot use ${name}: it holds what is no key`, {
-      hint: "A key is one word of letters, digits and signs; see that it was copied whole",
+    throw new PmlError("CONFIG_INVALID", `Cannot use ${name}: it contains no valid key`, {
+      hint: "A key is one word of letters, digits and signs; copy all of it",
     });
   }
 

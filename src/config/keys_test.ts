@@ -164,7 +164,7 @@ Deno.test("Keys finds the cloud's key in the environment, else in the key file, 
     assert.throws(() => scene.keys({}, bad).cloud(), (error: PmlError) => {
       assert.deepEqual([error.code, error.message], [
         "CONFIG_INVALID",
-        "Cannot use PML_API_KEY: it holds what is no key",
+        "Cannot use PML_API_KEY: it contains no valid key",
       ]);
       assert.doesNotMatch(Deno.inspect(error), /CANARY/);
       return true;

@@ -82,7 +82,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
       ? join(report.userHome ?? homedir(), said.slice(1))
       : resolve(dirname(path), said);
   const servers = read === undefined ? [] : serversOf(read);
-  for (const key of Object.keys(later)) warn(`"${key}" counts for nothing yet`);
+  for (const key of Object.keys(later)) warn(`"${key}" is ignored for now`);
   return {
     path,
     hash: read?.hash,

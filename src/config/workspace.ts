@@ -54,7 +54,7 @@ export function findWorkspace(
     : { root: realFolder(resolve(here, said), "PML_WORKSPACE"), found: "PML_WORKSPACE" } as const;
   const { root, found } = place;
   const warning = found === "cwd"
-    ? `Nothing marks a workspace above ${quoted(root, 200)}: the current folder is the workspace`
+    ? `No workspace found above ${quoted(root, 200)}: the current folder is used`
     : undefined;
   return { root, found, ...rulingFiles(environment, place), warning };
 }
@@ -179,7 +179,7 @@ function noWorkspace(
   const { file, wanted, cause } = said;
   return invalid([{ file, key: "", found: quoted(path, 200), wanted }], {
     cause,
-    hint: "Start PML in a project, or set PML_WORKSPACE to the folder that is meant",
+    hint: "Start PML in a project, or set PML_WORKSPACE to your project",
   });
 }
 

@@ -27,7 +27,7 @@ Deno.test("findWorkspace() takes the nearest marker of the first kind that any a
   };
   const { warning, ...bare } = findWorkspace(environment, deep);
   assert.deepEqual(bare, { root: deep, found: "cwd", file: undefined, parents: [] });
-  assert.match(warning ?? "", /current folder is the workspace/);
+  assert.match(warning ?? "", /current folder is used/);
   scratch.write("ws/package.json", "{}");
   assert.deepEqual(at(), ["package.json", scratch.ws]);
   scratch.write("ws/a/b/deno.json", "{}");

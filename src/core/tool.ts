@@ -165,7 +165,7 @@ export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
     throw new PmlError(
       "CONFIG_INVALID",
       `Cannot use the module ${quoted(source, 200)}: __meta__${key} is ${said}, wanted ${wanted}`,
-      { hint: "Mend __meta__ in the module, then call again" },
+      { hint: "Fix __meta__ in the module, then call again" },
     );
   };
   const { name, version, description, permissions, tools } = read("", value, OBJECT);

@@ -131,7 +131,7 @@ async function succeeded(change: Promise<void>): Promise<boolean> {
 }
 
 function stale(id: string): PmlError {
-  return new PmlError("APPROVAL_STALE", `Cannot approve ${quoted(id)}: nothing waits under it`, {
-    hint: "It expired, was answered, or never was; make the call again",
+  return new PmlError("APPROVAL_STALE", `Cannot approve ${quoted(id)}: no such approval waits`, {
+    hint: "It expired, was answered, or never existed; make the call again",
   });
 }

@@ -119,6 +119,6 @@ function withoutAsk(text: string, rule: string, jsonc: Jsonc): string {
 
 function unreadable(why: string): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot edit the rules: ${why}`, {
-    hint: "Mend the file by hand, then try again",
+    hint: "Fix the file by hand, then try again",
   });
 }

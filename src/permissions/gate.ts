@@ -154,6 +154,6 @@ async function keepRule(call: Call, { always, record }: AskGateOptions): Promise
 function declined(calls: readonly Call[], how: string): PmlError {
   const names = calls.map(({ id }) => quoted(id, 200)).join(", ");
   return new PmlError("APPROVAL_DECLINED", `Cannot run ${names}: ${how}`, {
-    hint: "Do not call it again unless they ask for it",
+    hint: "Call it again only if the person asks for it",
   });
 }

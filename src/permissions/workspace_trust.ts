@@ -119,12 +119,12 @@ async function mustBe(shown: ShownFile, again: TrustQuestion["again"]): Promise<
   const cannot = `Cannot trust ${quoted(shown.path, 400)}`;
   if (shown.linked) {
     throw new PmlError("WORKSPACE_UNTRUSTED", `${cannot}: it is a link`, {
-      hint: "Put the file itself in the place of the link",
+      hint: "Replace the link by the file itself",
     });
   }
   if (JSON.stringify(await again()) !== JSON.stringify(shown)) {
     throw new PmlError("APPROVAL_STALE", `${cannot}: it changed while you were asked`, {
-      hint: "Call again, and look at what it brings now",
+      hint: "Call again, and look at what it contains now",
     });
   }
 }

@@ -102,7 +102,7 @@ export async function freshCatalog(
     !cursors.has(cursor) && cursors.size < MOST_PAGES && !isFull() && performance.now() < until
   );
   if (cursor !== undefined) {
-    warn(`The catalog of "${place.source.url}" has no end: after ${rows.size} entries it was left`);
+    warn(`The catalog of "${place.source.url}" has no end: after ${rows.size} entries PML stopped`);
   }
   const kept = { at: Date.now(), rows: [...rows.values()], dropped };
   cache.keep("catalog", [place.source.url], kept);

@@ -248,7 +248,7 @@ export class Place {
 
   #rest(error: PmlError): void {
     if (this.#down === undefined) {
-      this.#options.warn(`${error.message}; what is cached of it is used`);
+      this.#options.warn(`${error.message}; PML uses what it has cached`);
     }
     const rest = this.#options.restMs * (0.75 + Math.random() / 2);
     this.#down = { error, until: Date.now() + rest };

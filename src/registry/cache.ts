@@ -114,7 +114,7 @@ export class Cache {
     } catch (error) {
       if (!this.#warned) {
         const said = error instanceof Error ? error.message : String(error);
-        this.#options.warn(`Cannot keep what registries send in ${quoted(this.#folder)}: ${said}`);
+        this.#options.warn(`Cannot cache what registries send in ${quoted(this.#folder)}: ${said}`);
       }
       this.#warned = true;
     }

@@ -109,7 +109,7 @@ Deno.test("Cache goes on without files where it cannot write any, and says so on
   assert.equal(cache.code(HASH), undefined);
   assert.deepEqual([...Deno.readDirSync(other.path)], []);
   assert.equal(warned.length, 1);
-  assert.match(warned[0] ?? "", /Cannot keep what registries send/);
+  assert.match(warned[0] ?? "", /Cannot cache what registries send/);
   Deno.removeSync(join(home.path, "cache"));
   Deno.writeTextFileSync(join(home.path, "cache"), "a file");
   const again = open(home.path);

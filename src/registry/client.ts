@@ -105,7 +105,7 @@ export class RegistryClient {
   /** Returns the error of a response that cannot be used. */
   bad(why: string, { hint, cause }: { hint?: string; cause?: unknown } = {}): PmlError {
     return new PmlError("REGISTRY_BAD_RESPONSE", `Cannot use ${this.#name()}: ${why}`, {
-      hint: hint ?? "Tell who runs the registry; nothing of this answer was used",
+      hint: hint ?? "Tell the registry's owner; nothing of this answer was used",
       cause,
     });
   }
@@ -220,7 +220,7 @@ export function offline(
 ): PmlError {
   const message = `Cannot reach the registry ${quoted(url, 200)}: ${visible(why)}`;
   return new PmlError("REGISTRY_OFFLINE", message, {
-    hint: "What was used before still works; try again when the network and the registry are there",
+    hint: "What was used before still works; try again later",
     cause,
   });
 }
@@ -232,7 +232,7 @@ export async function inTime<T>(work: Promise<T>, signal: AbortSignal): Promise<
 
 function reasonOf({ reason }: AbortSignal): PmlError {
   if (reason instanceof PmlError) return reason;
-  return new PmlError("CANCELLED", "Cannot finish the look at a registry: it was cancelled");
+  return new PmlError("CANCELLED", "Cannot finish the request to a registry: it was cancelled");
 }
 
 function isEtag(etag: string | undefined): boolean {

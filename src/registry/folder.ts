@@ -136,7 +136,9 @@ export class Folder implements RegistryStore {
     const known = this.#items.get(file);
     if (known?.stamp === stamp) return known;
     if (known !== undefined && version !== undefined) {
-      this.#options.warn(`${quoted(file)} changed, and a version is for ever: give it another`);
+      this.#options.warn(
+        `${quoted(file)} changed, but a version must not change: give it a new version`,
+      );
     }
     const read = { path, ...this.#read(path, stamp), fqdn, version };
     const made = kind === "json" ? this.#manifestEntry(read) : this.#moduleEntry(read);
@@ -236,7 +238,7 @@ export class Folder implements RegistryStore {
   #leaveOut(file: string, why: unknown): undefined {
     const all = visible(why instanceof Error ? why.message : String(why), 600);
     const said = all.replace(
-      /^Cannot (?:load|use) (?:(?:the module|what ".*?" says of) )?".*?": /,
+      /^Cannot (?:load|use) (?:the (?:module|entry) )?".*?"(?: of ".*?")?: /,
       "",
     );
     if (this.#told.get(file) === said) return;

@@ -68,7 +68,7 @@ const FIELDS: Readonly<Record<keyof Pinned, LockKind>> = {
 export function parseLock(text: string, file: string): LockEntries {
   const read = readerOf(file);
   if (/^(?:<{7}|={7}|>{7})/m.test(text)) {
-    throw read.wrong("", "the marks of a merge", "one of both sides");
+    throw read.wrong("", "the marks of a merge", "the lines of one side");
   }
   let whole: unknown;
   try {
@@ -76,7 +76,7 @@ export function parseLock(text: string, file: string): LockEntries {
   } catch (error) {
     throw read.wrong(
       "",
-      `what is no JSON (${error instanceof Error ? error.message : ""})`,
+      `invalid JSON (${error instanceof Error ? error.message : ""})`,
       "JSON",
     );
   }
@@ -185,7 +185,7 @@ function readerOf(file: string) {
     const at = key === "" ? "" : `, key ${quoted(key, 300)}`;
     const message = `Cannot use ${quoted(file, 400)}${at}: found ${said}, wanted ${wanted}`;
     return new PmlError("CONFIG_INVALID", message, {
-      hint: "Mend it or take it from the repository again; where it is removed, PML asks anew",
+      hint: "Fix it or restore it; without it PML asks again",
       detail: { problems: [{ file, key, found: said, wanted }] },
     });
   };

@@ -74,8 +74,8 @@ Deno.test("parseLock() makes the same of any order of keys and any white space (
 Deno.test("parseLock() takes nothing of a broken lock, and says where it is broken (RG10)", () => {
   const good = lockText(SERVERS);
   const broken: readonly (readonly [text: string, said: RegExp])[] = [
-    ["", /no JSON/],
-    [good.slice(0, -4), /no JSON/],
+    ["", /invalid JSON/],
+    [good.slice(0, -4), /invalid JSON/],
     [`<<<<<<< HEAD\n${good}=======\n${good}>>>>>>> theirs\n`, /the marks of a merge/],
     [good.replace('"mine": {', '"mine": {}, "mine": {'), /key "mine": found the key a second time/],
     [good.replace('"go":', '"g\\u006f": "x", "go":'), /key "go": found the key a second time/],

@@ -95,7 +95,7 @@ export function parseManifest(json: unknown, options: ManifestOptions): Manifest
     const said = found === undefined ? "missing" : quoted(JSON.stringify(found));
     throw wrong(`${key} is ${said}, wanted ${wanted}`);
   };
-  if (!isSound(json, DEEPEST)) throw wrong("it is nested too deep, or holds what is no JSON");
+  if (!isSound(json, DEEPEST)) throw wrong("it is nested too deep, or is no valid JSON");
   const entry = read("it", json, ENTRY);
   const version = read("version", entry.version, VERSION);
   read("fqdn", entry.fqdn, nameKind(asked, version));
@@ -214,7 +214,7 @@ function values(
         is: () => isName(name),
       } as MemberKind<string>),
       read(`${key}.${name}`, value, {
-        wanted: "a plain text; only ${NAME} and ${NAME:-default} are filled in",
+        wanted: "a plain text; only ${NAME} and ${NAME:-default} are replaced",
         is: () => isTemplate(value),
       } as MemberKind<string>),
     ]),
@@ -271,8 +271,8 @@ function exactly(wanted = ""): MemberKind<string> {
 }
 
 function refused({ url, asked }: ManifestOptions, why: string): PmlError {
-  const message = `Cannot use what ${quoted(url, 200)} says of ${quoted(entryName(asked))}: ${why}`;
+  const message = `Cannot use the entry ${quoted(entryName(asked))} of ${quoted(url, 200)}: ${why}`;
   return new PmlError("REGISTRY_BAD_RESPONSE", message, {
-    hint: "Tell who runs the registry; nothing of this entry was used",
+    hint: "Tell the registry's owner; nothing of this entry was used",
   });
 }

@@ -63,8 +63,8 @@ export function verifyManifest(json: JsonObject, { registry, publicKey }: Verify
   const why = signature === undefined ? "it is not signed" : "its signature is not by that key";
   throw new PmlError(
     "REGISTRY_BAD_RESPONSE",
-    `Cannot use what ${quoted(registry, 200)} says of ${quoted(textOf(entry.fqdn))}: ${why}`,
-    { hint: "Tell who runs the registry; if its key is another now, set its public_key anew" },
+    `Cannot use the entry ${quoted(textOf(entry.fqdn))} of ${quoted(registry, 200)}: ${why}`,
+    { hint: "Tell the registry's owner; if its key changed, set the new public_key" },
   );
 }
 

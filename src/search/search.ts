@@ -284,7 +284,7 @@ function checked(query: string | readonly string[]): readonly string[] {
   const longest = Math.max(0, ...queries.map((text) => text.length));
   if (longest > LONGEST_QUERY) {
     throw new PmlError("INPUT_TOO_LARGE", `Cannot search: a query has ${longest} characters`, {
-      hint: `Say it in at most ${LONGEST_QUERY} characters`,
+      hint: `Use at most ${LONGEST_QUERY} characters`,
     });
   }
   return queries;

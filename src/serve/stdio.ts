@@ -198,7 +198,7 @@ class StdioTransport implements Transport {
 
   #drop(): Promise<void> {
     if (!this.#isDropping) {
-      const why = "The client reads slower than servers tell it things: notifications are dropped";
+      const why = "The client reads too slowly: notifications are dropped";
       this.#options.onError(new Error(why));
     }
     this.#isDropping = true;

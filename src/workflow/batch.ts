@@ -101,7 +101,11 @@ async function run(
  * use, or changed rules.
  */
 function askedAlone(call: Call): PmlError {
-  return new PmlError("APPROVAL_REQUIRED", `Cannot run "${call.id}" in a batch: it asks first`, {
-    hint: "Call it alone, so that the question can be answered",
-  });
+  return new PmlError(
+    "APPROVAL_REQUIRED",
+    `Cannot run "${call.id}" in a batch: it needs an approval`,
+    {
+      hint: "Call it alone, so that the question can be answered",
+    },
+  );
 }
