@@ -26,10 +26,10 @@ export function auditGate<C extends Call>(
     const since = performance.now();
     try {
       const outcome = await next(call);
-      journal.note(endOf(call, { since, ...whatCame(outcome) }), isLost);
+      journal.note(endOf(call, { since, ...endOfOutcome(outcome) }), isLost);
       return isLost ? unrecorded(outcome, lost) : outcome;
     } catch (error) {
-      journal.note(endOf(call, { since, ...whatFailed(error) }), isLost);
+      journal.note(endOf(call, { since, ...endOfError(error) }), isLost);
       throw isLost ? failedUnrecorded(asPmlError(error), lost) : error;
     }
   };
@@ -84,7 +84,7 @@ function endOf(call: Call, ended: CallEnd & { readonly since: number }): EndReco
   return { kind: "end", callId: call.callId, ...ending, ms };
 }
 
-function whatCame(outcome: Outcome): CallEnd {
+function endOfOutcome(outcome: Outcome): CallEnd {
   if (outcome.kind === "ask") return { outcome: "ask" };
   const size = sizeOf(outcome.result);
   return {
@@ -97,6 +97,6 @@ function whatCame(outcome: Outcome): CallEnd {
 }
 
 // The message is left out, because it may quote arguments.
-function whatFailed(error: unknown): CallEnd {
+function endOfError(error: unknown): CallEnd {
   return { outcome: "failed", code: asPmlError(error).code };
 }

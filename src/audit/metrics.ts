@@ -36,7 +36,7 @@ export interface MetricsReport {
   readonly tokens: Readonly<Record<string, Distribution>>;
 }
 
-/** The logarithm of the ratio between two buckets. */
+/** The logarithm of the ratio of two neighbouring buckets. */
 const STEP = Math.log(1.1);
 const BUCKETS = 300;
 /** Smaller values count as nothing. */

@@ -71,7 +71,7 @@ Deno.test("Metrics reads of a long answer some pieces, and keeps no more of it",
   const since = performance.now();
   metrics.answered("call", answer(text));
   metrics.answered("call", { content: Array.from({ length: 5_000 }, () => ({ text: row })) });
-  // Reading it all takes seconds.
+  // Reading all of it would take seconds.
   assert.ok(performance.now() - since < 200);
   const { call } = metrics.report().tokens;
   const whole = tokensOf(row) * 355_000;

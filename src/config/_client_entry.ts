@@ -49,7 +49,7 @@ export function converted(entry: ClientEntry, place: ClientPlace): Converted {
   const raw = url === undefined ? stdioOf(said) : httpOf(said, url);
   const unknown = new Set<string>();
   const fill = (text: string) => filled(text, { entry, place, unknown });
-  const definition = strings(raw, fill) as ClientDefinition; // checked by the schema afterwards
+  const definition = strings(raw, fill) as ClientDefinition; // the schema checks it later
   if (unknown.size > 0) {
     return { why: `it uses ${[...unknown].join(", ")}, which only the client fills in` };
   }
@@ -129,7 +129,7 @@ function filled(
     switch (name) {
       case "workspaceFolder":
       case "workspaceRoot":
-        return "."; // in which it runs
+        return "."; // the server runs in it
       case "workspaceFolderBasename":
         return basename(place.root);
       case "userHome":

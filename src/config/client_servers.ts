@@ -158,7 +158,7 @@ function slug(name: string): string | undefined {
   try {
     return serverSlug(name);
   } catch {
-    return undefined; // which the caller tells
+    return undefined; // the caller reports it
   }
 }
 

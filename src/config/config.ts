@@ -50,7 +50,7 @@ export interface LoadedConfig {
   readonly person: PersonConfig;
   /** Whether reading needs a question in this workspace, whatever the rules allow. */
   readonly wide: boolean;
-  /** What is wrong, if anything. Then every call is denied. */
+  /** The problem of the configuration, if there is one. Then every call is denied. */
   readonly problem: PmlError | undefined;
   readonly warnings: readonly string[];
 }
@@ -83,13 +83,13 @@ export interface Config {
   readonly osLayer: OsLayer;
   /** Whether a call needs a journal record to run. */
   readonly journal: "required" | "best_effort";
-  /** What the person works on. */
+  /** The person's description of their work. Lists of tools can be chosen by it. */
   readonly intent: string | undefined;
   /** Whether the workspace file is trusted; false if there is none. */
   readonly trusted: boolean;
   /** The parts of an untrusted file that are ignored, with the names of servers. */
   readonly ignored: readonly string[];
-  /** What is wrong, if anything. Then every call is denied. */
+  /** The problem of the configuration, if there is one. Then every call is denied. */
   readonly problem: PmlError | undefined;
   /** Warnings for the person. */
   readonly warnings: readonly string[];

@@ -105,7 +105,7 @@ function accountHome(): string | undefined {
   try {
     return userInfo().homedir ?? undefined;
   } catch {
-    return undefined; // an account that the system has no entry for
+    return undefined; // the system has no entry for this account
   }
 }
 

@@ -220,7 +220,7 @@ Deno.test("readWorkspaceFile() refuses what is no text file of 1 MB at most", as
     () => scratch.write("ws/.pml.json", " ".repeat(1_000_001)),
     /at most 1000000 are allowed/,
   );
-  // So long a file must not even be read.
+  // A file this long must not even be read.
   const long = () => {
     scratch.write("ws/.pml.json", "");
     Deno.truncateSync(path, 2 ** 36);

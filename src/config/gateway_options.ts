@@ -19,7 +19,7 @@ export type MetaTool = "search" | "schema" | "call" | "batch";
 
 /** Which tools of its own and of its servers the gateway shows. */
 export interface GatewayOptions {
-  /** What `tools/list` contains. */
+  /** The content of `tools/list`. */
   readonly exposure: Exposure;
   /** The options of the exposure `hybrid`. */
   readonly hybrid: HybridOptions;
@@ -143,6 +143,6 @@ function hybridOf(said: NonNullable<GatewaySection["hybrid"]>): Partial<HybridOp
 
 /** Makes an object from the entries of all `hybrid` options that are set. */
 function renamed(entry: (name: keyof HybridOptions) => readonly [string, unknown]): object {
-  const names = Object.keys(DEFAULT_GATEWAY.hybrid) as (keyof HybridOptions)[]; // of a literal
+  const names = Object.keys(DEFAULT_GATEWAY.hybrid) as (keyof HybridOptions)[]; // the keys of a literal
   return defined(Object.fromEntries(names.map(entry)));
 }

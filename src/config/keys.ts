@@ -72,7 +72,7 @@ export class Keys {
   filled<T extends DefinitionTexts>(given: T, server: string): T {
     const known = this.#filled(given);
     const isSame = known.file === undefined || known.file === this.#dotenv();
-    if (known.values !== undefined && isSame) return known.values as T; // of this very object
+    if (known.values !== undefined && isSame) return known.values as T; // the values of this object, so of its type
     const file = this.#dotenv();
     const values = expanded(given, { get: (name) => this.get(name), server });
     const isPlain = referencesIn(given).every(({ name }) =>
@@ -81,7 +81,7 @@ export class Keys {
     // Values from the environment alone cannot change, so they need not be looked up again.
     known.file = isPlain ? undefined : file;
     if (JSON.stringify(known.values) !== JSON.stringify(values)) known.values = values;
-    return known.values as T; // as above
+    return known.values as T; // see above
   }
 
   /**

@@ -93,7 +93,7 @@ Deno.test("Keys reads .env only where the workspace is trusted, and never throug
   await Deno.mkdir(scene.path);
   assert.equal(keys.get("A"), undefined);
   await Deno.remove(scene.path);
-  // Nobody ever writes into it: opening it would wait for ever.
+  // Nothing is ever written to this pipe, so opening it would wait forever.
   await new Deno.Command("mkfifo", { args: [scene.path] }).output();
   assert.equal(keys.get("A"), undefined);
   await Deno.remove(scene.path);

@@ -4,7 +4,7 @@ import { Scratch } from "./_scratch_test.ts";
 import { loadConfig, type LoadedConfig } from "./config.ts";
 import { watchConfig } from "./watch.ts";
 
-/** Gives the changes of a watched configuration one by one, and ends the watching with the test. */
+/** Yields the changes of a watched configuration, and stops watching when the test ends. */
 class Watched implements AsyncDisposable {
   readonly #stop = new AbortController();
   readonly #seen: LoadedConfig[] = [];

@@ -87,7 +87,8 @@ Deno.test("findWorkspace() wants / and the home folder said in PML_WORKSPACE", (
   Deno.mkdirSync(inner);
   const found = findWorkspace(environment, inner);
   assert.deepEqual([found.found, found.root], ["cwd", inner]);
-  // Its rules still hold: a deny in the home folder is not lost because the folder is too wide.
+  // Its rules still hold: a deny rule in the home folder stays, although that folder cannot be the
+  // workspace.
   assert.deepEqual(found.parents, [join(scratch.user, ".pml.json")]);
 });
 

@@ -86,7 +86,7 @@ export interface Meanwhile {
   readonly onAsk?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
 }
 
-/** What a client wants of tasks. In revision 2026-07-28 the server decides. */
+/** The client's wishes about tasks. In revision 2026-07-28 the server decides. */
 export type Task =
   | { readonly isModern: true }
   | { readonly isModern: false; readonly wanted: JsonObject };
@@ -159,7 +159,7 @@ export type Outcome =
     readonly isUnchecked?: boolean;
     /** The status of a task, if the result describes a task and is not yet the tool's result. */
     readonly task?: string;
-    /** The error code of the result, if the server's answer gave a reason for one. */
+    /** The code of a problem that PML found in the result, such as OUTPUT_INVALID. */
     readonly code?: ErrorCode;
   }
   | { readonly kind: "ask"; readonly question: Question };

@@ -5,7 +5,7 @@
  */
 
 /**
- * Who gets an error: the client as a JSON-RPC error, the model as a result, or the operator on
+ * The receiver of an error: the client as a JSON-RPC error, the model as a result, or the operator on
  * stderr.
  */
 export type Audience = "client" | "model" | "operator";
@@ -55,7 +55,7 @@ const FOR_OPERATOR: readonly ErrorCode[] = ["CONFIG_INVALID", "USAGE"];
 
 /** The options of a `PmlError`. */
 export interface PmlErrorOptions {
-  /** What to do now: one sentence for the person or the model that reads it. */
+  /** The hint: one sentence that says what to do, for the person or the model. */
   readonly hint?: string;
   /** The error that led to this one. */
   readonly cause?: unknown;
@@ -72,7 +72,7 @@ export class PmlError extends Error {
   override readonly name = "PmlError";
   /** The code of the error. */
   readonly code: ErrorCode;
-  /** What to do now, if anything can be done. */
+  /** The hint: what to do, if anything can be done. */
   readonly hint: string | undefined;
   /** Facts for programs. */
   readonly detail: Readonly<Record<string, unknown>> | undefined;

@@ -6,7 +6,7 @@
 
 import type { Pattern } from "./pattern.ts";
 
-/** What `tools/list` contains. */
+/** The content of `tools/list`. */
 export type Exposure = "meta_only" | "semantic" | "hybrid" | "full_proxy";
 
 /** The options of the exposure `hybrid`. Every other exposure is a fixed choice of these. */

@@ -46,7 +46,7 @@ export function canonical(value: Json): string {
 /** Returns an object without the members that are undefined. */
 export function defined<T extends object>(value: T): Defined<T> {
   const members = Object.entries(value).filter(([, member]) => member !== undefined);
-  return Object.fromEntries(members) as Defined<T>; // of what is left, as it was
+  return Object.fromEntries(members) as Defined<T>; // only undefined members are missing
 }
 
 /** The type of an object in which members may be missing instead of undefined. */

@@ -120,7 +120,7 @@ export function parsedJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(UTF_8.decode(bytes));
   } catch {
-    return undefined; // a log line, or half of a message
+    return undefined; // for example a log line, or half of a message
   }
 }
 

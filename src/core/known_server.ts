@@ -28,7 +28,7 @@ export type Listing = Pick<
   | "blocked"
 >;
 
-/** What is approved of a server. */
+/** The source of a server's approval: who it is, and what is not approved yet. */
 export interface Approval extends Pick<Server, "identity" | "unapproved"> {
   /** Returns one line that says what the server is, for the question to the person. */
   text(): string;

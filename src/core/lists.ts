@@ -32,7 +32,7 @@ export const LISTS: Readonly<Record<ListName, ListKind>> = {
 };
 
 /** The names of all lists. */
-export const LIST_NAMES = Object.keys(LISTS) as readonly ListName[]; // its own keys
+export const LIST_NAMES = Object.keys(LISTS) as readonly ListName[]; // the keys of a literal
 
 /** One item of a list, as its server sent it. */
 export interface ListItem {

@@ -93,7 +93,7 @@ export function argumentsRule(id: ToolId, args: JsonObject): string | undefined 
     const { text } = parsePattern(`${id}(${canonical(args)})`);
     return text;
   } catch {
-    return undefined; // too long, or no JSON that can be written: it is asked each time
+    return undefined; // too long, or not valid JSON: the person is asked each time
   }
 }
 
@@ -133,7 +133,7 @@ function withArguments(named: NamedTool, json: string): Pattern | undefined {
     if (!isObject(value)) return undefined;
     return { ...named, kind: "arguments", canonical: canonical(value as JsonObject) };
   } catch {
-    return undefined; // the caller says that it is no rule
+    return undefined; // the caller reports the error
   }
 }
 

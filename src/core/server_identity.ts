@@ -38,7 +38,7 @@ export interface Pinned {
 export interface ServerIdentity {
   readonly name: string;
   readonly pinned: Pinned;
-  /** What a person must know before the first use, one line each. */
+  /** The facts that a person must know before the first use, one line each. */
   readonly facts: readonly string[];
   /**
    * Who defined the server. A server of the workspace file or of the person's own file is covered
@@ -49,7 +49,7 @@ export interface ServerIdentity {
   readonly origin: "workspace" | "person" | "registry";
 }
 
-/** What the person must see, and what a yes does. */
+/** Something that needs an approval: the facts to show, and the effect of a yes. */
 export interface Unapproved {
   /** The error code of the call if nobody can be asked. */
   readonly code:

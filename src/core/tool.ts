@@ -28,7 +28,7 @@ export const NO_PERMISSIONS: Permissions = { read: [], write: [], net: [], run: 
 
 /** Returns the union of several permissions, without duplicates. */
 export function joinedPermissions(all: readonly Partial<Permissions>[]): Permissions {
-  const kinds = Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]; // of a literal
+  const kinds = Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]; // the keys of a literal
   const lists = kinds.map((kind) => [kind, [...new Set(all.flatMap((one) => one[kind] ?? []))]]);
   return Object.fromEntries(lists);
 }
@@ -160,7 +160,7 @@ const PERMISSION: MetaKind<keyof Permissions> = {
  */
 export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
   const read: ReadMeta = (key, found, { wanted, is }) => {
-    if (is(found)) return found as never; // of the kind, as it was looked at
+    if (is(found)) return found as never; // its kind was checked
     const said = quoted(JSON.stringify(found) ?? String(found));
     throw new PmlError(
       "CONFIG_INVALID",

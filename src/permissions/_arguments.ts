@@ -149,7 +149,7 @@ function canonicalOf(args: JsonObject): string | undefined {
   try {
     return canonical(args);
   } catch {
-    return undefined; // the rules decide what that means
+    return undefined; // the rules treat it as uncertain
   }
 }
 
@@ -222,6 +222,6 @@ function isLink(path: string): boolean {
   try {
     return Deno.lstatSync(path).isSymlink;
   } catch {
-    return false; // there is nothing, as the caller knows
+    return false; // nothing exists there
   }
 }

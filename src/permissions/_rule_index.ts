@@ -135,7 +135,7 @@ function remembered<T>(look: (name: string) => T): (name: string) => T {
   const known = new Map<string, T>();
   return (name) => {
     if (!known.has(name)) known.set(name, look(name));
-    return known.get(name) as T; // it was set just before
+    return known.get(name) as T; // it was set above
   };
 }
 

@@ -1,5 +1,5 @@
 /**
- * What the person has approved of a workspace: its file, and the module files that it names.
+ * The approvals of a workspace: of its file, and of the module files that it names.
  *
  * @module
  */
@@ -34,7 +34,7 @@ export interface ShownModule {
   readonly outside?: boolean;
 }
 
-/** What is approved at one moment. */
+/** The approvals of a workspace at one moment. */
 export interface TrustState {
   readonly trusted: boolean;
   /** The approved hash of each module's code, by server. */

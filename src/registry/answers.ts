@@ -176,7 +176,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // it names nothing then
+    return text; // then no entry has this name
   }
 }
 

@@ -66,7 +66,7 @@ Deno.test("Cache counts what was changed, cut, replaced, linked or closed as not
     assert.equal(cache.code(HASH), undefined, String(spoil));
     assert.equal(cache.read("entry", key), undefined, String(spoil));
   }
-  // What is written anew takes the place of a link, and leaves what it led to.
+  // A new file replaces the link, and the link's target stays unchanged.
   cache.keepCode(CODE);
   assert.deepEqual(cache.code(HASH), CODE);
   assert.equal(Deno.lstatSync(join(folder, `${HASH}.code`)).isFile, true);
@@ -166,7 +166,7 @@ Deno.test("Cache holds whole files only, however its writer ends", async () => {
     const reader = child.stdout.getReader();
     await reader.read();
     const { cache } = open(home.path);
-    // It is killed while it writes: when the last of its names has come for the first time.
+    // The process is killed while it writes: when its last file has appeared.
     while (cache.read("entry", ["4"]) === undefined) await new Promise((go) => setTimeout(go, 1));
     child.kill("SIGKILL");
     await child.status;

@@ -226,7 +226,7 @@ export class Folder implements RegistryStore {
         Object.values(said).every((tags) =>
           isObject(tags) && Object.values(tags).every((version) => typeof version === "string")
         );
-      if (isTags) return said as Tags; // as it was looked at
+      if (isTags) return said as Tags; // its form was checked above
       throw broken('wanted {"NAME": {"TAG": "VERSION"}}');
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) this.#leaveOut(TAGS, error);

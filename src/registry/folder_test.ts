@@ -11,7 +11,7 @@ const STDIO = {
   install: { command: "npx", args: ["-y", "s@1.0.0"], env_required: ["KEY"] },
 };
 
-/** A folder whose "modules" are JSON in their first line, and what was told of it. */
+/** A folder whose "modules" are JSON in their first line, and the warnings about it. */
 async function make(files: Readonly<Record<string, string>>) {
   const path = await Deno.realPath(await Deno.makeTempDir());
   const write = (name: string, text: string) => Deno.writeTextFileSync(join(path, name), text);

@@ -94,7 +94,7 @@ export function parsePinned(servers: unknown, file: string): LockEntries {
 
 /** Returns the text of a lock. It is the same for the same entries, whatever their order. */
 export function lockText(servers: LockEntries): string {
-  const sorted: unknown = JSON.parse(canonical(servers as unknown as Json)); // what is undefined is not written
+  const sorted: unknown = JSON.parse(canonical(servers as unknown as Json)); // undefined members are not written
   return `${JSON.stringify({ version: 1, servers: sorted }, null, 2)}\n`;
 }
 
@@ -154,7 +154,7 @@ export function pinnedIn<T>(record: Readonly<Record<string, T>>, name: string): 
 
 /** Returns a line for each pinned fact of a server that changed; none if it is the same. */
 export function pinnedChanges(was: Pinned, is: Pinned): readonly string[] {
-  const keys = Object.keys(FIELDS) as (keyof Pinned)[]; // its own keys
+  const keys = Object.keys(FIELDS) as (keyof Pinned)[]; // the keys of a literal
   return keys.flatMap((key) => {
     const [before, now] = [written(was[key]), written(is[key])];
     if (before === now) return [];
@@ -194,7 +194,7 @@ function readerOf(file: string) {
   };
   const members = (key: string, found: unknown, known: readonly string[]): JsonObject => {
     value(key, found, OBJECT);
-    const object = found as JsonObject; // looked at just now
+    const object = found as JsonObject; // checked just now
     const odd = Object.keys(object).find((name) => !known.includes(name));
     const at = key === "" ? "" : `${key}.`;
     if (odd !== undefined) throw wrong(`${at}${odd}`, "an unknown key", known.join(", "));
@@ -205,7 +205,7 @@ function readerOf(file: string) {
 
 function parseEntries(servers: unknown, read: Reader): LockEntries {
   read.value("servers", servers, OBJECT);
-  const entries = Object.entries(servers as JsonObject); // looked at just now
+  const entries = Object.entries(servers as JsonObject); // checked just now
   return Object.fromEntries(entries.map(([name, said]) => {
     const key = `servers.${name}`;
     if (!isName(name)) throw read.wrong(key, "an unknown key", "the name of a server");
@@ -234,7 +234,7 @@ function parseEntry(
     if (!isToolName(tool)) throw read.wrong(at, "an unknown key", "the name of a tool");
     read.value(at, hash, HASHED);
   }
-  return entry as unknown as LockEntry; // each member was looked at
+  return entry as unknown as LockEntry; // each member was checked
 }
 
 /**

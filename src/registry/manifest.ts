@@ -91,7 +91,7 @@ export function parseManifest(json: unknown, options: ManifestOptions): Manifest
   const wrong = (why: string) => refused(options, why);
   const read: ReadMember = (key, value, { wanted, is }) => {
     const found = value ?? undefined;
-    if (is(found)) return found as never; // of the kind, as it was looked at
+    if (is(found)) return found as never; // its kind was checked
     const said = found === undefined ? "missing" : quoted(JSON.stringify(found));
     throw wrong(`${key} is ${said}, wanted ${wanted}`);
   };

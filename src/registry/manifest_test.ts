@@ -157,7 +157,7 @@ Deno.test("parseManifest() takes no command that could be more than one program"
     refuses({ ...STDIO, install: { command, args: [] } }, /install\.command/);
   }
   for (const command of ["npx", "uvx", "bunx", "npm", "docker", "serena-mcp", "node"]) {
-    // What means something to a shell means nothing in an argument: there is none.
+    // Shell characters mean nothing in an argument, because no shell runs.
     const args = ["-y", "x@1", "$(id); `id`"];
     const manifest = parse({ ...STDIO, install: { command, args } });
     assert.deepEqual(manifest.kind === "stdio" && manifest.args, args);
@@ -240,7 +240,7 @@ Deno.test("parseManifest() leaves out tools that are not the server's, and keeps
   assert.match(left["b@d"] ?? "", /other characters/);
   assert.match(left.broken ?? "", /^broken\.inputSchema is .* wanted/);
   assert.match(left[""] ?? "", /no name/);
-  // An action is an entry of its own, and cannot bring another along.
+  // An action is an entry of its own, and cannot contain another action.
   const action = parse(
     { ...DENO, fqdn: "fs:read_json", tools: ["fs:read_json", "rm"] },
     "fs:read_json",

@@ -41,6 +41,6 @@ function publicHalf(privateKey: string): KeyObject | undefined {
   try {
     return createPublicKey(createPrivateKey(privateKey));
   } catch {
-    return undefined; // the platform's own words may repeat the key
+    return undefined; // the platform's message may repeat the key
   }
 }

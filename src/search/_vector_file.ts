@@ -89,6 +89,6 @@ function bytesOf(path: string): Buffer | undefined {
     const { bytes } = readRegular(path, { most: LARGEST });
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   } catch {
-    return undefined; // there is none yet, or none that can be read: they are made anew
+    return undefined; // missing or unreadable: the vectors are computed again
   }
 }

@@ -164,7 +164,7 @@ Deno.test("search() says which queries nothing fits, and when all fits but loose
     "bake seven cakes of sugar, flour, eggs, milk, honey for the city",
   );
   assert.deepEqual([loose.unmet, loose.isLoose], [[], true]);
-  // Every word is met, however common all of them are.
+  // Every word matches, although all of them are common.
   assert.equal((await found("file", { limit: 40 }, { one: many })).length, 40);
 });
 
@@ -192,7 +192,7 @@ Deno.test("search() joins words and meanings, half and half, while all meanings 
   const semantics: Semantics = {
     similarities: (queries, entries) => {
       asked.push([...queries]);
-      // Whatever is asked, the forecast is meant.
+      // All of these queries mean the forecast.
       const near = entries.map(({ id }) => id === "weather:forecast" ? 0.4 : -0.1);
       return Promise.resolve(known ? queries.map(() => Float32Array.from(near)) : undefined);
     },
@@ -208,10 +208,10 @@ Deno.test("search() joins words and meanings, half and half, while all meanings 
   assert.equal(after.mode, "hybrid");
   const scores = Object.fromEntries(after.hits.map(({ id, score }) => [id, score]));
   assert.equal(scores["weather:forecast"], scores["filesystem:write_file"]);
-  // What is near to nothing is asked once for these tools.
+  // The cosines of unrelated sentences are computed once for these tools.
   await search.search(query);
   assert.deepEqual(asked.map(([first]) => first === query), [true, true, false, true]);
-  // What may not be seen does not stretch the scale either.
+  // Tools that may not be found must not change the scale either.
   const allowed = (id: string) => id !== "weather:forecast";
   const { hits } = await search.search(query, { allowed });
   assert.deepEqual(hits[0]?.id, "filesystem:write_file");
@@ -361,7 +361,7 @@ Deno.test("search() reads definitions that are not what they should be", async (
     { properties: Object.fromEntries(Array.from({ length: 50_000 }, (_, i) => [`p${i}`, {}])) },
   ];
   const catalog = new Catalog();
-  // What comes from an upstream has no type until it was looked at.
+  // Values from a server have no known type until they are checked.
   const tools = schemas.map((inputSchema, i) =>
     ({ name: `t${i}`, title: 5, description: "x ".repeat(1e5), inputSchema }) as never
   );
