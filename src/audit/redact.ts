@@ -46,8 +46,8 @@ export class Redactor {
   cleaned(error: unknown): unknown {
     if (!(error instanceof PmlError)) return error;
     const { code, message, hint, detail } = error;
-    const told = defined({ hint, detail: detail && this.clean(detail) });
-    return new PmlError(code, this.redact(message), { ...told, cause: error });
+    const kept = defined({ hint, detail: detail && this.clean(detail) });
+    return new PmlError(code, this.redact(message), { ...kept, cause: error });
   }
 
   /** Returns JSON without the secrets in its texts and in the names of its members. */

@@ -28,7 +28,7 @@ export interface Report {
 }
 
 /** How many problems the message contains. The detail contains all. */
-const TOLD = 3;
+const SHOWN = 3;
 
 /** Returns one error for all problems. */
 export function invalid(
@@ -36,9 +36,9 @@ export function invalid(
   more: { readonly hint?: string; readonly cause?: unknown } = {},
 ): PmlError {
   const conflict = problems.every(({ code }) => code !== undefined);
-  const rest = problems.length - TOLD;
-  const told = problems.slice(0, TOLD).map(text).join("; ");
-  const message = `Cannot use the configuration: ${told}${rest > 0 ? `; and ${rest} more` : ""}`;
+  const rest = problems.length - SHOWN;
+  const shown = problems.slice(0, SHOWN).map(text).join("; ");
+  const message = `Cannot use the configuration: ${shown}${rest > 0 ? `; and ${rest} more` : ""}`;
   return new PmlError(conflict ? "NAME_CONFLICT" : "CONFIG_INVALID", message, {
     hint: "Fix it and save: PML reads it again at once",
     ...more,

@@ -44,9 +44,9 @@ export async function parseJsonc(
     note(offset, { path, found: `invalid JSON (${why})`, wanted: "JSON with comments" });
   }
   if (root === undefined || errors.length > 0) return undefined;
-  for (const twin of twins(root).slice(0, MOST)) {
-    const path = jsonc.getNodePath(twin);
-    note(twin.offset, { path, found: "the key a second time", wanted: "each key once" });
+  for (const key of duplicateKeys(root).slice(0, MOST)) {
+    const path = jsonc.getNodePath(key);
+    note(key.offset, { path, found: "the key a second time", wanted: "each key once" });
   }
   return {
     value: jsonc.getNodeValue(root),
@@ -62,9 +62,9 @@ export async function parseYaml(text: string, note: Note): Promise<Syntax | unde
   const document = yaml.parseDocument(text, options);
   const wrong = [...document.errors, ...document.warnings];
   for (const { code, message, pos: [offset] } of wrong.slice(0, MOST)) {
-    const twin = code === "DUPLICATE_KEY" ? /^[\w$-]*/.exec(text.slice(offset)) : null;
+    const key = code === "DUPLICATE_KEY" ? /^[\w$-]*/.exec(text.slice(offset)) : null;
     const found = `invalid YAML (${visible(message, 120)})`;
-    note(offset, { path: [...twin ?? []], found, wanted: "YAML 1.2" });
+    note(offset, { path: [...key ?? []], found, wanted: "YAML 1.2" });
   }
   // An alias can spell a key that exists already, and so replace its rules.
   yaml.visit(document, {
@@ -83,11 +83,11 @@ export async function parseYaml(text: string, note: Note): Promise<Syntax | unde
 }
 
 /** Returns the keys that occur twice, and those that a record would drop silently. */
-function twins(node: Node): readonly Node[] {
+function duplicateKeys(node: Node): readonly Node[] {
   const seen = new Set(["__proto__"]);
   return (node.children ?? []).flatMap((child) => {
     const [key] = child.type === "property" ? child.children ?? [] : [];
     const again = key !== undefined && seen.size === seen.add(key.value).size;
-    return again ? [key, ...twins(child)] : twins(child);
+    return again ? [key, ...duplicateKeys(child)] : duplicateKeys(child);
   });
 }

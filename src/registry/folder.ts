@@ -68,7 +68,7 @@ const MEMBERS = [
 /** Reads and caches the entries of a folder. */
 export class Folder implements RegistryStore {
   readonly #options: FolderOptions;
-  readonly #told = new Map<string, string>();
+  readonly #reported = new Map<string, string>();
   readonly #lanes: Promise<unknown>[] = Array.from({ length: LANES }, () => Promise.resolve());
   #items = new Map<string, FolderItem>();
 
@@ -143,7 +143,7 @@ export class Folder implements RegistryStore {
     const read = { path, ...this.#read(path, stamp), fqdn, version };
     const made = kind === "json" ? this.#manifestEntry(read) : this.#moduleEntry(read);
     const entry = made.then((entry) => {
-      this.#told.delete(file);
+      this.#reported.delete(file);
       return entry;
     }, (error) => this.#leaveOut(file, error));
     return { stamp, name: fqdn, entry };
@@ -241,8 +241,8 @@ export class Folder implements RegistryStore {
       /^Cannot (?:load|use) (?:the (?:module|entry) )?".*?"(?: of ".*?")?: /,
       "",
     );
-    if (this.#told.get(file) === said) return;
-    this.#told.set(file, said);
+    if (this.#reported.get(file) === said) return;
+    this.#reported.set(file, said);
     this.#options.warn(`Cannot serve ${quoted(file)}: ${said}`);
   }
 

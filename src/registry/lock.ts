@@ -80,7 +80,7 @@ export function parseLock(text: string, file: string): LockEntries {
       "JSON",
     );
   }
-  const twin = firstTwin(text);
+  const twin = duplicateKey(text);
   if (twin !== undefined) throw read.wrong(twin, "the key a second time", "each key once");
   const { version, servers } = read.members("", whole, ["version", "servers"]);
   if (version !== 1) throw read.wrong("version", version, "1");
@@ -240,7 +240,7 @@ function parseEntry(
 /**
  * Returns a key that occurs twice in one object, because a parser would silently keep the last one.
  */
-function firstTwin(json: string): string | undefined {
+function duplicateKey(json: string): string | undefined {
   const open: Set<string>[] = [];
   for (const [token] of json.matchAll(/"(?:[^"\\]+|\\.)*"(?:\s*:)?|[{}]/gs)) {
     if (token === "{") open.push(new Set());

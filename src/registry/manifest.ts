@@ -101,26 +101,26 @@ export function parseManifest(json: unknown, options: ManifestOptions): Manifest
   read("fqdn", entry.fqdn, nameKind(asked, version));
   // A number is an exact version. Anything else after the `@` is a tag.
   if (/^\d+\.\d/.test(asked.version ?? "")) read("version", version, exactly(asked.version));
-  const told = toolsOf(read("tools", entry.tools, TOOLS) ?? [], { asked, onLeftOut });
+  const listed = toolsOf(read("tools", entry.tools, TOOLS) ?? [], { asked, onLeftOut });
   const base = {
     fqdn: entryName(asked),
     name: asked.name,
     version,
     description: shownText(read("description", entry.description, DESCRIPTION)),
-    tools: told.tools,
+    tools: listed.tools,
     envRequired: sorted(read("env_required", entry.env_required, VARIABLES) ?? []),
     warnings: warningsOf(entry.warnings ?? undefined),
     routing: read("routing", entry.routing, ROUTING),
   };
-  return { ...base, ...kindOf(entry, { read, options, told, envRequired: base.envRequired }) };
+  return { ...base, ...kindOf(entry, { read, options, listed, envRequired: base.envRequired }) };
 }
 
 function kindOf(
   entry: Members,
-  { read, options, told, envRequired }: {
+  { read, options, listed, envRequired }: {
     readonly read: ReadMember;
     readonly options: ManifestOptions;
-    readonly told: ToolsRead;
+    readonly listed: ToolsRead;
     readonly envRequired: readonly string[];
   },
 ) {
@@ -128,7 +128,7 @@ function kindOf(
   switch (entry.type) {
     case "deno": {
       const own = permissionsOf(entry.permissions ?? {}, wrong);
-      const permissions = together([own, ...told.permissions], wrong);
+      const permissions = together([own, ...listed.permissions], wrong);
       const integrity = read("integrity", entry.integrity, INTEGRITY);
       return { kind: "deno", integrity, permissions } as const;
     }

@@ -58,7 +58,7 @@ export function chosen(
   const exact = (wanted: string | undefined) => entries.find((one) => one.version === wanted);
   const tagged = (tag: string) => exact(Object.hasOwn(tags, tag) ? tags[tag] : undefined);
   if (version !== undefined && version !== "latest") return exact(version) ?? tagged(version);
-  return tagged("latest") ?? entries.find((one) => !isTryOut(one.version)) ?? entries[0];
+  return tagged("latest") ?? entries.find((one) => !isPreRelease(one.version)) ?? entries[0];
 }
 
 /** Returns the manifest of a module: its metadata and the hash of its code. */
@@ -93,13 +93,15 @@ export function compareVersions(a: string, b: string): number {
   const byCore = compareParts(one.core, other.core);
   if (byCore !== 0) return byCore;
   // A pre-release comes before its release.
-  const both = one.tryOut.length > 0 && other.tryOut.length > 0;
-  return both ? compareParts(one.tryOut, other.tryOut) : other.tryOut.length - one.tryOut.length;
+  const both = one.preRelease.length > 0 && other.preRelease.length > 0;
+  return both
+    ? compareParts(one.preRelease, other.preRelease)
+    : other.preRelease.length - one.preRelease.length;
 }
 
 function partsOf(version: string) {
-  const [core = "", tryOut] = version.replace(/\+.*/, "").split(/-(.*)/s);
-  return { core: core.split("."), tryOut: tryOut?.split(".") ?? [] };
+  const [core = "", preRelease] = version.replace(/\+.*/, "").split(/-(.*)/s);
+  return { core: core.split("."), preRelease: preRelease?.split(".") ?? [] };
 }
 
 function compareParts(a: readonly string[], b: readonly string[]): number {
@@ -115,6 +117,6 @@ function compareParts(a: readonly string[], b: readonly string[]): number {
   return 0;
 }
 
-function isTryOut(version: string): boolean {
+function isPreRelease(version: string): boolean {
   return version.replace(/\+.*/, "").includes("-");
 }

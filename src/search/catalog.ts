@@ -75,9 +75,9 @@ export class Catalog {
       const entry = { id: toolId(server.name, own.name), tool, own, server };
       const folded = tool.name.toLowerCase();
       // Readers take names that differ only in case for the same name.
-      const isTwin = names.has(folded) && !this.#entries.has(entry.id);
+      const isDuplicate = names.has(folded) && !this.#entries.has(entry.id);
       const reason = unusable ??
-        (isTwin ? "it differs from another by case alone" : undefined) ??
+        (isDuplicate ? "it differs from another by case alone" : undefined) ??
         (isWithin(DEEPEST, tool) ? this.#add(entry) : "it is nested too deep");
       if (reason === undefined) names.add(folded);
       else rejected.push({ name: own.name, reason });

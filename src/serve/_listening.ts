@@ -46,7 +46,7 @@ export class Listening {
    * Returns the messages to send for a notification: one for each request that listens for its
    * task, or the notification itself.
    */
-  told(message: JSONRPCMessage, isTask: (id: string) => boolean): readonly unknown[] {
+  messagesFor(message: JSONRPCMessage, isTask: (id: string) => boolean): readonly unknown[] {
     if (!("method" in message)) return [message];
     const params = objectOf(message.params);
     const put = (more: object) => ({ ...message, params: { ...params, ...more } });

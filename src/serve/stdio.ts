@@ -141,8 +141,8 @@ class StdioTransport implements Transport {
       }
     }
     if ("id" in message) return this.#write(message, id);
-    const told = this.#listening.told(message, this.#options.isTask);
-    return Promise.all(told.map((one) => this.#write(one))).then(() => {});
+    const messages = this.#listening.messagesFor(message, this.#options.isTask);
+    return Promise.all(messages.map((one) => this.#write(one))).then(() => {});
   }
 
   async close(): Promise<void> {
