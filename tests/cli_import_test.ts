@@ -77,8 +77,8 @@ Deno.test("pml import reads Claude's two formats, nearest first", async () => {
   });
   const reasons = Object.entries<string>(desktop.skip).map(([name, why]) => `${name}: ${why}`);
   assert.deepEqual(reasons.sort(), [
-    "***: PML can give no server such a name",
-    'filesystem: PML has a server "filesystem" built in; under another name it can be taken',
+    "***: PML allows no such name",
+    'filesystem: PML has a server "filesystem" built in; rename it to import it',
     'github: there is a server "github" already, with another definition',
     "mine: it is PML itself",
     "pml: it is PML itself",

@@ -1,5 +1,6 @@
 /**
- * One file of the journal: made by us alone, appended to, and watched for being taken away.
+ * One file of the journal: PML creates it, only appends to it, and notices if it is moved or
+ * replaced.
  *
  * @module
  */
@@ -13,7 +14,7 @@ const NAME = /^(.+-(\d+)-[0-9a-f]{8})\.\d{4,}\.jsonl$/;
 
 /** An open file that only grows. */
 export class JournalFile {
-  /** Where it is. */
+  /** The path. */
   readonly path: string;
   readonly #file: Deno.FsFile;
   readonly #made: Deno.FileInfo;
@@ -25,9 +26,9 @@ export class JournalFile {
     this.#made = file.statSync();
   }
 
-  /** Makes a new file; whatever already has that name, a link too, is an error. */
+  /** Creates a new file. Throws if anything has that name already, a link too. */
   static create(path: string): JournalFile {
-    // `createNew` is O_EXCL, which follows no link, not even one that points nowhere.
+    // `createNew` means O_EXCL, which follows no link, not even one to nothing.
     const made = new JournalFile(
       path,
       Deno.openSync(path, { append: true, createNew: true, mode: 0o600 }),
@@ -36,32 +37,32 @@ export class JournalFile {
     return made;
   }
 
-  /** How many bytes it holds. */
+  /** The number of bytes in the file. */
   get size(): number {
     return this.#size;
   }
 
-  /** Adds a text, or leaves the file as it was and throws. */
+  /** Appends a text. If it cannot, restores the file and throws. */
   append(text: string): void {
     const bytes = new TextEncoder().encode(text);
     try {
       for (let at = 0; at < bytes.length;) at += this.#file.writeSync(bytes.subarray(at));
     } catch (error) {
-      // Half a record would break the chain for all that follow.
+      // Half a record would break the hash chain of all later records.
       this.#file.truncateSync(this.#size);
       throw error;
     }
     this.#size += bytes.length;
   }
 
-  /** Throws if the path no longer leads to this file: what is written then would be read by nobody. */
+  /** Throws if the path no longer leads to this file, because nobody would find the records. */
   checkPlace(): void {
     const found = Deno.lstatSync(this.path);
     if (found.isFile && found.dev === this.#made.dev && found.ino === this.#made.ino) return;
     throw new Error(`"${this.path}" is no longer the file that was opened`);
   }
 
-  /** Closes it. */
+  /** Closes the file. */
   close(): void {
     this.#file.close();
   }
@@ -72,7 +73,7 @@ export function prune(
   folder: string,
   limits: { readonly keep: string; readonly bytes: number },
 ): void {
-  // Names begin with the time of their start.
+  // The names begin with the time of their start.
   const names = [...Deno.readDirSync(folder)].map((entry) => entry.name).sort().reverse();
   let bytes = 0;
   let files = 0;
@@ -87,7 +88,7 @@ export function prune(
   }
 }
 
-/** Removes a file; another process may have done so already. */
+/** Removes a file. Another process may have removed it already. */
 export function removeIfThere(path: string): void {
   ifThere(() => Deno.removeSync(path));
 }
@@ -104,7 +105,7 @@ function lives(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // ESRCH: nobody has that number. EPERM: somebody else's process, which lives.
+    // ESRCH: there is no process with that number. EPERM: there is one, of another user.
     return error instanceof Error && "code" in error && error.code !== "ESRCH";
   }
 }

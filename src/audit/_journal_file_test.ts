@@ -35,7 +35,7 @@ Deno.test("checkPlace() throws when another file has taken the place", () => {
 
 Deno.test("prune() removes the oldest beyond a number of bytes", () => {
   const folder = Deno.makeTempDirSync();
-  // No process has this number: it is beyond what any system gives out.
+  // No process has this number, because no system uses numbers this high.
   const name = (n: number) => `2020-01-0${n}T00-00-00.000Z-1073741824-00000000.0001.jsonl`;
   for (const n of [1, 2, 3, 4]) Deno.writeTextFileSync(join(folder, name(n)), "x".repeat(10));
   prune(folder, { keep: name(1).slice(0, -".0001.jsonl".length), bytes: 25 });

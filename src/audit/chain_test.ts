@@ -1,6 +1,6 @@
 /**
- * Checks that a journal is as it was written: every record whole, in order and chained to the one
- * before it. As a test file it holds no test, and it is not published.
+ * Checks the journal of a process: every record must be complete, in order, and chained to the one
+ * before it. This file contains no test itself and is not published.
  *
  * @module
  */
@@ -14,24 +14,23 @@ const NO_HASH = "0".repeat(64);
 const LINE =
   /^(\{"seq":(\d{1,15}),"at":"[^"]+","prev":"([0-9a-f]{64})",.*),"hash":"([0-9a-f]{64})"\}$/;
 
-/** What a check of a journal found. */
+/** The result of checking a journal. */
 export interface JournalCheck {
-  /** Whole records before the first bad one. */
+  /** The number of complete records before the first bad one. */
   readonly records: number;
-  /** The first bad record: its file, its line from 1, and what is wrong with it. */
+  /** The first bad record: its file, its line counted from 1, and what is wrong with it. */
   readonly bad?: { readonly file: string; readonly line: number; readonly reason: string };
-  /** Calls that began and have no end here: their outcome is unknown. */
+  /** Calls with a start record but no end record here. Their outcome is unknown. */
   readonly unfinished: readonly string[];
-  /** Whether its process closed it; without that nobody can tell whether its end was cut off. */
+  /** Whether the process closed the journal. If not, its end may be cut off. */
   readonly closed: boolean;
-  /** Whether it begins at its beginning; older files of a long run are removed. */
+  /**
+   * Whether the first record is the first of the process. Older files of a long run are removed.
+   */
   readonly complete: boolean;
 }
 
-/**
- * Reads the file or files of one process, in their order, and names the first record that is not
- * as it was written.
- */
+/** Reads the files of one process in their order, and returns the first record that was changed. */
 export async function verifyJournal(paths: string | readonly string[]): Promise<JournalCheck> {
   const check = new Check();
   for (const file of typeof paths === "string" ? [paths] : paths) {
@@ -98,7 +97,7 @@ function parsed(line: string): Record<string, unknown> | undefined {
     const value: unknown = JSON.parse(line);
     return isObject(value) ? value : undefined;
   } catch {
-    // Not JSON is an answer here, not a failure.
+    // Invalid JSON is a result here, and not an error.
     return undefined;
   }
 }

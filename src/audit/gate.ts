@@ -1,5 +1,5 @@
 /**
- * Puts the journal round every call: one record before it is dispatched, one when it is over.
+ * Writes a journal record before and after every call.
  *
  * @module
  */
@@ -12,8 +12,8 @@ import type { Records } from "./records.ts";
 import { shapeOf, sizeOf } from "./shape.ts";
 
 /**
- * Lets no call pass whose start could not be written, and writes an end for each that passed. One
- * that may go on without a record says so in its answer.
+ * Refuses calls whose start could not be recorded, and records the end of all others. If a call may
+ * run without a record, its answer says so.
  */
 export function auditGate<C extends Call>(
   journal: Pick<Records, "write" | "note">,
@@ -26,16 +26,19 @@ export function auditGate<C extends Call>(
     const since = performance.now();
     try {
       const outcome = await next(call);
-      journal.note(endOf(call, { since, ...whatCame(outcome) }), isLost);
+      journal.note(endOf(call, { since, ...endOfOutcome(outcome) }), isLost);
       return isLost ? unrecorded(outcome, lost) : outcome;
     } catch (error) {
-      journal.note(endOf(call, { since, ...whatFailed(error) }), isLost);
+      journal.note(endOf(call, { since, ...endOfError(error) }), isLost);
       throw isLost ? failedUnrecorded(asPmlError(error), lost) : error;
     }
   };
 }
 
-/** Says in a block of its own that a call was not recorded: what is structured stays as it is. */
+/**
+ * Adds a text block that says that the call was not recorded. The structured result stays
+ * unchanged.
+ */
 function unrecorded(outcome: Outcome, lost: PmlError): Outcome {
   if (outcome.kind === "ask") return outcome;
   const { content, _meta, ...rest } = outcome.result;
@@ -53,7 +56,7 @@ function textOf({ message }: PmlError): string {
   return `PML: this call was not recorded. ${message}`;
 }
 
-type Ending = Omit<EndRecord, "kind" | "callId" | "ms">;
+type CallEnd = Omit<EndRecord, "kind" | "callId" | "ms">;
 
 function startOf(call: Call): StartRecord {
   const { verdict } = call;
@@ -70,18 +73,18 @@ function startOf(call: Call): StartRecord {
   };
 }
 
-/** A rule with exact arguments holds those of the call. */
+/** Returns the rule without exact arguments, because they are those of the call. */
 function ruleOf({ rule }: Verdict): string {
   return rule.replace(/\(\{.*/s, "({...})");
 }
 
-function endOf(call: Call, ended: Ending & { readonly since: number }): EndRecord {
+function endOf(call: Call, ended: CallEnd & { readonly since: number }): EndRecord {
   const { since, ...ending } = ended;
   const ms = Math.round((performance.now() - since) * 1_000) / 1_000;
   return { kind: "end", callId: call.callId, ...ending, ms };
 }
 
-function whatCame(outcome: Outcome): Ending {
+function endOfOutcome(outcome: Outcome): CallEnd {
   if (outcome.kind === "ask") return { outcome: "ask" };
   const size = sizeOf(outcome.result);
   return {
@@ -93,7 +96,7 @@ function whatCame(outcome: Outcome): Ending {
   };
 }
 
-// The message stays out: it may quote arguments.
-function whatFailed(error: unknown): Ending {
+// The message is left out, because it may quote arguments.
+function endOfError(error: unknown): CallEnd {
   return { outcome: "failed", code: asPmlError(error).code };
 }

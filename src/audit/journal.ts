@@ -1,6 +1,6 @@
 /**
- * The journal: what was called, by whom, under which rule and with what outcome, as JSON lines that
- * are chained by hash.
+ * The journal: records of which tool was called, by whom, under which rule and with what outcome.
+ * The records are lines of JSON in a hash chain.
  *
  * @module
  */
@@ -14,49 +14,49 @@ import { privateFolder } from "../io/private_files.ts";
 import type { Redactor } from "./redact.ts";
 import { JournalFile, prune, removeIfThere } from "./_journal_file.ts";
 
-/** What `prev` is in the first record of a process. */
+/** The `prev` of the first record of a process. */
 const NO_HASH = "0".repeat(64);
-/** How many records wait at most for the end of the event-loop turn. */
+/** How many records may wait for the end of the event-loop turn. */
 const MOST_WAITING = 256;
 const LONGEST_TEXT = 500;
 const LONGEST_RECORD = 16_384;
-/** What the system says where nothing more fits: a file, disk or share that has its most bytes. */
+/** The errors of a file, disk, quota or share that is full. */
 const FULL = /\(os error (27|28|112|122)\)/;
 
-/** Written before a call is dispatched. */
+/** The record before a call runs. */
 export interface StartRecord {
   readonly kind: "start";
   readonly callId: string;
   readonly actor: string;
   readonly via: string;
   readonly tool: string;
-  /** The client's request that it serves: its id as JSON. */
+  /** The id of the client's request that the call belongs to, as JSON. */
   readonly request?: string;
-  /** What the rules said, and the pattern and file that said it. */
+  /** The decision of the rules, with the pattern and the file that decided. */
   readonly verdict?: string;
   readonly rule?: string;
   readonly source?: string;
-  /** What the person answered, where the call carries an answer. */
+  /** The person's answer, if the call carries one. */
   readonly answer?: string;
-  /** Only the shape: even a hash of a short argument can be guessed. */
+  /** The shape only: even from a hash, a short argument could be guessed. */
   readonly arguments: Json;
 }
 
-/** Written when a call is over, however it ended. */
+/** The record after a call, whatever its outcome. */
 export interface EndRecord {
   readonly kind: "end";
   readonly callId: string;
   readonly outcome: "result" | "tool error" | "ask" | "failed";
-  /** How the task stood that it told of. */
+  /** The status of the task that the result describes. */
   readonly task?: string;
   readonly code?: string;
   readonly ms: number;
   readonly size?: number;
-  /** Where it could not be checked whether a result fits the schema of its tool. */
+  /** Set if the result could not be checked against the output schema of the tool. */
   readonly unchecked?: true;
 }
 
-/** Written for approvals, trust, changes of configuration and typed errors outside a call. */
+/** The record of approvals, trust, changes of the configuration, and errors outside of calls. */
 export interface EventRecord {
   readonly kind: "event";
   readonly event: string;
@@ -64,29 +64,29 @@ export interface EventRecord {
   readonly about?: JsonObject;
 }
 
-/** A line of the journal. */
+/** One record of the journal. */
 export type JournalRecord = StartRecord | EndRecord | EventRecord;
 
-/** How a journal is opened. */
+/** The options of a journal. */
 export interface JournalOptions {
   readonly redactor: Redactor;
-  /** Told once for each record that could not be written. */
+  /** Is called once for each record that could not be written. */
   readonly onFailure: (error: PmlError) => void;
-  /** Bytes after which the next file begins. */
+  /** The size in bytes after which the next file begins. */
   readonly fileBytes: number;
-  /** Files kept of one process. */
+  /** How many files of one process are kept. */
   readonly filesKept: number;
 }
 
-interface Waiting {
+interface WaitingRecord {
   readonly body: string;
   readonly done: (error?: PmlError) => void;
 }
 
 /**
- * Writes records in order, those of one event-loop turn in one write. The write itself is
- * synchronous: it only copies to the kernel's memory (1 µs a record, where a round trip through
- * the thread pool takes 33), and so nothing piles up in ours.
+ * Writes records in order, and all records of one event-loop turn in one write. The write is
+ * synchronous: it only copies to the kernel's memory (1 µs for each record; the thread pool would
+ * take 33), so no records pile up.
  */
 export class Journal implements Disposable {
   readonly #folder: string;
@@ -94,22 +94,26 @@ export class Journal implements Disposable {
   readonly #run: string;
   #file: JournalFile | undefined;
   #files = 0;
-  /** Those that are there. */
+  /** The paths of the files that were created and not removed. */
   readonly #made: string[] = [];
   #seq = 0;
   #prev = NO_HASH;
-  #waiting: Waiting[] = [];
+  #waiting: WaitingRecord[] = [];
   #closed = false;
 
   private constructor(folder: string, options: JournalOptions) {
     this.#folder = folder;
     this.#options = options;
     const started = new Date().toISOString().replaceAll(":", "-");
-    // The random part keeps two journals of one process apart, and cannot be planted beforehand.
+    // The random part makes the names of two journals in one process different, and prevents others
+    // from creating the file first.
     this.#run = `${started}-${Deno.pid}-${crypto.randomUUID().slice(0, 8)}`;
   }
 
-  /** Opens the journal of this process in `HOME/journal`, or says why it cannot be kept. */
+  /**
+   * Opens the journal of this process in `HOME/journal`. Throws AUDIT_UNAVAILABLE if it cannot be
+   * written.
+   */
   static open(home: string, options: JournalOptions): Journal {
     const journal = new Journal(join(home, "journal"), options);
     try {
@@ -120,19 +124,21 @@ export class Journal implements Disposable {
     return journal;
   }
 
-  /** Writes a record; resolves when the kernel has it, rejects with AUDIT_UNAVAILABLE. */
+  /** Writes a record. Resolves when the kernel has it; rejects with AUDIT_UNAVAILABLE. */
   write(record: JournalRecord): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#enqueue(record, (error) => error ? reject(error) : resolve());
     });
   }
 
-  /** Writes a record that nobody waits for; a failure is told to `onFailure`. */
+  /** Writes a record without waiting. A failure is reported to `onFailure`. */
   note(record: JournalRecord): void {
     this.#enqueue(record, noDone);
   }
 
-  /** Writes what waits, marks the journal as whole, and closes it. */
+  /**
+   * Writes all waiting records and a last record that marks the journal as complete, and closes it.
+   */
   [Symbol.dispose](): void {
     if (this.#closed) return;
     this.note({ kind: "event", event: "journal closed" });
@@ -140,7 +146,7 @@ export class Journal implements Disposable {
     this.#closed = true;
     this.#leave();
     try {
-      // Here, and not at the start, which a person waits for.
+      // Old files are removed here and not at the start, which a person waits for.
       const { fileBytes, filesKept } = this.#options;
       prune(this.#folder, { keep: this.#run, bytes: fileBytes * filesKept });
     } catch (error) {
@@ -148,7 +154,7 @@ export class Journal implements Disposable {
     }
   }
 
-  #enqueue(record: JournalRecord, done: Waiting["done"]): void {
+  #enqueue(record: JournalRecord, done: WaitingRecord["done"]): void {
     if (this.#closed) return this.#fail(done, new Error("the journal is closed"));
     const body = bodyOf(record, this.#options.redactor);
     if (this.#waiting.push({ body, done }) === 1) setImmediate(() => this.#flush());
@@ -174,13 +180,13 @@ export class Journal implements Disposable {
     const at = new Date().toISOString();
     const lines = bodies.map((body) => {
       const line = `{"seq":${seq},"at":"${at}","prev":"${prev}",${body}`;
-      // Over everything that stands before it.
+      // The hash covers everything before it.
       prev = sha256(line);
       seq += 1;
       return `${line},"hash":"${prev}"}\n`;
     });
     file.append(lines.join(""));
-    // Only now: a failed write takes its lines back, and the chain goes on before them.
+    // Set only now: a failed write removes its lines, and the chain continues from before them.
     this.#seq = seq;
     this.#prev = prev;
   }
@@ -189,7 +195,7 @@ export class Journal implements Disposable {
     try {
       this.#file?.checkPlace();
     } catch (error) {
-      // The records that meet this fail; those after them begin a new file.
+      // Records that meet this error fail. Later ones begin a new file.
       this.#leave();
       throw error;
     }
@@ -218,7 +224,7 @@ export class Journal implements Disposable {
       this.#made.push(file.path);
       return file;
     } catch (error) {
-      // An empty one for each record that finds the disk full would be no help.
+      // Otherwise a full disk would get an empty file for each record.
       this.#leave();
       removeIfThere(file.path);
       throw error;
@@ -229,7 +235,7 @@ export class Journal implements Disposable {
     return join(this.#folder, `${this.#run}.${String(file).padStart(4, "0")}.jsonl`);
   }
 
-  #fail(done: Waiting["done"], cause: unknown): void {
+  #fail(done: WaitingRecord["done"], cause: unknown): void {
     const error = this.#unavailable(cause);
     this.#options.onFailure(error);
     done(error);
@@ -240,29 +246,29 @@ export class Journal implements Disposable {
     const why = FULL.test(said) ? `the disk is full: ${said}` : said;
     const message = `Cannot write the journal in ${quoted(this.#folder, 400)}: ${why}`;
     return new PmlError("AUDIT_UNAVAILABLE", message, {
-      hint: "Free the disk or mend that folder, then call again; `journal: best_effort` in " +
-        "config.yaml lets what only reads go on",
+      hint: "Free the disk or repair that folder, then call again; `journal: best_effort` in " +
+        "config.yaml lets calls that only read run",
       cause,
     });
   }
 }
 
 function noDone(): void {
-  // The failure was told to `onFailure`.
+  // The failure was reported to `onFailure`.
 }
 
-/** Writes a record as JSON without its opening and closing brace. */
+/** Returns a record as JSON without its outer braces. */
 function bodyOf(record: JournalRecord, redactor: Redactor): string {
   return written().slice(1, -1).replace(/[\u007f-\uffff]/g, escaped);
 
   function written(): string {
     const plain = JSON.stringify(record);
-    // Each text of a record without escapes stands in it as it is, between quotes: where nothing
-    // of the whole is secret or long, nothing of its parts is. Most records end here.
+    // A text without escapes stands in the JSON unchanged, so if the whole contains no secret and
+    // is short, no part needs a change. Most records end here.
     const isClean = plain.length <= LONGEST_TEXT && !plain.includes("\\") &&
       redactor.redact(plain) === plain;
     if (isClean) return plain;
-    // Secrets go before the text is cut: half of one would no longer be known.
+    // Secrets are removed before the text is cut, because half a secret would not be recognized.
     const safe = redactor.clean(record);
     const text = JSON.stringify(safe, cut);
     return text.length <= LONGEST_RECORD ? text : JSON.stringify(shortened(safe), cut);
@@ -275,14 +281,15 @@ function bodyOf(record: JournalRecord, redactor: Redactor): string {
   }
 }
 
-// The parts that others fill go; who, what and how it ended stay.
+// Removes the parts that others fill. The caller, the tool and the outcome stay.
 function shortened(record: JournalRecord): JournalRecord {
   if (record.kind === "start") return { ...record, arguments: "too large to tell" };
   if (record.kind === "event") return { ...record, about: { left_out: "too large to tell" } };
   return record;
 }
 
-// Plain ASCII on disk: no terminal and no reader can take a character for a line's end or reorder it.
+// Escapes a character to ASCII, so that no terminal or reader takes it for a line end or reorders
+// it.
 function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

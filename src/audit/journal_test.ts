@@ -168,7 +168,7 @@ Deno.test({
         catch (error) { codes.push(error.code); }
       }
       console.log(JSON.stringify(codes));`;
-    // A limit on the size of files, with its signal ignored, stands in for a full disk.
+    // A limit on the size of files, with its signal ignored, simulates a full disk.
     const command = `trap '' XFSZ; ulimit -f 128; exec "$0" eval --no-config --no-lock "$1"`;
     const child = new Deno.Command("sh", { args: ["-c", command, Deno.execPath(), code] });
     const { stdout, stderr } = await child.output();
@@ -237,7 +237,7 @@ Deno.test("Journal removes old files beyond the limit, but none of a living proc
   const folder = join(opened.home, "journal");
   const name = (pid: number, n: number) =>
     join(folder, `2020-01-01T00-00-00.${String(n).padStart(3, "0")}Z-${pid}-00000000.0001.jsonl`);
-  // No process has this number: it is beyond what any system gives out.
+  // No process has this number, because no system uses numbers this high.
   for (let n = 0; n < 600; n++) Deno.writeTextFileSync(name(2 ** 30, n), "");
   Deno.writeTextFileSync(name(Deno.pid, 0), "");
   Deno.writeTextFileSync(join(folder, "notes.txt"), "");
@@ -288,7 +288,7 @@ Deno.test("A record holds no secret, also where a text is cut", async () => {
     { note: `${"x".repeat(493)}hunter2hunter2` },
     { hunter2hunter2: ["hunter2hunter2"] },
     { note: 'so say "hunter2\\" twice' },
-    // In JSON a letter stands before it, as in the middle of a word.
+    // In JSON the letter `n` of an escape stands before it, as in the middle of a word.
     { note: `\nsk-${"hunter".repeat(4)}2` },
   ];
   for (const about of abouts) await opened.journal.write({ kind: "event", event: "e", about });

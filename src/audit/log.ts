@@ -1,5 +1,5 @@
 /**
- * The log: lines for a person on stderr, with secrets taken out and control characters made visible.
+ * The log: lines for a person on stderr, without secrets and with visible control characters.
  *
  * @module
  */
@@ -11,22 +11,22 @@ const LEVELS = ["debug", "info", "warn", "error"] as const;
 const LONGEST_LINE = 4_000;
 const LONGEST_READ = 65_536;
 
-/** How much a line matters. */
+/** The level of a line. */
 export type Level = typeof LEVELS[number];
 
-/** What a line says beside its text. */
+/** Named values that follow the text of a line. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** How a log is opened. */
+/** The options of a log. */
 export interface LogOptions {
   readonly redactor: Redactor;
-  /** The least level that is written; `info` unless told. */
+  /** The lowest level that is written; by default `info`. */
   readonly level?: Level;
-  /** Where lines go; stderr unless told. */
+  /** Receives each line; by default it is written to stderr. */
   readonly write?: ((line: string) => void) | undefined;
 }
 
-/** Writes lines for a person to stderr; stdout belongs to the protocol. */
+/** Writes lines for a person to stderr. Stdout belongs to the protocol. */
 export class Log {
   readonly #redactor: Redactor;
   readonly #least: number;
@@ -39,22 +39,22 @@ export class Log {
     this.#write = options.write ?? toStderr;
   }
 
-  /** Says what only somebody who looks for a fault wants to know. */
+  /** Writes a detail that only helps to find a fault. */
   debug(text: string, fields?: LogFields): void {
     this.#line("debug", text, fields);
   }
 
-  /** Says what happened. */
+  /** Writes what happened. */
   info(text: string, fields?: LogFields): void {
     this.#line("info", text, fields);
   }
 
-  /** Says what may surprise the person. */
+  /** Writes a warning for the person. */
   warn(text: string, fields?: LogFields): void {
     this.#line("warn", text, fields);
   }
 
-  /** Says what went wrong. */
+  /** Writes what failed. */
   error(text: string, fields?: LogFields): void {
     this.#line("error", text, fields);
   }
@@ -65,7 +65,7 @@ export class Log {
       .map(([name, value]) => ` ${name}=${fieldText(value)}`);
     const line = `${text}${said.join("")}`.slice(0, LONGEST_READ);
     const time = new Date().toISOString().slice(11, 23);
-    // Secrets go before the line is cut: half of one would no longer be known.
+    // Secrets are removed before the line is cut, because half a secret would not be recognized.
     this.#write(
       `${time} ${level.padEnd(5)} ${visible(this.#redactor.redact(line), LONGEST_LINE)}`,
     );

@@ -1,6 +1,6 @@
 /**
- * Counts what happened since the start: calls and how long they took, and what answers cost a
- * client in tokens. It takes the same memory after a million calls as after one.
+ * Counts calls and their durations, and the tokens that answers cost a client, since the start. The
+ * memory that it needs does not grow with the number of calls.
  *
  * @module
  */
@@ -9,55 +9,55 @@ import { type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { tokensOf } from "../core/tokens.ts";
 import type { EndRecord, JournalRecord } from "./journal.ts";
 
-/** How many there were, what they come to, and how they are spread. */
-export interface Spread {
+/** The number of values, their sum, and their distribution. */
+export interface Distribution {
   readonly count: number;
   readonly total: number;
-  /** The middle one; like `p95` within 5 of a hundred of what it was. */
+  /** The median. Like `p95`, it is within 5 percent of the exact value. */
   readonly median: number;
   readonly p95: number;
 }
 
-/** What was counted, as plain JSON. */
+/** All counts, as plain JSON. */
 export interface MetricsReport {
-  /** Since when. */
+  /** The time when counting began. */
   readonly since: string;
   readonly calls: {
     readonly count: number;
-    /** How many ended in an error, whoever made it. */
+    /** How many calls ended with an error of any kind. */
     readonly errors: number;
-    /** How many had to ask first, and came again if the answer was yes. */
+    /** How many calls led to a question. After a yes they came again. */
     readonly asked: number;
-    /** How many failed with each code. */
+    /** How many calls failed, by error code. */
     readonly failed: Readonly<Record<string, number>>;
-    readonly ms: Spread;
+    readonly ms: Distribution;
   };
-  /** Estimated tokens, by what was answered: `search`, `call`, `tools/list meta_only` and others. */
-  readonly tokens: Readonly<Record<string, Spread>>;
+  /** Estimated tokens, by kind of answer: `search`, `call`, `tools/list meta_only` and others. */
+  readonly tokens: Readonly<Record<string, Distribution>>;
 }
 
-/** Each bucket is wider than the one before by this. */
+/** The logarithm of the ratio of two neighbouring buckets. */
 const STEP = Math.log(1.1);
 const BUCKETS = 300;
-/** The least value that is told from nothing. */
+/** Smaller values count as nothing. */
 const LEAST = 0.001;
-/** Texts that are longer than their pieces together are estimated by these, from start to end. */
+/** The tokens of longer texts are estimated from this many evenly spaced pieces. */
 const PIECES = 16;
 const PIECE = 256;
-/** The same for lists, which are few and have to be right. */
+/** The size of pieces of lists, which are few and need a better estimate. */
 const LIST_PIECE = 4_096;
-/** So many answers wait at most until there is time to count them. */
+/** How many answers may wait to be counted. */
 const WAITING_MAX = 64;
 const SOON_MS = 20;
 
-/** A spread of values in constant memory: a histogram whose buckets widen with the values. */
-export class Tally {
+/** A distribution of values in constant memory: a histogram whose buckets grow with the values. */
+export class Histogram {
   readonly #buckets = new Uint32Array(BUCKETS);
   #count = 0;
   #total = 0;
   #most = 0;
 
-  /** Takes a value, which must not be negative. */
+  /** Adds a value, which must not be negative. */
   add(value: number): void {
     const at = value < LEAST ? 0 : 1 + Math.round(Math.log(value / LEAST) / STEP);
     const bucket = Math.min(at, BUCKETS - 1);
@@ -67,8 +67,8 @@ export class Tally {
     this.#most = Math.max(this.#most, value);
   }
 
-  /** Gives what it has come to. */
-  spread(): Spread {
+  /** Returns the distribution of all values. */
+  spread(): Distribution {
     return {
       count: this.#count,
       total: rounded(this.#total),
@@ -77,7 +77,7 @@ export class Tally {
     };
   }
 
-  /** Gives the value below which this part of all lies. */
+  /** Returns the value below which this part of all values lies. */
   #part(part: number): number {
     let left = Math.ceil(part * this.#count);
     const at = this.#buckets.findIndex((count) => (left -= count) <= 0);
@@ -88,7 +88,7 @@ export class Tally {
 /** Counts calls and answers. */
 export class Metrics {
   readonly #since = new Date().toISOString();
-  readonly #ms = new Tally();
+  readonly #ms = new Histogram();
   readonly #ended: Record<EndRecord["outcome"], number> = {
     result: 0,
     "tool error": 0,
@@ -96,10 +96,10 @@ export class Metrics {
     failed: 0,
   };
   readonly #failed = new Map<string, number>();
-  readonly #tokens = new Map<string, Tally>();
+  readonly #tokens = new Map<string, Histogram>();
   #waiting: (() => void)[] = [];
 
-  /** Takes note of the end of a call; other records count for nothing. */
+  /** Counts the end of a call. Other records are ignored. */
   recorded(record: JournalRecord): void {
     if (record.kind !== "end") return;
     const { outcome, code, ms } = record;
@@ -109,14 +109,14 @@ export class Metrics {
   }
 
   /**
-   * Takes note of an answer to a client. Counting waits until the answer is out; of a long one only
-   * pieces are kept and read.
+   * Counts an answer to a client. The tokens are counted later, when the answer was sent; of a long
+   * answer only pieces are kept.
    */
   answered(what: string, answer: JsonObject): void {
     const { tools, content } = answer;
-    // A question to the person is no answer yet.
+    // A question to the person is not counted.
     if (tools === undefined && content === undefined) return;
-    const tally = this.#tokens.get(what) ?? new Tally();
+    const tally = this.#tokens.get(what) ?? new Histogram();
     this.#tokens.set(what, tally);
     const [texts, piece] = tools === undefined
       ? [textsOf(content), PIECE]
@@ -130,7 +130,7 @@ export class Metrics {
     else if (isFirst) Deno.unrefTimer(setTimeout(() => this.#countAll(), SOON_MS));
   }
 
-  /** Gives what was counted. */
+  /** Returns all counts. */
   report(): MetricsReport {
     this.#countAll();
     const { result, ask, failed } = this.#ended;
@@ -158,19 +158,19 @@ export class Metrics {
   }
 }
 
-/** What a model reads of a result: its texts. Pictures and sounds are no text, and count nothing. */
+/** Returns the texts of a result, which a model reads. Images and audio count nothing. */
 function textsOf(content: Json | undefined): readonly string[] {
   const blocks: readonly Json[] = Array.isArray(content) ? content : [];
   return blocks.map(objectOf).map(({ text, resource }) => textOf(text ?? objectOf(resource).text));
 }
 
-/** Gives pieces of texts that lie evenly in all that they are together. */
+/** Returns evenly spaced pieces of texts, as if they were one text. */
 function piecesOf(
   texts: readonly string[],
   { length, piece }: { readonly length: number; readonly piece: number },
 ): string {
   const pieces: string[] = [];
-  // The middle of each of as many parts: the beginning of a text is seldom like the rest of it.
+  // Takes the middle of each part, because the beginning of a text is often unlike the rest.
   const next = () => Math.floor((pieces.length + 0.5) * length / PIECES);
   let before = 0;
   for (const text of texts) {

@@ -4,12 +4,12 @@ import { textResult } from "../core/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import { tokensOf } from "../core/tokens.ts";
 import type { EndRecord } from "./journal.ts";
-import { Metrics, Tally } from "./metrics.ts";
+import { Histogram, Metrics } from "./metrics.ts";
 
 Deno.test("Tally gives the total as it is, and median and p95 within five of a hundred", () => {
   const values = fc.array(fc.double({ min: 0.1, max: 1e6, noNaN: true }), { minLength: 1 });
   fc.assert(fc.property(values, (all) => {
-    const tally = new Tally();
+    const tally = new Histogram();
     all.forEach((value) => tally.add(value));
     const sorted = [...all].sort((a, b) => a - b);
     const { count, total, median, p95 } = tally.spread();
@@ -20,8 +20,8 @@ Deno.test("Tally gives the total as it is, and median and p95 within five of a h
       assert.ok(Math.abs(found / wanted - 1) <= 0.06, `${found} for ${wanted}`);
     }
   }));
-  assert.deepEqual(new Tally().spread(), { count: 0, total: 0, median: 0, p95: 0 });
-  const odd = new Tally();
+  assert.deepEqual(new Histogram().spread(), { count: 0, total: 0, median: 0, p95: 0 });
+  const odd = new Histogram();
   [0, 0, 1e300].forEach((value) => odd.add(value));
   assert.deepEqual([odd.spread().median, odd.spread().count], [0, 3]);
 });
@@ -71,7 +71,7 @@ Deno.test("Metrics reads of a long answer some pieces, and keeps no more of it",
   const since = performance.now();
   metrics.answered("call", answer(text));
   metrics.answered("call", { content: Array.from({ length: 5_000 }, () => ({ text: row })) });
-  // Reading it all takes seconds.
+  // Reading all of it would take seconds.
   assert.ok(performance.now() - since < 200);
   const { call } = metrics.report().tokens;
   const whole = tokensOf(row) * 355_000;

@@ -1,6 +1,6 @@
 /**
- * Writes records to the journal of this process: it is opened by the first one, and that it cannot be
- * written is told once.
+ * Writes records to the journal of this process. The first record opens it. If it cannot be
+ * written, the log says so once.
  *
  * @module
  */
@@ -9,22 +9,22 @@ import { asPmlError } from "../core/errors.ts";
 import type { Journal, JournalRecord } from "./journal.ts";
 import type { Log } from "./log.ts";
 
-/** What records are written to. */
+/** The options of `Records`. */
 export interface RecordsOptions {
-  /** Opens the journal; throws AUDIT_UNAVAILABLE. */
+  /** Opens the journal. Throws AUDIT_UNAVAILABLE if it cannot. */
   readonly open: (onFailure: (error: unknown) => void) => Journal;
   readonly log: Pick<Log, "error" | "info">;
-  /** Is told each record that nobody waits for. */
+  /** Is called with each record that nobody waits for. */
   readonly onNote: (record: JournalRecord) => void;
 }
 
-/** The journal, opened when it is needed. */
+/** The journal, opened when it is first needed. */
 export class Records implements Disposable {
   readonly #options: RecordsOptions;
   #journal: Journal | undefined;
   #isBroken = false;
 
-  /** Opens nothing: a start that serves no call writes nothing. */
+  /** Opens nothing: a process without calls writes nothing. */
   constructor(options: RecordsOptions) {
     this.#options = options;
   }
@@ -37,14 +37,17 @@ export class Records implements Disposable {
     this.#options.log.info("The journal is written again");
   }
 
-  /** Writes a record that nobody waits for; the end of what has no start is counted only. */
+  /**
+   * Writes a record without waiting. If the start of the call was not recorded (`isLost`), its end
+   * is only counted.
+   */
   note(record: JournalRecord, isLost = false): void {
     this.#options.onNote(record);
     if (isLost) return;
     try {
       this.#opened().note(record);
     } catch {
-      // It was told when it was tried to open it.
+      // The failed attempt to open it was logged.
     }
   }
 

@@ -1,6 +1,5 @@
 /**
- * Takes secrets out of texts: registered values in every form that they travel in, and what looks
- * like a key of a known kind.
+ * Removes secrets from texts: registered values in all their encodings, and keys of known kinds.
  *
  * @module
  */
@@ -10,49 +9,52 @@ import { PmlError } from "../core/errors.ts";
 import { defined, isObject } from "../core/json.ts";
 import { REDACTED, withoutKnownKeys } from "../core/key_kinds.ts";
 
-/** Shorter values are too common in ordinary text to be taken out. */
+/** Shorter values occur in ordinary text too often to be removed. */
 const SHORTEST_VALUE = 6;
 const SHORTEST_LINE = 16;
 const SHORTEST_SHIFTED = 8;
 
-/** Takes registered values and known kinds of keys out of texts. */
+/** Removes registered values and known kinds of keys from texts. */
 export class Redactor {
   readonly #values = new Set<string>();
   readonly #forms = new Set<string>();
   #registered: RegExp | undefined;
 
-  /** Has a secret taken out of every text from now on; tells whether it is long enough for that. */
+  /**
+   * Registers a secret, which is removed from every text from now on. Returns false if it is too
+   * short for that.
+   */
   register(value: string): boolean {
     if (value.length < SHORTEST_VALUE) return false;
     if (this.#values.has(value)) return true;
     this.#values.add(value);
     for (const form of [value, ...linesOf(value)].flatMap(formsOf)) this.#forms.add(form);
-    // The longest first: where one secret begins with another, the whole of it goes.
+    // The longest forms come first: if one secret begins with another, all of it is removed.
     const forms = [...this.#forms].sort((a, b) => b.length - a.length);
     this.#registered = new RegExp(forms.map(escapedPattern).join("|"), "g");
     return true;
   }
 
-  /** Gives a text back without the secrets in it. */
+  /** Returns a text without the secrets in it. */
   redact(text: string): string {
     return withoutKnownKeys(
       this.#registered ? text.replace(this.#registered, REDACTED) : text,
     );
   }
 
-  /** Gives an error back without the secrets in its texts: it may repeat what a server said. */
+  /** Returns an error without the secrets in its texts, which may repeat what a server sent. */
   cleaned(error: unknown): unknown {
     if (!(error instanceof PmlError)) return error;
     const { code, message, hint, detail } = error;
-    const told = defined({ hint, detail: detail && this.clean(detail) });
-    return new PmlError(code, this.redact(message), { ...told, cause: error });
+    const kept = defined({ hint, detail: detail && this.clean(detail) });
+    return new PmlError(code, this.redact(message), { ...kept, cause: error });
   }
 
-  /** Gives plain JSON back without the secrets in its texts, and in the names of its members. */
+  /** Returns JSON without the secrets in its texts and in the names of its members. */
   clean<T>(value: T): T {
     const plain = JSON.stringify(value) ?? "";
-    // Each text without escapes stands in it as it is: where nothing of the whole is secret, nothing
-    // of its parts is.
+    // Texts without escapes stand in the JSON unchanged: if the whole contains no secret, no part
+    // does.
     if (!plain.includes("\\") && this.redact(plain) === plain) return value;
     return JSON.parse(plain, (_, part) => {
       if (typeof part === "string") return this.redact(part);
@@ -77,13 +79,14 @@ function formsOf(value: string): readonly string[] {
 }
 
 /**
- * Gives a pattern of a text in which what is no letter and no digit may be escaped, as addresses,
- * JSON and HTML do it: each writer has its own idea of what has to be, and some do it twice.
+ * Returns a pattern of a text in which each character but letters and digits may be escaped, as in
+ * URLs, JSON and HTML. Programs escape different characters, and some escape twice.
  */
 function escapedPattern(text: string): string {
   return text.replace(/\\+|[^\w\\-]/gu, (part, at: number) => {
     const isSlashes = part.startsWith("\\");
-    // What stands behind backslashes shares them: the repetitions of a pattern never meet.
+    // A character after backslashes shares them, so two repetitions of the pattern never follow
+    // each other.
     const before = isSlashes || text[at - 1] === "\\" ? "" : "\\\\{0,7}";
     const named = JSON.stringify(part).slice(1, -1);
     const ways = [
@@ -102,14 +105,14 @@ function escapedPattern(text: string): string {
   });
 }
 
-/** Gives a pattern of a number in hex, in either case of letters. */
+/** Returns a pattern of a number in hexadecimal, in either case. */
 function hexPattern(value: number, digits: number): string {
   return value.toString(16).padStart(digits, "0")
     .replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`);
 }
 
-// Inside a longer text (`user:secret` of basic authentication) the base64 of a value begins at any
-// of three places; the characters at its ends that depend on the neighbours are left off.
+// Returns the base64 forms of a value. Inside a longer text (`user:secret` of basic authentication)
+// the value can begin at three offsets; the characters that depend on its neighbours are left out.
 function base64Forms(value: Buffer): readonly string[] {
   const alone = value.toString("base64").replace(/=+$/, "");
   const inside = value.length < SHORTEST_SHIFTED ? [] : [0, 1, 2].map((shift) => {

@@ -36,7 +36,7 @@ Deno.test("Redactor takes a registered value out in every form that it travels i
   }
 });
 
-/** How others escape a text: each leaves something as it is that the next does not. */
+/** The ways in which programs escape a text. Each leaves other characters unchanged. */
 const ESCAPED: Readonly<Record<string, (text: string) => string>> = {
   "every character of an address": (text) => escapedAs(text, /[!'()*~]/g),
   "a path, as Python has it": (text) => encodeURIComponent(text).replaceAll("%2F", "/"),
@@ -65,7 +65,7 @@ Deno.test("Redactor takes a value out however it was escaped, also twice (GW16)"
   for (const value of values) {
     const redactor = redactorOf(value);
     for (const [name, escaped] of Object.entries(ESCAPED)) {
-      // An address has no line ends, and takes a backslash for a slash.
+      // A URL contains no line ends and treats a backslash as a slash.
       if (name.includes("typed") && /[\n\\]/.test(value)) continue;
       const out = redactor.redact(`before ${escaped(value)} after`);
       assert.match(out, /^before ["\\]*\[redacted\]["\\]* after$/, `${name}: ${escaped(value)}`);
@@ -141,10 +141,10 @@ Deno.test("redact() reads a hostile text a bounded number of times", () => {
   const pieces = ["eyJ", "eyJa.", "Bearer ", "sk-", "://", ":// a:", "-----BEGIN ", "a", "?key="];
   for (const piece of [...pieces, "-----BEGIN PRIVATE KEY-----", "Authorization: Basic "]) {
     const small = timed(redactor, piece.repeat(20_000));
-    // Eight times the text: a quadratic pattern would take 64 times as long.
+    // The text is eight times as long, so a quadratic pattern would take 64 times as long.
     const most = small * 24 + 100;
     let large = Infinity;
-    // Others may use the machine meanwhile: the shortest time is nearest to its own.
+    // Other processes may use the machine too, so the shortest time is the most exact.
     for (let at = 0; at < 5 && large >= most; at++) {
       large = Math.min(large, timed(redactor, piece.repeat(160_000)));
     }

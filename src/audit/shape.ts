@@ -1,5 +1,5 @@
 /**
- * Tells the shape of a value without the value: names, types and sizes.
+ * Describes the shape of a value without its content: names, types and sizes.
  *
  * @module
  */
@@ -12,8 +12,8 @@ const MOST_VALUES = 10_000;
 const NAME = /^[A-Za-z_$][A-Za-z0-9_$.-]{0,63}$/;
 
 /**
- * Gives the shape of arguments. A name that does not look like one of a parameter is told by its
- * length alone: maps from outside carry addresses and keys as names.
+ * Returns the shape of arguments. A name that does not look like a parameter is replaced by its
+ * length, because objects from outside may have addresses and keys as names.
  */
 export function shapeOf(value: unknown, depth = 0): Json {
   if (typeof value === "string") return `string(${value.length})`;
@@ -31,8 +31,8 @@ export function shapeOf(value: unknown, depth = 0): Json {
 }
 
 /**
- * Counts the characters of all texts in a value, and eight for each other value; stops counting
- * after 10,000 values, so that a large result is never written out just to be measured.
+ * Counts the characters of all texts in a value, and eight for each other value. Stops after 10,000
+ * values, so that a large result takes no long time to measure.
  */
 export function sizeOf(value: unknown): number {
   const left: unknown[] = [value];

@@ -6,7 +6,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import { type Client, CLIENTS } from "../config/clients.ts";
+import { type ClientName, CLIENTS } from "../config/clients.ts";
 import { type Preset, presets } from "../config/presets.ts";
 import { PmlError } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
@@ -20,7 +20,7 @@ import { tell } from "./out.ts";
 
 /** What the person said. */
 export interface Said {
-  readonly client: Client | "other";
+  readonly client: ClientName | "other";
   /** How many servers there are to be beside those that were measured. */
   readonly planned: number;
   readonly intent: string | undefined;

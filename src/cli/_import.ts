@@ -5,12 +5,17 @@
  */
 
 import { resolve } from "node:path";
-import { type Picked, pickServers, shownDefinition, type Taken } from "../config/client_servers.ts";
 import {
-  type Client,
+  type ImportableServer,
+  type PickResult,
+  pickServers,
+  shownDefinition,
+} from "../config/client_servers.ts";
+import {
   type ClientEntry,
   type ClientFile,
   clientFiles,
+  type ClientName,
   type ClientPlace,
   CLIENTS,
   isThere,
@@ -26,7 +31,7 @@ import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 /** What was found, and what would be done with it. */
-interface Plan extends Picked {
+interface Plan extends PickResult {
   readonly files: readonly ClientFile[];
   /** Why a file could not be read. */
   readonly problems: readonly PmlError[];
@@ -99,7 +104,7 @@ async function planOf(
 function filesOf(from: string | undefined, place: ClientPlace): readonly ClientFile[] {
   const client = CLIENTS.find((each) => each === from);
   const known = (from === undefined ? CLIENTS : client === undefined ? [] : [client])
-    .flatMap((each: Client) => clientFiles(each, place));
+    .flatMap((each: ClientName) => clientFiles(each, place));
   if (from === undefined) return known.filter(isThere);
   const files = client === undefined ? [{ client, path: resolve(from) }] : known.filter(isThere);
   if (files.some(isThere)) return files;
@@ -130,7 +135,7 @@ function textOf({ files, problems, taken, skipped }: Plan, { app }: CommandConte
   ].join("\n");
 }
 
-function detailsOf({ left, variables }: Taken): readonly string[] {
+function detailsOf({ left, variables }: ImportableServer): readonly string[] {
   return [
     ...variables.flatMap(({ name, where, isSet }) => {
       const now = where === undefined ? "" : `; its value stands in ${where}`;

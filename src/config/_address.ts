@@ -1,12 +1,15 @@
 /**
- * Which addresses a person may write down.
+ * Decides which URLs a person may write in a configuration.
  *
  * @module
  */
 
 const THIS_MACHINE = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
-/** Tells whether a text is a URL that begins so, or one of this machine, and names no user. */
+/**
+ * Returns whether a text is a URL without a user name or password that begins with one of these
+ * texts or leads to this machine.
+ */
 export function isAddress(text: string, beginnings: readonly string[]): boolean {
   const url = URL.parse(text);
   if (url === null || url.username !== "" || url.password !== "") return false;

@@ -1,5 +1,6 @@
 /**
- * Writes what a client says of a server as PML writes it: one form of variables, the same keys.
+ * Converts a server of a client's configuration to PML's form: the same keys and the same form of
+ * variables.
  *
  * @module
  */
@@ -9,7 +10,7 @@ import { defined, isObject } from "../core/json.ts";
 import { variableName } from "./_secret_words.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
 
-/** A server as `mcpServers` of PML has it, before anybody checked it. */
+/** A server in the form of PML's `mcpServers`, before the schema checked it. */
 export interface ClientDefinition {
   readonly command?: string;
   readonly args?: readonly string[];
@@ -21,7 +22,10 @@ export interface ClientDefinition {
   readonly tools?: readonly string[];
 }
 
-/** What became of an entry: a definition and what it leaves out, or why there is none. */
+/**
+ * The result of a conversion: a definition and the keys it leaves out, or the reason why there is
+ * none.
+ */
 export type Converted =
   | { readonly definition: ClientDefinition; readonly left: readonly string[] }
   | { readonly why: string };
@@ -32,11 +36,11 @@ const KNOWN =
 bearer_token_env_var tools enabled_tools includeTools disabled enabled description timeout".split(
     " ",
   );
-/** What PML itself fills in. */
+/** Variables that PML itself replaces. */
 const OURS = /^\$\{\w+(:-[^}]*)?\}$/;
 const FOLDERS = /^(workspaceFolder|workspaceRoot|workspaceFolderBasename|userHome|pathSeparator)$/;
 
-/** Converts an entry, or says why PML cannot serve it. */
+/** Converts an entry, or returns why PML cannot run the server. */
 export function converted(entry: ClientEntry, place: ClientPlace): Converted {
   const { said } = entry;
   const kind = String(said.type ?? "");
@@ -45,20 +49,20 @@ export function converted(entry: ClientEntry, place: ClientPlace): Converted {
   const raw = url === undefined ? stdioOf(said) : httpOf(said, url);
   const unknown = new Set<string>();
   const fill = (text: string) => filled(text, { entry, place, unknown });
-  const definition = strings(raw, fill) as ClientDefinition; // checked by the schema afterwards
+  const definition = strings(raw, fill) as ClientDefinition; // the schema checks it later
   if (unknown.size > 0) {
     return { why: `it uses ${[...unknown].join(", ")}, which only the client fills in` };
   }
   const left = Object.keys(said).filter((key) => !KNOWN.includes(key));
   const cwd = definition.cwd === undefined ? undefined : resolve(place.root, definition.cwd);
-  // Without a folder of its own a server runs in the workspace.
+  // A server without a folder of its own runs in the workspace.
   const { cwd: _, ...rest } = definition;
   return { definition: cwd === undefined || cwd === place.root ? rest : { ...rest, cwd }, left };
 }
 
 function stdioOf(said: ClientEntry["said"]): object {
   const { command, args, env, cwd, env_vars } = said;
-  // Codex lists variables that only pass through.
+  // Codex lists variables that are passed on unchanged.
   const passed = texts(env_vars).map((name) => [name, `\${${name}}`]);
   const all = { ...(isObject(env) ? env : {}), ...Object.fromEntries(passed) };
   return defined({
@@ -89,7 +93,7 @@ function httpOf(said: ClientEntry["said"], url: unknown): object {
 
 function toolsOf({ tools, enabled_tools, includeTools }: ClientEntry["said"]): unknown {
   const named = enabled_tools ?? includeTools ?? tools;
-  // Some write "*" for all of them.
+  // Some clients write "*" for all tools.
   return Array.isArray(named) && !named.includes("*") ? named : undefined;
 }
 
@@ -101,7 +105,7 @@ function orNothing(value: object): object | undefined {
   return Object.keys(value).length === 0 ? undefined : value;
 }
 
-/** Runs every text of a value through a function. */
+/** Returns a value with every string in it replaced by the result of a function. */
 function strings(value: unknown, fill: (text: string) => string): unknown {
   if (typeof value === "string") return fill(value);
   if (Array.isArray(value)) return value.map((each) => strings(each, fill));
@@ -117,7 +121,7 @@ function filled(
     readonly unknown: Set<string>;
   },
 ): string {
-  // Gemini has variables without braces, too.
+  // Gemini also has variables without braces.
   const braced = entry.client === "gemini" ? text.replace(/\$([A-Za-z_]\w*)/g, "${$1}") : text;
   return braced.replace(/\$\{(?:(input|env):)?([^}]*)\}/g, (all, from, name: string) => {
     if (from !== undefined) return `\${${variableName(name)}}`;
@@ -125,7 +129,7 @@ function filled(
     switch (name) {
       case "workspaceFolder":
       case "workspaceRoot":
-        return "."; // in which it runs
+        return "."; // the server runs in it
       case "workspaceFolderBasename":
         return basename(place.root);
       case "userHome":

@@ -1,6 +1,6 @@
 /**
- * Finds variables that a client's configuration sets: whoever wrote the folder that holds it would
- * speak there for the person.
+ * Finds environment variables that a client's configuration file sets. The person need not have
+ * written that file: it can come with a folder that others wrote.
  *
  * @module
  */
@@ -9,23 +9,23 @@ import { join } from "node:path";
 import protectedPaths from "../../config/protected-paths.json" with { type: "json" };
 import { readRegularText } from "../io/regular_file.ts";
 
-/** Files in which clients keep the environment of the servers that they start. */
+/** The files in which clients keep the environment of the servers that they start. */
 const CLIENT_FILES = protectedPaths.clientFiles.filter((file) => !file.includes("*"));
 
 const MOST_BYTES = 1_000_000;
 
-/** A client's file, and the folder that it speaks for. */
-export interface ClientFile {
+/** A client's file, and the folder that it belongs to. */
+export interface SettingFile {
   readonly path: string;
   readonly folder: string;
 }
 
-/** Gives the client's file in some folders that sets a variable, by the name of that. */
+/** Returns, for each variable, the first client's file in these folders that sets it. */
 export function setByClients(
   names: readonly string[],
   folders: Iterable<string>,
-): ReadonlyMap<string, ClientFile> {
-  const setBy = new Map<string, ClientFile>();
+): ReadonlyMap<string, SettingFile> {
+  const setBy = new Map<string, SettingFile>();
   if (names.length === 0) return setBy;
   for (const file of [...new Set(folders)].flatMap(clientFiles)) {
     for (const name of names) if (!setBy.has(name) && sets(file.path, name)) setBy.set(name, file);
@@ -33,8 +33,11 @@ export function setByClients(
   return setBy;
 }
 
-/** Gives the files of a folder that may be a client's: one look at the folder, and not one a name. */
-function clientFiles(folder: string): readonly ClientFile[] {
+/**
+ * Returns the client's files of a folder. The folder is listed once, which is faster than a look
+ * for each name.
+ */
+function clientFiles(folder: string): readonly SettingFile[] {
   const names = namesIn(folder);
   const known = CLIENT_FILES.filter((file) => names.has(file.split("/", 1)[0] ?? ""));
   const workspaces = [...names].filter((name) => name.endsWith(".code-workspace"));
@@ -45,7 +48,7 @@ function namesIn(folder: string): ReadonlySet<string> {
   try {
     return new Set([...Deno.readDirSync(folder)].map((entry) => entry.name));
   } catch {
-    // A folder that cannot be listed may still be walked through.
+    // A folder that cannot be listed may still contain files that can be opened.
     return new Set(CLIENT_FILES.map((file) => file.split("/", 1)[0] ?? ""));
   }
 }
@@ -54,19 +57,19 @@ function sets(file: string, name: string): boolean {
   try {
     if (!Deno.statSync(file).isFile) return false;
     const text = unescaped(readRegularText(file, { most: MOST_BYTES, links: true }));
-    // Other names stand in longer ones, and in values that only use them.
+    // Other names may be part of longer names, or of values that only use them.
     const isNamed = name.startsWith("PML_")
       ? text.includes(name)
       : new RegExp(`(?<![\\w$:{])${name}["']?\\s*[:=]`).test(text);
-    // A file of variables beside this one can have any name, so the key that names it is enough;
-    // where a home lies is looked at as well.
+    // The client's file may name a file of variables. That file can have any name, so the key
+    // `envFile` is enough. For the home variables this is not checked.
     return isNamed || !/^(?:HOME|USERPROFILE)$/.test(name) && /\benv_?file\b/i.test(text);
   } catch (error) {
     return !(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory);
   }
 }
 
-/** JSON, TOML and YAML can spell a letter of a name with an escape. */
+/** Decodes the escapes with which JSON, TOML and YAML can spell a letter of a name. */
 function unescaped(text: string): string {
   const escapes = /\\[ux]0*([\da-f]{2})/gi;
   return text.replace(escapes, (_, hex) => String.fromCharCode(parseInt(hex, 16)));

@@ -1,5 +1,5 @@
 /**
- * Puts `${NAME}` in the place of what looks like a key, and knows where its value stands.
+ * Replaces texts that look like keys by `${NAME}`, and remembers where their values are.
  *
  * @module
  */
@@ -15,30 +15,30 @@ import {
 } from "./_secret_words.ts";
 import { exists } from "./workspace.ts";
 
-/** A variable that the person has to set, and where its value is found now. */
-export interface Wanted {
+/** A variable that the person has to set, and the place of its value now. */
+export interface NeededVariable {
   readonly name: string;
-  /** Nothing where no file holds it. */
+  /** The place of the value; undefined if no file contains it. */
   readonly where: string | undefined;
-  /** Whether the environment of this PML has it. */
+  /** Whether the environment of this process has the variable. */
   readonly isSet: boolean;
 }
 
-/** What tells keys from other texts, and what is in the environment. */
-export interface Known {
-  /** Takes out of a text what looks like a key of a known kind. */
+/** The functions that find keys in texts, and variables in the environment. */
+export interface SecretFinder {
+  /** Returns a text without the keys of known kinds. */
   readonly redact: (text: string) => string;
   readonly get: (name: string) => string | undefined;
 }
 
-/** A server, and where it stands. */
-interface Standing {
+/** A server, and its place in a file. */
+interface ServerPlace {
   readonly name: string;
   readonly at: string;
 }
 
-/** A place of a text: what it is called, and the name that a variable for it would have. */
-interface Spot {
+/** The place of a text: its name, the name for a variable in its place, and its key. */
+interface TextPlace {
   readonly called: string;
   readonly wanted: string;
   readonly key: string;
@@ -47,26 +47,26 @@ interface Spot {
 const REFERENCE = /(\$\{\w+(?::-[^}]*)?\})/;
 const SCHEME = /^(Bearer|Basic|Token|ApiKey)\s+/i;
 
-/** The variables of one import: each has one value, and each value that is known one name. */
-export class Variables {
-  readonly #known: Known;
+/** The variables of one import. Each variable has one value, and each known value one variable. */
+export class ImportVariables {
+  readonly #known: SecretFinder;
   readonly #values = new Map<string, string | undefined>();
-  readonly #wanted = new Map<string, Wanted>();
+  readonly #wanted = new Map<string, NeededVariable>();
 
-  /** Starts with none. */
-  constructor(known: Known) {
+  /** Starts without variables. */
+  constructor(known: SecretFinder) {
     this.#known = known;
   }
 
-  /** Keeps the names that a definition uses already, so that no key takes one of them. */
+  /** Reserves the names that a definition already uses, so that no key gets one of them. */
   reserve(definition: ClientDefinition): void {
     for (const [, name = ""] of JSON.stringify(definition).matchAll(/\$\{(\w+)/g)) {
       if (!this.#values.has(name)) this.#values.set(name, this.#known.get(name));
     }
   }
 
-  /** Gives what has to be set for a definition. */
-  of(definition: ClientDefinition): readonly Wanted[] {
+  /** Returns the variables that a definition needs. */
+  of(definition: ClientDefinition): readonly NeededVariable[] {
     const names = [...JSON.stringify(definition).matchAll(/\$\{(\w+)(?!\w*:-)/g)];
     return [...new Set(names.map(([, name = ""]) => name))].map((name) =>
       this.#wanted.get(name) ??
@@ -74,8 +74,8 @@ export class Variables {
     );
   }
 
-  /** Gives the definition without the keys in it. */
-  withoutSecrets(definition: ClientDefinition, server: Standing): ClientDefinition {
+  /** Returns the definition with its keys replaced by variables. */
+  withoutSecrets(definition: ClientDefinition, server: ServerPlace): ClientDefinition {
     const { args, env, headers, url } = definition;
     const all = (values: Readonly<Record<string, string>>, kind: "env" | "headers") =>
       Object.fromEntries(
@@ -95,7 +95,7 @@ export class Variables {
     };
   }
 
-  /** Tells whether something that looks like a key is left in a text. */
+  /** Returns whether a text still contains something that looks like a key. */
   holdsSecret(text: string): boolean {
     const bare = text.replaceAll(new RegExp(REFERENCE, "g"), "");
     return this.#known.redact(bare) !== bare;
@@ -106,7 +106,7 @@ export class Variables {
     { args, at, server }: {
       readonly args: readonly string[];
       readonly at: number;
-      readonly server: Standing;
+      readonly server: ServerPlace;
     },
   ): string {
     const key = `args[${at}]`;
@@ -127,14 +127,14 @@ export class Variables {
     return this.#clean(arg, spot(called, called === "" ? "*SECRET" : `*${called}`));
   }
 
-  #clean(value: string, spot: Standing & Spot): string {
+  #clean(value: string, spot: ServerPlace & TextPlace): string {
     const isNamed = isSecretName(spot.called) && !isCode(spot.called);
-    // Half of a code would tell nobody what it does.
+    // A person could not check code that is partly hidden.
     if (isCode(spot.called) && !isCodeAddress(spot.called)) return value;
     const parts = value.split(REFERENCE);
     const plain = parts.length === 1;
     return parts.map((part, at) => {
-      // Every second part is a reference, whose default may be a key.
+      // Every second part is a reference. Its default value may be a key.
       if (at % 2 === 1) return this.#reference(part, { isNamed, spot });
       return plain && isNamed ? this.#whole(part, spot) : this.#kinds(part, spot);
     }).join("");
@@ -142,7 +142,7 @@ export class Variables {
 
   #reference(text: string, { isNamed, spot }: {
     readonly isNamed: boolean;
-    readonly spot: Standing & Spot;
+    readonly spot: ServerPlace & TextPlace;
   }): string {
     const [, name = "", otherwise] = /^\$\{(\w+)(?::-([^}]*))?\}$/.exec(text) ?? [];
     if (otherwise === undefined || this.#isHarmless(otherwise, { isNamed, spot })) return text;
@@ -152,20 +152,23 @@ export class Variables {
 
   #isHarmless(value: string, { isNamed, spot }: {
     readonly isNamed: boolean;
-    readonly spot: Spot;
+    readonly spot: TextPlace;
   }): boolean {
     if (isNamed) return isNoSecret(value);
     return this.#known.redact(value) === value && (isCode(spot.called) || !isRandom(value));
   }
 
-  /** What has the name of a secret is one, but for the scheme before it. */
-  #whole(value: string, spot: Standing & Spot): string {
+  /**
+   * A value whose name is that of a secret is secret as a whole, except for a scheme such as
+   * `Bearer`.
+   */
+  #whole(value: string, spot: ServerPlace & TextPlace): string {
     if (isNoSecret(value)) return value;
     const scheme = SCHEME.exec(value)?.[0] ?? "";
     return `${scheme}${this.#take(value.slice(scheme.length), spot)}`;
   }
 
-  #kinds(value: string, spot: Standing & Spot): string {
+  #kinds(value: string, spot: ServerPlace & TextPlace): string {
     const kept = this.#known.redact(value).split("[redacted]");
     if (kept.length === 1) {
       return isRandom(value) && !isCode(spot.called) && !exists(value)
@@ -178,11 +181,11 @@ export class Variables {
     ).join("");
   }
 
-  #random(value: string, spot: Standing & Spot): string {
+  #random(value: string, spot: ServerPlace & TextPlace): string {
     return value.replace(/[^\s:@?&=,;]+/g, (run) => isRandom(run) ? this.#take(run, spot) : run);
   }
 
-  #take(value: string, spot: Standing & Spot): string {
+  #take(value: string, spot: ServerPlace & TextPlace): string {
     const own = variableName(spot.wanted.replace(/^\*-*/, `${spot.name}_`));
     const full = variableName(`${spot.name}_${spot.wanted.replace(/^\*-*/, "")}`);
     for (let number = 0;; number++) {
@@ -201,7 +204,7 @@ export class Variables {
 
   #want(name: string, { value, spot }: {
     readonly value: string;
-    readonly spot: Standing & Spot;
+    readonly spot: ServerPlace & TextPlace;
   }): void {
     this.#values.set(name, value);
     const where = `${spot.at}.${spot.key}`;

@@ -1,6 +1,7 @@
 /**
- * Decides what of the environment counts. Who wrote a folder may have written the client's file in
- * it, and so the environment that PML is started with: no home may come from there.
+ * Decides which environment variables PML uses. Whoever wrote a folder may also have written the
+ * client's file in it, and thereby the environment that PML is started with. Such a file must not
+ * set the home of PML.
  *
  * @module
  */
@@ -16,14 +17,19 @@ import { foldersAbove, markedProject, realPathOf } from "./workspace.ts";
 const HOMES = ["HOME", "USERPROFILE"];
 const NAMES = ["PML_HOME", "PML_TRUST", "PML_REGISTRIES", "PML_WORKSPACE", ...NETWORK_NAMES];
 
-/** Where others may have written: the current folder and the workspace, and what is not theirs. */
-interface Theirs {
+/**
+ * The folders that others may have written: the current folder, the workspace, and those above
+ * them.
+ */
+interface OthersFolders {
   readonly places: readonly string[];
-  /** Tells whether a folder is the person's, because it holds a home of theirs. */
+  /**
+   * Returns whether a folder belongs to the person, because it contains a home folder of theirs.
+   */
   readonly isPersons: (folder: string) => boolean;
 }
 
-/** Gives the environment that counts for a process that was started in a folder. */
+/** Returns the environment that PML uses in a process that was started in `cwd`. */
 export function countingEnvironment(environment: Environment, cwd: string): Environment {
   const here = realPathOf(cwd);
   const { workspace } = environment;
@@ -36,13 +42,14 @@ export function countingEnvironment(environment: Environment, cwd: string): Envi
   const set = NAMES.filter((name) => environment.get(name));
   const setBy = setByClients(set, [root, ...foldersOf([...places, home], theirs)]);
   const why = new Map([...setBy].map(([name, { path }]) => [name, setIn(path)]));
-  // Where to work a client's file may say; where that is elsewhere, reading asks.
+  // A client's file may name the workspace. If that is outside of its own folder, reading asks
+  // first.
   why.delete("PML_WORKSPACE");
   const inside = environment.get("PML_HOME") ? whereInside(home, theirs) : undefined;
   if (inside !== undefined) why.set("PML_HOME", inside);
   const counting = ignoring(own, why);
   const by = setBy.get("PML_WORKSPACE");
-  // Whoever moved a home may have moved the workspace round the other one.
+  // Whoever replaced the home may have chosen the workspace so that it contains the other home.
   const isMoved = own.namedHome !== undefined || inside !== undefined;
   const around = isMoved && places.find((place) => isInside(place, realPathOf(counting.home)));
   // Who says where the PML home is needs no other home.
@@ -56,12 +63,14 @@ export function countingEnvironment(environment: Environment, cwd: string): Envi
   });
 }
 
-/** Gives the environment with the home of the account where the one that is set does not count. */
+/**
+ * Returns the environment with the account's home folder, if the home that is set may not be used.
+ */
 function withOwnHome(environment: Environment, places: readonly string[]): Environment {
   const { account, userHome } = environment;
   const own = account && realPathOf(account);
   if (own === realPathOf(userHome)) return environment;
-  // Nobody clones into the top folder.
+  // Nobody else can have written the top folder.
   const isPersons = (folder: string) =>
     dirname(folder) === folder ||
     own !== undefined && !places.includes(folder) && isInside(folder, own);
@@ -74,12 +83,15 @@ function withOwnHome(environment: Environment, places: readonly string[]): Envir
   return own === undefined ? { ...counting, homeless } : counting;
 }
 
-function foldersOf(paths: readonly string[], { isPersons }: Theirs): readonly string[] {
+function foldersOf(paths: readonly string[], { isPersons }: OthersFolders): readonly string[] {
   return paths.flatMap(upwards).filter((folder) => !isPersons(folder));
 }
 
-/** Says in which folder of others a path lies, if in one: their project, or where they began. */
-function whereInside(path: string, theirs: Theirs): string | undefined {
+/**
+ * Returns a text that says in which folder of others a path lies: their project, or the folder
+ * where PML was started; undefined if in none.
+ */
+function whereInside(path: string, theirs: OthersFolders): string | undefined {
   const folder = theirs.places.map((place) => foldersOf([place], theirs))
     .map((folders) => markedProject(folders) ?? folders[0])
     .find((each) => each !== undefined && isInside(each, realPathOf(path)));

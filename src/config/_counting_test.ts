@@ -46,7 +46,7 @@ Deno.test("loadConfig() takes a PML_HOME outside where HOME does not count, and 
     const variables = { HOME: scratch.ws, PML_HOME, PML_WORKSPACE: scratch.ws };
     return await loadConfig(environmentOf(variables), scratch.ws);
   };
-  // As in a container whose user nobody knows, and whose home is the mounted folder.
+  // As in a container whose user has no entry, and whose home is the mounted folder.
   const { problem, environment, wide } = await at(join(scratch.root, "pml"));
   assert.equal(problem, undefined);
   assert.equal(environment.home, join(scratch.root, "pml"));
@@ -97,7 +97,7 @@ Deno.test("loadConfig() ignores PML_HOME and PML_TRUST that a client's file insi
     scratch.write(`ws/${name}`, text);
     Deno.mkdirSync(join(scratch.ws, "sub"));
     const set = { PML_HOME: join(scratch.root, "h"), PML_TRUST: join(scratch.ws, ".pml.json") };
-    // A client's file that also moves the workspace below itself is no less inside.
+    // A client's file that also moves the workspace below itself still lies inside.
     const sub = join(scratch.ws, "sub");
     for (const [workspace, cwd] of [[scratch.ws, sub], [sub, scratch.ws], [sub, sub]] as const) {
       const environment = scratch.environment({ ...set, PML_WORKSPACE: workspace });
@@ -112,7 +112,7 @@ Deno.test("loadConfig() ignores PML_HOME and PML_TRUST that a client's file insi
 Deno.test("loadConfig() obeys PML_HOME and PML_TRUST that the person sets", async () => {
   using scratch = new Scratch();
   scratch.write("ws/.mcp.json", '{"mcpServers": {"pml": {"env": {"PML_API_KEY": "x"}}}}');
-  // A client's file in the home folder is the person's own.
+  // A client's file in the home folder belongs to the person.
   scratch.write("user/.cursor/mcp.json", '{"env": {"PML_HOME": "x", "PML_TRUST": "y"}}');
   const ws = join(scratch.user, "project");
   Deno.mkdirSync(ws);

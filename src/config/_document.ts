@@ -1,5 +1,6 @@
 /**
- * Reads one file of a configuration: its bytes once, its text by a parser, its values by a schema.
+ * Reads one file of a configuration: its bytes once, its text with a parser, its values with a
+ * schema.
  *
  * @module
  */
@@ -15,47 +16,53 @@ import type { Zod } from "./_schema.ts";
 import type { Note, Path, Syntax } from "./_syntax.ts";
 import { exists } from "./workspace.ts";
 
-/** A file that was read and found good so far. */
-export interface Document<T> {
+/** A file that was read and is valid so far. */
+export interface ConfigDocument<T> {
   readonly realPath: string;
-  /** `sha256-` and the hash of the exact bytes in hexadecimal. */
+  /** The hash of the exact bytes: `sha256-` and hexadecimal digits. */
   readonly hash: string;
   readonly said: T;
-  /** Notes what is wrong with the key at a path. */
+  /** Reports that the key at a path is wrong. */
   readonly problem: (path: Path, said: Pick<Problem, "found" | "wanted" | "code">) => void;
-  /** Notes something that is no error and that the person should know. */
+  /** Reports something that is not an error but that the person should know. */
   readonly warn: (said: string) => void;
-  /** Tells whether anything is wrong by now. */
+  /** Returns whether something wrong was reported so far. */
   readonly isBad: () => boolean;
 }
 
-interface Reading<T> {
+interface DocumentOptions<T> {
   readonly report: Report;
   readonly parse: (text: string, note: Note) => Promise<Syntax | undefined>;
-  /** Gives the grammar, which is loaded only where there is a file. */
+  /** Returns the schema. The schema library is loaded only if there is a file. */
   readonly schema: (zod: Zod) => Promise<z.ZodType<T>>;
 }
 
 const MOST_PROBLEMS = 100;
 
-/** Reads a file. Gives nothing if it is missing, or if the report says what is wrong with it. */
+/**
+ * Reads a file. Returns undefined if it is missing, or if something is wrong with it; the report
+ * says what.
+ */
 export async function readDocument<T>(
   path: string,
-  reading: Reading<T>,
-): Promise<Document<T> | undefined> {
+  reading: DocumentOptions<T>,
+): Promise<ConfigDocument<T> | undefined> {
   const { problems } = reading.report;
   try {
     const document = await read(path, reading);
     return document?.isBad() ? undefined : document;
   } catch (error) {
-    // Whatever fails, the file counts as bad and nothing runs.
-    const found = `what cannot be read (${whyUnread(error)})`;
+    // After any failure the file is invalid, and nothing may run.
+    const found = `an unreadable file (${whyUnread(error)})`;
     problems.push({ file: path, key: "", found, wanted: "a text file of at most 1 MB" });
     return undefined;
   }
 }
 
-async function read<T>(path: string, reading: Reading<T>): Promise<Document<T> | undefined> {
+async function read<T>(
+  path: string,
+  reading: DocumentOptions<T>,
+): Promise<ConfigDocument<T> | undefined> {
   if (!exists(path)) return undefined;
   const { report, parse, schema } = reading;
   const realPath = await Deno.realPath(path);
@@ -63,7 +70,7 @@ async function read<T>(path: string, reading: Reading<T>): Promise<Document<T> |
   const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
   const note = noteIn(text, { file: path, problems: report.problems });
   if (!isUtf8(bytes)) {
-    const found = "what is no UTF-8";
+    const found = "no UTF-8 text";
     note(text.indexOf("\uFFFD"), { found, wanted: "UTF-8 text" });
     return undefined;
   }
@@ -72,7 +79,7 @@ async function read<T>(path: string, reading: Reading<T>): Promise<Document<T> |
   const { value, offsetOf } = syntax;
   const problem = (keys: Path, said: Omit<Parameters<Note>[1], "path">) => {
     if (report.problems.length >= MOST_PROBLEMS) return;
-    // What is missing is missing in what should hold it.
+    // A missing key is reported at the object that should contain it.
     const offset = offsetOf(keys) ?? offsetOf(keys.slice(0, -1)) ?? 0;
     note(offset, { path: keys, ...said });
   };
@@ -105,27 +112,27 @@ function noteIn(text: string, from: { readonly file: string; readonly problems: 
   };
 }
 
-/** Says what a schema wanted where it does not say so itself. */
+/** Returns what a schema requires, for issues that do not say so themselves. */
 export function wantedBy(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === "invalid_key") return issue.issues[0]?.message;
   const choice = issue.code === "invalid_value" ? issue.values : issue.options;
   return Array.isArray(choice) ? `one of ${choice.join(", ")}` : "an object";
 }
 
-/** Gives the paths of what an issue is about: an unknown key is one, not what holds it. */
+/** Returns the paths of an issue. An unknown key has its own path, not that of its object. */
 function pathsOf(issue: z.core.$ZodIssue): readonly Path[] {
-  // No key of a text is a symbol.
+  // No key in a text is a symbol.
   const path = issue.path as Path;
   return issue.code === "unrecognized_keys" ? issue.keys.map((key) => [...path, key]) : [path];
 }
 
-/** Says what stands at a path. What may be a secret is not repeated. */
+/** Describes the value at a path. Values that may be secret are not repeated. */
 function described(whole: unknown, path: Path): string {
   const value: unknown = path.reduce((part, key) => Object(part)[key], whole);
   if (value === undefined) return "nothing";
   if (value === null) return "null";
   if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
-  // A password may stand before the "@" of a URL, a key behind its "?".
+  // A URL may have a password before its "@" and a key after its "?".
   const secret = ["env", "headers", "arguments"].some((key) => path.includes(key)) ||
     (/[@?]/.test(String(value)) && !path.includes("permissions"));
   if (secret) return `a ${typeof value}`;

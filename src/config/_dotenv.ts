@@ -1,18 +1,19 @@
 /**
- * Reads a `.env` file: `NAME=value`, one to a line.
+ * Reads a `.env` file: `NAME=value`, one on each line.
  *
- * `export` may stand before the name. A value in single quotes is taken as it is; in double quotes
- * `\n`, `\r`, `\t`, `\\`, `\"` and `\$` mean what they usually do; both may have several lines. A
- * value without quotes ends with its line, or at a blank and `#`. Nothing is filled in: a value with
- * `${` in it counts as unset, as everywhere. A name that comes twice has its last value.
+ * `export` may stand before the name. A value in single quotes is taken unchanged; in double quotes
+ * `\n`, `\r`, `\t`, `\\`, `\"` and `\$` have their usual meaning; both may have several lines. A
+ * value without quotes ends at the end of its line, or at a blank and `#`. No variables are
+ * replaced: a value with `${` in it counts as unset, as everywhere. If a name occurs twice, its
+ * last value is used.
  *
  * @module
  */
 
-/** What was read, and the lines that were passed over. */
+/** The values of a `.env` file, and the lines that could not be read. */
 export interface Dotenv {
   readonly values: ReadonlyMap<string, string>;
-  /** The numbers of lines that are neither blank, nor a comment, nor a value. */
+  /** The numbers of the lines that are neither blank, nor a comment, nor a value. */
   readonly odd: readonly number[];
 }
 
@@ -25,7 +26,7 @@ const QUOTED: Readonly<Record<string, RegExp>> = {
 };
 const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
 
-/** Reads the text of a `.env` file. */
+/** Parses the text of a `.env` file. */
 export function parseDotenv(text: string): Dotenv {
   const values = new Map<string, string>();
   const odd: number[] = [];
@@ -51,7 +52,7 @@ export function parseDotenv(text: string): Dotenv {
     line += text.slice(counted, begin).split("\n").length - 1;
     counted = begin;
     odd.push(line);
-    // Where a quote has no end, nobody knows what is meant by the rest.
+    // If a quote has no end, the rest of the file cannot be understood.
     if (name !== undefined && value === undefined) break;
     at = begin;
     take(PLAIN);

@@ -1,5 +1,5 @@
 /**
- * What is wrong with a configuration, and the one error that tells it.
+ * The problems of a configuration, and the one error that reports them.
  *
  * @module
  */
@@ -7,40 +7,40 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
-/** One thing that is wrong. */
+/** One problem of a configuration. */
 export interface Problem {
   /** The path of the file, or the name of the variable. */
   readonly file: string;
   readonly line?: number;
   readonly column?: number;
-  /** The path of keys, empty for the file itself. */
+  /** The path of keys; empty for the file itself. */
   readonly key: string;
   readonly found: string;
   readonly wanted: string;
-  /** Set where two servers want one name. */
+  /** Set if two servers have the same name. */
   readonly code?: "NAME_CONFLICT";
 }
 
-/** Collects what is wrong with the files of a configuration, and what is worth a warning. */
+/** The problems and warnings of all files of a configuration. */
 export interface Report {
   readonly problems: Problem[];
   readonly warnings: string[];
 }
 
-/** How many problems the message tells; the detail holds them all. */
-const TOLD = 3;
+/** How many problems the message contains. The detail contains all. */
+const SHOWN = 3;
 
-/** Makes one error of all problems. */
+/** Returns one error for all problems. */
 export function invalid(
   problems: readonly Problem[],
   more: { readonly hint?: string; readonly cause?: unknown } = {},
 ): PmlError {
   const conflict = problems.every(({ code }) => code !== undefined);
-  const rest = problems.length - TOLD;
-  const told = problems.slice(0, TOLD).map(text).join("; ");
-  const message = `Cannot use the configuration: ${told}${rest > 0 ? `; and ${rest} more` : ""}`;
+  const rest = problems.length - SHOWN;
+  const shown = problems.slice(0, SHOWN).map(text).join("; ");
+  const message = `Cannot use the configuration: ${shown}${rest > 0 ? `; and ${rest} more` : ""}`;
   return new PmlError(conflict ? "NAME_CONFLICT" : "CONFIG_INVALID", message, {
-    hint: "Mend it and save: it is read again at once",
+    hint: "Fix it and save: PML reads it again at once",
     ...more,
     detail: { problems },
   });

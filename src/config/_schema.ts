@@ -1,5 +1,5 @@
 /**
- * The grammar of `.pml.json` and `config.yaml`; each message says what is wanted.
+ * The schemas of `.pml.json` and `config.yaml`. Each message says what is required.
  *
  * @module
  */
@@ -14,11 +14,11 @@ import { OS_LAYERS } from "./os_layer.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "./limits.ts";
 import { REGISTRY_BEGINNINGS } from "./registries.ts";
 
-/** The schema library, which is loaded only where there is a file. */
+/** The schema library. It is loaded only if there is a file. */
 export type Zod = typeof z;
 
-const SERVER_NAME = 'a name of 1 to 64 of a-z, 0-9, ".", "_" and "-", none that PML keeps';
-const TOKEN = "the name of a variable that does not begin with PML_: those go to no registry";
+const SERVER_NAME = 'a name of 1 to 64 of a-z, 0-9, ".", "_" and "-", none that PML reserves';
+const TOKEN = "the name of a variable that does not begin with PML_";
 const PART = "a number from 0 to 1";
 const TOOLS = 'the pattern "server:tool", "server:*" or "*"';
 const MOST_LISTED = 10_000;
@@ -26,7 +26,7 @@ const MOST_TOKENS = 1_000_000;
 const LABEL = "a string of 1 to 128 visible characters";
 const RULE = `the rule ${GRAMMAR}`;
 
-/** What a `.pml.json` may say. */
+/** Returns the schema of a `.pml.json`. */
 export function workspaceSchema(zod: Zod) {
   const { object, text, list, filled, url } = words(zod);
   const texts = list(filled, "strings");
@@ -45,7 +45,7 @@ export function workspaceSchema(zod: Zod) {
   });
 }
 
-/** What a `config.yaml` may say. */
+/** Returns the schema of a `config.yaml`. */
 export function personSchema(zod: Zod) {
   const { object, number, text, list } = words(zod);
   const folder = text("the path of a folder", /^(?!.*:\/\/)(?=.*\S)/s);
@@ -69,7 +69,7 @@ export function personSchema(zod: Zod) {
   });
 }
 
-/** What both files may say. */
+/** Returns the schemas of the keys that both files may have. */
 function shared(zod: Zod) {
   const { object, text, list, flag, filled, url, number } = words(zod);
   const token = text(TOKEN, /^(?!PML_)[A-Z_][A-Z0-9_]*$/i);
@@ -109,12 +109,14 @@ function shared(zod: Zod) {
   };
 }
 
-/** What `mcpServers` of both files may say. */
+/** Returns the schema of `mcpServers`, which both files may have. */
 export function clientServersSchema(zod: Zod) {
   return serverSections(zod).mcpServers;
 }
 
-/** The servers of both sections, told apart by their type. */
+/**
+ * Returns the schemas of both sections of servers. Types of servers are distinguished by `type`.
+ */
 function serverSections(zod: Zod) {
   const { object, text, list, flag, filled, variable, url } = words(zod);
   const type = <T extends string>(...names: readonly T[]) => ({ type: zod.enum(names) });
@@ -129,7 +131,7 @@ function serverSections(zod: Zod) {
   const line = text("a header value on one line", /^[^\r\n]*$/);
   const sent = { headers: zod.record(header, line), tools: tools.any };
   const any = zod.unknown();
-  // What clients write beside a server is nothing to PML: rules decide what runs.
+  // Keys that clients write and PML ignores: only rules decide which calls run.
   const beside = {
     disabled: flag,
     timeout: any,
@@ -153,7 +155,10 @@ function serverSections(zod: Zod) {
   };
 }
 
-/** What is said of the tools of a server: which of them count, or something of each. */
+/**
+ * Returns the schemas for the tools of a server: the list of tools to keep, or settings for each
+ * tool.
+ */
 function toolsSchema(zod: Zod) {
   const { object, text, list, flag } = words(zod);
   const setting = object({}, {
@@ -165,27 +170,27 @@ function toolsSchema(zod: Zod) {
   const names = list(text(), "strings, or an object of tools");
   const settings = zod.record(text(), setting);
   type Said = z.output<typeof names> | z.output<typeof settings>;
-  // Not a union: that would not say what is wrong with the one that is meant.
+  // This is no union, because the error of a union would not say what is wrong with the meant one.
   const any = zod.custom<Said>().check(({ value, issues }) => {
     const { error } = (isObject(value) ? settings : names).safeParse(value, {
       error: () => "an object",
     });
-    // Issues that were told already are issues as they come.
+    // These issues have their messages already, so they can be passed on.
     issues.push(...(error?.issues ?? []) as unknown as z.core.$ZodRawIssue[]);
   });
   return { any, settings };
 }
 
-/** The words that the grammar is written in. */
+/** Returns the building blocks of the schemas. */
 function words(zod: Zod) {
-  /** An object with required and optional keys, and no others. */
+  /** Returns the schema of an object with required and optional keys, and no others. */
   function object<R extends z.ZodRawShape, O extends z.ZodRawShape>(required: R, optional: O) {
     const names = Object.keys({ ...required, ...optional }).join(", ");
     const error: z.core.$ZodErrorMap = ({ code }) =>
       code === "unrecognized_keys" ? `one of ${names}` : undefined;
     return zod.strictObject(required, { error }).extend(zod.object(optional).partial().shape);
   }
-  /** A text that passes a test. NUL is in none. */
+  /** Returns the schema of a text that passes a test. No text may contain NUL. */
   function text(wanted = "a string", grammar: { test(value: string): boolean } = /^/) {
     const passes = (value: string) => !value.includes("\0") && grammar.test(value);
     return zod.string(wanted).refine(passes, wanted);
@@ -197,7 +202,9 @@ function words(zod: Zod) {
     flag: zod.boolean("true or false"),
     list: <T extends z.ZodType>(item: T, what: string) => zod.array(item, `an array of ${what}`),
     variable: text("the name of a variable", /^[A-Za-z_][A-Za-z0-9_]*$/),
-    /** A URL that begins so, or a URL of this machine. */
+    /**
+     * Returns the schema of a URL that begins with one of these texts, or leads to this machine.
+     */
     url: (...beginnings: readonly string[]) =>
       text(`a URL that begins ${beginnings.join(" or ")}, without a user name or password`, {
         test: (value) => isAddress(value, beginnings),
@@ -209,7 +216,7 @@ function words(zod: Zod) {
   };
 }
 
-/** Clients need not say a type that the other keys show. */
+/** Adds the type of a server if the other keys show it, because clients may omit it. */
 function withType(said: unknown): unknown {
   return isObject(said) ? { type: "url" in said ? "http" : "stdio", ...said } : said;
 }
@@ -219,12 +226,12 @@ function succeeds(read: () => unknown): boolean {
     read();
     return true;
   } catch {
-    // What it would say is what the schema says.
+    // The message of the schema says what is wrong.
     return false;
   }
 }
 
-/** Tells whether a rule names tools and nothing of their arguments, nor another part of MCP. */
+/** Returns whether a rule covers tools with all of their arguments, and no other part of MCP. */
 function isToolsPattern(said: string): boolean {
   return succeeds(() => parsePattern(said)) && !/[(@]/.test(said);
 }

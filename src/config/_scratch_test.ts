@@ -11,14 +11,14 @@ import { type Environment, environmentOf } from "./env.ts";
 import { invalid, type Report } from "./_problem.ts";
 import { readWorkspaceFile, type WorkspaceFile } from "./file.ts";
 
-/** A folder that goes with the test: `ws` is a workspace, `user` the home folder. */
+/** A folder that is removed after the test: `ws` is the workspace, `user` the home folder. */
 export class Scratch implements Disposable {
   readonly root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "pml-config-" }));
   readonly ws = join(this.root, "ws");
   readonly user = join(this.root, "user");
   readonly home = join(this.user, ".pml");
 
-  /** Makes the folder. */
+  /** Creates the folder. */
   constructor() {
     Deno.mkdirSync(this.ws);
     Deno.mkdirSync(this.user);
@@ -35,12 +35,12 @@ export class Scratch implements Disposable {
     return path;
   }
 
-  /** Gives an environment with this home and more variables. */
+  /** Returns an environment with this home and more variables. */
   environment(more: Readonly<Record<string, string>> = {}): Environment {
     return environmentOf({ HOME: this.user, PML_REGISTRIES: "none", ...more }, this.user);
   }
 
-  /** Loads what stands in the workspace. */
+  /** Loads the configuration of the workspace. */
   load(more: Readonly<Record<string, string>> = {}): Promise<LoadedConfig> {
     return loadConfig(this.environment({ PML_WORKSPACE: this.ws, ...more }), this.ws);
   }
@@ -51,7 +51,7 @@ export class Scratch implements Disposable {
   }
 }
 
-/** What became of one file: `path` is how messages name it. */
+/** The result of reading one file; `path` is its name in messages. */
 export interface Read<T> {
   readonly path: string;
   readonly file: T;
@@ -69,7 +69,7 @@ export async function readAt<T>(
   return { path, file, warnings, error: problems.length === 0 ? undefined : invalid(problems) };
 }
 
-/** Reads a `.pml.json` of such content. */
+/** Reads a `.pml.json` with this content. */
 export async function readFile(
   content: string | Uint8Array,
 ): Promise<Read<WorkspaceFile | undefined>> {

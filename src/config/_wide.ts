@@ -1,5 +1,5 @@
 /**
- * Tells which workspaces are so wide, or so private, that reading in them asks first.
+ * Decides which workspaces are so large or so private that reading in them needs a question.
  *
  * @module
  */
@@ -10,15 +10,15 @@ import { isInside } from "../io/place.ts";
 import type { Environment } from "./env.ts";
 import { foldersAbove, homesOf, markedProject, namedHomeOf, type Workspace } from "./workspace.ts";
 
-/** The top of a disk, the folders of homes, and homes. */
+/** The root of a disk, the folders that contain homes, and homes. */
 const TOPS = /^(?:[a-z]:)?(?:[\\/](?:root|(?:var[\\/])?(?:home|Users)(?:[\\/][^\\/]+)?)?)?[\\/]?$/i;
-/** What people do not look into. */
+/** Hidden folders of a home. */
 const HIDDEN = /^(?:\.|Library$|AppData$)/;
 const HOLDS_HOMES = "it holds homes of people";
 
-/** Says why reading asks in a workspace; undefined where it need not. */
+/** Returns why reading needs a question in a workspace; undefined if it needs none. */
 export function whyWide({ root }: Workspace, environment: Environment): string | undefined {
-  // A home that holds the current folder does not count, and is one all the same.
+  // A home that contains the current folder is not used as home, but counts as one here.
   const named = namedHomeOf(environment);
   const homes = homesOf(environment);
   const isOver = (folder: string) =>

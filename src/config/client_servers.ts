@@ -1,5 +1,6 @@
 /**
- * Decides which servers of clients PML can take, how they are written then, and why the others not.
+ * Decides which servers of clients PML can import, how PML writes them, and why it cannot import
+ * the others.
  *
  * @module
  */
@@ -9,42 +10,42 @@ import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import { type ClientDefinition, converted } from "./_client_entry.ts";
-import { type Known, Variables, type Wanted } from "./_client_secrets.ts";
+import { ImportVariables, type NeededVariable, type SecretFinder } from "./_client_secrets.ts";
 import { wantedBy } from "./_document.ts";
 import { clientServersSchema } from "./_schema.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
 import type { ServerDefinition } from "./servers.ts";
 
 export type { ClientDefinition } from "./_client_entry.ts";
-export type { Wanted } from "./_client_secrets.ts";
+export type { NeededVariable } from "./_client_secrets.ts";
 
-/** A server that can be taken. */
-export interface Taken {
+/** A server that can be imported. */
+export interface ImportableServer {
   readonly entry: ClientEntry;
-  /** Its name in PML. */
+  /** The name in PML. */
   readonly name: string;
   readonly definition: ClientDefinition;
-  /** What the client says and PML leaves out. */
+  /** The keys of the client's entry that PML leaves out. */
   readonly left: readonly string[];
-  readonly variables: readonly Wanted[];
+  readonly variables: readonly NeededVariable[];
 }
 
-/** A server that stays where it is. */
-export interface Skipped {
+/** A server that cannot be imported. */
+export interface SkippedServer {
   readonly entry: ClientEntry;
   readonly why: string;
 }
 
-/** What became of all of them. */
-export interface Picked {
-  readonly taken: readonly Taken[];
-  readonly skipped: readonly Skipped[];
+/** The servers that can be imported, and those that cannot. */
+export interface PickResult {
+  readonly taken: readonly ImportableServer[];
+  readonly skipped: readonly SkippedServer[];
 }
 
-/** What picking needs from outside. */
+/** The options of `pickServers`. */
 export interface PickOptions extends ClientPlace {
-  readonly redact: Known["redact"];
-  /** What stands under the sections of servers in the file that is written to. */
+  readonly redact: SecretFinder["redact"];
+  /** The servers that the file to be written already contains. */
   readonly present: Readonly<Record<string, unknown>>;
   /** The names of the servers that ship with PML. */
   readonly builtins: ReadonlySet<string>;
@@ -57,12 +58,14 @@ interface Candidate {
   readonly left: readonly string[];
 }
 
-/** Looks at every server; of several with one name the client's nearest is looked at first. */
+/**
+ * Checks every server. Of several with one name the one that the client prefers is checked first.
+ */
 export async function pickServers(
   entries: readonly ClientEntry[],
   options: PickOptions,
-): Promise<Picked> {
-  const skipped: Skipped[] = [];
+): Promise<PickResult> {
+  const skipped: SkippedServer[] = [];
   const candidates = [...entries].sort((one, other) => one.near - other.near)
     .flatMap((entry): Candidate[] => {
       const found = candidateOf(entry, options);
@@ -71,9 +74,9 @@ export async function pickServers(
       return [];
     });
   const { redact, environment } = options;
-  const variables = new Variables({ redact, get: (name) => environment.get(name) });
+  const variables = new ImportVariables({ redact, get: (name) => environment.get(name) });
   for (const { definition } of candidates) variables.reserve(definition);
-  const taken: Taken[] = [];
+  const taken: ImportableServer[] = [];
   const present = new Map(
     Object.entries(options.present).map(([name, said]) => [slug(name), said]),
   );
@@ -88,8 +91,8 @@ export async function pickServers(
   return { taken, skipped };
 }
 
-/** Gives a definition as questions show it. */
-export function shownDefinition({ name, definition }: Taken): ServerDefinition {
+/** Returns a definition as questions show it. */
+export function shownDefinition({ name, definition }: ImportableServer): ServerDefinition {
   const { command, args = [], env = {}, cwd, url = "", headers = {} } = definition;
   if (command === undefined) return { kind: "http", name, url, headers };
   return { kind: "stdio", name, command, args, env, ...(cwd === undefined ? {} : { cwd }) };
@@ -102,9 +105,9 @@ function candidateOf(
   if (isPml(entry)) return { why: "it is PML itself" };
   if (entry.disabled) return { why: "it is disabled" };
   const name = slug(entry.name);
-  if (name === undefined) return { why: "PML can give no server such a name" };
+  if (name === undefined) return { why: "PML allows no such name" };
   if (options.builtins.has(name)) {
-    return { why: `PML has a server "${name}" built in; under another name it can be taken` };
+    return { why: `PML has a server "${name}" built in; rename it to import it` };
   }
   const found = converted(entry, options);
   return "why" in found ? found : { entry, name, ...found };
@@ -113,10 +116,10 @@ function candidateOf(
 async function settled(
   candidate: Candidate,
   { variables, present }: {
-    readonly variables: Variables;
+    readonly variables: ImportVariables;
     readonly present: ReadonlyMap<string | undefined, unknown>;
   },
-): Promise<Taken | { readonly why: string }> {
+): Promise<ImportableServer | { readonly why: string }> {
   const { entry, name, definition: raw } = candidate;
   const wrong = await problemOf(entry.name, raw);
   if (wrong !== undefined) return { why: wrong };
@@ -130,12 +133,12 @@ async function settled(
     };
   }
   if (variables.holdsSecret(JSON.stringify([entry.name, definition]))) {
-    return { why: "it has what looks like a key where PML fills in no variable" };
+    return { why: "it has what looks like a key where no variable is allowed" };
   }
   return { ...candidate, definition, variables: variables.of(definition) };
 }
 
-/** Says what the schema of PML does not take, by key and never by value. */
+/** Returns what PML's schema does not accept, by key and never by value. */
 async function problemOf(title: string, definition: ClientDefinition): Promise<string | undefined> {
   const { z } = await import("zod");
   const { error } = clientServersSchema(z).safeParse({ [title]: definition }, { error: wantedBy });
@@ -155,11 +158,11 @@ function slug(name: string): string | undefined {
   try {
     return serverSlug(name);
   } catch {
-    return undefined; // which the caller tells
+    return undefined; // the caller reports it
   }
 }
 
-/** Two definitions are the same, however their variables are called. */
+/** Returns a definition without the names of its variables, to compare definitions. */
 function nameless(definition: unknown): unknown {
   if (!isObject(definition)) return definition;
   const { disabled: _, ...rest } = definition;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { Redactor } from "../audit/redact.ts";
 import { Scratch } from "./_scratch_test.ts";
-import { type Picked, pickServers } from "./client_servers.ts";
+import { type PickResult, pickServers } from "./client_servers.ts";
 import { clientFiles, CLIENTS, readClientFile } from "./clients.ts";
 import { environmentOf } from "./env.ts";
 
@@ -12,7 +12,7 @@ const redactor = new Redactor();
 async function pick(
   servers: Readonly<Record<string, unknown>>,
   set: Readonly<Record<string, string>> = {},
-): Promise<Picked> {
+): Promise<PickResult> {
   const entries = Object.entries(servers).map(([name, said]) => ({
     client: "cursor" as const,
     path: "/f.json",
@@ -71,7 +71,7 @@ Deno.test("pickServers() gives nothing with a key in it, wherever the key stood"
       ];
       assert.ok(!JSON.stringify(said).includes(secret), JSON.stringify(said));
     }),
-    // A random text of few turns can pass for a word where nothing else tells it.
+    // A random text whose kinds of characters rarely change looks like a word.
     { numRuns: 400, seed: 7 },
   );
 });

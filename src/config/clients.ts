@@ -1,5 +1,5 @@
 /**
- * The files in which clients keep their MCP servers, and the servers that stand there.
+ * The files in which clients keep their MCP servers, and the servers in them.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { parseJsonc } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
 import { exists, realPathOf } from "./workspace.ts";
 
-/** The clients whose files are known. */
+/** The clients whose files PML knows. */
 export const CLIENTS = [
   "claude-code",
   "claude-desktop",
@@ -25,47 +25,54 @@ export const CLIENTS = [
   "windsurf",
 ] as const;
 
-/** A client whose files are known. */
-export type Client = typeof CLIENTS[number];
+/** A client whose files PML knows. */
+export type ClientName = typeof CLIENTS[number];
 
-/** Where a client is looked for. */
+/** Where to look for the files of clients. */
 export interface ClientPlace {
   readonly environment: Environment;
   /** The workspace, a real path. */
   readonly root: string;
-  /** The system; this one unless told. */
+  /** The operating system; by default this one. */
   readonly os?: typeof Deno.build.os;
 }
 
-/** A file of a client, or of one that the person named. */
+/** A file of a client, or a file that the person named. */
 export interface ClientFile {
-  readonly client: Client | undefined;
+  readonly client: ClientName | undefined;
   readonly path: string;
-  /** The folder that its real path has to lie in, where whoever wrote that folder wrote the file. */
+  /**
+   * The folder that the real path of the file must be in. Set for files that came with that folder.
+   */
   readonly inside?: string;
 }
 
-/** A server as a client's file has it. */
+/** A server in a client's file. */
 export interface ClientEntry {
-  readonly client: Client | undefined;
+  readonly client: ClientName | undefined;
   readonly path: string;
-  /** Where it stands in the file. */
+  /** The path of keys of the server in the file. */
   readonly key: readonly string[];
   readonly name: string;
   readonly said: Readonly<Record<string, unknown>>;
-  /** What the client takes of several with one name: the smallest. */
+  /** The client's preference among several servers with one name: the smallest number wins. */
   readonly near: number;
   readonly disabled: boolean;
 }
 
-/** A `.claude.json` holds all that was ever typed. */
+/** A `.claude.json` contains everything that was ever typed, so it can be large. */
 const MOST_BYTES = 50_000_000;
 const CODES = ["Code", "Code - Insiders", "VSCodium"];
-/** Those that take comments; the others read strict JSON. */
-const WITH_COMMENTS: readonly (Client | undefined)[] = ["cursor", "gemini", "vscode", undefined];
+/** The clients whose JSON may have comments. */
+const WITH_COMMENTS: readonly (ClientName | undefined)[] = [
+  "cursor",
+  "gemini",
+  "vscode",
+  undefined,
+];
 
-/** Gives every path at which a client may have a file, whether there is one or not. */
-export function clientFiles(client: Client, place: ClientPlace): readonly ClientFile[] {
+/** Returns every path at which a client may have a file, whether or not there is one. */
+export function clientFiles(client: ClientName, place: ClientPlace): readonly ClientFile[] {
   const { root } = place;
   const { own, shared } = pathsOf(client, place);
   return [
@@ -74,7 +81,10 @@ export function clientFiles(client: Client, place: ClientPlace): readonly Client
   ];
 }
 
-/** Reads the servers of a file; throws what is wrong with it, and never what stands in it. */
+/**
+ * Reads the servers of a file. Throws CONFIG_INVALID if it is wrong; the error never repeats its
+ * text.
+ */
 export async function readClientFile(
   file: ClientFile,
   { root }: ClientPlace,
@@ -85,7 +95,7 @@ export async function readClientFile(
   const value = isToml ? await parseToml(text, path) : await parseJson(text, file);
   if (!isObject(value)) throw bad(path, "it holds no object");
   const tables = isToml ? ["mcp_servers"] : client === "vscode" ? ["servers"] : ["mcpServers"];
-  // A file that was named may be any client's.
+  // A file that the person named may belong to any client.
   if (client === undefined && !isToml) tables.push("servers");
   const near = inside === undefined ? 2 : 1;
   const { excluded } = isObject(value.mcp) ? value.mcp : {};
@@ -99,7 +109,7 @@ export async function readClientFile(
 }
 
 function pathsOf(
-  client: Client,
+  client: ClientName,
   { environment, os = Deno.build.os }: ClientPlace,
 ): { readonly own: readonly string[]; readonly shared: readonly string[] } {
   const home = (...parts: string[]) => join(environment.userHome, ...parts);
@@ -171,16 +181,16 @@ async function parseJson(text: string, { client, path }: ClientFile): Promise<un
 async function parseToml(text: string, path: string): Promise<unknown> {
   const { parse, TomlError } = await import("smol-toml");
   try {
-    // Through JSON, dates are texts and no object has a prototype of its own.
+    // The way through JSON turns dates into texts and removes prototypes.
     return JSON.parse(JSON.stringify(parse(text)));
   } catch (error) {
-    // Its message repeats the line, which may hold a key.
+    // The library's message repeats the line, which may contain a key.
     const line = error instanceof TomlError ? `line ${error.line} is` : "it is";
     throw bad(path, `${line} no TOML`);
   }
 }
 
-/** The projects of a `.claude.json` that are this workspace. */
+/** Returns the projects of a `.claude.json` that are this workspace. */
 function projectsOf(
   { projects }: Record<string, unknown>,
   root: string,
@@ -208,13 +218,13 @@ function entriesOf(
   });
 }
 
-/** Tells whether there is such a file. */
+/** Returns whether the file exists. */
 export function isThere({ path }: ClientFile): boolean {
   return exists(path);
 }
 
 function bad(path: string, why: string): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot read ${quoted(path, 400)}: ${why}`, {
-    hint: "Mend it, or name another file",
+    hint: "Fix it, or name another file",
   });
 }

@@ -1,5 +1,5 @@
 /**
- * The configuration: everything outside read once, validated and frozen.
+ * The configuration: everything from outside is read once, validated and frozen.
  *
  * @module
  */
@@ -23,90 +23,97 @@ import { crowdedRules, defaultRules, NO_RULES, type Rules } from "./rules.ts";
 import type { ServerDefinition } from "./servers.ts";
 import { findWorkspace, homesOf, realPathOf, rulingFiles, type Workspace } from "./workspace.ts";
 
-/** Everything that was read, before anybody said whether the workspace file is trusted. */
+/** Everything that was read, before it is known whether the workspace file is trusted. */
 export interface LoadedConfig {
-  /** The environment that counts: without what a client's file in the workspace set. */
+  /**
+   * The environment that PML uses: without the variables that a client's file in the workspace set.
+   */
   readonly environment: Environment;
   readonly cwd: string;
   readonly workspace: Workspace;
-  /** Why there is no workspace, if so; `workspace` is then no more than the current folder. */
+  /** The reason why there is no workspace, if so. Then `workspace` is the current folder only. */
   readonly lost: PmlError | undefined;
-  /** The root of the workspace, narrowed by `workspace` of the file; a real path. */
+  /**
+   * The folder that tools may touch: the root of the workspace, or the part of it that the file
+   * names. A real path.
+   */
   readonly folder: string;
   readonly file: WorkspaceFile | undefined;
   readonly parents: readonly WorkspaceFile[];
   readonly person: PersonConfig;
-  /** Whether reading asks in this workspace, whatever the rules allow. */
+  /** Whether reading needs a question in this workspace, whatever the rules allow. */
   readonly wide: boolean;
-  /** What is wrong, if anything: then every call is denied. */
+  /** The problem of the configuration, if there is one. Then every call is denied. */
   readonly problem: PmlError | undefined;
   readonly warnings: readonly string[];
 }
 
-/** What the rest of the house sees: frozen, and what holds. */
+/** The configuration that holds, as all other rooms see it. It is frozen. */
 export interface Config {
-  /** The PML home, absolute. */
+  /** The PML home, an absolute path. */
   readonly home: string;
   /** The folder that tools may touch, a real path. */
   readonly workspace: string;
   /** The rules that hold. */
   readonly rules: Rules;
-  /** The servers of the workspace file, if it is trusted, and of the person's configuration. */
+  /** The servers of the person's configuration, and of the workspace file if it is trusted. */
   readonly servers: readonly ServerDefinition[];
-  /** Where servers are looked up, in order. */
+  /** The registries, in the order in which they are asked. */
   readonly registries: readonly RegistryEntry[];
-  /** The cloud, where the person named another one. */
+  /** The cloud, if the person named another one. */
   readonly cloud: { readonly url?: string } | undefined;
-  /** What the person granted, by server. */
+  /** The grants of the person, by server. */
   readonly grants: Grants;
-  /** What the gateway shows. */
+  /** The tools that clients see. */
   readonly gateway: GatewayOptions;
-  /** The folder of the model that search understands meanings with, if there is to be one. */
+  /** The folder of the embedding model for search, if there is one. */
   readonly model: string | undefined;
-  /** Every limit. */
+  /** All limits. */
   readonly limits: Limits;
-  /** The one channel for questions, where the person wants but one. */
+  /** The only channel for questions, if the person chose one. */
   readonly channel: Channel | undefined;
-  /** What the system is to hold modules with. */
+  /** The layer of the operating system that confines modules. */
   readonly osLayer: OsLayer;
-  /** Whether no call runs without a record. */
+  /** Whether a call needs a journal record to run. */
   readonly journal: "required" | "best_effort";
-  /** What the person works on. */
+  /** The person's description of their work. Lists of tools can be chosen by it. */
   readonly intent: string | undefined;
-  /** Whether the workspace file is trusted; false where there is none. */
+  /** Whether the workspace file is trusted; false if there is none. */
   readonly trusted: boolean;
-  /** What an untrusted file says that counts for nothing, with the names of servers. */
+  /** The parts of an untrusted file that are ignored, with the names of servers. */
   readonly ignored: readonly string[];
-  /** What is wrong, if anything: then every call is denied. */
+  /** The problem of the configuration, if there is one. Then every call is denied. */
   readonly problem: PmlError | undefined;
-  /** What may surprise the person. */
+  /** Warnings for the person. */
   readonly warnings: readonly string[];
 }
 
-// Without a prototype, as the grants of a file: no server name finds anything in it.
+// Without a prototype, like the grants of a file, so that a server's name cannot match a built-in
+// property.
 const NO_GRANTS: Grants = Object.freeze(Object.create(null));
 
-/** Reads everything. A bad file is no reason to throw: it becomes the problem of what is given. */
+/** Reads everything. Does not throw for a bad file: the problem is part of the result. */
 export async function loadConfig(environment: Environment, cwd: string): Promise<LoadedConfig> {
   const counting = countingEnvironment(environment, cwd);
   const { workspace, lost } = find(counting, cwd);
-  // PathGuard compare real paths: a home behind a link would be open under its other name.
+  // Path checks compare real paths. If the home were a link, the protected folder would be open
+  // under its real name.
   const real = { ...counting, home: realPathOf(counting.home) };
   return await loadFiles({ environment: real, cwd, workspace, lost });
 }
 
-/** Reads the files again. The root of a workspace stays what it was at start. */
+/** Reads the files again. The root of the workspace does not change after the start. */
 export async function reloadConfig(loaded: LoadedConfig): Promise<LoadedConfig> {
   const { environment, cwd, workspace, lost } = loaded;
   if (lost !== undefined) return await loadConfig(environment, cwd);
   const ruling = rulingFiles(environment, workspace);
   const again = await loadFiles({ ...loaded, workspace: { ...workspace, ...ruling } });
   if (workspace.file === undefined || ruling.file !== undefined) return again;
-  const gone = `${quoted(workspace.file, 200)} is gone: the default rules hold`;
+  const gone = `${quoted(workspace.file, 200)} was removed: the default rules hold`;
   return freeze({ ...again, warnings: [...again.warnings, gone] });
 }
 
-/** Decides what holds, once it is known whether the person trusts the workspace file. */
+/** Returns the configuration that holds, given whether the person trusts the workspace file. */
 export function settle(loaded: LoadedConfig, trusted: boolean): Config {
   const { environment, folder, file, person, warnings } = loaded;
   const believed = trusted ? file : undefined;
@@ -165,7 +172,7 @@ async function loadFiles(
   const parents = above.filter((parent) => parent !== undefined);
   const { home, userHome } = environment;
   const person = await readPerson(join(home, "config.yaml"), { ...report, userHome });
-  // The workspace's own file comes last: what it adds is what is too much.
+  // The workspace's own file comes last, so that it is the one that exceeds a limit of all files.
   const files = [person, ...parents.toReversed(), ...(file === undefined ? [] : [file])];
   report.problems.push(...crowdedRules(files));
   const isNamed = person.workspaces.some((path) => realPathOf(path) === root);
@@ -187,7 +194,10 @@ async function loadFiles(
   });
 }
 
-/** A workspace that brought its own PML home would bring its own approvals. */
+/**
+ * Returns problems with the PML home. It must not lie in the workspace: a workspace with its own
+ * PML home would bring its own approvals.
+ */
 function homeProblems(environment: Environment, root: string): Problem[] {
   const { home, homeless } = environment;
   // Whoever opens the home folder or all of the machine opens the PML home with it.
@@ -199,11 +209,13 @@ function homeProblems(environment: Environment, root: string): Problem[] {
 }
 
 function wideWarning(root: string, why: string): string {
-  return `Reading asks in the workspace ${quoted(root, 200)}: ${why}. Where it is meant, write ` +
+  return `Reading needs approval in the workspace ${
+    quoted(root, 200)
+  }: ${why}. To allow it, write ` +
     `workspaces: [${JSON.stringify(root)}] into your config.yaml`;
 }
 
-/** Gives the folder that tools may touch: the root, or the part of it that the file names. */
+/** Returns the folder that tools may touch: the root, or the part of it that the file names. */
 function narrowed(
   root: string,
   from: { readonly file: WorkspaceFile | undefined; readonly report: Report },
@@ -218,13 +230,13 @@ function narrowed(
     const hidden = relative(root, folder).split(sep).some((name) => name.startsWith("."));
     if (inside && !hidden) return folder;
   } catch {
-    // What cannot be opened is no folder either.
+    // A path that cannot be opened is no folder.
   }
   report.problems.push({
     file: file.path,
     key: "workspace",
     found: quoted(file.workspace, 200),
-    wanted: "a folder in the workspace, in none whose name begins with a dot",
+    wanted: "a folder in the workspace, not in one whose name begins with a dot",
   });
   return root;
 }
@@ -243,7 +255,7 @@ function rulesThatHold(loaded: LoadedConfig, trusted: boolean): Rules {
   };
 }
 
-/** Of two servers with one name the workspace's counts. */
+/** Returns the servers of both lists. If two have the same name, the workspace's is used. */
 function nearest(
   own: readonly ServerDefinition[],
   everywhere: readonly ServerDefinition[],
@@ -266,7 +278,10 @@ function ignoredOf({ permissions, servers, sections }: WorkspaceFile): readonly 
   ];
 }
 
-/** Bare names are those of one server: those of another, or PML's own, would be taken for them. */
+/**
+ * Returns a problem if names without a prefix are not unique: they need one server alone and no
+ * meta-tools.
+ */
 function prefixProblem(
   gateway: GatewayOptions,
   { servers, file }: { readonly servers: number; readonly file: string },
@@ -277,7 +292,7 @@ function prefixProblem(
   return invalid([{ file, key: "gateway.prefix", found, wanted }]);
 }
 
-/** Freezes plain objects and arrays, all the way down. */
+/** Freezes plain objects and arrays, with everything in them. */
 function freeze<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   if (value instanceof Error) return value;

@@ -168,7 +168,7 @@ Deno.test("The exposure semantic lists up to 20 tools that fit .7 as well as the
   using scratch = new Scratch();
   scratch.write("ws/.pml.json", '{"version": 1, "gateway": {"tools_exposure": "semantic"}}');
   const { exposure, semantic } = gatewaySettings(settle(await scratch.load(), true));
-  // Docs and the preset promise these.
+  // The documentation and the preset promise these.
   assert.deepEqual([exposure, semantic], ["semantic", { most: 20, threshold: 0.7 }]);
 });
 
@@ -182,7 +182,7 @@ Deno.test("settle() refuses names without prefix where several servers are defin
   const { problem } = settle(await scratch.load(), true);
   assert.equal(problem?.code, "CONFIG_INVALID");
   assert.match(problem?.message ?? "", /prefix.*with 2 servers/);
-  // The same server defined twice is one.
+  // A server that is defined twice in the same way is one server.
   scratch.write("user/.pml/config.yaml", "mcpServers: { one: { command: two } }\n");
   assert.equal(settle(await scratch.load(), true).problem, undefined);
 });
@@ -300,7 +300,7 @@ Deno.test("loadConfig() takes any bytes for rules that hold or for a problem", a
         assert.deepEqual(texts(rules.deny), ["*"]);
         return;
       }
-      // What is read is what any other reader of JSON would read: no rule is lost on the way.
+      // PML must read what any other JSON parser reads, so that no rule is lost.
       const text = new TextDecoder().decode(bytes);
       const plain = text.replace(/\/\*[\s\S]*?\*\/|\/\/[^\r\n]*/g, "").replace(
         /,(?=\s*[}\]])/g,
@@ -314,12 +314,12 @@ Deno.test("loadConfig() takes any bytes for rules that hold or for a problem", a
 
 Deno.test({
   name: "loadConfig() denies everything while a file may not be read",
-  // Mode bits stop no superuser.
+  // Permission bits do not limit the superuser.
   ignore: Deno.uid() === 0 || Deno.build.os === "windows",
   async fn() {
     using scratch = new Scratch();
     await Deno.chmod(scratch.write("ws/.pml.json", '{"version": 1}'), 0);
     const { problem } = await scratch.load();
-    assert.match(problem?.message ?? "", /what cannot be read \(Permission denied/);
+    assert.match(problem?.message ?? "", /an unreadable file \(Permission denied/);
   },
 });

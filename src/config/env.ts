@@ -1,5 +1,5 @@
 /**
- * The environment, read once: the only file that touches `Deno.env`.
+ * The environment, read once. Only this file uses `Deno.env`.
  *
  * @module
  */
@@ -7,33 +7,36 @@
 import { homedir, userInfo } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 
-/** How much the log tells. */
+/** The least serious messages that the log contains. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** What the environment says, read once. A value that still holds `${` counts as unset. */
+/** The environment, read once. A value that still contains `${` counts as unset. */
 export interface Environment {
-  /** The PML home: `PML_HOME` or `~/.pml`, absolute. */
+  /** The PML home: `PML_HOME` or `~/.pml`, an absolute path. */
   readonly home: string;
-  /** The person's home folder, absolute. */
+  /** The person's home folder, an absolute path. */
   readonly userHome: string;
-  /** The home folder of the account, as the system knows it whatever is set; absolute. */
+  /**
+   * The home folder of the account as the system knows it, whatever variables say; an absolute
+   * path.
+   */
   readonly account: string | undefined;
-  /** The home folder that the variables name, where it does not count; absolute. */
+  /** The home folder that the variables name, if PML does not use it; an absolute path. */
   readonly namedHome?: string;
-  /** Why no home counts, if so: then nothing runs. */
+  /** The reason why PML can use no home. Then nothing runs. */
   readonly homeless?: string;
-  /** The client's file that sets `PML_WORKSPACE` to what lies elsewhere, if one does. */
+  /** The client's file that sets `PML_WORKSPACE` to a folder outside its own, if there is one. */
   readonly sentBy?: string;
-  /** `PML_WORKSPACE` as written. */
+  /** `PML_WORKSPACE` as it was written. */
   readonly workspace: string | undefined;
   /** The paths of `PML_TRUST`, absolute. */
   readonly trust: readonly string[];
   readonly apiKey: string | undefined;
-  /** The addresses of `PML_REGISTRIES`, in place of what any file says; none for the word "none". */
+  /** The URLs of `PML_REGISTRIES`, which replace those of all files; empty for the word "none". */
   readonly registries: readonly string[] | undefined;
-  /** `PML_LOG_LEVEL`, else `info`. */
+  /** `PML_LOG_LEVEL`; by default `info`. */
   readonly logLevel: LogLevel;
-  /** Gives any other variable as it was at start. */
+  /** Returns any other variable as it was at the start. */
   get(name: string): string | undefined;
   readonly warnings: readonly string[];
 }
@@ -45,7 +48,7 @@ export function readEnvironment(): Environment {
   return environmentOf(Deno.env.toObject(), accountHome());
 }
 
-/** Reads an environment that is handed in, for an account with such a home folder. */
+/** Reads the given variables, for an account with the given home folder. */
 export function environmentOf(
   variables: Readonly<Record<string, string>>,
   account?: string,
@@ -56,7 +59,7 @@ export function environmentOf(
     const value = all.get(name);
     if (value === undefined || value.trim() === "") return undefined;
     if (!value.includes("${")) return value;
-    warnings.push(`Ignored ${name}: its value still holds "\${", so nobody filled it in`);
+    warnings.push(`Ignored ${name}: its value still holds "\${", so no variable was put in`);
     return undefined;
   };
   const userHome = resolve(all.get("HOME") || all.get("USERPROFILE") || account || homedir());
@@ -74,7 +77,7 @@ export function environmentOf(
   });
 }
 
-/** Gives the environment without some variables, by name, with why each of them does not count. */
+/** Returns the environment without some variables. Adds a warning with the reason for each. */
 export function ignoring(
   environment: Environment,
   ignored: ReadonlyMap<string, string>,
@@ -97,12 +100,12 @@ export function ignoring(
   });
 }
 
-/** Gives what the system says, which no variable changes. */
+/** Returns the home folder as the system knows it. No variable changes it. */
 function accountHome(): string | undefined {
   try {
     return userInfo().homedir ?? undefined;
   } catch {
-    return undefined; // an account that the system has no entry for
+    return undefined; // the system has no entry for this account
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Fills in `${NAME}` and `${NAME:-default}` in the values that a definition gives to its server.
+ * Replaces `${NAME}` and `${NAME:-default}` in the values of a definition.
  *
  * @module
  */
@@ -7,31 +7,31 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
-/** What a definition gives to its server, as written, by the kind of place where it stands. */
-export type Given = Readonly<
+/** The values of a definition as they were written, by the kind of place where they stand. */
+export type DefinitionTexts = Readonly<
   Partial<
     Record<"args" | "env" | "headers" | "url" | "arguments", Readonly<Record<string, string>>>
   >
 >;
 
-/** A variable that a definition names. */
-export interface Reference {
+/** A variable that a definition uses. */
+export interface VariableReference {
   readonly name: string;
-  /** What stands for it where it is not set; undefined where it must be. */
+  /** The default value; undefined if the variable must be set. */
   readonly otherwise: string | undefined;
-  /** Where it is named: `env.TOKEN`. */
+  /** The place that uses it, such as `env.TOKEN`. */
   readonly at: string;
 }
 
-// A server's own folder is no variable.
+// `${dataFolder}` is no variable: PML replaces it itself.
 const REFERENCE = /\$\{(?!dataFolder\})(\w+)(?::-([^}]*))?\}/g;
-/** No key is as long, and no command line takes much more. */
+/** The longest value of a variable. No key is as long, and command lines have similar limits. */
 const LONGEST = 32_768;
-/** What a line of a request can carry. */
+/** The characters that a line of an HTTP request may contain. */
 const LINE = /^[\t\x20-\x7e]*$/;
 
-/** Gives every variable that a definition names. */
-export function referencesIn(given: Given): readonly Reference[] {
+/** Returns every variable that a definition uses. */
+export function referencesIn(given: DefinitionTexts): readonly VariableReference[] {
   return Object.entries(given).flatMap(([kind, values]) =>
     Object.entries(values).flatMap(([key, value]) =>
       [...value.matchAll(REFERENCE)].map(([, name = "", otherwise]) => ({
@@ -44,10 +44,10 @@ export function referencesIn(given: Given): readonly Reference[] {
 }
 
 /**
- * Gives the values filled in. All names that are missing are told at once; what is told of a value
- * is the name of its variable.
+ * Returns the values with all variables replaced. Throws KEY_MISSING with the names of all missing
+ * variables. Errors contain names of variables and never values.
  */
-export function expanded<T extends Given>(
+export function expanded<T extends DefinitionTexts>(
   given: T,
   { get, server }: {
     readonly get: (name: string) => string | undefined;
@@ -71,7 +71,10 @@ export function expanded<T extends Given>(
   return Object.fromEntries(filled); // the same keys as before
 }
 
-/** A program takes several lines in a variable; a header and an address do not. */
+/**
+ * Throws if a value cannot be sent. An environment variable may have several lines; a header and a
+ * URL may not.
+ */
 function mustFit(
   value: string,
   at: { readonly name: string; readonly kind: string; readonly server: string },
@@ -89,11 +92,11 @@ function mustFit(
   });
 }
 
-function missingError(server: string, missing: readonly Reference[]): PmlError {
+function missingError(server: string, missing: readonly VariableReference[]): PmlError {
   const names = [...new Set(missing.map(({ name }) => name))];
   const places = missing.map(({ at }) => at).join(", ");
   const own = names.some((name) => name.startsWith("PML_"))
-    ? "; what begins with PML_ is given to no server"
+    ? "; no server gets PML_ variables"
     : "";
   const how = "Set it in the environment of PML, or in .env of a workspace that is trusted";
   const said = `Cannot start ${quoted(server)}: it requires ${names.join(", ")}`;

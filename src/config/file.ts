@@ -8,40 +8,45 @@ import type { Permissions } from "../core/tool.ts";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
 import { parseJsonc } from "./_syntax.ts";
-import { gatewayOf, type SaidOfGateway } from "./gateway_options.ts";
+import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
 
-/** What a person gives to a server's code beyond the defaults, by server. */
+/** The grants that a person gives to servers beyond the defaults, by the name of the server. */
 export type Grants = Readonly<Record<string, Partial<Permissions>>>;
 
-/** A `.pml.json` that was read and found good. */
+/** A `.pml.json` that was read and is valid. */
 export interface WorkspaceFile {
   readonly path: string;
   readonly realPath: string;
-  /** `sha256-` and the hash of the exact bytes in hexadecimal. */
+  /** The hash of the exact bytes: `sha256-` and hexadecimal digits. */
   readonly hash: string;
   /** The part of the workspace that tools may touch, relative to its root. */
   readonly workspace: string | undefined;
-  /** Nothing where the key is missing: then the defaults hold. */
+  /** The rules; undefined if the key is missing. Then the default rules hold. */
   readonly permissions: Rules | undefined;
   readonly servers: readonly ServerDefinition[];
-  /** The names of servers that it switches off. */
+  /** The names of the servers that the file disables. */
   readonly disabled: readonly string[];
   readonly sections: Sections;
 }
 
-/** What else counts only once the file is trusted; nothing for what the file leaves out. */
+/**
+ * The other sections, which are ignored until the file is trusted. A missing section is undefined.
+ */
 export interface Sections {
   readonly registries: readonly RegistryEntry[] | undefined;
   readonly cloud: { readonly url?: string } | undefined;
   readonly grants: Grants | undefined;
-  readonly gateway: SaidOfGateway | undefined;
+  readonly gateway: GatewayOverrides | undefined;
   readonly intent: string | undefined;
 }
 
-/** Reads a file. Gives nothing if it is missing, or if the report says what is wrong with it. */
+/**
+ * Reads a file. Returns undefined if it is missing, or if something is wrong with it; the report
+ * says what.
+ */
 export async function readWorkspaceFile(
   path: string,
   report: Report,
@@ -66,7 +71,7 @@ export async function readWorkspaceFile(
     sections: {
       registries: registriesOf(registries),
       cloud,
-      // Without a prototype, `constructor` names nothing that the person did not write.
+      // Without a prototype, so that names such as `constructor` match only what the person wrote.
       grants: grants && Object.assign(Object.create(null), grants),
       gateway: gateway && gatewayOf(gateway, read.warn),
       intent,

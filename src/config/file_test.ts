@@ -20,9 +20,9 @@ const JSONC = "JSON with comments";
 
 /** Text, line, column, key, found, wanted. */
 const BAD_TEXTS: readonly (readonly [string, number, number, string, string, string])[] = [
-  ["", 1, 1, "", "what is no JSON (value expected)", JSONC],
-  ["  \n", 2, 1, "", "what is no JSON (value expected)", JSONC],
-  ["// nothing\n", 2, 1, "", "what is no JSON (value expected)", JSONC],
+  ["", 1, 1, "", "invalid JSON (value expected)", JSONC],
+  ["  \n", 2, 1, "", "invalid JSON (value expected)", JSONC],
+  ["// nothing\n", 2, 1, "", "invalid JSON (value expected)", JSONC],
   ["[]", 1, 1, "", "an array", "an object"],
   ["null", 1, 1, "", "null", "an object"],
   ['{"version": 2}', 1, 13, "version", "2 (a number)", "1"],
@@ -116,7 +116,7 @@ const BAD_TEXTS: readonly (readonly [string, number, number, string, string, str
     2,
     1,
     "",
-    "what is no JSON (invalid symbol)",
+    "invalid JSON (invalid symbol)",
     JSONC,
   ],
   [
@@ -124,24 +124,24 @@ const BAD_TEXTS: readonly (readonly [string, number, number, string, string, str
     1,
     15,
     "workspace",
-    "what is no JSON (comma expected)",
+    "invalid JSON (comma expected)",
     JSONC,
   ],
-  ['{"version": 1', 1, 14, "version", "what is no JSON (close brace expected)", JSONC],
-  ['{"version": 1} x', 1, 16, "", "what is no JSON (invalid symbol)", JSONC],
-  ['{"version": 1} {}', 1, 16, "", "what is no JSON (end of file expected)", JSONC],
+  ['{"version": 1', 1, 14, "version", "invalid JSON (close brace expected)", JSONC],
+  ['{"version": 1} x', 1, 16, "", "invalid JSON (invalid symbol)", JSONC],
+  ['{"version": 1} {}', 1, 16, "", "invalid JSON (end of file expected)", JSONC],
   [
     '{"version: 1}',
     1,
     2,
     "version: 1}",
-    "what is no JSON (unexpected end of string)",
+    "invalid JSON (unexpected end of string)",
     JSONC,
   ],
-  ["{'version': 1}", 1, 2, "", "what is no JSON (invalid symbol)", JSONC],
-  ['{"version": 1} /* x', 1, 16, "", "what is no JSON (unexpected end of comment)", JSONC],
-  ["a\0b", 1, 1, "", "what is no JSON (invalid symbol)", JSONC],
-  ["\uFEFF{}", 1, 1, "", "what is no JSON (invalid symbol)", JSONC],
+  ["{'version': 1}", 1, 2, "", "invalid JSON (invalid symbol)", JSONC],
+  ['{"version": 1} /* x', 1, 16, "", "invalid JSON (unexpected end of comment)", JSONC],
+  ["a\0b", 1, 1, "", "invalid JSON (invalid symbol)", JSONC],
+  ["\uFEFF{}", 1, 1, "", "invalid JSON (invalid symbol)", JSONC],
 ];
 
 Deno.test("readWorkspaceFile() names line, column, key, found and wanted of what is bad", async () => {
@@ -166,7 +166,7 @@ Deno.test("readWorkspaceFile() says all of it in one message", async () => {
       "mcpServers, cloud, grants, intent; and 2 more",
   );
   assert.equal(error?.code, "CONFIG_INVALID");
-  assert.match(error?.hint ?? "", /Mend it/);
+  assert.match(error?.hint ?? "", /Fix it/);
 });
 
 Deno.test("readWorkspaceFile() tells each of many problems", async () => {
@@ -235,14 +235,14 @@ Deno.test("readWorkspaceFile() refuses what is no text file of 1 MB at most", as
     () => scratch.write("ws/.pml.json", " ".repeat(1_000_001)),
     /at most 1000000 are allowed/,
   );
-  // So long a file must not even be read.
+  // A file this long must not even be read.
   const long = () => {
     scratch.write("ws/.pml.json", "");
     Deno.truncateSync(path, 2 ** 36);
   };
   await refused(long, /at most 1000000 are allowed/);
   await refused(() => Deno.symlinkSync("nowhere", path), /no such file/);
-  await refused(() => Deno.symlinkSync(".pml.json", path), /what cannot be read/);
+  await refused(() => Deno.symlinkSync(".pml.json", path), /an unreadable file/);
   await refused(() => Deno.symlinkSync("/dev/zero", path), /not a regular file/);
 });
 

@@ -1,6 +1,6 @@
 /**
- * The arguments that a definition fixes for a tool: where they name variables, what they are filled
- * in with, and how a person is shown them.
+ * The arguments that a definition fixes for a tool: replaces their variables, and prepares them to
+ * be shown to a person.
  *
  * @module
  */
@@ -9,34 +9,37 @@ import type { Json, JsonObject } from "../core/json.ts";
 import { withoutSecrets } from "./_secret_words.ts";
 import type { Keys } from "./keys.ts";
 
-/** What a tool is sent, and the same as a person is shown it. */
-export interface Fixed {
-  /** With the values of variables. */
+/** The fixed arguments of a tool, as they are sent and as they are shown. */
+export interface FixedValues {
+  /** With the values of the variables. */
   readonly sent: JsonObject;
-  /** With the names of variables, and without what looks like a secret. */
+  /** With the names of the variables, and without what looks like a secret. */
   readonly shown: JsonObject;
 }
 
-/** What fixed arguments need. */
+/** The options of `fixedArguments`. */
 export interface FixedOptions {
   /** The name of the server. */
   readonly server: string;
   readonly keys: Pick<Keys, "filled">;
-  /** Has a value taken out of every text from now on. */
+  /** Registers a secret value. From then on it is removed from every text. */
   readonly register: (value: string) => void;
 }
 
-/** Fills in the arguments that are fixed for a tool; throws `KEY_MISSING` where a variable is not set. */
+/**
+ * Returns the fixed arguments of a tool with variables replaced. Throws KEY_MISSING if a variable
+ * is not set.
+ */
 export function fixedArguments(
   written: JsonObject,
   { server, keys, register }: FixedOptions,
-): Fixed {
+): FixedValues {
   const filled = keys.filled({ arguments: textsIn(written) }, server).arguments;
   const shown = replaced(written, "", (text, at) => {
     const safe = withoutSecrets(at, text);
     const isNamed = /\$\{\w+/.test(text);
     if (safe === text || isNamed) return text;
-    // It stands in the file itself.
+    // The file itself contains a secret.
     register(text);
     return safe;
   });
@@ -44,7 +47,7 @@ export function fixedArguments(
   return { sent: sent as JsonObject, shown: shown as JsonObject };
 }
 
-/** Gives the texts of arguments, by the path of their names. */
+/** Returns the strings in arguments, by the path of their names. */
 export function textsIn(written: JsonObject): Readonly<Record<string, string>> {
   const texts: [string, string][] = [];
   replaced(written, "", (text, at) => {

@@ -1,5 +1,5 @@
 /**
- * Which tools a client sees, as `gateway` of a configuration says it.
+ * The options of `gateway` in a configuration: which tools a client sees.
  *
  * @module
  */
@@ -12,13 +12,13 @@ import { keyOf } from "./limits.ts";
 
 export type { Exposure, HybridOptions } from "../core/exposure.ts";
 
-/** Every exposure, the smallest first. */
+/** All exposures, the smallest first. */
 export const EXPOSURES: readonly Exposure[] = ["meta_only", "semantic", "hybrid", "full_proxy"];
 
 /** A tool of the gateway itself. */
 export type MetaTool = "search" | "schema" | "call" | "batch";
 
-/** What the gateway shows of itself and of the servers behind it. */
+/** Which tools of its own and of its servers the gateway shows. */
 export interface GatewayOptions {
   /** What clients are told as the name of this server. */
   readonly name: string;
@@ -26,26 +26,26 @@ export interface GatewayOptions {
   readonly version: string;
   /** What `tools/list` shows. */
   readonly exposure: Exposure;
-  /** What it shows where the exposure is `hybrid`. */
+  /** The options of the exposure `hybrid`. */
   readonly hybrid: HybridOptions;
-  /** The meta-tools that are served. */
+  /** The meta-tools that the gateway serves. */
   readonly metaTools: readonly MetaTool[];
-  /** Whether listed tools bear the name of their server. */
+  /** Whether the names of listed tools begin with the name of their server. */
   readonly prefix: boolean;
 }
 
-/** What one file says of the gateway; nothing for what it leaves open. */
-export interface SaidOfGateway extends Partial<Omit<GatewayOptions, "hybrid">> {
+/** The gateway options that one file sets. */
+export interface GatewayOverrides extends Partial<Omit<GatewayOptions, "hybrid">> {
   readonly hybrid?: Partial<HybridOptions>;
 }
 
-/** The meta-tools that are served. */
+/** All meta-tools. */
 export const META_TOOLS: readonly MetaTool[] = ["search", "schema", "call", "batch"];
 
-/** What `semantic` lists beside the meta-tools: so many tools, that fit so well. */
+/** The limits of the exposure `semantic`: how many tools it lists, and how well they must fit. */
 export const SEMANTIC = { most: 20, threshold: 0.7 };
 
-/** What holds where nobody says otherwise. */
+/** The default options. */
 export const DEFAULT_GATEWAY: GatewayOptions = {
   name: "pml",
   version: VERSION,
@@ -64,7 +64,7 @@ export const DEFAULT_GATEWAY: GatewayOptions = {
   prefix: true,
 };
 
-/** What `gateway` of a file looks like once its grammar was checked. */
+/** The `gateway` section of a file, after the schema checked it. */
 export interface GatewaySection {
   readonly name?: string;
   readonly version?: string;
@@ -83,13 +83,16 @@ export interface GatewaySection {
   };
 }
 
-/** Reads what a file says of the gateway; nothing for what it leaves open. */
+/**
+ * Converts the `gateway` section of a file. Options that it does not set are missing in the result.
+ */
 export function gatewayOf(
   { tools_exposure: said, meta_tools: names, hybrid, name, version, prefix }: GatewaySection,
   warn: (said: string) => void,
-): SaidOfGateway {
+): GatewayOverrides {
   const exposure = EXPOSURES.find((one) => one === said);
-  // An unknown exposure is the one mistake that only warns: the narrowest is served instead.
+  // An unknown exposure is the only mistake that leads to a warning only: the narrowest exposure is
+  // used.
   if (said !== undefined && exposure === undefined) {
     warn(`the exposure ${quoted(said)} is none of ${EXPOSURES.join(", ")}: "meta_only" is served`);
   }
@@ -104,8 +107,8 @@ export function gatewayOf(
   };
 }
 
-/** Puts what files say over what holds otherwise, the last one last. */
-export function gatewayFrom(...said: readonly (SaidOfGateway | undefined)[]): GatewayOptions {
+/** Merges the options of files over the defaults. Later files win. */
+export function gatewayFrom(...said: readonly (GatewayOverrides | undefined)[]): GatewayOptions {
   const options = said.reduce<Omit<GatewayOptions, "hybrid">>(
     (all, one) => ({ ...all, ...one }),
     DEFAULT_GATEWAY,

@@ -1,5 +1,5 @@
 /**
- * What the face to clients is told of the configuration.
+ * The part of the configuration that the gateway needs.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import type { Config } from "./config.ts";
 import { SEMANTIC } from "./gateway_options.ts";
 
-/** Gives what lists of tools and questions to the person depend on. */
+/** Returns the settings on which lists of tools and questions to the person depend. */
 export function gatewaySettings({ gateway, intent, limits, channel }: Config) {
   return {
     ...gateway,

@@ -1,8 +1,9 @@
 /**
- * The one owner of keys: gives the value of a variable to who named it, and says where it is from.
+ * The only owner of keys: returns the value of a variable that a definition names, and says where
+ * it is from.
  *
- * The environment comes first, then `.env` in the root of a workspace whose file is trusted. Only
- * what a definition names is ever asked for, so nothing else of `.env` is given to anybody.
+ * The environment comes first, then `.env` in the root of a workspace whose file is trusted. PML
+ * looks up only variables that a definition names, so nobody gets anything else of `.env`.
  *
  * @module
  */
@@ -16,73 +17,78 @@ import { stampAt } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { parseDotenv } from "./_dotenv.ts";
 import type { Environment } from "./env.ts";
-import { expanded, type Given, referencesIn } from "./expand.ts";
-import type { Fixed } from "./fixed_arguments.ts";
+import { type DefinitionTexts, expanded, referencesIn } from "./expand.ts";
+import type { FixedValues } from "./fixed_arguments.ts";
 
-/** A value, and where it was found. */
+/** A value of a variable, and its source. */
 export interface Key {
   readonly value: string;
   readonly from: "the environment" | ".env" | "the key file";
 }
 
-/** What keys are looked up in; functions are asked at each look. */
+/** The options of `Keys`. The functions are called at each look-up. */
 export interface KeysOptions {
   readonly environment: () => Pick<Environment, "get" | "apiKey" | "home">;
-  /** The root of the workspace, where its file is trusted. */
+  /** Returns the root of the workspace, if its file is trusted. */
   readonly trusted: () => string | undefined;
-  /** Has a value taken out of every text from now on. */
+  /** Registers a secret value. From then on it is removed from every text. */
   readonly register: (value: string) => void;
   readonly warn: (message: string) => void;
 }
 
-/** The name of the person's key in the PML home. */
+/** The name of the file with the person's key, in the PML home. */
 export const KEY_FILE = "api_key";
 
 const MOST_BYTES = 65_536;
-/** What a header can carry without a blank in it. */
+/** The characters of a header value without blanks. */
 const ONE_WORD = /^[\x21-\x7e]{1,4096}$/;
 const NO_FILE = { stamp: undefined, values: new Map<string, string>() };
 
 type Values = ReadonlyMap<string, string>;
 
-/** What came of a definition, and the file that it was filled in from. */
-interface Filled {
-  values?: Given | undefined;
+/**
+ * The values of a definition with variables replaced, and the `.env` values that they came from.
+ */
+interface FilledValues {
+  values?: DefinitionTexts | undefined;
   file?: Values | undefined;
 }
 
-/** Finds keys. */
+/** Looks up the values of variables. */
 export class Keys {
   readonly #options: KeysOptions;
-  readonly #filled = memoized((_: Given): Filled => ({}));
+  readonly #filled = memoized((_: DefinitionTexts): FilledValues => ({}));
   #file: { readonly stamp: string | undefined; readonly values: Values } = NO_FILE;
 
-  /** Takes where to look; nothing is read yet. */
+  /** Takes the options; reads nothing yet. */
   constructor(options: KeysOptions) {
     this.#options = options;
   }
 
-  /** Fills in what a definition gives: the same object as long as no value in it changes. */
-  filled<T extends Given>(given: T, server: string): T {
+  /**
+   * Returns the values of a definition with variables replaced. It is the same object as long as no
+   * value changes.
+   */
+  filled<T extends DefinitionTexts>(given: T, server: string): T {
     const known = this.#filled(given);
     const isSame = known.file === undefined || known.file === this.#dotenv();
-    if (known.values !== undefined && isSame) return known.values as T; // of this very object
+    if (known.values !== undefined && isSame) return known.values as T; // the values of this object, so of its type
     const file = this.#dotenv();
     const values = expanded(given, { get: (name) => this.get(name), server });
     const isPlain = referencesIn(given).every(({ name }) =>
       this.find(name)?.from === "the environment"
     );
-    // What the environment has all of is not looked up again.
+    // Values from the environment alone cannot change, so they need not be looked up again.
     known.file = isPlain ? undefined : file;
     if (JSON.stringify(known.values) !== JSON.stringify(values)) known.values = values;
-    return known.values as T; // as above
+    return known.values as T; // see above
   }
 
   /**
-   * Gives a function that makes a server of a definition: the same object for the same definition,
-   * as long as no value in it changes.
+   * Returns a function that makes a server from a definition. It returns the same server for the
+   * same definition, as long as no value in it changes.
    */
-  maker<D extends { readonly name: string }, G extends Given, S extends object>(
+  maker<D extends { readonly name: string }, G extends DefinitionTexts, S extends object>(
     givenOf: (own: D) => G,
     make: (own: D, filled: G) => S,
   ): (own: D) => S {
@@ -96,25 +102,31 @@ export class Keys {
     };
   }
 
-  /** Gives the arguments that a definition fixes for a tool, filled in and as a person is shown them. */
-  async fixed(written: JsonObject, server: string): Promise<Fixed> {
+  /**
+   * Returns the arguments that a definition fixes for a tool, as they are sent and as they are
+   * shown.
+   */
+  async fixed(written: JsonObject, server: string): Promise<FixedValues> {
     const { fixedArguments } = await import("./fixed_arguments.ts");
     return fixedArguments(written, { server, keys: this, register: this.#options.register });
   }
 
-  /** Gives a variable that a server's definition names. */
+  /** Returns the value of a variable that a server's definition names. */
   get(name: string): string | undefined {
     return this.find(name)?.value;
   }
 
-  /** Gives a variable, and where it is from. What is empty, or was filled in by nobody, is unset. */
+  /**
+   * Returns the value of a variable and its source. A value that is empty or still contains `${`
+   * counts as unset.
+   */
   find(name: string): Key | undefined {
     if (isOwn(name)) return undefined;
     return this.#known(this.#options.environment().get(name), "the environment") ??
       (isSteering(name) ? undefined : this.#known(this.#dotenv().get(name), ".env"));
   }
 
-  /** Gives the key of the person's cloud account. */
+  /** Returns the key of the person's cloud account. Throws CONFIG_INVALID if it is not one word. */
   cloud(): Key | undefined {
     const { apiKey, home } = this.#options.environment();
     const path = join(home, KEY_FILE);
@@ -122,12 +134,12 @@ export class Keys {
       this.#known(readPlain(path)?.trim(), "the key file");
     if (key === undefined || ONE_WORD.test(key.value)) return key;
     const name = key.from === "the key file" ? path : "PML_API_KEY";
-    throw new PmlError("CONFIG_INVALID", `Cannot use ${name}: it holds what is no key`, {
-      hint: "A key is one word of letters, digits and signs; see that it was copied whole",
+    throw new PmlError("CONFIG_INVALID", `Cannot use ${name}: it contains no valid key`, {
+      hint: "A key is one word of letters, digits and signs; copy all of it",
     });
   }
 
-  /** Gives what `.env` holds: the same map as long as the file is the same. */
+  /** Returns the values of `.env`: the same map as long as the file is unchanged. */
   #dotenv(): Values {
     const root = this.#options.trusted();
     const path = root === undefined ? undefined : join(root, ".env");
@@ -158,12 +170,12 @@ export class Keys {
   }
 }
 
-/** Reads a plain file that is no link and not too long. */
+/** Reads a file; undefined if it is a link, no plain file, or too long. */
 function readPlain(path: string): string | undefined {
   try {
     return readRegularText(path, { most: MOST_BYTES });
   } catch {
-    // What cannot be opened holds no key.
+    // A file that cannot be opened contains no key.
     return undefined;
   }
 }

@@ -93,7 +93,7 @@ Deno.test("Keys reads .env only where the workspace is trusted, and never throug
   await Deno.mkdir(scene.path);
   assert.equal(keys.get("A"), undefined);
   await Deno.remove(scene.path);
-  // Nobody ever writes into it: opening it would wait for ever.
+  // Nothing is ever written to this pipe, so opening it would wait forever.
   await new Deno.Command("mkfifo", { args: [scene.path] }).output();
   assert.equal(keys.get("A"), undefined);
   await Deno.remove(scene.path);
@@ -164,7 +164,7 @@ Deno.test("Keys finds the cloud's key in the environment, else in the key file, 
     assert.throws(() => scene.keys({}, bad).cloud(), (error: PmlError) => {
       assert.deepEqual([error.code, error.message], [
         "CONFIG_INVALID",
-        "Cannot use PML_API_KEY: it holds what is no key",
+        "Cannot use PML_API_KEY: it contains no valid key",
       ]);
       assert.doesNotMatch(Deno.inspect(error), /CANARY/);
       return true;

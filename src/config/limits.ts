@@ -1,5 +1,5 @@
 /**
- * The limits of everything, with their defaults and how far a person may move them.
+ * All limits, with their defaults and the range in which a person may set them.
  *
  * @module
  */
@@ -10,57 +10,57 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const DAY = 24 * 60 * MINUTE;
 
-/** Each limit as default, least and most; the end of a name is its unit. */
+/** Each limit as default, least and most. The end of a name is its unit. */
 export const LIMITS: Readonly<Record<LimitName, readonly [number, number, number]>> = {
-  /** How long a call may take. */
+  /** The time limit of a call. */
   callMs: [60 * SECOND, 100, DAY],
-  /** How long a call may take that keeps telling its progress. */
+  /** The time limit of a call that keeps reporting progress. */
   callMaxMs: [10 * MINUTE, 100, DAY],
   /** How long a question waits for its answer. */
   approvalMs: [10 * MINUTE, SECOND, DAY],
-  /** The longest request. */
+  /** The size of a request. */
   inputBytes: [8 * MB, KB, 512 * MB],
-  /** The longest result of a call. */
+  /** The size of a call's result. */
   resultBytes: [32 * MB, KB, 512 * MB],
-  /** The longest line on a pipe. */
+  /** The length of a line on a pipe. */
   lineBytes: [65 * MB, 64 * KB, 1024 * MB],
-  /** How much may wait for the client before servers are not read. */
+  /** How much output may wait for the client. Beyond that, PML stops reading from servers. */
   queuedBytes: [64 * MB, 64 * KB, 1024 * MB],
-  /** How long a client may read nothing before it is given up. */
+  /** How long a client may read nothing before PML closes its connection. */
   unreadMs: [MINUTE, 100, DAY],
-  /** The longest file of a module. */
+  /** The size of a module's file. */
   moduleBytes: [2 * MB, KB, 64 * MB],
-  /** How much a sandbox child may send in one call, before it is killed. */
+  /** How much a sandbox child may send in one call before it is killed. */
   frameBytes: [64 * MB, 64 * KB, 1024 * MB],
-  /** How many messages a sandbox child may send in one call, before it is killed. */
+  /** How many messages a sandbox child may send in one call before it is killed. */
   frames: [10_000, 10, 10_000_000],
   /** The heap of a sandbox child. */
   heapMb: [256, 32, 65_536],
   /** The memory of a sandbox child. */
   rssMb: [512, 64, 131_072],
-  /** How many calls run at once. */
+  /** How many calls may run at once. */
   concurrentCalls: [256, 1, 10_000],
-  /** How many calls wait for their turn. */
+  /** How many calls may wait for their turn. */
   queuedCalls: [1024, 0, 100_000],
-  /** How many calls one batch holds. */
+  /** How many calls one batch may contain. */
   batch: [50, 1, 1000],
-  /** How long a sandbox child stays without a call. */
+  /** How long a sandbox child lives without a call. */
   idleMs: [5 * MINUTE, SECOND, DAY],
-  /** How many sandbox children there are at once. */
+  /** How many sandbox children there may be at once. */
   children: [8, 1, 1000],
-  /** How many sandbox children stay without a call. */
+  /** How many sandbox children may live without a call. */
   idleChildren: [8, 0, 1000],
   /** How much one sandbox child may write to files. */
   writeBytes: [4096 * MB, MB, 1024 * 1024 * MB],
-  /** How long a server may take to start. */
+  /** How long the start of a server may take. */
   startMs: [30 * SECOND, 100, 10 * MINUTE],
-  /** How much is kept of what a child writes to its standard error. */
+  /** How much of a child's standard error is kept. */
   stderrBytes: [64 * KB, KB, 16 * MB],
-  /** How many tools the catalog holds. */
+  /** How many tools the catalog may contain. */
   catalogTools: [50_000, 100, 1_000_000],
-  /** How much of one text is indexed for search. */
+  /** How much of one text search indexes. */
   fieldCharacters: [2000, 100, 100_000],
-  /** The size at which a journal file is closed and the next begun. */
+  /** The size at which a journal file is closed and the next one begins. */
   journalBytes: [16 * MB, 64 * KB, 1024 * MB],
   /** How many journal files are kept. */
   journalFiles: [8, 1, 1000],
@@ -95,20 +95,22 @@ export type LimitName =
   | "journalBytes"
   | "journalFiles";
 
-/** What each limit is; the end of a name is its unit. */
+/** The values of all limits. The end of a name is its unit. */
 export type Limits = { readonly [K in LimitName]: number };
 
 /** The names of all limits. */
 export const LIMIT_NAMES = Object.keys(LIMITS) as readonly LimitName[];
 
-/** Gives the limits that hold, by what a person said of them: `callMs` is `call_ms` there. */
+/**
+ * Returns the limits: the person's values, or else the defaults. `callMs` is `call_ms` in a file.
+ */
 export function limitsOf(said: Readonly<Record<string, number | undefined>>): Limits {
   const limits = LIMIT_NAMES.map((name) => [name, said[keyOf(name)] ?? LIMITS[name][0]]);
-  // Every name of the table has a value.
+  // Every name of the table gets a value.
   return Object.fromEntries(limits) as Limits;
 }
 
-/** Gives the key of a limit or an option in a file. */
+/** Returns the key of a limit or an option in a file. */
 export function keyOf(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

@@ -1,12 +1,12 @@
 /**
- * Names the variables by which programs reach the network of a company.
+ * The variables that tell programs how to reach the network, such as proxies.
  *
  * @module
  */
 
 const PROXIES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
 
-/** The variables that name certificates and proxies; programs look for proxies in both cases. */
+/** The variables for certificates and proxies. Programs look for proxies in both cases. */
 export const NETWORK_NAMES: readonly string[] = [
   ...PROXIES,
   ...PROXIES.map((name) => name.toLowerCase()),

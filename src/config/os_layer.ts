@@ -1,11 +1,11 @@
 /**
- * What the system itself holds modules with, as a person may want it.
+ * The choices for the layer of the operating system that confines modules.
  *
  * @module
  */
 
-/** What there is, one of the two, none, or no module without one. */
+/** The choices: any layer, one of the two, no layer, or no module without a layer. */
 export type OsLayer = "auto" | "landlock" | "bwrap" | "off" | "required";
 
-/** Each choice. */
+/** All choices. */
 export const OS_LAYERS: readonly OsLayer[] = ["auto", "landlock", "bwrap", "off", "required"];

@@ -1,5 +1,5 @@
 /**
- * Reads `config.yaml` in the PML home: what the person wants everywhere.
+ * Reads `config.yaml` in the PML home: the person's settings for all workspaces.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { dirname, join, resolve } from "node:path";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
 import { parseYaml } from "./_syntax.ts";
-import { gatewayOf, type SaidOfGateway } from "./gateway_options.ts";
+import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
@@ -19,39 +19,44 @@ import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
 /** Where questions go. */
 export type Channel = "client" | "page" | "terminal";
 
-/** What the person wants everywhere. */
+/** The person's settings for all workspaces. */
 export interface PersonConfig {
   readonly path: string;
-  /** The hash of its bytes, or nothing where there is no file. */
+  /** The hash of the file's bytes; undefined if there is no file. */
   readonly hash: string | undefined;
   readonly permissions: Rules;
-  readonly gateway: SaidOfGateway;
-  /** The folder of the model that search understands meanings with; absolute. */
+  readonly gateway: GatewayOverrides;
+  /** The folder of the embedding model for search, an absolute path. */
   readonly model: string | undefined;
   readonly limits: Limits;
-  /** The one channel for questions, where the person wants but one. */
+  /** The only channel for questions, if the person chose one. */
   readonly channel: Channel | undefined;
-  /** What the system is to hold modules with. */
+  /** The layer of the operating system that confines modules. */
   readonly osLayer: OsLayer;
-  /** Whether no call runs without a record, or those do that only read. */
+  /** Whether every call needs a journal record, or calls that only read may run without one. */
   readonly journal: "required" | "best_effort";
   /** The person's own servers, in every workspace. */
   readonly servers: readonly ServerDefinition[];
-  /** The names of servers that are switched off. */
+  /** The names of the servers that the file disables. */
   readonly disabled: readonly string[];
-  /** Where servers are looked up, where the person said so. */
+  /** The registries, if the person chose them. */
   readonly registries: readonly RegistryEntry[] | undefined;
-  /** The folders in which reading need not ask although they are wide; absolute. */
+  /**
+   * The folders in which reading needs no question although they are large or private; absolute
+   * paths.
+   */
   readonly workspaces: readonly string[];
 }
 
-/** What reading it needs. */
+/** The options of `readPerson`. */
 export interface PersonReport extends Report {
-  /** What `~/` stands for; the home folder of this process unless told. */
+  /** The folder that `~/` stands for; by default the home folder of this process. */
   readonly userHome?: string;
 }
 
-/** Reads a file. A missing one says nothing, a bad one only to the report. */
+/**
+ * Reads a file. A missing file gives the defaults. Problems of a bad file are added to the report.
+ */
 export async function readPerson(path: string, report: PersonReport): Promise<PersonConfig> {
   const read = await readDocument(path, {
     report,
@@ -77,7 +82,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
       ? join(report.userHome ?? homedir(), said.slice(1))
       : resolve(dirname(path), said);
   const servers = read === undefined ? [] : serversOf(read);
-  for (const key of Object.keys(later)) warn(`"${key}" counts for nothing yet`);
+  for (const key of Object.keys(later)) warn(`"${key}" is ignored for now`);
   return {
     path,
     hash: read?.hash,

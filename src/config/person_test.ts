@@ -28,11 +28,11 @@ const BAD: readonly (readonly [string, number, number, string, string, string])[
   ["gateway: {}\ngateway: {}", 2, 1, "gateway", "Map keys must be unique", "YAML 1.2"],
   ["search: &x {}\ngateway: *x", 2, 10, "", "an alias", "the value itself"],
   ["permissions: {&k deny: [a:b], *k : []}", 1, 31, "", "an alias", "the value itself"],
-  ["gateway: !mine {}", 1, 10, "", "what is no YAML", "YAML 1.2"],
+  ["gateway: !mine {}", 1, 10, "", "invalid YAML", "YAML 1.2"],
   ["permissions: {deny: [a:b]}\n---\npermissions: {}", 2, 1, "", "multiple documents", "YAML 1.2"],
-  ["<<<<<<< HEAD\nlimits: {}\n=======\n>>>>>>> b", 1, 1, "", "what is no YAML", "YAML 1.2"],
-  ["limits: {}\n<<<<<<< HEAD\n", 2, 1, "", "what is no YAML", "YAML 1.2"],
-  ["limits: [", 1, 10, "", "what is no YAML", "YAML 1.2"],
+  ["<<<<<<< HEAD\nlimits: {}\n=======\n>>>>>>> b", 1, 1, "", "invalid YAML", "YAML 1.2"],
+  ["limits: {}\n<<<<<<< HEAD\n", 2, 1, "", "invalid YAML", "YAML 1.2"],
+  ["limits: [", 1, 10, "", "invalid YAML", "YAML 1.2"],
   ["? [a]\n: 1", 1, 1, "[ a ]", "an unknown key", "one of permissions"],
   ["1: 2", 1, 1, "1", "an unknown key", "one of permissions"],
   ["sandbox: {os_layer: on}", 1, 21, "sandbox.os_layer", '"on"', "one of auto, landlock"],
@@ -89,11 +89,11 @@ Deno.test("readPerson() takes an empty file for nothing said", async () => {
   }
 });
 
-Deno.test("readPerson() says of keys that come later that they count for nothing", async () => {
+Deno.test("readPerson() says of keys that come later that they are ignored", async () => {
   const { error, warnings } = await read("telemetry: true\nsampling: {}\n");
   assert.equal(error, undefined);
   assert.equal(warnings.length, 2);
-  assert.match(warnings.join(), /"telemetry" counts for nothing yet/);
+  assert.match(warnings.join(), /"telemetry" is ignored for now/);
 });
 
 Deno.test("readPerson() never throws, and never drops a deny without a word", async () => {

@@ -1,6 +1,6 @@
 /**
- * Where servers are looked up: what the environment says, else the workspace file, else the person's
- * own, else PML's.
+ * The registries: those of the environment, or else of the workspace file, of the person's file, or
+ * PML's default.
  *
  * @module
  */
@@ -11,30 +11,30 @@ import { isAddress } from "./_address.ts";
 import type { Problem } from "./_problem.ts";
 import type { Environment } from "./env.ts";
 
-/** Where servers are looked up. */
+/** A registry. */
 export interface RegistryEntry {
-  /** Its address. */
+  /** The URL. */
   readonly url: string;
-  /** The variable that holds the token. */
+  /** The variable that contains the token. */
   readonly tokenEnv?: string | undefined;
-  /** The key that its manifests are signed with. */
+  /** The public key for the signatures of its manifests. */
   readonly publicKey?: string | undefined;
 }
 
-/** How the address of a registry begins: PML's own format, or that of the MCP Registry. */
+/** How the URL of a registry begins: in PML's own format, or in that of the MCP Registry. */
 export const REGISTRY_BEGINNINGS = ["https://", "mcp+https://"] as const;
 
 const DEFAULT: readonly RegistryEntry[] = [{ url: "https://pml.casys.ai/mcp" }];
 
-type Written = string | {
+type WrittenRegistry = string | {
   readonly url: string;
   readonly token_env?: string | undefined;
   readonly public_key?: string | undefined;
 };
 
-/** Reads what a file says of registries. */
+/** Converts the registries of a file. */
 export function registriesOf(
-  said: readonly Written[] | undefined,
+  said: readonly WrittenRegistry[] | undefined,
 ): readonly RegistryEntry[] | undefined {
   return said?.map((entry) =>
     typeof entry === "string"
@@ -43,7 +43,7 @@ export function registriesOf(
   );
 }
 
-/** Gives the registries that are asked, in order. */
+/** Returns the registries that are asked, in order. */
 export function askedRegistries(
   { registries }: Environment,
   ...said: readonly (readonly RegistryEntry[] | undefined)[]
@@ -52,12 +52,12 @@ export function askedRegistries(
   return [ofEnvironment, ...said].find((list) => list !== undefined) ?? DEFAULT;
 }
 
-// The same list for the same environment: what asks registries is made anew where the list is another.
+// Returns the same list for the same environment. Another list would create new registry clients.
 const entriesOf = memoized((urls: readonly string[]): readonly RegistryEntry[] =>
   urls.map((url) => ({ url }))
 );
 
-/** Tells what of `PML_REGISTRIES` is no address. */
+/** Returns the problems of `PML_REGISTRIES`: texts that are no URLs of registries. */
 export function registryProblems({ registries = [] }: Environment): Problem[] {
   const begins = REGISTRY_BEGINNINGS.join(" or ");
   const wanted = `"none", or URLs that begin ${begins}, without a user name or password`;

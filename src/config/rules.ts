@@ -1,5 +1,5 @@
 /**
- * The lists of rules as files hold them, and the defaults that ship with PML.
+ * The lists of rules in files, and the default rules that ship with PML.
  *
  * @module
  */
@@ -9,42 +9,42 @@ import { quoted } from "../core/json.ts";
 import { parsePattern, type Pattern } from "../core/pattern.ts";
 import type { Problem } from "./_problem.ts";
 
-/** One line of a list of rules, and the file that holds it. */
+/** One rule of a list, and the file that contains it. */
 export interface RuleLine {
-  /** What it covers. */
+  /** The tools that the rule covers. */
   readonly pattern: Pattern;
-  /** A path, or `config/mcp-permissions.json`. */
+  /** The path of the file, or `config/mcp-permissions.json`. */
   readonly source: string;
 }
 
 /** The three lists of rules. */
 export interface Rules {
-  /** What never runs. */
+  /** Calls that never run. */
   readonly deny: readonly RuleLine[];
-  /** What is asked about. */
+  /** Calls that need a question. */
   readonly ask: readonly RuleLine[];
-  /** What runs unasked. */
+  /** Calls that run without a question. */
   readonly allow: readonly RuleLine[];
 }
 
-/** Where the default rules stand. */
+/** The file of the default rules. */
 export const DEFAULTS_SOURCE = "config/mcp-permissions.json";
 
-/** No rule at all. */
+/** No rules at all. */
 export const NO_RULES: Rules = { deny: [], ask: [], allow: [] };
 
 /**
- * What the rules of all files together may say of the arguments of one tool, so that each call of
- * it is judged in time.
+ * The most conditions that all files together may have on the arguments of one tool, so that
+ * judging a call takes bounded time.
  */
 const MOST = { conditions: 1_000, characters: 16_384 };
 
-/** Gives the rules that hold where nobody wrote others. */
+/** Returns the default rules. */
 export function defaultRules(): Rules {
   return rulesOf(defaults, DEFAULTS_SOURCE);
 }
 
-/** Reads the lists of a file, whose lines are known to be rules. */
+/** Converts the lists of a file. The schema has checked that each line is a rule. */
 export function rulesOf(
   said: { readonly [K in keyof Rules]?: readonly string[] },
   source: string,
@@ -54,7 +54,7 @@ export function rulesOf(
   return { deny: lines(said.deny), ask: lines(said.ask), allow: lines(said.allow) };
 }
 
-/** Tells of files that bring one tool over what rules may say of its arguments. */
+/** Returns the problems of files that exceed the limit of conditions for one tool. */
 export function crowdedRules(
   files: readonly { readonly path: string; readonly permissions: Rules | undefined }[],
 ): readonly Problem[] {

@@ -1,5 +1,5 @@
 /**
- * The servers that a person defines: `private_mcps`, and `mcpServers` as the clients write it.
+ * The servers that a person defines: in `private_mcps`, and in `mcpServers` as clients write it.
  *
  * @module
  */
@@ -9,83 +9,84 @@ import type { z } from "zod";
 import { quoted, visible } from "../core/json.ts";
 import { isToolName, serverSlug, toolSlug } from "../core/tool_id.ts";
 import type { ToolSetting, ToolSettings } from "../core/tool_settings.ts";
-import type { Document } from "./_document.ts";
+import type { ConfigDocument } from "./_document.ts";
 import type { workspaceSchema } from "./_schema.ts";
 import type { Path } from "./_syntax.ts";
 
 /** A server that a person defines. */
 export type ServerDefinition = DenoDefinition | StdioDefinition | HttpDefinition;
 
-/** A module on this machine. */
+/** A module in a file on this machine. */
 export interface DenoDefinition {
-  /** Code that runs in the sandbox. */
+  /** A module that runs in the sandbox. */
   readonly kind: "deno";
-  /** Its name. */
+  /** The name. */
   readonly name: string;
-  /** The name as it was written, where that is none for a server. */
+  /** The name as it was written, if that is not valid for a server. */
   readonly title?: string;
-  /** Absolute. */
+  /** The absolute path of the file. */
   readonly path: string;
-  /** Whether it runs confined; a module always does. */
+  /** Whether it runs confined. A module always does. */
   readonly confine?: boolean;
-  /** What is said of its tools. */
+  /** The settings for its tools. */
   readonly settings?: ToolSettings;
 }
 
-/** A command that speaks MCP on its pipes. */
+/** A program that speaks MCP on its pipes. */
 export interface StdioDefinition {
   /** A program on this machine. */
   readonly kind: "stdio";
-  /** Its name. */
+  /** The name. */
   readonly name: string;
-  /** The name as it was written, where that is none for a server. */
+  /** The name as it was written, if that is not valid for a server. */
   readonly title?: string;
   /** The program. */
   readonly command: string;
-  /** What it is started with. */
+  /** The arguments of the program. */
   readonly args: readonly string[];
-  /** As written: `${NAME}` is filled in when the server starts. */
+  /** The environment as it was written: `${NAME}` is replaced when the server starts. */
   readonly env: Readonly<Record<string, string>>;
-  /** Absolute. */
+  /** The working folder, an absolute path. */
   readonly cwd?: string;
-  /** The only tools of it that count, where they are named. */
+  /** The tools to keep, if they are listed. All others are ignored. */
   readonly tools?: readonly string[];
-  /** What is said of its tools. */
+  /** The settings for its tools. */
   readonly settings?: ToolSettings;
-  /** Whether it runs under Deno with permissions. */
+  /** Whether it runs under Deno, with Deno's permissions. */
   readonly confine?: boolean;
 }
 
-/** A server spoken to over HTTP. */
+/** A server that is reached over HTTP. */
 export interface HttpDefinition {
-  /** A server elsewhere. */
+  /** A server at a URL. */
   readonly kind: "http";
-  /** Its name. */
+  /** The name. */
   readonly name: string;
-  /** The name as it was written, where that is none for a server. */
+  /** The name as it was written, if that is not valid for a server. */
   readonly title?: string;
-  /** Its address. */
+  /** The URL. */
   readonly url: string;
-  /** As written: `${NAME}` is filled in when a call goes out. */
+  /** The headers as they were written: `${NAME}` is replaced when a request is sent. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The only tools of it that count, where they are named. */
+  /** The tools to keep, if they are listed. All others are ignored. */
   readonly tools?: readonly string[];
-  /** What is said of its tools. */
+  /** The settings for its tools. */
   readonly settings?: ToolSettings;
 }
 
-type Workspace = z.infer<ReturnType<typeof workspaceSchema>>;
-type Said = Partial<Pick<Workspace, "private_mcps" | "mcpServers">>;
-type Entry = (NonNullable<Said["private_mcps"]> | NonNullable<Said["mcpServers"]>)[string];
+type WorkspaceValues = z.infer<ReturnType<typeof workspaceSchema>>;
+type ServerSections = Partial<Pick<WorkspaceValues, "private_mcps" | "mcpServers">>;
+type ServerEntry =
+  (NonNullable<ServerSections["private_mcps"]> | NonNullable<ServerSections["mcpServers"]>)[string];
 
-/** Gives the servers of both sections, by the names that they have here. */
-export function serversOf(file: Document<Said>): readonly ServerDefinition[] {
+/** Returns the servers of both sections, with the names that they have in PML. */
+export function serversOf(file: ConfigDocument<ServerSections>): readonly ServerDefinition[] {
   const servers = new Map<string, ServerDefinition>();
   for (const section of ["private_mcps", "mcpServers"] as const) {
-    for (const [title, entry] of Object.entries<Entry>(file.said[section] ?? {})) {
+    for (const [title, entry] of Object.entries<ServerEntry>(file.said[section] ?? {})) {
       const path = [section, title];
       if ("autoApprove" in entry || "alwaysAllow" in entry) {
-        const said = "autoApprove and alwaysAllow count for nothing: only rules allow";
+        const said = "autoApprove and alwaysAllow are ignored: only rules allow calls";
         file.warn(`${section}.${visible(title)}: ${said}`);
       }
       if (isDisabled(entry)) continue;
@@ -100,24 +101,28 @@ export function serversOf(file: Document<Said>): readonly ServerDefinition[] {
   return [...servers.values()];
 }
 
-/** Names the servers that are switched off: nobody else's server is called by such a name. */
-export function disabledIn({ said }: Document<Said>): readonly string[] {
-  return Object.entries<Entry>(said.mcpServers ?? {}).filter(([, entry]) => isDisabled(entry))
+/** Returns the names of the disabled servers. No other server may take such a name. */
+export function disabledIn({ said }: ConfigDocument<ServerSections>): readonly string[] {
+  return Object.entries<ServerEntry>(said.mcpServers ?? {}).filter(([, entry]) => isDisabled(entry))
     .map(([title]) => serverSlug(title));
 }
 
-function isDisabled(entry: Entry): boolean {
+function isDisabled(entry: ServerEntry): boolean {
   return "disabled" in entry && entry.disabled === true;
 }
 
-type From = { readonly title: string; readonly path: Path; readonly file: Document<Said> };
+type DefinitionPlace = {
+  readonly title: string;
+  readonly path: Path;
+  readonly file: ConfigDocument<ServerSections>;
+};
 type Settings = Readonly<Record<string, ToolSetting>>;
 
-function define(entry: Entry, from: From): ServerDefinition {
+function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
   const { title, path, file } = from;
   const name = serverSlug(title);
   const names = name === title ? { name } : { name, title };
-  // Through a link, what the file names lies beside the real file, not beside the link.
+  // If the file is a link, paths in it are relative to the real file.
   const folder = dirname(file.realPath);
   const listed = Array.isArray(entry.tools) ? entry.tools : undefined;
   const of = listed === undefined && entry.tools !== undefined
@@ -128,7 +133,7 @@ function define(entry: Entry, from: From): ServerDefinition {
     const at = resolve(folder, entry.path);
     return { kind: "deno", ...names, path: at, confine: entry.confine, ...settings };
   }
-  // A list may name a tool with its server or without; it cannot name another server's.
+  // A list may name a tool with or without its server, but not a tool of another server.
   const own = (tool: string) =>
     [name, title].some((each) => tool.startsWith(`${each}:`)) ? tool.replace(/^.*?:/, "") : tool;
   const tools = listed?.map(own);
@@ -147,14 +152,14 @@ function define(entry: Entry, from: From): ServerDefinition {
   return { kind: "stdio", ...names, command, args, env, cwd: at, tools, confine, ...settings };
 }
 
-/** Gives what is said of each tool; notes what cannot be, as two tools of one name. */
-function settingsOf(said: Settings, { path, file }: From): ToolSettings["of"] {
+/** Returns the settings of each tool. Reports problems, such as two tools with one name. */
+function settingsOf(said: Settings, { path, file }: DefinitionPlace): ToolSettings["of"] {
   const of = new Map<string, ToolSetting>();
   const taken = new Set<string>();
   for (const [written, setting] of Object.entries(said)) {
     const at = [...path, "tools", written];
     const { rename } = setting;
-    // Rules know a tool with an odd name by another one.
+    // A tool with an invalid name has another name in rules.
     of.set(written === "*" || isToolName(written) ? written : toolSlug(written), setting);
     if (written === "*" && Object.keys(setting).some((key) => key !== "disabled")) {
       file.problem(at, {

@@ -115,5 +115,5 @@ Deno.test("readWorkspaceFile() takes no approval from a client's own lists", asy
     mcpServers: { a: { command: "x", autoApprove: ["y"] } },
   }));
   assert.equal(file?.permissions, undefined);
-  assert.match(warnings.join(), /count for nothing: only rules allow/);
+  assert.match(warnings.join(), /are ignored: only rules allow/);
 });

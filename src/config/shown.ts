@@ -1,5 +1,5 @@
 /**
- * Says line by line what a workspace file brings, for the person who is asked to trust it.
+ * Describes a workspace file line by line, for the person who is asked to trust it.
  *
  * @module
  */
@@ -14,18 +14,21 @@ import type { WorkspaceFile } from "./file.ts";
 import { gatewaySection } from "./gateway_section.ts";
 import type { ServerDefinition } from "./servers.ts";
 
-/** Whatever its length: what is cut off would be trusted unseen. */
+/** No limit on the length: a person would trust what was cut off without seeing it. */
 const WHOLE = Infinity;
 const GETS_KEY = " (is sent your PML_API_KEY with calls of cloud tools)";
-/** What starts packages of npm, which can run under Deno's permissions. */
+/** Programs that start npm packages, which may be able to run under Deno's permissions. */
 const OF_NPM = /(?:^|[\\/])(?:npx|bunx|pnpx)(?:\.cmd)?$/i;
-/** A program whose packages PML installs in its place. */
+/** Programs whose packages PML installs itself. */
 const INSTALLER = /(?:^|[\\/])(?:npx|pnpx|bunx|uvx|npm|pnpm|yarn|bun|uv|pipx)(?:\.\w+)?$/i;
-/** What else starts such a program somewhere in its line. */
+/** A command that starts such a program somewhere in its text. */
 const INSTALLS =
   /(?:^|[\s"'`\\/;&|(=])(?:npx|pnpx|bunx|uvx|(?:npm|pnpm|yarn|bun|pipx|uv tool) (?:exec|x|dlx|run))(?=[\s"']|$)/;
 
-/** Gives a line for everything that counts only once the file is trusted, and what its servers find. */
+/**
+ * Returns a line for everything that is ignored until the file is trusted, and for the network
+ * variables that its servers get.
+ */
 export function shownLines(
   { permissions, servers, sections }: WorkspaceFile,
   environment: Pick<Environment, "get">,
@@ -44,10 +47,12 @@ export function shownLines(
   ];
 }
 
-/** Says what of the network a server that is started finds in its environment: a line, or none. */
+/**
+ * Returns a line with the network variables that a started server gets; empty if there are none.
+ */
 export function foundLines(environment: Pick<Environment, "get">): readonly string[] {
   const found = Object.entries(networkEnvironment(environment)).map(([name, value]) => {
-    // Whatever stands before the host can be a password, or a part of one.
+    // Everything before the host may be a password, or a part of one.
     const said = /^(?!no_).*proxy$/i.test(name)
       ? value.replace(/^([a-z][\w+.-]*:\/\/)?.*@/is, `$1${REDACTED}@`)
       : value;
@@ -58,7 +63,7 @@ export function foundLines(environment: Pick<Environment, "get">): readonly stri
     : [`each server that is started finds in its environment, as in yours: ${found.join(", ")}`];
 }
 
-/** Says what a server is and what it would run or reach, whole, for a person. */
+/** Returns a full description of a server and of what it runs or connects to. */
 export function serverText(server: ServerDefinition): string {
   switch (server.kind) {
     case "deno":
@@ -87,7 +92,7 @@ export function serverText(server: ServerDefinition): string {
   }
 }
 
-/** Says what is said of the tools of a server, a line for each. */
+/** Returns a line for each tool of a server that has settings. */
 function settingLines({ name, settings }: ServerDefinition): readonly string[] {
   return [...settings?.of ?? []].map(([tool, { disabled, rename, description, ...setting }]) => {
     const fixed = Object.entries(setting.arguments ?? {}).map(([key, value]) =>
@@ -104,7 +109,10 @@ function settingLines({ name, settings }: ServerDefinition): readonly string[] {
   });
 }
 
-/** Says what is given as it is written, for it may be code; what looks like a secret is left out. */
+/**
+ * Returns the values of a definition as they were written, because they may be code; without what
+ * looks like a secret.
+ */
 function given(what: string, values: Readonly<Record<string, string>>): string {
   const said = Object.entries(values).map(([name, value]) => {
     const keys = [...value.matchAll(/\$\{(?!dataFolder\})(\w+)/g)].map(([, key]) => key).join(", ");

@@ -31,7 +31,7 @@ Deno.test("serversOf() reads what is said of tools, by the names that rules know
     ["search_code", TOOLS.search_code],
     [toolSlug("do it!"), { rename: "do_it" }],
   ]);
-  // A list is the tools that count, as before.
+  // A list contains the tools to keep, as before.
   const listed = await serverOf(["a", "github:b"]);
   const [server] = listed.file?.servers ?? [];
   assert.deepEqual(server?.kind === "stdio" && server.tools, ["a", "b"]);

@@ -1,35 +1,35 @@
 /**
- * Which keys the configuration names, and for whom.
+ * The variables that the configuration names, and who needs them.
  *
  * @module
  */
 
 import type { Config } from "./config.ts";
-import { type Reference, referencesIn } from "./expand.ts";
+import { referencesIn, type VariableReference } from "./expand.ts";
 import { textsIn } from "./fixed_arguments.ts";
 import type { ServerDefinition } from "./servers.ts";
 
-/** A variable that somebody wants. */
+/** A variable that a server or a registry needs. */
 export interface WantedKey {
   readonly name: string;
-  /** The names of the servers, and the addresses of the registries. */
+  /** The names of the servers, and the URLs of the registries. */
   readonly by: readonly string[];
   /** Whether one of them does not work without it. */
   readonly isRequired: boolean;
 }
 
-interface Wish {
+interface KeyUse {
   readonly name: string;
   readonly by: string;
   readonly isRequired: boolean;
 }
 
-/** Gives every variable that a server or a registry of the configuration names, in order. */
+/** Returns every variable that a server or a registry of the configuration names, in order. */
 export function wantedKeys(
   { servers, grants, registries = [] }: Pick<Config, "servers" | "grants" | "registries">,
   others: readonly { readonly server: string; readonly names: readonly string[] }[] = [],
 ): readonly WantedKey[] {
-  const wishes: readonly Wish[] = [
+  const wishes: readonly KeyUse[] = [
     ...servers.flatMap((server) => wishesOf(server, grants[server.name]?.env ?? [])),
     ...others.flatMap(({ server: by, names }) =>
       names.map((name) => ({ name, by, isRequired: true }))
@@ -45,9 +45,9 @@ export function wantedKeys(
   }));
 }
 
-function wishesOf(server: ServerDefinition, granted: readonly string[]): readonly Wish[] {
+function wishesOf(server: ServerDefinition, granted: readonly string[]): readonly KeyUse[] {
   const by = server.name;
-  const wish = ({ name, otherwise }: Reference) => ({
+  const wish = ({ name, otherwise }: VariableReference) => ({
     name,
     by,
     isRequired: otherwise === undefined,
@@ -56,7 +56,7 @@ function wishesOf(server: ServerDefinition, granted: readonly string[]): readonl
     referencesIn({ arguments: textsIn(setting.arguments ?? {}) }).map(wish)
   );
   if (server.kind === "deno") {
-    // It may ask for any other as well: those it gets are the ones that it was granted by name.
+    // A module may ask for other variables too, but gets only those that were granted by name.
     const own = granted.filter((name) => name !== "*");
     return [...own.map((name) => ({ name, by, isRequired: false })), ...tools];
   }

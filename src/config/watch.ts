@@ -1,5 +1,5 @@
 /**
- * Watches the files of a configuration, those that are there and those that may come.
+ * Watches the files of a configuration: those that exist and those that may appear.
  *
  * @module
  */
@@ -10,8 +10,8 @@ import { type LoadedConfig, reloadConfig } from "./config.ts";
 import { FILE_NAME, realPathOf, rulingFolders } from "./workspace.ts";
 
 /**
- * Calls `onChange` with what was read whenever it differs from what was read before, until the
- * signal aborts. Rejects where the system cannot watch, or with what `onChange` throws.
+ * Reads the configuration after each change and calls `onChange` if it differs, until the signal
+ * aborts. Rejects if the system cannot watch files, or if `onChange` throws.
  */
 export async function watchConfig(
   loaded: LoadedConfig,
@@ -33,7 +33,7 @@ export async function watchConfig(
 function pathsOf({ environment, workspace, person }: LoadedConfig): readonly string[] {
   const ruling = rulingFolders(environment, workspace)
     .flatMap((folder) => [join(folder, FILE_NAME), join(folder, ".git")]);
-  // Behind a link, it is the real file that changes.
+  // If a path is a link, the real file is the one that changes.
   return [...ruling, person.path].flatMap((path) => [path, realPathOf(path)]);
 }
 

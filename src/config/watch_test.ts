@@ -4,7 +4,7 @@ import { Scratch } from "./_scratch_test.ts";
 import { loadConfig, type LoadedConfig } from "./config.ts";
 import { watchConfig } from "./watch.ts";
 
-/** Gives the changes of a watched configuration one by one, and ends the watching with the test. */
+/** Yields the changes of a watched configuration, and stops watching when the test ends. */
 class Watched implements AsyncDisposable {
   readonly #stop = new AbortController();
   readonly #seen: LoadedConfig[] = [];
@@ -59,7 +59,7 @@ Deno.test("watchConfig() sees a file come, break, mend and go", async () => {
   await watched.until(denies("c:d"));
   Deno.removeSync(join(scratch.ws, ".pml.json"));
   const gone = await watched.until((loaded) => loaded.file === undefined && !loaded.problem);
-  assert.match(gone.warnings.join(), /is gone: the default rules hold/);
+  assert.match(gone.warnings.join(), /was removed: the default rules hold/);
 });
 
 Deno.test("watchConfig() misses nothing that was written before it began", async () => {

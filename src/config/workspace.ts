@@ -1,5 +1,5 @@
 /**
- * Finds the workspace: the folder that tools may touch, and the files that rule it.
+ * Finds the workspace: the folder that tools may touch, and the files that set its rules.
  *
  * @module
  */
@@ -14,30 +14,36 @@ import type { Environment } from "./env.ts";
 /** The name of the workspace file. */
 export const FILE_NAME = ".pml.json";
 
-/** What made a folder the workspace. */
+/** The reason why a folder is the workspace: the file or variable that marks it. */
 export type FoundBy = "PML_WORKSPACE" | ".pml.json" | ".git" | "deno.json" | "package.json" | "cwd";
 
 /** The folder that tools may touch. */
 export interface Workspace {
-  /** Its real path. */
+  /** The real path of the folder. */
   readonly root: string;
   readonly found: FoundBy;
-  /** The path of its `.pml.json`, if there is one. */
+  /** The path of its `.pml.json`, if it exists. */
   readonly file: string | undefined;
-  /** Further `.pml.json` up to the repository root, nearest first. */
+  /** Other `.pml.json` files up to the root of the repository, the nearest first. */
   readonly parents: readonly string[];
   readonly warning: string | undefined;
 }
 
-type Place = Pick<Workspace, "root" | "found">;
+type WorkspacePlace = Pick<Workspace, "root" | "found">;
 
-/** The first group that has a match in any ancestor wins, and in it the nearest folder. */
+/**
+ * The groups of marks, in order. The first group with a match in any folder wins, and within it the
+ * nearest folder.
+ */
 const MARKERS: readonly (readonly FoundBy[])[] = [[".pml.json"], [".git"], [
   "deno.json",
   "package.json",
 ]];
 
-/** Finds the workspace of a process that was started in `cwd`, or says why there is none. */
+/**
+ * Finds the workspace of a process that was started in `cwd`. Throws CONFIG_INVALID if there is
+ * none.
+ */
 export function findWorkspace(
   environment: Environment,
   cwd: string,
@@ -49,26 +55,33 @@ export function findWorkspace(
     : { root: realFolder(resolve(here, said), "PML_WORKSPACE"), found: "PML_WORKSPACE" } as const;
   const { root, found } = place;
   const warning = found === "cwd"
-    ? `Nothing marks a workspace above ${quoted(root, 200)}: the current folder is the workspace`
+    ? `No workspace found above ${quoted(root, 200)}: the current folder is used`
     : undefined;
   return { root, found, ...rulingFiles(environment, place), warning };
 }
 
-/** Finds the `.pml.json` of a workspace, and those above it that deny and ask as well. */
+/** Finds the `.pml.json` of a workspace, and those above it whose deny and ask rules hold, too. */
 export function rulingFiles(
   environment: Environment,
-  place: Place,
+  place: WorkspacePlace,
 ): Pick<Workspace, "file" | "parents"> {
   const [own, ...above] = rulingFolders(environment, place).map((each) => join(each, FILE_NAME));
   return { file: own && exists(own) ? own : undefined, parents: above.filter(exists) };
 }
 
-/** Gives the folders in which a ruling file may be or appear: the root, then those above it. */
-export function rulingFolders(environment: Environment, { root, found }: Place): readonly string[] {
+/**
+ * Returns the folders in which a `.pml.json` with rules exists or may appear: the root first, then
+ * those above it.
+ */
+export function rulingFolders(
+  environment: Environment,
+  { root, found }: WorkspacePlace,
+): readonly string[] {
   const homes = homesOf(environment);
   const above = foldersAbove(root);
   const repository = [root, ...above].find((folder) => exists(join(folder, ".git")));
-  // Where no file was near, one that stood too high to make a workspace still denies and asks.
+  // A `.pml.json` above the person's home did not make this folder the workspace, but its deny and
+  // ask rules still hold.
   const passes = found !== ".pml.json" && found !== "PML_WORKSPACE";
   const rules = (folder: string) =>
     (repository !== undefined && isInside(repository, folder)) ||
@@ -89,23 +102,26 @@ export function realPathOf(path: string): string {
   }
 }
 
-/** Gives the folders above a folder, nearest first. */
+/** Returns the folders above a folder, the nearest first. */
 export function foldersAbove(folder: string): string[] {
   const above = dirname(folder);
   return above === folder ? [] : [above, ...foldersAbove(above)];
 }
 
-/** Gives the home folders of the person as they really are. */
+/** Returns the real paths of the person's home folders. */
 export function homesOf({ userHome, account = userHome }: Environment): readonly string[] {
   return [userHome, account].map(realPathOf);
 }
 
-/** Gives the home folder that the variables name, whether it counts or not. */
+/** Returns the home folder that the variables name, even if PML does not use it. */
 export function namedHomeOf({ userHome, namedHome = userHome }: Environment): string {
   return realPathOf(namedHome);
 }
 
-/** Gives the project among folders, nearest first, by its repository or else by another mark. */
+/**
+ * Returns the project folder among folders, ordered nearest first: by its repository, or else by
+ * another mark.
+ */
 export function markedProject(folders: readonly string[]): string | undefined {
   return marked([[".git"], ...MARKERS], folders)?.root;
 }
@@ -113,8 +129,9 @@ export function markedProject(folders: readonly string[]): string | undefined {
 function detect(
   here: string,
   { homes, named }: { readonly homes: readonly string[]; readonly named: string },
-): Place {
-  // A stray file in the home folder must not open the whole of it.
+): WorkspacePlace {
+  // A file in the home folder, such as a stray `package.json`, must not make the whole home the
+  // workspace.
   const candidates = here === named
     ? []
     : [here, ...foldersAbove(here)].filter((folder) =>
@@ -129,7 +146,7 @@ function detect(
 function marked(
   groups: readonly (readonly FoundBy[])[],
   folders: readonly string[],
-): Place | undefined {
+): WorkspacePlace | undefined {
   for (const group of groups) {
     for (const root of folders) {
       const found = group.find((name) => exists(join(root, name)));
@@ -157,17 +174,18 @@ function noWorkspace(
   const { file, wanted, cause } = said;
   return invalid([{ file, key: "", found: quoted(path, 200), wanted }], {
     cause,
-    hint: "Start PML in a project, or set PML_WORKSPACE to the folder that is meant",
+    hint: "Start PML in a project, or set PML_WORKSPACE to your project",
   });
 }
 
-/** Tells whether there is anything at a path. */
+/** Returns whether there is anything at a path. */
 export function exists(path: string): boolean {
   try {
     Deno.lstatSync(path);
     return true;
   } catch (error) {
-    // What cannot be looked at may hold rules: it counts as there, and reading it says why not.
+    // A path that cannot be checked may contain rules, so it counts as existing. Reading it will
+    // report why.
     return !(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory);
   }
 }

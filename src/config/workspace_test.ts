@@ -27,7 +27,7 @@ Deno.test("findWorkspace() takes the nearest marker of the first kind that any a
   };
   const { warning, ...bare } = findWorkspace(environment, deep);
   assert.deepEqual(bare, { root: deep, found: "cwd", file: undefined, parents: [] });
-  assert.match(warning ?? "", /current folder is the workspace/);
+  assert.match(warning ?? "", /current folder is used/);
   scratch.write("ws/package.json", "{}");
   assert.deepEqual(at(), ["package.json", scratch.ws]);
   scratch.write("ws/a/b/deno.json", "{}");
@@ -87,7 +87,8 @@ Deno.test("findWorkspace() wants / and the home folder said in PML_WORKSPACE", (
   Deno.mkdirSync(inner);
   const found = findWorkspace(environment, inner);
   assert.deepEqual([found.found, found.root], ["cwd", inner]);
-  // Its rules still hold: a deny in the home folder is not lost because the folder is too wide.
+  // Its rules still hold: a deny rule in the home folder stays, although that folder cannot be the
+  // workspace.
   assert.deepEqual(found.parents, [join(scratch.user, ".pml.json")]);
 });
 

@@ -1,5 +1,5 @@
 /**
- * A server for tests that need one and no kind of it.
+ * A server of no kind, for tests.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { Call } from "./call.ts";
 import type { KnownServerOptions, Listing } from "./known_server.ts";
 import type { Pass, PassCall, Server } from "./server.ts";
 
-/** Makes a server of the person's that has nothing, but for what a test says of it. */
+/** Returns a server of the person without tools, except for what a test sets. */
 export function serverDouble(name: string, change: Partial<Server> = {}): Server {
   return {
     name,
@@ -33,14 +33,14 @@ export function serverDouble(name: string, change: Partial<Server> = {}): Server
   };
 }
 
-/** Makes a call of a pass, with a server double unless a test has its own. */
+/** Returns a call of a pass, with a test server unless the test has its own. */
 export function passCall<C extends Call>(call: C, change: Partial<Pass> = {}): C & PassCall {
   const definition = { name: "t", inputSchema: {} };
   const pass = { version: 1, definition: () => Promise.resolve(definition), ...change };
   return { ...call, pass: { server: serverDouble("double"), ...pass } };
 }
 
-/** Makes what a server of some kind is made with, as a test says of it. */
+/** Returns the options of a server, except for what a test sets. */
 export function knownDouble(name: string, change: Partial<Listing> = {}): KnownServerOptions {
   const { title, origin, kind, definition, tells, checksArguments, blocked, ...double } =
     serverDouble(name);

@@ -1,5 +1,5 @@
 /**
- * Which addresses lie on this machine or in a network of its own.
+ * Decides which network addresses belong to this machine or to a private network.
  *
  * @module
  */
@@ -22,21 +22,27 @@ export const PRIVATE_IPV4: readonly string[] = [
   "224.0.0.0/4",
   "240.0.0.0/4",
 ];
-/** Of IPv6 only this range is public, and of it not what leads back to IPv4 or to documents. */
+/**
+ * The public range of IPv6. Some ranges within it lead back to IPv4 or are reserved for examples:
+ * `PRIVATE_IPV6`.
+ */
 const PUBLIC_IPV6 = "2000::/3";
 const PRIVATE_IPV6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
 
-/** Tells whether a host is written as an address: those of IPv6 stand in brackets; a port may follow. */
+/**
+ * Returns whether a host is written as an IP address. An IPv6 address stands in brackets; a port
+ * may follow.
+ */
 export function isLiteral(host: string): boolean {
   return /^[\d.]+(:\d+)?$|^\[/.test(host);
 }
 
-/** Tells whether a host of a URL, as `URL` writes it, can only be this machine. */
+/** Returns whether a host of a URL, as `URL` writes it, is this machine. */
 export function isLoopback(host: string): boolean {
   return /^(localhost|127\.[\d.]+|\[?::1\]?)$/.test(host);
 }
 
-/** Tells whether an address is no public one. */
+/** Returns whether an IP address is not public. */
 export async function isPrivate(address: string): Promise<boolean> {
   const { BlockList, isIPv4, isIPv6 } = await import("node:net");
   const inside = (ip: string, ranges: readonly string[], family: "ipv4" | "ipv6") => {
@@ -47,14 +53,16 @@ export async function isPrivate(address: string): Promise<boolean> {
     }
     return list.check(ip, family);
   };
-  // One with a zone, as of a link, is none that the whole internet has.
+  // An address with a zone, such as `fe80::1%eth0`, belongs to one link only.
   if (address.includes("%")) return true;
   const ip = isIPv6(address) ? translated(address) ?? address : address;
   if (isIPv4(ip)) return inside(ip, PRIVATE_IPV4, "ipv4");
   return !isIPv6(ip) || !inside(ip, [PUBLIC_IPV6], "ipv6") || inside(ip, PRIVATE_IPV6, "ipv6");
 }
 
-/** Gives the IPv4 address that a network without IPv4 leads this one to (NAT64). */
+/**
+ * Returns the IPv4 address that a network without IPv4 reaches through this IPv6 address (NAT64).
+ */
 function translated(address: string): string | undefined {
   const { hostname } = new URL(`http://[${address}]`);
   const found = /^\[64:ff9b::(?:([\da-f]+):)?([\da-f]*)\]$/.exec(hostname);

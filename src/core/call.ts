@@ -1,5 +1,5 @@
 /**
- * A call, what comes of it, and the shape of everything that wraps one.
+ * A call, its outcome, and the type of everything that wraps a call.
  *
  * @module
  */
@@ -8,154 +8,158 @@ import type { ErrorCode } from "./errors.ts";
 import type { JsonObject } from "./json.ts";
 import type { ToolId } from "./tool_id.ts";
 
-/** One block of a result, as MCP has it: `{type: "text", text}` and others. */
+/** One block of a result, as MCP defines it: `{type: "text", text}` and others. */
 export interface ContentBlock {
-  /** What kind of block it is: `text`, `image`, `audio`, `resource`, `resource_link`. */
+  /** The kind of the block: `text`, `image`, `audio`, `resource` or `resource_link`. */
   readonly type: string;
-  /** What a block of its kind holds. */
+  /** The fields of a block of this kind. */
   readonly [key: string]: unknown;
 }
 
-/** What a tool gives back, as MCP has it. Unknown fields are kept. */
+/** The result of a tool, as MCP defines it. Unknown fields are kept. */
 export interface ToolResult {
-  /** What a model reads. */
+  /** The part that a model reads. */
   readonly content: readonly ContentBlock[];
-  /** The same as JSON, where the tool gives any. */
+  /** The same result as JSON, if the tool returns it. */
   readonly structuredContent?: unknown;
-  /** Whether the tool failed, and the content says how. */
+  /** Whether the tool failed. Then the content says why. */
   readonly isError?: boolean;
-  /** Whatever else the tool said. */
+  /** Other fields of the result. */
   readonly [key: string]: unknown;
 }
 
-/** How far a call has come. */
+/** The progress of a call. */
 export interface Progress {
-  /** How much is done, in any unit; it only grows. */
+  /** The work done so far, in any unit. It only grows. */
   readonly progress: number;
-  /** How much there is to do, where that is known. */
+  /** The work to do in all, if it is known. */
   readonly total?: number;
-  /** What is being done. */
+  /** A text that says what is being done. */
   readonly message?: string;
 }
 
-/** What the person answered to a question, with the handle that the question carried. */
+/** The person's answer to a question, with the handle of that question. */
 export interface Answer {
   /** The handle of the question. */
   readonly handle: string;
-  /** What the person said. */
+  /** The person's reply. */
   readonly reply: Reply;
 }
 
-/** The three answers, and the two ways of giving none. */
+/** The replies to a question: three answers, and `cancelled` for no answer. */
 export type Reply = "Yes" | "Always" | "No" | "cancelled";
 
-/** What the rules say of a call, and which rule said it. */
+/** The decision of the rules about a call, and the rule that decided. */
 export interface Verdict {
-  /** Whether the call runs, is asked about, or is refused. */
+  /** Whether the call runs, needs a question first, or is refused. */
   readonly kind: "allow" | "ask" | "deny";
-  /** The pattern that decided, as the person wrote it, or words such as "no rule". */
+  /** The pattern that decided, as the person wrote it, or a text such as "no rule". */
   readonly rule: string;
-  /** Where that rule stands: a file, or "defaults". */
+  /** The place of that rule: a file, or "defaults". */
   readonly source: string;
-  /** Where no arguments were told: the first few rules of the tool that look at them. */
+  /** The first rules of the tool that depend on arguments. Set only if no arguments were given. */
   readonly depends?: readonly string[];
-  /** The variable that changes how programs run and that no rule names, where that refuses it. */
+  /**
+   * The environment variable that makes a deny: it changes how programs run, and no rule names it.
+   */
   readonly steering?: string;
 }
 
-/** What a server asks of the client while it works on a call. */
+/** A request that a server sends to the client while it works on a call. */
 export interface ServerRequest {
   /** The name of the server. */
   readonly server: string;
   readonly method: "elicitation/create" | "sampling/createMessage";
   readonly params: JsonObject;
-  /** Aborts when the server takes it back, or what it belongs to is over. */
+  /** Aborts when the server withdraws the request, or when the call is over. */
   readonly signal: AbortSignal;
 }
 
-/** What is told and asked of who made a request, while its server works on it. */
+/** The way back to the client that made a request, while its server works on it. */
 export interface Meanwhile {
-  /** The id of the client's request, as JSON; several calls may serve one. */
+  /** The id of the client's request, as JSON. Several calls may belong to one request. */
   readonly request?: string | undefined;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
-  /** Takes what the server logs about it: the params of `notifications/message`. */
+  /** Receives the log messages of the server: the params of `notifications/message`. */
   readonly onMessage?: ((message: JsonObject) => void) | undefined;
-  /** Puts what the server asks to the client, and gives the result; throws where it cannot. */
+  /** Sends a request of the server to the client and returns the result. Throws if it cannot. */
   readonly onAsk?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
 }
 
-/** What a client wants of tasks: where it speaks 2026-07-28 the server decides. */
+/** The client's wishes about tasks. In revision 2026-07-28 the server decides. */
 export type Task =
   | { readonly isModern: true }
   | { readonly isModern: false; readonly wanted: JsonObject };
 
-/** A request to run one tool, or another one to a server, on its way through the gates. */
+/** A request to run one tool, or another request to a server, on its way through the gates. */
 export interface Call extends Meanwhile {
-  /** The tool, or the door of another request: `server:@resources`, `server:@prompts` and others. */
+  /** The tool, or the part of MCP that another request belongs to, such as `server:@resources`. */
   readonly id: ToolId;
   /** The arguments of the tool, or the params of another request. */
   readonly arguments: JsonObject;
-  /** The method of MCP where it calls no tool, such as `resources/read`. */
+  /** The MCP method, such as `resources/read`, if the call is not for a tool. */
   readonly method?: string;
-  /** What the client said of the request to whoever serves it. */
+  /** The `_meta` of the client's request, which is passed on to the server. */
   readonly meta?: JsonObject;
-  /** Where the call may go on as a task: as a client of which revision wants it. */
+  /** Set if the call may become a task, with the revision of the client that wants it. */
   readonly task?: Task;
   /**
-   * The way it came: `tools/call`, `call`, `batch`, `cli`, `library`, another method of MCP, or
-   * `server` for what a server asks of the client within a call.
+   * The origin of the call: `tools/call`, `call`, `batch`, `cli`, `library`, another method of MCP,
+   * or `server` for a request that a server sends to the client during a call.
    */
   readonly via: string;
-  /** Whether a person typed the name of the tool at a terminal. */
+  /** Whether a person typed the name of the tool in a terminal. */
   readonly isTyped?: boolean;
-  /** Whether another call waits for it, whose place it would else wait for. */
+  /** Whether another call waits for this one. Such a call needs no capacity of its own. */
   readonly isNested?: boolean;
-  /** Whose call it is; `local` where there is one person. */
+  /** The name of the caller; `local` if there is only one person. */
   readonly actor: string;
   readonly signal: AbortSignal;
-  /** Ties the records and frames of one call together; unique in this process. */
+  /** The id that connects the records and frames of one call. It is unique in this process. */
   readonly callId: string;
   readonly answer?: Answer;
   readonly verdict?: Verdict;
-  /** Set where the definition of its server adds arguments. */
+  /** Set if the definition of the server adds arguments. */
   readonly fixed?: FixedArguments | undefined;
 }
 
-/** The arguments of a call that gets more than its caller gave. */
+/** The arguments of a call to which the definition of its server adds some. */
 export interface FixedArguments {
-  /** Those that the caller gave. */
+  /** The arguments that the caller gave. */
   readonly given: JsonObject;
-  /** All of them, as a person is shown them: without values that may be secrets. */
+  /** All arguments, as a person sees them: without values that may be secrets. */
   readonly shown: JsonObject;
 }
 
-/** Gives the arguments of a call as a person is shown them. */
+/** Returns the arguments of a call as a person sees them. */
 export function shownArguments({ arguments: args, fixed }: Call): JsonObject {
   return fixed?.shown ?? args;
 }
 
-/** A question to the person: PML's own text, and the handle that its answer must carry. */
+/** A question to the person: PML's own text, and the handle that the answer must carry. */
 export interface Question {
   readonly handle: string;
   readonly text: string;
-  /** Whether "Always" can be offered. */
+  /** Whether the answer "Always" is possible. */
   readonly always: boolean;
-  /** Whether it is too long for a client's form, so that only a terminal can show it in full. */
+  /**
+   * Whether the text is too long for a client's form, so that only a terminal can show all of it.
+   */
   readonly terminalOnly: boolean;
-  /** What the call fails with where nobody can be asked; APPROVAL_REQUIRED unless said. */
+  /** The error code if nobody can be asked; by default APPROVAL_REQUIRED. */
   readonly otherwise?: ErrorCode;
 }
 
-/** What comes of a call: its result, or a question to the person. Failures are thrown. */
+/** The outcome of a call: its result, or a question to the person. Failures are thrown. */
 export type Outcome =
   | {
     readonly kind: "result";
     readonly result: ToolResult;
-    /** Whether nobody could tell if it fits the schema that its tool gave for it. */
+    /** Whether the result could not be checked against the tool's output schema. */
     readonly isUnchecked?: boolean;
-    /** How a task stands that this tells of: it is not the result of its tool. */
+    /** The status of a task, if the result describes a task and is not yet the tool's result. */
     readonly task?: string;
-    /** What is wrong with the result, where its server said more than that. */
+    /** The code of a problem that PML found in the result, such as OUTPUT_INVALID. */
     readonly code?: ErrorCode;
   }
   | { readonly kind: "ask"; readonly question: Question };
@@ -163,7 +167,7 @@ export type Outcome =
 /** Runs a call. */
 export type CallTool = (call: Call) => Promise<Outcome>;
 
-/** Wraps a call with one concern; `O` may say more of it than the client is told. */
+/** Wraps a call with one concern. `O` may hold more than the outcome that the client gets. */
 export type Gate<C extends Call = Call, O = Outcome> = (
   next: (call: C) => Promise<O>,
 ) => (call: C) => Promise<O>;
@@ -176,7 +180,7 @@ export function through<C extends Call, O>(
   return gates.reduceRight((next, gate) => gate(next), inner);
 }
 
-/** A result of one text block. */
+/** Returns a result of one text block. */
 export function textResult(text: string): ToolResult {
   return { content: [{ type: "text", text }] };
 }

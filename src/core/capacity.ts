@@ -1,5 +1,5 @@
 /**
- * Knows the calls that are under way: how many may run at once, and when all of them are over.
+ * Limits how many calls run at once, and waits until all calls are over.
  *
  * @module
  */
@@ -7,11 +7,11 @@
 import type { Call, CallTool, Gate, Outcome } from "./call.ts";
 import { PmlError } from "./errors.ts";
 
-/** How many calls may be under way. */
+/** The limits on calls that are under way. */
 export interface CapacityLimits {
-  /** How many run at once. */
+  /** How many calls may run at once. */
   readonly concurrentCalls: number;
-  /** How many wait for their turn beside them. */
+  /** How many further calls may wait for their turn. */
   readonly queuedCalls: number;
 }
 
@@ -22,14 +22,15 @@ export class Capacity {
   readonly #queue: (() => void)[] = [];
   #active = 0;
 
-  /** Makes an empty set for so many calls. */
+  /** Creates an empty set. The limits are read again for each call. */
   constructor(capacity: () => CapacityLimits) {
     this.#capacity = capacity;
   }
 
-  /** Lets a call run or wait for its turn, and refuses what is beyond that at once. */
+  /** Runs a call, or lets it wait for its turn. Throws OVERLOADED if the queue is full. */
   readonly gate: Gate = (next) => async (call) => {
-    // What is asked within a call has the place of that call: it would wait for itself.
+    // A nested call uses the capacity of its outer call. Otherwise the outer call would wait for
+    // itself.
     if (call.isNested) return await next(call);
     const { concurrentCalls, queuedCalls } = this.#capacity();
     const isFull = this.#active >= concurrentCalls;
@@ -43,7 +44,7 @@ export class Capacity {
     }
   };
 
-  /** Settles when each of them is over, however it ended. */
+  /** Waits until all calls are over, whether they succeed or fail. */
   async over(): Promise<void> {
     await Promise.allSettled(this.#calls);
   }
@@ -52,7 +53,7 @@ export class Capacity {
     call: Call,
     { next, waits }: { readonly next: CallTool; readonly waits: boolean },
   ): Promise<Outcome> {
-    // Who is called from the queue takes over the place of the one that ended.
+    // A call from the queue takes the place of the call that ended, so the count stays.
     if (waits) await new Promise<void>((resolve) => this.#queue.push(resolve));
     else this.#active++;
     try {

@@ -40,7 +40,7 @@ Deno.test("Capacity runs so many calls at once, lets so many wait, and refuses t
   const states = (await settled).map((one) => one.status === "rejected" ? one.reason.code : "ran");
   assert.deepEqual(states, ["ran", "ran", "ran", "ran", "ran", "OVERLOADED", "OVERLOADED"]);
   assert.equal(most, 2);
-  // Every place is free again.
+  // All capacity is free again.
   const again = call({} as Call);
   while (ends.length === 0) await new Promise((resolve) => setTimeout(resolve, 0));
   ends.shift()?.();

@@ -1,5 +1,5 @@
 /**
- * One thing that was tried on this machine, and how it came out.
+ * The result of one check of this machine.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import { asPmlError } from "./errors.ts";
 import { defined } from "./json.ts";
 
-/** What was found, and what to do where it is not well. */
+/** The result of a check, with a hint if it failed. */
 export interface Check {
   readonly name: string;
   readonly ok: boolean;
@@ -15,7 +15,7 @@ export interface Check {
   readonly hint?: string;
 }
 
-/** Tries something; `said` tells what it means that it works. */
+/** Runs a check. `said` is the text for success; a failure gives the text of its error. */
 export async function check(
   name: string,
   said: string,

@@ -1,10 +1,10 @@
 /**
- * Tells names apart that a person could take for each other.
+ * Finds names that a person could confuse with each other.
  *
  * @module
  */
 
-/** What looks alike in many typefaces, each as one letter. */
+/** Characters that look alike in many typefaces, and the letter that stands for both. */
 const ALIKE: readonly (readonly [RegExp, string])[] = [
   [/rn/g, "m"],
   [/vv/g, "w"],
@@ -15,7 +15,10 @@ const ALIKE: readonly (readonly [RegExp, string])[] = [
   [/[._-]/g, ""],
 ];
 
-/** Gives the first of the known names that another one could be taken for; it is none of them. */
+/**
+ * Returns the first known name that looks like another name. Returns undefined if it is the same
+ * name.
+ */
 export function confusableWith(name: string, known: Iterable<string>): string | undefined {
   const look = lookOf(name);
   for (const other of known) {
@@ -28,7 +31,10 @@ function lookOf(name: string): string {
   return ALIKE.reduce((text, [pattern, letter]) => text.replace(pattern, letter), name);
 }
 
-/** One letter more, less, other or swapped; short names differ by one letter all the time. */
+/**
+ * Returns whether two names differ by one letter that is added, missing, changed or swapped. Short
+ * names are never similar, because they often differ by one letter.
+ */
 function isOneSlip(one: string, other: string): boolean {
   const [short, long] = one.length < other.length ? [one, other] : [other, one];
   if (short.length < 5 || long.length - short.length > 1) return false;

@@ -1,13 +1,16 @@
 /**
- * The one error of PML: a closed list of codes, and who has to act on each.
+ * The only error class of PML: a closed list of codes, and who must act on each.
  *
  * @module
  */
 
-/** Who a failure is told to: the client as a JSON-RPC error, the model as a result, the operator on stderr. */
+/**
+ * The receiver of an error: the client as a JSON-RPC error, the model as a result, or the operator on
+ * stderr.
+ */
 export type Audience = "client" | "model" | "operator";
 
-/** Every error code: the list is closed. */
+/** All error codes. The list is closed. */
 export const ERROR_CODES = [
   "UNKNOWN_TOOL",
   "BAD_REQUEST",
@@ -44,37 +47,37 @@ export const ERROR_CODES = [
   "AUDIT_UNAVAILABLE",
 ] as const;
 
-/** One of the closed list of error codes. */
+/** One of the error codes. */
 export type ErrorCode = typeof ERROR_CODES[number];
 
 const FOR_CLIENT: readonly ErrorCode[] = ["UNKNOWN_TOOL", "BAD_REQUEST", "INPUT_TOO_LARGE", "BUG"];
 const FOR_OPERATOR: readonly ErrorCode[] = ["CONFIG_INVALID", "USAGE"];
 
-/** What an error carries beside its code and message. */
+/** The options of a `PmlError`. */
 export interface PmlErrorOptions {
-  /** What to do about it: one sentence for the person or the model that reads it. */
+  /** The hint: one sentence that says what to do, for the person or the model. */
   readonly hint?: string;
   /** The error that led to this one. */
   readonly cause?: unknown;
-  /** Facts for programs, JSON only. */
+  /** Facts for programs. They must be JSON. */
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
 /**
- * A failure with a code of the closed list. The message says what was tried and what is so;
- * the hint says what to do.
+ * An error with a code of the closed list. The message says what PML tried and what went wrong. The
+ * hint says what to do.
  */
 export class PmlError extends Error {
   /** Always `PmlError`. */
   override readonly name = "PmlError";
-  /** Which of the closed list this is. */
+  /** The code of the error. */
   readonly code: ErrorCode;
-  /** What to do about it, if anything can be done. */
+  /** The hint: what to do, if anything can be done. */
   readonly hint: string | undefined;
   /** Facts for programs. */
   readonly detail: Readonly<Record<string, unknown>> | undefined;
 
-  /** Makes an error of `code` that says what was tried and what is so. */
+  /** Creates an error. The message says what PML tried and what went wrong. */
   constructor(code: ErrorCode, message: string, options: PmlErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
@@ -83,13 +86,13 @@ export class PmlError extends Error {
   }
 }
 
-/** Tells who has to act on an error of this code. */
+/** Returns who must act on an error with this code. */
 export function audienceOf(code: ErrorCode): Audience {
   if (FOR_CLIENT.includes(code)) return "client";
   return FOR_OPERATOR.includes(code) ? "operator" : "model";
 }
 
-/** Gives a PmlError back as it is, and names anything else a bug of ours, with its cause. */
+/** Returns a `PmlError` unchanged. Turns any other error into a `PmlError` with the code BUG. */
 export function asPmlError(error: unknown): PmlError {
   if (error instanceof PmlError) return error;
   const said = error instanceof Error ? error.message : String(error);

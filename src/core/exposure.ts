@@ -1,27 +1,29 @@
 /**
- * Which tools a client is shown: the words that files and the gateway have for it.
+ * The options that decide which tools a client sees in `tools/list`.
  *
  * @module
  */
 
 import type { Pattern } from "./pattern.ts";
 
-/** What `tools/list` shows. */
+/** The content of `tools/list`. */
 export type Exposure = "meta_only" | "semantic" | "hybrid" | "full_proxy";
 
-/** What the exposure `hybrid` lists; every other exposure is a choice of these. */
+/** The options of the exposure `hybrid`. Every other exposure is a fixed choice of these. */
 export interface HybridOptions {
   /** Whether the meta-tools are listed. */
   readonly exposeMetaTools: boolean;
   /** Whether tools of servers are listed. */
   readonly exposeUnderlyingTools: boolean;
-  /** Whether only tools are listed that fit the query or the intent; else the first ones are. */
+  /**
+   * Whether only tools that fit the query or the intent are listed. Otherwise the first ones are.
+   */
   readonly applySemanticFilter: boolean;
-  /** How many tools of servers are listed; the whitelist counts, and is never cut. */
+  /** How many tools of servers are listed. Whitelisted tools count, but are never left out. */
   readonly maxUnderlyingTools: number;
-  /** How well a tool has to fit, as a part of how well the best one does. */
+  /** How well a tool must fit: a part, from 0 to 1, of the score of the best tool. */
   readonly semanticThreshold: number;
-  /** What the list of tools of servers may cost, in estimated tokens. */
+  /** How many tokens (estimated) the list of the servers' tools may cost. */
   readonly maxTokens: number | undefined;
   /** Names or patterns of tools that are always listed. */
   readonly whitelistedTools: readonly Pattern[];

@@ -1,22 +1,25 @@
 /**
- * A way out to the network that is handed in: it follows no redirect and reaches no address that it
- * may not.
+ * The type of the guarded `fetch` that other rooms get: it follows no redirect and reaches only
+ * allowed addresses.
  *
  * @module
  */
 
-/** A request that goes out. */
+/** The options of a request to the network. */
 export interface FetchOptions {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal: AbortSignal;
   /**
-   * Hosts that the person named, which may lie on this machine or in a private network; any other
-   * must be on the internet, and reached over TLS.
+   * Hosts that the person named. These may be on this machine or in a private network. All other
+   * hosts must be on the internet and use TLS.
    */
   readonly named: ReadonlySet<string>;
 }
 
-/** Sends a request; a redirect is an answer like any other. Throws `PmlError` for a refused address. */
+/**
+ * Sends a request and returns the response, which may be a redirect. Throws `PmlError` if the
+ * address is not allowed.
+ */
 export type Fetch = (url: string, options: FetchOptions) => Promise<Response>;

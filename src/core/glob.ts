@@ -1,63 +1,69 @@
 /**
- * Globs of rules: `*` is anything but `/`, `**` anything at all. All globs of a set are matched at
- * once and without going back, in time that the set and the text bound together.
+ * Globs of rules: `*` matches anything but `/`, `**` matches anything. All globs of a set are
+ * matched at once and without backtracking, so the time is bounded by the size of the set and the
+ * text.
  *
  * @module
  */
 
-/** Anything but `/`, anything at all, and "what follows up to the `/` may be missing". */
+/** Tokens: anything but `/`; anything; and `**` with the `/` after it, which may match nothing. */
 const [SHALLOW, DEEP, MAYBE] = [0, 1, 2] as const;
 const TOKEN = /(?<=^|\/)\*\*\/|\*\*|\*|\\?./gsu;
 const FOLDERS = [MAYBE, DEEP, "/"] as const;
-/** The first place of a glob, which leads on before any character, and the last, which does not. */
+/**
+ * The first place of a glob, from which every match starts, and the last, which no character
+ * leaves.
+ */
 const [BEGIN, END] = ["begin", "end"] as const;
 
 type Token = typeof SHALLOW | typeof DEEP | typeof MAYBE | string;
 
-/** What matching may still cost. */
+/** The work that matching may still do. */
 export interface Steps {
-  /** Counts down with each character, by the places that the text leads to. */
+  /** Counts down with each character, by the number of places that are active. */
   left: number;
 }
 
-/** How a text is matched. */
-export interface Matching {
+/** The options of one match. */
+export interface MatchOptions {
   readonly steps: Steps;
-  /** Whether the text counts as what lies in it, too: `src` as `src/`. */
+  /** Whether the text also counts as a folder: then `src` matches as `src/`, too. */
   readonly within?: boolean;
 }
 
-/** All globs in one row of places, each with what it takes. */
-interface Machine {
+/** All globs as one row of places. Each place has the token that it matches. */
+interface GlobMachine {
   readonly tokens: readonly Token[];
   readonly starts: readonly number[];
-  /** The globs by their last places. */
+  /** The globs, by the index of their last place. */
   readonly ends: ReadonlyMap<number, string>;
-  /** The step at which a place was reached last, so that it is listed once. */
+  /**
+   * The step at which each place was reached last. It prevents adding a place twice in one step.
+   */
   readonly reached: Float64Array;
 }
 
-/** A set of globs, read when the first text is matched. */
+/** A set of globs. It is compiled when the first text is matched. */
 export class GlobSet {
   readonly #globs: ReadonlySet<string>;
   readonly #written: (glob: string) => string;
-  #machine: Machine | undefined;
+  #machine: GlobMachine | undefined;
   #step = 0;
   #folded: GlobSet | undefined;
 
-  /** Takes globs as they are written. */
+  /** Takes the globs, and a function that rewrites each before it is compiled. */
   constructor(globs: Iterable<string>, written = (glob: string) => glob) {
     this.#globs = new Set(globs);
     this.#written = written;
   }
 
-  /** The same globs, for texts that `fold` wrote. */
+  /** The same globs, for texts that `fold` returned. */
   get folded(): GlobSet {
     return this.#folded ??= new GlobSet(this.#globs, fold);
   }
 
-  /** Gives the globs that cover a text; undefined where the steps do not reach. */
-  covering(text: string, { steps, within = false }: Matching): ReadonlySet<string> | undefined {
+  /** Returns the globs that match a text; undefined if there are not enough steps left. */
+  covering(text: string, { steps, within = false }: MatchOptions): ReadonlySet<string> | undefined {
     const machine = this.#machine ??= machineOf(this.#globs, this.#written);
     let places = machine.starts;
     for (const character of [BEGIN, ...text]) {
@@ -69,10 +75,10 @@ export class GlobSet {
     return new Set([...places, ...inside].flatMap((place) => machine.ends.get(place) ?? []));
   }
 
-  /** Gives the places that one more character leads to. */
+  /** Returns the places that are active after one more character. */
   #after(
     places: readonly number[],
-    { machine, character }: { readonly machine: Machine; readonly character: string },
+    { machine, character }: { readonly machine: GlobMachine; readonly character: string },
   ): readonly number[] {
     const { tokens, reached } = machine;
     const step = ++this.#step;
@@ -87,7 +93,7 @@ export class GlobSet {
       if (token === character) add(place + 1);
       else if (token === DEEP || token === SHALLOW && character !== "/") add(place);
     }
-    // What is reached without a character; the list grows while it is walked.
+    // Adds the places that need no character. The list grows during this loop.
     for (const place of next) {
       const token = tokens[place];
       if (typeof token === "number") add(place + 1);
@@ -97,12 +103,12 @@ export class GlobSet {
   }
 }
 
-/** Writes a text as the file systems that fold names take it; no `*` and no `\` comes of it. */
+/** Returns a text as file systems without case compare names. The result has no new `*` or `\`. */
 export function fold(text: string): string {
   return text.normalize("NFC").toUpperCase().toLowerCase();
 }
 
-function machineOf(globs: Iterable<string>, written: (glob: string) => string): Machine {
+function machineOf(globs: Iterable<string>, written: (glob: string) => string): GlobMachine {
   const [tokens, starts, ends]: [Token[], number[], Map<number, string>] = [[], [], new Map()];
   for (const glob of globs) {
     starts.push(tokens.length);

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { fold, GlobSet } from "./glob.ts";
 
-/** The globs of a set that cover a text, with as many steps as it takes. */
+/** Returns the globs of a set that match a text, with no limit on the steps. */
 function covering(globs: readonly string[], text: string, within = false): readonly string[] {
   const found = new GlobSet(globs).covering(text, { steps: { left: Infinity }, within });
   return [...found ?? []];
 }
 
-/** The meaning of a glob, said as plainly as it can be: tries every way. */
+/** Matches a glob in the simplest way: tries every possibility. */
 function reference(glob: string, text: string, start = true): boolean {
   if (glob === "") return text === "";
   const rest = (eaten: number) => text.slice(eaten);
@@ -105,7 +105,8 @@ Deno.test("GlobSet takes hostile globs and texts in bounded steps (PM14)", () =>
   const size = hostile.join("").length;
   const steps = { left: 4_096 * size };
   assert.equal(set.covering(text, { steps })?.size, 0);
-  // Going back takes longer than the sun has; the same character leads to no more than all places.
+  // Backtracking would take practically forever. With one repeated character, all places are
+  // active.
   assert.ok(steps.left > 0, `${steps.left}`);
   assert.equal(set.covering(text, { steps: { left: 4_096 } }), undefined);
 });

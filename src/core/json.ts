@@ -1,5 +1,5 @@
 /**
- * JSON as a type, and the line between what came from outside and plain data.
+ * JSON as a type, and checks that turn unknown values into plain data.
  *
  * @module
  */
@@ -13,24 +13,25 @@ export interface JsonObject {
   readonly [key: string]: Json;
 }
 
-/** Tells whether a value is an object that is neither null nor an array. */
+/** Returns whether a value is an object, and neither null nor an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Gives a value if it is an object, and an empty one for anything else; the value is parsed JSON. */
+/** Returns a value of parsed JSON if it is an object, and an empty object otherwise. */
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value as JsonObject : {};
 }
 
-/** Gives a value if it is a text, and an empty one for anything else. */
+/** Returns a value if it is a string, and an empty string otherwise. */
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
 /**
- * Writes JSON so that what is equal is written equally; throws for what has no such text. This is
- * not the package that digests are made with, because that would be loaded at every start.
+ * Returns JSON text that is the same for equal values: keys are sorted. Throws `TypeError` for
+ * values that JSON cannot hold. The package that makes digests does the same, but would have to be
+ * loaded at every start.
  */
 export function canonical(value: Json): string {
   return JSON.stringify(value, (key, each: unknown) => {
@@ -42,20 +43,20 @@ export function canonical(value: Json): string {
   });
 }
 
-/** Gives an object without the members that are undefined. */
+/** Returns an object without the members that are undefined. */
 export function defined<T extends object>(value: T): Defined<T> {
   const members = Object.entries(value).filter(([, member]) => member !== undefined);
-  return Object.fromEntries(members) as Defined<T>; // of what is left, as it was
+  return Object.fromEntries(members) as Defined<T>; // only undefined members are missing
 }
 
-/** An object whose members that may be undefined may be missing instead. */
+/** The type of an object in which members may be missing instead of undefined. */
 export type Defined<T> =
   & { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
   & { [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined> };
 
 /**
- * Prints a text for a person: control, bidirectional and invisible characters become visible
- * escapes, and what is beyond `max` characters is cut with a mark.
+ * Returns a text that is safe to show to a person: control, bidirectional and invisible characters
+ * become visible escapes, and a text longer than `max` characters is cut with a mark.
  */
 export function visible(text: string, max = 200): string {
   return shortened(text, max).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]/gu, (character) => {
@@ -64,12 +65,15 @@ export function visible(text: string, max = 200): string {
   });
 }
 
-/** Prints a text as `visible` does, but for its line ends, which stay what they are. */
+/** Does the same as `visible`, but keeps line ends. */
 export function visibleLines(text: string, max: number): string {
   return shortened(text, max).split(/\r\n?|\n/).map((line) => visible(line, Infinity)).join("\n");
 }
 
-/** Prints several lines so that those after the first cannot be taken for lines beside them. */
+/**
+ * Returns a text with its second and later lines indented, so that nobody takes them for lines of
+ * PML.
+ */
 export function inset(text: string, max: number): string {
   return visibleLines(text, max).replaceAll("\n", "\n    ");
 }
@@ -78,7 +82,7 @@ function shortened(text: string, max: number): string {
   return text.length > max ? `${text.slice(0, max)}… (${text.length} characters)` : text;
 }
 
-/** Writes a name between quotes, made visible and bounded, as messages show what others sent. */
+/** Returns a name in quotes, made visible and shortened, for texts that came from others. */
 export function quoted(text: string, max = 80): string {
   return `"${visible(text, max)}"`;
 }

@@ -1,15 +1,14 @@
 /**
- * Keys of known kinds, by their look.
+ * Finds keys of known kinds by their format.
  *
  * @module
  */
 
-/** What stands in the place of a secret. */
+/** The text that replaces a secret. */
 export const REDACTED = "[redacted]";
 
-// Every repetition is either bounded, or begins where none of its characters stands before: so
-// a text is read a bounded number of times, however it was made.
-// What they capture stays.
+// Every repetition is bounded, or cannot begin within its own characters. So no text, however it
+// was made, can make the matching slow. What a pattern captures is kept.
 const PATTERNS: readonly RegExp[] = [
   /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[^]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)/g,
   /(?<![A-Za-z0-9])(?:(?:sk|pk|rk|tvly|gsk|xai)[-_]|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|npm_|hf_|pypi-)[\w-]{16,}/g,
@@ -21,17 +20,17 @@ const PATTERNS: readonly RegExp[] = [
   /([?&](?:api_?key|key|access_token|token|secret|password|sig|signature)=)[^\s&#"']{4,}/gi,
 ];
 
-// Whatever a pattern matches holds one of these: most texts are done after one look.
+// Every match contains one of these, so most texts need one search only.
 const HINT =
   /PRIVATE KEY|(?:sk|pk|rk|tvly|gsk|xai)[-_]|gh[pousr]_|github_pat_|glpat-|xox|npm_|hf_|pypi-|AKIA|ASIA|AIza|eyJ|bearer|basic|:\/\/|[?&]\w{3,12}=/i;
 
-/** Gives a text back without what looks like a key of a known kind. */
+/** Returns a text without the keys of known kinds. */
 export function withoutKnownKeys(text: string): string {
   if (!HINT.test(text)) return text;
   return PATTERNS.reduce((so, pattern) => so.replace(pattern, redacted), text);
 }
 
 function redacted(_matched: string, kept: unknown): string {
-  // Where a pattern captures nothing, its place is given instead.
+  // If a pattern captures nothing, this argument is the offset of the match.
   return `${typeof kept === "string" ? kept : ""}${REDACTED}`;
 }

@@ -1,5 +1,5 @@
 /**
- * What servers of every kind have in common.
+ * The base class of all kinds of servers.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { splitToolId, type ToolId } from "./tool_id.ts";
 import type { ToolDefinition } from "./tool.ts";
 import type { ToolSettings } from "./tool_settings.ts";
 
-/** A server as the directory lists it: what is known without opening anything. */
+/** A server as the directory lists it: everything that is known without opening anything. */
 export type Listing = Pick<
   Server,
   | "name"
@@ -28,16 +28,18 @@ export type Listing = Pick<
   | "blocked"
 >;
 
-/** Says what of a server is approved. */
+/** The source of a server's approval: who it is, and what is not approved yet. */
 export interface Approval extends Pick<Server, "identity" | "unapproved"> {
-  /** Returns what the server is, in one line, for the question to the person. */
+  /** Returns one line that says what the server is, for the question to the person. */
   text(): string;
 }
 
-/** Finds a tool in the lists of its server; throws UNKNOWN_TOOL, or why they cannot be read. */
+/**
+ * Finds a tool in the lists of its server. Throws UNKNOWN_TOOL, or the error of reading the lists.
+ */
 export type FindTool = (id: ToolId) => Promise<ToolDefinition>;
 
-/** What each server is made with. */
+/** The options of every server. */
 export interface KnownServerOptions {
   readonly listing: Listing;
   readonly approval: Approval;
@@ -46,7 +48,7 @@ export interface KnownServerOptions {
 
 const NO_LINES: readonly string[] = [];
 
-/** A server that is defined somewhere. Each kind says how it lists and how it runs. */
+/** A server that has a definition. Each kind implements how it lists and how it runs calls. */
 export abstract class KnownServer implements Server {
   readonly name: string;
   readonly title: string | undefined;
@@ -58,7 +60,7 @@ export abstract class KnownServer implements Server {
   readonly checksArguments: boolean;
   readonly #options: KnownServerOptions;
 
-  /** Takes what is known of it; starts nothing. */
+  /** Takes the options; starts nothing. */
   constructor(options: KnownServerOptions) {
     this.#options = options;
     const { listing } = options;
@@ -69,17 +71,17 @@ export abstract class KnownServer implements Server {
     this.checksArguments = listing.checksArguments;
   }
 
-  /** Returns what an approval binds to. */
+  /** Returns the identity that an approval binds to. */
   identity(): Promise<ServerIdentity | undefined> {
     return this.#options.approval.identity();
   }
 
-  /** Returns why it may not run now. */
+  /** Returns the reason why the server may not run now. */
   blocked(): string | undefined {
     return this.#options.listing.blocked();
   }
 
-  /** Returns what nobody has approved yet of what a call needs. */
+  /** Returns what a call needs and nobody has approved yet. */
   unapproved(call: PassCall): Promise<Unapproved | undefined> {
     return this.#options.approval.unapproved(call);
   }
@@ -90,13 +92,13 @@ export abstract class KnownServer implements Server {
     return await this.#options.find(id);
   }
 
-  /** Returns what the server is, and what the tool may do. */
+  /** Returns lines that say what the server is and what the tool may do. */
   async consentLines({ id }: Pick<Call, "id">): Promise<readonly string[]> {
     const lines = await this.permissionLines(splitToolId(id).tool);
     return [this.#options.approval.text(), ...lines.map((line) => `It ${line}`)];
   }
 
-  /** Returns nothing: what a program does is its own affair. */
+  /** Returns nothing: PML does not know what a program does. */
   permissionLines(_tool: string): Promise<readonly string[]> {
     return Promise.resolve(NO_LINES);
   }
@@ -106,10 +108,10 @@ export abstract class KnownServer implements Server {
     return Promise.resolve(undefined);
   }
 
-  /** Forgets lists. */
+  /** Clears cached lists. */
   forget(_lists?: readonly ListName[]): void {}
 
-  /** Follows a resource for one client less. */
+  /** Ends one client's subscription to a resource. */
   unfollow(_followed: Followed): void {}
 
   /** Returns a list. */
@@ -119,7 +121,7 @@ export abstract class KnownServer implements Server {
   abstract call(call: Call): Promise<Outcome>;
 }
 
-/** Makes the error of a request that a server of tools alone cannot answer. */
+/** Returns the error of a request that a server with tools only cannot answer. */
 export function toolsOnly(server: string): PmlError {
   return new PmlError("BAD_REQUEST", `Cannot ask ${quoted(server)}: it has tools only`, {
     hint: "See `pml://servers` for what each server has",

@@ -1,5 +1,5 @@
 /**
- * The lists that a server answers, and what stands in them.
+ * The lists of a server, and their items.
  *
  * @module
  */
@@ -7,20 +7,20 @@
 import type { Json } from "./json.ts";
 import { memoized } from "./memo.ts";
 
-/** A list of a server: the field of the result that holds it. */
+/** A list of a server: the name of the field of the result that holds it. */
 export type ListName = "tools" | "resources" | "resourceTemplates" | "prompts";
 
-/** How a list is asked for, and what makes an item one. */
+/** How a list is requested, and which member its items must have. */
 export interface ListKind {
-  /** The method of MCP. */
+  /** The MCP method. */
   readonly method: string;
-  /** The capability without which a server has no such list. */
+  /** The capability that a server with such a list declares. */
   readonly capability: string;
-  /** The member that each item must have, a text. */
+  /** The member, a string, that each item must have. */
   readonly key: string;
 }
 
-/** Every list that there is. */
+/** All lists. */
 export const LISTS: Readonly<Record<ListName, ListKind>> = {
   tools: { method: "tools/list", capability: "tools", key: "name" },
   resources: { method: "resources/list", capability: "resources", key: "uri" },
@@ -33,9 +33,9 @@ export const LISTS: Readonly<Record<ListName, ListKind>> = {
 };
 
 /** The names of all lists. */
-export const LIST_NAMES = Object.keys(LISTS) as readonly ListName[]; // its own keys
+export const LIST_NAMES = Object.keys(LISTS) as readonly ListName[]; // the keys of a literal
 
-/** One entry of a list, as its server has it. */
+/** One item of a list, as its server sent it. */
 export interface ListItem {
   /** The value of a member. */
   readonly [key: string]: Json | undefined;

@@ -1,67 +1,67 @@
 /**
- * What a registry says of a server: its kind, what it runs or reaches, and what it asks for.
+ * The manifest of a server in a registry: its kind, what it runs or connects to, and what it needs.
  *
  * @module
  */
 
 import type { Permissions, ToolDefinition } from "./tool.ts";
 
-/** A registry entry. */
+/** The manifest of a server. */
 export type Manifest = DenoManifest | StdioManifest | HttpManifest | CloudManifest;
 
-/** What every entry says. */
+/** The fields of every manifest. */
 interface ManifestBase {
-  /** Its name in the registry, without a version: `serena`, `fs:read_json`. */
+  /** The name in the registry, without a version, such as `serena` or `fs:read_json`. */
   readonly fqdn: string;
-  /** The name of the server here. */
+  /** The name of the server in PML. */
   readonly name: string;
   readonly version: string;
   readonly description: string | undefined;
-  /** Its tools, as far as the registry knows them. */
+  /** The tools that the registry lists. */
   readonly tools: readonly ManifestTool[];
-  /** The variables of the environment that it needs. */
+  /** The environment variables that the server needs. */
   readonly envRequired: readonly string[];
-  /** What its author wants a person to know, one line each. */
+  /** The author's warnings for the person, one line each. */
   readonly warnings: readonly string[];
-  /** Where it runs, where the registry says so. */
+  /** Where the server runs, if the registry says so. */
   readonly routing: "local" | "cloud" | undefined;
 }
 
-/** A tool of an entry; a registry may know no more than its name. */
+/** A tool of a manifest. A registry may list its name only. */
 export interface ManifestTool {
   readonly name: string;
   readonly definition: ToolDefinition | undefined;
 }
 
-/** A module that runs in the sandbox. */
+/** The manifest of a module that runs in the sandbox. */
 export interface DenoManifest extends ManifestBase {
   readonly kind: "deno";
   /** The hash of its code: `sha256-` and 64 hexadecimal digits. */
   readonly integrity: string;
-  /** What its tools ask for, all together. */
+  /** The permissions that all of its tools need together. */
   readonly permissions: Permissions;
 }
 
-/** A program that is installed, and speaks MCP on its pipes. */
+/** The manifest of a program that is installed and speaks MCP on its pipes. */
 export interface StdioManifest extends ManifestBase {
   readonly kind: "stdio";
   readonly command: string;
   readonly args: readonly string[];
-  /** What it finds in its environment; `${NAME}` is filled in when it starts. */
+  /** The environment of the program. `${NAME}` is replaced when it starts. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A server that is spoken to over HTTP. */
+/** The manifest of a server that is reached over HTTP. */
 export interface HttpManifest extends ManifestBase {
   readonly kind: "http";
   readonly url: string;
-  /** What it is sent; `${NAME}` is filled in when a request goes out. */
+  /** The headers of each request. `${NAME}` is replaced when a request is sent. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A server that the cloud proxies. */
+/** The manifest of a server that the cloud runs. */
 export interface CloudManifest extends ManifestBase {
   readonly kind: "cloud";
-  /** The address that its calls go to. */
+  /** The URL that calls are sent to. */
   readonly proxyTo: string;
 }

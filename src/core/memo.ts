@@ -1,10 +1,12 @@
 /**
- * Keeps what was made of an object for as long as there is that object.
+ * Keeps the result of a function for as long as its argument exists.
  *
  * @module
  */
 
-/** Gives a function that makes its result once for each object; what throws is tried again. */
+/**
+ * Returns a function that computes its result once for each object. After an error it tries again.
+ */
 export function memoized<K extends object, V extends object | string | boolean>(
   make: (from: K) => V,
 ): (from: K) => V {

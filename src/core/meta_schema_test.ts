@@ -16,7 +16,7 @@ function parses(value: unknown): boolean {
   }
 }
 
-/** Mostly what fits, sometimes what does not, at every place. */
+/** Generates mostly valid values, and sometimes invalid ones, at every place. */
 function or(good: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
   return fc.oneof({ weight: 12, arbitrary: good }, { weight: 1, arbitrary: fc.jsonValue() });
 }
@@ -28,7 +28,7 @@ function some(keys: Readonly<Record<string, fc.Arbitrary<unknown>>>): fc.Arbitra
 const texts = or(fc.array(or(fc.string()), { maxLength: 2 }));
 const permissions = some({ read: texts, write: texts, net: texts, run: texts, env: texts })
   .map((value) => {
-    // The one place where an unknown key is refused: it is left out more often than not.
+    // Only here an unknown key is refused, so it is generated rarely.
     const { later, ...rest } = Object(value);
     return later === null || Array.isArray(value) ? value : rest;
   });

@@ -1,5 +1,6 @@
 /**
- * The grammar of rules: what they cover, and what they say of arguments. Nothing else parses.
+ * The grammar of rules: which tools a rule covers, and with which arguments. Only this file parses
+ * rules.
  *
  * @module
  */
@@ -9,41 +10,41 @@ import { PmlError } from "./errors.ts";
 import { canonical, isObject, type JsonObject, quoted } from "./json.ts";
 import { isServerName, isToolName, splitToolId, type ToolId } from "./tool_id.ts";
 
-/** The parts of MCP beside tools that a rule can name. */
+/** The parts of MCP, beside tools, that a rule can name. */
 export const DOORS = ["@resources", "@prompts", "@sampling", "@elicitation", "@roots"] as const;
 
-/** A part of MCP beside tools. */
+/** A part of MCP that is not a tool. */
 export type DoorName = typeof DOORS[number];
 
-/** How a rule is written, for messages. */
+/** The grammar of a rule, for messages. */
 export const GRAMMAR =
   '"*", "server:*", "server:tool", "server:tool(name=glob, ...)" or "server:tool({JSON})"';
 
-/** The most characters of a rule. */
+/** The largest length of a rule, in characters. */
 export const RULE_MAX = 4_096;
 
-/** The most bytes of a file with rules. */
+/** The largest size of a file with rules, in bytes. */
 export const RULES_FILE_MAX = 1_000_000;
 
-/** What one argument has to be. */
+/** A condition on one argument. */
 export interface Condition {
   /** The name of the argument. */
   readonly name: string;
-  /** The glob that must cover its text. */
+  /** The glob that must match the text of the argument. */
   readonly glob: string;
 }
 
-/** What a rule of one tool names. */
+/** The tool that a rule names. */
 export interface NamedTool {
-  /** What the person wrote. */
+  /** The text that the person wrote. */
   readonly text: string;
   /** The name of the server. */
   readonly server: string;
-  /** The name of its tool. */
+  /** The name of the tool. */
   readonly tool: string;
 }
 
-/** A parsed rule pattern. `text` is what the person wrote. */
+/** A parsed rule. `text` is what the person wrote. */
 export type Pattern =
   | { readonly kind: "any"; readonly text: string }
   | { readonly kind: "server"; readonly text: string; readonly server: string }
@@ -51,7 +52,7 @@ export type Pattern =
   | NamedTool & { readonly kind: "conditions"; readonly conditions: readonly Condition[] }
   | NamedTool & { readonly kind: "arguments"; readonly canonical: string };
 
-/** How narrow a pattern is: a larger number wins over a smaller one. */
+/** How narrow a pattern is. A larger number wins over a smaller one. */
 const NARROWNESS = { any: 0, server: 1, exact: 2, conditions: 3, arguments: 3 } as const;
 
 const CONDITIONS_MAX = 16;
@@ -62,7 +63,7 @@ const EACH = new RegExp(`${CONDITION}(?:, ?|$)`, "gu");
 const PATH_NAME =
   /(?:path|file|file_?name|dir|directory|folder|cwd)$|(?:^|[^a-z\d])(?:source|src|destination|dest|target|from|to|repo)$/i;
 
-/** Reads a pattern, or says why it is none. */
+/** Parses a rule. Throws CONFIG_INVALID if it is not valid. */
 export function parsePattern(text: string): Pattern {
   const pattern = text.length <= RULE_MAX ? read(text) : undefined;
   if (pattern !== undefined) return pattern;
@@ -71,29 +72,32 @@ export function parsePattern(text: string): Pattern {
   });
 }
 
-/** Tells whether a pattern covers a tool, with some arguments at least. */
+/** Returns whether a pattern covers a tool with at least some arguments. */
 export function matches(pattern: Pattern, id: ToolId): boolean {
   if (pattern.kind === "any") return true;
   const { server, tool } = splitToolId(id);
   return pattern.server === server && (pattern.kind === "server" || pattern.tool === tool);
 }
 
-/** Orders patterns by how narrow they are: `*`, `server:*`, `server:tool`, and with arguments. */
+/**
+ * Returns how narrow a pattern is: `*`, `server:*`, `server:tool`, and a tool with arguments, in
+ * this order.
+ */
 export function narrowness(pattern: Pattern): number {
   return NARROWNESS[pattern.kind];
 }
 
-/** Writes the rule that covers a tool with exactly these arguments; undefined where none can. */
+/** Returns the rule that covers a tool with exactly these arguments; undefined if no rule can. */
 export function argumentsRule(id: ToolId, args: JsonObject): string | undefined {
   try {
     const { text } = parsePattern(`${id}(${canonical(args)})`);
     return text;
   } catch {
-    return undefined; // too long, or no JSON that can be written: it is asked each time
+    return undefined; // too long, or not valid JSON: the person is asked each time
   }
 }
 
-/** Tells whether two texts are one rule, however its JSON is laid out. */
+/** Returns whether two texts are the same rule. The white space of its JSON does not matter. */
 export function isSameRule(one: unknown, rule: string): boolean {
   if (one === rule || typeof one !== "string") return one === rule;
   const pattern = one.length <= RULE_MAX ? read(one) : undefined;
@@ -101,7 +105,7 @@ export function isSameRule(one: unknown, rule: string): boolean {
     `${pattern.server}:${pattern.tool}(${pattern.canonical})` === rule;
 }
 
-/** Tells by its name whether an argument is a path. */
+/** Returns whether an argument is a path, judged by its name. */
 export function isPathName(name: string): boolean {
   return PATH_NAME.test(name.replace(/(?<=[a-z\d])(?=[A-Z])/g, "_"));
 }
@@ -129,7 +133,7 @@ function withArguments(named: NamedTool, json: string): Pattern | undefined {
     if (!isObject(value)) return undefined;
     return { ...named, kind: "arguments", canonical: canonical(value as JsonObject) };
   } catch {
-    return undefined; // the caller says that it is no rule
+    return undefined; // the caller reports the error
   }
 }
 
@@ -139,7 +143,7 @@ function withConditions(named: NamedTool, text: string): Pattern | undefined {
     text.matchAll(EACH),
     ([, name = "", glob = ""]) => ({ name, glob }),
   );
-  // Paths are compared in their plain form, so that a rule for another form would cover nothing.
+  // Paths are compared in their plain form, so a rule with another form would never match.
   const plain = conditions.every(({ name, glob }) =>
     !isPathName(name) || posix.normalize(glob) === glob
   );

@@ -12,7 +12,7 @@ import {
 } from "./pattern.ts";
 import { toolId } from "./tool_id.ts";
 
-/** Rules that look at arguments. */
+/** Rules with arguments. */
 const WITH_ARGUMENTS = [
   "fs:read(path=src/**)",
   "fs:read(path=src/**, mode=r*)",
@@ -31,7 +31,7 @@ const WITH_ARGUMENTS = [
   `fs:read({"x":"${"y".repeat(RULE_MAX - 17)}"})`,
 ];
 
-/** What only looks like such a rule. */
+/** Texts that only look like such a rule. */
 const BAD_ARGUMENTS = [
   "fs:read(",
   "fs:read)",

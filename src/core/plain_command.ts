@@ -1,10 +1,11 @@
 /**
- * Reads a command through what only starts another one: a shell with a plain line, `env`, `cmd /c`.
+ * Finds the program that a command runs if it only starts another one: a shell with a plain line,
+ * `env` or `cmd /c`.
  *
  * @module
  */
 
-/** A command, with the variables that were written into it. */
+/** A command, with the variables that it sets. */
 export interface PlainCommand {
   readonly command: string;
   readonly args: readonly string[];
@@ -14,14 +15,18 @@ export interface PlainCommand {
 const WRAPPER = /^(?:.*[\\/])?(?:((?:ba|da|k|z)?sh)|(env)|cmd)(?:\.exe)?$/i;
 const FLAGS = { shell: /^-(?:[il]+|[il]*c)$/, cmd: /^\/[dsqc]$/i };
 /**
- * Words as every shell reads them, on one line, and quotes in which nothing stands for anything else.
- * Each character can be read in one way only: a file that nobody trusts yet can aim at others.
+ * A line that every shell reads in the same way: plain words and quotes without any expansion. Each
+ * character can be matched in one way only, because an untrusted file may try to make the matching
+ * slow.
  */
 const LINE = /^(?:[ \t\w@%+:,./=^-]|(?<=[\w@%+,./^~-])~|'[^']*'|"[^"$`\\!]*")*$/;
 const WORD = /(?:[^\s'"]|'[^']*'|"[^"]*")+/g;
 const ASSIGNMENT = /^([a-z_]\w*)=(.*)$/is;
 
-/** Gives the command that is run in the end; one that a shell would not read plainly stays as it is. */
+/**
+ * Returns the command that runs in the end. A command that shells do not read plainly stays
+ * unchanged.
+ */
 export function plainCommand(
   { command, args }: Omit<PlainCommand, "env">,
 ): PlainCommand {
@@ -41,7 +46,7 @@ export function plainCommand(
   }
 }
 
-/** Gives the words that a command only starts, the variables before them. */
+/** Returns the words of the command that this command starts. Variables may come first. */
 function within([command = "", ...args]: readonly string[]): string[] | undefined {
   const [isOne, shell, env] = WRAPPER.exec(command) ?? [];
   if (isOne === undefined) return undefined;
@@ -51,7 +56,7 @@ function within([command = "", ...args]: readonly string[]): string[] | undefine
   const [whole = "", ...more] = args.slice(end);
   const line = whole.trim();
   if (!/c$/i.test(args[end - 1] ?? "")) return undefined;
-  // `cmd` is given the words one by one, too.
+  // `cmd` may also get the words one by one.
   if (shell === undefined && (more.length > 0 || !/\s/.test(line))) return [line, ...more];
   if (more.length > 0 || !LINE.test(line) || shell === undefined && /[%^']/.test(line)) {
     return undefined;

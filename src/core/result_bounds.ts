@@ -1,5 +1,5 @@
 /**
- * Bounds on the result of a tool: the SDK looks at it on the thread that serves everybody.
+ * Limits on the result of a tool.
  *
  * @module
  */
@@ -7,14 +7,17 @@
 import { objectOf } from "./json.ts";
 import { tooLarge } from "./json_bounds.ts";
 
-/** The SDK looks at each block on the thread that serves everybody: a million took it 9 s. */
+/**
+ * The SDK checks each block on the main thread, which serves all clients: a million blocks took 9
+ * s.
+ */
 const BLOCKS_MAX = 4_096;
 const BESIDE_MAX = 500;
 
 /**
- * Throws RESULT_TOO_LARGE where the content of a result has too many blocks, or where it or one of
- * them has too much beside its content: the SDK compares the names with each other, and tells each
- * member of a list that is wrong.
+ * Throws RESULT_TOO_LARGE if a result has too many blocks, or if the result or one of its blocks
+ * has too many other members: the SDK compares their names with each other, and reports each wrong
+ * item of a list.
  */
 export function checkBlocks(
   what: string,
@@ -25,7 +28,7 @@ export function checkBlocks(
   for (const [name, value, max] of checks) checkSize(what, { name, value, max });
   for (const { _meta, annotations, icons, resource } of blocks.map(objectOf)) {
     const beside = { _meta, icons, audience: objectOf(annotations).audience };
-    // Before each of them is looked at.
+    // The sizes are checked before anything reads the members.
     for (const [name, value] of Object.entries({ ...beside, resource: objectOf(resource)._meta })) {
       checkSize(what, { name: `members in ${name} of a block`, value, max: BESIDE_MAX });
     }

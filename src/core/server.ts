@@ -1,5 +1,5 @@
 /**
- * A server, as everything knows it that calls, lists, searches or explains: whatever its kind.
+ * The interface of a server, of whatever kind. Calls, lists, search and explanations use only this.
  *
  * @module
  */
@@ -11,64 +11,72 @@ import type { ServerIdentity, Unapproved } from "./server_identity.ts";
 import type { ToolDefinition } from "./tool.ts";
 import type { ToolSettings } from "./tool_settings.ts";
 
-/** Where a server comes from: PML itself, a file of the person's, a registry, the hub's list. */
+/** Where a server comes from: PML itself, a file of the person, a registry, or the hub's list. */
 export type Origin = "builtin" | "private" | "registry" | "cloud";
 
-/** A server. One object stands for it until the configuration is read again. */
+/** A server. The same object stands for it until the configuration is read again. */
 export interface Server {
   readonly name: string;
-  /** Its name for people. */
+  /** The name for people. */
   readonly title?: string | undefined;
   readonly origin: Origin;
   /** How it runs: `deno`, `stdio`, `http`, `cloud`, and others that may come. */
   readonly kind: string;
-  /** What defines it: with another object, it is another server. */
+  /** The definition of the server. If this is another object, it is another server. */
   readonly definition: object | undefined;
-  /** What the person says of its tools. */
+  /** The person's settings for its tools. */
   readonly settings?: ToolSettings | undefined;
-  /** Whether it tells of changed lists, and may show each client others. */
+  /**
+   * Whether it notifies clients of changed lists. Such a server may show each client other lists.
+   */
   readonly tells: boolean;
-  /** Whether it checks the arguments of its tools itself. */
+  /** Whether the server checks the arguments of its tools itself. */
   readonly checksArguments: boolean;
-  /** Returns what an approval binds to; undefined for what ships with PML. An install can change it. */
+  /**
+   * Returns the identity that an approval binds to; undefined for servers that ship with PML. An
+   * install can change it.
+   */
   identity(): Promise<ServerIdentity | undefined>;
-  /** Returns why it may not run now; starts nothing. */
+  /** Returns the reason why the server may not run now; undefined if it may. Starts nothing. */
   blocked(): string | undefined;
-  /** Returns what nobody has approved yet of what a call needs. */
+  /** Returns what a call needs and nobody has approved yet. */
   unapproved(call: PassCall): Promise<Unapproved | undefined>;
-  /** Returns the definition of the tool or method of a call; throws what such a call lacks. */
+  /**
+   * Returns the definition of the tool or method of a call. Throws if the call lacks something,
+   * such as a key.
+   */
   definitionFor(call: Call): Promise<ToolDefinition>;
-  /** Returns what a person has to know before a call, one line each. */
+  /** Returns what a person must know before a call, one line each. */
   consentLines(call: Pick<Call, "id" | "method">): Promise<readonly string[]>;
-  /** Returns what a tool may do beyond its server, one line each; of modules alone it is known. */
+  /** Returns what a tool may do, one line each. This is known for modules only. */
   permissionLines(tool: string): Promise<readonly string[]>;
   /** Tells whether a tool can change nothing and reach nobody; undefined where nobody can tell. */
   onlyReads(tool: string): Promise<boolean | undefined>;
   /** Returns a list: the same array as long as it is unchanged. */
   list(list: ListName): Promise<readonly ListItem[]>;
-  /** Runs a call that passed the gates. */
+  /** Runs a call that passed all gates. */
   call(call: Call): Promise<Outcome>;
-  /** Forgets lists, all of them unless told, so that the server is asked again. */
+  /** Clears the given cached lists, by default all, so that the server is asked again. */
   forget(lists?: readonly ListName[]): void;
-  /** Follows a resource, or a task, for one client less. */
+  /** Ends one client's subscription to a resource or a task. */
   unfollow(followed: Followed): void;
 }
 
-/** A resource that is followed, or a task by its id. */
+/** A resource that a client follows, or a task by its id. */
 export interface Followed {
   readonly uri: string;
   readonly isTask?: boolean;
 }
 
-/** What holds for one pass of a call through the gates; it never travels with an answer. */
+/** The state of one pass of a call through the gates. It is never kept with an answer. */
 export interface Pass {
-  /** The server behind the name. */
+  /** The server that the name stands for. */
   readonly server: Server;
   /** The version of the rules and the configuration that judged the call. */
   readonly version: number;
-  /** Why the call cannot be given what the person fixed for its tool. */
+  /** The error if the arguments that the person fixed for this tool cannot be added. */
   readonly unsettled?: PmlError | undefined;
-  /** Returns the definition of the tool or method; it is loaded once. */
+  /** Returns the definition of the tool or method. It is loaded once. */
   readonly definition: () => Promise<ToolDefinition>;
 }
 
@@ -78,15 +86,15 @@ export interface PassCall extends Call {
 }
 
 /**
- * What comes of a pass: an outcome, or that something changed since it began and it begins again,
- * with what the person said where that was asked.
+ * The outcome of a pass. `changed` means that the configuration or the definition changed, so the
+ * pass begins again, with the person's answer if there was one.
  */
 export type PassOutcome = Outcome | { readonly kind: "changed"; readonly answer?: Answer };
 
 /** Wraps a pass with one concern. */
 export type PassGate = Gate<PassCall, PassOutcome>;
 
-/** Returns what stands for the definition of a method that is no tool. */
+/** Returns a definition that stands for a method that is not a tool. */
 export function methodDefinition(method: string): ToolDefinition {
   return { name: method, inputSchema: {} };
 }

@@ -1,5 +1,6 @@
 /**
- * What an approval of a server binds to, and what is shown before it is given.
+ * The identity of a server, which an approval binds to, and the lines that are shown before the
+ * approval.
  *
  * @module
  */
@@ -7,44 +8,50 @@
 import type { Manifest } from "./manifest.ts";
 import type { Permissions } from "./tool.ts";
 
-/** What is pinned of a server itself. */
+/** The facts of a server that an approval fixes. */
 export interface Pinned {
-  /** `private`, or the address of the registry that it comes from. */
+  /** `private`, or the URL of the registry that the server comes from. */
   readonly source: string;
   readonly kind: Manifest["kind"];
   readonly version?: string | undefined;
   readonly routing?: "local" | "cloud" | undefined;
-  /** The hash of its code, or of the package that was installed: `sha256-` and 64 digits. */
+  /** The hash of the code, or of the installed package: `sha256-` and 64 digits. */
   readonly integrity?: string | undefined;
-  /** The program and its arguments, as they were written: no value of a variable. */
+  /** The program and its arguments, as the file has them: no variable is replaced. */
   readonly command?: readonly string[] | undefined;
   readonly url?: string | undefined;
   readonly permissions?: Permissions | undefined;
-  /** The variables that it is given: `NAME`, or `NAME=${FROM}` where others go in. */
+  /**
+   * The variables that the server gets: `NAME`, or `NAME=${FROM}` if another variable is its value.
+   */
   readonly env?: readonly string[] | undefined;
-  /** The headers that it is sent, in the same form. */
+  /** The headers that are sent to the server, in the same form. */
   readonly headers?: readonly string[] | undefined;
-  /** The hash of all else that its registry said and that counts. */
+  /** The hash of everything else in the registry's manifest that matters. */
   readonly manifest?: string | undefined;
 }
 
-/** What an approval binds to. The same object stands for the same server: it is compared once. */
+/**
+ * The identity that an approval binds to. As long as it is the same object, it is the same server
+ * and need not be compared again.
+ */
 export interface ServerIdentity {
   readonly name: string;
   readonly pinned: Pinned;
-  /** What a person has to know before its first use, one line each. */
+  /** The facts that a person must know before the first use, one line each. */
   readonly facts: readonly string[];
   /**
-   * Who names it. What the workspace file or the person's own names is covered by that trust, and
-   * pinned as it is first seen; what a registry names is asked about. The person's own servers hold
-   * in each workspace, so no lock of one tells of them.
+   * Who defined the server. A server of the workspace file or of the person's own file is covered
+   * by the trust in that file, and pinned at its first use. A server of a registry needs a
+   * question. The person's own servers are the same in all workspaces, so no workspace's lock
+   * contains them.
    */
   readonly origin: "workspace" | "person" | "registry";
 }
 
-/** What has to be shown, and what a yes then means. */
+/** Something that needs an approval: the facts to show, and the effect of a yes. */
 export interface Unapproved {
-  /** What a call fails with where nobody can be asked. */
+  /** The error code of the call if nobody can be asked. */
   readonly code:
     | "WORKSPACE_UNTRUSTED"
     | "APPROVAL_REQUIRED"
@@ -52,8 +59,11 @@ export interface Unapproved {
     | "NAME_CONFLICT";
   /** Everything that a yes covers, one line each. */
   readonly facts: readonly string[];
-  /** Whether a yes covers no more than to find out: then the call itself is asked about anew. */
+  /**
+   * Whether a yes only allows PML to read the server's definition. Then the call itself is asked
+   * about again.
+   */
   readonly isLook?: boolean;
-  /** Keeps the yes, if what was shown is still so. */
+  /** Saves the approval, if nothing changed since it was shown. */
   readonly accept: () => Promise<void>;
 }

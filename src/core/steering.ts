@@ -1,16 +1,19 @@
 /**
- * Variables that change how programs run, rather than be what a server works with.
+ * Environment variables that change how programs run, as opposed to settings of a server.
  *
  * @module
  */
 
-/** PML's own, and whole settings of npm: of these none is a key of anybody's service. */
+/** Variables of PML itself and of npm's configuration. None of them is a key of a service. */
 const ALWAYS = "(?:PML|NPM_CONFIG)_.*";
-/** What a service calls its key, whatever it begins with: `LD_API_KEY` is no loader's. */
+/**
+ * A name that ends like a key is a key of a service, whatever its prefix: `LD_API_KEY` does not
+ * belong to the loader.
+ */
 const NO_KEY = "(?!.*_(?:TOKEN|KEY)$)";
 /**
- * What loaders, runtimes, shells, pagers, build tools, installers, git and the network's libraries
- * look at.
+ * Variables that loaders, runtimes, shells, pagers, build tools, installers, git and network
+ * libraries read.
  */
 const STEERING = "(?:LD|DYLD|DENO|BUN|UV|PIP|BASH|SSL|CURL|JDK|_?JAVA|MALLOC|GLIBC|LUA|CARGO|" +
   "BUNDLE|DOTNET|CORECLR|COMPLUS|ERL|ELECTRON|YARN|COREPACK|GTK|GIO|QT)_.*|NODE_(?!ENV$).*|" +
@@ -28,17 +31,22 @@ const STEERING = "(?:LD|DYLD|DENO|BUN|UV|PIP|BASH|SSL|CURL|JDK|_?JAVA|MALLOC|GLI
   "PATH|PATHEXT|HOME|USERPROFILE|SHELL|SHELLOPTS|BASHOPTS|COMSPEC|SYSTEMROOT|ENV|IFS|" +
   "TMPDIR|TE?MP";
 
-/** The names of these variables as a pattern, in any case of letters. */
+/** The pattern of the names of these variables, without regard to case. */
 export const STEERING_NAMES = `^(?:${ALWAYS}|${NO_KEY}(?:${STEERING}))$`;
 
 const NAMES = new RegExp(STEERING_NAMES, "is");
 
-/** Tells whether a variable changes how programs run: no `.env` sets it, and no registry names it. */
+/**
+ * Returns whether a variable changes how programs run. No `.env` file and no registry may set such
+ * a variable.
+ */
 export function isSteering(name: string): boolean {
   return NAMES.test(name);
 }
 
-/** Tells whether a variable is PML's own, which is given to nobody wherever it is set. */
+/**
+ * Returns whether a variable belongs to PML itself. Such a variable is passed to no other process.
+ */
 export function isOwn(name: string): boolean {
   return /^PML_/i.test(name);
 }

@@ -1,28 +1,32 @@
 /**
- * Estimates what a text costs a model, without the tables that a real count needs.
+ * Estimates how many tokens a text costs a model, without the tables that exact counting needs.
  *
  * @module
  */
 
 /**
- * The pieces that o200k cuts a text into, near enough: a sign or blank with the word behind it (a
- * plain one, or of any letters), up to three digits, signs in a row, blanks. What else is skipped
- * over counts as nothing. Each alternative ends where the next cannot begin, so a text is read once.
+ * The pieces into which o200k cuts a text, approximately: a sign or blank with the word after it (a
+ * plain word, or one of any letters), up to three digits, signs in a row, blanks. All other
+ * characters are skipped. Each alternative ends where the next cannot begin, so a text is read
+ * once.
  */
 const PIECES =
   /([^\r\n\p{L}\p{N}]?)(?:([A-Z]*[a-z]+|[A-Z]+)(?![a-z\xc0-\u024f])|([\p{L}\p{M}]+))|\p{N}{1,3}| ?([^\s\p{L}\p{N}]+)[\r\n/]*|\s+(?=\s\S)|\s+/gu;
-/** The same for plain texts, which most are: the tables of all letters take megabytes once they are used. */
+/**
+ * The same for plain texts, which most are. The Unicode tables take megabytes of memory once they
+ * are used.
+ */
 const PLAIN =
   /([^\r\nA-Za-z0-9]?)(?:([A-Z]*[a-z]+|[A-Z]+)(?![a-z])|([A-Za-z]+))|[0-9]{1,3}| ?([^\sA-Za-z0-9]+)[\r\n/]*|\s+(?=\s\S)|\s+/g;
 const NOT_PLAIN = /[^\0-\x7f]/;
-/** A line of one sign, or of blanks, is hardly more than one token. */
+/** A line of one repeated sign, or of blanks, costs hardly more than one token. */
 const RULER = /(\W)\1{9,39}/g;
-/** Nothing is cheaper than the longest lines of blanks. */
+/** The most characters that one token can hold, as in long lines of blanks. */
 const MOST_CHARACTERS = 128;
 
 /**
- * Estimates how many tokens (o200k) a text is. The numbers are what tool definitions, texts in
- * thirty languages and code came to (`bench/tokens.ts` shows how near that is).
+ * Returns the estimated number of tokens (o200k) of a text. The factors were fitted to tool
+ * definitions, to texts in thirty languages and to code (`bench/tokens.ts` shows the accuracy).
  */
 export function tokensOf(text: string): number {
   let [tokens, words, accented, letters] = [0, 0, 0, 0];
@@ -40,16 +44,20 @@ export function tokensOf(text: string): number {
       accented++;
       tokens += 0.4;
     } else if (other) {
-      // Chinese, Japanese and Korean have the most letters in the tables, and the least in a token.
+      // Chinese, Japanese and Korean have the most letters in the tables, and the fewest letters in
+      // a token.
       tokens += other.charCodeAt(0) > 0x2e7f ? 0.76 * length : 0.55 + 0.24 * length;
     } else tokens += signs && signs > "\xff" ? length : 1 + Math.max(0, length - 3) / 3;
   }
-  // In a language with accents its plain words are more tokens, too.
+  // In a language with accents, words without accents cost more tokens, too.
   tokens += 0.82 * letters * accented / (words || 1);
   return Math.round(Math.max(tokens, text.length / MOST_CHARACTERS));
 }
 
-/** What a word is beyond one token: few English words are, and most abbreviations. */
+/**
+ * Returns the tokens of a word beyond the first. Few English words have more than one; most
+ * abbreviations do.
+ */
 function excess(word: string, before: string | undefined): number {
   const { length } = word;
   if (length > 2 && !/[a-z]/.test(word.slice(0, 3))) return 0.4 + length / 20;

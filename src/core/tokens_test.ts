@@ -20,7 +20,7 @@ const TOOL = {
   },
 };
 
-/** Texts as they pass a gateway, and how far the estimate of each may be off. */
+/** Texts of the kinds that pass a gateway, and the allowed error of each estimate. */
 const TEXTS: readonly (readonly [what: string, text: string, off: number])[] = [
   ["a definition", JSON.stringify(TOOL), 0.1],
   ["one with line ends", JSON.stringify(TOOL, null, 2), 0.1],
@@ -92,7 +92,7 @@ Deno.test("tokensOf() takes as long as the text is, and counts a hostile one as 
     const text = million(part);
     const since = performance.now();
     const estimate = tokensOf(text);
-    // Some 0.2 s here; what looks back over all that it has read takes minutes.
+    // This takes some 0.2 s. A matcher that reads everything again and again would take minutes.
     assert.ok(performance.now() - since < 5_000, `${JSON.stringify(part.slice(0, 9))} is slow`);
     assert.ok(estimate > 5_000 && estimate <= text.length, `${part.slice(0, 9)}: ${estimate}`);
   }

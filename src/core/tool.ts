@@ -1,6 +1,6 @@
 /**
- * What a tool is: its definition as MCP shows it, the permissions of the module behind it, and
- * the metadata of a module.
+ * A tool: its definition as MCP shows it, the permissions of its module, and the metadata of a
+ * module.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { PmlError } from "./errors.ts";
 import { isObject, type Json, type JsonObject, quoted } from "./json.ts";
 import { isServerName } from "./tool_id.ts";
 
-/** What a module's code may touch. Paths are relative to the workspace. */
+/** The permissions of a module's code. Paths are relative to the workspace. */
 export interface Permissions {
   /** Files and folders to read. */
   readonly read: readonly string[];
@@ -17,35 +17,35 @@ export interface Permissions {
   readonly write: readonly string[];
   /** Hosts to connect to. */
   readonly net: readonly string[];
-  /** Commands to run. */
+  /** Programs to run. */
   readonly run: readonly string[];
-  /** Variables of the environment to read. */
+  /** Environment variables to read. */
   readonly env: readonly string[];
 }
 
-/** No permission at all. */
+/** No permissions at all. */
 export const NO_PERMISSIONS: Permissions = { read: [], write: [], net: [], run: [], env: [] };
 
-/** Joins what several ask for: each kind, and in it each thing once. */
+/** Returns the union of several permissions, without duplicates. */
 export function joinedPermissions(all: readonly Partial<Permissions>[]): Permissions {
-  const kinds = Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]; // of a literal
+  const kinds = Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]; // the keys of a literal
   const lists = kinds.map((kind) => [kind, [...new Set(all.flatMap((one) => one[kind] ?? []))]]);
   return Object.fromEntries(lists);
 }
 
-/** A tool as MCP shows it. Unknown fields of an upstream's definition are kept. */
+/** A tool as MCP shows it. Unknown fields of a server's definition are kept. */
 export interface ToolDefinition {
-  /** Its name within its server. */
+  /** The name within its server. */
   readonly name: string;
-  /** Its name for people. */
+  /** The name for people. */
   readonly title?: string;
-  /** What it does, for the model. */
+  /** The description for the model. */
   readonly description?: string;
-  /** JSON Schema of its arguments, an object's. */
+  /** The JSON Schema of the arguments, which are an object. */
   readonly inputSchema: JsonObject;
-  /** JSON Schema of its structured result. */
+  /** The JSON Schema of the structured result. */
   readonly outputSchema?: JsonObject;
-  /** Hints on what it does to the world. */
+  /** Hints about the effects of the tool. */
   readonly annotations?: JsonObject;
   /** `internal` keeps it from everybody but its own server. */
   readonly visibility?: Json;
@@ -53,53 +53,53 @@ export interface ToolDefinition {
   readonly [key: string]: Json | undefined;
 }
 
-/** What a module says of itself in `__meta__`. */
+/** The metadata of a module, from its `__meta__`. */
 export interface ModuleMeta {
-  /** The server name that it would like. */
+  /** The server name that the module suggests. */
   readonly name: string;
-  /** Its version, if it has one. */
+  /** The version, if it has one. */
   readonly version: string | undefined;
-  /** What it is, in a sentence. */
+  /** A description in one sentence. */
   readonly description: string | undefined;
-  /** Its tools, in the order that it names them. */
+  /** The tools, in the order of `__meta__`. */
   readonly tools: readonly ModuleTool[];
 }
 
-/** One tool of a module: its definition and the permissions that it asks for. */
+/** One tool of a module: its definition and the permissions that it needs. */
 export interface ModuleTool {
-  /** What clients are shown of it. */
+  /** The definition that clients see. */
   readonly definition: ToolDefinition;
-  /** What it asks for. */
+  /** The permissions that it needs. */
   readonly permissions: Permissions;
 }
 
-/** What a module's author writes as `__meta__`. */
+/** The `__meta__` that a module's author writes. */
 export interface Meta {
-  /** The server name that it would like. */
+  /** The server name that the module suggests. */
   readonly name: string;
-  /** Its version. */
+  /** The version. */
   readonly version?: string;
-  /** What it is, in a sentence. */
+  /** A description in one sentence. */
   readonly description?: string;
-  /** What its tools ask for, where they do not say so themselves. */
+  /** The permissions of the tools that have none of their own. */
   readonly permissions?: Partial<Permissions>;
-  /** Its tools, by the names of the functions that it exports. */
+  /** The tools, by the names of the exported functions. */
   readonly tools: Readonly<Record<string, ToolMeta>>;
 }
 
-/** What a module's author writes of a tool. */
+/** One tool in `__meta__`. */
 export interface ToolMeta {
-  /** Its name for people. */
+  /** The name for people. */
   readonly title?: string;
-  /** What it does, for the model. */
+  /** The description for the model. */
   readonly description?: string;
-  /** JSON Schema of its arguments, an object's; any object unless said. */
+  /** The JSON Schema of the arguments, an object; by default any object. */
   readonly inputSchema?: object;
-  /** JSON Schema of its structured result. */
+  /** The JSON Schema of the structured result. */
   readonly outputSchema?: object;
-  /** Hints on what it does to the world, such as `readOnlyHint`. */
+  /** Hints about the effects of the tool, such as `readOnlyHint`. */
   readonly annotations?: object;
-  /** What it asks for, in place of what the module asks for. */
+  /** The permissions that it needs, in place of the module's. */
   readonly permissions?: Partial<Permissions>;
   /** What it fails with, by code: when, or JSON Schema of the structured content that comes. */
   readonly errors?: Readonly<Record<string, string | object>>;
@@ -107,49 +107,52 @@ export interface ToolMeta {
   readonly visibility?: "internal" | "external";
   /** Pictures of it. */
   readonly icons?: readonly object[];
-  /** What MCP says of how it is run. */
+  /** The execution options of MCP. */
   readonly execution?: object;
-  /** Whatever else clients understand. */
+  /** Metadata for clients. */
   readonly _meta?: object;
 }
 
-/** What may stand at a key; `T` is the type of all that `is` lets pass. */
-interface Kind<T> {
+/** A kind of value; `T` is the type of all values that `is` accepts. */
+interface MetaKind<T> {
   readonly wanted: string;
   readonly is: (value: unknown) => boolean;
   readonly as?: T;
 }
 
-/** Gives what stands at a key of `__meta__` if it is of a kind, or throws. */
-type Read = <T>(key: string, found: unknown, kind: Kind<T>) => T;
+/** Returns the value of a key of `__meta__` if it is of a kind; throws CONFIG_INVALID otherwise. */
+type ReadMeta = <T>(key: string, found: unknown, kind: MetaKind<T>) => T;
 
-const OBJECT: Kind<Record<string, unknown>> = { wanted: "an object", is: isObject };
-const TOOLS: Kind<Record<string, unknown>> = { wanted: "an object of tools", is: isObject };
-const OBJECT_IF_ANY: Kind<JsonObject | undefined> = {
+const OBJECT: MetaKind<Record<string, unknown>> = { wanted: "an object", is: isObject };
+const TOOLS: MetaKind<Record<string, unknown>> = { wanted: "an object of tools", is: isObject };
+const OBJECT_IF_ANY: MetaKind<JsonObject | undefined> = {
   wanted: "an object",
   is: (value) => value === undefined || isObject(value),
 };
-const SCHEMA: Kind<JsonObject | undefined> = { ...OBJECT_IF_ANY, wanted: "a JSON Schema object" };
-const ARGUMENTS_SCHEMA: Kind<JsonObject | undefined> = {
+const SCHEMA: MetaKind<JsonObject | undefined> = {
+  ...OBJECT_IF_ANY,
+  wanted: "a JSON Schema object",
+};
+const ARGUMENTS_SCHEMA: MetaKind<JsonObject | undefined> = {
   wanted: 'a JSON Schema object of type "object"',
   is: (value) =>
     value === undefined || (isObject(value) && { type: "object", ...value }.type === "object"),
 };
-const TEXT: Kind<string | undefined> = {
+const TEXT: MetaKind<string | undefined> = {
   wanted: "a string",
   is: (value) => value === undefined || typeof value === "string",
 };
-const TEXTS: Kind<string[]> = {
+const TEXTS: MetaKind<string[]> = {
   wanted: "an array of strings",
   is: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"),
 };
-const SERVER_NAME: Kind<string> = {
+const SERVER_NAME: MetaKind<string> = {
   wanted: "a server name (a-z, 0-9, '.', '_', '-')",
   is: (value) => typeof value === "string" && isServerName(value),
 };
-const TOOL_NAME: Kind<string> = {
+const TOOL_NAME: MetaKind<string> = {
   wanted: "a tool name (A-Z, a-z, 0-9, '_', '.', '-')",
-  // An author can choose: what clients would have to shorten is not taken.
+  // Authors choose their names, so a name that PML would have to shorten for clients is refused.
   is: (value) => typeof value === "string" && /^[A-Za-z0-9_./-]{1,128}$/.test(value),
 };
 /** What a tool may say beside its schemas and permissions; other keys are kept as they are. */
@@ -174,15 +177,18 @@ const PERMISSION: Kind<keyof Permissions> = {
   is: (value) => Object.hasOwn(NO_PERMISSIONS, String(value)),
 };
 
-/** Reads `__meta__` (JSON from outside), or says what is wrong with it. `source` names the module. */
+/**
+ * Parses `__meta__` (JSON from outside). Throws CONFIG_INVALID if it is wrong. `source` names the
+ * module in the message.
+ */
 export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
-  const read: Read = (key, found, { wanted, is }) => {
-    if (is(found)) return found as never; // of the kind, as it was looked at
+  const read: ReadMeta = (key, found, { wanted, is }) => {
+    if (is(found)) return found as never; // its kind was checked
     const said = quoted(JSON.stringify(found) ?? String(found));
     throw new PmlError(
       "CONFIG_INVALID",
       `Cannot use the module ${quoted(source, 200)}: __meta__${key} is ${said}, wanted ${wanted}`,
-      { hint: "Mend __meta__ in the module, then call again" },
+      { hint: "Fix __meta__ in the module, then call again" },
     );
   };
   const { name, version, description, permissions, tools } = read("", value, OBJECT);
@@ -199,7 +205,7 @@ export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
 function parseTool(
   name: string,
   said: unknown,
-  { asked, read }: { readonly asked: Permissions; readonly read: Read },
+  { asked, read }: { readonly asked: Permissions; readonly read: ReadMeta },
 ): ModuleTool {
   const key = `.tools.${name}`;
   read(key, name, TOOL_NAME);
@@ -209,7 +215,7 @@ function parseTool(
   const definition = {
     ...rest,
     name,
-    // MCP wants `type: "object"` at the root; a module may leave it out.
+    // MCP requires `type: "object"` at the root; a module may leave it out.
     inputSchema: { type: "object", ...read(`${key}.inputSchema`, inputSchema, ARGUMENTS_SCHEMA) },
     ...(output && { outputSchema: output }),
   };
@@ -217,7 +223,7 @@ function parseTool(
   return { definition, permissions: own ?? asked };
 }
 
-function parsePermissions(key: string, value: unknown, read: Read): Permissions | undefined {
+function parsePermissions(key: string, value: unknown, read: ReadMeta): Permissions | undefined {
   if (value === undefined) return undefined;
   const lists = Object.entries(read(key, value, OBJECT)).map(([name, list]) => {
     const at = `${key}.${name}`;

@@ -1,5 +1,5 @@
 /**
- * Names of servers and tools: `server:tool` inside, `server__tool` on the wire. Only this file
+ * Names of servers and tools: `server:tool` inside PML, `server__tool` on the wire. Only this file
  * converts between them.
  *
  * @module
@@ -9,30 +9,33 @@ import { PmlError } from "./errors.ts";
 import { sha256 } from "./hash.ts";
 import { quoted } from "./json.ts";
 
-/** A tool as it is named inside PML, in configuration and on the command line: `server:tool`. */
+/** The id of a tool inside PML, in the configuration and on the command line: `server:tool`. */
 export type ToolId = string & { readonly __toolId: never };
 
-/** The most characters that clients allow in a tool's name. */
+/** The largest length of a tool's name that clients accept. */
 export const WIRE_NAME_MAX = 64;
 
 const SERVER_NAME = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
-/** The usual characters, in words between which there may be one other that sentences have. */
+/** The usual characters, in words, with at most one other character between two words. */
 const TOOL_NAME = /^(?=.{1,128}$)[A-Za-z0-9_./-]+(?:[ &+'][A-Za-z0-9_./-]+)*$/;
 const WIRE_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const RESERVED = new Set(["pml", "search", "schema", "call", "batch"]);
 
-/** Tells whether a text may name a server. */
+/** Returns whether a text may be the name of a server. */
 export function isServerName(name: string): boolean {
   return SERVER_NAME.test(name) && !name.includes("__") && !name.includes("..") &&
     !RESERVED.has(name) && !name.startsWith("execute_");
 }
 
-/** Tells whether a text may name a tool of a server. */
+/** Returns whether a text may be the name of a tool. */
 export function isToolName(name: string): boolean {
   return TOOL_NAME.test(name);
 }
 
-/** Turns a name that clients allow (`GitHub`, `my server`) into one that names a server here. */
+/**
+ * Turns a name that clients allow (`GitHub`, `my server`) into a valid name of a server. Throws
+ * NAME_INVALID if it cannot.
+ */
 export function serverSlug(name: string): string {
   const slug = name.normalize("NFKC").toLowerCase().replace(/[^a-z0-9._-]+/g, "-")
     .replace(/_{2,}/g, "_").replace(/\.{2,}/g, ".").slice(0, 64)
@@ -44,8 +47,8 @@ export function serverSlug(name: string): string {
 }
 
 /**
- * Gives the name that a tool has here whose own name is none: a part of it, and a hash of all of
- * it, so that no server can take the name of another tool.
+ * Returns a valid name for a tool whose own name is not valid: a part of that name, and a hash of
+ * all of it, so that no server can take the name of another tool.
  */
 export function toolSlug(name: string): string {
   const slug = name.normalize("NFKC").replace(/[^A-Za-z0-9]+/g, "_").slice(0, 50)
@@ -53,12 +56,12 @@ export function toolSlug(name: string): string {
   return `${slug || "tool"}_${sha256(name).slice(0, 12)}`;
 }
 
-/** Joins a server and a tool; both names were checked where they came in. */
+/** Joins the names of a server and a tool. Both were checked when they came in. */
 export function toolId(server: string, tool: string): ToolId {
   return `${server}:${tool}` as ToolId;
 }
 
-/** Gives the id of a tool by the name that clients see, which the person may have given it. */
+/** Returns the id of a tool by the name that clients see. The person may have renamed the tool. */
 export function shownId(
   { server, tool }: { readonly server: { name: string }; readonly tool: { name: string } },
 ): ToolId {
@@ -71,7 +74,10 @@ export function splitToolId(id: ToolId): { readonly server: string; readonly too
   return { server: id.slice(0, colon), tool: id.slice(colon + 1) };
 }
 
-/** Reads an id from outside: `server:tool`, `server__tool` or `mcp__pml__server__tool`. */
+/**
+ * Parses an id from outside: `server:tool`, `server__tool` or `mcp__pml__server__tool`. Returns
+ * undefined if it is none.
+ */
 export function parseToolId(text: string): ToolId | undefined {
   const plain = text.replace(/^mcp__pml__/, "");
   const colon = plain.indexOf(":");
@@ -83,8 +89,8 @@ export function parseToolId(text: string): ToolId | undefined {
 }
 
 /**
- * Gives the name of a tool in `tools/list`. A name that is too long or has other characters is
- * shortened and ends in a hash of the whole id; the caller keeps the way back.
+ * Returns the name of a tool in `tools/list`. A name that is too long or has other characters is
+ * shortened and ends in a hash of the whole id. The caller must remember which tool it stands for.
  */
 export function wireName(id: ToolId): string {
   const { server, tool } = splitToolId(id);

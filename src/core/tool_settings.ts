@@ -1,32 +1,32 @@
 /**
- * What a person says of the tools of a server, in the definition of that server.
+ * The person's settings for the tools of a server, from the definition of that server.
  *
  * @module
  */
 
 import type { JsonObject } from "./json.ts";
 
-/** What is said of one tool. */
+/** The settings of one tool. */
 export interface ToolSetting {
-  /** Whether the tool is left out everywhere. */
+  /** Whether clients, lists and search leave the tool out. */
   readonly disabled?: boolean | undefined;
-  /** The name that clients know it by. */
+  /** The name that clients see. */
   readonly rename?: string | undefined;
-  /** What clients are told that it does. */
+  /** The description that clients see. */
   readonly description?: string | undefined;
-  /** The arguments that it always gets, as written: `${NAME}` is filled in by each call. */
+  /** Arguments that each call gets, as they were written: `${NAME}` is replaced for each call. */
   readonly arguments?: JsonObject | undefined;
 }
 
-/** What a file says of the tools of a server. */
+/** The settings for the tools of a server, from one file. */
 export interface ToolSettings {
-  /** The path of that file. */
+  /** The path of the file. */
   readonly file: string;
-  /** By the name that rules know a tool by; `*` stands for every tool that is not named. */
+  /** The settings by the tool's name in rules. `*` stands for all other tools. */
   readonly of: ReadonlyMap<string, ToolSetting>;
 }
 
-/** Gives what is said of a tool. */
+/** Returns the settings of a tool. */
 export function settingOf(
   settings: ToolSettings | undefined,
   tool: string,

@@ -1,8 +1,8 @@
 /**
- * The version of this package, as clients and people are told it.
+ * The version of this package, as clients and people see it.
  *
  * @module
  */
 
-/** The version in `deno.json`; a test keeps the two the same. */
+/** The version in `deno.json`. A test compares the two. */
 export const VERSION = "0.1.0";

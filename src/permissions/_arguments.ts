@@ -1,6 +1,6 @@
 /**
- * The arguments of a call as rules see them: an allow rests only on what is clear, a deny and an
- * ask also hold for what is not.
+ * The arguments of a call as rules see them. An allow rule needs arguments whose meaning is
+ * certain; a deny or ask rule also matches arguments that may mean what it names.
  *
  * @module
  */
@@ -11,63 +11,63 @@ import { canonical, isObject, type Json, type JsonObject } from "../core/json.ts
 import { isPathName } from "../core/pattern.ts";
 import { isSteering } from "../core/steering.ts";
 
-/** One argument in every form in which a rule may mean it. */
-interface Seen {
-  /** The forms that an allow has to cover all; missing where none may rest on it. */
+/** One argument, in every form that a rule may use for it. */
+interface ArgumentForms {
+  /** The forms that an allow rule must all match; missing if no allow rule may match. */
   readonly clear?: readonly string[];
-  /** The forms of which a deny or an ask has to cover one; missing where each holds. */
+  /** The forms of which a deny or ask rule must match one; missing if each such rule matches. */
   readonly any?: readonly string[];
-  /** Whether it is a path, which some file systems take in any case of letters. */
+  /** Whether the argument is a path. Some file systems ignore the case of letters. */
   readonly isPath?: boolean;
-  /** Whether the forms are the names of variables. */
+  /** Whether the forms are names of variables. */
   readonly isEnvironment?: boolean;
 }
 
-/** The globs of a list that may cover an argument; `every` where that cannot be told. */
+/** The globs of a list that may match an argument; `every` if this cannot be decided. */
 export type Covering = ReadonlySet<string> | "every";
 
-const UNCLEAR: Seen = {};
-/** What is longer is no path, and no command that a person meant by a glob. */
+const UNCLEAR: ArgumentForms = {};
+/** A longer text is no path, and no command that a person would cover with a glob. */
 const TEXT_MAX = 4_096;
 const ASCII = /^[\0-\x7f]*$/;
 const CONTROL = /[\p{Cc}\p{Cs}]/u;
 const SHELL = /[;&|<>$`(){}[\]*?!#~"'\\%^]/;
-/** A tool may take these for another place than this one: a home folder, a URL. */
+/** Paths that a tool may read as another place: a home folder or a URL. */
 const ELSEWHERE = /^~|^[a-z][a-z\d+.-]+:/i;
 
 /**
- * What the globs of one call may cost, in words of 32 places for each character, so that no file
- * and no argument holds up others. What is beyond it cannot be told.
+ * How much work matching the globs of one call may take, in steps of one character and one place,
+ * so that no file and no argument blocks others. Beyond it, the result is unknown.
  */
 const STEPS = 600_000;
-/** What looking up where a path leads may cost, in the same measure. */
+/** How many of these steps looking up one path costs. */
 const LOOK_STEPS = 20_000;
-/** Names under which tools that run programs take the variables for them. */
+/** The names under which tools that run programs take environment variables. */
 const ENVIRONMENT = /^(?:extra_?)?env(?:ironment)?(?:_?var(?:iable)?s)?$/i;
-/** What PML sets itself, so that a value for it is passed over. */
+/** Variables that PML sets itself. It ignores values for them. */
 const SET = ["PATH", "HOME"];
 
-/** The arguments of one call. Each is looked at once, and only if a rule asks for it. */
+/** The arguments of one call. Each is examined once, and only if a rule needs it. */
 export class SeenArguments {
   readonly #args: JsonObject;
   readonly #workspace: string | undefined;
   readonly #steps = { left: STEPS };
-  readonly #seen = new Map<string, Seen>();
+  readonly #seen = new Map<string, ArgumentForms>();
   #canonical: string | undefined | null = null;
 
-  /** Takes the arguments as they came. Without a workspace no path is clear. */
+  /** Takes the arguments as they came. Without a workspace no path is certain. */
   constructor(args: JsonObject, workspace: string | undefined) {
     this.#args = args;
     this.#workspace = workspace;
   }
 
-  /** The text that equal arguments share; undefined where they are no JSON that can be sent. */
+  /** The text that is the same for equal arguments; undefined if they are not valid JSON. */
   get canonical(): string | undefined {
     if (this.#canonical === null) this.#canonical = canonicalOf(this.#args);
     return this.#canonical;
   }
 
-  /** The names of the arguments that give variables to a program. */
+  /** The names of the arguments that set environment variables for a program. */
   get environments(): readonly string[] {
     return Object.keys(this.#args).filter((name) => {
       if (!ENVIRONMENT.test(name)) return false;
@@ -76,7 +76,7 @@ export class SeenArguments {
     });
   }
 
-  /** The variables of `env` that change how programs run, but for those that PML sets itself. */
+  /** The variables in `env` that change how programs run, except those that PML sets itself. */
   get steering(): readonly string[] {
     const { env } = this.#args;
     const names = isObject(env) ? Object.keys(env) : [];
@@ -84,9 +84,10 @@ export class SeenArguments {
   }
 
   /**
-   * Tells whether globs of one rule surely cover an argument: each of them every form of it. Of
-   * variables for a program the names are compared, and each name needs one of the globs; what
-   * steers programs is covered by its name alone.
+   * Returns a function that tells whether the globs of one rule certainly match an argument. Each
+   * glob must match every form of it. If the argument sets environment variables, their names are
+   * compared, and each name must match one glob; a variable that changes how programs run must be
+   * named exactly.
    */
   surely(name: string, globs: GlobSet): (wanted: readonly string[]) => boolean {
     const { clear, isEnvironment = false } = this.#look(name);
@@ -103,14 +104,14 @@ export class SeenArguments {
       ) ?? false;
   }
 
-  /** Gives the globs that cover an argument in one of its forms, or may do so. */
+  /** Returns the globs that match a form of an argument, or may match it. */
   perhaps(name: string, globs: GlobSet): Covering {
     const { any, isPath: within = false } = this.#look(name);
     if (any === undefined) return "every";
     const steps = this.#steps;
     const found = new Set<string>();
     for (const form of any) {
-      // Of plain letters the folded form is covered by whatever covers the form itself.
+      // For ASCII letters only, the folded globs match everything that the globs themselves match.
       const plain = within && ASCII.test(form) ? found : globs.covering(form, { steps, within });
       const folded = within ? globs.folded.covering(fold(form), { steps, within }) : found;
       if (plain === undefined || folded === undefined) return "every";
@@ -119,10 +120,10 @@ export class SeenArguments {
     return found;
   }
 
-  #look(name: string): Seen {
+  #look(name: string): ArgumentForms {
     let seen = this.#seen.get(name);
     if (seen === undefined) {
-      // What an object has by birth is no scalar, and so as good as missing.
+      // Inherited properties are functions or objects, which count as missing.
       const value = this.#args[name];
       seen = ENVIRONMENT.test(name) && isObject(value)
         ? lookAtNames(Object.keys(value))
@@ -132,10 +133,10 @@ export class SeenArguments {
     return seen;
   }
 
-  #lookAtText(name: string, text: string | undefined): Seen {
+  #lookAtText(name: string, text: string | undefined): ArgumentForms {
     if (text === undefined || text.length > TEXT_MAX || CONTROL.test(text)) return UNCLEAR;
     if (name === "command" && SHELL.test(text)) return UNCLEAR;
-    // Variables with their values in one text: a glob would cover one, and what stands beside it.
+    // If one text has several variables and values, a glob for one would also match the others.
     if (ENVIRONMENT.test(name) && text.includes("=")) return UNCLEAR;
     if (!isPathName(name)) return { clear: [text], any: [text] };
     if (this.#workspace === undefined || ELSEWHERE.test(text)) return UNCLEAR;
@@ -148,7 +149,7 @@ function canonicalOf(args: JsonObject): string | undefined {
   try {
     return canonical(args);
   } catch {
-    return undefined; // the rules decide what that means
+    return undefined; // the rules treat it as uncertain
   }
 }
 
@@ -157,13 +158,16 @@ function textOf(value: Json | undefined): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-function lookAtNames(names: readonly string[]): Seen {
+function lookAtNames(names: readonly string[]): ArgumentForms {
   const isClear = names.length > 0 && names.every((name) => /^[A-Za-z_]\w{0,127}$/.test(name));
   return isClear ? { clear: names, isEnvironment: true } : UNCLEAR;
 }
 
-/** By its text, by where that really leads, and by where the text as it is really leads. */
-function lookAtPath(text: string, workspace: string): Seen {
+/**
+ * Returns a path in three forms: as it is written, the real path of that, and the real path of the
+ * text before `..` is resolved.
+ */
+function lookAtPath(text: string, workspace: string): ArgumentForms {
   const raw = isAbsolute(text) ? text : `${workspace}${sep}${text}`;
   const places = [resolve(raw), realPathOf(resolve(raw)), realPathOf(raw)];
   if (places.includes(undefined)) return UNCLEAR;
@@ -172,17 +176,22 @@ function lookAtPath(text: string, workspace: string): Seen {
   const inside = ways.every((way) => way.split(sep)[0] !== ".." && !isAbsolute(way));
   const forms = [text, ...ways, ...absolute].map((form) => form.replaceAll(sep, "/"));
   const clear = [...new Set(ways.map((way) => way.replaceAll(sep, "/")))];
-  // A folder counts as what lies in it: who may not touch `x/**` may not move `x` away either.
+  // A rule for the files in a folder also covers the folder: whoever may not change `x/**` may not
+  // move `x` away.
   return { ...(inside ? { clear } : {}), any: [...new Set(forms)], isPath: true };
 }
 
-/** Gives the real path of what exists of a path, with the rest as written, if that can be known. */
+/**
+ * Returns the real path of the existing part of a path, with the rest unchanged; undefined if it is
+ * unknown.
+ */
 function realPathOf(path: string): string | undefined {
   const whole = lookUp(path);
   if (whole !== null) return whole;
   const parts = path.split(sep);
   const head = (count: number) => parts.slice(0, count).join(sep);
-  // Where a beginning is there, each shorter one is: a path of a thousand folders takes ten looks.
+  // If a path exists, so do all folders above it. So a binary search finds the existing part: ten
+  // steps for a thousand folders.
   let [found, missing] = [1, parts.length];
   while (missing - found > 1) {
     const middle = (found + missing) >> 1;
@@ -193,7 +202,10 @@ function realPathOf(path: string): string | undefined {
   return real ? join(real, ...parts.slice(found)) : undefined;
 }
 
-/** Gives the real path of what is there; null where nothing is, undefined where nobody can tell. */
+/**
+ * Returns the real path of an existing path; null if it does not exist, undefined if this is
+ * unknown.
+ */
 function lookUp(path: string): string | null | undefined {
   try {
     return Deno.realPathSync(path);
@@ -202,11 +214,14 @@ function lookUp(path: string): string | null | undefined {
   }
 }
 
-/** A link to nothing leads somewhere as soon as somebody makes that. */
+/**
+ * Returns whether a path is a link. A link to nothing leads somewhere as soon as its target is
+ * created.
+ */
 function isLink(path: string): boolean {
   try {
     return Deno.lstatSync(path).isSymlink;
   } catch {
-    return false; // there is nothing, as the caller knows
+    return false; // nothing exists there
   }
 }

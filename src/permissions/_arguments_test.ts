@@ -35,7 +35,7 @@ async function place() {
   await Deno.symlink(workspace, join(root, "alias"));
   const list = (texts: readonly string[]) =>
     texts.map((text) => ({ pattern: parsePattern(text), source: "x" }));
-  /** Whether an allow and a deny of this glob hold for a path. */
+  /** Returns whether an allow rule and a deny rule with this glob match a path. */
   const holds = (glob: string, path: string, name = "path") => {
     const rules = list([`fs:read(${name}=${glob})`]);
     const all = { known: () => true, workspace };
@@ -105,7 +105,7 @@ Deno.test("an allow of a path holds only if its text and where it really leads l
     `src/${"x/".repeat(3_000)}`,
   ];
   for (const path of beyond) assert.ok(!at.holds("src/**", path).allows, path.slice(0, 80));
-  // Whatever the pattern, what lies outside is never allowed by one.
+  // No pattern ever allows a path outside the workspace.
   const anywhere = ["../outside/x", "src/out/x", join(at.root, "outside/x"), "~/x", ".."];
   for (const glob of ["**", "../**", "/**"]) {
     for (const path of anywhere) assert.ok(!at.holds(glob, path).allows, `${glob}: ${path}`);
@@ -125,7 +125,8 @@ Deno.test("a deny or an ask of a path holds if its text or where it leads may li
     "src/in/new",
     "src/in",
     "src/key",
-    // By its text `src/in/key`, as it stands `other/in/key`, and as a tool may take it this.
+    // By its text it is `src/in/key`, by its real path `other/in/key`, and a tool may read it as
+    // this.
     "src/deep/../in/key",
     "into/in/key",
     "into/../secrets/key",
@@ -133,7 +134,7 @@ Deno.test("a deny or an ask of a path holds if its text or where it leads may li
     join(at.workspace, "secrets/key"),
     join(at.root, "alias/secrets/key"),
     join(at.root, "alias/src/in/key"),
-    // What cannot be told is covered as well.
+    // A deny rule also matches what cannot be decided.
     "src/loop",
     "src/nothing",
     "src/a.ts/x",
@@ -208,7 +209,7 @@ Deno.test("an allow with conditions covers the variables of a program that it na
     ["a=b, env=CI", {}, "ask"],
     ["a=b, env=*", { CI: "1", _x: "" }, "allow"],
     ["a=b, env=**", { "a=b": "1" }, "ask"],
-    // A star names nothing.
+    // A star is not the name of a variable.
     ["a=b, env=**", { CI: "1", LD_PRELOAD: "x" }, "ask"],
     ["a=b, env=LD_*", { LD_PRELOAD: "x" }, "ask"],
     ["a=b, env=ld_preload", { LD_PRELOAD: "x" }, "ask"],
@@ -220,7 +221,7 @@ Deno.test("an allow with conditions covers the variables of a program that it na
   for (const [rule, env, wanted] of table) {
     assert.equal(judged(rule, { ...plain, env }), wanted, `${rule}: ${JSON.stringify(env)}`);
   }
-  // A tool may call something else so.
+  // A tool may use this name for something else.
   assert.equal(judged("a=b, env=prod", { ...plain, env: "prod" }), "allow");
 });
 

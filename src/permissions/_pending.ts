@@ -1,5 +1,5 @@
 /**
- * Approvals that wait in the PML home for a person at a terminal, each used up once.
+ * Approvals in the PML home that wait for a person at a terminal. Each can be used once.
  *
  * @module
  */
@@ -17,43 +17,43 @@ import {
 import { fullText } from "./_question.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
-/** How many can wait; the oldest goes first. */
+/** The most approvals that can wait. The oldest is removed first. */
 const MOST_WAITING = 50;
 
-/** What waits for a person, with everything that has to be shown. */
+/** A question that waits for a person, with everything that must be shown. */
 export interface PendingApproval {
-  /** The digest of what is asked about. */
+  /** The digest of the question's subjects. */
   readonly id: string;
   readonly subjects: readonly Subject[];
-  /** The question in full, safe to print. */
+  /** The full question, safe to print. */
   readonly text: string;
-  /** In milliseconds since 1970. */
+  /** The time of the question, in milliseconds since 1970. */
   readonly asked: number;
   readonly expires: number;
 }
 
-/** What the files need beside their folder. */
+/** The options of `PendingFiles`. */
 export interface PendingOptions {
   readonly warn: (message: string) => void;
   readonly now: () => number;
   readonly ttl: number;
 }
 
-/** Where an approval stands: it waits, or it was given and waits for its call. */
-type State = "pending" | "approved";
+/** The state of an approval: it waits for the person, or it was given and waits for its call. */
+type ApprovalState = "pending" | "approved";
 
-/** The folders `pending` and `approved` of a PML home. */
+/** The folders `pending` and `approved` in a PML home. */
 export class PendingFiles {
   readonly #home: string;
   readonly #options: PendingOptions;
 
-  /** Makes the view of a home; nothing is opened before it is used. */
+  /** Takes the folder of the home; opens nothing yet. */
   constructor(home: string, options: PendingOptions) {
     this.#home = home;
     this.#options = options;
   }
 
-  /** Writes what waits for an answer. */
+  /** Writes a question that waits for an answer. Returns it. */
   async leave(id: string, subjects: readonly Subject[]): Promise<PendingApproval> {
     const { now, ttl } = this.#options;
     const others = (await this.list()).filter((other) => other.id !== id);
@@ -63,13 +63,13 @@ export class PendingFiles {
     return { ...kept, id, text: fullText(subjects) };
   }
 
-  /** Lists what waits, the oldest first; what is too old is removed. */
+  /** Returns the questions that wait, the oldest first. Removes those that are too old. */
   async list(): Promise<PendingApproval[]> {
     await this.#live("approved");
     return (await this.#live("pending")).sort((one, other) => one.asked - other.asked);
   }
 
-  /** Moves what waits to what was given. */
+  /** Approves a question. Throws APPROVAL_STALE if it no longer waits. */
   async grant(id: string): Promise<void> {
     privateFolder(join(this.#home, "approved"));
     const asked = this.#read("pending", id);
@@ -80,12 +80,14 @@ export class PendingFiles {
     await syncName(approved);
   }
 
-  /** Removes what waits. */
+  /** Removes a question without an approval. */
   async refuse(id: string): Promise<void> {
     await succeeded(Deno.remove(this.#path("pending", id)));
   }
 
-  /** Uses up what was given: a file can be removed once, whoever tries. */
+  /**
+   * Uses up an approval. Returns true only for one caller, because only one can remove the file.
+   */
   async take(id: string): Promise<boolean> {
     const path = this.#path("approved", id);
     const given = this.#read("approved", id);
@@ -95,14 +97,14 @@ export class PendingFiles {
     return true;
   }
 
-  async #live(state: State): Promise<PendingApproval[]> {
+  async #live(state: ApprovalState): Promise<PendingApproval[]> {
     const found: PendingApproval[] = [];
     const folder = join(this.#home, state);
     for (const { name } of await Array.fromAsync(Deno.readDir(folder)).catch(unlessGone) ?? []) {
       const [, id] = /^([0-9a-f]{64})\.json$/.exec(name) ?? [];
       const kept = id && this.#read(state, id);
       if (kept) found.push(kept);
-      // Anything else is being written by another process, or was when that was killed.
+      // A file with another name is being written by another process, or that process was killed.
       else await this.#removeOld(join(folder, name));
     }
     return found;
@@ -114,34 +116,34 @@ export class PendingFiles {
     if (changed + this.#options.ttl < this.#options.now()) await succeeded(Deno.remove(path));
   }
 
-  /** Reads one that can still be used. */
-  #read(state: State, id: string): PendingApproval | undefined {
+  /** Reads an approval if it is still valid. */
+  #read(state: ApprovalState, id: string): PendingApproval | undefined {
     const { warn, now } = this.#options;
     const kept = readPrivate(this.#path(state, id), { warn, parse: (json) => parsed(json, id) });
     return kept && kept.asked <= now() && now() < kept.expires ? kept : undefined;
   }
 
-  /** An id comes from a command line, and becomes the name of a file. */
-  #path(state: State, id: string): string {
+  /** Returns the path of a file. The id is checked because it comes from a command line. */
+  #path(state: ApprovalState, id: string): string {
     if (!/^[0-9a-f]{64}$/.test(id)) throw stale(id);
     return join(this.#home, state, `${id}.json`);
   }
 }
 
-/** What PML has written is not looked at again, but it must be what its name stands for. */
+/** Parses an approval. PML wrote the file, so only its digest is compared with its name. */
 function parsed(json: unknown, id: string): PendingApproval {
   const kept = json as Pick<PendingApproval, "subjects" | "asked" | "expires">;
   if (digestOf(kept.subjects) !== id) throw new TypeError("its name stands for another call");
   return { ...kept, id, text: fullText(kept.subjects) };
 }
 
-/** Tells whether the file was still there: of several that try, one succeeds. */
+/** Returns whether the file still existed. Of several callers, one succeeds. */
 async function succeeded(change: Promise<void>): Promise<boolean> {
   return await change.then(() => true, unlessGone) === true;
 }
 
 function stale(id: string): PmlError {
-  return new PmlError("APPROVAL_STALE", `Cannot approve ${quoted(id)}: nothing waits under it`, {
-    hint: "It expired, was answered, or never was; make the call again",
+  return new PmlError("APPROVAL_STALE", `Cannot approve ${quoted(id)}: no such approval waits`, {
+    hint: "It expired, was answered, or never existed; make the call again",
   });
 }

@@ -1,5 +1,5 @@
 /**
- * The words of a question to the person: PML's own, with what others wrote made harmless.
+ * The text of a question to the person. It is PML's own; text of others in it is made safe to show.
  *
  * @module
  */
@@ -8,29 +8,32 @@ import { quoted, visible } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Subject } from "./subject.ts";
 
-/** The most escaped characters that a client is given to show. */
+/** The most characters, after escaping, that a client gets to show. */
 export const LONGEST_QUESTION = 4_000;
 
-/** Writes the whole question, however long it is. */
+/** Returns the whole question, however long it is. */
 export function fullText(subjects: readonly Subject[]): string {
   if (subjects.length === 1) return `PML asks: may this tool run?\n${subjects.map(block).join("")}`;
   const blocks = subjects.map((subject, at) => `\nCall ${at + 1}\n${block(subject)}`);
   return `PML asks: may these ${subjects.length} calls run?\n${blocks.join("")}`;
 }
 
-/** Says what the rule that "Always" adds would allow. */
+/** Returns a line that says what the rule of "Always" would allow. */
 export function alwaysText(rule: string, tool: string | undefined): string {
   return `Always allows ${rule === tool ? "this tool, with any" : "exactly these"} arguments`;
 }
 
-/** Names what is asked about, where the whole is too long to be asked there. */
+/** Returns a short question for a call whose full question is too long for the client. */
 export function shortText(subjects: readonly Subject[], length: number): string {
   const tools = subjects.map((subject) => indented(identity(subject))).join("");
   return `PML asks: may this run?\n${tools}\n` +
     `The question has ${length} characters: \`pml approve\` on a terminal shows it in full`;
 }
 
-/** Who and what comes first; what others wrote follows it, one escaped line each. */
+/**
+ * Returns the lines of one call. PML's own lines come first; text of others follows, each on one
+ * escaped line.
+ */
 function block(subject: Subject): string {
   const { workspace, actor, facts = [] } = subject;
   const given = Object.entries(subject.arguments);
@@ -40,7 +43,7 @@ function block(subject: Subject): string {
     ...(actor === "local" ? [] : [`Asked by: ${quoted(actor, Infinity)}`]),
     ...facts,
     given.length === 0 ? "Arguments: none" : "Arguments:",
-    // One line an argument: an indented print of deeply nested ones grows with their square.
+    // Each argument is one line, because indenting deeply nested values would take quadratic space.
     ...given.map(([name, value]) => `  ${JSON.stringify(name)}: ${JSON.stringify(value)}`),
   ]);
 }
@@ -50,14 +53,14 @@ function identity({ tool: id }: Subject): string[] {
   return [`Server: ${quoted(server)}`, `Tool: ${quoted(tool, 200)}`];
 }
 
-/** Four blanks after an empty line: what renders Markdown shows it as it is. */
+/** Indents lines by four blanks after an empty line, so that Markdown shows them unchanged. */
 function indented(lines: readonly string[]): string {
   return `\n${lines.map((line) => `    ${unhidden(line)}\n`).join("")}`;
 }
 
 /**
- * Makes visible what a person cannot see: controls, what Unicode says may be ignored, blanks that
- * are no plain blank, and the rest of a run of blanks that could push text out of sight.
+ * Makes invisible characters visible: controls, characters that Unicode lets programs ignore,
+ * unusual blanks, and long runs of blanks that could push text out of sight.
  */
 export function unhidden(line: string): string {
   return visible(line, Infinity)

@@ -1,5 +1,6 @@
 /**
- * A list of rules by what they name, so that a lookup costs the same whatever their number.
+ * An index of rules by the tools they name, so that a lookup takes the same time for any number of
+ * rules.
  *
  * @module
  */
@@ -9,26 +10,26 @@ import type { Condition, Pattern } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { SeenArguments } from "./_arguments.ts";
 
-/** A pattern, and the file that it stands in, or "defaults". */
+/** A pattern, and the file that contains it, or "defaults". */
 export interface Rule {
   readonly pattern: Pattern;
   readonly source: string;
 }
 
-/** A rule with conditions, and what they are. */
-interface Conditioned {
+/** A rule with conditions. */
+interface ConditionalRule {
   readonly rule: Rule;
   readonly conditions: readonly Condition[];
 }
 
-/** The rules that look at the arguments of one tool. */
-class Narrow {
-  /** Those that want exactly some arguments, by their canonical text. */
+/** The rules for the arguments of one tool. */
+class ArgumentRules {
+  /** The rules that require exactly these arguments, by their canonical text. */
   readonly exact = new Map<string, Rule>();
-  readonly conditioned: Conditioned[] = [];
+  readonly conditioned: ConditionalRule[] = [];
   #sets: ReadonlyMap<string, GlobSet> | undefined;
 
-  /** Gives the globs that rules have for an argument. */
+  /** Returns the globs of all rules for one argument. */
   globsOf(name: string): GlobSet {
     this.#sets ??= new Map(
       [...Map.groupBy(this.conditioned.flatMap(({ conditions }) => conditions), (one) => one.name)]
@@ -38,40 +39,42 @@ class Narrow {
   }
 }
 
-/** One of the lists; of equal rules the first counts. */
+/** The index of one list of rules. Of equal rules the first is used. */
 export class RuleIndex {
   readonly #plain = new Map<string, Rule>();
-  readonly #narrow = new Map<string, Narrow>();
+  readonly #narrow = new Map<string, ArgumentRules>();
 
-  /** Sorts the rules by what they name. */
+  /** Adds the rules to the index. */
   constructor(rules: readonly Rule[]) {
     for (const rule of rules) this.#add(rule);
   }
 
-  /** Gives the rule `*`, `server:*` or `server:tool`. */
+  /** Returns the rule `*`, `server:*` or `server:tool`. */
   plain(scope: string): Rule | undefined {
     return this.#plain.get(scope);
   }
 
-  /** Gives the first few of the rules that look at the arguments of a tool. */
+  /**
+   * Returns the first rules that depend on the arguments of a tool, at most `most` of each kind.
+   */
   narrow(id: ToolId, most: number): readonly Rule[] {
     const { exact, conditioned } = this.#narrow.get(id) ?? NONE;
     return [...conditioned.slice(0, most).map(({ rule }) => rule), ...exact.values().take(most)];
   }
 
-  /** Gives a rule that these arguments meet without a doubt. */
+  /** Returns a rule that these arguments certainly match. */
   surely(id: ToolId, seen: SeenArguments): Rule | undefined {
     const narrow = this.#narrow.get(id) ?? NONE;
     const isCovered = remembered((name) => seen.surely(name, narrow.globsOf(name)));
     const holds = (conditions: readonly Condition[]) =>
       conditions.every(({ name }) => isCovered(name)(globsIn(conditions, name))) &&
-      // Who allows a program does not allow what variables make of it.
+      // A rule that allows a program does not allow environment variables for it.
       seen.environments.every((name) => globsIn(conditions, name).length > 0);
     return this.#exact(id, seen) ??
       narrow.conditioned.find(({ conditions }) => holds(conditions))?.rule;
   }
 
-  /** Gives a rule that these arguments meet, or of which that cannot be told. */
+  /** Returns a rule that these arguments match or may match. */
   perhaps(id: ToolId, seen: SeenArguments): Rule | undefined {
     const narrow = this.#narrow.get(id) ?? NONE;
     const { exact, conditioned } = narrow;
@@ -85,7 +88,7 @@ export class RuleIndex {
       conditioned.find(({ conditions }) => conditions.every(holds))?.rule;
   }
 
-  /** Tells whether a rule of the tool names each variable that steers programs. */
+  /** Returns whether a rule of the tool names each variable that changes how programs run. */
   names(id: ToolId, seen: SeenArguments): boolean {
     const { conditioned } = this.#narrow.get(id) ?? NONE;
     return this.#exact(id, seen) !== undefined || conditioned.some(({ conditions }) => {
@@ -113,16 +116,16 @@ export class RuleIndex {
     }
   }
 
-  #of({ server, tool }: { readonly server: string; readonly tool: string }): Narrow {
+  #of({ server, tool }: { readonly server: string; readonly tool: string }): ArgumentRules {
     const id = `${server}:${tool}`;
-    const known = this.#narrow.get(id) ?? new Narrow();
+    const known = this.#narrow.get(id) ?? new ArgumentRules();
     this.#narrow.set(id, known);
     return known;
   }
 }
 
 const NO_GLOBS = new GlobSet([]);
-const NONE = new Narrow();
+const NONE = new ArgumentRules();
 
 function globsIn(conditions: readonly Condition[], name: string): readonly string[] {
   return conditions.filter((one) => one.name === name).map(({ glob }) => glob);
@@ -132,7 +135,7 @@ function remembered<T>(look: (name: string) => T): (name: string) => T {
   const known = new Map<string, T>();
   return (name) => {
     if (!known.has(name)) known.set(name, look(name));
-    return known.get(name) as T; // it was set just before
+    return known.get(name) as T; // it was set above
   };
 }
 

@@ -22,14 +22,17 @@ function set(lists: Partial<Record<keyof RuleSet, readonly string[]>>): RuleSet 
   };
 }
 
-/** Every way to have, or not to have, a rule of each width in one list. */
+/** Lists every combination of rules of each width in one list. */
 function widths(more: readonly string[] = []): string[][] {
   const all = ["fs:read", "fs:*", "*", ...more];
   const ways = Array.from({ length: 2 ** all.length }, (_, bits) => bits);
   return ways.map((bits) => all.filter((_, at) => bits & (1 << at)));
 }
 
-/** Whether a rule holds for arguments, none of which is a path: plainly, for short globs. */
+/**
+ * Returns whether a rule matches arguments, none of which is a path. Written simply, for short
+ * globs.
+ */
 function holds(pattern: Pattern, args: JsonObject, unclear: boolean): boolean {
   if (pattern.kind === "arguments") {
     const json = pattern.text.slice(pattern.text.indexOf("(") + 1, -1);
@@ -47,7 +50,7 @@ function holds(pattern: Pattern, args: JsonObject, unclear: boolean): boolean {
   });
 }
 
-/** The rule of the design, as slowly and plainly as it can be said. */
+/** The rule of the design, written as simply as possible. */
 function reference(rules: RuleSet, id: ToolId, args: JsonObject = {}): Verdict["kind"] {
   const found = (name: keyof RuleSet) =>
     rules[name].filter(({ pattern }) =>
@@ -143,7 +146,7 @@ Deno.test("makeJudge() lets an allow rest on what is clear only, and a deny and 
   const clear = { command: "git status", n: 3, on: true };
   assert.equal(judged({ allow: ["fs:read(command=git **, n=3, on=true)"] }, clear), "allow");
   assert.equal(judged({ allow: ["*"], deny: ["fs:read(command=rm **)"] }, clear), "allow");
-  // Only conditions are wary of a shell: exact arguments were shown as they are.
+  // Only conditions treat shell characters with care: exact arguments were shown unchanged.
   const shell = { command: "git log | head" };
   assert.equal(judged({ allow: [`fs:read(${JSON.stringify(shell)})`] }, shell), "allow");
   assert.equal(judged({ allow: ["fs:read(mode=**)"] }, { mode: "a | b" }), "allow");

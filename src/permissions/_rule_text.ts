@@ -1,5 +1,5 @@
 /**
- * Adds a rule to the text of a `.pml.json`, and keeps what else a person wrote there.
+ * Adds a rule to the text of a `.pml.json`, and keeps everything else in it.
  *
  * @module
  */
@@ -13,22 +13,22 @@ type Jsonc = typeof import("jsonc-parser");
 
 const STRING_OR_COMMENT = /"(?:\\.|[^"\\])*"|\/\/[^\r\n]*|\/\*[^]*?\*\//g;
 
-/** The three lists as they stand in a file. */
+/** The three lists in a file. */
 export interface RuleLists {
   readonly allow: readonly string[];
   readonly ask: readonly string[];
   readonly deny: readonly string[];
 }
 
-/** Makes the text of a new file that allows what a rule covers. */
+/** Returns the text of a new file that allows what a rule covers. */
 export function newText(rule: string, defaults: RuleLists): string {
   return `${JSON.stringify({ version: 1, permissions: allowing(rule, defaults) }, null, 2)}\n`;
 }
 
 /**
- * Makes the text with the rule in `allow`, and without the same one in `ask`. Where the file has no
- * `permissions`, the defaults that held until now are written too, so that nothing else becomes
- * looser or tighter.
+ * Returns the text with the rule in `allow`, and without the same rule in `ask`. If the file has no
+ * `permissions`, the default rules are written too, so that nothing else changes. Throws
+ * CONFIG_INVALID if that is not possible.
  */
 export async function allowingText(
   text: string,
@@ -49,7 +49,8 @@ export async function allowingText(
       now = inserted(now, { path: ["permissions", "allow", 0], value: rule, jsonc });
     }
   }
-  // A second key of the same name, for one, would be edited here and read there.
+  // Compares what was read before and after. For example, of two keys with the same name one would
+  // be edited and the other read.
   if (JSON.stringify(read(now, jsonc)) !== JSON.stringify({ ...value, permissions })) {
     throw unreadable("it cannot be done without another change");
   }
@@ -94,13 +95,13 @@ function inserted(
   return jsonc.applyEdits(text, edits);
 }
 
-/** Takes the rule out of `ask`, each time with one comma, and leaves the comments. */
+/** Removes the rule from `ask`, with one comma each time, and keeps the comments. */
 function withoutAsk(text: string, rule: string, jsonc: Jsonc): string {
   const tree = jsonc.parseTree(text);
   const list = tree && jsonc.findNodeAtLocation(tree, ["permissions", "ask"]);
   const item = list?.children?.find(({ value }) => isSameRule(value, rule));
   if (item === undefined) return text;
-  // As long as the text, so that a comma in a comment is none.
+  // Blanks replace comments, so that offsets stay and a comma in a comment is ignored.
   const bare = text.replace(
     STRING_OR_COMMENT,
     (token) => token.startsWith("/") ? " ".repeat(token.length) : token,
@@ -109,7 +110,7 @@ function withoutAsk(text: string, rule: string, jsonc: Jsonc): string {
   const start = bare.slice(0, item.offset).trimEnd().length;
   const next = end + bare.slice(end).search(/\S/);
   const comma = bare[next] === "," ? next : start - 1;
-  // The line's end before it may be that of a comment.
+  // The line end before the item may end a comment, so it must stay then.
   const from = text.slice(start, item.offset).trim() === "" ? start : item.offset;
   const cuts = [{ offset: from, length: end - from, content: "" }];
   if (bare[comma] === ",") cuts.push({ offset: comma, length: 1, content: "" });
@@ -118,6 +119,6 @@ function withoutAsk(text: string, rule: string, jsonc: Jsonc): string {
 
 function unreadable(why: string): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot edit the rules: ${why}`, {
-    hint: "Mend the file by hand, then try again",
+    hint: "Fix the file by hand, then try again",
   });
 }

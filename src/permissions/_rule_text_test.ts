@@ -8,7 +8,7 @@ import { allowingText, newText, type RuleLists } from "./_rule_text.ts";
 const TOOL = toolId("n", "n");
 const DEFAULTS: RuleLists = { allow: ["d:d"], ask: ["*"], deny: [] };
 
-/** A rule whose text holds all that could mislead whoever edits JSON with comments. */
+/** A rule whose text contains everything that could confuse an editor of JSON with comments. */
 const EXACT = argumentsRule(toolId("shell", "exec"), {
   args: ["// no", "/* comment */", '"quoted", ["a"]', "back\\slash\\"],
   command: "a,b;\n]}",
@@ -80,7 +80,7 @@ Deno.test("allowingText() removes an ask of the same arguments however it is wri
   const after = await edited(`{"permissions": {"allow": [], "ask": ${list}}}`, EXACT);
   assert.deepEqual(parse(after).permissions, { allow: [EXACT], ask: kept });
   assert.equal(after.match(/\/\/ \], "/g)?.length, 6);
-  // One that is written otherwise allows already.
+  // An equal rule with other white space allows it already.
   const allowed = JSON.stringify({ permissions: { allow: [spread] } });
   assert.equal(await edited(allowed, EXACT), allowed);
 });
@@ -112,7 +112,7 @@ Deno.test("allowingText() changes the lists as told and nothing else, however th
     fc.asyncProperty(layout, async ({ allow, ask, gap, end, rule }) => {
       const head = `${gap}{"x":[1,2,],${gap}"permissions":${gap}{"allow"${gap}:${allow}${gap},`;
       const text = `${head}"ask":${ask}${gap}}${end},"z":{}}${end}`;
-      // It reads its own work again and throws where anything else differs.
+      // It reads its own result again and throws if anything else differs.
       const after = await edited(text, rule);
       const comments = (said: string) => said.match(/\/\/ c, \]|\/\* , \[ \*\//g)?.length ?? 0;
       assert.equal(comments(after), comments(text));

@@ -1,5 +1,5 @@
 /**
- * Keeps a rule in the workspace file: whole or not at all, and with the trust that the file had.
+ * Adds a rule to the workspace file. The file stays whole, and stays trusted if it was.
  *
  * @module
  */
@@ -14,19 +14,19 @@ import { hashOf, type TrustStore } from "./trust.ts";
 
 export type { RuleLists } from "./_rule_text.ts";
 
-/** What is allowed, and what is needed for it. */
+/** The options of `addAllow`. */
 export interface AllowOptions {
   readonly rule: string;
   readonly trusted: TrustStore;
-  /** The rules that hold where a file has no `permissions`. */
+  /** The default rules, which are written if the file has no `permissions`. */
   readonly defaults: RuleLists;
-  /** Whether the file counts as trusted whatever its bytes, because `PML_TRUST` lists it. */
+  /** Whether `PML_TRUST` lists the file, so that it is trusted with any content. */
   readonly listed?: boolean;
 }
 
 /**
- * Adds one rule to `allow` in the file at this real path, and drops the same one from `ask`. A file
- * that is not the trusted one is left alone; one that is missing is made, and trusted.
+ * Adds one rule to `allow` in the file at this real path, and removes the same rule from `ask`.
+ * Creates and trusts a missing file. Throws WORKSPACE_UNTRUSTED if the file is not trusted.
  */
 export async function addAllow(file: string, options: AllowOptions): Promise<void> {
   if (await Deno.realPath(dirname(file)) !== dirname(file)) throw notTrusted(file);
@@ -38,7 +38,8 @@ export async function addAllow(file: string, options: AllowOptions): Promise<voi
 
 async function create(file: string, { rule, trusted, defaults }: AllowOptions): Promise<void> {
   const bytes = new TextEncoder().encode(newText(rule, defaults));
-  // Trusted first: these bytes are PML's own, and a crash in between leaves only the record.
+  // The trust is saved first. These bytes are PML's own, so after a crash in between only the
+  // record remains.
   await trusted.trust({ path: file, hash: hashOf(bytes), servers: {} });
   await writeWhole(file, { bytes, mode: 0o644, over: "nothing" });
 }
@@ -53,9 +54,9 @@ async function edit(
   const bytes = new TextEncoder().encode(await allowingText(text, wanted));
   const to = hashOf(bytes);
   if (to === from) return;
-  // A file that nobody reads any more would stop every call.
+  // A file that is too long to read would stop every call.
   if (bytes.length > RULES_FILE_MAX) throw tooLong(file, bytes.length);
-  // Both while it is written, so that a crash in between loses no trust.
+  // Both versions are trusted while the file is written, so that a crash in between loses no trust.
   await trusted.move(file, { from, to: [from, to] });
   await writeWhole(file, { bytes, mode: before.mode, over: before.bytes });
   await trusted.move(file, { from: to, to: [to] });

@@ -103,7 +103,7 @@ Deno.test("addAllow() leaves a file alone that is not the trusted one", async ()
   assert.equal(await at.isTrusted(), false);
   await addAllow(at.file, { ...at.options, rule: TOOL, listed: true });
   assert.match(at.now(), /fs:write/);
-  // That PML_TRUST lists it makes no record: without the variable the trust is gone.
+  // `PML_TRUST` creates no record: without the variable the trust is gone.
   assert.equal(await at.isTrusted(), false);
 });
 
@@ -129,7 +129,7 @@ Deno.test("a file that another program changes meanwhile keeps that change", asy
   const edited = '{"version":1,"intent":"mine"}';
   const { chmod } = Deno;
   try {
-    // The mode is set on the temporary file, just before it would take the place of the other.
+    // The mode is set on the temporary file, just before it replaces the other file.
     Deno.chmod = async (path, mode) => {
       await chmod(path, mode);
       if (String(path).endsWith(".pml-tmp") && String(path).startsWith(at.work)) {
@@ -219,7 +219,7 @@ Deno.test("a process that is killed at any step leaves the old file or the new o
     assert.equal(await at.isTrusted(), true, `trust lost at ${step}`);
     seen[found === after ? "new" : "old"] += 1;
   }
-  // The last run met no step to die at, so every step before it was tried.
+  // The last run found no step to stop at, so every earlier step was tried.
   assert.ok(seen.lived === 1 && seen.old > 30 && seen.new > 15, JSON.stringify(seen));
   await at.allow(toolId("fs", "read"));
   assert.deepEqual(at.files(), [".pml.json"]);

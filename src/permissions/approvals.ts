@@ -1,5 +1,5 @@
 /**
- * Questions to the person, and the answers that let one call pass once.
+ * Questions to the person, and answers that let one call run once.
  *
  * @module
  */
@@ -13,35 +13,41 @@ import { digestOf, type Subject } from "./subject.ts";
 
 export type { PendingApproval } from "./_pending.ts";
 
-/** What an answer comes to; nothing where it answers no open question about exactly this. */
-export type Settled = Reply | "no-channel" | undefined;
+/**
+ * The meaning of an answer; undefined if it does not belong to an open question about exactly these
+ * subjects.
+ */
+export type AnswerMeaning = Reply | "no-channel" | undefined;
 
-/** What approvals need beside the PML home. */
+/** The options of `Approvals`. */
 export interface ApprovalsOptions {
-  /** Told of files in the PML home that cannot be read, and that therefore approve nothing. */
+  /** Is called for files in the PML home that cannot be read. They approve nothing. */
   readonly warn: (message: string) => void;
   readonly now?: () => number;
-  /** For how long an approval can be given and used, in milliseconds. */
+  /** How long an approval can be given and used, in milliseconds. */
   readonly ttl: number;
 }
 
-/** How a question is asked. */
-export interface AskOptions {
-  /** The rule that "Always" would add, where it is offered. */
+/** The options of one question. */
+export interface QuestionOptions {
+  /** The rule that "Always" would add; undefined if it is not offered. */
   readonly always?: string | undefined;
-  /** Set where the client turned out not to ask the person. */
+  /** Set if the client did not really ask the person. */
   readonly terminalOnly?: boolean;
 }
 
-/** An answer that comes sooner than this was given by no person. */
+/**
+ * The shortest time, in milliseconds, in which a person can refuse. A faster answer came from a
+ * program.
+ */
 const SOONEST_REFUSAL = 300;
 const MOST_CALLS = 10;
-/** How many characters all open questions together may keep alive. */
+/** The most characters that all open questions together may keep in memory. */
 const MOST_TEXT = 64_000_000;
-/** What a question counts at least, so that a thousand can be open. */
+/** The least size that a question counts, so that at most a thousand are open. */
 const LEAST_TEXT = 64_000;
 
-interface Open {
+interface OpenQuestion {
   readonly digest: string;
   readonly subjects: readonly Subject[];
   readonly question: Omit<Question, "handle">;
@@ -51,24 +57,24 @@ interface Open {
 
 /** The open questions of this process, and the approvals that wait in the PML home. */
 export class Approvals {
-  readonly #open = new Map<string, Open>();
+  readonly #open = new Map<string, OpenQuestion>();
   #size = 0;
   readonly #files: PendingFiles;
   readonly #now: () => number;
   readonly #ttl: number;
 
-  /** Makes an empty set of questions; nothing is opened in the home before it is used. */
+  /** Starts without questions. Opens nothing in the home yet. */
   constructor(home: string, { warn, ttl, now = Date.now }: ApprovalsOptions) {
     this.#files = new PendingFiles(home, { warn, now, ttl });
     this.#now = now;
     this.#ttl = ttl;
   }
 
-  /** Asks about one call, or about several at once, under a handle that nobody can guess. */
-  open(subjects: readonly Subject[], options: AskOptions = {}): Question {
+  /** Opens a question about one call or several, with a handle that nobody can guess. */
+  open(subjects: readonly Subject[], options: QuestionOptions = {}): Question {
     if (subjects.length > MOST_CALLS) throw tooMany(subjects.length);
     const [subject] = subjects;
-    // One word for several tools would allow more than a person reads from it.
+    // For several tools, one "Always" would allow more than a person expects.
     const always = subjects.length === 1 ? options.always : undefined;
     const text = fullText(subjects) + (always ? `\n${alwaysText(always, subject?.tool)}\n` : "");
     const tooLong = text.length > LONGEST_QUESTION;
@@ -80,14 +86,17 @@ export class Approvals {
     return { handle: this.#keep(subjects, question, text.length), ...question };
   }
 
-  /** Makes the answer that one call of an approved batch carries. */
+  /** Returns an answer for one call of an approved batch. */
   ticket(subject: Subject): Answer {
     const question = { text: "", always: false, terminalOnly: false };
     return { handle: this.#keep([subject], question), reply: "Yes" };
   }
 
-  /** Takes an answer to what `digest` stands for. Its handle is used up, whatever comes of it. */
-  settle({ handle, reply }: Answer, digest: string): Settled {
+  /**
+   * Checks an answer against the digest of the subjects. The handle can be used only once, whatever
+   * the result.
+   */
+  settle({ handle, reply }: Answer, digest: string): AnswerMeaning {
     const asked = this.#take(handle);
     if (asked?.digest !== digest || asked.question.terminalOnly) return undefined;
     switch (reply) {
@@ -101,38 +110,38 @@ export class Approvals {
     }
   }
 
-  /** Tells what the person said of what `digest` stands for: to the client, or on a terminal. */
-  async said(answer: Answer | undefined, digest: string): Promise<Settled | "terminal"> {
+  /** Returns what the person answered for a digest, in the client or in a terminal. */
+  async said(answer: Answer | undefined, digest: string): Promise<AnswerMeaning | "terminal"> {
     const settled = answer && this.settle(answer, digest);
     const open = settled === undefined || settled === "no-channel";
     return open && await this.#files.take(digest) ? "terminal" : settled;
   }
 
   /**
-   * Leaves a question in the PML home for `pml approve`, where the client cannot ask; gives
-   * nothing where the handle is unknown or expired.
+   * Saves a question in the PML home for `pml approve`, if the client cannot ask. Returns undefined
+   * if the handle is unknown or expired.
    */
   async leave(handle: string): Promise<PendingApproval | undefined> {
     const asked = this.#take(handle);
     return asked && await this.#files.leave(asked.digest, asked.subjects);
   }
 
-  /** Lists what waits for `pml approve`, the oldest first, with the text in full. */
+  /** Returns the questions that wait for `pml approve`, the oldest first, with the full text. */
   async pendingApprovals(): Promise<PendingApproval[]> {
     return await this.#files.list();
   }
 
-  /** Approves what waits under this id: the same call then passes once. */
+  /** Approves the question with this id. The same call can then run once. */
   async grant(id: string): Promise<void> {
     await this.#files.grant(id);
   }
 
-  /** Takes what waits under this id away, unapproved. */
+  /** Removes the question with this id without an approval. */
   async refuse(id: string): Promise<void> {
     await this.#files.refuse(id);
   }
 
-  #keep(subjects: readonly Subject[], question: Open["question"], length = 0): string {
+  #keep(subjects: readonly Subject[], question: OpenQuestion["question"], length = 0): string {
     const handle = randomBytes(32).toString("base64url");
     const size = Math.max(length, LEAST_TEXT);
     for (const oldest of this.#open.keys()) {
@@ -145,14 +154,14 @@ export class Approvals {
     return handle;
   }
 
-  #drop(handle: string): Open | undefined {
+  #drop(handle: string): OpenQuestion | undefined {
     const asked = this.#open.get(handle);
     this.#open.delete(handle);
     this.#size -= asked?.size ?? 0;
     return asked;
   }
 
-  #take(handle: string): Open | undefined {
+  #take(handle: string): OpenQuestion | undefined {
     const asked = this.#drop(handle);
     const age = this.#now() - (asked?.at ?? Infinity);
     return age >= 0 && age < this.#ttl ? asked : undefined;

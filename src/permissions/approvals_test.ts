@@ -35,7 +35,7 @@ async function fixture() {
     clock,
     approvals,
     take: async (id: string) => await approvals.said(undefined, id) === "terminal",
-    /** Asks, lets a second go by, and answers. */
+    /** Asks, lets a second pass, and answers. */
     answered: (asked: Subject, reply: string, about: Subject = asked) => {
       const { handle } = approvals.open([asked], { always: "fs:write" });
       clock.now += 1_000;

@@ -1,5 +1,5 @@
 /**
- * One question for several calls, so that a batch asks at most once.
+ * Asks one question for several calls, so that a batch asks at most once.
  *
  * @module
  */
@@ -8,14 +8,14 @@ import type { Answer, Question } from "../core/call.ts";
 import type { PassCall } from "../core/server.ts";
 import { askAbout, type AskGateOptions } from "./gate.ts";
 
-/** One question for all, or the answer that each call carries on, by its `callId`. */
+/** One question for all calls, or the answer for each call by its `callId`. */
 export type AskedAll =
   | { readonly kind: "ask"; readonly question: Question }
   | { readonly kind: "answers"; readonly answers: ReadonlyMap<string, Answer> };
 
 /**
- * Asks about several calls at once. They share one answer; where it says yes, each gets a
- * single-use ticket for exactly itself, and still goes through the one door.
+ * Asks about several calls at once. After a yes each call gets a ticket that is valid once for
+ * exactly this call. The calls still pass all gates.
  */
 export async function askForAll(
   calls: readonly PassCall[],

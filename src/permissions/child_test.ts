@@ -1,6 +1,6 @@
 /**
- * What tests run in other processes: `deno run child_test.ts WORD HOME FILE NAME COUNT`. As a
- * test file it holds no test, and it is not published.
+ * The code that tests run in other processes: `deno run child_test.ts WORD HOME FILE NAME COUNT`.
+ * This file contains no test itself and is not published.
  *
  * @module
  */
@@ -31,7 +31,7 @@ export function startChild(...args: readonly string[]): Child {
   return { process, output: new Response(process.stdout).text() };
 }
 
-/** Starts several, lets them go together, and gives what they printed. */
+/** Starts several processes, lets them begin together, and returns what they printed. */
 export async function race(each: readonly (readonly string[])[]): Promise<string[]> {
   const children = each.map((args) => startChild(...args));
   for (const { process } of children) await process.stdin.close();
@@ -79,7 +79,7 @@ async function run(word: string, ...args: readonly string[]): Promise<string> {
       for (let at = 0; at < Number(count); at++) await allow(`${name}:t${at}`);
       return "done";
     case "die":
-      // Loaded before, so that every step that is counted is one of the edit.
+      // It is loaded first, so that only steps of the edit are counted.
       await import("jsonc-parser");
       dieAt(Number(count));
       await allow(name);
@@ -99,7 +99,7 @@ function complain(message: string): void {
 
 if (import.meta.main && Deno.args.length > 0) {
   const [word = "", ...args] = Deno.args;
-  // The end of stdin is the word to go, so that several start together.
+  // The end of stdin is the signal to begin, so that several processes begin together.
   await new Response(Deno.stdin.readable).text();
   console.log(await run(word, ...args));
 }

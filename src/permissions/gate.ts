@@ -1,5 +1,5 @@
 /**
- * Puts the person's rules, and the person, in front of every call.
+ * The gates that apply the person's rules to each call, and ask the person.
  *
  * @module
  */
@@ -12,39 +12,45 @@ import type { Approvals } from "./approvals.ts";
 import { denied, type Judge } from "./rules.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
-/** What happened at the gate that asks. */
+/** An event of the gate that asks, for the journal. */
 export interface GateEvent {
   readonly event: "asked" | "approved" | "always" | "always_not_kept" | "declined";
   readonly call: Call;
   readonly detail?: JsonObject;
 }
 
-/** What asking needs. */
+/** The options of asking. */
 export interface AskOptions {
   readonly approvals: Approvals;
-  /** Writes to the journal; a call goes on only after it. */
+  /** Writes to the journal. The call waits for it. */
   readonly record: (event: GateEvent) => Promise<void>;
 }
 
-/** What the gate that asks needs. */
+/** The options of `askGate`. */
 export interface AskGateOptions extends AskOptions {
-  /** What the person is asked about; everything in it is bound to the answer. */
+  /** Returns the subject of the question. The answer is bound to everything in it. */
   readonly subjectOf: (call: PassCall) => Promise<Subject>;
-  /** The rule that "Always" would add, where it can win for this call and may be offered. */
+  /**
+   * Returns the rule that "Always" would add; undefined if it would not allow this call or may not
+   * be offered.
+   */
   readonly alwaysOffered: (call: Call) => string | undefined;
-  /** Keeps the rule that "Always" makes. */
+  /** Saves the rule of "Always". */
   readonly always: (call: Call) => Promise<void>;
 }
 
 /** A question to the person. */
-export type Asking = Extract<Outcome, { readonly kind: "ask" }>;
+export type AskOutcome = Extract<Outcome, { readonly kind: "ask" }>;
 
-/** A question, or the yes that was said to it: to the client, for good, or on a terminal. */
-export type Asked =
-  | Asking
+/**
+ * The result of asking: a question, or how the yes came: once or always in the client, or in a
+ * terminal.
+ */
+export type AskResult =
+  | AskOutcome
   | { readonly kind: "Yes" | "Always" | "terminal" };
 
-/** Returns what the rules say of a call; what the call brings along says nothing. */
+/** Returns what the rules say of a call. A verdict that the call already carries is ignored. */
 export function judged(judge: Judge, { id, method, arguments: args }: Call): Verdict {
   const isOfTask = method?.startsWith("tasks/") === true;
   const verdict = judge(id, isOfTask ? undefined : args);
@@ -52,10 +58,10 @@ export function judged(judge: Judge, { id, method, arguments: args }: Call): Ver
   return isBegun ? BEGUN : verdict;
 }
 
-/** The rules judged the call that began a task; what follows it adds nothing. */
+/** The verdict for later requests about a task. The rules judged the call that began it. */
 const BEGUN: Verdict = { kind: "allow", rule: "the call that began its task", source: "defaults" };
 
-/** Refuses what a deny rule matches. */
+/** Refuses calls that a deny rule matches. */
 export function refuseGate(): PassGate {
   return (next) => async (call) => {
     refuse(call);
@@ -63,12 +69,12 @@ export function refuseGate(): PassGate {
   };
 }
 
-/** Throws for a call that a deny rule matches. */
+/** Throws PERMISSION_DENIED if a deny rule matches the call. */
 export function refuse({ id, verdict }: Call): void {
   if (verdict?.kind === "deny") throw denied(id, verdict);
 }
 
-/** Lets pass what is allowed, and asks the person about the rest. */
+/** Lets allowed calls pass, and asks the person about the others. */
 export function askGate(options: AskGateOptions): PassGate {
   return (next) =>
     refuseGate()(async (call) => {
@@ -86,24 +92,27 @@ export function askGate(options: AskGateOptions): PassGate {
           call,
           detail: { channel: asked.kind === "Yes" ? "client" : asked.kind },
         });}
-      // The handle is used up, and is nobody's business further in.
+      // The handle is used up, so the next gates do not get it.
       const { answer: _, ...rest } = call;
       const outcome = await next(rest);
       if (outcome.kind !== "changed") return outcome;
-      // The yes holds for exactly what was shown.
+      // The pass begins again. The ticket is valid only if the subject is still the same.
       return { ...outcome, answer: options.approvals.ticket(subject) };
     });
 }
 
-/** Asks about calls in one question, or tells the yes that was said to it; a no is thrown. */
+/**
+ * Asks about calls in one question. Returns the question, or how the person said yes. Throws
+ * APPROVAL_DECLINED for a no.
+ */
 export async function askAbout(
   calls: readonly Call[],
   { subjects, rule, approvals, record }: AskOptions & {
     readonly subjects: readonly Subject[];
-    /** What "Always" would add; not called `always`, as what keeps it is. */
+    /** The rule that "Always" would add. Its name differs from `always`, which saves the rule. */
     readonly rule?: string | undefined;
   },
-): Promise<Asked> {
+): Promise<AskResult> {
   const tell = (event: GateEvent["event"], detail: JsonObject) =>
     Promise.all(calls.map((call) => record({ event, call, detail })));
   const said = await approvals.said(calls[0]?.answer, digestOf(subjects));
@@ -131,7 +140,7 @@ export async function askAbout(
   }
 }
 
-/** Keeps the rule before the call runs. Where that fails the person's yes still holds, once. */
+/** Saves the rule before the call runs. If this fails, the yes is still valid once. */
 async function keepRule(call: Call, { always, record }: AskGateOptions): Promise<void> {
   try {
     await always(call);
@@ -145,6 +154,6 @@ async function keepRule(call: Call, { always, record }: AskGateOptions): Promise
 function declined(calls: readonly Call[], how: string): PmlError {
   const names = calls.map(({ id }) => quoted(id, 200)).join(", ");
   return new PmlError("APPROVAL_DECLINED", `Cannot run ${names}: ${how}`, {
-    hint: "Do not call it again unless they ask for it",
+    hint: "Call it again only if the person asks for it",
   });
 }

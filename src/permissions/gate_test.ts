@@ -75,7 +75,7 @@ async function fixture(options: { readonly verdict?: Verdict; readonly offered?:
   });
   const judge = () => options.verdict ?? ASK;
   const callTool = (call: Call) => gated(passCall({ ...call, verdict: judged(judge, call) }));
-  /** Asks about a call, and gives the answer that a person makes a second later. */
+  /** Asks about a call, and returns the answer that a person gives a second later. */
   const answerTo = async (reply: Reply, call = newCall()): Promise<Answer> => {
     const outcome = await callTool(call);
     assert.ok(outcome.kind === "ask");

@@ -1,6 +1,6 @@
 /**
- * Turns what a module asks for into what it gets: files within the workspace, and what the person
- * granted beyond it.
+ * Computes the access of a module from what it asks for: files in the workspace, and what the
+ * person granted beyond it.
  *
  * @module
  */
@@ -12,27 +12,29 @@ import { isOwn } from "../core/steering.ts";
 import type { Permissions } from "../core/tool.ts";
 import { isInside, realPathIfAny, staysInside } from "../io/place.ts";
 
-/** What a sandbox child may use: absolute folders and files, hosts with ports, names. */
+/**
+ * The access of a sandbox child: absolute paths, hosts with ports, names of programs and variables.
+ */
 export interface Access extends Permissions {
-  /** What grants name: the only way to open a protected name. */
+  /** The paths that grants name. Only these may open a protected name. */
   readonly granted: readonly string[];
 }
 
-/** What the person granted to a server, as written in `.pml.json`. */
+/** The grants of the person for a server, as `.pml.json` has them. */
 export type Grants = Partial<Permissions>;
 
 /**
- * Gives the access of a tool. What it asks for inside the workspace it gets; beyond that only what
- * a grant names. A read grant reaches tools that read at all, a write grant those that write; of
- * hosts, programs and variables it gets what it both asks for and was granted, where `*` on either
- * side stands for all that the other names.
+ * Returns the access of a tool. It gets all paths in the workspace that it asks for; paths outside
+ * only if a grant names them. A read grant applies to tools that read at all, a write grant to
+ * those that write. It gets the hosts, programs and variables that it asks for and that are
+ * granted; `*` on either side stands for all names of the other.
  */
 export function accessOf(
   asked: Permissions,
   where: { readonly workspace: string; readonly grants: Grants | undefined },
 ): Access {
   const { workspace, grants } = where;
-  // What was granted within the workspace is shown as that: a link may not lead it out.
+  // A grant within the workspace means a path there, so it may not be a link that leads out.
   const paths = (kind: "read" | "write") =>
     (grants?.[kind] ?? []).map((path) => resolve(workspace, path))
       .filter((path) => !isInside(workspace, path) || staysInside(workspace, path))
@@ -58,12 +60,15 @@ function both(asked: readonly string[], granted: readonly string[] = []): readon
   return [...new Set(all.filter((one) => granted.includes("*") || granted.includes(one)))].sort();
 }
 
-/** Gives a host its port: where none is said, that of https. */
+/** Returns a host with its port, in lower case; without a port, that of https. */
 export function withPort(host: string): string {
   return host === "*" || /:\d+$/.test(host) ? host.toLowerCase() : `${host.toLowerCase()}:443`;
 }
 
-/** An address beside names could be reached by any of them, whatever a name server says it is. */
+/**
+ * Throws if addresses and names are granted together: any of the names could lead to such an
+ * address, if its name server says so.
+ */
 function hosts(net: readonly string[]): readonly string[] {
   const named = net.find((host) => !isLiteral(host));
   const literal = net.find(isLiteral);
@@ -74,6 +79,6 @@ function hosts(net: readonly string[]): readonly string[] {
 }
 
 function realPath(path: string): string {
-  // A granted path that does not exist yet is granted as it is written.
+  // A granted path that does not exist yet is used as it is written.
   return realPathIfAny(path) ?? path;
 }

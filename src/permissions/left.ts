@@ -1,5 +1,5 @@
 /**
- * The error of a call whose question was left for a person at a terminal.
+ * The error of a call whose question waits for a person at a terminal.
  *
  * @module
  */
@@ -9,28 +9,28 @@ import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import type { PendingApproval } from "./approvals.ts";
 
-/** What was left, if anything, and in which folder. */
-export interface Left {
+/** The question that waits, if there is one, and the workspace. */
+export interface LeftQuestion {
   readonly left: PendingApproval | undefined;
   readonly workspace: string;
 }
 
-/** What does the same as approving the call, by what it fails with. */
+/** Commands that do the same as approving the call, by the code of the error. */
 const OTHERWISE: Partial<Record<ErrorCode, string>> = {
   WORKSPACE_UNTRUSTED: " (or `pml trust`)",
   APPROVAL_STALE: " (or `pml trust`, or `pml lock update`)",
 };
-/** Of what it fails with, that which says in what something changed. */
+/** The codes of errors that list what changed. */
 const CHANGED: readonly ErrorCode[] = ["APPROVAL_STALE", "NAME_CONFLICT"];
-/** How many lines of what changed an error holds. */
+/** How many lines of changes an error contains. */
 const FACTS_MAX = 20;
 
-/** Makes the error that says what a person has to do, and then the client. */
-export function approvalRequired(question: Question, { left, workspace }: Left): PmlError {
+/** Returns the error that says what the person, and then the client, must do. */
+export function approvalRequired(question: Question, { left, workspace }: LeftQuestion): PmlError {
   const code = question.otherwise ?? "APPROVAL_REQUIRED";
   const or = OTHERWISE[code] ?? "";
   const facts = left?.subjects.flatMap(({ facts = [] }) => facts) ?? [];
-  // The terminal shows all of it.
+  // The terminal shows all of them.
   const changed = facts.slice(0, FACTS_MAX).map((fact) => visible(fact, 500));
   const what = left?.subjects.map(({ tool }) => tool).join(", ") ?? "this";
   return new PmlError(code, `Cannot run ${quoted(what, 400)} without the person's approval`, {

@@ -1,5 +1,5 @@
 /**
- * Says in plain sentences what a module asks for and what it gets.
+ * Describes in plain sentences what a module asks for and what it gets.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Permissions } from "../core/tool.ts";
 import { isInside } from "../io/place.ts";
 import { withPort } from "./grants.ts";
 
-/** What is said of a permission that is given. */
+/** Returns the sentence for a permission that is given. */
 const GIVEN = {
   net: (host: string) => `connects to ${host}`,
   run: (program: string) => `runs ${program} with your rights`,
@@ -18,8 +18,8 @@ const GIVEN = {
 };
 
 /**
- * Says what a tool gets, a sentence each, then what it asks for and does not get. Paths are relative
- * to the workspace or absolute.
+ * Returns a sentence for each permission that a tool gets, then for each that it asks for and does
+ * not get. Paths are relative to the workspace or absolute.
  */
 export function permissionLines(
   asked: Permissions,
@@ -42,7 +42,7 @@ export function permissionLines(
     : ["uses no files, no network, no programs and no variables"];
 }
 
-/** Gives what is asked for and not given. */
+/** Returns a sentence for each permission that is not given. */
 function refusedOf(
   asked: Permissions,
   { effective, workspace }: { readonly effective: Permissions; readonly workspace: string },
@@ -66,7 +66,7 @@ function placeOf(path: string, workspace: string): string {
     : `${plain(resolve(workspace, path))}, outside the workspace`;
 }
 
-/** A text of somebody else stays one word, so that it cannot go on with the sentence. */
+/** Returns a text of others as one quoted word, so that it cannot continue the sentence. */
 function plain(text: string): string {
   return /^[\w.\/\\:*@~[\]-]+$/.test(text) ? visible(text) : JSON.stringify(visible(text));
 }

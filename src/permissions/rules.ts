@@ -18,22 +18,22 @@ export type { Rule } from "./_rule_index.ts";
 const ASKS: Verdict = { kind: "ask", rule: "no rule", source: "defaults" };
 const FOLLOWS: Verdict = { kind: "allow", rule: "as its server", source: "defaults" };
 /**
- * What holds for the rest of MCP where no rule names it or its server: it is as approved as its
- * server, but for sampling, which gives text away.
+ * The verdicts for the other parts of MCP if no rule names them or their server: they are approved
+ * together with their server. Sampling is not, because it sends text away.
  */
 const UNNAMED: Readonly<Record<string, Verdict>> = {
   "@resources": FOLLOWS,
   "@prompts": FOLLOWS,
   "@elicitation": FOLLOWS,
   "@roots": FOLLOWS,
-  // To see what a server has; no rule can name it.
+  // To list the tools of a server. No rule can name this.
   "@tools": FOLLOWS,
 };
 
-/** How many of the rules that look at arguments a verdict names. */
+/** How many rules that depend on arguments a verdict contains. */
 const SHOWN = 5;
 
-/** The three lists. Their order says nothing. */
+/** The three lists of rules. Their order has no meaning. */
 export interface RuleSet {
   readonly deny: readonly Rule[];
   readonly ask: readonly Rule[];
@@ -41,31 +41,34 @@ export interface RuleSet {
 }
 
 /**
- * Says what the rules say of a call. Without arguments it says what holds whatever they are: a
- * deny with conditions is then none, and an allow with conditions asks.
+ * Returns what the rules say of a call. Without arguments, it returns what holds for all arguments:
+ * a deny rule with conditions is ignored, and an allow rule with conditions asks.
  */
 export type Judge = (id: ToolId, args?: JsonObject) => Verdict;
 
-/** What a judge knows beside the rules. */
+/** The options of `makeJudge`. */
 export interface JudgeOptions {
-  /** Whether a server is built in, or was shown and accepted; nothing is known where it is left out. */
+  /**
+   * Returns whether a server is built in or was approved before. If missing, no server is known.
+   */
   readonly known?: (server: string) => boolean;
-  /** The real path of the folder that paths are relative to; without it no path is clear. */
+  /** The real path of the folder that paths are relative to. If missing, no path is certain. */
   readonly workspace?: string;
 }
 
-/** What "Always" would add, and for which call. */
+/** The rule that "Always" would add, and the call that it is for. */
 export interface Addition {
   readonly rule: string;
   readonly id: ToolId;
   readonly args: JsonObject;
-  /** The file that it is added to. */
+  /** The file to which the rule is added. */
   readonly source: string;
 }
 
 /**
- * Makes the judge of a set of rules: any matching deny wins, then the most specific of allow and
- * ask, ask winning ties. A bare `*` in allow covers neither a first use nor `shell`.
+ * Returns the judge of a set of rules. Any matching deny rule wins; then the narrowest of the allow
+ * and ask rules, and ask if two are equal. A bare `*` in allow covers neither `shell` nor the first
+ * use of a server.
  */
 export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
   const deny = new RuleIndex(rules.deny);
@@ -107,12 +110,12 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
   };
 }
 
-/** Tells whether the rule that "Always" would add lets this call run. */
+/** Returns whether this call could run after "Always" added its rule. */
 export function alwaysWins(
   rules: RuleSet,
   { rule, id, args, source, ...options }: Addition & JudgeOptions,
 ): boolean {
-  // Of a long list few rules are about this tool.
+  // Few rules of a long list are about this tool.
   const of = (list: readonly Rule[]) => list.filter(({ pattern }) => matches(pattern, id));
   const ask = of(rules.ask).filter((each) =>
     each.source !== source || !isSameRule(each.pattern.text, rule)
@@ -122,8 +125,8 @@ export function alwaysWins(
 }
 
 /**
- * Tells whether code that calls these tools may run unasked. Each real call is judged again, so
- * this only decides what is asked before.
+ * Returns whether code that calls these tools may run without a question. Each real call is judged
+ * again, so this only decides what is asked before.
  */
 export function inferCapabilityApprovalMode(
   judge: Judge,
@@ -134,7 +137,7 @@ export function inferCapabilityApprovalMode(
   return verdicts.every(({ said }) => said.kind === "allow") ? "auto" : "hil";
 }
 
-/** Hashes what the rules say, whatever their order. */
+/** Returns a hash of the rules that does not depend on their order. */
 export function rulesVersion(rules: RuleSet): string {
   const texts = [rules.deny, rules.ask, rules.allow].map((list) =>
     list.map((rule) => JSON.stringify([rule.pattern.text, rule.source])).sort()
@@ -142,7 +145,7 @@ export function rulesVersion(rules: RuleSet): string {
   return sha256(JSON.stringify(texts));
 }
 
-/** Makes the refusal of a tool that a deny rule matches. */
+/** Returns the error of a call that a deny rule matches. */
 export function denied(id: ToolId, verdict: Verdict): PmlError {
   const { steering } = verdict;
   if (steering !== undefined) {
@@ -162,7 +165,7 @@ function scopesOf(id: ToolId): readonly string[] {
   return [id, `${splitToolId(id).server}:*`, "*"];
 }
 
-/** What holds whatever the arguments are, and the rules that look at them. */
+/** Returns what holds for all arguments, and the rules that depend on them. */
 function unseen(
   id: ToolId,
   { deny, ask, allow, plain }: Record<"deny" | "ask" | "allow", RuleIndex> & {

@@ -29,20 +29,20 @@ function set(lists: Partial<Record<keyof RuleSet, readonly string[]>>): RuleSet 
   };
 }
 
-/** Every way to have, or not to have, a rule of each width in one list. */
+/** Lists every combination of rules of each width in one list. */
 function widths(): string[][] {
   const all = ["fs:read", "fs:*", "*"];
   return [0, 1, 2, 3, 4, 5, 6, 7].map((bits) => all.filter((_, at) => bits & (1 << at)));
 }
 
-/** The rule of the design, as slowly and plainly as it can be said. */
+/** The rule of the design, written as simply as possible. */
 function reference(rules: RuleSet, id: ToolId): Verdict["kind"] {
   const found = (name: keyof RuleSet) => rules[name].filter((rule) => matches(rule.pattern, id));
   const width = (name: keyof RuleSet) =>
     Math.max(-1, ...found(name).map((rule) => narrowness(rule.pattern)));
   if (found("deny").length > 0) return "deny";
   if (id.includes(":@")) {
-    // A bare `*` in allow or ask names none of the rest of MCP, which is as approved as its server.
+    // A bare `*` in allow or ask covers no other part of MCP. Those are approved with their server.
     const named = Math.max(width("allow"), width("ask"));
     if (named < 1) return id.endsWith(":@sampling") ? "ask" : "allow";
   } else if (width("allow") === 0 && id.startsWith("shell:")) return "ask";
@@ -189,7 +189,7 @@ Deno.test("makeJudge() finds one of 100,000 rules with exact arguments at once (
   const since = performance.now();
   for (let at = 0; at < 1_000; at++) assert.equal(judge(ID, { a: at }).kind, "allow");
   assert.equal(judge(ID, { a: -1 }).kind, "ask");
-  // A walk through them would take minutes.
+  // Going through all of them would take minutes.
   assert.ok(performance.now() - since < 2_000);
 });
 

@@ -1,5 +1,5 @@
 /**
- * What a question is about, and the digest that binds an answer to exactly that.
+ * The subject of a question, and the digest that binds an answer to exactly this subject.
  *
  * @module
  */
@@ -10,24 +10,30 @@ import { sha256 } from "../core/hash.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 
-/** One call as a person is asked about it. Everything in it is bound by the digest. */
+/** One call as a person is asked about it. The digest covers all of it. */
 export interface Subject {
   readonly tool: ToolId;
   readonly arguments: JsonObject;
   /** The hash of the tool's definition. */
   readonly definition: string;
-  /** The version of the rules that asked. */
+  /** The version of the rules that required the question. */
   readonly rules: string;
   readonly actor: string;
   readonly workspace: string;
-  /** What else the person has to know: kind, command, permissions, keys, warnings; one line each. */
+  /**
+   * Everything else the person must know: kind, command, permissions, keys, warnings; one line
+   * each.
+   */
   readonly facts?: readonly string[];
 }
 
-/** Hashes what is asked about: any change to it gives another digest. */
+/**
+ * Returns the digest of subjects. Any change gives another digest. Throws BAD_ARGUMENTS if they are
+ * not valid JSON.
+ */
 export function digestOf(subjects: readonly Subject[]): string {
   try {
-    // The package says that it may give nothing, which is so for `undefined` alone.
+    // The type allows undefined, which the package returns for `undefined` only.
     return sha256(canonicalize(subjects) ?? "");
   } catch (cause) {
     throw new PmlError("BAD_ARGUMENTS", "Cannot ask about this call: its arguments are no JSON", {

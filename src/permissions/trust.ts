@@ -1,5 +1,6 @@
 /**
- * Which workspace files the person trusts, by real path and hash, and which code of their modules.
+ * The workspace files that the person trusts, by real path and hash, and the approved code of their
+ * modules.
  *
  * @module
  */
@@ -20,52 +21,54 @@ export type ApprovedCode = Readonly<Record<string, string>>;
 
 /** The trust in one `.pml.json`. */
 export interface TrustRecord {
-  /** Its real path. */
+  /** The real path. */
   readonly path: string;
   /**
-   * The SHA-256 of its bytes, in hex: two while PML itself replaces the one by the other, none
-   * where only the code of its modules is kept.
+   * The SHA-256 hashes of its bytes, in hex: two while PML itself replaces the file, none if only
+   * the code of its modules is approved.
    */
   readonly hashes: readonly string[];
   readonly servers: ApprovedCode;
 }
 
-/** Hashes the bytes of a file as records do. */
+/** Returns the hash of a file's bytes, as records have it. */
 export function hashOf(bytes: Uint8Array | string): string {
   return sha256(bytes);
 }
 
 /**
- * The trust that is kept in the PML home, safe for several processes. A path counts only as it
- * is: where a link leads to a trusted file, nothing is trusted.
+ * The trust records in the PML home. Several processes can use them at once. Paths are real paths:
+ * if a link leads to a trusted file, the link is not trusted.
  */
 export class TrustStore {
   readonly #home: string;
   readonly #warn: (message: string) => void;
 
-  /** Makes a store in a PML home; nothing is opened before it is used. */
+  /** Takes the PML home; opens nothing yet. */
   constructor(home: string, options: {
-    /** Told of records that cannot be read, and that therefore trust nothing. */
+    /** Is called for records that cannot be read. They trust nothing. */
     readonly warn: (message: string) => void;
   }) {
     this.#home = home;
     this.#warn = options.warn;
   }
 
-  /** Tells whether a file of exactly these bytes is trusted at this path. */
+  /** Returns whether a file with exactly these bytes is trusted at this path. */
   async isTrusted(path: string, hash: string): Promise<boolean> {
     const record = this.record(path);
     if (record?.hashes.includes(hash) !== true) return false;
     return await Deno.realPath(path).catch(unlessGone) === path;
   }
 
-  /** Gives what is kept of a path; a record that cannot be read is told, and is none. */
+  /**
+   * Returns the record of a path. Warns about a record that cannot be read, and returns undefined.
+   */
   record(path: string): TrustRecord | undefined {
     const parse = (json: unknown) => parseRecord(json, path);
     return readPrivate(this.#file(path), { parse, warn: this.#warn });
   }
 
-  /** Trusts a file as it was shown, in place of what was trusted there before. */
+  /** Trusts a file as it was shown. This replaces the trust in an older version. */
   async trust({ path, hash, servers }: {
     readonly path: string;
     readonly hash: string;
@@ -74,7 +77,7 @@ export class TrustStore {
     await this.#change(path, () => ({ path, hashes: [hash], servers }));
   }
 
-  /** Has `change` say which code is approved, by what was approved before; gives what then is. */
+  /** Replaces the approved code by the result of `change`, and returns it. */
   async approve(
     path: string,
     change: (before: ApprovedCode) => ApprovedCode,
@@ -87,7 +90,7 @@ export class TrustStore {
     return after?.servers ?? {};
   }
 
-  /** Moves the trust to bytes that PML itself writes; only where it is in those of `from`. */
+  /** Moves the trust to bytes that PML itself writes. Does nothing if `from` is not trusted. */
   async move(
     path: string,
     { from, to }: { readonly from: string; readonly to: readonly string[] },
@@ -124,7 +127,7 @@ export class TrustStore {
 function parseRecord(json: unknown, path: string): TrustRecord {
   if (isObject(json) && json.path === path && isTexts(json.hashes) && isObject(json.servers)) {
     const { hashes, servers } = json;
-    // Each value was looked at.
+    // Each value was checked.
     if (isTexts(Object.values(servers))) return { path, hashes, servers: servers as ApprovedCode };
   }
   throw new TypeError(`it is no trust in ${path}`);

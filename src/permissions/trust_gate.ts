@@ -11,29 +11,29 @@ import { askAbout, type AskGateOptions } from "./gate.ts";
 
 export { unhidden } from "./_question.ts";
 
-/** What the trust gate needs. */
+/** The options of `trustGate`. */
 export interface TrustGateOptions
   extends Pick<AskGateOptions, "approvals" | "subjectOf" | "record"> {
-  /** Begins a new pass: the server is found and the call judged by what holds now; throws a no. */
+  /** Begins a new pass: finds the server and judges the call again. Throws if a rule denies it. */
   readonly again: (call: PassCall) => Promise<PassCall>;
-  /** Tells whether what a pass began with still holds. */
+  /** Returns whether the rules and the configuration are those that the pass began with. */
   readonly isCurrent: (call: PassCall) => boolean;
   readonly workspace: () => string;
 }
 
-/** After so many questions and changes within one call something is wrong. */
+/** With so many questions and changes in one call something is wrong. */
 const MOST_PASSES = 20;
 
 /**
- * Lets a call pass whose server is approved. For another it asks; a yes is kept, the server is
- * resolved and the call judged again by what now holds, and since the question showed the call
- * itself, it is not asked about twice.
+ * Lets a call pass if its server is approved; otherwise asks. After a yes it saves the approval,
+ * finds the server and judges the call again. The question showed the call itself, so the person is
+ * not asked about it a second time.
  */
 export function trustGate(options: TrustGateOptions): PassGate {
   const { approvals, subjectOf, record, workspace, again, isCurrent } = options;
   return (next) => async (first) => {
     let call = first;
-    // Whether the call itself was shown.
+    // Whether the person has already seen the call itself.
     let isSaid = false;
     for (let pass = 0; pass < MOST_PASSES; pass++) {
       const unapproved = await call.pass.server.unapproved(call);
@@ -65,7 +65,7 @@ export function trustGate(options: TrustGateOptions): PassGate {
         const { answer: _, ...rest } = call;
         call = rest;
       }
-      // What was approved may have brought another server of that name, and other rules.
+      // The approval may have brought another server with this name, and other rules.
       call = await again(call);
     }
     throw new PmlError("OVERLOADED", `Cannot run "${first.id}": what it needs keeps changing`, {

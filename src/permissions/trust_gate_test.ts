@@ -33,7 +33,7 @@ function subjectOf(call: Call): Promise<Subject> {
   return Promise.resolve(subject);
 }
 
-/** Begins passes as the call path does: with the server and the rules of the moment. */
+/** Begins passes like the call path: with the current server and rules. */
 function passing(server: Server, judge: () => Judge): (call: Call) => PassCall {
   return (call) => passCall({ ...call, verdict: judged(judge(), call) }, { server });
 }
@@ -91,7 +91,7 @@ async function house(
   return { callTool, again, clock, events, ran, state, asking, [Symbol.asyncDispose]: close };
 }
 
-/** Begins passes as the call path does: what a rule denies goes no further. */
+/** Begins passes like the call path: a call that a deny rule matches stops here. */
 function admitted(again: (call: Call) => PassCall): (call: Call) => Promise<PassCall> {
   return async (call) => {
     const next = await Promise.resolve(again(call));
@@ -257,7 +257,7 @@ Deno.test("trustGate() lets nothing pass that changed while it was looked at, an
   });
   at.state.trusted = true;
   const first = passing(serverDouble("weather"), () => makeJudge({ deny: [], ask: [], allow: [] }));
-  // The deny came after the first judgement, and nobody is asked before it is seen.
+  // The deny rule came after the first judgement. It is seen before anybody is asked.
   await assert.rejects(trusted(first(callOf())), { code: "PERMISSION_DENIED" });
   assert.equal(passes, 1);
   await using restless = await house({});

@@ -46,7 +46,7 @@ Deno.test("isTrusted() is not inherited by a folder inside, nor lent by a link",
   const link = join(nested, ".pml.json");
   await Deno.symlink(at.file, link);
   assert.equal(await at.store.isTrusted(link, HASH), false);
-  // Even a record under the link's own name does not count: the file is another one.
+  // Even a record for the link's own path is not used, because the real file is another one.
   await at.store.trust({ path: link, hash: HASH, servers: {} });
   assert.equal(await at.store.isTrusted(link, HASH), false);
   await Deno.symlink(at.root, join(nested, "up"));

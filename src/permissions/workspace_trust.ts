@@ -1,5 +1,5 @@
 /**
- * What of a workspace the person has approved: its file, and the module files that it names.
+ * The approvals of a workspace: of its file, and of the module files that it names.
  *
  * @module
  */
@@ -9,61 +9,64 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { ApprovedCode, TrustStore } from "./trust.ts";
 
-/** A workspace file as it is now, in the words that a person is shown. */
+/** A workspace file as it is now, in the form that a person sees. */
 export interface ShownFile {
   readonly path: string;
-  /** Whether the path leads through a link: then it cannot be trusted. */
+  /** Whether the path contains a link. Then the file cannot be trusted. */
   readonly linked: boolean;
-  /** The SHA-256 of its bytes, in hex. */
+  /** The SHA-256 hash of its bytes, in hex. */
   readonly hash: string;
-  /** Gives what it brings, one line each; only a question needs them. */
+  /** Returns what the file defines, one line each. Only a question needs them. */
   readonly lines: () => Promise<readonly string[]>;
-  /** The servers that it defines, and of those the modules. */
+  /** The names of all servers of the file. `modules` has those that are modules. */
   readonly servers: readonly string[];
   readonly modules: readonly ShownModule[];
-  /** Whether `PML_TRUST` lists it, so that it counts as shown and accepted. */
+  /** Whether `PML_TRUST` lists the file. Then it counts as shown and approved. */
   readonly listed: boolean;
 }
 
-/** A module that the file names: the hash of its code, or why there is none. */
+/** A module that the file names, with the hash of its code; undefined if it cannot be read. */
 export interface ShownModule {
   readonly name: string;
   readonly path: string;
   readonly integrity: string | undefined;
-  /** Whether it lies outside the workspace, so that it is looked at once the file is trusted. */
+  /** Whether it lies outside the workspace. Then it is read only after the file is trusted. */
   readonly outside?: boolean;
 }
 
-/** What is approved at one moment. */
+/** The approvals of a workspace at one moment. */
 export interface TrustState {
   readonly trusted: boolean;
   /** The approved hash of each module's code, by server. */
   readonly approved: ReadonlyMap<string, string>;
 }
 
-/** What is asked about, and how it is looked at again once the person has answered. */
-interface Asked {
+/**
+ * The options of a question: how the file is read again after the answer, and the server that it is
+ * about.
+ */
+interface TrustQuestion {
   readonly again: () => Promise<ShownFile | undefined>;
   readonly server?: string;
 }
 
-/** Tells and keeps what is approved of a workspace. */
+/** Reads and saves what is approved of a workspace. */
 export class WorkspaceTrust {
   readonly #store: TrustStore;
 
-  /** Makes the view over a store. */
+  /** Takes the store of trust records. */
   constructor(store: TrustStore) {
     this.#store = store;
   }
 
-  /** Tells what is approved of a file as it is now. */
+  /** Returns what is approved of a file as it is now. */
   async stateOf(shown: ShownFile | undefined): Promise<TrustState> {
     if (shown === undefined) return { trusted: true, approved: new Map() };
     const { path, hash, modules, listed } = shown;
     if (!listed && !await this.#store.isTrusted(path, hash)) {
       return { trusted: false, approved: new Map() };
     }
-    // Of a listed file, what is first seen is pinned.
+    // The modules of a listed file are approved as they are first seen.
     const approved = listed
       ? await this.#store.approve(path, (before) => ({ ...codeOf(modules), ...before }))
       : (await this.#store.record(path))?.servers;
@@ -71,12 +74,12 @@ export class WorkspaceTrust {
   }
 
   /**
-   * Tells what nobody has approved yet: the whole file, or a module of it whose code is another
-   * one than was approved. `server` narrows it to what a call of that server needs.
+   * Returns what nobody has approved yet: the whole file, or modules whose code changed since the
+   * approval. `server` limits it to what a call of that server needs.
    */
   async unapproved(
     shown: ShownFile | undefined,
-    { again, server }: Asked,
+    { again, server }: TrustQuestion,
   ): Promise<Unapproved | undefined> {
     if (shown === undefined) return undefined;
     if (server !== undefined && !shown.servers.includes(server)) return undefined;
@@ -85,7 +88,7 @@ export class WorkspaceTrust {
       const { unhidden } = await import("./_question.ts");
       return {
         code: "WORKSPACE_UNTRUSTED",
-        // A terminal shows them as they are.
+        // A terminal shows the lines unchanged, so invisible characters are escaped here.
         facts: factsOf(shown, await shown.lines()).map(unhidden),
         accept: async () => {
           await mustBe(shown, again);
@@ -103,7 +106,7 @@ export class WorkspaceTrust {
       facts: changed.map((module) => changedLine(module, approved.get(module.name))),
       accept: async () => {
         await mustBe(shown, again);
-        // What was not shown stays as it was approved before.
+        // Modules that were not shown keep their earlier approval.
         await this.#store.approve(shown.path, (before) => ({ ...before, ...codeOf(changed) }));
       },
     };
@@ -112,16 +115,16 @@ export class WorkspaceTrust {
 
 const OUTSIDE = "outside the workspace, so it is read after a yes, and asked about by itself";
 
-async function mustBe(shown: ShownFile, again: Asked["again"]): Promise<void> {
+async function mustBe(shown: ShownFile, again: TrustQuestion["again"]): Promise<void> {
   const cannot = `Cannot trust ${quoted(shown.path, 400)}`;
   if (shown.linked) {
     throw new PmlError("WORKSPACE_UNTRUSTED", `${cannot}: it is a link`, {
-      hint: "Put the file itself in the place of the link",
+      hint: "Replace the link by the file itself",
     });
   }
   if (JSON.stringify(await again()) !== JSON.stringify(shown)) {
     throw new PmlError("APPROVAL_STALE", `${cannot}: it changed while you were asked`, {
-      hint: "Call again, and look at what it brings now",
+      hint: "Call again, and look at what it contains now",
     });
   }
 }

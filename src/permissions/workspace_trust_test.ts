@@ -123,7 +123,7 @@ Deno.test("WorkspaceTrust pins what is first seen of a listed file, and asks whe
   assert.equal(asked?.code, "APPROVAL_STALE");
   await asked.accept();
   assert.equal((await at.trust.stateOf(changed)).approved.get("weather"), OTHER);
-  // Accepting one module is no trust in the file itself.
+  // Accepting one module does not trust the file itself.
   assert.ok(!await at.store.isTrusted(at.file, HASH));
 });
 

@@ -1,5 +1,6 @@
 /**
- * What a registry offers, page by page, and kept so that it can be searched without it.
+ * The catalog of one registry: downloaded page by page and cached, so that it can be searched
+ * offline.
  *
  * @module
  */
@@ -15,26 +16,26 @@ import type { Cache } from "./cache.ts";
 import { entryName, fqdnOf, isVersion } from "./fqdn.ts";
 import type { CatalogPage } from "./source.ts";
 
-/** An entry of a catalog: enough to find it, not enough to run it. */
+/** An entry of a catalog. It has enough to find a server, but not to run it. */
 export interface CatalogItem {
-  /** Its name in the registry, without a version. */
+  /** The name in the registry, without a version. */
   readonly fqdn: string;
-  /** The name of its server here. */
+  /** The name of the server in PML. */
   readonly name: string;
   readonly kind: Manifest["kind"];
   readonly version: string | undefined;
   readonly description: string | undefined;
   readonly routing: Manifest["routing"];
   readonly tools: readonly ManifestTool[];
-  /** The registry that offers it. */
+  /** The URL of the registry that offers it. */
   readonly source: string;
 }
 
 /**
- * An entry as it is kept: name, kind, version, description, routing, the names of its tools, and their
- * definitions as a text, because most of them are never looked at.
+ * A cached entry: name, kind, version, description, routing, names of tools, and their definitions
+ * as JSON text, because most of them are never needed.
  */
-type Row = readonly [
+type CatalogRow = readonly [
   string,
   Manifest["kind"],
   string | null,
@@ -44,10 +45,10 @@ type Row = readonly [
   string,
 ];
 
-/** A catalog as it is kept. */
+/** A cached catalog. */
 export interface KeptCatalog {
   readonly at: number;
-  readonly rows: readonly Row[];
+  readonly rows: readonly CatalogRow[];
   /** How many entries could not be used. */
   readonly dropped: number;
 }
@@ -61,13 +62,13 @@ const LONGEST_MS = 120_000;
 const DEEPEST = 32;
 const AT_ONCE_MS = 10;
 
-/** Gives the catalog that was kept of a registry. */
+/** Returns the cached catalog of a registry; undefined if there is none. */
 export function keptCatalog(place: Place, cache: Cache): KeptCatalog | undefined {
-  // What the cache gives is what was kept below, or nothing.
+  // The cache returns what `freshCatalog` stored, or nothing.
   return cache.read("catalog", [place.source.url]) as KeptCatalog | undefined;
 }
 
-/** Asks a registry for all that it offers, and keeps it. */
+/** Downloads the catalog of a registry and caches it. */
 export async function freshCatalog(
   place: Place,
   { cache, signal, warn }: {
@@ -76,7 +77,7 @@ export async function freshCatalog(
     readonly warn: (message: string) => void;
   },
 ): Promise<KeptCatalog> {
-  const rows = new Map<string, Row>();
+  const rows = new Map<string, CatalogRow>();
   const cursors = new Set<string | undefined>();
   const until = performance.now() + LONGEST_MS;
   let [dropped, characters, since] = [0, 0, performance.now()];
@@ -91,7 +92,7 @@ export async function freshCatalog(
       if (row === undefined || rows.has(row[0])) dropped++;
       else rows.set(row[0], row);
       characters += row?.[6].length ?? 0;
-      // A call that comes meanwhile does not wait for a long page.
+      // Pauses during a long page, so that calls do not wait for it.
       if (performance.now() - since < AT_ONCE_MS) continue;
       await turn();
       since = performance.now();
@@ -101,14 +102,17 @@ export async function freshCatalog(
     !cursors.has(cursor) && cursors.size < MOST_PAGES && !isFull() && performance.now() < until
   );
   if (cursor !== undefined) {
-    warn(`The catalog of "${place.source.url}" has no end: after ${rows.size} entries it was left`);
+    warn(`The catalog of "${place.source.url}" has no end: after ${rows.size} entries PML stopped`);
   }
   const kept = { at: Date.now(), rows: [...rows.values()], dropped };
   cache.keep("catalog", [place.source.url], kept);
   return kept;
 }
 
-/** Gives the entries of a catalog; the definitions of their tools are read by who looks at them. */
+/**
+ * Yields the entries of a catalog. The definitions of their tools are parsed when they are first
+ * read.
+ */
 export function* itemsOf({ rows }: KeptCatalog, source: string): Generator<CatalogItem> {
   for (const [fqdn, kind, version, description, routing, names, definitions] of rows) {
     let tools: readonly ManifestTool[] | undefined;
@@ -133,7 +137,7 @@ function toolsFrom(names: readonly string[], definitions: string): readonly Mani
   return names.map((name, index) => ({ name, definition: read[index] ?? undefined }));
 }
 
-function rowOf(said: unknown): Row | undefined {
+function rowOf(said: unknown): CatalogRow | undefined {
   if (!isObject(said) || !isSound(said, DEEPEST)) return undefined;
   const { fqdn, type, version, description, routing, tools } = said;
   const asked = fqdnOf(textOf(fqdn));

@@ -1,5 +1,5 @@
 /**
- * The catalogs of all registries, as one.
+ * Merges the catalogs of all registries.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import type { Place } from "./_place.ts";
 import type { Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
 
-/** What came of asking one registry for its catalog. */
+/** The result of refreshing the catalog of one registry. */
 export interface CatalogOutcome {
   readonly source: string;
   readonly entries: number;
@@ -25,31 +25,34 @@ export interface CatalogOutcome {
   readonly error: PmlError | undefined;
 }
 
-/** What the catalogs need. */
+/** The options of `Catalogs`. */
 interface CatalogsOptions {
   readonly cache: Cache;
   readonly warn: (message: string) => void;
-  /** Ends what is under way. */
+  /** Aborts all work that is under way. */
   readonly closing: AbortSignal;
 }
 
-/** What registries offer, in their order. */
+/** The catalogs of all registries, in their order. */
 export class Catalogs {
   readonly #places: readonly Place[];
   readonly #options: CatalogsOptions;
   readonly #kept = new Map<Place, KeptCatalog>();
   readonly #loading = new Map<Place, Promise<KeptCatalog>>();
-  /** The registries that gave no catalog when somebody waited for it. */
+  /** The registries that gave no catalog when a caller waited for it. */
   readonly #waited = new WeakSet<Place>();
   #merged: readonly CatalogItem[] | undefined;
 
-  /** Asks nothing, and reads nothing. */
+  /** Takes the registries; asks and reads nothing yet. */
   constructor(places: readonly Place[], options: CatalogsOptions) {
     this.#places = places;
     this.#options = options;
   }
 
-  /** Gives what is known; says of each registry when that was so, 0 where nothing is known. */
+  /**
+   * Returns all known entries. Calls `onSeen` for each registry with the time of its catalog, 0 if
+   * it has none.
+   */
   items(onSeen: (place: Place, at: number) => void): readonly CatalogItem[] {
     for (const place of this.#places) {
       const kept = this.#kept.get(place) ?? keptCatalog(place, this.#options.cache);
@@ -60,7 +63,7 @@ export class Catalogs {
     return this.#merged;
   }
 
-  /** Loads a catalog; who comes while that is under way gets the same. */
+  /** Downloads a catalog. Callers that come meanwhile get the same result. */
   async load(place: Place): Promise<KeptCatalog> {
     const loading = this.#loading.get(place) ??
       this.#fresh(place).finally(() => this.#loading.delete(place));
@@ -69,8 +72,8 @@ export class Catalogs {
   }
 
   /**
-   * Tells whether a registry offers a server. One whose catalog was never read is asked for it and
-   * waited for once; throws REGISTRY_OFFLINE where it cannot be reached.
+   * Returns whether a registry offers a server. If its catalog was never downloaded, waits for it
+   * once. Throws REGISTRY_OFFLINE if the registry cannot be reached.
    */
   async has(
     name: string,
@@ -98,7 +101,10 @@ export class Catalogs {
     return { rows: [] };
   }
 
-  /** Asks every registry; what takes longer than somebody waits goes on behind. */
+  /**
+   * Downloads the catalogs of all registries. A slow download continues after the caller stopped
+   * waiting.
+   */
   async refresh(signal: AbortSignal): Promise<readonly CatalogOutcome[]> {
     return await Promise.all(this.#places.map(async (place) => {
       const source = place.source.url;
@@ -123,7 +129,7 @@ export class Catalogs {
     this.#kept.set(place, kept);
   }
 
-  /** The first registry that offers a name is the one that is asked for it. */
+  /** Returns the merged entries. If several registries offer a name, the first one is used. */
   #all(): readonly CatalogItem[] {
     const items = new Map<string, CatalogItem>();
     for (const place of this.#places.toReversed()) {

@@ -1,19 +1,19 @@
 /**
- * A registry that speaks PML's own contract.
+ * A registry that uses PML's own API.
  *
  * @module
  */
 
 import { isObject, objectOf } from "../core/json.ts";
-import { Client, type ClientOptions } from "./client.ts";
+import { type ClientOptions, RegistryClient } from "./client.ts";
 import { entryName, type Fqdn } from "./fqdn.ts";
-import type { Source } from "./source.ts";
+import type { RegistrySource } from "./source.ts";
 
-/** What a registry of the contract is asked with. */
+/** The options of a registry client. */
 export interface ContractOptions extends ClientOptions {
-  /** How long a look at an entry or a page may take. */
+  /** The time limit for an entry or a page, in milliseconds. */
   readonly lookMs?: number;
-  /** How long the code of a module may take. */
+  /** The time limit for the code of a module, in milliseconds. */
   readonly codeMs?: number;
 }
 
@@ -27,9 +27,9 @@ const PAGE = 500;
 const LONGEST_CURSOR = 1_000;
 const HASH_TAG = /^"sha256-[0-9a-f]{64}"$/;
 
-/** Makes a source of a registry's address; nothing is asked yet. */
-export function contractSource(url: string, options: ContractOptions): Source {
-  const client = new Client(url, options);
+/** Returns the source for a registry's URL. Asks nothing yet. */
+export function contractSource(url: string, options: ContractOptions): RegistrySource {
+  const client = new RegistryClient(url, options);
   const { lookMs: ms = LOOK_MS, codeMs = CODE_MS } = options;
   const look = { type: "application/json", ms } as const;
   return {
@@ -44,7 +44,7 @@ export function contractSource(url: string, options: ContractOptions): Source {
       });
       if (answered.kind !== "found") return answered;
       const json = client.json(answered.bytes);
-      if (!isObject(json)) throw client.bad(`what it says of "${entryName(name)}" is no object`);
+      if (!isObject(json)) throw client.bad(`its entry of "${entryName(name)}" is no object`);
       return { kind: "found", json: objectOf(json), etag: answered.etag };
     },
     async code({ fqdn, version }, { signal, onProgress }) {
@@ -59,7 +59,8 @@ export function contractSource(url: string, options: ContractOptions): Source {
       if (answered.kind !== "found") {
         throw client.bad(`it has no code of "${fqdn}" ${version}, which it offers`);
       }
-      // The hash of the bytes decides; this says that the registry means them to be of one.
+      // PML compares the hash of the bytes later. The etag only confirms that the registry sends
+      // the code of one hash.
       if (!HASH_TAG.test(answered.etag ?? "")) throw client.bad("its etag is no hash of the code");
       return answered.bytes;
     },

@@ -1,5 +1,5 @@
 /**
- * The tools of a registry entry, and what they ask for.
+ * Reads the tools of a registry entry, and the permissions they need.
  *
  * @module
  */
@@ -17,16 +17,16 @@ import { isToolName } from "../core/tool_id.ts";
 import { isPlain, isVariable, MOST, sorted } from "./_entry_words.ts";
 import type { Fqdn } from "./fqdn.ts";
 
-/** How the reader of metadata begins what it says. */
+/** The beginning of error messages of the metadata parser. */
 const BEFORE = /^.*?__meta__\.tools\.(?:x\.)?/;
 
-/** The tools of an entry, and what those with a definition ask for. */
+/** The tools of an entry, and the permissions of those with a definition. */
 export interface ToolsRead {
   readonly tools: readonly ManifestTool[];
   readonly permissions: readonly Permissions[];
 }
 
-/** Reads the tools of an entry, and leaves out those that cannot be one of it. */
+/** Reads the tools of an entry. Tools that cannot belong to it are left out. */
 export function toolsOf(
   list: readonly unknown[],
   { asked, onLeftOut }: {
@@ -56,7 +56,9 @@ export function toolsOf(
   return { tools, permissions };
 }
 
-/** Gives the name of a tool within its server, and why it is none of the server's. */
+/**
+ * Returns the name of a tool within its server, and the reason if the tool does not belong to it.
+ */
 function toolName(full: unknown, { name: server, action }: Fqdn): [string, string?] {
   if (typeof full !== "string") return ["", "it has no name"];
   const [owner, ...rest] = full.split(":");
@@ -65,7 +67,7 @@ function toolName(full: unknown, { name: server, action }: Fqdn): [string, strin
   if (!isToolName(name)) {
     return [name, "its name has other characters than the names of tools may have"];
   }
-  // The other actions of a namespace are entries of their own.
+  // The other actions of a namespace are separate entries.
   if (action !== undefined && name !== action) return [name, "it belongs to another entry"];
   return [name];
 }
@@ -74,7 +76,7 @@ function conflict(reason: string): PmlError {
   return new PmlError("NAME_CONFLICT", reason);
 }
 
-/** A tool is written in a registry as in a module, but for its name. */
+/** Parses a tool. A registry writes it as a module does, except for its name. */
 function definitionOf(
   tool: string,
   { name: _, ...said }: Readonly<Record<string, unknown>>,
@@ -84,7 +86,7 @@ function definitionOf(
   return found;
 }
 
-/** Reads what an entry asks for. */
+/** Parses the permissions of an entry. */
 export function permissionsOf(permissions: unknown, wrong: (why: string) => PmlError): Permissions {
   try {
     return definitionOf("x", { permissions }).permissions;
@@ -94,7 +96,7 @@ export function permissionsOf(permissions: unknown, wrong: (why: string) => PmlE
   }
 }
 
-/** Joins what an entry and its tools ask for. */
+/** Joins the permissions of an entry and its tools. Throws if they are too many or not valid. */
 export function together(
   all: readonly Permissions[],
   wrong: (why: string) => PmlError,

@@ -1,37 +1,37 @@
 /**
- * The official MCP Registry, or another that speaks its API (v0.1), as a place where servers are
- * looked up.
+ * A source for the official MCP Registry, or another registry with the same API (v0.1).
  *
  * @module
  */
 
 import { objectOf, quoted, textOf } from "../core/json.ts";
 import { nameHere, offerOf } from "./_server_json.ts";
-import { Client, type ClientOptions } from "./client.ts";
+import { type ClientOptions, RegistryClient } from "./client.ts";
 import type { Fqdn } from "./fqdn.ts";
-import type { CatalogPage, LookOptions, Lookup, Source } from "./source.ts";
+import type { CatalogPage, LookOptions, Lookup, RegistrySource } from "./source.ts";
 
 const LOOK = { type: "application/json", maxBytes: 4_000_000, ms: 10_000 } as const;
 const PAGE = 100;
 const MISSING: Lookup = { kind: "missing" };
 
 /** The source of a registry that is configured as `mcp+https://…`. */
-export class Official implements Source {
-  /** Its address, as it is configured. */
+export class Official implements RegistrySource {
+  /** The URL as it was configured. */
   readonly url: string;
-  readonly #client: Client;
-  /** Names there by names here, as far as they were seen. */
+  readonly #client: RegistryClient;
+  /** Names in the registry by their names in PML, for the servers seen so far. */
   readonly #names = new Map<string, string>();
 
-  /** Asks nothing yet. */
+  /** Takes the URL; asks nothing yet. */
   constructor(url: string, options: ClientOptions) {
     this.url = url;
-    this.#client = new Client(url, options);
+    this.#client = new RegistryClient(url, options);
   }
 
   /**
-   * Looks a server up. Its name there has a slash, and capitals maybe, which the one here does not
-   * tell; so the likeliest is asked for, and then it is searched: three requests at most.
+   * Looks up a server. Its name in the registry has a slash, and perhaps capitals, which its name
+   * in PML does not show. So the likeliest name is tried first, then a search: at most three
+   * requests.
    */
   async manifest({ name, action, version }: Fqdn, options: LookOptions): Promise<Lookup> {
     if (action !== undefined || !name.includes(".")) return MISSING;
@@ -40,7 +40,7 @@ export class Official implements Source {
     if (found !== undefined) return found;
     const [owner = "", own = ""] = name.split(".").slice(-2);
     const isNewest = version === undefined || version === "latest";
-    // A version takes a request more, once its server is found.
+    // For a given version, one more request is needed after its server is found.
     for (const search of [`${owner}/${own}`, ...isNewest ? [`${owner}.${own}`] : []]) {
       const { server, response } = await this.#searched(search, { name, options });
       if (server !== undefined && isNewest) return this.#lookup(response);
@@ -51,12 +51,12 @@ export class Official implements Source {
     return MISSING;
   }
 
-  /** There are only programs and addresses there. */
+  /** Rejects: this registry has programs and URLs only. */
   code(): Promise<never> {
     return Promise.reject(this.#client.bad("it has no modules"));
   }
 
-  /** Gives a page of the newest versions; what cannot be run here is not among them. */
+  /** Returns a page of the newest versions. Servers that PML cannot run are left out. */
   async catalog(
     options: LookOptions & { readonly cursor?: string | undefined },
   ): Promise<CatalogPage> {
@@ -97,7 +97,7 @@ export class Official implements Source {
     return { server, response };
   }
 
-  /** Of names that are one here, the likeliest counts, whichever came first. */
+  /** If several names are the same in PML, the likeliest is used, whichever came first. */
   #remember(server: string): void {
     const here = nameHere(server);
     if (server === likeliest(here) || !this.#names.has(here)) this.#names.set(here, server);

@@ -4,7 +4,7 @@ import { FakeRegistry } from "../../tests/kit/fake_registry.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { Official } from "./_official.ts";
 import { parseFqdn } from "./fqdn.ts";
-import type { Lookup, Source } from "./source.ts";
+import type { Lookup, RegistrySource } from "./source.ts";
 
 function published(name: string, version: string, more: Partial<Published> = {}): Published {
   const transport = { type: "stdio" };
@@ -32,7 +32,10 @@ const plainFetch: Fetch = async (url, { named: _, ...init }) =>
 
 async function open(all = ALL) {
   const registry = await FakeRegistry.open([], officialAnswers(all));
-  const source: Source = new Official(`mcp+${registry.origin}`, { fetch: plainFetch, retryMs: 1 });
+  const source: RegistrySource = new Official(`mcp+${registry.origin}`, {
+    fetch: plainFetch,
+    retryMs: 1,
+  });
   const signal = new AbortController().signal;
   const look = (name: string) => source.manifest(parseFqdn(name), { signal });
   return {
@@ -54,7 +57,7 @@ Deno.test("Official finds a server by the name that it has here, in three reques
     ["io.github.user.weather@1.0.0", "io.github.user.weather@1.0.0", 1],
     ["io.github.user.weather@9.0.0", "missing", 2],
     ["io.github.some-body.maps", "io.github.some-body.maps@2.0.0", 2],
-    // Its name is known from now on.
+    // The name is known from now on.
     ["io.github.some-body.maps@2.0.0", "io.github.some-body.maps@2.0.0", 1],
     ["com.example.my.server", "com.example.my.server@3.0.0", 3],
     ["com.example.gone", "missing", 1],
@@ -89,7 +92,7 @@ Deno.test("Official gives the catalog page by page, without what cannot be run h
     "/v0.1/servers?version=latest&limit=100",
     "/v0.1/servers?version=latest&limit=100&cursor=100",
   ]);
-  // The catalog told how the name is written there.
+  // The catalog contained the exact name.
   assert.equal(versionOf(await look("io.github.some-body.maps")), "io.github.some-body.maps@2.0.0");
   assert.equal(registry.asked.length, 3);
 });

@@ -1,5 +1,5 @@
 /**
- * One registry as it is known here: what it said before, and whether it can be asked now.
+ * One registry: its cached entries, and whether it can be asked now.
  *
  * @module
  */
@@ -13,47 +13,50 @@ import type { Cache } from "./cache.ts";
 import { entryName, type Fqdn } from "./fqdn.ts";
 import { manifestHash, parseManifest } from "./manifest.ts";
 import { verifyManifest } from "./signature.ts";
-import type { Source } from "./source.ts";
+import type { RegistrySource } from "./source.ts";
 
 /** A registry as it was configured. */
 export interface RegistryPlace {
-  readonly source: Source;
-  /** The key that its entries are signed with: Ed25519, as PEM or base64. */
+  readonly source: RegistrySource;
+  /** The public key for the signatures of its entries: Ed25519, as PEM or base64. */
   readonly publicKey?: string | undefined;
-  /** Gives the hosts beside its own that the person lets a server of it go to without TLS. */
+  /**
+   * Returns other hosts, beside the registry's own, that a server may use without TLS because the
+   * person allowed it.
+   */
   readonly named?: (server: string) => readonly string[];
 }
 
-/** A tool of an entry that is left out, and why. */
+/** A tool of an entry that was left out, and the reason. */
 export interface LeftOut {
   readonly name: string;
   readonly reason: string;
 }
 
-/** What a registry said of a name. */
-export type Kept = KeptEntry | { readonly kind: "missing"; readonly at: number };
+/** The registry's last answer about a name. */
+export type CachedAnswer = KeptEntry | { readonly kind: "missing"; readonly at: number };
 
-/** An entry as it was sent, and when that was last so. */
+/** An entry as the registry sent it, and the time of its last confirmation. */
 export interface KeptEntry {
   readonly kind: "found";
   readonly json: JsonObject;
   readonly etag: string | null;
   readonly at: number;
-  /** When it was signed, and when the newest was that was ever seen; 0 without a key. */
+  /** When this entry was signed, and the newest such time ever seen; 0 without a key. */
   readonly issued: number;
   readonly newest: number;
-  /** Whether the registry does not have it any more. */
+  /** Whether the registry no longer has it. */
   readonly gone: boolean;
 }
 
-/** What an entry means. */
-export interface Read {
+/** A parsed entry. */
+export interface ParsedEntry {
   readonly manifest: Manifest;
   readonly hash: string;
   readonly leftOut: readonly LeftOut[];
 }
 
-/** What a place needs beside its registry. */
+/** The options of `Place`. */
 export interface PlaceOptions {
   readonly cache: Cache;
   readonly warn: (message: string) => void;
@@ -64,10 +67,10 @@ export interface PlaceOptions {
 /** How many names are remembered that a registry does not have. */
 const MOST_NAMES = 20_000;
 
-/** A registry, its entries in the cache, and its state. */
+/** A registry, its cached entries, and its state. */
 export class Place {
-  readonly source: Source;
-  /** Where it is. */
+  readonly source: RegistrySource;
+  /** The host of the registry. */
   readonly host: string;
   readonly isSecure: boolean;
   readonly isSigned: boolean;
@@ -77,7 +80,7 @@ export class Place {
   readonly #kept = new Map<string, Kept>();
   readonly #reads = new Map<string, (kept: KeptEntry) => Read>();
 
-  /** Asks nothing, and reads nothing. */
+  /** Takes the registry; asks and reads nothing yet. */
   constructor({ source, publicKey, named = () => [] }: RegistryPlace, options: PlaceOptions) {
     const { host, protocol } = new URL(source.url.replace(/^mcp\+/, ""));
     this.source = source;
@@ -89,12 +92,12 @@ export class Place {
     this.#options = options;
   }
 
-  /** Whether it could not be reached when it was last asked. */
+  /** Whether the last request could not reach the registry. */
   get isDown(): boolean {
     return this.#options.outages.of(this.source.url) !== undefined;
   }
 
-  /** Whether a question would be put to it, and not be answered by what is known of its state. */
+  /** Whether a request would be sent now, instead of failing with the last error. */
   get canAsk(): boolean {
     return this.#options.outages.isDue(this.source.url);
   }
@@ -133,39 +136,41 @@ export class Place {
     }
   }
 
-  /** Gives what it said of a name, as far as that can still be used. */
-  kept(fqdn: Fqdn): Kept | undefined {
+  /** Returns the last answer about a name, if it can still be used. */
+  kept(fqdn: Fqdn): CachedAnswer | undefined {
     const key = keyOf(fqdn);
     const kept = this.#kept.get(key) ?? this.#stored(key);
     if (kept === undefined) return undefined;
     try {
       if (kept.kind === "found") this.read(fqdn, kept);
     } catch {
-      // Another key, or other rules than when it was kept: it is asked for again.
+      // The key or the checks changed since the entry was cached, so it must be downloaded again.
       return undefined;
     }
     this.#kept.set(key, kept);
     return kept;
   }
 
-  /** Gives the newest that any process has kept of a name. */
-  newest(fqdn: Fqdn): Kept | undefined {
+  /** Returns the newest answer that any process cached. */
+  newest(fqdn: Fqdn): CachedAnswer | undefined {
     const key = keyOf(fqdn);
     const stored = this.#stored(key);
     if (stored !== undefined && stored.at > (this.#kept.get(key)?.at ?? 0)) this.#kept.delete(key);
     return this.kept(fqdn);
   }
 
-  /** Gives what an entry means, or throws; its signature is compared each time it is loaded. */
-  read(fqdn: Fqdn, kept: KeptEntry): Read {
+  /**
+   * Parses an entry. Its signature is checked each time it is loaded. Throws if it is not valid.
+   */
+  read(fqdn: Fqdn, kept: KeptEntry): ParsedEntry {
     const key = keyOf(fqdn);
     const read = this.#reads.get(key) ?? memoized(({ json }) => this.#parse(fqdn, json).read);
     this.#reads.set(key, read);
     return read(kept);
   }
 
-  /** Asks for a name, and keeps what it says. */
-  async look(fqdn: Fqdn, signal: AbortSignal): Promise<Kept> {
+  /** Asks the registry for a name and caches the answer. */
+  async look(fqdn: Fqdn, signal: AbortSignal): Promise<CachedAnswer> {
     const before = this.kept(fqdn);
     const entry = before?.kind === "found" ? before : undefined;
     const lookup = await this.ask((source) =>
@@ -174,10 +179,10 @@ export class Place {
     const at = Date.now();
     switch (lookup.kind) {
       case "unchanged":
-        // A source that was asked without a tag does not say so.
+        // A source does not answer this to a request without an etag.
         return this.keep(fqdn, entry ? { ...entry, at, gone: false } : { kind: "missing", at });
       case "missing":
-        // What is in use goes on: the person is told that it is there no more.
+        // A server in use keeps working. The person is told that the registry no longer has it.
         return this.keep(fqdn, entry ? { ...entry, at, gone: true } : { kind: "missing", at });
       case "found": {
         const { json, etag = null } = lookup;
@@ -188,8 +193,8 @@ export class Place {
     }
   }
 
-  /** Keeps what is known of a name; that it is missing is kept on disk only where it matters. */
-  keep(fqdn: Fqdn, kept: Kept, { stored = kept.kind === "found" } = {}): Kept {
+  /** Caches an answer. That a name is missing is stored on disk only if `stored` says so. */
+  keep(fqdn: Fqdn, kept: CachedAnswer, { stored = kept.kind === "found" } = {}): CachedAnswer {
     const key = keyOf(fqdn);
     if (stored) this.#options.cache.keep("entry", [this.source.url, key], kept);
     if (this.#kept.size >= MOST_NAMES) this.#kept.clear();
@@ -197,13 +202,13 @@ export class Place {
     return kept;
   }
 
-  #stored(key: string): Kept | undefined {
+  #stored(key: string): CachedAnswer | undefined {
     const kept = this.#options.cache.read("entry", [this.source.url, key]);
-    // What the cache gives is what we wrote, or nothing.
-    return kept as Kept | undefined;
+    // The cache returns what PML stored, or nothing.
+    return kept as CachedAnswer | undefined;
   }
 
-  #parse(fqdn: Fqdn, json: JsonObject): { readonly read: Read; readonly issued: number } {
+  #parse(fqdn: Fqdn, json: JsonObject): { readonly read: ParsedEntry; readonly issued: number } {
     const leftOut: LeftOut[] = [];
     const manifest = parseManifest(json, {
       url: this.source.url,

@@ -1,4 +1,4 @@
-/** Registries over a home of their own, with what they told. */
+/** Registries with a home of their own, and the warnings and changes they reported. */
 
 import assert from "node:assert/strict";
 import { PmlError } from "../core/errors.ts";
@@ -7,10 +7,10 @@ import { type Folder, plainFetch, type ScriptedRegistry } from "./_scripted_test
 import { Cache } from "./cache.ts";
 import { Registries, type RegistriesOptions } from "./registries.ts";
 
-/** Nobody gives up. */
+/** A signal that never aborts. */
 export const never = { signal: new AbortController().signal };
 
-/** Registries over a home, with what they told. */
+/** Registries with a home, and the warnings and changes they reported. */
 export class Scene {
   readonly warned: string[] = [];
   readonly changed: string[] = [];
@@ -54,7 +54,7 @@ export class Scene {
   }
 }
 
-/** Asserts that something fails with a code. */
+/** Asserts that a promise rejects with a code. */
 export async function fails(
   work: Promise<unknown> | (() => unknown),
   expected: string,
@@ -71,7 +71,7 @@ export async function fails(
   );
 }
 
-/** Waits until something is so. */
+/** Waits until a condition is true. */
 export async function until(condition: () => boolean): Promise<void> {
   for (const since = performance.now(); !condition();) {
     assert.ok(performance.now() - since < 5_000, `never: ${condition}`);

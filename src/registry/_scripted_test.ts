@@ -1,17 +1,17 @@
-/** A registry on loopback that answers whatever a test wants, down to the bytes. */
+/** A registry on the loopback address that answers exactly what a test wants. */
 
 import { fileURLToPath } from "node:url";
 import type { Fetch } from "../core/fetch.ts";
 import type { JsonObject } from "../core/json.ts";
 import { integrityOf } from "./integrity.ts";
 
-/** A request, as it came. */
+/** A request as it arrived. */
 export interface Asked {
   readonly target: string;
   readonly headers: Headers;
 }
 
-/** An answer: a whole one, or pieces that are sent as they come, or nothing ever. */
+/** An answer: the whole body, pieces that are sent one by one, or no answer at all. */
 export type Scripted =
   | {
     readonly status?: number;
@@ -22,7 +22,7 @@ export type Scripted =
   | "silence"
   | "hang up";
 
-/** The registry: what it answers can be set anew at any time. */
+/** The registry. Its answers can be changed at any time. */
 export class ScriptedRegistry implements AsyncDisposable {
   readonly asked: Asked[] = [];
   answer: (asked: Asked) => Scripted;
@@ -46,19 +46,19 @@ export class ScriptedRegistry implements AsyncDisposable {
     return `http://${this.host}/mcp`;
   }
 
-  /** The targets that were asked for, without the path of the registry. */
+  /** The targets of all requests, without the path of the registry. */
   get targets(): string[] {
     return this.asked.map(({ target }) => target.replace(/^\/mcp/, ""));
   }
 
-  /** Goes away; connections are refused then. */
+  /** Stops listening, so that connections are refused. */
   stop(): void {
     this.#listener?.close();
     this.#listener = undefined;
     for (const connection of this.#connections) close(connection);
   }
 
-  /** Comes back under the same address. */
+  /** Listens again at the same address. */
   start(): void {
     this.#listener = Deno.listen({ hostname: "127.0.0.1", port: this.#port });
     this.#serve(this.#listener);
@@ -78,7 +78,7 @@ export class ScriptedRegistry implements AsyncDisposable {
   }
 
   #track(work: Promise<void>): void {
-    // A client that goes away ends what was being sent.
+    // If the client disconnects, nothing more is sent.
     const over = work.catch(() => {}).finally(() => this.#work.delete(over));
     this.#work.add(over);
   }
@@ -140,11 +140,14 @@ function close(connection: Deno.Conn): void {
   try {
     connection.close();
   } catch {
-    // It was closed already.
+    // It was already closed.
   }
 }
 
-/** The way out for tests: what PML's own does, as far as a registry on loopback needs it. */
+/**
+ * The `fetch` for tests. It does what PML's own does, as far as a registry on the loopback address
+ * needs.
+ */
 export const plainFetch: Fetch = (url, { named: _, headers, ...options }) =>
   fetch(url, {
     ...options,
@@ -152,7 +155,7 @@ export const plainFetch: Fetch = (url, { named: _, headers, ...options }) =>
     redirect: "manual",
   });
 
-/** An answer of JSON. */
+/** Returns an answer with JSON. */
 export function json(value: unknown, headers: Readonly<Record<string, string>> = {}): Scripted {
   return {
     headers: { "content-type": "application/json", ...headers },
@@ -160,23 +163,23 @@ export function json(value: unknown, headers: Readonly<Record<string, string>> =
   };
 }
 
-/** An answer of code, under its hash unless another tag is given. */
+/** Returns an answer with code. The etag is its hash unless another one is given. */
 export function code(text: string, headers: Readonly<Record<string, string>> = {}): Scripted {
   const type = "application/typescript";
   return { headers: { "content-type": type, "etag": tag(text), ...headers }, body: text };
 }
 
-/** The tag of a text. */
+/** Returns the etag of a text. */
 export function tag(text: string): string {
   return `"${hash(text)}"`;
 }
 
-/** The hash of a text. */
+/** Returns the hash of a text. */
 export function hash(text: string): string {
   return integrityOf(new TextEncoder().encode(text));
 }
 
-/** An entry of kind deno whose code is a text. */
+/** Returns a module's entry whose code is this text. */
 export function denoEntry(fqdn: string, text: string, more: JsonObject = {}): JsonObject {
   return {
     fqdn,
@@ -190,7 +193,7 @@ export function denoEntry(fqdn: string, text: string, more: JsonObject = {}): Js
   };
 }
 
-/** Answers entries by their names, and code where it is asked for. */
+/** Answers with entries by their names, and with code if it is requested. */
 export function entries(
   all: Readonly<Record<string, { readonly json: JsonObject; readonly text?: string }>>,
 ): (asked: Asked) => Scripted {
@@ -206,7 +209,7 @@ export function entries(
   };
 }
 
-/** A folder of this test run, removed at its end. */
+/** A folder of this test run, which is removed at its end. */
 export class Folder implements Disposable {
   readonly path = Deno.makeTempDirSync({ prefix: "pml-registry-" });
 
@@ -215,7 +218,7 @@ export class Folder implements Disposable {
   }
 }
 
-/** Where a source file of this room is. */
+/** Returns the path of a source file of this room. */
 export function here(name: string): string {
   return fileURLToPath(new URL(name, import.meta.url));
 }

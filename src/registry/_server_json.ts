@@ -1,5 +1,5 @@
 /**
- * Makes of a `server.json` of the official MCP Registry what PML's own contract says of a server.
+ * Converts a `server.json` of the official MCP Registry to an entry of PML's own API.
  *
  * @module
  */
@@ -7,29 +7,31 @@
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 
-/** What a `server.json` comes to here. */
+/** The result of converting a `server.json`. */
 export type Offer =
   | { readonly kind: "entry"; readonly json: JsonObject }
-  /** It was taken back. */
+  /** The server was deleted. */
   | { readonly kind: "deleted" }
-  /** Nothing of it can be run here, and why. */
+  /** PML can run no part of it, with the reason. */
   | { readonly kind: "refused"; readonly why: string };
 
-/** What an entry needs: variables without which it does not start. */
-type Needed = Set<string>;
+/** The variables without which the server does not start. */
+type NeededVariables = Set<string>;
 
 const OFFICIAL = "io.modelcontextprotocol.registry/official";
 const NPM_NAME = /^(@[a-z0-9][\w.-]*\/)?[a-z0-9][\w.-]*$/i;
 const PYPI_NAME = /^[a-z0-9]([\w.-]*[a-z0-9])?$/i;
 const NPM_VERSION = /^\d+\.\d+\.\d+([-+][\w.+-]*)?$/;
 const PYPI_VERSION = /^(\d+!)?\d(?!.*\.x(\.|$))[\w.+-]*$/i;
-/** Options of what runs a package that say nothing of what is run. */
+/** Options of a package runner that do not change what runs. */
 const IDLE = ["-y", "--yes", "-q", "--quiet"];
-/** What stands for a reference while the text around it is looked at. */
+/** Replaces a reference while the text around it is checked. */
 const GAP = "\u0000";
 
-/** What installs a package, and where packages come from then: the second-level name of that host. */
-const INSTALLERS: Readonly<Record<string, Installer | undefined>> = {
+/**
+ * The installers of package types. `home` is the second-level domain of the registry that they use.
+ */
+const INSTALLERS: Readonly<Record<string, PackageInstaller | undefined>> = {
   npm: {
     home: "npmjs",
     runs: { npx: ["npx", "-y"], bunx: ["bunx"] },
@@ -46,7 +48,7 @@ const INSTALLERS: Readonly<Record<string, Installer | undefined>> = {
   },
 };
 
-interface Installer {
+interface PackageInstaller {
   readonly home: string;
   readonly runs: Readonly<Record<string, readonly [string, ...string[]] | undefined>>;
   readonly usual: string;
@@ -54,14 +56,14 @@ interface Installer {
   readonly version: RegExp;
 }
 
-/** Writes the name of a server there as one that a server can have here. */
+/** Converts the name of a server in the registry to its name in PML. */
 export function nameHere(name: string): string {
   return name.toLowerCase().replace("/", ".");
 }
 
 /**
- * Reads what the registry says of one version of a server. The first package that PML can install
- * counts, and where there is none the first remote.
+ * Converts one version of a server. Uses the first package that PML can install, or else the first
+ * remote.
  */
 export function offerOf(response: unknown): Offer {
   const { server, _meta } = objectOf(response);
@@ -123,7 +125,7 @@ function packaged(said: JsonObject): JsonObject {
     return textOf(name ?? value);
   }).find((one) => !IDLE.includes(one));
   if (odd !== undefined) throw unfit(`${package_} wants ${quoted(hint)} to get ${quoted(odd)}`);
-  const needed: Needed = new Set();
+  const needed: NeededVariables = new Set();
   const [program, ...first] = command;
   const args = argumentsOf(listOf(said.packageArguments), needed);
   const env = inputsOf(listOf(said.environmentVariables), { needed, nameOf: (name) => name });
@@ -152,13 +154,13 @@ function remote(said: JsonObject): JsonObject {
     throw unfit(`its address wants ${quoted(name)}, which PML does not fill in`);
   });
   if (!url.startsWith("https://")) throw unfit(`its address ${quoted(url)} is not https`);
-  const needed: Needed = new Set();
+  const needed: NeededVariables = new Set();
   const headers = inputsOf(listOf(said.headers), { needed, nameOf: variableOf });
   return { type: "http", url, headers, env_required: [...needed] };
 }
 
-/** Makes the arguments of a program, each a text of its own, whatever stands in it. */
-function argumentsOf(all: readonly unknown[], needed: Needed): readonly string[] {
+/** Returns the arguments of a program. Each is one text, whatever characters it has. */
+function argumentsOf(all: readonly unknown[], needed: NeededVariables): readonly string[] {
   const args: string[] = [];
   let isMissing = false;
   for (const one of all.map(objectOf)) {
@@ -168,7 +170,7 @@ function argumentsOf(all: readonly unknown[], needed: Needed): readonly string[]
     const text = inputOf(one, { needed, variable: () => variableOf(own), isArgument: true });
     if (isNamed) {
       if (text === undefined && !isFlag(one)) continue;
-      // A short option takes its value as the next argument.
+      // A short option has its value in the next argument.
       const isLong = name.startsWith("--");
       args.push(
         ...text === undefined
@@ -184,17 +186,20 @@ function argumentsOf(all: readonly unknown[], needed: Needed): readonly string[]
   return args;
 }
 
-/** An option with nothing that could be filled in is a word by itself. */
+/** Returns whether an option takes no value. */
 function isFlag(said: JsonObject): boolean {
   const filled = ["valueHint", "choices", "placeholder", "variables"];
   return filled.every((key) => said[key] === undefined) &&
     (said.format === undefined || said.format === "boolean");
 }
 
-/** Makes the values of variables or headers. */
+/** Returns the values of variables or headers. */
 function inputsOf(
   all: readonly unknown[],
-  { needed, nameOf }: { readonly needed: Needed; readonly nameOf: (name: string) => string },
+  { needed, nameOf }: {
+    readonly needed: NeededVariables;
+    readonly nameOf: (name: string) => string;
+  },
 ): Readonly<Record<string, string>> {
   return Object.fromEntries(all.map((one) => {
     const said = objectOf(one);
@@ -203,11 +208,14 @@ function inputsOf(
   }));
 }
 
-/** Gives a fixed value, or a reference to the variable that holds it; an argument may have neither. */
+/**
+ * Returns a fixed value, or a reference to a variable. An argument may have neither; then
+ * undefined.
+ */
 function inputOf(
   said: JsonObject,
   { needed, variable, isArgument = false }: {
-    readonly needed: Needed;
+    readonly needed: NeededVariables;
     readonly variable: () => string;
     readonly isArgument?: boolean;
   },
@@ -220,10 +228,10 @@ function inputOf(
   return reference(variable(), { said, needed });
 }
 
-/** Puts references where a value names variables in braces; what it does not declare stays. */
+/** Replaces variable names in braces by references. Undeclared names stay unchanged. */
 function filledIn(
   value: string,
-  { variables, needed }: { readonly variables: JsonObject; readonly needed: Needed },
+  { variables, needed }: { readonly variables: JsonObject; readonly needed: NeededVariables },
 ): string {
   const references: string[] = [];
   const gapped = literal(value).replace(/\{([^{}]*)\}/g, (whole, name: string) => {
@@ -233,13 +241,13 @@ function filledIn(
     references.push(reference(variableOf(name), { said: objectOf(said), needed }));
     return GAP;
   });
-  // What was put together may read as a reference that nobody declared.
+  // The parts together could form a reference that nobody declared.
   return gapped.split(GAP).map(literal).join(GAP).replaceAll(GAP, () => references.shift() ?? "");
 }
 
 function reference(
   name: string,
-  { said, needed }: { readonly said: JsonObject; readonly needed: Needed },
+  { said, needed }: { readonly said: JsonObject; readonly needed: NeededVariables },
 ): string {
   const { default: otherwise, isRequired } = withoutNull(said);
   const fallback = otherwise === undefined ? undefined : plainText(otherwise);
@@ -249,7 +257,7 @@ function reference(
   return `\${${name}}`;
 }
 
-/** Refuses a text that PML would fill in, though the registry's format says that it stays. */
+/** Throws if PML would replace something in a text that should stay unchanged. */
 function literal(text: string): string {
   if (text.includes("${")) throw unfit(`${quoted(text)} would be filled in by PML`);
   if (/\p{Cc}/u.test(text)) throw unfit("a value holds a control character");
@@ -262,7 +270,7 @@ function variableOf(name: string): string {
   throw unfit(`${quoted(name)} can be no variable`);
 }
 
-/** The name of a host before its last part. */
+/** Returns the second-level domain of a URL's host. */
 function homeOf(url: string): string | undefined {
   return URL.parse(url)?.hostname.split(".").at(-2);
 }
@@ -279,7 +287,7 @@ function listOf(said: unknown): readonly unknown[] {
   return Array.isArray(said) ? said : [];
 }
 
-/** Values are texts; some publish numbers and truths. */
+/** Values should be strings, but some servers publish numbers and booleans. */
 function plainText(said: unknown): string {
   if (["string", "number", "boolean"].includes(typeof said)) return String(said);
   throw unfit("a value is no text");

@@ -31,7 +31,7 @@ function server(said: Record<string, unknown>, official: JsonObject = { status: 
 const asked = parseFqdn("io.github.user.weather");
 const url = "mcp+https://registry.example.com";
 
-/** What comes of an entry, as PML reads it. */
+/** Returns what PML reads from an entry. */
 function manifestOf(response: unknown) {
   const offer = offerOf(response);
   assert.equal(offer.kind, "entry", JSON.stringify(offer));

@@ -1,5 +1,5 @@
 /**
- * What a registry answers: a request comes in, an answer goes out, and nothing else happens.
+ * Answers requests to a registry, without any side effects.
  *
  * @module
  */
@@ -8,20 +8,20 @@ import { isObject, type Json, textOf } from "../core/json.ts";
 import { integrityOf } from "./integrity.ts";
 import { chosen, type Entry, type RegistryStore, type Versions } from "./registry_store.ts";
 
-/** A request, as far as a registry looks at it. */
-export interface Asked {
+/** The parts of a request that a registry needs. */
+export interface RegistryRequest {
   readonly method: string;
-  /** The path with its query, as it was sent. */
+  /** The path with its query, as the client sent it. */
   readonly target: string;
   readonly accept?: string | undefined;
   readonly ifNoneMatch?: string | undefined;
 }
 
-/** An answer; the headers are in the order that they are sent in. */
-export interface Answer {
+/** A response. The headers are in the order in which they are sent. */
+export interface RegistryResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Nothing for HEAD, whatever the headers say of its length. */
+  /** The body; empty for HEAD, even if the headers give its length. */
   readonly body: Uint8Array;
 }
 
@@ -34,11 +34,14 @@ const PAGE = 100;
 const PAGE_MAX = 1_000;
 const NOTHING = new Uint8Array();
 
-/** Answers a request to `/mcp` or `/mcp/NAME`, or without the `/mcp`. */
-export async function answer(asked: Asked, shelf: RegistryStore): Promise<Answer> {
+/** Answers a request to `/mcp` or `/mcp/NAME`; the `/mcp` is optional. */
+export async function answer(
+  asked: RegistryRequest,
+  store: RegistryStore,
+): Promise<RegistryResponse> {
   const { method, target, accept = "" } = asked;
   const isRead = method === "GET" || method === "HEAD";
-  // At the catalog this would be MCP, which a registry of files does not speak.
+  // A client that wants a stream means MCP, which a registry of files does not support.
   const isStream = accept.trim().toLowerCase() === "text/event-stream";
   if (!isRead || isStream) {
     return failure(405, "method_not_allowed", {
@@ -49,17 +52,17 @@ export async function answer(asked: Asked, shelf: RegistryStore): Promise<Answer
   const [path = "", query = ""] = target.split(/\?(.*)/s);
   const name = decoded(path.replace(/^\/mcp(?=\/|$)/, "").slice(1));
   const made = name === ""
-    ? await catalog(new URLSearchParams(query), shelf)
-    : await entry(name, { accept, shelf });
+    ? await catalog(new URLSearchParams(query), store)
+    : await entry(name, { accept, store });
   return conditional(made, asked);
 }
 
 async function entry(
   name: string,
-  { accept, shelf }: { readonly accept: string; readonly shelf: RegistryStore },
-): Promise<Answer> {
+  { accept, store }: { readonly accept: string; readonly store: RegistryStore },
+): Promise<RegistryResponse> {
   const [, fqdn = "", version] = /^([^@]*)(?:@(.*))?$/s.exec(name) ?? [];
-  const versions = await shelf.find(fqdn);
+  const versions = await store.find(fqdn);
   const found = versions && chosen(versions, version);
   if (found === undefined) {
     return failure(404, "not_found", {
@@ -78,7 +81,7 @@ async function entry(
   });
 }
 
-async function catalog(query: URLSearchParams, shelf: RegistryStore): Promise<Answer> {
+async function catalog(query: URLSearchParams, store: RegistryStore): Promise<RegistryResponse> {
   const limit = query.get("limit") ?? String(PAGE);
   if (!/^[1-9]\d{0,8}$/.test(limit)) {
     return failure(400, "bad_request", { message: "limit is no number above 0" });
@@ -86,7 +89,7 @@ async function catalog(query: URLSearchParams, shelf: RegistryStore): Promise<An
   const words = (query.get("q") ?? "").toLowerCase().split(/\s+/).filter((word) => word !== "");
   const after = query.get("cursor") ?? "";
   const withTools = query.get("include")?.split(",").includes("tools") === true;
-  const entries = (await shelf.all()).flatMap((versions: Versions) => {
+  const entries = (await store.all()).flatMap((versions: Versions) => {
     const newest = chosen(versions, undefined);
     return newest !== undefined && newest.fqdn > after && fits(newest, words) ? [newest] : [];
   });
@@ -108,7 +111,7 @@ function fits({ fqdn, manifest }: Entry, words: readonly string[]): boolean {
   return words.every((word) => text.includes(word));
 }
 
-function ok(body: Uint8Array, headers: Answer["headers"]): Answer {
+function ok(body: Uint8Array, headers: RegistryResponse["headers"]): RegistryResponse {
   const { "content-type": type = "", ...rest } = headers;
   const etag = `"${integrityOf(body)}"`;
   return {
@@ -118,12 +121,15 @@ function ok(body: Uint8Array, headers: Answer["headers"]): Answer {
   };
 }
 
-/** Makes the answer to what cannot be answered. */
+/** Returns an error response. */
 export function failure(
   status: number,
   error: string,
-  { message, headers }: { readonly message: string; readonly headers?: Answer["headers"] },
-): Answer {
+  { message, headers }: {
+    readonly message: string;
+    readonly headers?: RegistryResponse["headers"];
+  },
+): RegistryResponse {
   const body = bytesOf({ error, message });
   return {
     status,
@@ -132,8 +138,11 @@ export function failure(
   };
 }
 
-/** Sends nothing that the client has already, and no body where only the head was asked for. */
-function conditional(made: Answer, { method, ifNoneMatch }: Asked): Answer {
+/** Removes the body if the client has it already or sent HEAD. */
+function conditional(
+  made: RegistryResponse,
+  { method, ifNoneMatch }: RegistryRequest,
+): RegistryResponse {
   const { etag } = made.headers;
   const known = ifNoneMatch?.split(",").map((one) => one.trim().replace(/^W\//, "")) ?? [];
   if (etag !== undefined && (known.includes(etag) || known.includes("*"))) {
@@ -143,7 +152,10 @@ function conditional(made: Answer, { method, ifNoneMatch }: Asked): Answer {
   return method === "HEAD" ? { ...made, body: NOTHING } : made;
 }
 
-/** Code unless JSON is wanted more: by its weight, and where that is the same by its name. */
+/**
+ * Returns whether the client prefers JSON to code: by the weights it gives, or else by how exactly
+ * it names the type.
+ */
 function prefersJson(accept: string): boolean {
   const [json, code] = [JSON_TYPE, CODE_TYPE].map((type) => {
     const ranges = [type, "application/*", "*/*"];
@@ -153,7 +165,7 @@ function prefersJson(accept: string): boolean {
       const q = parameters.find((one) => one.startsWith("q="))?.slice(2) ?? "1";
       return at < 0 ? [] : [{ at, q: Number(q) || 0 }];
     });
-    // The closest range decides.
+    // The most exact range decides.
     const best = weights.sort((a, b) => a.at - b.at)[0];
     return best === undefined ? 0 : best.q * 10 - best.at;
   }) as [number, number];
@@ -164,7 +176,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // it names nothing then
+    return text; // then no entry has this name
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type Answer, answer, type Asked } from "./answers.ts";
+import { answer, type RegistryRequest, type RegistryResponse } from "./answers.ts";
 import { compareVersions, type Entry, type RegistryStore, versionsOf } from "./registry_store.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -34,11 +34,11 @@ const WEATHER = shelf([
   entry("fs:read_json", "1.0.0"),
 ], { weather: { beta: "2.0.0-rc.1", gone: "9.9.9" }, draft: {} });
 
-async function ask(target: string, more: Partial<Asked> = {}): Promise<Answer> {
+async function ask(target: string, more: Partial<RegistryRequest> = {}): Promise<RegistryResponse> {
   return await answer({ method: "GET", target, ...more }, WEATHER);
 }
 
-const text = ({ body }: Answer) => new TextDecoder().decode(body);
+const text = ({ body }: RegistryResponse) => new TextDecoder().decode(body);
 
 Deno.test("answer() gives the version that is named, tagged or newest, and says which are for ever", async () => {
   const rows = [

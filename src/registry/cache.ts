@@ -1,6 +1,6 @@
 /**
- * What registries sent, kept in the PML home: looked at whenever it is used, so that what was changed,
- * cut short or put in its place counts as not there.
+ * Caches what registries sent in the PML home. Each file is checked whenever it is used, so that a
+ * changed, incomplete or replaced file counts as missing.
  *
  * @module
  */
@@ -15,29 +15,31 @@ import { privateFolder } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { integrityOf } from "./integrity.ts";
 
-/** What a cache needs. */
+/** The options of `Cache`. */
 export interface CacheOptions {
-  /** Is told once when nothing can be kept. */
+  /** Is called once if nothing can be stored. */
   readonly warn: (message: string) => void;
-  /** How much is kept; what was used least lately goes first. */
+  /** The most bytes to keep. The files unused for the longest time are removed first. */
   readonly bytes?: number;
 }
 
-/** What is kept under a name of ours and not under its own hash. */
-export type Kind = "entry" | "catalog";
+/** Kinds of values that are stored by a name and not by their own hash. */
+export type CacheKind = "entry" | "catalog";
 
 const MB = 1024 * 1024;
 const KEPT_BYTES = 256 * MB;
 const LONGEST_FILE = 64 * MB;
-/** How much is written before it is looked at what there is. */
+/** How many bytes are written before old files are removed. */
 const LOOK_BYTES = 4 * MB;
 const HOUR_MS = 3_600_000;
 const HASH_LENGTH = 64;
 const WRITING = ".tmp";
-/** Another form has other names: what has the old one is not found. */
+/**
+ * The version of the file format. A new version changes the names, so that old files are not found.
+ */
 const FORM = 1;
 
-/** The files of the cache, each for this person alone. */
+/** The files of the cache. Only this person can read them. */
 export class Cache {
   readonly #folder: string;
   readonly #options: CacheOptions;
@@ -45,49 +47,49 @@ export class Cache {
   #written = Infinity;
   #warned = false;
 
-  /** Opens nothing yet. */
+  /** Takes the home; opens nothing yet. */
   constructor(home: string, options: CacheOptions) {
     this.#folder = join(home, "cache");
     this.#options = options;
   }
 
-  /** Gives the code of a hash, if it is that code. */
+  /** Returns the code with a hash; undefined if it is missing or damaged. */
   code(integrity: string): Uint8Array | undefined {
     const bytes = this.#read(codeName(integrity));
     return bytes && integrityOf(bytes) === integrity ? bytes : undefined;
   }
 
-  /** The file that the code of a hash is kept in. */
+  /** Returns the path of the code with a hash. */
   codePath(integrity: string): string {
     return join(this.#folder, codeName(integrity));
   }
 
-  /** Tells whether the code of a hash is there; a file that did not change is not read again. */
+  /** Returns whether the code with a hash is cached. An unchanged file is not read again. */
   hasCode(integrity: string): boolean {
     const path = this.codePath(integrity);
     const stamp = stampAt(path);
     if (stamp !== undefined && this.#seen.get(integrity) === stamp) return true;
     if (this.code(integrity) === undefined) return false;
-    // Reading it may have marked it as used.
+    // Reading a file may have changed its time.
     this.#seen.set(integrity, stampAt(path));
     return true;
   }
 
-  /** Keeps code under its hash. */
+  /** Stores code under its hash. */
   keepCode(bytes: Uint8Array): void {
     this.#write(codeName(integrityOf(bytes)), [bytes]);
   }
 
-  /** Gives what was kept of a name, if it is all of it; the JSON is ours. */
-  read(kind: Kind, key: readonly string[]): unknown {
+  /** Returns the value stored under a name; undefined if it is missing or damaged. */
+  read(kind: CacheKind, key: readonly string[]): unknown {
     const bytes = this.#read(fileName(kind, key));
     const body = bytes?.subarray(HASH_LENGTH);
     const hash = new TextDecoder().decode(bytes?.subarray(0, HASH_LENGTH));
     return body && sha256(body) === hash ? JSON.parse(new TextDecoder().decode(body)) : undefined;
   }
 
-  /** Keeps a value under a name. */
-  keep(kind: Kind, key: readonly string[], value: unknown): void {
+  /** Stores a value under a name. */
+  keep(kind: CacheKind, key: readonly string[], value: unknown): void {
     const encoder = new TextEncoder();
     const body = encoder.encode(JSON.stringify(value));
     this.#write(fileName(kind, key), [encoder.encode(sha256(body)), body]);
@@ -97,7 +99,7 @@ export class Cache {
     try {
       return this.#isOurs() ? plainBytes(join(this.#folder, name)) : undefined;
     } catch {
-      // Not there, or not to be read: it is fetched again.
+      // If the file is missing or unreadable, the value is downloaded again.
       return undefined;
     }
   }
@@ -112,20 +114,23 @@ export class Cache {
     } catch (error) {
       if (!this.#warned) {
         const said = error instanceof Error ? error.message : String(error);
-        this.#options.warn(`Cannot keep what registries send in ${quoted(this.#folder)}: ${said}`);
+        this.#options.warn(`Cannot cache what registries send in ${quoted(this.#folder)}: ${said}`);
       }
       this.#warned = true;
     }
   }
 
-  /** A link would lead what is written out of the PML home. */
+  /**
+   * Returns whether the cache folder is a folder of this person. Through a link, files would be
+   * written outside the PML home.
+   */
   #isOurs(): boolean {
     const { isDirectory, mode } = Deno.lstatSync(this.#folder);
     if (isDirectory && ((mode ?? 0) & 0o077) !== 0) Deno.chmodSync(this.#folder, 0o700);
     return isDirectory;
   }
 
-  /** Removes what was used least lately, until there is room again. */
+  /** Removes the files unused for the longest time, until the rest fits. */
   #prune(): void {
     const { bytes: most = KEPT_BYTES } = this.#options;
     const files = [...Deno.readDirSync(this.#folder)].flatMap(({ name }) => {
@@ -147,14 +152,14 @@ function codeName(integrity: string): string {
   return `${integrity}.code`;
 }
 
-function fileName(kind: Kind, key: readonly string[]): string {
+function fileName(kind: CacheKind, key: readonly string[]): string {
   return `${sha256(JSON.stringify([FORM, ...key]))}.${kind}`;
 }
 
 function plainBytes(path: string): Uint8Array {
   const { bytes, info } = readRegular(path, { most: LONGEST_FILE });
   const now = Date.now();
-  // Once an hour is enough to tell what is used from what is not.
+  // The time of use is updated once an hour, which is enough for removing old files.
   if ((info.mtime?.getTime() ?? now) < now - HOUR_MS) touch(path, now);
   return bytes;
 }
@@ -163,7 +168,7 @@ function touch(path: string, now: number): void {
   try {
     Deno.utimeSync(path, now / 1000, now / 1000);
   } catch {
-    // A home that cannot be written can be read all the same.
+    // A home that cannot be written can still be read.
   }
 }
 
@@ -171,7 +176,7 @@ function statIfAny(path: string): Deno.FileInfo | undefined {
   try {
     return Deno.lstatSync(path);
   } catch {
-    // Another process has removed it meanwhile.
+    // Another process removed the file meanwhile.
     return undefined;
   }
 }

@@ -66,7 +66,7 @@ Deno.test("Cache counts what was changed, cut, replaced, linked or closed as not
     assert.equal(cache.code(HASH), undefined, String(spoil));
     assert.equal(cache.read("entry", key), undefined, String(spoil));
   }
-  // What is written anew takes the place of a link, and leaves what it led to.
+  // A new file replaces the link, and the link's target stays unchanged.
   cache.keepCode(CODE);
   assert.deepEqual(cache.code(HASH), CODE);
   assert.equal(Deno.lstatSync(join(folder, `${HASH}.code`)).isFile, true);
@@ -109,7 +109,7 @@ Deno.test("Cache goes on without files where it cannot write any, and says so on
   assert.equal(cache.code(HASH), undefined);
   assert.deepEqual([...Deno.readDirSync(other.path)], []);
   assert.equal(warned.length, 1);
-  assert.match(warned[0] ?? "", /Cannot keep what registries send/);
+  assert.match(warned[0] ?? "", /Cannot cache what registries send/);
   Deno.removeSync(join(home.path, "cache"));
   Deno.writeTextFileSync(join(home.path, "cache"), "a file");
   const again = open(home.path);
@@ -166,7 +166,7 @@ Deno.test("Cache holds whole files only, however its writer ends", async () => {
     const reader = child.stdout.getReader();
     await reader.read();
     const { cache } = open(home.path);
-    // It is killed while it writes: when the last of its names has come for the first time.
+    // The process is killed while it writes: when its last file has appeared.
     while (cache.read("entry", ["4"]) === undefined) await new Promise((go) => setTimeout(go, 1));
     child.kill("SIGKILL");
     await child.status;

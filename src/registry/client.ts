@@ -1,5 +1,5 @@
 /**
- * One question to a registry, bounded in place, size and time; what a registry may answer is a list.
+ * Sends single requests to a registry, with limits on place, size and time.
  *
  * @module
  */
@@ -12,35 +12,35 @@ import { excessOf } from "../core/json_bounds.ts";
 import { joined } from "../io/lines.ts";
 import { pause, unlessAborted } from "../io/waiting.ts";
 
-/** What a client of a registry needs. */
+/** The options of a registry client. */
 export interface ClientOptions {
   readonly fetch: Fetch;
-  /** Gives the token of this registry, which goes to its origin only. */
+  /** Returns the token for this registry. It is sent to the registry's origin only. */
   readonly token?: (() => string | undefined) | undefined;
-  /** How long it waits before it tries again, for the first time. */
+  /** How long the client waits before its first retry, in milliseconds. */
   readonly retryMs?: number | undefined;
 }
 
-/** What is asked for, and how much of it is taken. */
-export interface Asking {
-  /** The one content type that is wanted. */
+/** The options of one request. */
+export interface GetOptions {
+  /** The only content type to accept. */
   readonly type: "application/json" | "application/typescript";
   readonly maxBytes: number;
-  /** How long all of it may take, with what is tried again. */
+  /** The time limit for all attempts together, in milliseconds. */
   readonly ms: number;
   readonly signal: AbortSignal;
   readonly etag?: string | undefined;
-  /** Is told how many bytes have come, and of how many. */
+  /** Is called with the number of bytes received, and the total if it is known. */
   readonly onBytes?: ((progress: Progress) => void) | undefined;
 }
 
-/** What a registry answers that answers as it should. */
-export type Answered =
+/** The result of a successful request. */
+export type GetResult =
   | { readonly kind: "found"; readonly bytes: Uint8Array; readonly etag: string | undefined }
   | { readonly kind: "unchanged" }
   | { readonly kind: "missing" };
 
-interface Attempt extends Asking {
+interface GetAttempt extends GetOptions {
   readonly path: string;
 }
 
@@ -52,22 +52,24 @@ const LONGEST_ETAG = 200;
 const TYPE = /^(application\/(?:json|typescript))(?:\s*;\s*charset="?utf-8"?)?$/i;
 const TOKEN = /^[\x21-\x7e]{1,8192}$/;
 
-/** Asks one registry. */
-export class Client {
-  /** The registry, as it was configured. */
+/** Sends requests to one registry. */
+export class RegistryClient {
+  /** The URL as it was configured. */
   readonly url: string;
   readonly #base: URL;
   readonly #options: ClientOptions;
 
-  /** Connects to nothing yet; the address was looked at with the configuration. */
+  /** Takes the URL, which the configuration has checked; connects to nothing yet. */
   constructor(url: string, options: ClientOptions) {
     this.url = url;
     this.#base = new URL(url.replace(/^mcp\+/, ""));
     this.#options = options;
   }
 
-  /** Gets what lies at a path below the registry's address, or at the address where it begins with `?`. */
-  async get(path: string, asking: Asking): Promise<Answered> {
+  /**
+   * Gets a path below the registry's URL. A path that begins with `?` is a query of the URL itself.
+   */
+  async get(path: string, asking: GetOptions): Promise<GetResult> {
     const { signal, ms } = asking;
     const late = AbortSignal.timeout(ms);
     const both = AbortSignal.any([signal, late]);
@@ -89,7 +91,7 @@ export class Client {
     }
   }
 
-  /** Makes of bytes what they are as JSON, or says that they are none. */
+  /** Parses bytes as JSON. Throws REGISTRY_BAD_RESPONSE if they are not valid. */
   json(bytes: Uint8Array): unknown {
     const excess = excessOf(bytes);
     if (excess !== undefined) throw this.bad(excess);
@@ -100,16 +102,16 @@ export class Client {
     }
   }
 
-  /** Makes the error of an answer that cannot be used. */
+  /** Returns the error of a response that cannot be used. */
   bad(why: string, { hint, cause }: { hint?: string; cause?: unknown } = {}): PmlError {
     return new PmlError("REGISTRY_BAD_RESPONSE", `Cannot use ${this.#name()}: ${why}`, {
-      hint: hint ?? "Tell who runs the registry; nothing of this answer was used",
+      hint: hint ?? "Tell the registry's owner; nothing of this answer was used",
       cause,
     });
   }
 
-  /** Follows redirects as long as they stay with the registry. */
-  async #follow(attempt: Attempt): Promise<Answered> {
+  /** Follows redirects within the registry's origin. Throws for any other. */
+  async #follow(attempt: GetAttempt): Promise<GetResult> {
     const { origin, pathname } = this.#base;
     let url = `${origin}${pathname.replace(/\/+$/, "")}${attempt.path}`;
     for (let hops = 0;; hops++) {
@@ -129,7 +131,7 @@ export class Client {
     }
   }
 
-  #headers({ type, etag }: Attempt): Record<string, string> {
+  #headers({ type, etag }: GetAttempt): Record<string, string> {
     const token = this.#options.token?.();
     if (token !== undefined && !TOKEN.test(token)) {
       throw new PmlError("KEY_MISSING", `Cannot ask ${this.#name()}: its token cannot be sent`, {
@@ -143,7 +145,7 @@ export class Client {
     };
   }
 
-  async #answer(response: Response, attempt: Attempt): Promise<Answered> {
+  async #answer(response: Response, attempt: GetAttempt): Promise<GetResult> {
     const { status, headers } = response;
     if (status === 200) {
       const etag = headers.get("etag") ?? undefined;
@@ -161,7 +163,7 @@ export class Client {
     throw this.bad(`it answers ${status}`, { hint });
   }
 
-  async #body(response: Response, { type, maxBytes, onBytes, signal }: Attempt) {
+  async #body(response: Response, { type, maxBytes, onBytes, signal }: GetAttempt) {
     const { headers, body } = response;
     const [, said] = TYPE.exec(headers.get("content-type") ?? "") ?? [];
     const encoding = headers.get("content-encoding") ?? "identity";
@@ -179,7 +181,7 @@ export class Client {
       await body?.cancel();
       throw this.bad(why);
     }
-    // Leaving the loop cancels the rest.
+    // Leaving the loop cancels the rest of the body.
     for await (const piece of body ?? []) {
       length += piece.length;
       if (length > maxBytes) throw this.bad(`its answer is longer than ${maxBytes} bytes`);
@@ -190,7 +192,10 @@ export class Client {
     return joined(parts);
   }
 
-  /** Says of whatever went wrong whether the registry is away or answers what cannot be used. */
+  /**
+   * Converts any error to one that says whether the registry is offline or its answer cannot be
+   * used.
+   */
   #failure(error: unknown): PmlError {
     if (!(error instanceof PmlError)) return this.#offline("the connection broke", error);
     const why = error.message.replace(/^.*?: /s, "");
@@ -208,26 +213,26 @@ export class Client {
   }
 }
 
-/** Makes the error of a registry that cannot be asked now. */
+/** Returns the error of a registry that cannot be reached. */
 export function offline(
   url: string,
   { why, cause }: { readonly why: string; readonly cause?: unknown },
 ): PmlError {
   const message = `Cannot reach the registry ${quoted(url, 200)}: ${visible(why)}`;
   return new PmlError("REGISTRY_OFFLINE", message, {
-    hint: "What was used before still works; try again when the network and the registry are there",
+    hint: "What was used before still works; try again later",
     cause,
   });
 }
 
-/** Waits for a promise until a signal aborts, whether what is waited for heeds it or not. */
+/** Waits for a promise until a signal aborts, even if the work ignores the signal. */
 export async function inTime<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return await unlessAborted(work, signal, reasonOf);
 }
 
 function reasonOf({ reason }: AbortSignal): PmlError {
   if (reason instanceof PmlError) return reason;
-  return new PmlError("CANCELLED", "Cannot finish the look at a registry: it was cancelled");
+  return new PmlError("CANCELLED", "Cannot finish the request to a registry: it was cancelled");
 }
 
 function isEtag(etag: string | undefined): boolean {

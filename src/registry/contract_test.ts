@@ -92,7 +92,7 @@ Deno.test("contractSource() takes the exact content types, and nothing that is l
   const etag = { etag: tag(CODE) };
   registry.answer = () => ({ headers: etag, body: CODE });
   await fails(source.code(manifest(), { signal: never }), "REGISTRY_BAD_RESPONSE", /content type/);
-  // JSON where code was asked for, and code where JSON was.
+  // JSON where code was requested, and code where JSON was requested.
   registry.answer = () => json(denoEntry("hello", CODE), etag);
   await fails(source.code(manifest(), { signal: never }), "REGISTRY_BAD_RESPONSE", /content type/);
   registry.answer = () => code(CODE);
@@ -213,7 +213,7 @@ Deno.test("contractSource() gives up slow, silent and broken answers within its 
     registry.answer = answer;
     const before = registry.asked.length;
     await fails(source.manifest(NAME, { signal: never }), "REGISTRY_OFFLINE");
-    // A platform may itself ask again over a connection that ended without an answer.
+    // The platform may retry by itself after a connection that ended without an answer.
     assert.ok(registry.asked.length - before >= 3, "it was tried again, twice");
   }
   let tries = 0;
@@ -247,7 +247,7 @@ Deno.test("contractSource() says what else a registry answers, and what to do ab
       RegExp(`${status}`),
     );
   }
-  // A tag of what was never asked for proves nothing.
+  // An etag for something that was not requested proves nothing.
   registry.answer = () => ({ status: 304, headers: { etag: tag(CODE) } });
   await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", /304/);
   registry.answer = () => ({ status: 401 });
@@ -276,7 +276,7 @@ Deno.test("contractSource() tells a registry that is away from one that may not 
   const local = 'Cannot reach "registry.example": its address is not public';
   await fails(failing(new PmlError("PERMISSION_DENIED", local)), "REGISTRY_BAD_RESPONSE", /public/);
   assert.equal(tries, 4);
-  // What the platform says may hold what was sent.
+  // The platform's message may contain what was sent.
   const work = failing(new TypeError("Bearer t0ken is no header"));
   await assert.rejects(work, (error) => error instanceof PmlError && !/t0ken/.test(error.message));
 });

@@ -1,5 +1,5 @@
 /**
- * Says in what a tool's definition is another one than before, for the person who is asked.
+ * Describes how a tool's definition changed, for the person who is asked about it.
  *
  * @module
  */
@@ -7,7 +7,10 @@
 import { canonical, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
-/** Gives a line or two for each field that changed, whole: what is cut off would be approved unseen. */
+/**
+ * Returns one or two lines for each field that changed. They are never cut, because a person would
+ * approve what was cut off without seeing it.
+ */
 export function definitionChanges(was: ToolDefinition, is: ToolDefinition): readonly string[] {
   const { inputSchema: before, outputSchema: beforeOut, ...rest } = was;
   const { inputSchema: now, outputSchema: nowOut, ...other } = is;

@@ -1,5 +1,6 @@
 /**
- * A folder of modules and manifests as what a registry has: looked at anew for each request.
+ * A folder of modules and manifests as the content of a registry. It is checked again for each
+ * request.
  *
  * @module
  */
@@ -21,31 +22,31 @@ import {
   versionsOf,
 } from "./registry_store.ts";
 
-/** What a folder needs from outside. */
+/** The options of a folder. */
 export interface FolderOptions {
-  /** Its real path. */
+  /** The real path of the folder. */
   readonly path: string;
-  /** The most bytes a file may have. */
+  /** The largest size of a file, in bytes. */
   readonly maxBytes: number;
-  /** Reads what a module says of itself, without running anything of it here. */
+  /** Reads the metadata of a module without running any of it in this process. */
   readonly describe: (path: string, code: Uint8Array) => Promise<ModuleMeta>;
-  /** Signs a manifest, where there is a key. */
+  /** Signs a manifest, if there is a key. */
   readonly sign?: ((manifest: JsonObject, issued: Date) => Promise<JsonObject>) | undefined;
-  /** Is told what is left out, and why. */
+  /** Is called for each file that is left out, with the reason. */
   readonly warn: (message: string) => void;
 }
 
-/** A file as it was when it was looked at. */
-interface Item {
+/** A file at the time when it was last checked. */
+interface FolderItem {
   readonly stamp: string;
-  /** The name that the file has for its server, and the version. */
+  /** The name of the server, and of the version, in the file's name. */
   readonly name: string;
-  /** Its entry; undefined where it is broken, which was told. */
+  /** The entry; undefined if the file is not valid, which was reported. */
   readonly entry: Promise<Entry | undefined>;
 }
 
 /** A file that was read. */
-interface Read {
+interface FileRead {
   readonly path: string;
   readonly bytes: Uint8Array;
   readonly changed: Date;
@@ -64,19 +65,19 @@ const MEMBERS = [
   ...["permissions", "tools", "env_required", "warnings", "routing", "integrity"],
 ];
 
-/** Knows the entries of a folder. */
+/** Reads and caches the entries of a folder. */
 export class Folder implements RegistryStore {
   readonly #options: FolderOptions;
-  readonly #told = new Map<string, string>();
+  readonly #reported = new Map<string, string>();
   readonly #lanes: Promise<unknown>[] = Array.from({ length: LANES }, () => Promise.resolve());
-  #items = new Map<string, Item>();
+  #items = new Map<string, FolderItem>();
 
-  /** Takes a folder; nothing is read yet. */
+  /** Takes a folder; reads nothing yet. */
   constructor(options: FolderOptions) {
     this.#options = options;
   }
 
-  /** Gives what there is of a name; other modules, which may take time, are not waited for. */
+  /** Returns the versions of a name. Does not wait for other modules, which may be slow. */
   readonly find = async (fqdn: string): Promise<Versions | undefined> => {
     this.#look();
     const items = [...this.#items].filter(([file, item]) =>
@@ -85,13 +86,13 @@ export class Folder implements RegistryStore {
     return (await this.#together(items)).find((one) => one.fqdn === fqdn);
   };
 
-  /** Gives everything. */
+  /** Returns all entries. */
   readonly all = (): Promise<readonly Versions[]> => {
     this.#look();
     return this.#together([...this.#items]);
   };
 
-  async #together(items: readonly (readonly [string, Item])[]): Promise<readonly Versions[]> {
+  async #together(items: readonly (readonly [string, FolderItem])[]): Promise<readonly Versions[]> {
     const found = new Map<string, Entry>();
     for (const [file, item] of items) {
       const entry = await item.entry;
@@ -103,11 +104,11 @@ export class Folder implements RegistryStore {
     return versionsOf([...found.values()], this.#tags());
   }
 
-  /** Sees what is new, what changed and what is gone. */
+  /** Finds files that are new, changed or removed. */
   #look(): void {
     const { path } = this.#options;
     const names = [...Deno.readDirSync(path)].map(({ name }) => name).sort();
-    const items = names.flatMap((file): readonly [string, Item][] => {
+    const items = names.flatMap((file): readonly [string, FolderItem][] => {
       const [, stem, kind] = FILE.exec(file) ?? [];
       if (stem === undefined || file === TAGS) return [];
       try {
@@ -123,8 +124,9 @@ export class Folder implements RegistryStore {
   #item(
     file: string,
     { stem, kind }: { readonly stem: string; readonly kind: string | undefined },
-  ): Item {
-    // A colon is no part of a file's name everywhere, and two `_` are in no name.
+  ): FolderItem {
+    // Some file systems do not allow a colon in names. No valid name contains `__`, so that stands
+    // for it.
     const named = parseFqdn(stem.replace("__", ":"));
     const { version } = named;
     const fqdn = entryName(named);
@@ -134,26 +136,28 @@ export class Folder implements RegistryStore {
     const known = this.#items.get(file);
     if (known?.stamp === stamp) return known;
     if (known !== undefined && version !== undefined) {
-      this.#options.warn(`${quoted(file)} changed, and a version is for ever: give it another`);
+      this.#options.warn(
+        `${quoted(file)} changed, but a version must not change: give it a new version`,
+      );
     }
     const read = { path, ...this.#read(path, stamp), fqdn, version };
     const made = kind === "json" ? this.#manifestEntry(read) : this.#moduleEntry(read);
     const entry = made.then((entry) => {
-      this.#told.delete(file);
+      this.#reported.delete(file);
       return entry;
     }, (error) => this.#leaveOut(file, error));
     return { stamp, name: fqdn, entry };
   }
 
-  /** Reads the very file that was looked at: it may have been put in the place of another since. */
-  #read(path: string, stamp: string): Pick<Read, "bytes" | "changed"> {
+  /** Reads the file whose stamp was taken. Throws if it was replaced or changed since. */
+  #read(path: string, stamp: string): Pick<FileRead, "bytes" | "changed"> {
     const { bytes, info } = readRegular(path, { most: this.#options.maxBytes });
     const isWhole = stampOf(info) === stamp && bytes.length === info.size;
     if (!isWhole) throw broken("it is being changed");
     return { bytes, changed: info.mtime ?? new Date(0) };
   }
 
-  async #moduleEntry(read: Read): Promise<Entry> {
+  async #moduleEntry(read: FileRead): Promise<Entry> {
     const { path, bytes, fqdn } = read;
     const meta = await this.#inTurn(() => this.#options.describe(path, bytes));
     const version = versionOf(read.version, meta.version);
@@ -162,7 +166,7 @@ export class Folder implements RegistryStore {
     return await this.#entry(manifest, { ...read, code: bytes });
   }
 
-  async #manifestEntry(read: Read): Promise<Entry> {
+  async #manifestEntry(read: FileRead): Promise<Entry> {
     const { bytes } = read;
     const said = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
     if (!isObject(said)) throw broken("it is no object");
@@ -191,12 +195,12 @@ export class Folder implements RegistryStore {
 
   async #entry(
     manifest: JsonObject,
-    { path, version, changed, code }: Pick<Read, "path" | "version" | "changed"> & {
+    { path, version, changed, code }: Pick<FileRead, "path" | "version" | "changed"> & {
       readonly code?: Uint8Array;
     },
   ): Promise<Entry> {
     const file = basename(path);
-    // What clients would refuse is better told here.
+    // Reports tools that clients would refuse.
     const read = parseManifest(manifest, {
       url: file,
       asked: parseFqdn(textOf(manifest.fqdn)),
@@ -206,7 +210,7 @@ export class Folder implements RegistryStore {
     return {
       fqdn: read.fqdn,
       version: read.version,
-      // The time of the file, so that an older one put back is seen to be older.
+      // The time of the file is signed, so that clients recognize an older file.
       manifest: await this.#options.sign?.(manifest, changed) ?? manifest,
       immutable: version !== undefined,
       ...(code && { code }),
@@ -222,7 +226,7 @@ export class Folder implements RegistryStore {
         Object.values(said).every((tags) =>
           isObject(tags) && Object.values(tags).every((version) => typeof version === "string")
         );
-      if (isTags) return said as Tags; // as it was looked at
+      if (isTags) return said as Tags; // its form was checked above
       throw broken('wanted {"NAME": {"TAG": "VERSION"}}');
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) this.#leaveOut(TAGS, error);
@@ -230,19 +234,19 @@ export class Folder implements RegistryStore {
     }
   }
 
-  /** Tells once that a file does not count. */
+  /** Reports once that a file is left out. */
   #leaveOut(file: string, why: unknown): undefined {
     const all = visible(why instanceof Error ? why.message : String(why), 600);
     const said = all.replace(
-      /^Cannot (?:load|use) (?:(?:the module|what ".*?" says of) )?".*?": /,
+      /^Cannot (?:load|use) (?:the (?:module|entry) )?".*?"(?: of ".*?")?: /,
       "",
     );
-    if (this.#told.get(file) === said) return;
-    this.#told.set(file, said);
+    if (this.#reported.get(file) === said) return;
+    this.#reported.set(file, said);
     this.#options.warn(`Cannot serve ${quoted(file)}: ${said}`);
   }
 
-  /** Some modules are read at once, and not all of them: each takes a child. */
+  /** Runs work with limited concurrency, because reading each module takes a child process. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const lane = this.#lanes.shift() ?? Promise.resolve();
     const done = lane.then(work);
@@ -261,7 +265,7 @@ function versionOf(inName: string | undefined, said: unknown): string {
     throw broken(`its name says version ${quoted(inName)}, and it says ${quoted(String(said))}`);
   }
   const version = inName ?? said ?? "0.0.0";
-  // What can be asked for by name.
+  // Throws for a version that clients could not ask for.
   return parseFqdn(`x@${version}`).version ?? "";
 }
 

@@ -11,7 +11,7 @@ const STDIO = {
   install: { command: "npx", args: ["-y", "s@1.0.0"], env_required: ["KEY"] },
 };
 
-/** A folder whose "modules" are JSON in their first line, and what was told of it. */
+/** A folder whose "modules" are JSON in their first line, and the warnings about it. */
 async function make(files: Readonly<Record<string, string>>) {
   const path = await Deno.realPath(await Deno.makeTempDir());
   const write = (name: string, text: string) => Deno.writeTextFileSync(join(path, name), text);
@@ -123,7 +123,7 @@ Deno.test("Folder serves a changed file at once, and looks at an unchanged one n
   assert.deepEqual(await made.names(), ["a@1.0.2", "b@1.0.0"]);
   made.write("b@1.0.0.ts", module("1.0.0", "// other"));
   await made.names();
-  assert.match(made.warnings.at(-1) ?? "", /"b@1.0.0.ts" changed, and a version is for ever/);
+  assert.match(made.warnings.at(-1) ?? "", /"b@1.0.0.ts" changed, but a version must not change/);
   Deno.removeSync(join(made.path, "a.ts"));
   assert.deepEqual(await made.names(), ["b@1.0.0"]);
 });

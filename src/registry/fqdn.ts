@@ -1,5 +1,5 @@
 /**
- * Names of registry entries: `name` or `namespace:action`, optionally `@version` or `@tag`.
+ * Names of registry entries: `name` or `namespace:action`, optionally with `@version` or `@tag`.
  *
  * @module
  */
@@ -8,23 +8,26 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { isServerName } from "../core/tool_id.ts";
 
-/** A registry name, taken apart. */
+/** The parts of a registry name. */
 export interface Fqdn {
-  /** The server's name, or the namespace of a capability. */
+  /** The name of the server, or the namespace of a capability. */
   readonly name: string;
-  /** The action of a capability (`read_json` of `fs:read_json`). */
+  /** The action of a capability (`read_json` in `fs:read_json`). */
   readonly action: string | undefined;
-  /** What follows the `@`: a version or a tag. */
+  /** The text after the `@`: a version or a tag. */
   readonly version: string | undefined;
 }
 
-// An action is a part of a path too, so not all that names a tool will do.
+// An action is also a part of a path, so fewer characters are allowed than in the name of a tool.
 const ACTION = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
 const VERSION = /^[A-Za-z0-9](?:[A-Za-z0-9.+_-]{0,62}[A-Za-z0-9])?$/;
-/** Windows opens a device under such a name, whatever folder and ending it has. */
+/** Windows opens a device under such a name, whatever its folder and ending. */
 const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/;
 
-/** Reads a registry name, or throws NAME_INVALID before anything is asked or written. */
+/**
+ * Parses a registry name. Throws NAME_INVALID if it is not valid, before anything is asked or
+ * written.
+ */
 export function parseFqdn(text: string): Fqdn {
   const fqdn = fqdnOf(text);
   if (fqdn !== undefined) return fqdn;
@@ -33,7 +36,7 @@ export function parseFqdn(text: string): Fqdn {
   });
 }
 
-/** Reads a registry name, or gives nothing where it is none. */
+/** Parses a registry name; undefined if it is not valid. */
 export function fqdnOf(text: string): Fqdn | undefined {
   const at = text.indexOf("@");
   const version = at < 0 ? undefined : text.slice(at + 1);
@@ -44,12 +47,12 @@ export function fqdnOf(text: string): Fqdn | undefined {
   return valid ? { name, action, version } : undefined;
 }
 
-/** Tells whether a text may be the version of an entry, or a tag. */
+/** Returns whether a text may be the version of an entry, or a tag. */
 export function isVersion(text: string): boolean {
   return VERSION.test(text) && !text.includes("..");
 }
 
-/** Writes a registry name without its version. */
+/** Returns a registry name without its version. */
 export function entryName({ name, action }: Fqdn): string {
   return action === undefined ? name : `${name}:${action}`;
 }

@@ -1,6 +1,6 @@
 /**
- * What is pinned of servers, as `pml.lock` holds it: read strictly, written canonically, compared by
- * meaning.
+ * Reads and writes `pml.lock`, which pins servers and their tools. It is read strictly, written in
+ * canonical form, and compared by meaning.
  *
  * @module
  */
@@ -13,31 +13,34 @@ import { NO_PERMISSIONS } from "../core/tool.ts";
 import { isServerName, isToolName } from "../core/tool_id.ts";
 import { isIntegrity } from "./integrity.ts";
 
-/** What is pinned of a server and of its tools: their definitions' hashes, by name. */
+/**
+ * The entry of one server in the lock: its pinned facts, and the hashes of its tools' definitions
+ * by name.
+ */
 export interface LockEntry extends Pinned {
   readonly tools: Readonly<Record<string, string>>;
 }
 
-/** What is pinned, by server. */
+/** The entries of a lock, by server. */
 export type LockEntries = Readonly<Record<string, LockEntry>>;
 
-/** The most bytes that a lock may have. */
+/** The largest size of a lock, in bytes. */
 export const LOCK_MAX = 4_000_000;
 
-/** What may stand at a key. */
-interface Kind {
+/** A kind of value that a key may have. */
+interface LockKind {
   readonly wanted: string;
   readonly is: (value: unknown) => boolean;
 }
 
-const TEXT: Kind = { wanted: "a text", is: (value) => typeof value === "string" };
-const HASHED: Kind = { wanted: "sha256- and 64 hexadecimal digits", is: isIntegrity };
-const TEXTS: Kind = {
+const TEXT: LockKind = { wanted: "a text", is: (value) => typeof value === "string" };
+const HASHED: LockKind = { wanted: "sha256- and 64 hexadecimal digits", is: isIntegrity };
+const TEXTS: LockKind = {
   wanted: "a list of texts",
   is: (value) => Array.isArray(value) && value.every(TEXT.is),
 };
-const OBJECT: Kind = { wanted: "an object", is: isObject };
-const FIELDS: Readonly<Record<keyof Pinned, Kind>> = {
+const OBJECT: LockKind = { wanted: "an object", is: isObject };
+const FIELDS: Readonly<Record<keyof Pinned, LockKind>> = {
   source: TEXT,
   kind: oneOf(["deno", "stdio", "http", "cloud"]),
   version: TEXT,
@@ -58,11 +61,14 @@ const FIELDS: Readonly<Record<keyof Pinned, Kind>> = {
   manifest: HASHED,
 };
 
-/** Reads a lock, or throws CONFIG_INVALID: nothing of a broken one counts, and none is made anew. */
+/**
+ * Parses a lock. Throws CONFIG_INVALID if any part of it is wrong: no part of a broken lock is
+ * used, and it is not replaced.
+ */
 export function parseLock(text: string, file: string): LockEntries {
   const read = readerOf(file);
   if (/^(?:<{7}|={7}|>{7})/m.test(text)) {
-    throw read.wrong("", "the marks of a merge", "one of both sides");
+    throw read.wrong("", "the marks of a merge", "the lines of one side");
   }
   let whole: unknown;
   try {
@@ -70,29 +76,32 @@ export function parseLock(text: string, file: string): LockEntries {
   } catch (error) {
     throw read.wrong(
       "",
-      `what is no JSON (${error instanceof Error ? error.message : ""})`,
+      `invalid JSON (${error instanceof Error ? error.message : ""})`,
       "JSON",
     );
   }
-  const twin = firstTwin(text);
+  const twin = duplicateKey(text);
   if (twin !== undefined) throw read.wrong(twin, "the key a second time", "each key once");
   const { version, servers } = read.members("", whole, ["version", "servers"]);
   if (version !== 1) throw read.wrong("version", version, "1");
   return parseEntries(servers, read);
 }
 
-/** Reads what was pinned from JSON that PML keeps elsewhere. */
+/** Parses pinned servers in JSON that PML stores elsewhere. */
 export function parsePinned(servers: unknown, file: string): LockEntries {
   return parseEntries(servers, readerOf(file));
 }
 
-/** Writes a lock: the same text for the same pins, whatever their order. */
+/** Returns the text of a lock. It is the same for the same entries, whatever their order. */
 export function lockText(servers: LockEntries): string {
-  const sorted: unknown = JSON.parse(canonical(servers as unknown as Json)); // what is undefined is not written
+  const sorted: unknown = JSON.parse(canonical(servers as unknown as Json)); // undefined members are not written
   return `${JSON.stringify({ version: 1, servers: sorted }, null, 2)}\n`;
 }
 
-/** Gives an entry of a registry as it is pinned; `hash` is that of all in it that counts. */
+/**
+ * Returns the pinned facts of a registry's entry. `hash` covers everything in the entry that
+ * matters.
+ */
 export function pinnedOf(
   manifest: Manifest,
   { source, hash }: { readonly source: string; readonly hash: string },
@@ -115,12 +124,15 @@ export function pinnedOf(
   }
 }
 
-/** What a registry writes is no secret: a change of it is to be seen. */
+/** Values from a registry are not secret, and a person must see when they change. */
 function templatesOf(values: Readonly<Record<string, string>>): readonly string[] {
   return Object.entries(values).map(([name, value]) => `${name}=${value}`);
 }
 
-/** Names what a server is given, and the variables that go in, without any value. */
+/**
+ * Returns the names of the variables or headers that a server gets, and the variables in their
+ * values; never a value.
+ */
 export function variablesOf(
   values: Readonly<Record<string, string>>,
 ): readonly string[] | undefined {
@@ -135,14 +147,14 @@ function listed(names: readonly string[]): readonly string[] | undefined {
   return names.length === 0 ? undefined : [...new Set(names)].sort();
 }
 
-/** Gives what is pinned under a name, and nothing that every object has. */
+/** Returns the member of a record with this name, but no inherited one. */
 export function pinnedIn<T>(record: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(record, name) ? record[name] : undefined;
 }
 
-/** Says line by line in what a server is another one than was pinned; nothing where it is the same. */
+/** Returns a line for each pinned fact of a server that changed; none if it is the same. */
 export function pinnedChanges(was: Pinned, is: Pinned): readonly string[] {
-  const keys = Object.keys(FIELDS) as (keyof Pinned)[]; // its own keys
+  const keys = Object.keys(FIELDS) as (keyof Pinned)[]; // the keys of a literal
   return keys.flatMap((key) => {
     const [before, now] = [written(was[key]), written(is[key])];
     if (before === now) return [];
@@ -155,7 +167,7 @@ function written(value: Pinned[keyof Pinned]): string {
   return value === undefined ? "nothing" : canonical(value as unknown as Json); // plain JSON
 }
 
-/** Compares versions by their numbers; what has none is not older. */
+/** Returns whether a version is older than another, by its numbers. Without numbers it is not. */
 function isOlder(version = "", than = ""): boolean {
   const [one, other] = [version, than].map((text) => text.split(/[.+-]/).map(Number));
   for (const [at, number] of (one ?? []).entries()) {
@@ -173,16 +185,16 @@ function readerOf(file: string) {
     const at = key === "" ? "" : `, key ${quoted(key, 300)}`;
     const message = `Cannot use ${quoted(file, 400)}${at}: found ${said}, wanted ${wanted}`;
     return new PmlError("CONFIG_INVALID", message, {
-      hint: "Mend it or take it from the repository again; where it is removed, PML asks anew",
+      hint: "Fix it or restore it; without it PML asks again",
       detail: { problems: [{ file, key, found: said, wanted }] },
     });
   };
-  const value = (key: string, found: unknown, { wanted, is }: Kind) => {
+  const value = (key: string, found: unknown, { wanted, is }: LockKind) => {
     if (!is(found)) throw wrong(key, typeof found === "string" ? quoted(found) : found, wanted);
   };
   const members = (key: string, found: unknown, known: readonly string[]): JsonObject => {
     value(key, found, OBJECT);
-    const object = found as JsonObject; // looked at just now
+    const object = found as JsonObject; // checked just now
     const odd = Object.keys(object).find((name) => !known.includes(name));
     const at = key === "" ? "" : `${key}.`;
     if (odd !== undefined) throw wrong(`${at}${odd}`, "an unknown key", known.join(", "));
@@ -193,7 +205,7 @@ function readerOf(file: string) {
 
 function parseEntries(servers: unknown, read: Reader): LockEntries {
   read.value("servers", servers, OBJECT);
-  const entries = Object.entries(servers as JsonObject); // looked at just now
+  const entries = Object.entries(servers as JsonObject); // checked just now
   return Object.fromEntries(entries.map(([name, said]) => {
     const key = `servers.${name}`;
     if (!isName(name)) throw read.wrong(key, "an unknown key", "the name of a server");
@@ -201,7 +213,7 @@ function parseEntries(servers: unknown, read: Reader): LockEntries {
   }));
 }
 
-/** Tells whether a key names a server, or a capability of one (`fs:read_json`). */
+/** Returns whether a key is the name of a server, or of a capability (`fs:read_json`). */
 function isName(key: string): boolean {
   const [server = "", action = "any", ...rest] = key.split(":");
   return isServerName(server) && isToolName(action) && rest.length === 0;
@@ -222,11 +234,13 @@ function parseEntry(
     if (!isToolName(tool)) throw read.wrong(at, "an unknown key", "the name of a tool");
     read.value(at, hash, HASHED);
   }
-  return entry as unknown as LockEntry; // each member was looked at
+  return entry as unknown as LockEntry; // each member was checked
 }
 
-/** Finds a key that comes twice in one object: of two, a parser keeps the last without a word. */
-function firstTwin(json: string): string | undefined {
+/**
+ * Returns a key that occurs twice in one object, because a parser would silently keep the last one.
+ */
+function duplicateKey(json: string): string | undefined {
   const open: Set<string>[] = [];
   for (const [token] of json.matchAll(/"(?:[^"\\]+|\\.)*"(?:\s*:)?|[{}]/gs)) {
     if (token === "{") open.push(new Set());
@@ -240,7 +254,7 @@ function firstTwin(json: string): string | undefined {
   return undefined;
 }
 
-function oneOf(values: readonly string[]): Kind {
+function oneOf(values: readonly string[]): LockKind {
   return {
     wanted: `one of ${values.join(", ")}`,
     is: (value) => values.some((one) => one === value),

@@ -28,7 +28,7 @@ const SERVERS: LockEntries = {
   },
 };
 
-/** The same value with the keys of every object in another order. */
+/** Returns the same value with the keys of every object in another order. */
 function turned(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(turned);
   if (typeof value !== "object" || value === null) return value;
@@ -74,8 +74,8 @@ Deno.test("parseLock() makes the same of any order of keys and any white space (
 Deno.test("parseLock() takes nothing of a broken lock, and says where it is broken (RG10)", () => {
   const good = lockText(SERVERS);
   const broken: readonly (readonly [text: string, said: RegExp])[] = [
-    ["", /no JSON/],
-    [good.slice(0, -4), /no JSON/],
+    ["", /invalid JSON/],
+    [good.slice(0, -4), /invalid JSON/],
     [`<<<<<<< HEAD\n${good}=======\n${good}>>>>>>> theirs\n`, /the marks of a merge/],
     [good.replace('"mine": {', '"mine": {}, "mine": {'), /key "mine": found the key a second time/],
     [good.replace('"go":', '"g\\u006f": "x", "go":'), /key "go": found the key a second time/],
@@ -138,7 +138,7 @@ Deno.test("pinnedOf() pins what an entry runs, reaches and is given, and no valu
   };
   const source = "https://registry.example";
   const pinned = { source, manifest: HASH, version: "1.0.0", routing: undefined, env: ["KEY"] };
-  // Each is whole with what its kind has.
+  // Each entry is complete with the fields of its kind.
   const of = (more: object) =>
     pinnedOf({ ...base, ...more } as unknown as Manifest, { source, hash: HASH });
   assert.deepEqual(of({ kind: "deno", integrity: OTHER, permissions: NO_PERMISSIONS }), {

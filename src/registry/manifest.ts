@@ -1,5 +1,5 @@
 /**
- * Reads what a registry says of a server: the one place where its JSON becomes a manifest.
+ * Parses the manifests that registries send. Only this file converts their JSON.
  *
  * @module
  */
@@ -26,26 +26,26 @@ import {
 import { entryName, type Fqdn, fqdnOf, isVersion } from "./fqdn.ts";
 import { canonicalHash, isIntegrity } from "./integrity.ts";
 
-/** How a manifest is read. */
+/** The options of `parseManifest`. */
 export interface ManifestOptions {
-  /** The registry that sent it. */
+  /** The URL of the registry that sent it. */
   readonly url: string;
   /** The name that was asked for. */
   readonly asked: Fqdn;
-  /** Hosts on this machine, with their ports, that may be spoken to without TLS. */
+  /** Hosts of this machine, with their ports, that a server may use without TLS. */
   readonly named?: ReadonlySet<string>;
-  /** Is told of each tool that is left out, and why. */
+  /** Is called for each tool that is left out, with the reason. */
   readonly onLeftOut?: (tool: string, reason: string) => void;
 }
 
-interface Kind<T> {
+interface MemberKind<T> {
   readonly wanted: string;
   readonly is: (value: unknown) => boolean;
   readonly as?: T;
 }
 
-/** Gives what stands at a key if it is of a kind, or throws; null is as good as nothing. */
-type Read = <T>(key: string, value: unknown, kind: Kind<T>) => T;
+/** Returns the value of a key if it is of a kind; throws otherwise. Null counts as missing. */
+type ReadMember = <T>(key: string, value: unknown, kind: MemberKind<T>) => T;
 
 type Texts = Readonly<Record<string, string>>;
 type Members = Readonly<Record<string, unknown>>;
@@ -53,74 +53,74 @@ type Members = Readonly<Record<string, unknown>>;
 const DEEPEST = 64;
 const LONGEST_URL = 2_000;
 
-const ENTRY: Kind<Members> = { wanted: "an object", is: isObject };
-const MEMBERS: Kind<Members | undefined> = {
+const ENTRY: MemberKind<Members> = { wanted: "an object", is: isObject };
+const MEMBERS: MemberKind<Members | undefined> = {
   wanted: "an object",
   is: (value) => value === undefined || isObject(value),
 };
-const INTEGRITY: Kind<string> = {
+const INTEGRITY: MemberKind<string> = {
   wanted: '"sha256-" and 64 hexadecimal digits',
   is: isIntegrity,
 };
-const VERSION: Kind<string> = {
+const VERSION: MemberKind<string> = {
   wanted: "a version",
   is: (value) => typeof value === "string" && isVersion(value),
 };
-const DESCRIPTION: Kind<string | undefined> = {
+const DESCRIPTION: MemberKind<string | undefined> = {
   wanted: "a text",
   is: (value) => value === undefined || typeof value === "string",
 };
-const ROUTING: Kind<"local" | "cloud" | undefined> = {
+const ROUTING: MemberKind<"local" | "cloud" | undefined> = {
   wanted: '"local" or "cloud"',
   is: (value) => value === undefined || value === "local" || value === "cloud",
 };
-const COMMAND: Kind<string> = {
+const COMMAND: MemberKind<string> = {
   wanted: "the name of a program, without a path, that is no shell",
   is: (value) => typeof value === "string" && isProgram(value),
 };
-const TOOLS: Kind<readonly unknown[] | undefined> = {
+const TOOLS: MemberKind<readonly unknown[] | undefined> = {
   wanted: `an array of at most ${MOST.tools} tools`,
   is: (value) => value === undefined || Array.isArray(value) && value.length <= MOST.tools,
 };
 const ARGS = texts("plain texts", isPlain);
 const VARIABLES = texts("names of variables that a server may ask for", isVariable);
 
-/** Reads a registry entry, or throws REGISTRY_BAD_RESPONSE. */
+/** Parses a registry entry. Throws REGISTRY_BAD_RESPONSE if it is not valid. */
 export function parseManifest(json: unknown, options: ManifestOptions): Manifest {
   const { asked, onLeftOut = () => {} } = options;
   const wrong = (why: string) => refused(options, why);
-  const read: Read = (key, value, { wanted, is }) => {
+  const read: ReadMember = (key, value, { wanted, is }) => {
     const found = value ?? undefined;
-    if (is(found)) return found as never; // of the kind, as it was looked at
+    if (is(found)) return found as never; // its kind was checked
     const said = found === undefined ? "missing" : quoted(JSON.stringify(found));
     throw wrong(`${key} is ${said}, wanted ${wanted}`);
   };
-  if (!isSound(json, DEEPEST)) throw wrong("it is nested too deep, or holds what is no JSON");
+  if (!isSound(json, DEEPEST)) throw wrong("it is nested too deep, or is no valid JSON");
   const entry = read("it", json, ENTRY);
   const version = read("version", entry.version, VERSION);
   read("fqdn", entry.fqdn, nameKind(asked, version));
-  // A number is one version for ever; anything else that is asked for is a tag.
+  // A number is an exact version. Anything else after the `@` is a tag.
   if (/^\d+\.\d/.test(asked.version ?? "")) read("version", version, exactly(asked.version));
-  const told = toolsOf(read("tools", entry.tools, TOOLS) ?? [], { asked, onLeftOut });
+  const listed = toolsOf(read("tools", entry.tools, TOOLS) ?? [], { asked, onLeftOut });
   const base = {
     fqdn: entryName(asked),
     name: asked.name,
     version,
     description: shownText(read("description", entry.description, DESCRIPTION)),
-    tools: told.tools,
+    tools: listed.tools,
     envRequired: sorted(read("env_required", entry.env_required, VARIABLES) ?? []),
     warnings: warningsOf(entry.warnings ?? undefined),
     routing: read("routing", entry.routing, ROUTING),
   };
-  return { ...base, ...kindOf(entry, { read, options, told, envRequired: base.envRequired }) };
+  return { ...base, ...kindOf(entry, { read, options, listed, envRequired: base.envRequired }) };
 }
 
 function kindOf(
   entry: Members,
-  { read, options, told, envRequired }: {
-    readonly read: Read;
+  { read, options, listed, envRequired }: {
+    readonly read: ReadMember;
     readonly options: ManifestOptions;
-    readonly told: ToolsRead;
+    readonly listed: ToolsRead;
     readonly envRequired: readonly string[];
   },
 ) {
@@ -128,7 +128,7 @@ function kindOf(
   switch (entry.type) {
     case "deno": {
       const own = permissionsOf(entry.permissions ?? {}, wrong);
-      const permissions = together([own, ...told.permissions], wrong);
+      const permissions = together([own, ...listed.permissions], wrong);
       const integrity = read("integrity", entry.integrity, INTEGRITY);
       return { kind: "deno", integrity, permissions } as const;
     }
@@ -163,27 +163,27 @@ function never(): boolean {
 }
 
 /**
- * Hashes everything of a manifest that an approval is bound to: all but its description. The order
- * of keys and of tools does not count.
+ * Returns the hash of everything in a manifest that an approval is bound to: all but its
+ * description. The order of keys and tools does not matter.
  */
 export function manifestHash({ description: _, ...manifest }: Manifest): string {
   const tools = manifest.tools.toSorted((a, b) => a.name < b.name ? -1 : 1);
   return canonicalHash({ ...manifest, tools });
 }
 
-/** Gives the names of all variables that a server is given values of, whether it needs them or not. */
+/** Returns the names of all variables that a server uses, required or not. */
 export function variablesOf(manifest: Manifest): readonly string[] {
   const asked = manifest.kind === "deno" ? manifest.permissions.env : [];
   const named = templatesOf(manifest).flatMap(referencesOf);
   return sorted([...manifest.envRequired, ...named, ...asked]);
 }
 
-/** Gives the names of the variables without which a server cannot be used. */
+/** Returns the names of the variables that a server requires. */
 export function requiredOf(manifest: Manifest): readonly string[] {
   return sorted([...manifest.envRequired, ...templatesOf(manifest).flatMap(neededIn)]);
 }
 
-/** Gives the texts that are filled in; arguments are, too. */
+/** Returns the texts in which variables are replaced, arguments among them. */
 function templatesOf(manifest: Manifest): readonly string[] {
   switch (manifest.kind) {
     case "stdio":
@@ -196,14 +196,14 @@ function templatesOf(manifest: Manifest): readonly string[] {
   }
 }
 
-/** Reads names with values, which may refer to variables. */
+/** Parses names with values, which may refer to variables. */
 function values(
   key: string,
   said: unknown,
-  { read, isName }: { readonly read: Read; readonly isName: (text: string) => boolean },
+  { read, isName }: { readonly read: ReadMember; readonly isName: (text: string) => boolean },
 ): Texts {
   const members = Object.entries(read(key, said, MEMBERS) ?? {});
-  const few: Kind<typeof members> = {
+  const few: MemberKind<typeof members> = {
     wanted: `at most ${MOST.texts} of them`,
     is: () => members.length <= MOST.texts,
   };
@@ -212,11 +212,11 @@ function values(
       read(`a name in ${key}`, name, {
         wanted: "one that a server may set",
         is: () => isName(name),
-      } as Kind<string>),
+      } as MemberKind<string>),
       read(`${key}.${name}`, value, {
-        wanted: "a plain text; only ${NAME} and ${NAME:-default} are filled in",
+        wanted: "a plain text; only ${NAME} and ${NAME:-default} are replaced",
         is: () => isTemplate(value),
-      } as Kind<string>),
+      } as MemberKind<string>),
     ]),
   );
 }
@@ -224,7 +224,7 @@ function values(
 function address(
   key: string,
   said: unknown,
-  { read, options: { named } }: { readonly read: Read; readonly options: ManifestOptions },
+  { read, options: { named } }: { readonly read: ReadMember; readonly options: ManifestOptions },
 ): string {
   const url = typeof said === "string" && said.length <= LONGEST_URL && isPlain(said)
     ? URL.parse(said)
@@ -233,12 +233,18 @@ function address(
     named?.has(url.host) === true;
   const is = url !== null && (url.protocol === "https:" || isHere) &&
     url.username === "" && url.password === "" && !url.href.includes("#");
-  const kind: Kind<string> = { wanted: "an https address without user and fragment", is: () => is };
+  const kind: MemberKind<string> = {
+    wanted: "an https address without user and fragment",
+    is: () => is,
+  };
   read(key, said, kind);
   return url?.href ?? "";
 }
 
-function texts(what: string, is: (text: string) => boolean): Kind<readonly string[] | undefined> {
+function texts(
+  what: string,
+  is: (text: string) => boolean,
+): MemberKind<readonly string[] | undefined> {
   return {
     wanted: `an array of at most ${MOST.texts} ${what}`,
     is: (value) =>
@@ -248,7 +254,7 @@ function texts(what: string, is: (text: string) => boolean): Kind<readonly strin
   };
 }
 
-function nameKind(asked: Fqdn, version: string): Kind<string> {
+function nameKind(asked: Fqdn, version: string): MemberKind<string> {
   const wanted = entryName(asked);
   return {
     wanted: quoted(wanted),
@@ -260,13 +266,13 @@ function nameKind(asked: Fqdn, version: string): Kind<string> {
   };
 }
 
-function exactly(wanted = ""): Kind<string> {
+function exactly(wanted = ""): MemberKind<string> {
   return { wanted: quoted(wanted), is: (value) => value === wanted };
 }
 
 function refused({ url, asked }: ManifestOptions, why: string): PmlError {
-  const message = `Cannot use what ${quoted(url, 200)} says of ${quoted(entryName(asked))}: ${why}`;
+  const message = `Cannot use the entry ${quoted(entryName(asked))} of ${quoted(url, 200)}: ${why}`;
   return new PmlError("REGISTRY_BAD_RESPONSE", message, {
-    hint: "Tell who runs the registry; nothing of this entry was used",
+    hint: "Tell the registry's owner; nothing of this entry was used",
   });
 }

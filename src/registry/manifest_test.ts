@@ -27,7 +27,7 @@ function refuses(json: unknown, says: RegExp, asked = "serena"): void {
     assert.ok(error instanceof PmlError, String(error));
     assert.equal(error.code, "REGISTRY_BAD_RESPONSE", error.message);
     assert.match(error.message, says);
-    assert.match(error.message, /registry\.example.*"serena"/);
+    assert.match(error.message, /"serena" of "[^"]*registry\.example/);
     return true;
   }, JSON.stringify(json)?.slice(0, 200));
 }
@@ -129,8 +129,8 @@ Deno.test("parseManifest() refuses what is another entry, or not of its form, na
     [{ ...DENO, routing: "everywhere" }, /routing/],
     [{ ...DENO, description: 7 }, /description is "7"/],
     [{ ...DENO, deep }, /nested too deep/],
-    [{ ...DENO, description: "\ud800" }, /no JSON/],
-    [{ ...DENO, more: JSON.parse("1e999") }, /no JSON/],
+    [{ ...DENO, description: "\ud800" }, /no valid JSON/],
+    [{ ...DENO, more: JSON.parse("1e999") }, /no valid JSON/],
     [{ ...STDIO, install: undefined }, /install is missing/],
     [{ ...STDIO, install: { command: "npx", args: "x" } }, /install\.args/],
     [{ ...STDIO, install: { command: "npx", args: ["a\u0000"] } }, /install\.args/],
@@ -157,7 +157,7 @@ Deno.test("parseManifest() takes no command that could be more than one program"
     refuses({ ...STDIO, install: { command, args: [] } }, /install\.command/);
   }
   for (const command of ["npx", "uvx", "bunx", "npm", "docker", "serena-mcp", "node"]) {
-    // What means something to a shell means nothing in an argument: there is none.
+    // Shell characters mean nothing in an argument, because no shell runs.
     const args = ["-y", "x@1", "$(id); `id`"];
     const manifest = parse({ ...STDIO, install: { command, args } });
     assert.deepEqual(manifest.kind === "stdio" && manifest.args, args);
@@ -240,7 +240,7 @@ Deno.test("parseManifest() leaves out tools that are not the server's, and keeps
   assert.match(left["b@d"] ?? "", /other characters/);
   assert.match(left.broken ?? "", /^broken\.inputSchema is .* wanted/);
   assert.match(left[""] ?? "", /no name/);
-  // An action is an entry of its own, and cannot bring another along.
+  // An action is an entry of its own, and cannot contain another action.
   const action = parse(
     { ...DENO, fqdn: "fs:read_json", tools: ["fs:read_json", "rm"] },
     "fs:read_json",

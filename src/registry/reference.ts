@@ -1,5 +1,5 @@
 /**
- * The reference registry: listens, and answers from a shelf.
+ * The reference registry: an HTTP server that answers from a store.
  *
  * @module
  */
@@ -10,22 +10,22 @@ import type { AddressInfo } from "node:net";
 import { isLoopback } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { type Answer, answer, failure } from "./answers.ts";
+import { answer, failure, type RegistryResponse } from "./answers.ts";
 import type { RegistryStore } from "./registry_store.ts";
 
-/** Where it listens. */
+/** The options of `openReference`. */
 export interface ReferenceOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** The port; 0 takes a free one. */
   readonly port: number;
   readonly onError: (error: Error) => void;
 }
 
-/** A registry that listens. */
-export interface Reference extends AsyncDisposable {
-  /** What clients configure. */
+/** A registry that is listening. */
+export interface ReferenceRegistry extends AsyncDisposable {
+  /** The URL that clients configure. */
   readonly url: string;
-  /** Whether only this machine reaches it. */
+  /** Whether only this machine can reach it. */
   readonly isLocal: boolean;
 }
 
@@ -39,15 +39,15 @@ const CAPS = {
 const IDLE_MS = 60 * SECOND;
 const CONNECTIONS_MAX = 256;
 
-/** Answers requests until it is disposed. */
+/** Starts a registry that listens until it is disposed. */
 export async function openReference(
-  shelf: RegistryStore,
+  store: RegistryStore,
   options: ReferenceOptions,
-): Promise<Reference> {
+): Promise<ReferenceRegistry> {
   const { host, port, onError } = options;
   const isLocal = isLoopback(host);
   const server = createServer({ ...CAPS, keepAliveTimeout: IDLE_MS }, (request, response) => {
-    const made = isLocal && !isOwn(request) ? Promise.resolve(FOREIGN) : answerOf(request, shelf);
+    const made = isLocal && !isOwn(request) ? Promise.resolve(FOREIGN) : answerOf(request, store);
     made.catch((error) => {
       onError(error);
       return FAILED;
@@ -76,13 +76,16 @@ export async function openReference(
 
 function answerOf(
   { method = "", url = "", headers }: IncomingMessage,
-  shelf: RegistryStore,
-): Promise<Answer> {
+  store: RegistryStore,
+): Promise<RegistryResponse> {
   const { accept, "if-none-match": ifNoneMatch } = headers;
-  return answer({ method, target: url, accept, ifNoneMatch }, shelf);
+  return answer({ method, target: url, accept, ifNoneMatch }, store);
 }
 
-/** A page of the web may reach the loopback by a name of its own: it reads nothing here. */
+/**
+ * Returns whether a request comes from this machine. A web page can reach it through a host name of
+ * its own, and must not read anything.
+ */
 function isOwn({ headers: { host = "", origin } }: IncomingMessage): boolean {
   const bare = (authority: string) => authority.replace(/:\d+$/, "").toLowerCase();
   return isLoopback(bare(host)) &&
@@ -91,10 +94,10 @@ function isOwn({ headers: { host = "", origin } }: IncomingMessage): boolean {
 
 function send(
   response: ServerResponse,
-  { status, headers, body }: Answer,
+  { status, headers, body }: RegistryResponse,
   request: IncomingMessage,
 ) {
-  // The body of what is refused is not waited for.
+  // The body of a refused request is not read.
   const isRead = request.method === "GET" || request.method === "HEAD";
   response.writeHead(status, isRead ? headers : { ...headers, connection: "close" });
   response.end(body);

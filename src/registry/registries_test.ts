@@ -160,7 +160,7 @@ Deno.test("Registries goes on without its registry: cached entries run, the rest
   }
   assert.equal(scene.fetched, fetched, "nobody waits for a registry that is away");
   assert.equal(warned.length, 1, "an outage is told once");
-  assert.match(warned[0] ?? "", /Cannot reach .*; what is cached of it is used/);
+  assert.match(warned[0] ?? "", /Cannot reach .*; PML uses what it has cached/);
   const later = new Scene(home, [registry], { restMs: 1, entryMs: 0 }).registries;
   await fails(later.code(found, never), "REGISTRY_OFFLINE");
   registry.start();

@@ -1,6 +1,6 @@
 /**
- * The public face of the registry room: names, hashes and module metadata, in the form that a
- * registry, a lockfile and the gateway all agree on.
+ * The public API of the registry room: names, hashes and module metadata, in the form that
+ * registries, locks and the gateway share.
  *
  * @example
  * ```ts

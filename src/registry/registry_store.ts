@@ -1,5 +1,5 @@
 /**
- * What a registry has: entries with their versions, and the manifest of a module.
+ * The content of a registry: entries with their versions, and the manifests of modules.
  *
  * @module
  */
@@ -9,35 +9,35 @@ import { joinedPermissions, type ModuleMeta } from "../core/tool.ts";
 
 /** One version of a server. */
 export interface Entry {
-  /** Its name without a version: `serena`, `fs:read_json`. */
+  /** The name without a version: `serena`, `fs:read_json`. */
   readonly fqdn: string;
   readonly version: string;
-  /** What a client gets that asks for JSON. */
+  /** The manifest, which clients get as JSON. */
   readonly manifest: JsonObject;
   /** The exact bytes of a module. */
   readonly code?: Uint8Array;
-  /** Whether its version stands for what it is now for ever. */
+  /** Whether this version never changes. */
   readonly immutable: boolean;
 }
 
 /** All versions of one server. */
 export interface Versions {
   readonly fqdn: string;
-  /** The newest first; never empty. */
+  /** The entries, the newest first; never empty. */
   readonly entries: readonly Entry[];
-  /** Names that stand for a version: `beta`; `latest` is what comes without one. */
+  /** Names that stand for a version, such as `beta`. `latest` is used if no version is given. */
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** Where a registry looks for its entries. */
+/** A store of registry entries. */
 export interface RegistryStore {
-  /** Gives what there is of a name without a version. */
+  /** Returns all versions of a name, which must have no version. */
   readonly find: (fqdn: string) => Promise<Versions | undefined>;
-  /** Gives everything, by name. */
+  /** Returns everything, ordered by name. */
   readonly all: () => Promise<readonly Versions[]>;
 }
 
-/** Puts entries together by their names, which come in order. */
+/** Groups entries by their names, and sorts them by name and version. */
 export function versionsOf(
   entries: readonly Entry[],
   tags: Readonly<Record<string, Versions["tags"]>> = {},
@@ -50,7 +50,7 @@ export function versionsOf(
   }));
 }
 
-/** Gives the entry that a version or a tag names; without one the newest that is no try-out. */
+/** Returns the entry of a version or a tag; without one, the newest that is no pre-release. */
 export function chosen(
   { entries, tags }: Versions,
   version: string | undefined,
@@ -58,10 +58,10 @@ export function chosen(
   const exact = (wanted: string | undefined) => entries.find((one) => one.version === wanted);
   const tagged = (tag: string) => exact(Object.hasOwn(tags, tag) ? tags[tag] : undefined);
   if (version !== undefined && version !== "latest") return exact(version) ?? tagged(version);
-  return tagged("latest") ?? entries.find((one) => !isTryOut(one.version)) ?? entries[0];
+  return tagged("latest") ?? entries.find((one) => !isPreRelease(one.version)) ?? entries[0];
 }
 
-/** Makes the manifest of a module: what its `__meta__` says, and the hash of its code. */
+/** Returns the manifest of a module: its metadata and the hash of its code. */
 export function moduleManifest(
   { fqdn, version, meta, integrity }: {
     readonly fqdn: string;
@@ -72,7 +72,7 @@ export function moduleManifest(
 ): JsonObject {
   const permissions = joinedPermissions(meta.tools.map((tool) => tool.permissions));
   const { description } = meta;
-  // Its members are JSON: they were read from it.
+  // All members are JSON, because they were parsed from JSON.
   return defined({
     fqdn,
     type: "deno",
@@ -87,19 +87,21 @@ export function moduleManifest(
   }) as unknown as JsonObject;
 }
 
-/** Tells which of two versions is newer, as semantic versions are; what is none goes by its text. */
+/** Compares two versions by the rules of semantic versioning. Other texts are compared as texts. */
 export function compareVersions(a: string, b: string): number {
   const [one, other] = [partsOf(a), partsOf(b)] as const;
   const byCore = compareParts(one.core, other.core);
   if (byCore !== 0) return byCore;
-  // A try-out comes before what it tries out.
-  const both = one.tryOut.length > 0 && other.tryOut.length > 0;
-  return both ? compareParts(one.tryOut, other.tryOut) : other.tryOut.length - one.tryOut.length;
+  // A pre-release comes before its release.
+  const both = one.preRelease.length > 0 && other.preRelease.length > 0;
+  return both
+    ? compareParts(one.preRelease, other.preRelease)
+    : other.preRelease.length - one.preRelease.length;
 }
 
 function partsOf(version: string) {
-  const [core = "", tryOut] = version.replace(/\+.*/, "").split(/-(.*)/s);
-  return { core: core.split("."), tryOut: tryOut?.split(".") ?? [] };
+  const [core = "", preRelease] = version.replace(/\+.*/, "").split(/-(.*)/s);
+  return { core: core.split("."), preRelease: preRelease?.split(".") ?? [] };
 }
 
 function compareParts(a: readonly string[], b: readonly string[]): number {
@@ -115,6 +117,6 @@ function compareParts(a: readonly string[], b: readonly string[]): number {
   return 0;
 }
 
-function isTryOut(version: string): boolean {
+function isPreRelease(version: string): boolean {
   return version.replace(/\+.*/, "").includes("-");
 }

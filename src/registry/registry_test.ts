@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { definitionHash, parseFqdn, PmlError } from "./registry.ts";
 
-/** An action is a part of a path too, and Windows opens devices by their names. */
+/** An action is also a part of a path, and Windows opens devices by their names. */
 const PATHS = ["fs:../x", "fs:a..b", "fs:a/b", "fs:A", "con", "nul.x", "com1"];
 
 Deno.test("parseFqdn() reads names, actions and versions, and refuses the rest before any I/O", () => {

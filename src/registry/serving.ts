@@ -1,27 +1,27 @@
 /**
- * A folder, served as a registry.
+ * Serves a folder as a registry.
  *
  * @module
  */
 
 import { Folder, type FolderOptions } from "./folder.ts";
-import { openReference, type Reference, type ReferenceOptions } from "./reference.ts";
+import { openReference, type ReferenceOptions, type ReferenceRegistry } from "./reference.ts";
 import { signerOf } from "./signer.ts";
 
-/** How a folder is served. */
+/** The options of `serveFolder`. */
 export interface FolderServing
   extends Omit<FolderOptions, "path" | "sign">, Omit<ReferenceOptions, "onError"> {
-  /** The Ed25519 key that entries are signed with, as PEM. */
+  /** The Ed25519 key for signing entries, as PEM. */
   readonly privateKey?: string | undefined;
-  /** The address that clients configure, where it is not the one that is listened at. */
+  /** The URL that clients configure, if it differs from the one that is listened at. */
   readonly publicUrl?: string | undefined;
 }
 
-/** A folder that is served. */
-export interface ServedFolder extends Reference {
-  /** How many servers it has. */
+/** A folder that is being served. */
+export interface ServedFolder extends ReferenceRegistry {
+  /** The number of servers in it. */
   readonly size: number;
-  /** What clients pin, where entries are signed. */
+  /** The key that clients pin, if entries are signed. */
   readonly publicKey: string | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface ServedFolder extends Reference {
 export async function serveFolder(path: string, options: FolderServing): Promise<ServedFolder> {
   const { privateKey, publicUrl, warn } = options;
   const signer = privateKey === undefined ? undefined : signerOf(privateKey);
-  // Entries are signed with the address, which is not known before it listens.
+  // The signature covers the URL, which is known only after listening has begun.
   const address = Promise.withResolvers<string>();
   const folder = new Folder({
     ...options,

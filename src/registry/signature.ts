@@ -1,6 +1,6 @@
 /**
- * The signature of a registry's entries, for registries whose key the person pinned. What TLS vouches
- * for is a host; this vouches for what its owner meant to say.
+ * Signs and checks the entries of a registry whose key the person pinned. TLS only proves the host;
+ * the signature proves that its owner published the entry.
  *
  * @module
  */
@@ -13,30 +13,30 @@ import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted, textOf } from "../core/json.ts";
 import { canonicalHash } from "./integrity.ts";
 
-/** How an entry is signed. */
+/** The options of `signManifest`. */
 export interface SignOptions {
-  /** The address of the registry, as its clients configure it. */
+  /** The URL of the registry, as its clients configure it. */
   readonly registry: string;
   /** The Ed25519 key as PEM (PKCS 8). */
   readonly privateKey: string;
-  /** When it is issued: `2026-01-31T12:00:00Z`. */
+  /** The time of the signature: `2026-01-31T12:00:00Z`. */
   readonly issued: string;
 }
 
-/** What a signature is compared with. */
+/** The options of `verifyManifest`. */
 export interface VerifyOptions {
   readonly registry: string;
   /** The Ed25519 key as PEM, or as base64 of its 32 bytes or of its SPKI form. */
   readonly publicKey: string;
 }
 
-/** What stands before the 32 bytes of a key in its SPKI form. */
+/** The bytes before the 32 bytes of a key in SPKI form. */
 const SPKI = "302a300506032b6570032100";
 const SPKI_LENGTH = 44;
 const ISSUED = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/;
 const SIGNATURE = /^[A-Za-z0-9+/]{86}==$/;
 
-/** Gives an entry with `issued` and `signature`. */
+/** Returns an entry with `issued` and `signature`. */
 export function signManifest(
   json: JsonObject,
   { registry, privateKey, issued }: SignOptions,
@@ -48,7 +48,10 @@ export function signManifest(
   return { ...entry, signature };
 }
 
-/** Gives when an entry was issued, in milliseconds, or throws REGISTRY_BAD_RESPONSE if it is not signed. */
+/**
+ * Checks the signature of an entry and returns its time in milliseconds. Throws
+ * REGISTRY_BAD_RESPONSE if it is not validly signed.
+ */
 export function verifyManifest(json: JsonObject, { registry, publicKey }: VerifyOptions): number {
   const { signature, ...entry } = json;
   const key = publicKeyOf(publicKey, registry);
@@ -60,12 +63,12 @@ export function verifyManifest(json: JsonObject, { registry, publicKey }: Verify
   const why = signature === undefined ? "it is not signed" : "its signature is not by that key";
   throw new PmlError(
     "REGISTRY_BAD_RESPONSE",
-    `Cannot use what ${quoted(registry, 200)} says of ${quoted(textOf(entry.fqdn))}: ${why}`,
-    { hint: "Tell who runs the registry; if its key is another now, set its public_key anew" },
+    `Cannot use the entry ${quoted(textOf(entry.fqdn))} of ${quoted(registry, 200)}: ${why}`,
+    { hint: "Tell the registry's owner; if its key changed, set the new public_key" },
   );
 }
 
-/** Reads a public key, or throws CONFIG_INVALID. */
+/** Parses a public key. Throws CONFIG_INVALID if it is not valid. */
 export function publicKeyOf(text: string, registry: string): KeyObject {
   try {
     const { createPublicKey } = crypto();
@@ -77,7 +80,7 @@ export function publicKeyOf(text: string, registry: string): KeyObject {
     });
     if (key.asymmetricKeyType === "ed25519") return key;
   } catch {
-    // Said below, without the text of the platform.
+    // The error below says this without the platform's message.
   }
   throw new PmlError(
     "CONFIG_INVALID",
@@ -87,8 +90,8 @@ export function publicKeyOf(text: string, registry: string): KeyObject {
 }
 
 /**
- * What is signed. The members that stand by themselves are those that a person is asked about; `entry`
- * is the hash of all that the entry says, so that a command or an address is signed as well.
+ * Returns the bytes that are signed. The separate members are those that a person is asked about;
+ * `entry` is the hash of the whole entry, so that a command or a URL is signed as well.
  */
 function signedBytes(entry: JsonObject, registry: string): Uint8Array {
   const signed = {
@@ -105,7 +108,7 @@ function signedBytes(entry: JsonObject, registry: string): Uint8Array {
   return new TextEncoder().encode(canonicalize(signed) ?? "");
 }
 
-/** Loaded by the first signature: most registries have no key. */
+/** The platform's module is loaded by the first signature, because most registries have no key. */
 function crypto() {
   return process.getBuiltinModule("node:crypto");
 }

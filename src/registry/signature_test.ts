@@ -43,7 +43,7 @@ Deno.test("verifyManifest() knows what the registry signed, in whatever form its
       assert.equal(verifyManifest(turned, { registry, publicKey }), Date.parse(ISSUED));
     }
   }
-  // Signing anew replaces what was there.
+  // A new signature replaces the old one.
   const again = signManifest(json, {
     registry: REGISTRY,
     privateKey: pem(OWN),

@@ -1,5 +1,5 @@
 /**
- * The key of a registry that signs what it serves.
+ * The private key of a registry that signs its entries.
  *
  * @module
  */
@@ -12,13 +12,16 @@ import { signManifest } from "./signature.ts";
 
 /** Signs entries. */
 export interface Signer {
-  /** What clients write as `public_key`. */
+  /** The key that clients configure as `public_key`. */
   readonly publicKey: string;
-  /** Signs an entry of the registry at this address, as issued then. */
+  /** Signs an entry for the registry at this URL, with this time. */
   readonly sign: (manifest: JsonObject, of: { registry: string; issued: Date }) => JsonObject;
 }
 
-/** Takes an Ed25519 key as PEM, or throws CONFIG_INVALID, which says nothing of what it is. */
+/**
+ * Takes an Ed25519 key as PEM. Throws CONFIG_INVALID if it is not valid; the error does not repeat
+ * it.
+ */
 export function signerOf(privateKey: string): Signer {
   const key = publicHalf(privateKey);
   if (key?.asymmetricKeyType !== "ed25519") {
@@ -38,6 +41,6 @@ function publicHalf(privateKey: string): KeyObject | undefined {
   try {
     return createPublicKey(createPrivateKey(privateKey));
   } catch {
-    return undefined; // the platform's own words may repeat the key
+    return undefined; // the platform's message may repeat the key
   }
 }

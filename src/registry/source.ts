@@ -1,5 +1,5 @@
 /**
- * A place where servers are looked up, whatever format it speaks.
+ * The interface of a registry, whatever API it has.
  *
  * @module
  */
@@ -9,37 +9,40 @@ import type { JsonObject } from "../core/json.ts";
 import type { DenoManifest } from "../core/manifest.ts";
 import type { Fqdn } from "./fqdn.ts";
 
-/** What came of a look at one name. */
+/** The result of looking up one name. */
 export type Lookup =
   | {
     readonly kind: "found";
-    /** The entry in the JSON of PML's own contract; `parseManifest` reads it. */
+    /** The entry, in the JSON of PML's own API. `parseManifest` parses it. */
     readonly json: JsonObject;
-    /** What to ask with next time, so that an unchanged entry is not sent again. */
+    /** The tag for the next request, so that an unchanged entry is not sent again. */
     readonly etag: string | undefined;
   }
   | { readonly kind: "unchanged" }
   | { readonly kind: "missing" };
 
-/** A part of the catalog. */
+/** One page of the catalog. */
 export interface CatalogPage {
-  /** Entries in the JSON of PML's own contract, not looked at yet. */
+  /** Entries in the JSON of PML's own API, not checked yet. */
   readonly items: readonly unknown[];
   readonly next: string | undefined;
 }
 
-/** How one look is made. */
+/** The options of one request. */
 export interface LookOptions {
   readonly signal: AbortSignal;
   readonly etag?: string | undefined;
 }
 
-/** A registry. It throws REGISTRY_OFFLINE where it cannot be reached, REGISTRY_BAD_RESPONSE else. */
-export interface Source {
-  /** Its address, as it was configured. */
+/**
+ * A registry. Its functions reject with REGISTRY_OFFLINE if it cannot be reached, and with
+ * REGISTRY_BAD_RESPONSE if its answer cannot be used.
+ */
+export interface RegistrySource {
+  /** The URL as it was configured. */
   readonly url: string;
   readonly manifest: (name: Fqdn, options: LookOptions) => Promise<Lookup>;
-  /** Gives the code of a module, as it was sent: who asks for it compares its hash. */
+  /** Returns the code of a module as it was sent. The caller compares its hash. */
   readonly code: (
     manifest: DenoManifest,
     options: LookOptions & { readonly onProgress?: ((progress: Progress) => void) | undefined },

@@ -1,5 +1,5 @@
 /**
- * Finds the format that a registry speaks.
+ * Chooses the API that a registry has, by its URL.
  *
  * @module
  */
@@ -7,16 +7,16 @@
 import type { Fetch } from "../core/fetch.ts";
 import { contractSource } from "./_contract.ts";
 import { Official } from "./_official.ts";
-import type { Source } from "./source.ts";
+import type { RegistrySource } from "./source.ts";
 
-/** What asking a registry needs. */
+/** The options of a source. */
 export interface SourceOptions {
   readonly fetch: Fetch;
-  /** What lets its caller in; it goes to this registry alone. */
+  /** Returns the token for this registry. It is sent nowhere else. */
   readonly token?: () => string | undefined;
 }
 
-/** Makes the registry of an address. */
-export function sourceOf(url: string, options: SourceOptions): Source {
+/** Returns the source for a registry's URL. */
+export function sourceOf(url: string, options: SourceOptions): RegistrySource {
   return url.startsWith("mcp+") ? new Official(url, options) : contractSource(url, options);
 }

@@ -1,5 +1,6 @@
 /**
- * Tools as search reads them: their words as numbers, counted by field, each tool read once.
+ * Tools in the form that search needs: words as numbers, counted for each field. Each tool is read
+ * once.
  *
  * @module
  */
@@ -8,34 +9,34 @@ import { FIELD_WEIGHTS, fieldsOf } from "./_fields.ts";
 import { runsOf, termsOfRun } from "./_terms.ts";
 import type { CatalogEntry } from "./catalog.ts";
 
-/** The fields of a tool. */
+/** The number of fields of a tool. */
 const FIELDS = FIELD_WEIGHTS.length;
-/** How many places may be kept beyond four times those in use. */
+/** How many unused places, beyond four times those in use, may be kept. */
 const SPARE = 100_000;
 
-/** Where the words of one tool stand among those of all; those of its name come first. */
-export interface Document {
+/** The range of one tool's words in the list of all words. The words of its name come first. */
+export interface ToolDocument {
   readonly from: number;
   readonly to: number;
-  /** Where its name ends. */
+  /** The end of the words of the name. */
   readonly named: number;
-  /** How many words each field has, with repetitions. */
+  /** The number of words of each field, with repetitions. */
   readonly lengths: readonly number[];
 }
 
-/** Gives the words of tools numbers, and keeps what it has read. */
+/** Gives words numbers, and caches the tools that were read. */
 export class Documents {
-  // Few long arrays: two short ones for each tool would take most of the time of reading.
+  // A few long arrays, because two short arrays for each tool would take most of the reading time.
   #terms = new Uint32Array(1_024);
   #counts = new Uint8ClampedArray(1_024 * FIELDS);
   #end = 0;
   #ids = new Map<string, number>();
-  #read = new WeakMap<CatalogEntry, Document>();
+  #read = new WeakMap<CatalogEntry, ToolDocument>();
 
-  /** Reads tools; what was read before is not read again. */
-  of(entries: readonly CatalogEntry[]): readonly Document[] {
+  /** Reads tools. Tools that were read before come from the cache. */
+  of(entries: readonly CatalogEntry[]): readonly ToolDocument[] {
     const seen = new Map<string, readonly number[]>();
-    // The same words come again and again: each is cut and stemmed once.
+    // The same words occur again and again, so each is split and stemmed once.
     const idsOf = (run: string) => {
       let ids = seen.get(run);
       if (ids === undefined) seen.set(run, ids = termsOfRun(run).map((term) => this.#idFor(term)));
@@ -48,33 +49,33 @@ export class Documents {
     });
   }
 
-  /** How many words have numbers. */
+  /** The number of different words. */
   get size(): number {
     return this.#ids.size;
   }
 
-  /** The word at a place, as its number. */
+  /** Returns the number of the word at a place. */
   term(at: number): number {
     return this.#terms[at] ?? 0;
   }
 
-  /** How often the word at a place stands in a field; what is beyond 255 is 255. */
+  /** Returns how often the word at a place occurs in a field, at most 255. */
   count(at: number, field: number): number {
     return this.#counts[at * FIELDS + field] ?? 0;
   }
 
-  /** Gives the number of a word that some tool had. */
+  /** Returns the number of a word; undefined if no tool has it. */
   idOf(term: string): number | undefined {
     return this.#ids.get(term);
   }
 
-  /** Finds a word of a tool; -1 where it has not got it. */
-  find({ from, to }: Document, id: number): number {
+  /** Returns the place of a word in a tool; -1 if the tool does not have it. */
+  find({ from, to }: ToolDocument, id: number): number {
     const at = this.#terms.subarray(from, to).indexOf(id);
     return at < 0 ? at : from + at;
   }
 
-  /** Forgets everything when most of the places are of tools that are gone. */
+  /** Clears the cache if most places belong to tools that no longer exist. */
   forgetUnused(used: number): void {
     if (this.#end <= 4 * used + SPARE) return;
     this.#end = 0;
@@ -82,7 +83,7 @@ export class Documents {
     this.#read = new WeakMap();
   }
 
-  #document(entry: CatalogEntry, idsOf: (run: string) => readonly number[]): Document {
+  #document(entry: CatalogEntry, idsOf: (run: string) => readonly number[]): ToolDocument {
     const from = this.#end;
     const places = new Map<number, number>();
     let named = from;

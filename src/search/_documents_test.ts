@@ -31,7 +31,7 @@ Deno.test("Documents forgets what was read once most of it is of no tool any mor
     documents.forgetUnused(2_000);
     documents.of([kept = entry(`t${n}`, words.replaceAll("x", `y${n}`))]);
   }
-  // Each has new words, of which a description shows some hundred.
+  // Each tool has new words. A description has some hundred of them.
   assert.ok(documents.size < 130_000, String(documents.size));
   const [again] = documents.of([kept]);
   assert.equal(documents.of([kept])[0], again);

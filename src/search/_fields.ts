@@ -1,5 +1,5 @@
 /**
- * Reads out of a tool's definition the texts that search looks at.
+ * Extracts from a tool's definition the texts that search indexes.
  *
  * @module
  */
@@ -7,16 +7,19 @@
 import { isObject } from "../core/json.ts";
 import type { CatalogEntry } from "./catalog.ts";
 
-/** A field's weight in the ranking: what a tool is called says more than what is said of it. */
+/** The weights of the fields. The name of a tool is more important than its description. */
 export const FIELD_WEIGHTS: readonly number[] = [3, 1, 1, 0.5, 0.25];
 
 const LONGEST_FIELD = 2_000;
 const DEEPEST = 4;
 const MOST_PARAMETERS = 200;
 
-/** Gives the texts of a tool in the order of the weights: name, server, description, parameter names, parameter descriptions. */
+/**
+ * Returns the texts of a tool in the order of the weights: name, server, description, names of
+ * parameters, descriptions of parameters.
+ */
 export function fieldsOf({ id, tool, server }: CatalogEntry): readonly string[] {
-  const said: Said = { names: [], descriptions: [] };
+  const said: ParameterTexts = { names: [], descriptions: [] };
   gather(tool.inputSchema, { said, depth: 0 });
   return [
     id.slice(id.indexOf(":") + 1),
@@ -27,13 +30,17 @@ export function fieldsOf({ id, tool, server }: CatalogEntry): readonly string[] 
   ].map((field) => field.slice(0, LONGEST_FIELD));
 }
 
-interface Said {
+interface ParameterTexts {
   readonly names: string[];
   readonly descriptions: string[];
 }
 
-// Definitions come from outside: nothing is where it should be until it was looked at.
-function gather(schema: unknown, at: { readonly said: Said; readonly depth: number }): void {
+// Collects the names and descriptions of parameters. Definitions come from outside, so every type
+// is checked.
+function gather(
+  schema: unknown,
+  at: { readonly said: ParameterTexts; readonly depth: number },
+): void {
   const { said, depth } = at;
   if (!isObject(schema) || depth > DEEPEST) return;
   const inner = { said, depth: depth + 1 };

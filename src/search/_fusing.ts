@@ -1,12 +1,12 @@
 /**
- * Joins what words say of tools with what their meanings say.
+ * Combines the scores of words with the scores of meanings.
  *
  * @module
  */
 
 /**
- * Gives for each tool half of its lexical score and half of its cosine, each from 0 to 1 among the
- * allowed. Where nobody knows a cosine, words count for both.
+ * Returns for each tool the mean of its lexical score and its cosine. Both are first scaled to the
+ * range from 0 to 1 among the allowed tools. Without a cosine, the lexical score counts for both.
  */
 export function fused(
   lexical: Float64Array,
@@ -22,7 +22,7 @@ export function fused(
   });
 }
 
-/** Makes what brings the allowed ones between 0 and 1. */
+/** Returns a function that scales the values of allowed tools to the range from 0 to 1. */
 function spread(
   values: Float64Array | Float32Array,
   allowed: readonly boolean[],
@@ -37,7 +37,10 @@ function spread(
   return (value) => most > least ? (value - least) / (most - least) : 0;
 }
 
-/** Sentences about nothing that tools do: how near they come is how near nothing comes. */
+/**
+ * Sentences about things that no tool does. Their cosines show how near a tool comes to an
+ * unrelated query.
+ */
 export const UNRELATED = [
   "sing a lullaby to a sleeping baby",
   "polish a pair of old leather boots",
@@ -50,9 +53,12 @@ export const UNRELATED = [
   "wear a warm coat in winter",
 ];
 
-/** The cosine that the best tool has to have to mean more than nothing: more than all of these reach. */
+/**
+ * Returns the least cosine of a query that is related to a tool: the largest that any of the
+ * unrelated sentences reaches.
+ */
 export function leastCosine(cosines: readonly Float32Array[]): number {
-  // Of a tool that is not understood nobody knows it.
+  // The cosine is NaN for tools without a vector. They are skipped.
   return Math.max(
     ...cosines.map((each) => each.reduce((one, other) => other > one ? other : one, -1)),
   );

@@ -1,40 +1,45 @@
 /**
- * Takes the best tools by their scores, of no server so many that it could keep others out.
+ * Picks the tools with the best scores, and limits how many come from one server.
  *
  * @module
  */
 
 import type { CatalogEntry } from "./catalog.ts";
 
-/** The part of the best score from which a tool of another server fits nearly as well. */
+/**
+ * The part of the best score at which a tool of another server is preferred to too many of one
+ * server.
+ */
 const NEARLY = 0.6;
 
-/** How many times what is taken is put in order at first: some may not be allowed. */
+/** How many times the wanted number of tools is sorted first, because some may not be allowed. */
 const AHEAD = 4;
 
-/** A tool and how well it fits. */
-export interface Ranked {
+/** A tool and its score. */
+export interface RankedTool {
   readonly entry: CatalogEntry;
-  /** The place of the tool among all. */
+  /** The index of the tool among all tools. */
   readonly slot: number;
   readonly score: number;
 }
 
-/** How much is taken, and of what. */
-export interface Picking {
-  /** How many at most, all in all and of one server. */
+/** The limits of picking. */
+export interface PickingOptions {
+  /** The most tools in all, and of one server. */
   readonly most: number;
   readonly mostOfServer: number;
   readonly allowed: (entry: CatalogEntry) => boolean;
 }
 
-/** Gives the allowed tools that have a score, the best first, ties in the order of the tools. */
+/**
+ * Returns the allowed tools with a score, the best first. Equal scores keep the order of the tools.
+ */
 export function picked(
   entries: readonly CatalogEntry[],
   scores: Float64Array,
-  { most, mostOfServer, allowed }: Picking,
-): readonly Ranked[] {
-  const taken: Ranked[] = [];
+  { most, mostOfServer, allowed }: PickingOptions,
+): readonly RankedTool[] {
+  const taken: RankedTool[] = [];
   const counts = new Map<string, number>();
   for (const slot of ordered(scores, most)) {
     if (taken.length >= most) break;
@@ -42,7 +47,7 @@ export function picked(
     if (entry === undefined) continue;
     const { name } = entry.server;
     const count = counts.get(name) ?? 0;
-    // The rules are asked last: they take longer than all the rest.
+    // The rules are asked last, because they take longest.
     if (count >= mostOfServer || !allowed(entry)) continue;
     counts.set(name, count + 1);
     taken.push({ entry, slot, score: scores[slot] ?? 0 });
@@ -50,8 +55,11 @@ export function picked(
   return taken;
 }
 
-/** Takes the best, but of one server no more than half while tools of others fit nearly as well. */
-export function shared(ranked: readonly Ranked[], limit: number): readonly Ranked[] {
+/**
+ * Returns the best tools. Not more than half come from one server, as long as tools of others fit
+ * nearly as well.
+ */
+export function shared(ranked: readonly RankedTool[], limit: number): readonly RankedTool[] {
   const fitting = (ranked[0]?.score ?? 0) * NEARLY;
   const most = Math.ceil(limit / 2);
   const taken = new Map<string, number>();
@@ -68,10 +76,13 @@ export function shared(ranked: readonly Ranked[], limit: number): readonly Ranke
   return ranked.filter((hit) => chosen.has(hit));
 }
 
-/** Gives the places of what has a score, the best first; the many behind are put in order last. */
+/**
+ * Yields the indices of tools with a score, the best first. The many low ones are sorted only if
+ * they are needed.
+ */
 function* ordered(scores: Float64Array, most: number): Generator<number> {
   const values = scores.filter((score) => score > 0).sort();
-  // Numbers alone are sorted much faster than places by their numbers.
+  // Sorting numbers is much faster than sorting indices by their numbers.
   const least = values.at(-AHEAD * most) ?? 0;
   yield* placesOf(scores, (score) => score > 0 && score >= least);
   if (least > 0) yield* placesOf(scores, (score) => score > 0 && score < least);

@@ -1,12 +1,12 @@
 /**
- * Words that people use for one another when they say what a tool should do.
+ * Synonyms: words that people use for the same thing when they describe a tool.
  *
  * @module
  */
 
 import { stem } from "./_terms.ts";
 
-/** Groups of English words; what is in one group is another word for the rest of it. */
+/** Groups of English words. All words of a group are synonyms. */
 const GROUPS = [
   "file document",
   "folder directory path",
@@ -63,7 +63,7 @@ const GROUPS = [
   "add append insert attach",
 ];
 
-/** Makes the table of what else a word is called, by its stem. */
+/** Returns the synonyms of each word, by its stem. */
 export function makeSynonyms(): ReadonlyMap<string, ReadonlySet<string>> {
   const table = new Map<string, Set<string>>();
   for (const words of GROUPS.map((group) => group.split(" ").map(stem))) {

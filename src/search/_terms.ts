@@ -1,5 +1,5 @@
 /**
- * Cuts texts and names into the terms that search compares.
+ * Splits texts and names into the terms that search compares.
  *
  * @module
  */
@@ -15,21 +15,23 @@ const STOP = new Set(
     "you your").split(" "),
 );
 
-/** Gives the terms of a text, in their order: lower case, stemmed, without the commonest words. */
+/**
+ * Returns the terms of a text in their order: in lower case, stemmed, without the commonest words.
+ */
 export function termsOf(text: string): string[] {
   return runsOf(text).flatMap(termsOfRun);
 }
 
-/** Cuts a text at all that is neither a letter nor a digit. */
+/** Splits a text at everything that is neither a letter nor a digit. */
 export function runsOf(text: string): readonly string[] {
   return text.normalize("NFKC").match(WORD) ?? [];
 }
 
-/** Gives the terms of what stands between blanks and signs. */
+/** Returns the terms of one part of a text, without blanks and signs. */
 export function termsOfRun(run: string): string[] {
   const terms: string[] = [];
   const word = run.toLowerCase();
-  // Most words are of one piece: they are not looked at letter by letter.
+  // Most words have no capitals inside, so they need not be split.
   if (word === run) addTerm(terms, word);
   else for (const part of run.split(CAMEL)) addTerm(terms, part.toLowerCase());
   return terms;
@@ -49,7 +51,7 @@ function addTerm(terms: string[], word: string): void {
   if (at < word.length) terms.push(word.slice(at));
 }
 
-// Chinese, Japanese and Korean write no blanks between words: every two neighbours are a term.
+// Chinese, Japanese and Korean have no blanks between words, so every two neighbours become a term.
 function addBigrams(terms: string[], run: string): void {
   const characters = [...run];
   if (characters.length === 1) terms.push(run);
@@ -58,7 +60,10 @@ function addBigrams(terms: string[], run: string): void {
   }
 }
 
-/** Takes the commonest endings off an English word, so that `files`, `listed` and `reading` meet `file`, `list` and `read`. */
+/**
+ * Removes the commonest endings of an English word, so that `files`, `listed` and `reading` match
+ * `file`, `list` and `read`.
+ */
 export function stem(word: string): string {
   if (word.length <= 3) return word;
   const singular = withoutPlural(word);

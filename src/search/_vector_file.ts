@@ -1,6 +1,6 @@
 /**
- * Vectors in one file: each by the hash of its text, with a byte for a dimension. A file that is
- * damaged, or of another model, is none.
+ * Stores vectors in one file: each by the hash of its text, with one byte for each dimension. A
+ * file that is damaged, or belongs to another model, counts as missing.
  *
  * @module
  */
@@ -10,34 +10,39 @@ import { sha256 } from "../core/hash.ts";
 import { keepFile } from "../io/kept.ts";
 import { readRegular } from "../io/regular_file.ts";
 
-/** A vector as it is kept: its numbers between -127 and 127, and what one of them stands for. */
-export interface Kept {
+/** A stored vector: its numbers as integers from -127 to 127, and the value of one unit. */
+export interface StoredVector {
   readonly codes: Int8Array;
   readonly scale: number;
 }
 
-/** What is kept of a text that the model makes nothing of: it is near nobody knows what. */
-export const UNKNOWN: Kept = { codes: new Int8Array(), scale: NaN };
+/** Stands for a text for which the model returns no vector. */
+export const UNKNOWN: StoredVector = { codes: new Int8Array(), scale: NaN };
 
 /** Vectors by the hash of their text, 32 hexadecimal digits. */
-export type KeptVectors = ReadonlyMap<string, Kept>;
+export type StoredVectors = ReadonlyMap<string, StoredVector>;
 
 const MAGIC = "PMLV0001";
-/** The magic, the hash of the model, the dimensions and how many vectors follow. */
+/**
+ * The header: the magic, the hash of the model, the number of dimensions and the number of vectors.
+ */
 const HEAD = MAGIC.length + 32 + 4 + 4;
 const KEY = 16;
 const HASH = 32;
 const LARGEST = 512 << 20;
 
-/** Makes of a vector of length one what is kept of it. */
-export function keptOf(vector: Float32Array): Kept {
+/** Returns a vector of length one in its stored form. */
+export function storedVector(vector: Float32Array): StoredVector {
   const most = vector.reduce((largest, one) => Math.max(largest, Math.abs(one)), 0);
   const scale = most / 127;
   return { codes: Int8Array.from(vector, (one) => Math.round(one / (scale || 1))), scale };
 }
 
-/** Writes vectors, whole or not at all, for this person alone; what is unknown is not written. */
-export function writeVectors(path: string, model: string, all: KeptVectors): void {
+/**
+ * Writes vectors to a file for this person alone, either all of them or nothing. Unknown vectors
+ * are left out.
+ */
+export function writeVectors(path: string, model: string, all: StoredVectors): void {
   const vectors = new Map([...all].filter(([, { scale }]) => scale > 0));
   const [first] = vectors.values();
   const size = first?.codes.length ?? 0;
@@ -58,9 +63,9 @@ export function writeVectors(path: string, model: string, all: KeptVectors): voi
   keepFile(path, bytes);
 }
 
-/** Reads the vectors of a model; none where there is no such file. */
-export function readVectors(path: string, model: string): Map<string, Kept> {
-  const none = new Map<string, Kept>();
+/** Reads the vectors of a model; empty if there is no such file. */
+export function readVectors(path: string, model: string): Map<string, StoredVector> {
+  const none = new Map<string, StoredVector>();
   const bytes = bytesOf(path);
   if (bytes === undefined || bytes.length < HEAD + HASH) return none;
   const end = bytes.length - HASH;
@@ -84,6 +89,6 @@ function bytesOf(path: string): Buffer | undefined {
     const { bytes } = readRegular(path, { most: LARGEST });
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   } catch {
-    return undefined; // there is none yet, or none that can be read: they are made anew
+    return undefined; // missing or unreadable: the vectors are computed again
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Every known tool of every known server, with the way back from the names that clients see.
+ * All known tools of all known servers, by id and by the names that clients see.
  *
  * @module
  */
@@ -7,30 +7,30 @@
 import type { ToolDefinition } from "../core/tool.ts";
 import { isToolName, shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 
-/** Stands for the tools of a server that offers some, and of which nobody knows which. */
+/** Stands for the tools of an offered server if the registry does not list them. */
 export const WHOLE_SERVER = "@tools";
 
 const MOST_TOOLS = 50_000;
-/** Deeper definitions could not be written to a client either. */
+/** Definitions that are nested deeper could not be written to a client either. */
 const DEEPEST = 200;
 
-/** A server as the catalog knows it. */
+/** A server in the catalog. */
 export interface CatalogServer {
-  /** Its name. */
+  /** The name. */
   readonly name: string;
-  /** Its name for people. */
+  /** The name for people. */
   readonly title?: string;
   /** Where it comes from: `builtin`, `private`, `registry` and others. */
   readonly origin: string;
-  /** What it is. */
+  /** A description. */
   readonly description?: string;
-  /** Whether a registry offers it, and nobody has approved it yet. */
+  /** Whether a registry offers it and nobody has approved it yet. */
   readonly isOffer?: boolean;
 }
 
 /** A tool with its id and its server. */
 export interface CatalogEntry {
-  /** The name that rules know it by. */
+  /** The name in rules. */
   readonly id: ToolId;
   /** The tool as clients see it. */
   readonly tool: ToolDefinition;
@@ -39,26 +39,27 @@ export interface CatalogEntry {
 
 /** A tool of the catalog. */
 export interface KnownTool extends CatalogEntry {
-  /** The tool as its server has it, which is what is pinned. */
+  /** The tool as its server defines it. An approval binds to this. */
   readonly own: ToolDefinition;
 }
 
-/** A tool that the catalog did not take, and why. */
+/** A tool that the catalog refused, and the reason. */
 export interface RejectedTool {
   readonly name: string;
   readonly reason: string;
 }
 
-/** Holds every known tool. */
+/** Contains all known tools. */
 export class Catalog {
-  readonly #shelves = new Map<string, readonly CatalogEntry[]>();
+  readonly #toolsByServer = new Map<string, readonly CatalogEntry[]>();
   readonly #entries = new Map<ToolId, KnownTool>();
   readonly #wireNames = new Map<string, ToolId>();
   #sorted: readonly CatalogEntry[] | undefined;
 
   /**
-   * Puts a server's tools in place of those known of it, and gives all that it did not take, with
-   * the reasons. `changes` has what clients see of a tool in its place, or why it cannot be used.
+   * Replaces the tools of a server. Returns the tools that were refused, with the reasons.
+   * `changes` contains, for a tool, the definition that clients see, or the reason why it cannot be
+   * used.
    */
   set(
     server: CatalogServer,
@@ -73,45 +74,45 @@ export class Catalog {
       const [tool, unusable] = typeof change === "string" ? [own, change] : [change];
       const entry = { id: toolId(server.name, own.name), tool, own, server };
       const folded = tool.name.toLowerCase();
-      // Two that differ by case alone are one to whoever reads them.
-      const isTwin = names.has(folded) && !this.#entries.has(entry.id);
+      // Readers take names that differ only in case for the same name.
+      const isDuplicate = names.has(folded) && !this.#entries.has(entry.id);
       const reason = unusable ??
-        (isTwin ? "it differs from another by case alone" : undefined) ??
+        (isDuplicate ? "it differs from another by case alone" : undefined) ??
         (isWithin(DEEPEST, tool) ? this.#add(entry) : "it is nested too deep");
       if (reason === undefined) names.add(folded);
       else rejected.push({ name: own.name, reason });
       return reason === undefined ? [entry] : [];
     });
-    this.#shelves.set(server.name, entries);
+    this.#toolsByServer.set(server.name, entries);
     return rejected;
   }
 
-  /** Forgets a server and its tools. */
+  /** Removes a server and its tools. */
   remove(server: string): void {
     this.#sorted = undefined;
     for (const entry of this.toolsOf(server)) {
       this.#entries.delete(entry.id);
       this.#wireNames.delete(wireName(shownId(entry)));
     }
-    this.#shelves.delete(server);
+    this.#toolsByServer.delete(server);
   }
 
-  /** Gives a tool by its id. */
+  /** Returns a tool by its id. */
   get(id: ToolId): KnownTool | undefined {
     return this.#entries.get(id);
   }
 
-  /** Gives the id that a name of `tools/list` stands for. */
+  /** Returns the id of a tool by its name in `tools/list`. */
   byWireName(name: string): ToolId | undefined {
     return this.#wireNames.get(name);
   }
 
-  /** Gives the tools of one server, in the order it lists them. */
+  /** Returns the tools of one server, in the order of its list. */
   toolsOf(server: string): readonly CatalogEntry[] {
-    return this.#shelves.get(server) ?? [];
+    return this.#toolsByServer.get(server) ?? [];
   }
 
-  /** Gives every tool, by id; another list only after a change. */
+  /** Returns all tools, sorted by id. It is the same array until a change. */
   list(): readonly CatalogEntry[] {
     this.#sorted ??= [...this.#entries.values()].sort(byId);
     return this.#sorted;
@@ -126,7 +127,7 @@ export class Catalog {
     if (this.#entries.size >= MOST_TOOLS) return `the catalog holds ${MOST_TOOLS} tools already`;
     const wire = wireName(shownId(entry));
     const taken = this.#wireNames.get(wire);
-    // Shortened names end in a hash, and a hash of eight digits can be aimed at.
+    // Shortened names end in a hash of eight digits, which is short enough to forge.
     if (taken !== undefined) return `clients could not tell it from "${taken}"`;
     this.#entries.set(entry.id, entry);
     this.#wireNames.set(wire, entry.id);

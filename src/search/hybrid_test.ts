@@ -20,7 +20,7 @@ function catalog(): Catalog {
   return all;
 }
 
-/** Says how near each tool is, by its name. */
+/** Returns how near each tool is, by its name. */
 function near(cosines: Readonly<Record<string, number>> | undefined, seen: CatalogEntry[][] = []) {
   const semantics: Semantics = {
     similarities: (queries, entries) => {
@@ -49,10 +49,11 @@ Deno.test("search() ranks by words and by meaning, half and half", async () => {
   const { mode, hits } = await search.search("open my document");
   assert.equal(mode, "hybrid");
   assert.deepEqual(NAMES(hits.slice(0, 2)), ["show_document", "read_text"]);
-  // What has no word in common is found by its meaning.
+  // A tool that has no word of the query is found by its meaning.
   const { hits: found } = await search.search("peruse");
   assert.equal(NAMES(found)[0], "show_document");
-  // Words count as much: the best by words and the best by meaning are equal, and the rest is less.
+  // Words count as much as meaning: the best by words and the best by meaning get equal scores, the
+  // others less.
   const scores = new Map(
     (await search.search("message to somebody")).hits.map(({ id, score }) => [id.slice(4), score]),
   );

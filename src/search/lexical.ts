@@ -1,10 +1,10 @@
 /**
- * Ranks tools by the words of a query: BM25F over weighted fields.
+ * Ranks tools by the words of a query, with the BM25F formula over weighted fields.
  *
  * @module
  */
 
-import { type Document, Documents } from "./_documents.ts";
+import { Documents, type ToolDocument } from "./_documents.ts";
 import { FIELD_WEIGHTS } from "./_fields.ts";
 import { makeSynonyms } from "./_synonyms.ts";
 import { termsOf } from "./_terms.ts";
@@ -12,53 +12,59 @@ import type { CatalogEntry } from "./catalog.ts";
 
 const K1 = 1.2;
 const B = 0.75;
-/** What another word for a word of the query is worth. */
+/** The weight of a synonym, relative to the word itself. */
 const SYNONYM_WORTH = 0.4;
-/** How much a tool gains whose whole name is asked for. */
+/** The gain of a tool if the query contains all words of its name. */
 const NAME_GAIN = 0.3;
-/** How much a tool gains by the mean of the best three of its server, itself among them. */
+/** The gain of a tool by the mean score of the best three tools of its server. */
 const SERVER_GAIN = 0.25;
 const NEIGHBOURS = 3;
 const MOST_QUERY_TERMS = 256;
 
-/** How well each tool fits a query. */
+/** The lexical scores of all tools for a query. */
 export interface LexicalScores {
-  /** On a scale that means nothing beyond the query, in the order of the tools; 0 fits in no word. */
+  /**
+   * The scores, in the order of the tools. They can be compared within one query only; 0 means that
+   * no word matches.
+   */
   readonly scores: Float64Array;
-  /** Says how much of the query a tool answers. */
+  /** Returns how much of the query a tool matches. */
   readonly evidence: (slot: number) => Evidence;
 }
 
-/** How much of a query a tool answers. */
+/** How much of a query a tool matches. */
 export interface Evidence {
-  /** The part of the query's words that it has, the rare ones counting more; from 0 to 1. */
+  /** The part of the query's words that the tool has, from 0 to 1. Rare words count more. */
   readonly covered: number;
-  /** The same, against how much words can say at all in this catalog; in its name they say twice as much. */
+  /**
+   * The same, relative to how much words can distinguish in this catalog. Words in the tool's name
+   * count twice.
+   */
   readonly said: number;
 }
 
-/** A word that is looked for, and what it is worth. */
-interface Wanted {
+/** A word of the query and its weight. */
+interface QueryTerm {
   readonly id: number | undefined;
   readonly rarity: number;
-  /** The other words for it. */
+  /** The numbers of its synonyms. */
   readonly others: readonly number[];
 }
 
-/** The words of tools, where each of them stands, and how much it says there. */
+/** An index of the words of all tools, with the weight of each word in each tool. */
 export class LexicalIndex {
   readonly #documents = new Documents();
   readonly #synonyms = makeSynonyms();
   #entries: readonly CatalogEntry[] = [];
-  #read: readonly Document[] = [];
-  /** Where the places of each word begin in the two lists behind. */
+  #read: readonly ToolDocument[] = [];
+  /** The start of each word's part in the two lists below. */
   #starts = new Uint32Array(1);
   #slots = new Uint32Array();
   #weights = new Float32Array();
-  /** The server of each tool, as a number. */
+  /** The number of each tool's server. */
   #servers = new Uint32Array();
 
-  /** Takes the tools there are now; only those that are new are read. */
+  /** Replaces the tools. Only new ones are read. */
   set(entries: readonly CatalogEntry[]): void {
     this.#documents.forgetUnused(this.#slots.length);
     this.#entries = entries;
@@ -71,7 +77,7 @@ export class LexicalIndex {
     this.#place();
   }
 
-  /** Says how well each tool fits a query. */
+  /** Returns how well each tool matches a query. */
   rank(query: string): LexicalScores {
     const terms = [...new Set(termsOf(query))].slice(0, MOST_QUERY_TERMS);
     const wanted = terms.map((term) => this.#wanted(term));
@@ -90,14 +96,17 @@ export class LexicalIndex {
     return { scores, evidence: (slot) => this.#evidence(slot, wanted) };
   }
 
-  #wanted(term: string): Wanted {
+  #wanted(term: string): QueryTerm {
     const id = this.#documents.idOf(term);
     const others = [...this.#synonyms.get(term) ?? []]
       .flatMap((other) => this.#documents.idOf(other) ?? []);
     return { id, rarity: this.#rarity(id), others };
   }
 
-  /** Tools are found by their names, and beside tools of their kind. */
+  /**
+   * Raises the scores of tools whose names match, and of tools whose neighbours in their server
+   * match.
+   */
   #raise(scores: Float64Array, asked: Uint8Array): void {
     const best = new Float64Array(NEIGHBOURS * this.#entries.length);
     scores.forEach((score, slot) => {
@@ -119,7 +128,7 @@ export class LexicalIndex {
     });
   }
 
-  /** The part of a name's words that is asked for. */
+  /** Returns the part of a name's words that the query contains. */
   #nameMet(slot: number, asked: Uint8Array): number {
     const { from, named } = this.#read[slot] ?? NO_WORDS;
     let met = 0;
@@ -127,7 +136,7 @@ export class LexicalIndex {
     return met / Math.max(named - from, 1);
   }
 
-  #evidence(slot: number, wanted: readonly Wanted[]): Evidence {
+  #evidence(slot: number, wanted: readonly QueryTerm[]): Evidence {
     const document = this.#read[slot] ?? NO_WORDS;
     const has = (id: number | undefined) =>
       id === undefined ? -1 : this.#documents.find(document, id);
@@ -148,7 +157,7 @@ export class LexicalIndex {
     };
   }
 
-  /** How much a word says: less, the more tools have it, and most where none does. */
+  /** Returns the weight of a word: lower if more tools have it, highest if none does. */
   #rarity(id: number | undefined): number {
     const count = id === undefined ? 0 : this.#start(id + 1) - this.#start(id);
     return Math.log(1 + (this.#entries.length - count + 0.5) / (count + 0.5));
@@ -193,32 +202,32 @@ export class LexicalIndex {
   }
 }
 
-const NO_WORDS: Document = { from: 0, to: 0, named: 0, lengths: [] };
+const NO_WORDS: ToolDocument = { from: 0, to: 0, named: 0, lengths: [] };
 
-/** Gives what each word is worth that is looked for, and each other word for one. */
+/** Returns the weight of each word of the query and of each synonym. */
 function worths(
-  wanted: readonly Wanted[],
+  wanted: readonly QueryTerm[],
   rarityOf: (id: number) => number,
 ): ReadonlyMap<number, number> {
   const worths = new Map<number, number>();
   for (const { rarity, others } of wanted) {
-    // One that is rarer than the word itself says no more than it would.
+    // A synonym that is rarer than the word itself gets no higher weight.
     for (const id of others) worths.set(id, SYNONYM_WORTH * Math.min(rarity, rarityOf(id)));
   }
   for (const { id, rarity } of wanted) if (id !== undefined) worths.set(id, rarity);
   return worths;
 }
 
-/** How many words each field has, in the mean. */
-function meansOf(documents: readonly Document[]): readonly number[] {
+/** Returns the mean number of words of each field. */
+function meansOf(documents: readonly ToolDocument[]): readonly number[] {
   return FIELD_WEIGHTS.map((_, field) => {
     const total = documents.reduce((sum, { lengths }) => sum + (lengths[field] ?? 0), 0);
     return Math.max(total / documents.length, 1);
   });
 }
 
-/** What one word in each field of a tool weighs: less in a long one. */
-function partsOf({ lengths }: Document, means: readonly number[]): readonly number[] {
+/** Returns the weight of one word in each field of a tool. It is lower in a long field. */
+function partsOf({ lengths }: ToolDocument, means: readonly number[]): readonly number[] {
   return FIELD_WEIGHTS.map((weight, field) =>
     weight / (1 - B + B * (lengths[field] ?? 0) / (means[field] ?? 1))
   );

@@ -1,5 +1,5 @@
 /**
- * What of a tool a model reads to know what it is for.
+ * The text of a tool from which a model computes its vector.
  *
  * @module
  */
@@ -9,15 +9,15 @@ import { splitToolId } from "../core/tool_id.ts";
 import type { CatalogEntry } from "./catalog.ts";
 
 /**
- * How much of a description counts: what follows is rules of use and examples, which models of this
- * kind mix into the meaning, and each more costs time.
+ * How much of a description is used. The rest is mostly usage rules and examples, which make the
+ * vector less exact and take more time.
  */
 const LONGEST = 240;
 const LONGEST_NAME = 100;
-/** Models cut at `_`, and most of them see no capitals. */
+/** Models split words at `_`, and most ignore capitals. */
 const CAMEL = /(?<=[a-z0-9])(?=[A-Z])/g;
 
-/** Gives the server, the tool and the beginning of what is said of it. */
+/** Returns the server, the tool and the beginning of its description. */
 export function meaningText({ id, tool, server }: CatalogEntry): string {
   const name = splitToolId(id).tool.slice(0, LONGEST_NAME).replace(CAMEL, "_");
   const said = textOf(tool.description).slice(0, 4 * LONGEST).replace(/\s+/g, " ").trim();

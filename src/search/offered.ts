@@ -1,5 +1,5 @@
 /**
- * The tools of servers that registries offer, and that nobody has approved yet.
+ * The tools of servers that registries offer and nobody has approved yet.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { Catalog, WHOLE_SERVER } from "./catalog.ts";
 export interface OfferedServer {
   readonly name: string;
   readonly description: string | undefined;
-  /** Its tools, as far as the registry knows them: some by their names alone. */
+  /** The tools that the registry lists, some by their names alone. */
   readonly tools: readonly {
     readonly name: string;
     readonly definition: ToolDefinition | undefined;
@@ -20,7 +20,7 @@ export interface OfferedServer {
 
 const ORIGIN = "registry";
 
-/** Gives the catalog of what is offered; of two servers of one name the first one counts. */
+/** Returns the catalog of offered servers. If two have the same name, the first is used. */
 export function offeredCatalog(servers: readonly OfferedServer[]): Catalog {
   const catalog = new Catalog();
   const seen = new Set<string>();

@@ -1,5 +1,5 @@
 /**
- * Finds the tools that fit a query among those of the catalog.
+ * Finds the tools of the catalog that match a query.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
 import { fused, leastCosine, UNRELATED } from "./_fusing.ts";
-import { picked, type Ranked, shared } from "./_picking.ts";
+import { picked, type RankedTool, shared } from "./_picking.ts";
 import { type Evidence, LexicalIndex } from "./lexical.ts";
 import type { Semantics } from "./semantics.ts";
 
@@ -18,109 +18,114 @@ const LONGEST_QUERY = 32_768;
 const MOST_QUERIES = 5;
 const USUAL_LIMIT = 10;
 const MOST_HITS = 10_000;
-/** How many tools are ranked at least, twice what is shown usually, and how many of one server. */
+/** The least number of tools that are ranked; half of them may come from one server. */
 const LEAST_RANKED = 200;
-/** What the score of a tool is worth that nobody has approved yet. */
+/** The factor for the scores of tools that nobody has approved yet. */
 const OFFER_WORTH = 0.9;
-/** How many of the best are looked at to tell whether anything fits. */
+/** How many of the best tools decide whether anything matches. */
 const LOOKED_AT = 3;
-/** A tool that has this part of a query's words fits, whatever they say. */
+/** A tool with this part of a query's words matches, however common the words are. */
 const COVERED = 0.5;
-/** Below this nothing fits; both were measured on real queries, with and without an answer. */
+/**
+ * Below this nothing matches. Both values were measured with real queries, with and without an
+ * answer.
+ */
 const FITS = 0.25;
-/** Below this what is found fits loosely. */
+/** Below this a tool matches loosely. */
 const FITS_WELL = 0.4;
 
-/** Narrows a search. */
+/** Options that limit a search. */
 export interface SearchOptions {
-  /** Only tools of this server. */
+  /** Searches the tools of this server only. */
   readonly server?: string;
-  /** How many hits at most; 10 unless told. */
+  /** The most hits; by default 10. */
   readonly limit?: number;
-  /** Which tools may be found at all. */
+  /** Returns whether a tool may be found. */
   readonly allowed?: (id: ToolId) => boolean;
-  /** The part of the best score that a hit has to have; 0 unless told. */
+  /** The least score of a hit, as a part of the best score; by default 0. */
   readonly threshold?: number;
-  /** Whether what registries offer is found, too; true unless told. */
+  /** Whether offers of registries are found, too; by default true. */
   readonly offers?: boolean;
 }
 
-/** A tool that fits. The best hit of a search has the score 1. */
+/** A tool that matches. The best hit of a search has the score 1. */
 export interface SearchHit {
-  /** Its name, `server:tool`. */
+  /** The id, `server:tool`. */
   readonly id: ToolId;
-  /** How well it fits, from 0 to 1. */
+  /** The score, from 0 to 1. */
   readonly score: number;
-  /** Its definition. */
+  /** The definition. */
   readonly tool: ToolDefinition;
-  /** Its server. */
+  /** The server. */
   readonly server: CatalogServer;
 }
 
-/** What a search found; no hits where nothing fits. */
+/** The result of a search. It has no hits if nothing matches. */
 export interface SearchAnswer {
-  /** How it was ranked. */
+  /** How the tools were ranked. */
   readonly mode: "lexical" | "hybrid";
-  /** What fits, the best first. */
+  /** The tools that match, the best first. */
   readonly hits: readonly SearchHit[];
-  /** The queries that nothing fits. */
+  /** The queries that no tool matches. */
   readonly unmet: readonly string[];
-  /** Whether what was found fits no query well. */
+  /** Whether no query has a hit that matches well. */
   readonly isLoose: boolean;
 }
 
-/** What is searched beside the tools that there are, and what helps. */
+/** The optional parts of a search. */
 export interface SearchParts {
-  /** The tools that registries offer, as they are at each search. */
+  /** Returns the tools that registries offer. It is called for each search. */
   readonly catalog?: () => Catalog | undefined;
-  /** Whether a server of this name is there already, so that the offer of its name is none. */
+  /**
+   * Returns whether a server of this name exists already. Then an offer with its name is ignored.
+   */
   readonly isTaken?: (server: string) => boolean;
-  /** Understands meanings, where there is a model that can. */
+  /** Returns the part that compares meanings, if there is a model. */
   readonly semantics?: () => Semantics | undefined;
 }
 
-/** How one query is answered. */
-interface Finding {
+/** The options of one query. */
+interface QueryOptions {
   readonly limit: number;
   readonly may: (entry: CatalogEntry) => boolean;
-  readonly near: Near | undefined;
+  readonly near: Nearness | undefined;
 }
 
-/** What one query found. */
-interface Found {
-  readonly ranked: readonly Ranked[];
+/** The result of one query. */
+interface QueryResult {
+  readonly ranked: readonly RankedTool[];
   readonly fit: "none" | "loosely" | "well";
 }
 
-/** How near each tool is to a query in meaning, and from where on that says anything. */
-interface Near {
+/** The cosines of all tools for a query, and the least cosine that means a relation. */
+interface Nearness {
   readonly cosines: Float32Array;
   readonly least: number;
 }
 
-/** Searches the tools of a catalog as it is at each search. */
+/** Searches the tools of a catalog. */
 export class Search {
   readonly #catalog: Catalog;
   readonly #parts: SearchParts;
   readonly #index = new LexicalIndex();
-  /** From where on a cosine says anything, for one list of tools and one model. */
+  /** The least cosine that means a relation, for one list of tools and one model. */
   #least: { readonly of: object; readonly by: Semantics; readonly value: number } | undefined;
   #lists: readonly (readonly CatalogEntry[])[] = [];
   #entries: readonly CatalogEntry[] = [];
-  /** Those that are there, of which a model is asked: what registries offer goes by words alone. */
+  /** The tools that are not offers. Only these are compared by meaning. */
   #own: readonly CatalogEntry[] = [];
-  /** All by the names that they have on their servers. */
+  /** All tools, by their names on their servers. */
   #byName: ReadonlyMap<string, readonly CatalogEntry[]> = new Map();
-  /** Where those stand that registries offer. */
+  /** The indices of tools that registries offer. */
   #offered: readonly number[] = [];
 
-  /** Opens a search over a catalog; what is in it is read at the first search. */
+  /** Takes the catalog. It is read at the first search. */
   constructor(catalog: Catalog, parts: SearchParts = {}) {
     this.#catalog = catalog;
     this.#parts = parts;
   }
 
-  /** Gives the tools that fit a query, or several queries at once, the best first. */
+  /** Returns the tools that match a query, or several queries, the best first. */
   async search(
     query: string | readonly string[],
     options: SearchOptions = {},
@@ -128,7 +133,7 @@ export class Search {
     const queries = checked(query);
     this.#follow();
     const near = await this.#meant(queries);
-    // The rules take longer than all the rest: each tool is judged once, whatever is asked.
+    // The rules take longest, so each tool is judged once for all queries.
     const may = memoized((entry: CatalogEntry) => this.#mayBeFound(entry, options));
     const { limit: wanted = USUAL_LIMIT, threshold = 0 } = options;
     const limit = Math.min(Math.max(wanted, 1), MOST_HITS);
@@ -148,7 +153,8 @@ export class Search {
     return catalog === undefined ? [this.#catalog] : [this.#catalog, catalog];
   }
 
-  // The catalog gives another list after a change only: many in a row are read once.
+  // Reads the catalogs again if they changed. They return another list only after a change, so
+  // several changes in a row are read once.
   #follow(): void {
     const lists = this.#catalogs().map((catalog) => catalog.list());
     if (
@@ -164,8 +170,11 @@ export class Search {
     this.#index.set(this.#entries);
   }
 
-  /** Asks the model how near the tools are to the queries; nothing where it cannot tell yet. */
-  async #meant(queries: readonly string[]): Promise<readonly Near[] | undefined> {
+  /**
+   * Returns the nearness in meaning of the tools to the queries; undefined if the model cannot tell
+   * yet.
+   */
+  async #meant(queries: readonly string[]): Promise<readonly Nearness[] | undefined> {
     const [entries, own] = [this.#entries, this.#own];
     const by = this.#parts.semantics?.();
     const similar = await by?.similarities(queries, own);
@@ -175,13 +184,13 @@ export class Search {
       if (unrelated === undefined) return undefined;
       this.#least = { of: own, by, value: leastCosine(unrelated) };
     }
-    // The catalog may have changed meanwhile: numbers of another list say nothing of this one.
+    // If the catalog changed meanwhile, the numbers belong to another list.
     if (entries !== this.#entries) return undefined;
     const { value: least } = this.#least;
     return similar.map((cosines) => ({ cosines: this.#placed(cosines), least }));
   }
 
-  /** Puts what is known of the tools that are there among all; nobody knows it of the others. */
+  /** Puts the cosines into the order of all tools, with NaN for offers. */
   #placed(cosines: Float32Array): Float32Array {
     if (this.#own.length === this.#entries.length) return cosines;
     let next = 0;
@@ -199,7 +208,7 @@ export class Search {
       !(isOffer && (!offers || this.#parts.isTaken?.(name))) && (allowed?.(id) ?? true);
   }
 
-  #find(query: string, { limit, may, near }: Finding): Found {
+  #find(query: string, { limit, may, near }: QueryOptions): QueryResult {
     const most = Math.max(LEAST_RANKED, 2 * limit);
     const picking = { most, mostOfServer: most / 2, allowed: may };
     const { scores, evidence } = this.#index.rank(query);
@@ -222,7 +231,7 @@ export class Search {
     const wire = name.replace(/^mcp__.+?__/, "");
     const exact = this.#catalogs().flatMap((catalog) => {
       const id = catalog.byWireName(name) ?? catalog.byWireName(wire);
-      // Asking for an id that is none finds nothing.
+      // A text that is no id finds nothing.
       return catalog.get(id ?? (name as ToolId)) ?? [];
     });
     if (exact.length > 0) return exact;
@@ -230,8 +239,8 @@ export class Search {
   }
 }
 
-/** What words or meaning alone say counts little; both together count. */
-function fitOf(said: Evidence, isNear: boolean): Found["fit"] {
+/** Returns how well a query is matched. Words or meaning alone count less than both together. */
+function fitOf(said: Evidence, isNear: boolean): QueryResult["fit"] {
   if (fits(said, isNear ? FITS : FITS_WELL)) return "well";
   return isNear || fits(said, FITS) ? "loosely" : "none";
 }
@@ -247,14 +256,17 @@ function best(all: readonly Evidence[]): Evidence {
   }), { covered: 0, said: 0 });
 }
 
-/** The best hit of a query has the score 1. */
-function relative(ranked: readonly Ranked[]): readonly Ranked[] {
+/** Scales the scores so that the best one is 1. */
+function relative(ranked: readonly RankedTool[]): readonly RankedTool[] {
   const best = ranked[0]?.score ?? 1;
   return ranked.map((one) => ({ ...one, score: one.score / best }));
 }
 
-/** A tool that is called by its name comes before all that only resemble it. */
-function first(named: readonly CatalogEntry[], ranked: readonly Ranked[]): readonly Ranked[] {
+/** Puts the tools whose name is the query before the others. */
+function first(
+  named: readonly CatalogEntry[],
+  ranked: readonly RankedTool[],
+): readonly RankedTool[] {
   const others = ranked.filter(({ entry }) => !named.includes(entry));
   return [
     ...named.map((entry) => ({ entry, slot: -1, score: 1 })),
@@ -272,15 +284,18 @@ function checked(query: string | readonly string[]): readonly string[] {
   const longest = Math.max(0, ...queries.map((text) => text.length));
   if (longest > LONGEST_QUERY) {
     throw new PmlError("INPUT_TOO_LARGE", `Cannot search: a query has ${longest} characters`, {
-      hint: `Say it in at most ${LONGEST_QUERY} characters`,
+      hint: `Use at most ${LONGEST_QUERY} characters`,
     });
   }
   return queries;
 }
 
-/** Takes the best of each query in turn, so that none keeps the others out; the best of all first. */
-function inTurn(ranked: readonly (readonly Ranked[])[], limit: number): readonly Ranked[] {
-  const taken = new Map<ToolId, Ranked>();
+/**
+ * Takes the best hits of each query in turn, so that none excludes the others, and sorts them by
+ * score.
+ */
+function inTurn(ranked: readonly (readonly RankedTool[])[], limit: number): readonly RankedTool[] {
+  const taken = new Map<ToolId, RankedTool>();
   const longest = Math.max(0, ...ranked.map(({ length }) => length));
   for (let at = 0; at < longest; at++) {
     for (const hit of ranked.flatMap((one) => one[at] ?? [])) {
@@ -294,7 +309,7 @@ function inTurn(ranked: readonly (readonly Ranked[])[], limit: number): readonly
   );
 }
 
-function hitOf({ entry, score }: Ranked): SearchHit {
+function hitOf({ entry, score }: RankedTool): SearchHit {
   return {
     id: entry.id,
     score: Math.round(score * 1_000) / 1_000,

@@ -136,7 +136,7 @@ Deno.test("search() says which queries nothing fits, and when all fits but loose
     "bake seven cakes of sugar, flour, eggs, milk, honey for the city",
   );
   assert.deepEqual([loose.unmet, loose.isLoose], [[], true]);
-  // Every word is met, however common all of them are.
+  // Every word matches, although all of them are common.
   assert.equal((await found("file", { limit: 40 }, { one: many })).length, 40);
 });
 
@@ -232,7 +232,7 @@ Deno.test("search() reads definitions that are not what they should be", async (
     { properties: Object.fromEntries(Array.from({ length: 50_000 }, (_, i) => [`p${i}`, {}])) },
   ];
   const catalog = new Catalog();
-  // What comes from an upstream has no type until it was looked at.
+  // Values from a server have no known type until they are checked.
   const tools = schemas.map((inputSchema, i) =>
     ({ name: `t${i}`, title: 5, description: "x ".repeat(1e5), inputSchema }) as never
   );

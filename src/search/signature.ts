@@ -1,5 +1,5 @@
 /**
- * Writes a tool's schema as one short line that reads like TypeScript.
+ * Writes a tool's schema as one short line in the style of TypeScript.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { isObject, visible } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
 const LONGEST = 300;
-/** A tool is called by its name, which is shown whole. */
+/** Callers need the name of a tool, so it is shown in full. */
 const LONGEST_NAME = 128;
 const LONGEST_PROPERTY = 64;
 const LONGEST_LITERAL = 32;
@@ -16,13 +16,13 @@ const MOST_LITERALS = 8;
 const MOST_CHOICES = 4;
 const MOST_PARAMETERS = 24;
 const DEEPEST = 3;
-/** How many schemas are looked at: what is nested or repeated beyond that is not worth a line. */
+/** How many nested schemas are read. More would not fit on a line. */
 const MOST_SCHEMAS = 200;
 
 const IDENTIFIER = /^[A-Za-z_$][A-Za-z0-9_$]{0,63}$/;
 const PLAIN = ["string", "number", "boolean", "null"];
 
-/** Gives the signature of a tool: `read_file(path: string, head?: number): string`. */
+/** Returns the signature of a tool: `read_file(path: string, head?: number): string`. */
 export function signatureOf(tool: ToolDefinition): string {
   const input = new SignatureWriter(tool.inputSchema);
   const result = tool.outputSchema === undefined
@@ -42,7 +42,7 @@ class SignatureWriter {
     this.#root = root;
   }
 
-  /** Writes the properties of an object's schema, the required ones first. */
+  /** Returns the properties of an object's schema, the required ones first. */
   parameters(schema: unknown, depth = 0): string {
     if (!isObject(schema) || !isObject(schema.properties)) return "";
     const required = new Set<unknown>(Array.isArray(schema.required) ? schema.required : []);
@@ -55,7 +55,7 @@ class SignatureWriter {
     return [...shown, ...(names.length > shown.length ? ["…"] : [])].join(", ");
   }
 
-  /** Writes the type that a schema stands for; `unknown` where it is none that can be told. */
+  /** Returns the type of a schema; `unknown` if it cannot be expressed. */
   type(schema: unknown, depth = 0): string {
     if (!isObject(schema) || depth > DEEPEST || this.#left-- <= 0) return "unknown";
     if (typeof schema.$ref === "string") return this.type(this.#resolve(schema.$ref), depth + 1);
@@ -89,7 +89,7 @@ class SignatureWriter {
     return [...types, ...(choices.length > MOST_CHOICES ? ["…"] : [])].join(" | ") || "unknown";
   }
 
-  // Only inside this schema: `#/$defs/name`.
+  // Returns the target of a reference within this schema: `#/$defs/name`.
   #resolve(ref: string): unknown {
     if (!ref.startsWith("#/")) return undefined;
     return ref.slice(2).split("/").slice(0, 8)

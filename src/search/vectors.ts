@@ -1,5 +1,5 @@
 /**
- * The meanings of tools as vectors: made once for each text, kept in the PML home, compared with
+ * The vectors of tools: computed once for each text, stored in the PML home, and compared with
  * those of queries.
  *
  * @module
@@ -9,52 +9,61 @@ import { dirname } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { memoized } from "../core/memo.ts";
 import { soon } from "../io/waiting.ts";
-import { type Kept, keptOf, readVectors, UNKNOWN, writeVectors } from "./_vector_file.ts";
+import {
+  readVectors,
+  type StoredVector,
+  storedVector,
+  UNKNOWN,
+  writeVectors,
+} from "./_vector_file.ts";
 import type { CatalogEntry } from "./catalog.ts";
 import { meaningText } from "./meaning_text.ts";
 import type { Semantics } from "./semantics.ts";
 
-/** Makes a vector of length one of each text; none of a text that the model makes nothing of. */
+/** Returns a vector of length one for each text; undefined for a text that the model cannot use. */
 export type Embed = (
   texts: readonly string[],
   signal: AbortSignal,
 ) => Promise<readonly (Float32Array | undefined)[]>;
 
-/** What vectors need from outside. */
+/** The options of `Vectors`. */
 export interface VectorsOptions {
-  /** The file that keeps them. */
+  /** The file that stores them. */
   readonly path: string;
-  /** The hash of the model, 64 hexadecimal digits: the vectors of another are none. */
+  /** The hash of the model, 64 hexadecimal digits. Vectors of other models are ignored. */
   readonly model: string;
   readonly embed: Embed;
-  /** Gives up what is under way. */
+  /** Aborts the work that is under way. */
   readonly closing: AbortSignal;
-  /** Is told how many tools of how many have vectors, now and then and at the end. */
+  /**
+   * Is called from time to time and at the end, with how many tools have vectors and how many there
+   * are.
+   */
   readonly onProgress: (done: number, total: number) => void;
-  /** Is told what goes wrong; it is tried again at a later search. */
+  /** Is called with an error. The work is tried again at a later search. */
   readonly onFailure: (error: unknown) => void;
-  /** How long a search waits for the vector of its query. */
+  /** How long a search waits for the vector of its query, in milliseconds. */
   readonly queryMs?: number;
 }
 
 /** A text without a vector. */
-interface Missing {
+interface TextToEmbed {
   readonly key: string;
   readonly text: string;
 }
 
-/** How many texts go to the model at once: while they do, queries wait. */
+/** How many texts the model gets at once. Queries wait for them. */
 const BATCH = 8;
 const TOLD_EVERY = 200;
 const SAVED_EVERY = 512;
 const MOST_QUERIES = 200;
-/** What models read of a text is less. */
+/** Models read even less of a text. */
 const LONGEST_QUERY = 1_000;
 const QUERY_MS = 5_000;
 const HARMLESS = "a";
-/** The vector of what has no meaning. */
+/** The vector of a text without meaning. */
 const NONE = new Float32Array();
-/** How many vectors are kept beside those of the tools of now, which may come back. */
+/** How many vectors are kept of tools that are gone, because they may come back. */
 const MOST_OTHERS = 10_000;
 
 /** The vectors of a catalog. */
@@ -62,19 +71,19 @@ export class Vectors implements Semantics {
   readonly #options: VectorsOptions;
   readonly #keyOf = memoized((entry: CatalogEntry) => keyOf(meaningText(entry)));
   readonly #queries = new Map<string, Float32Array>();
-  #known: Map<string, Kept> | undefined;
+  #known: Map<string, StoredVector> | undefined;
   #entries: readonly CatalogEntry[] = [];
-  /** What the entries of now are kept as; nothing while some are not. */
-  #rows: readonly Kept[] | undefined;
+  /** The vectors of the entries; undefined while some are missing. */
+  #rows: readonly StoredVector[] | undefined;
   #work: Promise<void> | undefined;
   #late: Promise<void> | undefined;
 
-  /** Reads nothing before the first search. */
+  /** Takes the options; reads nothing before the first search. */
   constructor(options: VectorsOptions) {
     this.#options = options;
   }
 
-  /** Gives the cosine of each entry for each query, or starts the work that makes it possible. */
+  /** Returns the cosines of the entries for each query, or starts computing missing vectors. */
   async similarities(
     queries: readonly string[],
     entries: readonly CatalogEntry[],
@@ -93,29 +102,29 @@ export class Vectors implements Semantics {
     }
   }
 
-  /** Tells how many of these tools have vectors. */
+  /** Returns how many of these tools have vectors. */
   count(entries: readonly CatalogEntry[]): number {
     const known = this.#load();
     return entries.filter((entry) => known.has(this.#keyOf(entry))).length;
   }
 
-  /** Makes the vectors of these tools and tells of it; throws what goes wrong. */
+  /** Computes the vectors of these tools and reports progress. Throws if it fails. */
   async make(entries: readonly CatalogEntry[], tell: VectorsOptions["onProgress"]): Promise<void> {
     this.#follow(entries);
     await this.#index(tell);
   }
 
-  /** Waits for what is under way, which `closing` gives up. */
+  /** Waits for the work that is under way. `closing` aborts it. */
   async settled(): Promise<void> {
     await Promise.all([this.#work, this.#late]);
   }
 
-  #load(): Map<string, Kept> {
+  #load(): Map<string, StoredVector> {
     this.#known ??= readVectors(this.#options.path, this.#options.model);
     return this.#known;
   }
 
-  #follow(entries: readonly CatalogEntry[]): readonly Kept[] | undefined {
+  #follow(entries: readonly CatalogEntry[]): readonly StoredVector[] | undefined {
     if (entries === this.#entries && this.#rows !== undefined) return this.#rows;
     this.#entries = entries;
     const known = this.#load();
@@ -131,9 +140,9 @@ export class Vectors implements Semantics {
 
   async #index(tell: VectorsOptions["onProgress"]): Promise<void> {
     let [made, unsaved] = [0, 0];
-    let queue: Missing[] = [];
+    let queue: TextToEmbed[] = [];
     const next = () => {
-      // What comes meanwhile is looked at when all before is done.
+      // Entries that come meanwhile are added when all earlier ones are done.
       if (queue.length === 0) queue = this.#missing();
       return queue.splice(0, BATCH);
     };
@@ -150,24 +159,24 @@ export class Vectors implements Semantics {
     }
   }
 
-  async #make(batch: readonly Missing[]): Promise<number> {
+  async #make(batch: readonly TextToEmbed[]): Promise<number> {
     const texts = batch.map(({ text }) => text);
     const vectors = await this.#embed(texts);
     const known = this.#load();
     batch.forEach(({ key }, at) => {
       const vector = vectors[at];
-      known.set(key, vector === undefined ? UNKNOWN : keptOf(vector));
+      known.set(key, vector === undefined ? UNKNOWN : storedVector(vector));
     });
     return batch.length;
   }
 
-  /** Makes vectors: one text that the model fails on must not keep all others from it. */
+  /** Computes vectors. If the model fails on one text, the others still get theirs. */
   async #embed(texts: readonly string[]): ReturnType<Embed> {
     const { embed, closing } = this.#options;
     try {
       return await embed(texts, closing);
     } catch (error) {
-      // What is alone is tried once more only where the model works.
+      // A single text is tried once more only if the model works at all.
       if (texts.length === 1) await this.#mustWork(error);
     }
     const vectors = [];
@@ -182,7 +191,7 @@ export class Vectors implements Semantics {
     return vectors;
   }
 
-  /** Throws what went wrong where the model fails on anything. */
+  /** Throws the error if the model fails on any text. */
   async #mustWork(error: unknown): Promise<void> {
     const { embed, closing } = this.#options;
     if (closing.aborted) throw error;
@@ -191,8 +200,11 @@ export class Vectors implements Semantics {
     });
   }
 
-  /** Gives the texts without a vector, each once, the short ones first: a batch is as long as its longest. */
-  #missing(): Missing[] {
+  /**
+   * Returns the texts without a vector, each once, the short ones first: a batch takes as long as
+   * its longest text.
+   */
+  #missing(): TextToEmbed[] {
     const known = this.#load();
     const missing = new Map<string, string>();
     for (const entry of this.#entries) {
@@ -206,19 +218,19 @@ export class Vectors implements Semantics {
   #save(): number {
     const { path, model } = this.#options;
     const known = this.#load();
-    // Another PML may have made others meanwhile.
+    // Another PML process may have stored others meanwhile.
     for (const [key, kept] of readVectors(path, model)) if (!known.has(key)) known.set(key, kept);
-    // Those that were not used for longest stand first, and go first.
+    // The vectors unused for the longest time stand first, and are removed first.
     for (const key of this.#entries.map(this.#keyOf)) moveLast(known, key);
     const used = new Set(this.#entries.map(this.#keyOf)).size;
     trim(known, MOST_OTHERS + used);
     Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    // What the model failed on is tried again by the next PML.
+    // Texts on which the model failed are not stored, so the next process tries them again.
     writeVectors(path, model, known);
     return 0;
   }
 
-  /** Gives the vectors of queries; nothing where the model takes too long. */
+  /** Returns the vectors of queries; undefined if the model takes too long. */
   async #vectorsOf(queries: readonly string[]): Promise<readonly Float32Array[] | undefined> {
     const asked = queries.map((query) => query.slice(0, LONGEST_QUERY));
     const vectors = new Map<string, Float32Array>();
@@ -226,11 +238,11 @@ export class Vectors implements Semantics {
     for (const query of asked) {
       const vector = moveLast(this.#queries, query);
       if (vector !== undefined) vectors.set(query, vector);
-      // What says nothing has no meaning; models answer it with anything, or with nothing.
+      // A query of blanks has no meaning, and models return anything for it.
       else if (/\S/.test(query)) missing.add(query);
     }
     if (missing.size > 0) {
-      // One that hangs is not waited for again by every search.
+      // If the model hangs, later searches do not wait for it again.
       if (this.#late !== undefined) return undefined;
       const work = this.#ask([...missing]);
       if (!await soon(work, this.#options.queryMs ?? QUERY_MS)) {
@@ -238,7 +250,7 @@ export class Vectors implements Semantics {
         this.#late = late.finally(() => this.#late = undefined);
         return undefined;
       }
-      // Not what is kept: the queries of others may have taken its place already.
+      // Taken from the result and not from the cache, where other queries may have replaced them.
       for (const [query, vector] of await work) vectors.set(query, vector);
     }
     return asked.map((query) => vectors.get(query) ?? NONE);
@@ -253,7 +265,7 @@ export class Vectors implements Semantics {
   }
 }
 
-/** Gives what is kept by a key, which goes last from now on. */
+/** Returns the value of a key and moves it to the end. */
 function moveLast<T>(kept: Map<string, T>, key: string): T | undefined {
   const value = kept.get(key);
   if (value === undefined) return undefined;
@@ -262,7 +274,7 @@ function moveLast<T>(kept: Map<string, T>, key: string): T | undefined {
   return value;
 }
 
-/** Takes the first away where there are more. */
+/** Removes the first entries beyond a number. */
 function trim(kept: Map<string, unknown>, most: number): void {
   const over = Math.max(kept.size - most, 0);
   for (const key of [...kept.keys()].slice(0, over)) kept.delete(key);
@@ -272,7 +284,7 @@ function keyOf(text: string): string {
   return sha256(text).slice(0, 32);
 }
 
-function cosines(query: Float32Array, rows: readonly Kept[]): Float32Array {
+function cosines(query: Float32Array, rows: readonly StoredVector[]): Float32Array {
   return Float32Array.from(rows, ({ codes, scale }) => {
     if (query.length === 0) return NaN;
     let sum = 0;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { toolId } from "../core/tool_id.ts";
-import { keptOf, readVectors, writeVectors } from "./_vector_file.ts";
+import { readVectors, storedVector, writeVectors } from "./_vector_file.ts";
 import type { CatalogEntry } from "./catalog.ts";
 import { meaningText } from "./meaning_text.ts";
 import { type Embed, Vectors, type VectorsOptions } from "./vectors.ts";
@@ -16,7 +16,7 @@ function entry(name: string, description = `It does ${name}`): CatalogEntry {
   };
 }
 
-/** A direction for each letter, so that texts with the same letters are near each other. */
+/** Returns a direction for each letter, so that texts with the same letters are near each other. */
 function letters(text: string): Float32Array {
   const vector = new Float32Array(26);
   for (const letter of text.toLowerCase().match(/[a-z]/g) ?? ["a"]) {
@@ -27,7 +27,9 @@ function letters(text: string): Float32Array {
   return vector.map((one) => one / norm);
 }
 
-/** A place with an embedder that says what it was asked, and may be held or broken. */
+/**
+ * A catalog of vectors with an embedder that records its texts, and can be made to wait or fail.
+ */
 class Scene implements AsyncDisposable {
   readonly asked: string[][] = [];
   readonly progress: string[] = [];
@@ -80,7 +82,7 @@ Deno.test("Vectors gives nothing until every tool has one, then the cosines in o
       const text = letters(meaningText(one));
       return letters(query).reduce((sum, each, index) => sum + each * (text[index] ?? 0), 0);
     });
-    // A byte a dimension is enough.
+    // One byte for each dimension is exact enough.
     found?.[at]?.forEach((cosine, index) =>
       assert.ok(Math.abs(cosine - (wanted[index] ?? 9)) < 0.01)
     );
@@ -91,7 +93,7 @@ Deno.test("Vectors gives nothing until every tool has one, then the cosines in o
 Deno.test("Vectors asks for what is new only: each text once, each query once, nothing after a restart", async () => {
   await using scene = new Scene();
   const vectors = scene.open();
-  // Two tools that say the same of themselves are one text.
+  // Two tools with the same text need one vector.
   const entries = [entry("abc"), { ...entry("abc"), id: toolId("one", "abc") }, entry("xyz")];
   await vectors.similarities(["q"], entries);
   await vectors.settled();
@@ -142,7 +144,7 @@ Deno.test("Vectors keeps what others wrote meanwhile, and not more than it may",
   await other.make([entry("xyz")], () => {});
   assert.equal(scene.open().count([entry("abc"), entry("xyz")]), 2);
   const others = Array.from({ length: 10_050 }, (_, at) => {
-    return [at.toString(16).padStart(32, "0"), keptOf(letters("a"))] as const;
+    return [at.toString(16).padStart(32, "0"), storedVector(letters("a"))] as const;
   });
   writeVectors(scene.path, MODEL, new Map([...readVectors(scene.path, MODEL), ...others]));
   const full = scene.open();
@@ -153,7 +155,7 @@ Deno.test("Vectors keeps what others wrote meanwhile, and not more than it may",
   assert.deepEqual(["0", "31", "32", "2741"].map((key) => kept.has(key.padStart(32, "0"))), [
     ...[false, false, true, true],
   ]);
-  // What was used last goes last: a catalog that comes back finds its own.
+  // The vectors used last are kept longest, so a catalog that comes back finds its own.
   const again = scene.open();
   await again.make([entry("xyz")], () => {});
   assert.equal(again.count([entry("abc"), entry("xyz")]), 2);
@@ -218,7 +220,7 @@ Deno.test("Vectors asks no model what a blank query means, and lets none that it
   assert.equal(sent.length, 2, "with the others and alone, and never again");
   assert.deepEqual(await known(["evil too"]), [false]);
   assert.deepEqual(scene.failures, []);
-  // Where the model works no more at all, that is a failure.
+  // If the model does not work at all, that is a failure.
   scene.broken = new Error("it died");
   assert.equal(await known(["new", "newer"]), undefined);
   assert.deepEqual(scene.failures, [scene.broken]);
@@ -243,7 +245,7 @@ Deno.test("Vectors answers from what it made, however many ask at once, and keep
   };
   assert.deepEqual([await sent("59 5"), await sent("20 1")], [false, false]);
   assert.equal(await sent("0 1"), true, "the oldest is forgotten");
-  // It is a new one now, and took the place of the oldest; the one asked for again stays.
+  // It is new now and replaced the oldest query; the one that was asked again stays.
   assert.deepEqual([await sent("20 2"), await sent("20 1")], [true, false]);
 });
 

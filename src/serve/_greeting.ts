@@ -1,5 +1,5 @@
 /**
- * Answers `initialize` before the SDK is loaded, which takes most of the time of a start.
+ * Answers `initialize` before the SDK is loaded, because loading it takes most of the start.
  *
  * @module
  */
@@ -7,10 +7,12 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 
-/** What is answered beside the revision. */
+/** The result of `initialize` without the revision. */
 export type Greeting = object;
 
-/** The revisions that begin with `initialize`, newest first; a test holds them to the SDK's. */
+/**
+ * The revisions that begin with `initialize`, newest first. A test compares them with the SDK's.
+ */
 export const REVISIONS: readonly string[] = [
   "2025-11-25",
   "2025-06-18",
@@ -21,7 +23,10 @@ export const REVISIONS: readonly string[] = [
 
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 
-/** Gives what a client says that it can do: an older one with `initialize`, others with all they ask. */
+/**
+ * Returns the capabilities that a client declares: in `initialize`, or in each request of the
+ * newest revision.
+ */
 export function ableIn(message: JSONRPCMessage): JsonObject | undefined {
   if (!("method" in message) || !isObject(message.params)) return undefined;
   const { capabilities, _meta } = message.params;
@@ -30,8 +35,8 @@ export function ableIn(message: JSONRPCMessage): JsonObject | undefined {
 }
 
 /**
- * Gives the result of an `initialize` request as the SDK will give it; undefined for anything that
- * is not plainly one, which the SDK then answers itself.
+ * Returns the result of an `initialize` request, equal to the SDK's. Returns undefined if the
+ * request is not plainly valid; then the SDK answers.
  */
 export function greet(message: JSONRPCMessage, greeting: Greeting): object | undefined {
   if (!("method" in message) || message.method !== "initialize") return undefined;

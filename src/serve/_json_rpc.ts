@@ -1,5 +1,5 @@
 /**
- * Reads one line from a client: a message, or what to answer to what is none.
+ * Reads one line from a client: a message, or a refusal if the line is not valid.
  *
  * @module
  */
@@ -9,17 +9,17 @@ import { isObject } from "../core/json.ts";
 import { excessOf, idIn, TOO_DEEP } from "../core/json_bounds.ts";
 import type { Line } from "../io/lines.ts";
 
-/** An error that is answered by PML itself. */
+/** An error response that PML sends itself. */
 export interface Refusal {
   readonly kind: "refusal";
-  /** The id of the request, where that is known. */
+  /** The id of the request, if it is known. */
   readonly id?: string | number | undefined;
   readonly code: number;
   readonly text: string;
 }
 
-/** What a line turned out to be. Ids are JSON texts, so that `1` and `"1"` differ. */
-export type Read =
+/** A line that was read. Ids are JSON texts, so that `1` and `"1"` differ. */
+export type ReadLine =
   | Refusal
   | { readonly kind: "request"; readonly message: JSONRPCMessage; readonly id: string }
   | { readonly kind: "cancel"; readonly message: JSONRPCMessage; readonly request: string }
@@ -29,14 +29,14 @@ const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const BYTE_ORDER_MARK = /^\uFEFF/;
 
 /** Reads a line; undefined for an empty one. */
-export function readMessage(line: Line): Read | undefined {
+export function readMessage(line: Line): ReadLine | undefined {
   if (line.kind !== "line") {
     return refusal(-32600, `INPUT_TOO_LARGE: a message has more than ${line.max} bytes`);
   }
   const excess = excessOf(line.bytes);
   if (excess !== undefined) {
     const id = idIn(line.bytes);
-    // Nobody knows whether that is a message at all.
+    // Without an id, this may not be a message at all.
     if (id === undefined && excess === TOO_DEEP) return refusal(-32700, `Parse error: ${excess}`);
     return { ...refusal(-32600, `INPUT_TOO_LARGE: ${excess}`), id };
   }
@@ -51,16 +51,16 @@ export function readMessage(line: Line): Read | undefined {
   return classify(value);
 }
 
-/** Makes the JSON-RPC error of a refusal. */
+/** Returns the JSON-RPC error response of a refusal. */
 export function refusalMessage({ id, code, text }: Refusal): unknown {
   return { jsonrpc: "2.0", id: id ?? null, error: { code, message: text } };
 }
 
-function classify(value: unknown): Read {
+function classify(value: unknown): ReadLine {
   if (!isObject(value) || value.jsonrpc !== "2.0") {
     return refusal(-32600, "Invalid request: not one JSON-RPC 2.0 object");
   }
-  // The shape is checked here and again by the SDK; it has no type for what is half checked.
+  // The SDK checks the message again; it has no type for a message that is partly checked.
   const message = value as unknown as JSONRPCMessage;
   const { id, method, params } = value;
   if ("method" in value && typeof method !== "string") {

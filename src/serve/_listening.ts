@@ -1,19 +1,19 @@
 /**
- * The resources and tasks that a client of the newest revision listens for. The SDK answers such
- * requests itself and tells nobody of them, and knows no tasks.
+ * The resources and tasks that a client of the newest revision listens for. The SDK handles these
+ * requests without telling anybody, and does not support tasks.
  *
  * @module
  */
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
-import type { Read } from "./_json_rpc.ts";
+import type { ReadLine } from "./_json_rpc.ts";
 
-type Request = Extract<Read, { readonly kind: "request" }>;
+type Request = Extract<ReadLine, { readonly kind: "request" }>;
 
-/** What a client listens for. */
-export interface Listened {
-  /** The addresses of resources. */
+/** Everything that a client listens for. */
+export interface Subscriptions {
+  /** The URIs of resources. */
   readonly uris: readonly string[];
   /** The ids of tasks. */
   readonly tasks: readonly string[];
@@ -21,12 +21,12 @@ export interface Listened {
 
 const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
-/** Knows the open requests to listen. */
+/** Keeps the open `subscriptions/listen` requests. */
 export class Listening {
-  readonly #open = new Map<string, Listened>();
+  readonly #open = new Map<string, Subscriptions>();
 
-  /** Takes a request; gives all that the client listens for now, if that changed. */
-  take({ message, id }: Request): Listened | undefined {
+  /** Reads a request. Returns everything that the client listens for now, if that changed. */
+  take({ message, id }: Request): Subscriptions | undefined {
     if (!("method" in message)) return undefined;
     const { method, params } = message;
     if (method !== "subscriptions/listen" || !isObject(params)) return undefined;
@@ -37,13 +37,16 @@ export class Listening {
     return this.#all();
   }
 
-  /** Takes note that a request is over; gives the same. */
-  end(id: string): Listened | undefined {
+  /** Removes a request that ended. Returns the same. */
+  end(id: string): Subscriptions | undefined {
     return this.#open.delete(id) ? this.#all() : undefined;
   }
 
-  /** Gives what a notification is to the requests that it is for: itself, where it is of no task. */
-  told(message: JSONRPCMessage, isTask: (id: string) => boolean): readonly unknown[] {
+  /**
+   * Returns the messages to send for a notification: one for each request that listens for its
+   * task, or the notification itself.
+   */
+  messagesFor(message: JSONRPCMessage, isTask: (id: string) => boolean): readonly unknown[] {
     if (!("method" in message)) return [message];
     const params = objectOf(message.params);
     const put = (more: object) => ({ ...message, params: { ...params, ...more } });
@@ -58,7 +61,7 @@ export class Listening {
     return [put({ notifications: { ...objectOf(params.notifications), taskIds } })];
   }
 
-  #all(): Listened {
+  #all(): Subscriptions {
     const all = [...this.#open.values()];
     return {
       uris: [...new Set(all.flatMap(({ uris }) => uris))],

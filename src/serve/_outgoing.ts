@@ -1,6 +1,6 @@
 /**
- * What waits for the client: messages go out in turn, in pieces, and a client that reads nothing is
- * given up.
+ * Messages that wait for the client. They are written in order and in pieces. A client that reads
+ * nothing is disconnected.
  *
  * @module
  */
@@ -9,57 +9,60 @@ import process from "node:process";
 import { joined } from "../io/lines.ts";
 import type { Output } from "./_pipes.ts";
 
-/** Where messages go, and who is told of what. */
+/** The options of `Outgoing`. */
 export interface OutgoingOptions {
   readonly output: Output;
-  /** How long the client may read nothing. */
+  /** How long the client may read nothing, in milliseconds. */
   readonly unreadMs: number;
-  /** Told how much waits, when that changes. */
+  /** Is called with the number of waiting bytes when it changes. */
   readonly onSize: (size: number) => void;
-  /** Told that the client has closed its end, or reads nothing. */
+  /** Is called when the client closed its end or reads nothing. */
   readonly onGone: (why: unknown) => void;
 }
 
-/** A message that is not written to its end. */
-interface Waiting {
+/** A message that is not completely written. */
+interface WaitingMessage {
   readonly bytes: Uint8Array;
   /** The id of the request that it answers, as JSON. */
   readonly answers: string | undefined;
 }
 
-/** How much is written at once; to a client that reads slowly so little that it can read it in time. */
+/**
+ * How many bytes are written at once. A slow client gets smaller pieces, so that it can read one in
+ * time.
+ */
 const [PIECE, SLOW_PIECE] = [1 << 18, 1 << 12];
 const SLOW_MS = 1_000;
 
-/** The way of messages to the client. */
+/** Writes messages to the client. */
 export class Outgoing {
   readonly #options: OutgoingOptions;
   readonly #encoder = new TextEncoder();
-  readonly #queue: Waiting[] = [];
-  /** How many messages are in the piece that is being written. */
+  readonly #queue: WaitingMessage[] = [];
+  /** The number of messages in the piece that is being written. */
   #going = 0;
-  /** How much of the first message is written. */
+  /** How many bytes of the first message are written. */
   #at = 0;
   #size = 0;
   #most = PIECE;
   #writing: Promise<void> | undefined;
 
-  /** Writes nothing yet. */
+  /** Takes the options; writes nothing yet. */
   constructor(options: OutgoingOptions) {
     this.#options = options;
   }
 
-  /** How many bytes wait. */
+  /** The number of waiting bytes. */
   get size(): number {
     return this.#size;
   }
 
-  /** The requests whose answers wait. */
+  /** The ids of the requests whose answers wait. */
   get answers(): readonly string[] {
     return this.#queue.flatMap(({ answers = [] }) => answers);
   }
 
-  /** Writes a message when it is its turn; settles when nothing waits any more. */
+  /** Writes a message after those before it. Resolves when no message waits any more. */
   write(text: string, answers?: string): Promise<void> {
     const bytes = this.#encoder.encode(text);
     this.#queue.push({ bytes, answers });
@@ -67,7 +70,7 @@ export class Outgoing {
     return this.#writing ??= this.#flush();
   }
 
-  /** Takes back an answer that nobody wants any more; one that was begun is written. */
+  /** Removes an answer that nobody needs any more. If writing it has begun, it is finished. */
   drop(request: string): void {
     const at = this.#queue.findIndex(({ answers }) => answers === request);
     if (at < this.#going) return;
@@ -80,7 +83,7 @@ export class Outgoing {
     this.#options.onSize(this.#size);
   }
 
-  /** Writes what waits: all that one turn brought, and what came during a write. */
+  /** Writes everything that waits, also what is added during a write. */
   async #flush(): Promise<void> {
     const { output, unreadMs, onGone } = this.#options;
     await new Promise<void>((resolve) => process.nextTick(resolve));
@@ -100,7 +103,9 @@ export class Outgoing {
     this.#writing = undefined;
   }
 
-  /** Gives what is written next: messages as far as there is room, the last one perhaps in part. */
+  /**
+   * Returns the next piece: whole messages as far as they fit, and perhaps a part of the last one.
+   */
   #next(): { readonly piece: Uint8Array; readonly whole: number; readonly at: number } {
     const parts: Uint8Array[] = [];
     let [whole, at, left] = [0, this.#at, this.#most];

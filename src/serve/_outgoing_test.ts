@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { Outgoing } from "./_outgoing.ts";
 
-/** An output that takes a piece when it is told to. */
+/** An output that accepts a piece only when the test lets it. */
 class Pipe {
   readonly pieces: Uint8Array[] = [];
   readonly sizes: number[] = [];
@@ -27,7 +27,7 @@ class Pipe {
     return new TextDecoder().decode(Uint8Array.from(this.pieces.flatMap((piece) => [...piece])));
   }
 
-  /** Has the client read what was written. */
+  /** Lets the client read what was written. */
   async read(): Promise<void> {
     this.#taken?.();
     this.#taken = undefined;

@@ -1,37 +1,38 @@
 /**
- * The client's two pipes. A socket over an open pipe is told when there is something to do, where
- * `Deno.stdin` and `Deno.stdout` wait in a thread for each piece, which takes three times as long.
+ * The client's two pipes, as sockets. A socket is notified when it can read or write. `Deno.stdin`
+ * and `Deno.stdout` wait in a thread for each piece, which takes three times as long.
  *
  * @module
  */
 
 import { Socket, type SocketConstructorOpts } from "node:net";
 
-/** Where messages come from. */
+/** The source of messages. */
 export interface Input {
-  /** Settles when nothing more will come. */
+  /** Resolves when the input has ended. */
   readonly over: Promise<void>;
-  /** Reads nothing until it goes on. */
+  /** Stops reading until `resume`. */
   pause(): void;
-  /** Goes on. */
+  /** Reads again. */
   resume(): void;
-  /** Ends it: a pending read would keep the process. */
+  /** Closes the input. Otherwise a pending read would keep the process alive. */
   close(): Promise<void>;
 }
 
-/** Where messages go to. */
+/** The destination of messages. */
 export interface Output {
-  /** Settles when the kernel has all of it. */
+  /** Writes bytes. Resolves when the kernel has all of them. */
   write(bytes: Uint8Array): Promise<void>;
 }
 
 const PIECE = 1 << 16;
 
-/** Reads the standard input; `take` is given each piece, in memory that the next one takes. */
+/** Opens standard input. `take` gets each piece; the next piece reuses its memory. */
 export function openInput(take: (piece: Uint8Array) => void): Input {
   const { promise: over, resolve, reject } = Promise.withResolvers<void>();
   const onread = {
-    // One memory for all: new ones are left behind faster than they are collected.
+    // One buffer for all pieces, because new ones would be allocated faster than they are
+    // collected.
     buffer: new Uint8Array(PIECE),
     callback: (size: number, memory: Uint8Array) => {
       try {
@@ -53,7 +54,7 @@ export function openInput(take: (piece: Uint8Array) => void): Input {
   };
 }
 
-/** Opens the standard output. */
+/** Opens standard output. */
 export function openOutput(): Output {
   const socket = socketOf({ fd: 1, readable: false, writable: true });
   if (socket === undefined) {
@@ -63,7 +64,7 @@ export function openOutput(): Output {
       },
     };
   }
-  // Each write tells of its own failure.
+  // Each write reports its own failure.
   socket.on("error", () => {});
   return {
     write: (bytes) =>
@@ -76,9 +77,11 @@ export function openOutput(): Output {
   };
 }
 
-/** Opens the standard error where it is a pipe; it does not keep the process, whoever reads it. */
+/**
+ * Opens standard error if it is a pipe; undefined otherwise. It does not keep the process alive.
+ */
 export function openErrors(): Socket | undefined {
-  // Where nobody can read it any more there is nobody to tell.
+  // If nobody can read it any more, the error cannot be reported.
   return socketOf({ fd: 2, readable: false, writable: true })?.on("error", () => {}).unref();
 }
 
@@ -95,6 +98,6 @@ function openFile(take: (piece: Uint8Array) => void): Input {
   const readAll = async () => {
     for (let next = await reader.read(); !next.done; next = await reader.read()) take(next.value);
   };
-  // A file or a person has no more to ask than there is.
+  // A file or a terminal needs no pausing.
   return { over: readAll(), pause: () => {}, resume: () => {}, close: () => reader.cancel() };
 }

@@ -1,5 +1,6 @@
 /**
- * The log's way to stderr while a client is served: nobody may read it, and then nothing may wait.
+ * Writes the log to stderr while a client is served. If nobody reads stderr, nothing may wait for
+ * it.
  *
  * @module
  */
@@ -8,36 +9,36 @@ import type { Socket } from "node:net";
 import { soon } from "../io/waiting.ts";
 import { openErrors } from "./_pipes.ts";
 
-/** How many bytes may wait to be read; lines that come then are dropped and counted. */
+/** How many bytes may wait to be read. Later lines are dropped and counted. */
 const WAITING_MAX = 1_000_000;
-/** How long what is left may take at the end. */
+/** How long the last lines may take at the end, in milliseconds. */
 const LAST_MS = 500;
 
-/** Opens the way to stderr where that is a pipe; a file or a terminal is written to as it is. */
+/** Opens stderr if it is a pipe; undefined for a file or a terminal, which needs no such care. */
 export function openStderr(): Stderr | undefined {
   const socket = openErrors();
   return socket && new Stderr(socket);
 }
 
-/** Lines on their way to who reads stderr. */
+/** The lines that wait to be read from stderr. */
 export class Stderr implements AsyncDisposable {
   readonly #socket: Pick<Socket, "write" | "writableLength">;
   #dropped = 0;
 
-  /** Takes the pipe, which must not keep the process. */
+  /** Takes the pipe, which must not keep the process alive. */
   constructor(socket: Pick<Socket, "write" | "writableLength">) {
     this.#socket = socket;
   }
 
-  /** Writes a line, or drops it where too much waits; never waits itself. */
+  /** Writes a line, or drops it if too much waits. Never waits itself. */
   readonly write = (line: string): void => {
-    // Not at once again: each gap is told.
+    // After a drop, writing resumes later, because each gap is reported in a line of its own.
     const max = this.#dropped > 0 ? WAITING_MAX / 2 : WAITING_MAX;
     if (this.#socket.writableLength > max) this.#dropped++;
     else this.#socket.write(`${this.#gap()}${line}\n`);
   };
 
-  /** Waits a little for what is left. */
+  /** Waits a short time for the last lines. */
   async [Symbol.asyncDispose](): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#socket.write(this.#gap(), () => resolve());

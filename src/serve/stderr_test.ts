@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Stderr } from "./stderr.ts";
 
-/** A pipe whose other end reads only when it is told to. */
+/** A pipe whose other end reads only when the test lets it. */
 class Pipe {
   text = "";
   writableLength = 0;

@@ -1,8 +1,9 @@
 /**
- * MCP over this process's stdin and stdout: one JSON-RPC message a line, nothing else on stdout.
+ * MCP over this process's stdin and stdout: one JSON-RPC message on each line, and nothing else on
+ * stdout.
  *
- * The SDK's own transport rescans its buffer on every chunk and closes the connection at 10 MiB;
- * this one is linear, bounded, and goes on at the next line.
+ * The SDK's own transport reads its buffer again for every chunk and closes the connection at 10
+ * MiB. This one reads each byte once, has limits, and continues with the next line.
  *
  * @module
  */
@@ -12,51 +13,53 @@ import type { JsonObject } from "../core/json.ts";
 import { type Line, LineReader } from "../io/lines.ts";
 import { ableIn, greet, type Greeting } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
-import { type Listened, Listening } from "./_listening.ts";
+import { Listening, type Subscriptions } from "./_listening.ts";
 import { Outgoing } from "./_outgoing.ts";
 import { type Input, openInput, openOutput } from "./_pipes.ts";
 
-/** How long the last answers may take on their way out. */
+/** How long writing the last answers may take, in milliseconds. */
 const LAST_WRITE_MS = 1_500;
 
-/** So much may wait for a client before it misses notifications. */
+/** How many bytes may wait for a client before notifications are dropped. */
 const NOTES_BYTES = 8_000_000;
 
-/** How long a first request is waited for before the SDK is loaded. */
+/** How long PML waits for a first request before it loads the SDK, in milliseconds. */
 const FIRST_REQUEST_MS = 50;
 
-/** What the stdio door needs to know. */
+/** The options of `serveStdio`. */
 export interface StdioOptions {
   /** The most bytes of one request. */
   readonly inputBytes: number;
-  /** What waits for the client: beyond so much its requests wait, too. */
+  /** How many bytes may wait for the client. Beyond that, its requests wait, too. */
   readonly queuedBytes: number;
-  /** How long the client may read nothing before it is given up. */
+  /** How long the client may read nothing before its connection is closed, in milliseconds. */
   readonly unreadMs: number;
-  /** Told how much waits for the client. */
+  /** Is called with the number of bytes that wait for the client. */
   readonly onWaiting: (size: number) => void;
-  /** Told of the requests, by their ids as JSON, whose answers a client does not read any more. */
+  /** Is called with the ids, as JSON, of the requests whose answers the client no longer reads. */
   readonly onLost: (requests: readonly string[]) => void;
-  /** What `initialize` is answered with. */
+  /** Returns the result of `initialize`. */
   readonly greeting: () => Greeting;
-  /** Told what the client can do, whenever it says so. */
+  /** Is called with the client's capabilities whenever it declares them. */
   readonly onAble: (capabilities: JsonObject) => void;
-  /** Told of all that the client listens for, when that changes. */
-  readonly onListen: (listened: Listened) => void;
-  /** Tells whether there is a task of this id. */
+  /** Is called with everything that the client listens for, when that changes. */
+  readonly onListen: (listened: Subscriptions) => void;
+  /** Returns whether there is a task with this id. */
   readonly isTask: (id: string) => boolean;
-  /** Ends the connection when it aborts. */
+  /** Closes the connection when it aborts. */
   readonly signal: AbortSignal;
-  /** Is told of what went wrong out of band. */
+  /** Is called with errors that belong to no request. */
   readonly onError: (error: Error) => void;
 }
 
-/** Serves one client over stdin and stdout; returns when the client hangs up or `signal` aborts. */
+/**
+ * Serves one client over stdin and stdout. Resolves when the client disconnects or `signal` aborts.
+ */
 export async function serveStdio(
   face: () => Promise<McpServerFactory>,
   options: StdioOptions,
 ): Promise<void> {
-  // A signal may come while the house is still being opened.
+  // A signal may come while the app is still being opened.
   if (options.signal.aborted) return;
   const transport = new StdioTransport(options);
   if (await transport.listen() === "closed") return;
@@ -69,7 +72,7 @@ export async function serveStdio(
   await handle.close();
 }
 
-/** The transport: reads lines, answers the bad ones itself, writes one line a message. */
+/** The transport: reads lines, answers invalid ones itself, and writes each message as one line. */
 class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
@@ -81,9 +84,9 @@ class StdioTransport implements Transport {
   readonly #listening = new Listening();
   readonly #closed = Promise.withResolvers<"closed">();
   readonly #asked = Promise.withResolvers<"asked">();
-  /** What came before the SDK was there to take it. */
+  /** The messages that came before the SDK was loaded. */
   #waiting: JSONRPCMessage[] | undefined = [];
-  /** The id of the request that was answered here, so that the SDK's answer goes nowhere. */
+  /** The id of the request that was answered here. The SDK's answer to it is dropped. */
   #greeted: string | undefined;
   #isDropping = false;
   #open = true;
@@ -99,12 +102,12 @@ class StdioTransport implements Transport {
     options.signal.addEventListener("abort", () => void this.close(), { once: true });
   }
 
-  /** Settles when the connection is over. */
+  /** Resolves when the connection is closed. */
   get closed(): Promise<"closed"> {
     return this.#closed.promise;
   }
 
-  /** Begins to read; settles with the first request, or when none came soon. */
+  /** Begins to read. Resolves with the first request, or after a short time without one. */
   async listen(): Promise<"asked" | "closed"> {
     void this.#read();
     const timer = setTimeout(() => this.#asked.resolve("asked"), FIRST_REQUEST_MS);
@@ -124,7 +127,7 @@ class StdioTransport implements Transport {
 
   send(message: JSONRPCMessage): Promise<void> {
     if (!this.#open) return Promise.resolve();
-    // What servers tell must not cost a client its answers, or its connection.
+    // Notifications of servers must not delay a client's answers or close its connection.
     const most = Math.min(NOTES_BYTES, this.#options.queuedBytes / 2);
     if (!("id" in message) && this.#output.size > most) return this.#drop();
     let id: string | undefined;
@@ -138,14 +141,14 @@ class StdioTransport implements Transport {
       }
     }
     if ("id" in message) return this.#write(message, id);
-    const told = this.#listening.told(message, this.#options.isTask);
-    return Promise.all(told.map((one) => this.#write(one))).then(() => {});
+    const messages = this.#listening.messagesFor(message, this.#options.isTask);
+    return Promise.all(messages.map((one) => this.#write(one))).then(() => {});
   }
 
   async close(): Promise<void> {
     if (!this.#open) return;
     this.#open = false;
-    // Lets the process end: a pending read would keep it alive.
+    // A pending read would keep the process alive.
     await this.#input?.close().catch((error) => this.#options.onError(asError(error)));
     this.onclose?.();
     this.#closed.resolve("closed");
@@ -176,7 +179,7 @@ class StdioTransport implements Transport {
     }
     if (read.kind === "request") {
       if (this.#inFlight.has(read.id)) {
-        // An answer under the same id could be taken for the first request's.
+        // The client could take an answer with this id for the answer to the first request.
         return this.#refuse({ kind: "refusal", code: -32600, text: "The id is in use" });
       }
       this.#inFlight.add(read.id);
@@ -189,20 +192,20 @@ class StdioTransport implements Transport {
     else this.#waiting.push(read.message);
   }
 
-  #listens(listened: Listened | undefined): void {
+  #listens(listened: Subscriptions | undefined): void {
     if (listened !== undefined) this.#options.onListen(listened);
   }
 
   #drop(): Promise<void> {
     if (!this.#isDropping) {
-      const why = "The client reads slower than servers tell it things: notifications are dropped";
+      const why = "The client reads too slowly: notifications are dropped";
       this.#options.onError(new Error(why));
     }
     this.#isDropping = true;
     return Promise.resolve();
   }
 
-  /** The first request of all may be one that can be answered at once. */
+  /** Answers the first request at once if it is `initialize`. */
   #greet({ message, id }: { readonly message: JSONRPCMessage; readonly id: string }): void {
     this.#asked.resolve("asked");
     if (this.#waiting?.length !== 0) return;
@@ -213,7 +216,7 @@ class StdioTransport implements Transport {
   }
 
   #refuse({ id, ...refusal }: Refusal): void {
-    // An answer under an id that is in use could be taken for the other request's.
+    // The client could take an answer with this id for the answer to the other request.
     const isInUse = this.#inFlight.has(JSON.stringify(id));
     void this.#write(refusalMessage(isInUse ? refusal : { ...refusal, id }));
   }
@@ -222,17 +225,17 @@ class StdioTransport implements Transport {
     return this.#output.write(`${JSON.stringify(message)}\n`, answers);
   }
 
-  /** A client that does not read is not read either: it may ask no more than it takes. */
+  /** Pauses reading from a client that does not read its answers, so that they do not pile up. */
   #waits(size: number): void {
     const { queuedBytes, onWaiting } = this.#options;
     onWaiting(size);
     if (size === 0) this.#isDropping = false;
-    // Not at once: what it cancels makes room.
+    // Not paused at once, because a cancellation among its requests would free memory.
     if (size > 2 * queuedBytes) this.#input?.pause();
     else if (size <= queuedBytes) this.#input?.resume();
   }
 
-  /** Gives up a client that closed its end, or reads nothing. */
+  /** Closes the connection to a client that closed its end or reads nothing. */
   #giveUp(why: Error): void {
     if (!this.#open) return;
     this.#options.onError(why);
@@ -241,7 +244,10 @@ class StdioTransport implements Transport {
   }
 }
 
-/** Nothing takes back a write to a pipe that is full and open: it would keep the process for ever. */
+/**
+ * Ends the process if a write hangs. A write to a full pipe cannot be cancelled and would keep the
+ * process alive forever.
+ */
 function endWhenStuck(): void {
   Deno.unrefTimer(setTimeout(() => Deno.kill(Deno.pid, "SIGTERM"), LAST_WRITE_MS));
 }

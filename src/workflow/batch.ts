@@ -1,5 +1,6 @@
 /**
- * Many independent calls as one: all judged before the first starts, at most one question.
+ * Runs several independent calls together: all are judged before the first starts, and the person
+ * is asked at most once.
  *
  * @module
  */
@@ -9,17 +10,17 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 
-/** One call of a batch, as it was asked for. */
+/** One call of a batch. */
 export interface BatchCall {
-  /** The caller's own name for it, if it gave one. */
+  /** The caller's own id for it, if it gave one. */
   readonly id: string | undefined;
   /** The tool, as the caller named it. */
   readonly tool: string;
-  /** The call, or why it cannot be one. */
+  /** The call, or the error if it is not valid. */
   readonly call: Call | PmlError;
 }
 
-/** What came of one call of a batch. */
+/** The result of one call of a batch. */
 export interface BatchItem {
   readonly id: string | undefined;
   readonly tool: string;
@@ -27,29 +28,29 @@ export interface BatchItem {
   readonly error: PmlError | undefined;
 }
 
-/** What comes of a batch: every item in order, or the one question that lists each asked call. */
+/** The outcome of a batch: all items in order, or one question about all calls that need one. */
 export type BatchOutcome =
   | { readonly kind: "items"; readonly items: readonly BatchItem[] }
   | { readonly kind: "ask"; readonly question: Question };
 
-/** What a batch needs of the house. */
+/** The options of `runBatch`. */
 export interface BatchOptions {
   readonly callTool: CallTool;
   readonly judge: (id: ToolId, args: JsonObject) => Verdict;
-  /** Checks a call without running it; throws what is wrong with it. */
+  /** Checks a call without running it. Throws if it cannot run. */
   readonly check: (call: Call) => Promise<void>;
-  /** Asks once for all these calls, or gives each what lets it pass, the person having said yes. */
+  /** Asks one question about all these calls. After a yes, returns an answer for each. */
   readonly ask: (calls: readonly Call[]) => Promise<Asked>;
 }
 
-/** One question for several calls, or the answer that each of them carries, by its `callId`. */
+/** One question for several calls, or the answer for each of them by its `callId`. */
 export type Asked =
   | { readonly kind: "ask"; readonly question: Question }
   | { readonly kind: "answers"; readonly answers: ReadonlyMap<string, Answer> };
 
 const NOTHING_ASKED: Asked = { kind: "answers", answers: new Map() };
 
-/** Runs a batch through the one door, call by call, side by side. */
+/** Runs the calls of a batch at the same time, each through all gates. */
 export async function runBatch(
   calls: readonly BatchCall[],
   options: BatchOptions,
@@ -64,7 +65,9 @@ export async function runBatch(
   return { kind: "items", items: await Promise.all(items) };
 }
 
-/** Tells whether the person has to be asked: not for a call that will be refused anyway. */
+/**
+ * Returns whether the person must be asked. A call that will be refused anyway needs no question.
+ */
 async function wouldAsk(call: Call | PmlError, options: BatchOptions): Promise<boolean> {
   if (call instanceof PmlError) return false;
   if (options.judge(call.id, call.arguments).kind !== "ask") return false;
@@ -72,7 +75,7 @@ async function wouldAsk(call: Call | PmlError, options: BatchOptions): Promise<b
     await options.check(call);
     return true;
   } catch {
-    // The door refuses it again, tells why, and writes it down.
+    // The call path refuses the call again, with the reason and a journal record.
     return false;
   }
 }
@@ -93,9 +96,16 @@ async function run(
   }
 }
 
-/** The one question was answered, and another came up: a server's first use, or changed rules. */
+/**
+ * Returns the error of a call that asks again after the question was answered: a server's first
+ * use, or changed rules.
+ */
 function askedAlone(call: Call): PmlError {
-  return new PmlError("APPROVAL_REQUIRED", `Cannot run "${call.id}" in a batch: it asks first`, {
-    hint: "Call it alone, so that the question can be answered",
-  });
+  return new PmlError(
+    "APPROVAL_REQUIRED",
+    `Cannot run "${call.id}" in a batch: it needs an approval`,
+    {
+      hint: "Call it alone, so that the question can be answered",
+    },
+  );
 }

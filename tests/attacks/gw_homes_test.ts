@@ -198,7 +198,7 @@ for (const layer of LAYERS) {
           const answer = await pml.callTool("call", { tool, arguments: args(path) });
           assert.equal(codeOf(answer), "APPROVAL_REQUIRED", `${tool}: ${textOf(answer)}`);
         }
-        assert.match(pml.stderr, /Reading asks in the workspace /);
+        assert.match(pml.stderr, /Reading needs approval in the workspace /);
         // The person's own word, and no other, has it run unasked, at once.
         const root = await Deno.realPath(join(cwd, env.PML_WORKSPACE)).catch(() => "");
         const named = env.PML_WORKSPACE.startsWith("/") ? env.PML_WORKSPACE : root;

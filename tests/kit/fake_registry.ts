@@ -10,7 +10,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { JsonObject } from "../../src/core/json.ts";
 import { parseModuleMeta } from "../../src/core/tool.ts";
-import { type Answer, answer, type Asked } from "../../src/registry/answers.ts";
+import { answer, type RegistryRequest, type RegistryResponse } from "../../src/registry/answers.ts";
 import { integrityOf } from "../../src/registry/integrity.ts";
 import { type Entry, moduleManifest, versionsOf } from "../../src/registry/registry_store.ts";
 
@@ -52,7 +52,7 @@ export interface Logged {
 }
 
 /** Answers in the place of a registry of PML's own contract. */
-export type Answerer = (asked: Asked) => Answer | Promise<Answer>;
+export type Answerer = (asked: RegistryRequest) => RegistryResponse | Promise<RegistryResponse>;
 
 /** A running registry. */
 export class FakeRegistry implements AsyncDisposable {
@@ -170,7 +170,7 @@ export class FakeRegistry implements AsyncDisposable {
     await this.#send(spoiled(made, fault), { socket, fault });
   }
 
-  #answer(asked: Asked): Promise<Answer> {
+  #answer(asked: RegistryRequest): Promise<RegistryResponse> {
     const versions = versionsOf(this.#entries, this.#tags);
     return answer(asked, {
       find: (fqdn) => Promise.resolve(versions.find((one) => one.fqdn === fqdn)),
@@ -188,7 +188,7 @@ export class FakeRegistry implements AsyncDisposable {
   }
 
   async #send(
-    { status, headers, body }: Answer,
+    { status, headers, body }: RegistryResponse,
     { socket, fault }: { readonly socket: Socket; readonly fault: Fault },
   ): Promise<void> {
     const lines = Object.entries({ ...headers, connection: "close" })
@@ -251,7 +251,7 @@ export function manifestEntry(fqdn: string, said: JsonObject): Entry {
   return { fqdn, version: manifest.version, manifest, immutable: false };
 }
 
-function spoiled(made: Answer, fault: Fault): Answer {
+function spoiled(made: RegistryResponse, fault: Fault): RegistryResponse {
   const body = Buffer.from(fault.body ?? made.body);
   if (fault.corrupt) body[body.length - 1] = (body.at(-1) ?? 0) ^ 1;
   const headers: Record<string, string | undefined> = {
@@ -266,7 +266,7 @@ function spoiled(made: Answer, fault: Fault): Answer {
   const kept = Object.entries(headers).filter(([, value]) => value !== undefined);
   return {
     status: fault.status ?? (fault.redirect === undefined ? made.status : 302),
-    headers: Object.fromEntries(kept) as Answer["headers"], // of what is left
+    headers: Object.fromEntries(kept) as RegistryResponse["headers"], // of what is left
     body,
   };
 }
