@@ -5,7 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import { DEFAULT_GATEWAY, type SaidOfGateway } from "../config/gateway_options.ts";
+import { DEFAULT_GATEWAY, type GatewayOverrides } from "../config/gateway_options.ts";
 import { gatewaySection } from "../config/gateway_section.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "../config/limits.ts";
 import { objectOf, quoted } from "../core/json.ts";
@@ -96,7 +96,7 @@ function saysHybrid(app: App): boolean {
 }
 
 /** Returns options by their keys in files, those of `hybrid` among them. */
-function flat(said: SaidOfGateway): Flat {
+function flat(said: GatewayOverrides): Flat {
   const { hybrid, ...own } = gatewaySection(said);
   const options = Object.entries(objectOf(hybrid)).map(([key, value]) => [`hybrid.${key}`, value]);
   return Object.fromEntries(

@@ -5,11 +5,11 @@
  */
 
 import { isObject } from "../core/json.ts";
-import type { SaidOfGateway } from "./gateway_options.ts";
+import type { GatewayOverrides } from "./gateway_options.ts";
 import { keyOf } from "./limits.ts";
 
 /** Returns options by the keys that they have in files; patterns are their texts. */
-export function gatewaySection({ exposure, ...said }: SaidOfGateway): Record<string, unknown> {
+export function gatewaySection({ exposure, ...said }: GatewayOverrides): Record<string, unknown> {
   return written({ toolsExposure: exposure, ...said });
 }
 

@@ -156,7 +156,7 @@ const TOOL_NAME: MetaKind<string> = {
   is: (value) => typeof value === "string" && /^[A-Za-z0-9_./-]{1,128}$/.test(value),
 };
 /** What a tool may say beside its schemas and permissions; other keys are kept as they are. */
-const BESIDE: Readonly<Record<string, Kind<unknown>>> = {
+const BESIDE: Readonly<Record<string, MetaKind<unknown>>> = {
   title: TEXT,
   description: TEXT,
   annotations: OBJECT_IF_ANY,
@@ -172,7 +172,7 @@ const BESIDE: Readonly<Record<string, Kind<unknown>>> = {
     is: (value) => [undefined, "internal", "external"].includes(value as string),
   },
 };
-const PERMISSION: Kind<keyof Permissions> = {
+const PERMISSION: MetaKind<keyof Permissions> = {
   wanted: "one of read, write, net, run, env",
   is: (value) => Object.hasOwn(NO_PERMISSIONS, String(value)),
 };

@@ -77,8 +77,8 @@ export class Place {
   readonly #publicKey: string | undefined;
   readonly #named: (server: string) => readonly string[];
   readonly #options: PlaceOptions;
-  readonly #kept = new Map<string, Kept>();
-  readonly #reads = new Map<string, (kept: KeptEntry) => Read>();
+  readonly #kept = new Map<string, CachedAnswer>();
+  readonly #reads = new Map<string, (kept: KeptEntry) => ParsedEntry>();
 
   /** Takes the registry; asks and reads nothing yet. */
   constructor({ source, publicKey, named = () => [] }: RegistryPlace, options: PlaceOptions) {
@@ -103,7 +103,7 @@ export class Place {
   }
 
   /** Asks it something; while it is away one question at a time finds out whether it still is. */
-  async ask<T>(question: (source: Source) => Promise<T>): Promise<T> {
+  async ask<T>(question: (source: RegistrySource) => Promise<T>): Promise<T> {
     const { outages } = this.#options;
     const { url } = this.source;
     const down = outages.of(url);
@@ -118,7 +118,7 @@ export class Place {
     return await this.#options.outages.briefly(this.source.url, work);
   }
 
-  async #asked<T>(question: (source: Source) => Promise<T>): Promise<T> {
+  async #asked<T>(question: (source: RegistrySource) => Promise<T>): Promise<T> {
     const { outages, warn } = this.#options;
     const { url } = this.source;
     try {
