@@ -1,6 +1,6 @@
 /**
- * What a module cannot use, and the words that say what to use instead: for the child, which refuses
- * it, and for who looks a module over.
+ * What a module cannot use, and what to use instead. The child refuses these names, and `pml check`
+ * warns about them.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { Denied } from "./boot/message.ts";
 
 const NET = "local modules are network-isolated: use host.fetch, with a net grant";
 
-/** Names that a module cannot use, by why not. */
+/** Names that a module cannot use, by the reason. */
 export const DENIED: Denied = {
   inDeno: {
     [NET]: "connect connectTls connectQuic listen listenTls listenDatagram resolveDns startTls " +

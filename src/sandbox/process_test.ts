@@ -24,7 +24,7 @@ function isAlive(pid: number): boolean {
 Deno.test("runProgram() gives code and outputs, and only the environment that it is given", async () => {
   Deno.env.set("PML_PROCESS_TEST", "secret");
   try {
-    // Where Deno came from npm its own start adds names.
+    // If Deno came from npm, its own start adds names.
     const code = `const { A, HOME, PML_PROCESS_TEST } = Deno.env.toObject();
       console.log(A, HOME, PML_PROCESS_TEST, Deno.cwd());
       console.error(await new Response(Deno.stdin.readable).text() + "!"); Deno.exit(3);`;

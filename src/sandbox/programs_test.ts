@@ -153,7 +153,7 @@ Deno.test("host.exec() kills all that a program started: by its time, by a cance
   });
   assert.deepEqual([timed.timedOut, timed.signal], [true, "SIGKILL"]);
   await gone(left);
-  // What stays behind in the background ends with the program that started it.
+  // A process left in the background ends with the program that started it.
   assert.equal((await exec("sh", ["-c", "sleep 302 & echo out"])).stdout, "out\n");
   await gone(left);
   const controller = new AbortController();
@@ -210,7 +210,7 @@ Deno.test("Reaper kills groups, marked processes and leftovers when PML is kille
   await reader.cancel();
   await pml.status;
   await until(() => [group, fled].every((pid) => isGone(pid ?? 0)));
-  // That of another machine that shares the home, and had the same number, stays.
+  // The folder of another machine that shares the home, and had the same process id, stays.
   await until(() => [...Deno.readDirSync(root)].map(({ name }) => name).join() === "left-other");
   assert.ok(!isGone(over ?? 0), "a group that was let go of is left alone");
   Deno.kill(-(over ?? 0), "SIGKILL");
@@ -314,10 +314,10 @@ Deno.test("A program that a child starts in its last moment ends with it", async
   );
   const called = call(sandbox, "go");
   await new Promise((later) => setTimeout(later, 50));
-  // A gateway that is busy finds all that at once: first why the child has to end.
+  // A busy PML finds all of this at once. The first message is why the child has to end.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700);
   assert.equal((await errorOf(called)).code, "SANDBOX_CRASHED");
-  // Not yet disposed of: a child that is dead may wait long for that.
+  // It is not disposed yet: a dead child may wait long for that.
   await gone(() => pidsWith(groups.mark));
 });
 

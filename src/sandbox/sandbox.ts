@@ -1,5 +1,5 @@
 /**
- * Runs one module in one child process that can do no more than its grants say.
+ * Runs one module in one child process, which can do no more than its grants allow.
  *
  * @module
  */
@@ -42,7 +42,7 @@ export interface SandboxCall {
   readonly arguments: JsonObject;
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: Progress) => void;
-  /** How long a cancelled call may take to stop before its child is killed; 0 is at once. */
+  /** How long a cancelled call may take to stop before its child is killed; 0 kills it at once. */
   readonly graceMs?: number;
 }
 
@@ -50,7 +50,7 @@ interface Pending {
   readonly meter: Meter;
   readonly onProgress: ((progress: Progress) => void) | undefined;
   readonly answer: PromiseWithResolvers<Json>;
-  /** Lets go of the signal and of the timer that would kill. */
+  /** Stops listening to the signal, and clears the timer that would kill the child. */
   release(): void;
 }
 
@@ -60,7 +60,7 @@ export class Sandbox implements AsyncDisposable {
   readonly #limits: SandboxLimits;
   readonly #layer: Layer | undefined;
   readonly #calls = new Map<number, Pending>();
-  /** Resolves when its process is over. */
+  /** Resolves when its process has ended. */
   readonly ended: Promise<void>;
   #next = Promise.withResolvers<void>();
   #phase: "testing" | "blank" | "loading" | "ready" = "testing";
@@ -72,7 +72,7 @@ export class Sandbox implements AsyncDisposable {
   #noise: Meter;
   #stderr = "";
   #dead: PmlError | undefined;
-  /** What the system holds it with: `landlock 7`, `bubblewrap 0.8.0`, or why nothing. */
+  /** What confines it: `landlock 7`, `bubblewrap 0.8.0`, or why nothing does. */
   confined = "";
   #watch: ReturnType<typeof setTimeout> | undefined;
 
@@ -85,7 +85,7 @@ export class Sandbox implements AsyncDisposable {
     this.#rearm();
   }
 
-  /** Starts a child that proves that it is closed, and that has no module yet. */
+  /** Starts a child without a module. Throws if the child's self-test finds something open. */
   static async open(
     options: ChildOptions,
     { signal, ...start }: ChildStart & { readonly signal?: AbortSignal | undefined } = {},
@@ -103,7 +103,7 @@ export class Sandbox implements AsyncDisposable {
     return await sandbox.load({ name, code, onLog, ...(signal && { signal }) });
   }
 
-  /** Loads the module; a child has one in its life. A child that cannot load it is ended. */
+  /** Loads the module. A child loads only one in its life. If loading fails, the child is ended. */
   load({ name, code, onLog, signal }: ModuleOptions): Promise<Sandbox> {
     this.#name = name;
     this.#logs = new LogTap(onLog);
@@ -113,37 +113,37 @@ export class Sandbox implements AsyncDisposable {
     return this.#come("ready", signal);
   }
 
-  /** The names of the functions that the module exports. */
+  /** Returns the names of the functions that the module exports. */
   exports(): readonly string[] {
     return this.#exports;
   }
 
-  /** What the module says of itself in `__meta__`, as plain JSON; undefined if nothing. */
+  /** Returns the module's `__meta__` as plain JSON; undefined if it has none. */
   meta(): unknown {
     return this.#meta;
   }
 
-  /** The process id of the child, which is its group's too. */
+  /** The process id of the child, which is also that of its group. */
   get pid(): number {
     return this.#child.pid;
   }
 
-  /** Whether it takes calls; one that died never does again. */
+  /** Whether it can take calls. A dead child never can again. */
   get alive(): boolean {
     return !this.#dead;
   }
 
-  /** How many calls have not stopped yet. */
+  /** The number of calls that have not stopped yet. */
   get pending(): number {
     return this.#calls.size;
   }
 
-  /** The resident memory of the child in bytes; 0 where the system does not tell. */
+  /** Returns the resident memory of the child in bytes; 0 if the system does not tell. */
   rss(): number {
     return this.#child.rss();
   }
 
-  /** Calls a function of the module and gives what it returned, as plain JSON. */
+  /** Calls a function of the module and returns its result as plain JSON. */
   call(request: SandboxCall): Promise<Json> {
     const { signal, fn } = request;
     if (signal.aborted) return Promise.reject(reasonOf(signal));
@@ -169,14 +169,14 @@ export class Sandbox implements AsyncDisposable {
     return answer.promise;
   }
 
-  /** Kills the child with its group and removes what it kept. */
+  /** Kills the child and its group, and removes its private folder. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#kill("closed", "it was closed");
     await this.#child[Symbol.asyncDispose]();
     await this.ended;
   }
 
-  /** Waits for the next phase, and ends the child where it does not come. */
+  /** Waits for the next phase, and ends the child if it does not come. */
   async #come(phase: "blank" | "ready", signal: AbortSignal | undefined): Promise<Sandbox> {
     const { promise, reject } = this.#next;
     const late = () => this.#kill("start", "it did not load in time");
@@ -231,7 +231,7 @@ export class Sandbox implements AsyncDisposable {
       });
       this.#take(reader.end(), isStderr);
     } catch (error) {
-      // Whatever a module found that breaks its reader ends its child, and nothing else.
+      // If the output of a module breaks the reader, only its child ends.
       this.#kill(
         "frames",
         error instanceof RangeError ? error.message : `reading it broke: ${error}`,
@@ -241,7 +241,8 @@ export class Sandbox implements AsyncDisposable {
 
   #take(line: Line, isStderr: boolean): void {
     const frame = line.kind === "frame" ? frameOf(line.bytes) : undefined;
-    // What a dead child started in its last moment must end too; the rest is nobody's.
+    // Groups that a dead child started in its last moment must end too. Its other frames are
+    // ignored.
     if (this.#dead && !isStderr && frame?.type !== "group") return;
     if (frame) return this.#frame(frame);
     if (line.kind === "frame") return this.#charge(this.#noise, line.bytes.length);
@@ -274,7 +275,7 @@ export class Sandbox implements AsyncDisposable {
 
   #settle(frame: Frame): void {
     const call = this.#calls.get(frame.id);
-    // No call has this id: only a module can have sent it.
+    // No call has this id, so only a module can have sent it.
     if (call === undefined) return this.#charge(this.#noise, frame.json.length);
     const isOldest = this.#calls.keys().next().value === frame.id;
     call.release();
@@ -314,7 +315,7 @@ export class Sandbox implements AsyncDisposable {
     if (excess !== undefined) this.#kill("frames", excess);
   }
 
-  /** Goes on with the start: the proof first, then the module. */
+  /** Handles a frame of the start: first the self-test, then the module. */
   #step(frame: Frame): void {
     const value = valueOf(frame);
     if (frame.type === "confined") return this.#confine(heldBy(this.#layer, String(value)));

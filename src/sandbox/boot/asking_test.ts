@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Asking } from "./asking.ts";
 import type { WorkerStart } from "./message.ts";
 
-/** A thread that wakes whoever waits, many times before it answers. */
+/** A thread that notifies many times before it answers. */
 const WAKER = `
   globalThis.onmessage = ({ data: { turn, answer } }) => {
     const numbers = new Int32Array(turn);

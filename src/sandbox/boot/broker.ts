@@ -1,6 +1,6 @@
 /**
- * The only way of a module to files: each request is one synchronous step under the lock, on
- * values that were copied out of the message.
+ * The only way of a module to files. Each request is one synchronous step under the lock. Its
+ * values were copied out of the message first.
  *
  * @module
  */
@@ -18,7 +18,7 @@ const ENTRY_BYTES = 80;
 
 /** Answers the file requests of one Worker. */
 export class Broker {
-  /** Counts what the module writes. */
+  /** Counts the bytes that the module writes. */
   readonly budget: Budget;
   readonly #walls: PathGuard;
   readonly #files: OpenFiles;
@@ -66,7 +66,7 @@ export class Broker {
   };
   readonly #ops: ReadonlyMap<string, Op>;
 
-  /** Takes the ground that the module may use. */
+  /** Makes a broker for the files that the module may use. */
   constructor(ground: FileScope, lock: WorkspaceLock) {
     this.#walls = new PathGuard(ground);
     this.#lock = lock;
@@ -86,12 +86,12 @@ export class Broker {
     ]);
   }
 
-  /** Does one request. */
+  /** Answers one request. */
   answer(op: string, args: readonly unknown[]): Reply {
     try {
       const run = this.#ops.get(op);
       if (run === undefined) throw new TypeError(`unknown file request`);
-      // Not spread: the Worker chooses how long the list is.
+      // Not spread, because the Worker chooses how long the list is.
       return { ok: true, value: run(args[0], args[1], args[2]) };
     } catch (error) {
       return failed(error, { op, args });
@@ -102,7 +102,7 @@ export class Broker {
     const place = this.#walls.follow(attempt);
     if (!place.info.isDirectory) throw systemError("NotADirectory");
     const entries = Deno.readDirSync(place.path).toArray();
-    // As they cross: each name with its three flags.
+    // The size of the message: each name with its three flags.
     const size = entries.reduce((sum, { name }) => sum + 2 * name.length + ENTRY_BYTES, 0);
     this.#refuseLarge(size, attempt);
     return entries;
@@ -114,7 +114,7 @@ export class Broker {
     using file = this.#walls.openFile(place, { attempt, open: { read: true } });
     let bytes = new Uint8Array(place.info.size);
     for (let length = 0;;) {
-      // A full buffer needs one look further: the file may have grown.
+      // If the buffer is full, one more read shows whether the file has grown.
       const rest = length < bytes.length ? bytes.subarray(length) : new Uint8Array(1);
       const read = file.readSync(rest);
       if (read === null) return length === bytes.length ? bytes : bytes.slice(0, length);
@@ -146,7 +146,7 @@ export class Broker {
     });
     using _ = file;
     this.budget.take(bytes.length, { op: "write", asked });
-    // As Deno does, also where the file was there, or the umask has taken some of the mode.
+    // Deno does this too, also if the file existed, or if the umask removed a part of the mode.
     if (mode !== undefined) Deno.chmodSync(place.path, mode);
     if (!append) file.truncateSync(0);
     writeAll(file, bytes);
@@ -230,7 +230,7 @@ export class Broker {
     using target = opened.file;
     if (isSame(place.info, target.statSync())) throw systemError("Invalid");
     this.budget.take(place.info.size, { op: "copy", asked: opened.asked });
-    // Also where the file was there, or the umask has taken some of it.
+    // Also if the file existed, or if the umask removed a part of the mode.
     Deno.chmodSync(opened.place.path, mode);
     target.truncateSync(0);
     const piece = new Uint8Array(PIECE);
@@ -250,7 +250,7 @@ function flagsOf(value: unknown): Flags {
   const { mode: asked } = given;
   if (asked != null && typeof asked !== "number") throw new TypeError("the mode must be a number");
   const mode = asked == null ? undefined : asked & 0o777;
-  return { ...flags as Record<typeof FLAGS[number], boolean>, mode }; // of all their names
+  return { ...flags as Record<typeof FLAGS[number], boolean>, mode }; // it has all of their names
 }
 
 function tryTo(op: string, path: unknown, access: Access): Try {

@@ -1,6 +1,6 @@
 /**
- * The SQLite databases of a module. SQLite is native code that opens files beside a database
- * without asking Deno, so each step looks at them first, under the lock of the workspace.
+ * The SQLite databases of a module. SQLite is native code and opens files beside a database without
+ * asking Deno. So each step first checks these files, under the lock of the workspace.
  *
  * @module
  */
@@ -19,11 +19,14 @@ const ROWS = 1_000;
 const ROWS_MAX = 10_000;
 const BUSY_MS = 2_000;
 const BUSY_STEP_MS = 10;
-/** The largest database that is read as a whole where SQLite would have to make files beside it. */
+/**
+ * The largest database, in bytes, that is read as a whole if SQLite would have to make files beside
+ * it.
+ */
 const SNAPSHOT_MAX = 64 << 20;
 const MAGIC = "SQLite format 3\0";
 const WAL = 2;
-/** What a journal ends with that names another file, which SQLite would delete. */
+/** The last bytes of a journal that names another file, which SQLite would delete. */
 const SUPER_JOURNAL = "d9d505f920a163d7";
 
 type Class = typeof DatabaseSync;
@@ -32,14 +35,14 @@ interface Opened {
   readonly sql: Sql;
   readonly attempt: Try;
   readonly place: Place;
-  /** Whether it was read as a whole and lies in memory. */
+  /** Whether the database was read as a whole and is in memory. */
   readonly snapshot: boolean;
 }
 
-/** What bounds databases. */
+/** The limits of databases. */
 export interface DatabasesOptions {
   readonly resultBytes: number;
-  /** Counts what the child writes. */
+  /** Counts the bytes that the child writes. */
   readonly budget: Budget;
 }
 
@@ -50,11 +53,14 @@ export class Databases implements Disposable {
   readonly #resultBytes: number;
   readonly #budget: Budget;
   readonly #opened = new Map<unknown, Opened>();
-  /** Those that cannot be closed, because what SQLite would remove then may be others' files. */
+  /**
+   * Databases that cannot be closed safely: SQLite would remove files, which may belong to somebody
+   * else by now.
+   */
   readonly #stuck: Opened[] = [];
   #last = 0;
 
-  /** The requests; all but the first begin with the number of a database. */
+  /** The requests. All but the first begin with the number of a database. */
   readonly ops: Readonly<Record<string, Power>> = {
     "sqlite.open": async ([path, write]) => {
       const { DatabaseSync } = await import("node:sqlite");
@@ -67,7 +73,7 @@ export class Databases implements Disposable {
         one.query(sql, parameters, {
           limit: count(limit, ROWS, ROWS_MAX),
           offset: count(offset, 0),
-          // What is bytes or needs escapes grows on its way out.
+          // Values that are bytes or need escapes grow when they are sent.
           bytes: this.#resultBytes >> 2,
         })),
     "sqlite.execute": ([number, sql, parameters]) =>
@@ -79,7 +85,7 @@ export class Databases implements Disposable {
     },
   };
 
-  /** Takes the walls and the lock that the files of the module have. */
+  /** Takes the path guard and the lock that the module's files use. */
   constructor(walls: PathGuard, lock: WorkspaceLock, options: DatabasesOptions) {
     this.#walls = walls;
     this.#lock = lock;
@@ -87,7 +93,7 @@ export class Databases implements Disposable {
     this.#budget = options.budget;
   }
 
-  /** Closes all of them, which undoes unfinished transactions. */
+  /** Closes all databases, which undoes unfinished transactions. */
   [Symbol.dispose](): void {
     for (const { sql } of this.#opened.values()) sql[Symbol.dispose]();
     this.#opened.clear();
@@ -109,7 +115,7 @@ export class Databases implements Disposable {
     this.#lookBeside(path, attempt);
     const snapshot = isWal && !write && !hasLog(path);
     using opening = new DisposableStack();
-    // Who waits for another does so without the lock.
+    // SQLite must not wait here for another process, because it would wait with the lock.
     const options = { readOnly: !write, timeout: 0 };
     const db = snapshot ? inMemory(path, Database) : new Database(path, options);
     const sql = opening.use(new Sql(db, write));
@@ -119,12 +125,13 @@ export class Databases implements Disposable {
     return opened;
   }
 
-  /** Looks at what the file begins with. */
+  /** Reads the start of the file and returns whether it is a database in WAL mode. */
   #isWal(place: Place, attempt: Try): boolean {
     const { info } = place;
     for (const { place: { info: held }, snapshot } of this.#opened.values()) {
       if (!info || snapshot || !isSame(held, info)) continue;
-      // To close a file takes away all locks that this process has on it, also those of SQLite.
+      // If a process closes a file, the system drops all locks of that process on it, also those of
+      // SQLite.
       this.#walls.requireFile(place.path, info, attempt);
       return false;
     }
@@ -137,7 +144,10 @@ export class Databases implements Disposable {
     throw new Unfit(NO_DATABASE, "");
   }
 
-  /** Refuses what SQLite must not meet beside a database: links, pipes, a journal that deletes. */
+  /**
+   * Refuses files beside a database that are dangerous to SQLite: links, pipes, and a journal that
+   * deletes another file.
+   */
   #lookBeside(path: string, attempt: Try): void {
     for (const end of ["-journal", "-wal", "-shm"]) {
       const beside = { ...attempt, asked: `${path}${end}` };
@@ -172,8 +182,8 @@ export class Databases implements Disposable {
   }
 
   /**
-   * Runs a statement on a file. The lock is held while SQLite may open, make or remove files, and
-   * not while the statement runs, which can take as long as it likes.
+   * Runs a statement on a file. The lock is held while SQLite may open, make or remove files. It is
+   * not held while the statement runs, which can take a long time.
    */
   #runFile<T>(opened: Opened, text: unknown, step: (sql: Sql) => T): T {
     const { sql, attempt } = opened;
@@ -199,7 +209,10 @@ export class Databases implements Disposable {
     });
   }
 
-  /** Does a step under the lock on files that were looked at; waits where another has them. */
+  /**
+   * Runs a step under the lock, after the files were checked. Waits if another process has locked
+   * the database.
+   */
   #guarded<T>(opened: Opened, step: () => T): T {
     for (const since = performance.now();;) {
       try {
@@ -215,7 +228,9 @@ export class Databases implements Disposable {
     }
   }
 
-  /** Counts what `run` writes; what it runs as `bounded` goes as far as the child may write. */
+  /**
+   * Counts what `run` writes. The part that runs in `bounded` can write no more than the child may.
+   */
   #counted<T>(
     { sql, attempt, place: { path } }: Opened,
     run: (bounded: (step: () => T) => T) => T,
@@ -226,7 +241,8 @@ export class Databases implements Disposable {
     try {
       return run((step) => {
         this.#budget.take(1, attempt);
-        // What is new comes into the log first, if there is one, and then into the database too.
+        // New data is written into the log first, if there is one, and then into the database as
+        // well.
         if (lookAt(`${path}-wal`)) times = 2;
         sql.bound(this.#budget.left / times);
         const size = () => sql.size() + sizeOf("-journal");
@@ -243,7 +259,9 @@ export class Databases implements Disposable {
     }
   }
 
-  /** Keeps what a statement changed: of one that failed, too, what SQLite did not undo. */
+  /**
+   * Commits what a statement changed. If a statement failed, this keeps what SQLite did not undo.
+   */
   #commit(opened: Opened): void {
     try {
       this.#guarded(opened, () => opened.sql.end("COMMIT"));
@@ -256,16 +274,21 @@ export class Databases implements Disposable {
 
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
-/** Tells whether no link leads to a folder; where it is gone, nothing is removed in it. */
+/**
+ * Returns whether no link leads to a folder. If the folder is gone, nothing can be removed in it.
+ */
 function isStraight(folder: string): boolean {
   try {
     return Deno.realPathSync(folder) === folder;
   } catch {
-    return true; // gone, or a file alone was granted
+    return true; // gone, or only a file was granted
   }
 }
 
-/** Tells whether a write-ahead log is in use, which is read together with its index only. */
+/**
+ * Returns whether a write-ahead log is in use. Throws if the log has lost its index, because SQLite
+ * needs both.
+ */
 function hasLog(path: string): boolean {
   const [log, index] = [lookAt(`${path}-wal`), lookAt(`${path}-shm`)];
   if (log && index) return true;
@@ -273,7 +296,7 @@ function hasLog(path: string): boolean {
   throw new Unfit("its log (-wal) was left without its index; open it for writing once", "");
 }
 
-/** Reads a database as a whole, because SQLite makes files beside one that has a log. */
+/** Reads a database as a whole, because SQLite would make files beside one that has a log. */
 function inMemory(path: string, Database: Class): DatabaseSync {
   const bytes = Deno.statSync(path).size > SNAPSHOT_MAX ? undefined : Deno.readFileSync(path);
   if (bytes === undefined || hasLog(path)) {
@@ -283,7 +306,8 @@ function inMemory(path: string, Database: Class): DatabaseSync {
       "",
     );
   }
-  // What a database in memory cannot have: the mode for writing and for reading.
+  // A database in memory cannot be in WAL mode, so the bytes for the write mode and the read mode
+  // are changed.
   bytes.fill(1, 18, 20);
   const db = new Database(":memory:") as DatabaseSync & { deserialize(bytes: Uint8Array): void };
   db.deserialize(bytes);
@@ -303,7 +327,7 @@ function told<T>(attempt: Try, step: () => T, sql?: Sql): T {
     return step();
   } catch (error) {
     if (error instanceof Refusal) throw error;
-    // What Deno says of the system has a code like ENOENT, or a class of its own.
+    // An error of the system has a code like ENOENT, or a class of its own.
     if (sql === undefined && !(error instanceof Unfit || /^ERR_/.test(Object(error).code))) {
       const failure = failureOf(error, attempt);
       throw Object.assign(new Error(failure.message), failure);

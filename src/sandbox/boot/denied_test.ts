@@ -4,15 +4,17 @@ import type { Asking } from "./asking.ts";
 import { deniedInDeno } from "./denied.ts";
 import { brokeredFiles } from "./files.ts";
 
-/** What a module may have as it is: it does nothing outside its thread. */
+/** Names that a module may use unchanged: they have no effect outside its thread. */
 const HARMLESS =
   "internal test bench lint isatty cpuUsage memoryUsage version build errors inspect " +
   "SeekMode stdin stdout stderr permissions Permissions PermissionStatus upgradeWebSocket " +
   "refTimer unrefTimer consoleSize ChildProcess HttpClient telemetry pid ppid noColor args";
-/** What Deno itself refuses without a permission, or what ends the module's own thread only. */
+/**
+ * Names that Deno itself refuses without a permission, or that only end the module's own thread.
+ */
 const CLOSED = "env mainModule exit execPath hostname networkInterfaces osRelease osUptime " +
   "loadavg systemMemoryInfo uid gid";
-/** What the Worker puts in place by itself. */
+/** Names that the Worker replaces itself. */
 const OWN = "cwd";
 
 Deno.test("Every name of Deno is brokered, refused, or harmless", () => {

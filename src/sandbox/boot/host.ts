@@ -1,6 +1,6 @@
 /**
- * The host thread of a sandbox child: it holds the permissions, the nonce and the broker, and
- * believes nothing that the Worker says.
+ * The host thread of a sandbox child. It holds the permissions, the nonce and the broker, and
+ * trusts nothing that the Worker sends.
  *
  * @module
  */
@@ -18,13 +18,13 @@ import { Network } from "./network.ts";
 import { fileDoors, openDoors } from "./probe.ts";
 import { Programs } from "./programs.ts";
 
-// What only this thread may say is not among them.
+// Frames that only the host thread may send are not in this list.
 const FROM_WORKER = ["tested", "ready", "unloaded", "result", "text", "failed", "log", "progress"];
 
-/** Starts the Worker and carries messages until stdin ends. */
+/** Starts the Worker and passes messages until stdin ends. */
 export async function boot(): Promise<void> {
   const lines = stdinLines();
-  // The line is taken before a Worker exists that could read stdin too.
+  // The first line is read before there is a Worker that could read stdin, too.
   const { value = "{}" } = await lines.next();
   const start: Start = JSON.parse(value);
   const { canary, lock, env, denied, workspace, resultBytes } = start;
@@ -39,7 +39,7 @@ export async function boot(): Promise<void> {
   if (open.length > 0) end(write, "refused", `its host thread is open: ${open.join(", ")}`);
   const { port1, port2 } = new MessageChannel();
   const { turn, answer } = serve(port1, start, write);
-  // The lock file is open to this thread and must not be to the Worker.
+  // The host thread can read the lock file; the Worker must not.
   const told: WorkerStart = {
     port: port2,
     closed: [canary, lock],
@@ -52,7 +52,7 @@ export async function boot(): Promise<void> {
   };
   worker.postMessage(told, [port2]);
   for await (const line of lines) port1.postMessage(JSON.parse(line));
-  // The gateway is gone.
+  // PML has ended.
   Deno.exit(0);
 }
 
@@ -81,7 +81,7 @@ function newWorker(code: string, write: Write): Worker {
   return worker;
 }
 
-/** Answers the Worker; gives the shared memory where it finds answers that it waits for. */
+/** Answers the Worker's requests. Returns the shared memory for synchronous answers. */
 function serve(port: MessagePort, start: Start, write: Write): Answers["slot"] {
   const walls = new PathGuard(start);
   const lock = new WorkspaceLock(start.lock);

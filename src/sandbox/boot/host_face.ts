@@ -1,5 +1,5 @@
 /**
- * The second argument of a module's functions, in the module's own thread.
+ * Makes `host`, the second argument of a module's functions, in the module's own thread.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import type { ExecOptions, ExecOutput, Host } from "../../core/host.ts";
 import { type Asking, denied } from "./asking.ts";
 
-/** What belongs to one call. */
+/** The parts that belong to one call. */
 export interface CallOfHost {
   readonly signal: AbortSignal;
   readonly workspace: string;
@@ -17,7 +17,7 @@ export interface CallOfHost {
   readonly send: (type: "log" | "progress", value: unknown) => void;
 }
 
-/** Makes the host of one call. */
+/** Returns the `host` of one call. */
 export function hostOf(asking: Asking, call: CallOfHost): Host {
   const { signal, workspace, env, sqlite, send } = call;
   return {
@@ -33,7 +33,7 @@ export function hostOf(asking: Asking, call: CallOfHost): Host {
       const { onOutput, ...plain } = options;
       const onSay = onOutput && ((output: unknown) => onOutput(output as ExecOutput));
       const sent = [program, [...args], plain];
-      // The host thread gives exactly this.
+      // The host thread returns exactly this type.
       return await asking.later("exec", sent, { signal, onSay }) as never;
     },
     fetch: async (url, init) => await fetched(asking, new Request(url, init), signal),
@@ -44,7 +44,7 @@ export function hostOf(asking: Asking, call: CallOfHost): Host {
   };
 }
 
-/** What the host thread gives of a response. */
+/** The parts of a response that the host thread sends. */
 interface Told extends ResponseInit {
   readonly url: string;
   readonly redirected: boolean;
@@ -60,7 +60,7 @@ async function fetched(
   const body = request.body && new Uint8Array(await request.arrayBuffer());
   const sent = { url, method, redirect, headers: [...request.headers], ...(body && { body }) };
   const both = AbortSignal.any([signal, request.signal]);
-  // The host thread gives exactly this.
+  // The host thread returns exactly this type.
   const told = await asking.later("fetch", [sent], { signal: both }) as Told;
   const isBare = [101, 204, 205, 304].includes(told.status ?? 0);
   const response = new Response(isBare ? null : told.body, told);

@@ -1,5 +1,5 @@
 /**
- * Fetches for a module, from the hosts of its net grants and from no private address.
+ * Fetches for a module: only from the hosts of its net grants, and from no private address.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Power, Talk } from "./power.ts";
 import { Refusal, shown } from "./refusal.ts";
 
 const HOPS_MAX = 10;
-/** What goes to its own origin only. */
+/** Headers that are not sent to another origin. */
 const SECRETS = ["authorization", "cookie", "proxy-authorization"];
 
 interface Asked {
@@ -23,7 +23,7 @@ interface Asked {
 
 /** The network of a module. */
 export class Network {
-  /** `fetch`, with a request whose body was read. */
+  /** `fetch`, with a request whose body is read already. */
   readonly ops: Readonly<Record<string, Power>> = {
     fetch: ([request], talk) => this.#fetch(Object(request), talk),
   };
@@ -76,7 +76,7 @@ export class Network {
     if (!isNamed && (!net.includes("*") || !at.endsWith(":443"))) {
       throw denied(url, `this module has no net grant for ${at}`);
     }
-    // Deno denies IPv4 ranges when it connects; of IPv6 it can deny single addresses only.
+    // Deno can deny ranges of IPv4 when it connects, but only single addresses of IPv6.
     const { lookup } = await import("node:dns/promises");
     const found = await lookup(hostname.replace(/^\[|\]$/g, ""), { all: true });
     for (const { address } of found) {

@@ -1,19 +1,19 @@
 /**
- * What the host thread does for a module beside files: requests that take time.
+ * A request that takes time, which the host thread does for a module: everything but files.
  *
  * @module
  */
 
-/** What a request that takes time has at hand. */
+/** What a request can use while it runs. */
 export interface Talk {
-  /** Aborts when the call is given up, or the module lets go of the request. */
+  /** Aborts when the call is cancelled, or when the module stops waiting for the request. */
   readonly signal: AbortSignal;
-  /** Tells the module something before the answer; plain data that can be cloned. */
+  /** Sends the module a message before the answer. It must be plain data that can be cloned. */
   say(value: unknown): void;
 }
 
 /**
- * Does one request on what the Worker sent for it, which can be anything: each looks at what it
- * uses. What it gives is cloned to the Worker; what it throws crosses with its name and message.
+ * Runs one request. The Worker may send anything as arguments, so each request checks what it uses.
+ * The result is cloned to the Worker; an error is sent with its name and message.
  */
 export type Power = (args: readonly unknown[], talk: Talk) => unknown;

@@ -6,10 +6,10 @@
 
 import type { Database, Host, SqlChanges, SqlRows } from "../../core/host.ts";
 
-/** Asks the host thread and gives its answer. */
+/** Sends a request to the host thread and resolves with its answer. */
 export type Later = (op: string, args: readonly unknown[]) => Promise<unknown>;
 
-/** Gives `host.sqlite`; to dispose of it closes all that was opened with it. */
+/** Returns `host.sqlite`. Disposing it closes all databases that were opened with it. */
 export function brokeredSqlite(later: Later): Host["sqlite"] & AsyncDisposable {
   const open = new Set<unknown>();
   const close = async (number: unknown) => {
@@ -29,7 +29,7 @@ interface Held {
   readonly close: () => Promise<void>;
 }
 
-// What the host thread answers is what its types say.
+// The host thread's answers have the types that are stated here.
 function databaseOf(later: Later, { number, close }: Held): Database {
   return {
     query: (sql, parameters = [], { limit, offset } = {}) =>

@@ -1,6 +1,6 @@
 /**
- * The thread that a module runs on: it puts brokered functions in place of Deno's, loads the
- * module and calls it. The module shares this thread, so nothing here is a wall.
+ * The thread that a module runs on. It replaces functions of Deno with brokered ones, loads the
+ * module and calls it. The module runs in the same thread, so nothing here protects against it.
  *
  * @module
  */
@@ -27,7 +27,7 @@ class ModuleThread {
   readonly #start: WorkerStart;
   readonly #asking: Asking;
   readonly #running = new Map<number, AbortController>();
-  // Taken now: a module may replace what is global, which should trouble itself alone.
+  // Kept now, because a module may replace globals, which must not break this code.
   readonly #json = JSON.stringify;
   #module: Readonly<Record<string, unknown>> = {};
 
@@ -97,7 +97,7 @@ class ModuleThread {
     const run = this.#module[fn];
     if (typeof run !== "function") throw new TypeError(`The module exports no function "${fn}"`);
     const { workspace, env } = this.#start;
-    // What the call opened is closed before its result is told.
+    // Databases that the call opened are closed before its result is sent.
     await using sqlite = brokeredSqlite((op, sent) => this.#asking.later(op, sent));
     const send = (type: string, value: unknown) => this.#send(type, id, value);
     return await run(args, hostOf(this.#asking, { signal, workspace, env, sqlite, send }));
@@ -110,7 +110,7 @@ class ModuleThread {
     this.#send("failed", id, tooLarge(`${json.length} characters`));
   }
 
-  /** Gives a long text as it is: as JSON it would be looked through twice more on each side. */
+  /** Sends a long text as it is. As JSON it would have to be scanned twice more on each side. */
   #giveText(id: number, text: string): void {
     const bytes = text.length > this.#start.resultBytes
       ? undefined
@@ -142,7 +142,7 @@ class ModuleThread {
     this.#start.port.postMessage({ kind: "frame", type, id, json });
   }
 
-  // Bytes change hands, where a long text would be copied.
+  // Bytes are transferred; a long text would be copied.
   #hand(type: string, id: number, json: Uint8Array<ArrayBuffer>): void {
     this.#start.port.postMessage({ kind: "frame", type, id, json }, [json.buffer]);
   }
@@ -166,7 +166,7 @@ function noResult(code: string, why: string): Failure {
   return { name: "Error", message: `Cannot return the result: ${why}`, code };
 }
 
-/** Tells an error that may be anything: a module can throw what it likes. */
+/** Returns a failure for anything that a module may throw. */
 function failed(error: unknown): Failure {
   try {
     if (Object(error) !== error) return { name: "Error", message: String(error) };
