@@ -1,5 +1,5 @@
 /**
- * What a server's answers over HTTP mean that are no answers of MCP.
+ * Makes the errors for HTTP answers that are not answers of MCP.
  *
  * @module
  */
@@ -9,17 +9,17 @@ import { quoted, visible, visibleLines } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
 import type { TooLong } from "./_event_stream.ts";
 
-/** A server as its errors name it. */
+/** A server as errors name it. */
 export interface Named {
   readonly name: string;
   readonly url: string;
-  /** Its headers as they were written, with the names of variables in place of their values. */
+  /** Its headers as they were written, with the names of variables instead of their values. */
   readonly written: Readonly<Record<string, string>>;
 }
 
 const TEXT_MAX = 500;
 
-/** Makes the error of what a server sent that is no MCP. */
+/** Returns the error for an answer that is not MCP. */
 export function unusable({ name }: Named, why: string): PmlError {
   return new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(name)}: ${why}`, {
     hint: "It does not speak MCP as PML knows it",
@@ -27,7 +27,10 @@ export function unusable({ name }: Named, why: string): PmlError {
   });
 }
 
-/** Makes the error of what is too long, or names the server in what knows only its host. */
+/**
+ * Returns the error for a message that is too long. For an error that names only the host, returns
+ * it with the server's name.
+ */
 export function ownError(server: Named, error: TooLong | PmlError): PmlError {
   const { message } = error;
   const name = quoted(server.name);
@@ -41,12 +44,12 @@ export function ownError(server: Named, error: TooLong | PmlError): PmlError {
   return tooLarge(`what ${name} answered`, { why: message });
 }
 
-/** Makes the error of an answer by its status. */
+/** Returns the error for the status of an answer. */
 export function statusError(
   server: Named,
   { status, text, location }: {
     readonly status: number;
-    /** What the server wrote beside it. */
+    /** The text of the answer. */
     readonly text: string;
     readonly location: string | null;
   },
@@ -56,7 +59,7 @@ export function statusError(
       hint,
       detail: {
         status,
-        // A server that fails has had the request; one that refuses says that it took none.
+        // A server that fails has received the request. A server that refuses has not run it.
         may_have_run: status >= 500,
         ...(text !== "" && { answered: visibleLines(text, TEXT_MAX) }),
       },
@@ -86,7 +89,7 @@ function loginHint({ written }: Named): string {
   return `It does not take what it is sent: look at ${all}`;
 }
 
-/** Makes the error of a header whose value cannot be sent; the value is in no message. */
+/** Returns the error for a header that cannot be sent. Its value is in no message. */
 export function headerError({ name, written }: Named, header: string): PmlError {
   const names = namesIn(written[header] ?? "");
   const hint = names === ""

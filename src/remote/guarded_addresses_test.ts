@@ -98,7 +98,7 @@ Deno.test("GuardedFetch looks a name up once for a connection, and goes to what 
     assert.equal(await answer.text(), `good.invalid:${server.port}`);
   }
   assert.deepEqual(looked, ["good.invalid"], "one connection served them all");
-  // The connection that is open was made for somebody who may go there.
+  // The open connection was made for a request that may go to this address.
   await assert.rejects(way.fetch(url, { signal, named: none }), { code: "PERMISSION_DENIED" });
   await assert.rejects(way.fetch(`https://bad.invalid:${server.port}/`, { signal, named }), {
     code: "UPSTREAM_DOWN",

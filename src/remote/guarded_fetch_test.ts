@@ -75,7 +75,7 @@ Deno.test("GuardedFetch gives a body as it comes, and waits for whom that is too
   const answer = await at("/");
   const reader = answer.body!.getReader();
   let size = (await reader.read()).value!.length;
-  // Other requests take their turns meanwhile; what the kernel holds is a few MB.
+  // Other work gets its turns in the meantime. The system's buffers hold a few MB.
   for (let round = 0; round < 50; round++) await (await at("/events")).body!.cancel();
   assert.ok(written < 300, `${written} of 400 pieces were sent to nobody`);
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
@@ -227,7 +227,7 @@ async function turn(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
-/** Answers one connection with these bytes, once it was spoken to, and ends it. */
+/** Answers one connection with these bytes after it received something, and ends it. */
 function once(answer: string): number {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   listener.accept().then(async (connection) => {

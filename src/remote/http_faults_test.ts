@@ -7,7 +7,7 @@ import { answer, event, Scripted, Stage, stream } from "./_stage_test.ts";
 const DONE = [{ type: "text", text: "done" }];
 const KEY = "key-of-the-person-1234";
 
-/** Gives the error of a call that fails, after it was looked through for the key. */
+/** Returns the error of a failing call, and checks that it does not contain the key. */
 async function failed(call: Promise<unknown>): Promise<PmlError> {
   try {
     await call;
@@ -303,7 +303,7 @@ Deno.test("Lists are asked for again after a stream was cut on which changes are
   ends[1]?.();
 });
 
-/** A server that writes what is no answer, one way a tool. */
+/** A server whose answers are broken, each tool in another way. */
 function disturbed(onFreed: () => void): Scripted {
   const result = { content: DONE };
   const forged = { content: [{ type: "text", text: "forged" }] };

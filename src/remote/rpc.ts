@@ -1,8 +1,8 @@
 /**
- * Calls tools that run in the cloud: through the hub, or at the address that a manifest names.
+ * Calls tools in the cloud, through the hub or at the address that a manifest names.
  *
- * The person's account key goes to the origin of the hub and nowhere else. The keys of others go
- * with a call and with nothing else, to the origin that wants them.
+ * The key of the person's account is sent only to the origin of the hub. Other keys are sent only
+ * with a call, to the origin that needs them.
  *
  * @module
  */
@@ -17,28 +17,28 @@ import { soon } from "../io/in_time.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
 import { HttpServers, type HttpServersOptions, type HttpValues } from "./http_servers.ts";
 
-/** The hub, unless the person names another. */
+/** The default address of the hub. */
 export const CLOUD_URL = "https://pml.casys.ai";
 
-/** A value, and where it was found. */
+/** A key and where it was found. */
 interface Key {
   readonly value: string;
   readonly from: string;
 }
 
-/** What the cloud stands in; functions are asked at each call. */
+/** The options of `Cloud`. The functions are called at each call. */
 export interface CloudOptions extends HttpServersOptions {
-  /** The address of the hub, where the person named one. */
+  /** Returns the address of the hub if the person named one. */
   readonly url: () => string | undefined;
-  /** The key of the person's account; throws where it is malformed. */
+  /** Returns the key of the person's account. Throws if it is malformed. */
   readonly key: () => Key | undefined;
-  /** Gives a variable that a manifest names. */
+  /** Returns the value of a variable that a manifest names. */
   readonly find: (name: string) => string | undefined;
-  /** Fills in headers; throws what cannot be sent. */
+  /** Fills in headers. Throws if one cannot be sent. */
   readonly fill: (headers: Headers, server: string) => Headers;
 }
 
-/** A server in the cloud: by its name alone, or as a registry has it. */
+/** A server in the cloud: known only by its name, or from a registry. */
 export interface CloudEntry {
   readonly name: string;
   readonly manifest: CloudManifest | undefined;
@@ -46,7 +46,7 @@ export interface CloudEntry {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Where the calls of a server go, as far as no key is needed to know it. */
+/** Where the calls of a server go. No key is needed to know it. */
 interface Place {
   readonly url: string;
   readonly isHub: boolean;
@@ -54,32 +54,32 @@ interface Place {
 }
 
 const WRITTEN = { authorization: "Bearer ${PML_API_KEY}" };
-/** How long a call waits for a look whether the cloud is there again that was not. */
+/** How long a call waits for a check whether a cloud that was down can be reached again. */
 const LOOK_MS = 70;
-/** How long a look may take, and how often there is one at most. */
+/** How long such a check may take, and the shortest time between two of them. */
 const LOOKS = { lateMs: 30_000, everyMs: 500 };
 
-/** An origin that could not be reached, and the look whether it is there again. */
+/** An origin that could not be reached, and the check whether it can be reached again. */
 interface Gone {
   readonly error: unknown;
   readonly look: Promise<void>;
   readonly at: number;
 }
 
-/** The cloud, as far as this PML may use it. */
+/** Reaches the servers in the cloud. */
 export class Cloud {
   readonly #options: CloudOptions;
   readonly #servers: HttpServers;
   readonly #made = new Map<string, { readonly key: string; readonly server: UpstreamServer }>();
   readonly #gone = new Map<string, Gone>();
 
-  /** Takes the way out; nothing is sent yet. */
+  /** Sends nothing yet. */
   constructor(options: CloudOptions) {
     this.#options = options;
     this.#servers = new HttpServers({ ...options, fetch: this.#fetch });
   }
 
-  /** Gives the way to a server: the same object as long as nothing of it changes. */
+  /** Returns the way to a server: the same object as long as nothing changes. */
   of(entry: CloudEntry): UpstreamServer {
     const server = this.#reached(entry);
     const { name, manifest } = entry;
@@ -92,12 +92,12 @@ export class Cloud {
     return made;
   }
 
-  /** Throws what a call of a server would lack. */
+  /** Throws if a key is missing that a call of this server needs. */
   assertReached(entry: CloudEntry): void {
     this.#reached(entry);
   }
 
-  /** Gives what is known of a tool. */
+  /** Returns the definition of a tool. */
   definition({ name: server, manifest }: CloudEntry, tool: string): ToolDefinition {
     const { tools = [] } = manifest ?? {};
     const known = tools.find(({ name }) => name === tool);
@@ -106,11 +106,11 @@ export class Cloud {
       const message = `Cannot find the tool ${quoted(`${server}:${tool}`, 200)}: it has ${has}`;
       throw new PmlError("UNKNOWN_TOOL", message, { hint: "Find its name with `search`" });
     }
-    // The hub looks at arguments that nobody here knows a schema for.
+    // The hub checks the arguments if there is no schema here.
     return known?.definition ?? { name: tool, inputSchema: { type: "object" } };
   }
 
-  /** Says where a call goes and what goes with it, for a person. */
+  /** Returns where a call goes and what is sent with it, for a person to read. */
   facts(entry: CloudEntry): readonly string[] {
     const { manifest } = entry;
     const { url, isHub } = this.#placeOf(entry);
@@ -122,7 +122,7 @@ export class Cloud {
     ];
   }
 
-  /** Returns what the failure of a call means for the cloud. */
+  /** Returns the error of a failed call in the words of the cloud. */
   failure(error: unknown, entry: CloudEntry, id: ToolId): unknown {
     if (!(error instanceof PmlError)) return error;
     const { code, detail = {} } = error;
@@ -140,7 +140,7 @@ export class Cloud {
 
   #placeOf({ manifest }: CloudEntry): Place {
     const hub = this.#options.url() ?? CLOUD_URL;
-    // Only an address that the person gave may lie in a private network.
+    // Only an address that the person gave may be in a private network.
     const named = new Set(this.#options.url() === undefined ? [] : [new URL(hub).host]);
     const url = manifest?.proxyTo ?? `${hub.replace(/\/+$/, "")}/mcp`;
     return { url, isHub: manifest === undefined || isProxy(url, hub), named };
@@ -177,7 +177,7 @@ export class Cloud {
     });
   }
 
-  /** That nobody can be reached at an origin is found out once for all servers there. */
+  /** Sends a request. If an origin cannot be reached, all servers there fail without trying. */
   readonly #fetch: Fetch = async (url, options) => {
     const { origin } = new URL(url);
     if (this.#gone.has(origin)) await this.#look(origin, options.named);
@@ -193,16 +193,18 @@ export class Cloud {
     }
   };
 
-  /** Looks whether an origin is there again; a look that takes long goes on without who waits. */
+  /**
+   * Checks whether an origin can be reached again. A caller waits only a short time for the check.
+   */
   async #look(origin: string, named: ReadonlySet<string>): Promise<void> {
     const gone = this.#gone.get(origin);
     if (gone === undefined) return;
     if (performance.now() - gone.at < LOOKS.everyMs) return void await soon(gone.look, LOOK_MS);
     const signal = AbortSignal.timeout(LOOKS.lateMs);
-    // It carries no key and says nothing of any call.
+    // It carries no key and no part of a call.
     const look = this.#options.fetch(origin, { method: "HEAD", signal, named }).then(
       () => void this.#gone.delete(origin),
-      // Whoever answers anything at all is there.
+      // Any answer shows that the origin can be reached.
       (error) => void (error instanceof PmlError && !isUnsent(error) && this.#gone.delete(origin)),
     );
     this.#gone.set(origin, { ...gone, look, at: Infinity });
@@ -215,8 +217,8 @@ export class Cloud {
 }
 
 /**
- * Tells whether an address is one where the hub proxies a server: a registry can name any, and the
- * key of the account opens more than that.
+ * Returns whether an address is one where the hub proxies a server. A registry can name any
+ * address, and the key of the account must not go to another one.
  */
 export function isProxy(url: string, hub: string | undefined): boolean {
   const address = URL.parse(url);
@@ -229,7 +231,7 @@ function isUnsent(error: unknown): boolean {
     error.detail?.may_have_run === false;
 }
 
-/** Makes the error of a call that the hub would let in by a key alone. */
+/** Returns the error of a call that needs PML_API_KEY. */
 export function keyRequired(server: string): PmlError {
   return new PmlError("CLOUD_KEY_REQUIRED", "Cloud mode requires PML_API_KEY", {
     hint: `${quoted(server)} runs in the cloud: set PML_API_KEY in the environment that starts ` +
@@ -238,7 +240,7 @@ export function keyRequired(server: string): PmlError {
   });
 }
 
-/** Makes the error of a call that lacks keys, with the names of all of them. */
+/** Returns the error of a call that lacks keys, with all their names. */
 export function keysMissing(server: string, missing: readonly string[]): PmlError {
   const names = missing.join(", ");
   return new PmlError("KEY_MISSING", `Cannot call ${quoted(server)}: it requires ${names}`, {

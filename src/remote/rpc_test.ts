@@ -34,7 +34,7 @@ Deno.test("A call through the hub goes as server__tool, with the account's key a
   assert.equal(call?.headers.authorization, `Bearer ${ACCOUNT}`);
   assert.deepEqual(JSON.parse(call?.body ?? "").params.arguments, { query: "x" });
   assert.doesNotMatch(hub.text, new RegExp(EXA));
-  // Nobody asks for lists, and a second call greets nobody again.
+  // Nobody asks for lists, and a second call needs no new handshake.
   await stage.call("tavily:search");
   assert.deepEqual(hub.received.map(({ method }) => method), [
     "server/discover",
@@ -50,7 +50,7 @@ Deno.test("Keys reach their own origin only, whatever is called in between (SX1,
     let count = 0;
     cloud.script = ({ method }) => {
       count++;
-      // Some are refused, and some find the connection closed.
+      // Some calls are refused, and some find the connection closed.
       if (method === "tools/call" && count % 17 === 0) return new Response(null, { status: 503 });
       if (count % 7 === 0) {
         return new Response(null, { status: 429, headers: { connection: "close" } });
@@ -90,7 +90,7 @@ Deno.test("Keys reach their own origin only, whatever is called in between (SX1,
   for (const call of other.calls) assert.ok(withKey(call, "own_api_key", OWN));
   assert.doesNotMatch(hub.text, /own-key|anthropic/);
   assert.doesNotMatch(other.text, /exa-key|account-key|anthropic/);
-  // The keys of others go with a call, and with nothing before it.
+  // Other keys are sent with a call, and with nothing before it.
   const before = [...hub.received, ...other.received].filter(({ method }) =>
     method !== "tools/call"
   );
@@ -151,7 +151,7 @@ Deno.test("A key that the cloud does not take is told by where it came from", as
       return true;
     });
   }
-  // One that is no part of the cloud's own origin has other keys, and says which.
+  // An address outside the hub's origin has other keys, and names them.
   await using other = new FakeCloud(() => new Response("no", { status: 401 }));
   const away = { own: manifest("own", `${other.url}/mcp`, ["OWN_API_KEY"]) };
   const variables = { OWN_API_KEY: OWN };
@@ -288,9 +288,9 @@ interface StageOptions {
 }
 
 interface Stage extends AsyncDisposable {
-  /** Returns what a person is told of a call, as one text. */
+  /** Returns what a person is told about a call, as one text. */
   facts(server: string): string;
-  /** The addresses that were asked. */
+  /** The addresses that requests went to. */
   readonly asked: readonly string[];
   call(
     id: string,
