@@ -7,7 +7,7 @@
 import { isObject } from "../core/json.ts";
 import { unloadable } from "./module_files.ts";
 
-/** Reads the comment into the form of an exported `__meta__`; undefined if there is none. */
+/** Returns the comment in the form of an exported `__meta__`; undefined if there is none. */
 export function metaComment(text: string, path: string): unknown {
   const said = /^\/\/ __meta__:\s*(\{.*\})\s*$/m.exec(text.split("\n", 1)[0] ?? "")?.[1];
   if (said === undefined) return undefined;
