@@ -1,5 +1,5 @@
 /**
- * The record that stands beside an installed package: what it is, and the hash of its files.
+ * Reads and writes the record of an installed package: its version, and the hash of its files.
  *
  * @module
  */
@@ -10,23 +10,23 @@ import { isObject, quoted, visible } from "../core/json.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { changedSince, RECORD, treeHash, treeStamp } from "../io/tree.ts";
 
-/** What tells a package that is there from any other. */
+/** The identity of an installed package. */
 export interface InstalledPackage {
   readonly version: string;
-  /** `sha256-` and the hash over all of its files. */
+  /** `sha256-` and the hash of all its files. */
   readonly integrity: string;
 }
 
-/** What was installed, as it stands beside it. */
+/** The record that is stored in the folder of an installed package. */
 export interface Installed {
   readonly spec: string;
   readonly version: string;
   /** Relative to the folder. */
   readonly file: string;
-  /** The hash over all files, and what tells soon that none has changed. */
+  /** The hash of all files, and a stamp that shows quickly that none has changed. */
   readonly tree: string;
   readonly stamp: string;
-  /** Once scripts ran: the hash that was there before, which is the same on every machine. */
+  /** The hash before scripts ran, which is the same on every machine. Undefined if none ran. */
   readonly origin?: string;
   /** The packages whose scripts ran. */
   readonly ran?: readonly string[];
@@ -34,12 +34,12 @@ export interface Installed {
 
 const NEW = "Remove it to have it installed anew";
 
-/** Gives what tells it from any other. */
+/** Returns the identity of an installed package. */
 export function packageOf({ version, tree, origin = tree }: Installed): InstalledPackage {
   return { version, integrity: `sha256-${origin}` };
 }
 
-/** Throws where the files are not those of the record. */
+/** Throws `INTEGRITY_MISMATCH` if the files are not those of the record. */
 export async function assertSame(known: Installed, folder: string): Promise<void> {
   if (await treeHash(folder) === known.tree) {
     return keep({ ...known, stamp: await treeStamp(folder) }, folder);
@@ -55,14 +55,14 @@ export async function assertSame(known: Installed, folder: string): Promise<void
   });
 }
 
-/** Puts the record beside the files, whole or not at all. */
+/** Writes the record, as a whole or not at all. */
 export function keep(record: Installed, folder: string): void {
   const fresh = `${folder}.${crypto.randomUUID()}.json`;
   Deno.writeTextFileSync(fresh, JSON.stringify(record), { mode: 0o600 });
   Deno.renameSync(fresh, join(folder, RECORD));
 }
 
-/** Reads the record: a folder appears with it or not at all. */
+/** Reads the record; undefined if there is none. A folder appears only together with its record. */
 export function recordOf(folder: string): Installed | undefined {
   const path = join(folder, RECORD);
   try {

@@ -1,6 +1,6 @@
 /**
- * Installs the packages that servers are, apart from the workspace: the exact version that was there
- * first, no script of theirs, and only the tree of files that it was then.
+ * Installs the packages of servers outside the workspace. The version that was installed first is
+ * kept, no script runs by itself, and the files must stay as they were.
  *
  * @module
  */
@@ -29,50 +29,56 @@ import { uv } from "./_uv.ts";
 
 export type { InstalledPackage };
 
-/** What installing needs from outside. */
+/** The options of `Installs`. */
 export interface InstallsOptions {
   readonly home: string;
-  /** What installers find in their environment. */
+  /** Returns the environment of installers. */
   readonly environment: () => Readonly<Record<string, string>>;
-  /** Gives up what is being installed. */
+  /** Stops installations. */
   readonly closing: AbortSignal;
   readonly groups: RunOptions["groups"];
   readonly onLog: (level: "debug" | "info", text: string) => void;
 }
 
-/** Who wants a package. */
+/** The options of one request for a package. */
 export interface Wanting {
   /** Finds a program by its name, or throws. */
   readonly find: (program: string) => string;
-  /** Told what is installed. */
+  /** Called with messages about the installation. */
   readonly tell: Tell;
-  /** The exact version that is pinned, for a package that is named without one. */
+  /** The pinned version, for a command that names none. */
   readonly version?: string | undefined;
 }
 
-/** A package that is there. */
+/** An installed package. */
 export interface Present {
   readonly folder: string;
   readonly file: string;
   readonly installed: InstalledPackage;
-  /** Looks what of it has install scripts that did not run. */
+  /** Returns the packages with install scripts that did not run. */
   readonly waiting: () => readonly Scripted[];
 }
 
 /** How packages of one kind are installed. */
 export interface Installer {
-  /** What lies in the folder before. */
+  /** Files that are written into the folder first. */
   readonly files: Readonly<Record<string, string>>;
-  /** What it finds in its environment beside what all do. */
+  /** Additional variables of the installer. */
   readonly environment: Readonly<Record<string, string>>;
-  /** How it says that it refused what a package needs, and what to do then. */
+  /** Matches the installer's message when it refuses a package; `hint` says what to do then. */
   readonly refusals: RegExp;
   readonly hint: string;
-  /** Says what came from elsewhere than a registry, by the folder and what the commands wrote. */
+  /**
+   * Returns why a package does not come from a registry; undefined if all do. Takes the folder and
+   * what the commands printed.
+   */
   readonly foreign: (folder: string, wrote: readonly string[]) => string | undefined;
-  /** What is run in the folder, in this order. */
+  /** Returns the arguments of the commands that are run in the folder, in this order. */
   readonly commands: (wanted: PackageCommand) => readonly (readonly string[])[];
-  /** Finds the program of a package: the one that is named, the only one, or the one of its own name. */
+  /**
+   * Finds the program of a package: the one that is named, the only one, or the one with the
+   * package's name.
+   */
   readonly programOf: (
     folder: string,
     wanted: PackageCommand,
@@ -100,12 +106,14 @@ export class Installs {
   readonly #options: InstallsOptions;
   readonly #under = new Map<string, Under>();
 
-  /** Takes where and how; nothing is installed before it is asked for. */
+  /** Installs nothing yet. */
   constructor(options: InstallsOptions) {
     this.#options = options;
   }
 
-  /** Gives a package's folder and the file of its program, installing the package where it is not there yet. */
+  /**
+   * Returns a package's folder and the file of its program. Installs the package if it is missing.
+   */
   async fileOf(asked: PackageCommand, { find, tell, version }: Wanting): Promise<Present> {
     const { home } = this.#options;
     const wanted = pinnedCommand(asked, { home, version });
@@ -138,7 +146,10 @@ export class Installs {
     return { folder, file: join(folder, file), installed: packageOf(known), waiting };
   }
 
-  /** Runs scripts that a person agreed to in a copy of a package, which then takes its place. */
+  /**
+   * Runs scripts that a person agreed to in a copy of a package. The copy then replaces the
+   * package.
+   */
   async runScripts(
     { folder }: Present,
     { scripted, find, tell, confining }: Pick<Wanting, "find" | "tell"> & {
@@ -219,13 +230,13 @@ export class Installs {
     } catch (error) {
       Deno.removeSync(fresh, { recursive: true });
       const others = recordOf(folder);
-      // Another PML was faster: what it installed is as good.
+      // Another PML was faster, and its installation is just as good.
       if (others === undefined) throw error;
       return others;
     }
   }
 
-  /** Says what has install scripts before any of it is fetched. */
+  /** Names the packages with install scripts before they are fetched. */
   #announce(named: readonly string[], tell: Tell): void {
     this.#options.onLog("info", announcement(named));
     tell(announcement(named));
@@ -236,7 +247,7 @@ export class Installs {
     { wanted: { spec, tool, tokens }, installing, named }: {
       readonly wanted: PackageCommand;
       readonly installing: Installing;
-      /** What has install scripts. */
+      /** The packages with install scripts. */
       readonly named: readonly string[];
     },
   ): Promise<string> {
@@ -285,7 +296,7 @@ function notThere({ spec }: PackageCommand): PmlError {
   });
 }
 
-/** Gives what is there already of a command's package; nothing is installed, and nothing run. */
+/** Returns the installed package of a command, without installing or running anything. */
 export function installedPackage(
   written: Written,
   from: { readonly home: string; readonly version: string | undefined },
@@ -295,12 +306,14 @@ export function installedPackage(
     const known = asked && recordOf(folderOf(from.home, pinnedCommand(asked, from)));
     return known && packageOf(known);
   } catch {
-    // Starting it says why it cannot be used.
+    // Starting the server reports why it cannot be used.
     return undefined;
   }
 }
 
-/** Gives what of a command's package that is there has install scripts that did not run. */
+/**
+ * Returns the packages of a command that are installed and have install scripts that did not run.
+ */
 export function waitingScripts(
   written: Written,
   from: { readonly home: string; readonly version: string | undefined },
@@ -311,11 +324,14 @@ export function waitingScripts(
     const known = folder && recordOf(folder);
     return !known || asked.isScriptless ? [] : waitingIn(folder, known);
   } catch {
-    return []; // starting it says why it cannot be used
+    return []; // starting the server reports why it cannot be used
   }
 }
 
-/** Names the pinned version where a command names none, unless what is there is of that version. */
+/**
+ * Adds the pinned version if a command names none, unless the installed package has that version
+ * already.
+ */
 function pinnedCommand(
   wanted: PackageCommand,
   { home, version = "" }: { readonly home: string; readonly version: string | undefined },

@@ -1,5 +1,5 @@
 /**
- * Names the packages whose version is not in the command that installs them.
+ * Finds packages whose command does not name a version.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { type PackageCommand, packageCommand, type Written } from "./_package_co
 const NPM = /.@[=v]?\d+\.\d+\.\d+(?:[-+][\w.+-]*)?$/;
 const PYTHON = /[^=]={2,3}\d[\w.+!-]*$/;
 
-/** Gives what a command installs in whatever version is the newest of it, as it is written there. */
+/** Returns the packages that a command installs without an exact version, as they are written. */
 export function unpinnedPackages(written: Written): readonly string[] {
   const named = commandOf(written);
   if (named === undefined) return [];
@@ -21,7 +21,7 @@ function commandOf(written: Written): PackageCommand | undefined {
   try {
     return packageCommand(written);
   } catch {
-    // Starting it says why it installs nothing.
+    // Starting the server reports why nothing is installed.
     return undefined;
   }
 }
