@@ -5,7 +5,7 @@ import { until } from "../../tests/kit/wait.ts";
 import { Embedder, type EmbedderOptions } from "./embedder.ts";
 import { readModel } from "./embedding_model.ts";
 
-/** In the place of the library: what a text says is done. */
+/** Replaces the library. It does what a text says. */
 const LIBRARY = `
 export const env = { backends: { onnx: { wasm: {} } } };
 const attempts = {

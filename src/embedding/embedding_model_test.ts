@@ -122,7 +122,7 @@ Deno.test("ModelPins reads no model whose files are as they were, and believes n
   const path = join(all, name);
   assert.equal((await Deno.stat(path)).mode! & 0o777, 0o600);
   const pin = JSON.parse(await Deno.readTextFile(path));
-  // By the stamp alone: another hash beside the right stamp is given as it is.
+  // Only the stamp is compared: with the right stamp, another hash is returned as it is.
   await Deno.writeTextFile(path, JSON.stringify({ ...pin, hash: "known" }));
   assert.equal(await pins.hashOf(model), "known");
   for (const text of ["", "{}", "null", '{"folder": 1}']) {
