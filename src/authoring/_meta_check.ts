@@ -1,5 +1,5 @@
 /**
- * Reads `__meta__` for its author: each thing that is wrong with it, not only the first.
+ * Reads `__meta__` for its author, and reports every mistake, not only the first.
  *
  * @module
  */
@@ -10,11 +10,11 @@ import { type ModuleMeta, type ModuleTool, parseModuleMeta } from "../core/tool.
 import { metaComment } from "../modules/meta_comment.ts";
 import type { Say } from "./_finding.ts";
 
-/** Where `__meta__` stands, and what it must not say. */
+/** The module that `__meta__` is in, and what it is checked against. */
 export interface MetaPlace {
   readonly text: string;
   readonly path: string;
-  /** Names of servers that ship with PML. */
+  /** The names of built-in servers. */
   readonly taken: ReadonlySet<string>;
   readonly say: Say;
 }
@@ -31,18 +31,18 @@ const OF_TOOL = [
   "execution",
   "_meta",
 ];
-/** What the search reads of a description. */
+/** Search reads this many characters of a description. */
 const DESCRIPTION_MAX = 2_000;
 const DEFINITION_MAX = 32_000;
 
-/** Metadata as far as it is good. */
+/** The valid part of the metadata. */
 export interface MetaFound {
   readonly meta: ModuleMeta;
-  /** The names of its tools, good or not. */
+  /** The names of all its tools, valid or not. */
   readonly named: readonly string[];
 }
 
-/** Reads the metadata as far as it is good; undefined where there is none. */
+/** Reads the valid part of the metadata; undefined if there is none. */
 export function readMeta(exported: unknown, place: MetaPlace): MetaFound | undefined {
   const { text, path, taken, say } = place;
   const value = exported ?? metaComment(text, path);
@@ -85,7 +85,7 @@ export function readMeta(exported: unknown, place: MetaPlace): MetaFound | undef
   return { meta, named };
 }
 
-/** Says which tools have no function, and which functions no tool. */
+/** Reports tools without a function, and functions without a tool. */
 export function sayFunctions(
   { meta, named }: MetaFound,
   { exports, text, say }: {
@@ -140,7 +140,9 @@ function sayUndescribed(key: string, say: Say): void {
   say("warning", `${key} has no description`, { hint: "A model chooses by it: write a sentence" });
 }
 
-/** What a later PML may know is no failure here; more often it is a slip. */
+/**
+ * Reports unknown fields as warnings. A later version of PML may know them, but most are mistakes.
+ */
 function sayUnknown(
   key: string,
   { found, known, say }: {

@@ -1,5 +1,5 @@
 /**
- * Compiles the schemas of a module as the gateway does, and tries them; no tool is called.
+ * Compiles the schemas of a module as the gateway does, and tries them. No tool is called.
  *
  * @module
  */
@@ -14,9 +14,9 @@ import type { Say } from "./_finding.ts";
 export interface CompiledSchema {
   /** The keywords that it cannot check. */
   readonly unchecked: ReadonlySet<string>;
-  /** Checks a value; says why it does not fit, or why nobody can tell. */
+  /** Checks a value. `why` says why it does not fit, or why that cannot be decided. */
   check(value: unknown): { readonly kind: string; readonly why?: string };
-  /** Tells whether a text matches a pattern of the schema. */
+  /** Returns whether a text matches a pattern of the schema. */
   matches(text: string, pattern: string): boolean;
 }
 
@@ -35,7 +35,7 @@ export interface Compiled {
   readonly compiled: CompiledSchema;
 }
 
-/** Compiles every schema, and gives those of arguments. */
+/** Compiles every schema, and returns those of arguments. */
 export async function compileAll(
   tools: readonly ModuleTool[],
   options: CompileOptions,
@@ -79,7 +79,10 @@ async function compile(
   return undefined;
 }
 
-/** Tries each schema on arguments that fit and on some that do not; no function is called. */
+/**
+ * Tries each schema with arguments that fit and with some that do not. Returns the fitting ones by
+ * tool. No function is called.
+ */
 export function sayArguments(all: readonly Compiled[], say: Say): ReadonlyMap<string, Json> {
   const examples = new Map<string, Json>();
   let refused = 0;

@@ -1,6 +1,6 @@
 /**
- * Looks a module over for its author: everything that can be told without an approval and without
- * running anything of it outside a sandbox child that is granted nothing.
+ * Checks a module for its author: everything that can be known without an approval, and without
+ * running it outside a sandbox child that has no grants.
  *
  * @module
  */
@@ -24,29 +24,29 @@ import { typeProblems } from "./_type_check.ts";
 
 export type { CompileSchema, Finding };
 
-/** A tool as its author wants to see it. */
+/** A tool as its author sees it. */
 export interface CheckedTool {
   readonly name: string;
   readonly permissions: Permissions;
-  /** Arguments that its schema accepts, where any were found. */
+  /** Arguments that its schema accepts, if any were found. */
   readonly example?: Json;
 }
 
-/** All that was found of a module. */
+/** The result of checking a module. */
 export interface ModuleReport {
   readonly file: string;
-  /** Whether nothing failed; warnings are no failure. */
+  /** Whether no check failed. Warnings are not failures. */
   readonly ok: boolean;
   readonly checks: readonly Finding[];
   readonly tools: readonly CheckedTool[];
-  /** What its tools ask for together. */
+  /** All permissions that its tools ask for. */
   readonly permissions: Permissions;
 }
 
-/** What looking at a module needs from outside. */
+/** The options of a check. */
 export interface CheckOptions extends LoadOptions {
   readonly limits: LoadOptions["limits"] & { readonly moduleBytes: number };
-  /** Names that a module cannot take. */
+  /** Names that a module cannot have. */
   readonly taken: ReadonlySet<string>;
   readonly compile: CompileSchema;
   /** Whether the types are checked. */
@@ -55,7 +55,7 @@ export interface CheckOptions extends LoadOptions {
 
 const MOST_PROBLEMS = 20;
 
-/** Looks at everything of a module, also after something failed. */
+/** Runs all checks of a module, also after one failed. */
 export async function checkModule(path: string, options: CheckOptions): Promise<ModuleReport> {
   const look = new Look(path, options);
   await look.everything();
@@ -90,7 +90,7 @@ class Look {
     if (this.#options.types) await this.#step("types", (say) => this.#types(imports, say));
   }
 
-  /** Looks at one thing; where nothing is said of it, it is well. */
+  /** Runs one check. If it reports nothing, it passed. */
   async #step<T>(name: string, look: (say: Say) => T | Promise<T>): Promise<T | undefined> {
     const before = this.checks.length;
     const say: Say = (state, message, details = {}) => {
@@ -192,14 +192,14 @@ class Look {
     if (more > 0) say("failed", `and ${more} problems more`);
   }
 
-  /** The path is told once, over all findings. */
+  /** The report already shows the path, so it is removed from messages. */
   #short(message: string): string {
     const start = `Cannot load the module ${quoted(this.#path, 300)}: `;
     return visible(message.startsWith(start) ? message.slice(start.length) : message, 400);
   }
 }
 
-/** What is said where a look found nothing wrong. */
+/** The messages of checks that found nothing wrong. */
 const WELL: Readonly<Record<string, string>> = {
   imports: "it is one file",
   denied: "it names nothing that the sandbox denies",
