@@ -1,5 +1,5 @@
 /**
- * Reads files in bounded memory.
+ * Reads files with a limited use of memory.
  *
  * @module
  */
@@ -13,7 +13,7 @@ const CHUNK = 64 * 1024;
 export const PROBE = 8 * 1024;
 
 export async function regular(what: string, path: string) {
-  // Asked before it is opened: to open a pipe is to wait for its writer.
+  // Checked before the file is opened, because opening a pipe waits for its writer.
   const stat = await tried(what, Deno.stat(path));
   if (stat.isDirectory) throw fail(what, "it is a folder");
   if (!stat.isFile) throw fail(what, "it is not a regular file");
@@ -48,7 +48,7 @@ export async function edge(what: string, file: Deno.FsFile, { head, tail = 0 }: 
     if (done >= MAX_BYTES) throw fail(what, `these lines have more than ${sized(MAX_BYTES)}`);
     const length = Math.min(CHUNK, size - done);
     const chunk = await slice(file, { at: head ? done : size - done - length, length });
-    // The break at the very end closes the last line and opens none, so `tail` passes it over.
+    // A line break at the end of the file belongs to the last line, so `tail` does not count it.
     let at = head ? -1 : length - Number(done === 0);
     do {
       at = head ? chunk.indexOf(10, at + 1) : at > 0 ? chunk.lastIndexOf(10, at - 1) : -1;

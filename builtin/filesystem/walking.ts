@@ -1,5 +1,5 @@
 /**
- * Goes through folders, and matches names with patterns.
+ * Walks through folders, and matches names with patterns.
  *
  * @module
  */
@@ -22,7 +22,10 @@ export function shownEntry({ name, isSymlink, isDirectory }: Deno.DirEntry): str
   return `[${isSymlink ? "LINK" : isDirectory ? "DIR" : "FILE"}] ${shown(name)}`;
 }
 
-/** Keeps a name on one line: with a line break in it, it could pass for two entries. */
+/**
+ * Escapes line breaks and control characters of a name, because otherwise one name could look like
+ * two entries.
+ */
 export function shown(name: string): string {
   return name.replace(/[\p{Cc}\u2028\u2029]/gu, encodeURIComponent);
 }
@@ -49,8 +52,8 @@ export function join(folder: string, name: string): string {
 }
 
 /**
- * Visits all below a folder, level by level and never through a link, until `visit` gives false.
- * Gives the number of folders that did not open or lie too deep.
+ * Visits everything below a folder, level by level, without following links, until `visit` returns
+ * false. Returns the number of folders that could not be opened or are too deep.
  */
 export async function walk(
   root: string,
@@ -79,7 +82,7 @@ export async function walk(
   return closed;
 }
 
-/** Compiles a glob to a test of a path; `a/**` is what lies below `a`, not `a` itself. */
+/** Compiles a glob to a test of a path. `a/**` matches what is below `a`, but not `a` itself. */
 export function glob(pattern: string): Test {
   const forms = braced(pattern).map((form) => {
     const parts = form.split("/").filter((part) => part !== "" && part !== ".");
@@ -92,7 +95,7 @@ export function glob(pattern: string): Test {
   };
 }
 
-/** Writes out `{a,b}` as one pattern each. */
+/** Expands `{a,b}` to one pattern for each choice. */
 function braced(pattern: string): string[] {
   const forms = [pattern];
   for (let at = 0; at < forms.length;) {
@@ -116,8 +119,8 @@ function segment(text: string): Test {
 }
 
 /**
- * Matches items with tests, where `undefined` stands for any run of items. Only the last run is
- * ever made longer, so the time is at most the product of both lengths.
+ * Matches items with tests; `undefined` stands for any run of items. Only the last run is ever made
+ * longer, so the time is at most the product of both lengths.
  */
 export function matches(tests: readonly (Test | undefined)[], items: readonly string[]): boolean {
   let [at, run, mark] = [0, -1, 0];

@@ -1,5 +1,5 @@
 /**
- * Failures in words that a model can act on.
+ * Makes errors that a model can act on.
  *
  * @module
  */
@@ -25,7 +25,7 @@ export function fail(what: string, why: string, cause?: unknown): Error {
   return new Error(`${what}: ${why}`, { cause });
 }
 
-/** Makes an error of what git said on its way out. */
+/** Returns the error for a message that git printed. */
 export function refused(what: string, said: string): Error {
   const known = REASONS.find(([pattern]) => pattern.test(said))?.[1];
   const lines = said.split("\n").filter((line) => !/^(hint|warning):|^\s*$/.test(line));
