@@ -7,14 +7,14 @@
 import { absent, fail, NO_FOLDER, tried } from "./failure.ts";
 import { regular } from "./reading.ts";
 
-interface Target {
+interface WriteTarget {
   readonly path: string;
   readonly exists: boolean;
   readonly mode?: number;
 }
 
 /** Finds the file that a write replaces. If the path is a link, it is the link's target. */
-export async function target(what: string, path: string): Promise<Target> {
+export async function target(what: string, path: string): Promise<WriteTarget> {
   const stat = await tried(what, Deno.lstat(path).catch(absent));
   if (stat === undefined) return { path, exists: false };
   const reasons = { NotFound: "it is a link to nothing" };
@@ -29,7 +29,7 @@ export async function target(what: string, path: string): Promise<Target> {
  * Writes a new file beside the old one, then renames it over the old one. Returns the number of
  * bytes.
  */
-export async function replace(what: string, { path, mode }: Target, content: string) {
+export async function replace(what: string, { path, mode }: WriteTarget, content: string) {
   const cut = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1;
   const mark = crypto.randomUUID().slice(0, 8);
   const temp = `${path.slice(0, cut)}.${mark}.${path.slice(cut, cut + 60)}.tmp`;

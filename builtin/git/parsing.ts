@@ -27,7 +27,7 @@ export interface Entry {
 }
 
 /** The branch, its upstream and the number of stashes, from `status`. */
-export interface Standing {
+export interface BranchState {
   readonly branch: string | null;
   readonly commit: string | null;
   readonly upstream?: string;
@@ -89,7 +89,7 @@ export function entriesOf(text: string): Entry[] {
 }
 
 /** Parses the lines of `status --porcelain=v2 --branch --show-stash` that begin with `#`. */
-export function standingOf(text: string): Standing {
+export function standingOf(text: string): BranchState {
   const said = (key: string) => new RegExp(`^# ${key} (.*)$`, "m").exec(text)?.[1];
   const [, ahead, behind] = /^\+(\d+) -(\d+)$/.exec(said("branch.ab") ?? "") ?? [];
   const [branch = "", oid = ""] = [said("branch.head"), said("branch.oid")];

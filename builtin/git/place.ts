@@ -8,7 +8,7 @@ import type { Host } from "../../src/core/host.ts";
 import { absent, fail, quoted } from "./failure.ts";
 
 /** The folders of a repository. All are real paths. */
-export interface Place {
+export interface RepositoryPlace {
   /** Its work tree. */
   readonly root: string;
   readonly gitDir: string;
@@ -34,7 +34,7 @@ const OPERATIONS: readonly (readonly [file: string, name: string])[] = [
 ];
 
 /** Looks for `.git` from a folder up to the workspace and no further. */
-export async function findPlace(what: string, repo: string, host: Host): Promise<Place> {
+export async function findPlace(what: string, repo: string, host: Host): Promise<RepositoryPlace> {
   const { workspace } = host;
   const asked = resolve(workspace, repo);
   // One message for both cases: it must not tell whether something exists outside.
@@ -56,7 +56,7 @@ async function placed(
     readonly info: Deno.FileInfo;
     readonly host: Host;
   },
-): Promise<Place> {
+): Promise<RepositoryPlace> {
   const follow = (file: string, target: string) => led(what, { file, target, host });
   let gitDir = `${root}/.git`;
   if (!info.isDirectory) {

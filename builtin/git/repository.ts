@@ -7,10 +7,10 @@
 
 import type { ExecOptions, Host } from "../../src/core/host.ts";
 import { fail, quoted, refused } from "./failure.ts";
-import { findPlace, type Place } from "./place.ts";
+import { findPlace, type RepositoryPlace } from "./place.ts";
 
 /** A repository that was checked. */
-export interface Repository extends Place {
+export interface Repository extends RepositoryPlace {
   /** What the call tries to do, for errors. */
   readonly what: string;
   /** Runs git and returns its output. Throws if git fails. */
@@ -110,7 +110,7 @@ export async function openRepository(
   };
 }
 
-function runner(what: string, { root, gitDir }: Place, host: Host) {
+function runner(what: string, { root, gitDir }: RepositoryPlace, host: Host) {
   const fixed = ["--no-pager", `--git-dir=${gitDir}`, `--work-tree=${root}`];
   return async (args: readonly string[], { whole, ...options }: GitOptions): Promise<string> => {
     const all = { ...options, cwd: root, maxBytes: MAX_BYTES };

@@ -30,23 +30,23 @@ const KINDS: readonly Json[] = [null, true, 0.5, "", [], {}];
 const MOST_LOOKS = 500;
 
 /** Matches a text against a pattern. */
-interface Matching {
+interface PatternMatcher {
   matches(text: string, pattern: string): boolean;
 }
 
 /** What examples are made from. `left` is the number of steps that are left. */
-interface Source extends Matching {
+interface ExampleSource extends PatternMatcher {
   readonly root: JsonObject;
   left: number;
 }
 
 /** Returns the smallest value that fits a schema. */
-export function exampleOf(schema: JsonObject, matching: Matching): Json {
+export function exampleOf(schema: JsonObject, matching: PatternMatcher): Json {
   const matches = (text: string, pattern: string) => matching.matches(text, pattern);
   return example(schema, { root: schema, left: MOST_LOOKS, matches });
 }
 
-function example(said: unknown, source: Source): Json {
+function example(said: unknown, source: ExampleSource): Json {
   const schema = wholeOf(said, source);
   const [given] = [schema.examples, schema.enum].flatMap((list) => Array.isArray(list) ? list : []);
   for (const value of [schema.const, given, schema.default]) {
@@ -98,7 +98,7 @@ export function wrongOf(
 }
 
 /** Follows a reference, and joins the first choice and all parts into one schema. */
-function wholeOf(said: unknown, source: Pick<Source, "root" | "left">): Schema {
+function wholeOf(said: unknown, source: Pick<ExampleSource, "root" | "left">): Schema {
   if (!isObject(said) || source.left-- <= 0) return {};
   const { $ref, allOf, anyOf, oneOf, ...own } = said;
   const [choice] = [anyOf, oneOf].flatMap((list) => Array.isArray(list) ? list.slice(0, 1) : []);
@@ -161,7 +161,7 @@ function exampleNumber(schema: Schema): number {
   return whole <= most || schema.multipleOf !== undefined ? whole : wanted;
 }
 
-function exampleText(schema: Schema, { matches }: Source): string {
+function exampleText(schema: Schema, { matches }: ExampleSource): string {
   const format = FORMATS[String(schema.format)];
   if (format !== undefined) return format;
   const least = Math.min(numberOf(schema.minLength) ?? 0, LONGEST);

@@ -20,7 +20,7 @@ export interface LoadOptions {
 }
 
 /** The result of loading a module. */
-export interface Loaded {
+export interface LoadResult {
   /** What the module reports about itself, if it loaded. */
   readonly inspection?: Inspection;
   /** Whether it printed something while it loaded. */
@@ -36,7 +36,7 @@ export interface Loaded {
 const LOAD_MS = 10_000;
 
 /** Loads a module. Throws only if no module can run on this machine. */
-export async function load(text: string, options: LoadOptions): Promise<Loaded> {
+export async function load(text: string, options: LoadOptions): Promise<LoadResult> {
   const { home, workspace, limits, signal } = options;
   let printed = false;
   try {
@@ -61,7 +61,7 @@ export async function load(text: string, options: LoadOptions): Promise<Loaded> 
 /**
  * Reads why a module did not load from the child's error. For wrong syntax, Deno gives the line.
  */
-function reasonOf(message: string): Omit<Loaded, "printed"> {
+function reasonOf(message: string): Omit<LoadResult, "printed"> {
   const why = message.replace(
     /^Cannot (?:load the module "module"|finish the call: the sandbox of "module" was stopped): /,
     "",

@@ -67,7 +67,7 @@ export function readMeta(exported: unknown, place: MetaPlace): MetaFound | undef
   });
   if (head !== undefined && taken.has(head.name)) {
     say("failed", `__meta__.name is ${quoted(head.name)}, which ships with PML`, {
-      hint: "Take another name",
+      hint: "Choose another name",
     });
   }
   const named = Object.keys(tools);
@@ -96,13 +96,13 @@ export function sayFunctions(
 ): void {
   for (const { definition: { name } } of meta.tools) {
     if (exports.includes(name)) continue;
-    say("failed", `__meta__ names the tool ${quoted(name)}, and no such function is exported`, {
-      hint: `Write \`export function ${name}(args, host)\`, or take it out of __meta__.tools`,
+    say("failed", `__meta__ names the tool ${quoted(name)}, but no such function is exported`, {
+      hint: `Write \`export function ${name}(args, host)\`, or remove it from __meta__.tools`,
     });
   }
   for (const name of exports.filter((name) => !named.includes(name))) {
     const at = text.split("\n").findIndex((line) => /^export\b/.test(line) && line.includes(name));
-    say("warning", `the function ${quoted(name)} is exported, and no tool has its name`, {
+    say("warning", `the function ${quoted(name)} is exported, but no tool has its name`, {
       hint: "Name it in __meta__.tools, or do not export it",
       line: at < 0 ? undefined : at + 1,
     });
@@ -152,7 +152,7 @@ function sayUnknown(
   },
 ): void {
   for (const name of Object.keys(found).filter((name) => !known.includes(name))) {
-    say("warning", `${key}.${visible(name, 80)} is unknown and counts for nothing`, {
+    say("warning", `${key}.${visible(name, 80)} is unknown and is ignored`, {
       hint: `Known are ${known.join(", ")}`,
     });
   }

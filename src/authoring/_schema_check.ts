@@ -50,7 +50,7 @@ export async function compileAll(
     const wrong = output?.check(exampleOf(outputSchema, output)).why;
     if (wrong !== undefined) {
       options.say("warning", `no result was found that ${what} accepts: ${wrong}`, {
-        hint: 'Write some into it, as "examples": [{…}]',
+        hint: 'Add some to it, as "examples": [{…}]',
       });
     }
   }
@@ -66,8 +66,8 @@ async function compile(
     const compiled = await compile(schema);
     if (compiled.unchecked.size === 0) return compiled;
     for (const keyword of compiled.unchecked) {
-      say("failed", `${what} has what cannot be checked: ${visible(keyword, 300)}`, {
-        hint: "Nothing else checks arguments of a module: do without it",
+      say("failed", `${what} uses a keyword that cannot be checked: ${visible(keyword, 300)}`, {
+        hint: "Nothing else checks arguments of a module: do not use it",
       });
     }
   } catch (error) {
@@ -92,7 +92,7 @@ export function sayArguments(all: readonly Compiled[], say: Say): ReadonlyMap<st
       .find((said) => said !== undefined);
     if (wrong !== undefined) {
       say("failed", `an example of ${quoted(name)} does not fit its own schema: ${wrong}`, {
-        hint: 'Mend "examples" in inputSchema',
+        hint: 'Fix "examples" in inputSchema',
       });
       continue;
     }
@@ -100,7 +100,7 @@ export function sayArguments(all: readonly Compiled[], say: Say): ReadonlyMap<st
     const unfit = validate(example);
     if (unfit !== undefined) {
       say("warning", `no arguments were found that ${quoted(name)} accepts: ${unfit}`, {
-        hint: 'Write some into inputSchema, as "examples": [{…}]',
+        hint: 'Add some to inputSchema, as "examples": [{…}]',
       });
       continue;
     }

@@ -57,14 +57,14 @@ const MOST_PROBLEMS = 20;
 
 /** Runs all checks of a module, also after one failed. */
 export async function checkModule(path: string, options: CheckOptions): Promise<ModuleReport> {
-  const look = new Look(path, options);
+  const look = new ModuleCheck(path, options);
   await look.everything();
   const { checks, tools } = look;
   const ok = checks.every(({ state }) => state !== "failed");
   return { file: path, ok, checks, tools, permissions: askedBy(tools) };
 }
 
-class Look {
+class ModuleCheck {
   readonly checks: Finding[] = [];
   tools: readonly CheckedTool[] = [];
   readonly #path: string;
@@ -83,7 +83,11 @@ class Look {
     await this.#step("imports", (say) => sayImports(imports, say));
     await this.#step("denied", (say) => sayDenied(text, { imports, say }));
     if (imports.loading.length > 0) {
-      return this.#add("load", "warning", "not tried, nor what follows: mend the imports first");
+      return this.#add(
+        "load",
+        "warning",
+        "not checked, and neither is the rest: fix the imports first",
+      );
     }
     const loaded = await this.#step("load", (say) => this.#load(text, say));
     if (loaded !== undefined) await this.#described(text, loaded);
@@ -135,7 +139,7 @@ class Look {
     if (!isSyntax) this.#add("syntax", "ok", "it reads as TypeScript");
     if (printed) {
       const hint = "Log in a tool's function, with host.log";
-      say("warning", "it writes to its output while it loads", { hint });
+      say("warning", "it prints something while it loads", { hint });
     }
     if (inspection !== undefined) {
       if (!printed) this.#add("load", "ok", "it loads without any grant");
@@ -144,8 +148,8 @@ class Look {
     this.#add(isSyntax ? "syntax" : "load", "failed", why, {
       line,
       hint: isSyntax
-        ? "Mend its syntax"
-        : "It loads with nothing granted: leave all work to the functions of its tools",
+        ? "Fix its syntax"
+        : "It is loaded without any grant: do all work in the functions of its tools",
     });
     return undefined;
   }
@@ -189,7 +193,7 @@ class Look {
       say("failed", message, { line });
     }
     const more = problems.length - MOST_PROBLEMS;
-    if (more > 0) say("failed", `and ${more} problems more`);
+    if (more > 0) say("failed", `and ${more} more problems`);
   }
 
   /** The report already shows the path, so it is removed from messages. */
@@ -215,10 +219,10 @@ function askedBy(tools: readonly CheckedTool[]): Permissions {
 function sayImports({ loading }: Imports, say: Say): void {
   for (const { specifier, line } of loading) {
     const isOurs = /@casys\/pml\b/.test(specifier);
-    say("failed", `it imports ${quoted(specifier)}, and a module is one file`, {
+    say("failed", `it imports ${quoted(specifier)}, but a module is one file`, {
       line,
       hint: isOurs
-        ? "Write `import type`: only types can be had from there"
+        ? "Write `import type`: only types can be imported from there"
         : "Bundle it: `deno bundle --platform deno -o OUT.js FILE`; or use Deno's file functions and host",
     });
   }
@@ -229,7 +233,7 @@ function sayDenied(
   { imports, say }: { readonly imports: Imports; readonly say: Say },
 ): void {
   for (const { specifier, line } of imports.dynamic) {
-    const hint = "Bundle it in, or do without";
+    const hint = "Bundle it into the module, or do not use it";
     say("warning", `import(${quoted(specifier)}) is denied when it runs`, { hint, line });
   }
   for (const { name, line, instead } of findDenied(text)) {

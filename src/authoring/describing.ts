@@ -25,7 +25,7 @@ export async function describeModule(
       const text = new TextDecoder("utf-8", { fatal: true }).decode(code);
       const { inspection, why = "it does not load" } = await load(text, options);
       if (inspection !== undefined) return inspection;
-      throw unloadable(path, why, { hint: "Look it over with `pml check`" });
+      throw unloadable(path, why, { hint: "Check it with `pml check`" });
     },
   });
   return (await loader.load({

@@ -86,8 +86,8 @@ export async function decide(
     case "approve":
       await approvals.grant(id);
       tell(
-        "Approved: exactly this call may run once. PML may still ask about what it finds when it " +
-          "looks at a server. If the call needed trust, that trust is kept",
+        "Approved: exactly this call may run once. PML still asks about what a look at a server finds. " +
+          "Trust given for it stays",
       );
       return "approved";
     case "no":

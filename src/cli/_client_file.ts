@@ -68,7 +68,7 @@ export async function withValue(
   else holder[last] = entry;
   const after = edited(before, { at, entry, jsonc });
   if (isDeepStrictEqual(read(after, { jsonc, path }), wanted)) return mark + after;
-  throw refused(path, "it cannot be edited without changing something else");
+  throw refused(path, "it cannot be edited without another change");
 }
 
 /** Returns whether an entry starts PML. Other fields of the entry, such as `env`, may differ. */

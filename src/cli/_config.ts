@@ -32,7 +32,7 @@ export async function config(at: CommandContext, typed: Typed): Promise<Shown> {
   if (what === "intent") return await intent(at, typed);
   if (what === undefined || what === "show" && more.length === 0) return await showConfig(at);
   throw usage(
-    `Cannot run \`pml config ${[what, ...more].map((each) => visible(each)).join(" ")}\``,
+    `Cannot run ${quoted(`pml config ${[what, ...more].join(" ")}`)}`,
     HINT,
   );
 }
@@ -99,9 +99,7 @@ function entryOf({ key, value = null, ...rest }: Value): readonly [string, unkno
 function lineOf({ key, value, from, ignored }: Value, app: App): string {
   const but = ignored === undefined
     ? ""
-    : `; ${
-      written(ignored)
-    } in ${app.loaded().file?.path} is ignored, because the file is not trusted`;
+    : `; ${written(ignored)} in ${app.loaded().file?.path} is ignored: the file is not trusted`;
   return `${key.padEnd(WIDTH)} ${written(value)}  (${from}${but})`;
 }
 

@@ -172,7 +172,7 @@ async function context(app: App): Promise<Check> {
   const { problem, gateway } = app.config();
   const name = "context";
   if (problem !== undefined) {
-    return { name, ok: true, said: "not counted, because the configuration is broken" };
+    return { name, ok: true, said: "not counted: the configuration is broken" };
   }
   const costs = await app.costs();
   const { tools, tokens } = await costs.list(gateway);

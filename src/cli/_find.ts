@@ -93,9 +93,7 @@ function noteOf(
   { isFound, isLoose }: { readonly isFound: boolean; readonly isLoose: boolean },
 ): string {
   if (!isFound) return "Nothing matches; try other words, or `pml tools`";
-  return isLoose
-    ? "These match only some words of the query; other words may find better tools"
-    : "";
+  return isLoose ? "These share few words with the query; other words may find better ones" : "";
 }
 
 /**

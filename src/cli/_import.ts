@@ -148,7 +148,7 @@ function noteOf({ taken }: Plan): string {
     : `Set these where PML is started, then remove the values from the client's file: ${
       names.join(", ")
     }\n`;
-  return `\n${set}The client still starts these servers itself: remove them there. \`pml import --undo\` undoes this`;
+  return `\n${set}The client still has them, too: remove them there. \`pml import --undo\` undoes this`;
 }
 
 function valueOf(

@@ -133,12 +133,12 @@ async function keepKey({ app, ask, signal }: Asking): Promise<Step> {
     return {
       path,
       changed: false,
-      said: "not made, because no key was given: only local tools work",
+      said: "not made: no key was given, so only local tools work",
     };
   }
   if (!/^[\x21-\x7e]+$/.test(key)) {
     throw usage(
-      "Cannot store the key: it contains spaces or other characters that no key has",
+      "Cannot store the key: it contains spaces or other wrong characters",
       "Paste only the key",
     );
   }

@@ -152,7 +152,7 @@ async function index(
     return all.length;
   } catch (error) {
     if (!(error instanceof PmlError)) throw error;
-    tell(`Not all tools were indexed; later searches will index the rest: ${error.message}`);
+    tell(`Not all tools were indexed; later searches do the rest: ${error.message}`);
     return last;
   }
 }

@@ -64,7 +64,7 @@ export async function learn(at: CommandContext, { words: [name = "", ...words], 
   const value = { server: name, ...last, into: planned.path, diff: planned.diff };
   const text = [told(last), ...(failed ? [] : [planned.text])].join("\n");
   if (failed) {
-    const note = `The server does not work with these grants. Nothing was changed`;
+    const note = `It does not work with these grants. Nothing was changed`;
     return { value, text, note, code: 1 };
   }
   if (!asks || planned.write === undefined) return { value, text, note: "Nothing was changed" };

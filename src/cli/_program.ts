@@ -105,7 +105,7 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
   "Your approval (on a terminal):": [
     {
       usage: "trust",
-      does: "show what the workspace file brings, and trust it if you agree",
+      does: "show what the workspace file brings, and trust it",
       options: { "--json": "only show it, as JSON" },
       examples: ["pml trust"],
       run: inContext(trust),

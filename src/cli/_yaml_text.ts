@@ -40,7 +40,7 @@ export async function yamlWith(
     }
     const after = document.toString({ lineWidth: 0 });
     if (!isDeepStrictEqual(plain(yaml.parse(after)), plain(wanted))) {
-      throw refused(path, "it cannot be edited without changing something else");
+      throw refused(path, "it cannot be edited without another change");
     }
     return mark + (/^[^\n]*\r\n/.test(text) ? after.replaceAll("\n", "\r\n") : after);
   } catch (error) {

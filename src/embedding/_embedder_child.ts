@@ -44,7 +44,7 @@ export interface EmbedderChildOptions {
 /** A vector for each text; undefined for a text that the model gives no vector for. */
 export type TextVectors = readonly (Float32Array | undefined)[];
 
-interface Waiting {
+interface PendingAnswer {
   readonly count: number;
   readonly resolve: (vectors: TextVectors) => void;
   readonly reject: (error: PmlError) => void;
@@ -65,7 +65,7 @@ export class EmbedderChild implements AsyncDisposable {
   readonly #options: EmbedderChildOptions;
   readonly #process: Process;
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #waiting = new Map<number, PendingAnswer>();
   readonly #ended: Promise<void>;
   #next = 0;
   #broken: PmlError | undefined;
@@ -182,14 +182,20 @@ export class EmbedderChild implements AsyncDisposable {
     const waiting = isObject(said) ? this.#waiting.get(Number(said.id)) : undefined;
     if (waiting === undefined || !isObject(said)) {
       return this.#fail(
-        down(`it wrote what is no answer: ${visible(new TextDecoder().decode(endsOf(line)), 200)}`),
+        down(
+          `it wrote something that is not an answer: ${
+            visible(new TextDecoder().decode(endsOf(line)), 200)
+          }`,
+        ),
       );
     }
     if (typeof said.error === "string") {
       return this.#fail(down(`it says ${visible(said.error, 400)}`));
     }
     const vectors = vectorsOf(said.vectors, waiting.count);
-    if (vectors === undefined) return this.#fail(down("its answer holds no vectors of that kind"));
+    if (vectors === undefined) {
+      return this.#fail(down("its answer does not hold the vectors"));
+    }
     this.#waiting.delete(Number(said.id));
     waiting.resolve(vectors);
   }

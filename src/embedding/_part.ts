@@ -12,7 +12,7 @@ import { fileHash } from "../io/tree.ts";
 import type { HubFile } from "./model_hub.ts";
 
 /** The downloaded part of a file. It is kept on disk. */
-export class Part {
+export class PartialFile {
   /** The path of the complete file. */
   readonly path: string;
   readonly file: HubFile;
@@ -87,9 +87,9 @@ export class Part {
     const { name, sha256 } = this.file;
     if (!await isSame(this.#part, this.file)) {
       this.remove();
-      const message = `Cannot use ${quoted(name)}: what came is not what the hub says it is`;
+      const message = `Cannot use ${quoted(name)}: the file is not what the hub says it is`;
       throw new PmlError("INTEGRITY_MISMATCH", message, {
-        hint: "Nothing of it is kept. Run it again; if it comes again, tell who runs the hub",
+        hint: "Nothing of it is kept. Run it again; if it fails again, tell whoever runs the hub",
         detail: { wanted: sha256 },
       });
     }

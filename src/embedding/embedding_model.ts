@@ -81,7 +81,7 @@ export function readModel(path: string): EmbeddingModel {
     const size = sizeOf(name);
     if (size === undefined) throw bad(`it has no ${name}`);
     if (size > MOST_TEXT) throw bad(`its ${name} is larger than ${MOST_TEXT} bytes`);
-    if (!isJson(join(folder, name))) throw bad(`its ${name} holds no JSON object`);
+    if (!isJson(join(folder, name))) throw bad(`its ${name} is not a JSON object`);
   }
   const dtype = Object.keys(KEPT).find((one) => sizeOf(onnxOf(one)) !== undefined);
   if (dtype === undefined) {
@@ -89,10 +89,12 @@ export function readModel(path: string): EmbeddingModel {
   }
   const files = [...MODEL_TEXTS, onnxOf(dtype), ...beside(folder, onnxOf(dtype))];
   for (const name of files) {
-    if (sizeOf(name) === undefined) throw bad(`its ${name} is no file`);
+    if (sizeOf(name) === undefined) throw bad(`its ${name} is not a file`);
     // Whoever can write to the target of a link could change the model.
     if (Deno.realPathSync(join(folder, name)) !== join(folder, name)) {
-      throw bad(`its ${name} is a link; copy the model with what its links lead to (cp -rL)`);
+      throw bad(
+        `its ${name} is a link; copy the model with the files behind its links (cp -rL)`,
+      );
     }
   }
   const bytes = files.reduce((sum, name) => sum + (sizeOf(name) ?? 0), 0);

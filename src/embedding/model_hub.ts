@@ -13,7 +13,7 @@ import { quoted } from "../core/json.ts";
 import { alone } from "../io/folder_lock.ts";
 import { pause } from "../io/in_time.ts";
 import { unlessGone } from "../io/private_files.ts";
-import { isSame, isWhole, Part } from "./_part.ts";
+import { isSame, isWhole, PartialFile } from "./_part.ts";
 import { MODEL_TEXTS, onnxOf } from "./embedding_model.ts";
 
 /** The options of a download. */
@@ -61,11 +61,12 @@ const STALL_MS = 30_000;
 /** Room for other files on the disk. */
 const SPARE = 16 << 20;
 const SHA256 = /^"?([0-9a-f]{64})"?$/;
-const OTHERWISE = "Search stays lexical. Try again when the network is there: what has come is " +
+const OTHERWISE =
+  "Search stays lexical. Try again when the network is there: the downloaded part is " +
   "kept; `--from URL` names a mirror, and `pml search install-model DIR` takes a model that you have";
 
 /** An answer after all redirects. */
-interface Reached {
+interface HubAnswer {
   readonly response: Response;
   /** The size and hash from the first answer that gave them. */
   readonly linked: { readonly bytes: number | undefined; readonly sha256: string | undefined };
@@ -111,7 +112,7 @@ export class ModelHub {
         const { response, linked } = await this.#reach(name, { method: "HEAD" });
         await response.body?.cancel();
         const bytes = linked.bytes ?? sizeOf(response.headers.get("content-length"));
-        if (bytes === undefined) throw this.#bad(name, "it does not tell how large it is");
+        if (bytes === undefined) throw this.#bad(name, "it does not say how large it is");
         if (bytes > mostOf(name)) {
           const why = `it has ${bytes} bytes, and ${mostOf(name)} are the most that is taken`;
           throw this.#error("RESULT_TOO_LARGE", name, { why });
@@ -156,7 +157,7 @@ export class ModelHub {
       Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
       const tell = (bytes: number) => onBytes(before + bytes, total);
       if (!isWhole(path, file.bytes)) {
-        const part = new Part(path, file);
+        const part = new PartialFile(path, file);
         await this.#again(file.name, () => this.#rest(part, tell), () => part.bytes);
       }
       before += file.bytes;
@@ -185,7 +186,7 @@ export class ModelHub {
   }
 
   /** Downloads the missing part of a file, and moves the file to its path. */
-  async #rest(part: Part, tell: (bytes: number) => void): Promise<void> {
+  async #rest(part: PartialFile, tell: (bytes: number) => void): Promise<void> {
     const { signal, stallMs = STALL_MS } = this.#options;
     const { name } = part.file;
     if (part.bytes >= part.file.bytes) return await part.finish();
@@ -205,7 +206,7 @@ export class ModelHub {
         timer = setTimeout(late, stallMs);
         if (part.bytes + piece.length > part.file.bytes) {
           part.remove();
-          throw this.#bad(name, `more came than the ${part.file.bytes} bytes that it told of`);
+          throw this.#bad(name, `more than the announced ${part.file.bytes} bytes came`);
         }
         part.write(piece);
         tell(part.bytes);
@@ -228,11 +229,11 @@ export class ModelHub {
       readonly headers?: Readonly<Record<string, string>>;
       readonly signal?: AbortSignal;
     },
-  ): Promise<Reached> {
+  ): Promise<HubAnswer> {
     const { origin, pathname, host } = this.#base;
     const { name: model, revision } = DEFAULT_MODEL;
     let url = `${origin}${pathname.replace(/\/+$/, "")}/${model}/resolve/${revision}/${name}`;
-    let linked: Reached["linked"] = { bytes: undefined, sha256: undefined };
+    let linked: HubAnswer["linked"] = { bytes: undefined, sha256: undefined };
     for (let hops = 0;; hops++) {
       const named = new Set([host]);
       const response = await this.#options.fetch(url, { method, headers, signal, named });
@@ -313,6 +314,7 @@ function noRoom(error: unknown, folder: string): PmlError | undefined {
 
 function full(folder: string, why: string): PmlError {
   return new PmlError("OVERLOADED", `Cannot keep a model in ${quoted(folder, 400)}: ${why}`, {
-    hint: "Search stays lexical. Make room on that disk, then run it again: what has come is kept",
+    hint:
+      "Search stays lexical. Make room on that disk, then run it again: the downloaded part is kept",
   });
 }

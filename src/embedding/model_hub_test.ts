@@ -154,7 +154,7 @@ Deno.test("ModelHub takes nothing whose hash or size is not what the hub says", 
   assert.throws(() => Deno.statSync(join(`${wrong.folder}.part`, `${ONNX}.part`)));
 
   await using more = new Scene({ told: 1_000 });
-  await assert.rejects(more.install(), { message: /more came than the 1000 bytes/ });
+  await assert.rejects(more.install(), { message: /more than the announced 1000 bytes came/ });
   await using large = new Scene({ told: 10 ** 12 });
   await assert.rejects(large.install(), { code: "RESULT_TOO_LARGE" });
   await using less = new Scene({ told: 400_000 });

@@ -121,7 +121,7 @@ export class Loader {
 
 function refuseImports(found: Awaited<ReturnType<typeof findImport>>, path: string): void {
   if (found === undefined) return;
-  const why = `line ${found.line} imports ${quoted(found.specifier)}, and a module is one file`;
+  const why = `line ${found.line} imports ${quoted(found.specifier)}, but a module is one file`;
   throw unloadable(path, why, {
     code: "SANDBOX_DENIED",
     hint: "Bundle it into one file; use the Deno file functions and `host` instead of node:",
@@ -137,9 +137,9 @@ function refuseMissing(
   const { name } = missing.definition;
   throw unloadable(
     from.path,
-    `__meta__ names the tool "${name}", and no function of that name is exported`,
+    `__meta__ names the tool "${name}", but no function of that name is exported`,
     {
-      hint: `Write \`export function ${name}(args, host)\`, or take it out of __meta__.tools`,
+      hint: `Write \`export function ${name}(args, host)\`, or remove it from __meta__.tools`,
     },
   );
 }

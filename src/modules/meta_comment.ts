@@ -23,6 +23,6 @@ function parse(said: string, path: string): unknown {
     return JSON.parse(said);
   } catch (cause) {
     const hint = 'Write `// __meta__: {"name": "x", "tools": ["x:tool"]}` in one line';
-    throw unloadable(path, "its __meta__ comment is no JSON", { hint, cause });
+    throw unloadable(path, "its __meta__ comment is not JSON", { hint, cause });
   }
 }

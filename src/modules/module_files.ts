@@ -78,7 +78,7 @@ function readable<T>(path: string, look: () => T): T {
 }
 
 function unreadable(path: string, why: string, cause?: unknown): PmlError {
-  const hint = "Mend the file, or its path in private_mcps of .pml.json";
+  const hint = "Fix the file, or its path in private_mcps of .pml.json";
   return unloadable(path, why, { code: "UPSTREAM_DOWN", hint, cause });
 }
 

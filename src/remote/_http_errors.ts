@@ -70,13 +70,13 @@ export function statusError(
   if (status < 400) {
     const to = location === null ? undefined : URL.parse(location, server.url)?.origin;
     const where = to === undefined ? "" : ` to ${visible(to)}`;
-    const hint = "Nothing was sent there. Give the address itself, if you trust it";
+    const hint = "Nothing was sent there. Configure that address itself, if you trust it";
     return say("UPSTREAM_PROTOCOL", `it redirects${where}, and PML follows no redirect`, hint);
   }
   return say(
     "UPSTREAM_PROTOCOL",
     it,
-    "See whether its address is that of an MCP server over Streamable HTTP",
+    "Check whether its address is that of an MCP server over Streamable HTTP",
   );
 }
 
@@ -86,7 +86,7 @@ function loginHint({ written }: Named): string {
     return 'Give it a key: "headers": {"Authorization": "Bearer ${NAME}"} beside its url';
   }
   const all = headers.map(([header, value]) => `${header} (${namesIn(value)})`).join(", ");
-  return `It does not take what it is sent: look at ${all}`;
+  return `It rejects the headers that it is sent: check ${all}`;
 }
 
 /** Returns the error for a header that cannot be sent. Its value is in no message. */
@@ -94,7 +94,7 @@ export function headerError({ name, written }: Named, header: string): PmlError 
   const names = namesIn(written[header] ?? "");
   const hint = names === ""
     ? `Write "headers.${header}" in .pml.json in plain characters, on one line`
-    : `Look at ${names}: it has a line end, or a character that no header can hold`;
+    : `Check ${names}: it has a line end, or a character that no header can hold`;
   const message = `Cannot reach ${quoted(name)}: its header ${quoted(header)} cannot be sent`;
   return new PmlError(names === "" ? "CONFIG_INVALID" : "KEY_MISSING", message, {
     hint,

@@ -25,7 +25,7 @@ const PLAIN = ["string", "integer", "boolean"];
 const MARK = "x-mcp-header";
 
 /** An argument that a tool wants in a header, too. */
-interface Marked {
+interface MarkedArgument {
   readonly header: string;
   readonly path: readonly string[];
 }
@@ -59,8 +59,8 @@ export function requestHeaders(
  * Finds the marked arguments in a tool's schema. Throws if a mark breaks the rules of MCP; such a
  * tool cannot be called.
  */
-const markedIn = memoized((tool: ListItem): readonly Marked[] => {
-  const marked: Marked[] = [];
+const markedIn = memoized((tool: ListItem): readonly MarkedArgument[] => {
+  const marked: MarkedArgument[] = [];
   const visit = (schema: unknown, path: readonly string[] | undefined): void => {
     if (Array.isArray(schema)) { for (const one of schema) visit(one, undefined); }
     if (!isObject(schema)) return;

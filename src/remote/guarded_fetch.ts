@@ -37,7 +37,7 @@ interface Target {
 }
 
 /** A request that is being sent. */
-interface Sending extends FetchOptions {
+interface OutgoingRequest extends FetchOptions {
   readonly target: Target;
 }
 
@@ -80,7 +80,7 @@ export class GuardedFetch implements Disposable {
     this.#agents.clear();
   }
 
-  async #exchange(sending: Sending): Promise<Response> {
+  async #exchange(sending: OutgoingRequest): Promise<Response> {
     const { target, signal, body } = sending;
     const { request } = target.isSecure ? await import("node:https") : await import("node:http");
     const options = await this.#requestOptions(sending);
@@ -117,7 +117,9 @@ export class GuardedFetch implements Disposable {
     }
   }
 
-  async #requestOptions({ target, method = "GET", headers }: Sending): Promise<RequestOptions> {
+  async #requestOptions(
+    { target, method = "GET", headers }: OutgoingRequest,
+  ): Promise<RequestOptions> {
     const { url, host } = target;
     return {
       method,
@@ -189,7 +191,7 @@ function targetOf(text: string, named: ReadonlySet<string>): Target {
   }
   if (!isSecure && url.protocol !== "http:") throw refused(host, "it is not https");
   if (!isSecure && !(isNamed && isLoopback(host))) {
-    throw refused(host, "it is not https, and no address of this machine that you named");
+    throw refused(host, "it is not https, nor an address of this machine that you named");
   }
   return { url, host, isNamed, isSecure };
 }
@@ -229,7 +231,10 @@ function followed(asked: ClientRequest, { isSecure }: Target, sent: () => void):
   });
 }
 
-function responseOf(message: IncomingMessage, { target, method, signal }: Sending): Response {
+function responseOf(
+  message: IncomingMessage,
+  { target, method, signal }: OutgoingRequest,
+): Response {
   const { statusCode: status = 0 } = message;
   const encoding = message.headers["content-encoding"] ?? "identity";
   const odd = status < 200 || status > 599
@@ -254,7 +259,7 @@ function responseOf(message: IncomingMessage, { target, method, signal }: Sendin
 
 function bodyOf(
   message: IncomingMessage,
-  { target, signal }: Pick<Sending, "target" | "signal">,
+  { target, signal }: Pick<OutgoingRequest, "target" | "signal">,
 ): ReadableStream<Uint8Array> {
   let isOver = false;
   const once = (act: () => void) => () => {
@@ -303,9 +308,9 @@ function answered({ host }: Target, why: string): PmlError {
 
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "it refused the connection",
-  ENOTFOUND: "its name leads to no address",
+  ENOTFOUND: "its name has no address",
   EAI_AGAIN: "its name could not be looked up",
-  ETIMEDOUT: "no connection came about in time",
+  ETIMEDOUT: "it could not be connected to in time",
 };
 
 /** The platform's error is not the cause, because it may repeat what was sent. */
@@ -318,12 +323,12 @@ function failure(
   const said: string = code || (first?.code ?? "");
   const why = REASONS[said] ??
     (/CERT|TLS|SSL|ALTNAME|VERIFY|ISSUER/.test(said)
-      ? `its certificate does not hold (${said})`
+      ? `its certificate is not valid (${said})`
       : `the connection ${sent ? "broke" : "could not be made"}${said && ` (${said})`}`);
   return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(host)}: ${why}`, {
     hint: sent
-      ? "The request may have been read; look before you send it again"
-      : "Nothing was sent; try again when the network and the server are there",
+      ? "The request may have arrived; check before you send it again"
+      : "Nothing was sent; try again when the network and the server can be reached",
     detail: { may_have_run: sent },
   });
 }

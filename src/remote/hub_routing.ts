@@ -23,7 +23,7 @@ export interface HubRoutingOptions {
 }
 
 /** The kept list, and the hub that it came from. */
-interface Kept {
+interface KeptList {
   readonly url: string;
   readonly at: number;
   readonly names: ReadonlySet<string>;
@@ -38,7 +38,7 @@ const MOST_NAMES = 5_000;
 export class HubRouting implements Disposable {
   readonly #options: HubRoutingOptions;
   readonly #closing = new AbortController();
-  #kept: Kept | undefined;
+  #kept: KeptList | undefined;
   #asking: Promise<void> | undefined;
 
   /** Reads the kept list. */

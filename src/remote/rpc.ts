@@ -21,7 +21,7 @@ import { HttpServers, type HttpServersOptions, type HttpValues } from "./http_se
 export const CLOUD_URL = "https://pml.casys.ai";
 
 /** A key and where it was found. */
-interface Key {
+interface FoundKey {
   readonly value: string;
   readonly from: string;
 }
@@ -31,7 +31,7 @@ export interface CloudOptions extends HttpServersOptions {
   /** Returns the address of the hub if the person named one. */
   readonly url: () => string | undefined;
   /** Returns the key of the person's account. Throws if it is malformed. */
-  readonly key: () => Key | undefined;
+  readonly key: () => FoundKey | undefined;
   /** Returns the value of a variable that a manifest names. */
   readonly find: (name: string) => string | undefined;
   /** Fills in headers. Throws if one cannot be sent. */
@@ -47,7 +47,7 @@ export interface CloudEntry {
 type Headers = Readonly<Record<string, string>>;
 
 /** Where the calls of a server go. No key is needed to know it. */
-interface Place {
+interface CloudAddress {
   readonly url: string;
   readonly isHub: boolean;
   readonly named: ReadonlySet<string>;
@@ -60,7 +60,7 @@ const LOOK_MS = 70;
 const LOOKS = { lateMs: 30_000, everyMs: 500 };
 
 /** An origin that could not be reached, and the check whether it can be reached again. */
-interface Gone {
+interface UnreachableOrigin {
   readonly error: unknown;
   readonly look: Promise<void>;
   readonly at: number;
@@ -71,7 +71,7 @@ export class Cloud {
   readonly #options: CloudOptions;
   readonly #servers: HttpServers;
   readonly #made = new Map<string, { readonly key: string; readonly server: UpstreamServer }>();
-  readonly #gone = new Map<string, Gone>();
+  readonly #gone = new Map<string, UnreachableOrigin>();
 
   /** Sends nothing yet. */
   constructor(options: CloudOptions) {
@@ -138,7 +138,7 @@ export class Cloud {
     });
   }
 
-  #placeOf({ manifest }: CloudEntry): Place {
+  #placeOf({ manifest }: CloudEntry): CloudAddress {
     const hub = this.#options.url() ?? CLOUD_URL;
     // Only an address that the person gave may be in a private network.
     const named = new Set(this.#options.url() === undefined ? [] : [new URL(hub).host]);
@@ -171,8 +171,8 @@ export class Cloud {
 
   #rejected(what: string, detail: Readonly<Record<string, unknown>>): PmlError {
     const from = this.#options.key()?.from;
-    return new PmlError("CLOUD_KEY_REJECTED", `${what}: the cloud does not take PML_API_KEY`, {
-      hint: `It was found in ${from}: put one there that holds, or see what your account may use`,
+    return new PmlError("CLOUD_KEY_REJECTED", `${what}: the cloud rejects PML_API_KEY`, {
+      hint: `It was found in ${from}: put a valid key there, or check what your account may use`,
       detail,
     });
   }

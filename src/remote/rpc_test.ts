@@ -144,7 +144,7 @@ Deno.test("A key that the cloud does not take is told by where it came from", as
     hub.script = () => new Response("no", { status });
     await assert.rejects(stage.call(`${name}:run`), (error: PmlError) => {
       assert.equal(error.code, "CLOUD_KEY_REJECTED");
-      assert.equal(error.message, `Cannot call "${name}:run": the cloud does not take PML_API_KEY`);
+      assert.equal(error.message, `Cannot call "${name}:run": the cloud rejects PML_API_KEY`);
       assert.match(error.hint ?? "", /^It was found in the environment: /);
       assert.equal(error.detail?.status, status);
       assert.equal(error.detail?.may_have_run, false);

@@ -14,11 +14,11 @@ import { bubblewrapArgs, type Layer, processesOf, systemPaths } from "./_os_laye
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import { DENO_ALONE, DENO_QUIET, programUrl } from "./alone.ts";
 import hostCode from "./boot/host.min.js" with { type: "text" };
-import type { Grants, Start } from "./boot/message.ts";
+import type { HostGrants, HostStart } from "./boot/message.ts";
 import workerCode from "./boot/worker.min.js" with { type: "text" };
 import { DENIED } from "./denied_names.ts";
 import { netFlags, pathFlag } from "./net_flags.ts";
-import { killGroup, killMarked, type Process, residentBytes, Started } from "./process.ts";
+import { killGroup, killMarked, type Process, residentBytes, StartedProgram } from "./process.ts";
 import { foundPrograms, searchPath } from "./search_path.ts";
 
 /**
@@ -70,7 +70,7 @@ export async function startChild(
   const folder = openPrivateFolder(options.home, options.workspace, groups?.mark);
   try {
     const [program = "", ...before] = programOf(options, { folder, layer });
-    const started = new Started({
+    const started = new StartedProgram({
       file: program,
       args: [
         ...before,
@@ -89,13 +89,13 @@ export async function startChild(
   }
 }
 
-interface Under {
+interface ChildSetup {
   readonly folder: PrivateFolder;
   readonly layer: Layer | undefined;
 }
 
 /** Returns the command of a child: Deno, or bubblewrap that starts Deno. */
-function programOf({ workspace, read, write, net }: ChildOptions, { folder, layer }: Under) {
+function programOf({ workspace, read, write, net }: ChildOptions, { folder, layer }: ChildSetup) {
   const { lock, denoDir, temp } = folder;
   const sight = { workspace, read, write, lock, own: [denoDir, temp], net: net.length > 0 };
   const before = layer?.kind === "bwrap" ? [layer.program, ...bubblewrapArgs(sight)] : [];
@@ -109,7 +109,7 @@ function isOpenToKernel({ run }: ChildOptions, layer: Layer | undefined): boolea
 }
 
 /** Returns the part of the start message for a child that sets limits for itself. */
-function kernelOf(options: ChildOptions, layer: Layer | undefined): Partial<Start> {
+function kernelOf(options: ChildOptions, layer: Layer | undefined): Partial<HostStart> {
   if (!isOpenToKernel(options, layer)) return {};
   const { run, net, writesOnly = false } = options;
   const system = systemPaths(net.length > 0);
@@ -121,7 +121,7 @@ function kernelOf(options: ChildOptions, layer: Layer | undefined): Partial<Star
 class RunningChild implements Child {
   readonly running: Process;
   readonly nonce = randomBytes(24).toString("base64url");
-  readonly #started: Started;
+  readonly #started: StartedProgram;
   readonly #folder: PrivateFolder;
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
   readonly #groups: Groups | undefined;
@@ -132,11 +132,11 @@ class RunningChild implements Child {
   #isKilled = false;
 
   constructor(
-    started: Started,
+    started: StartedProgram,
     from: {
       readonly options: ChildOptions;
       readonly folder: PrivateFolder;
-      readonly grants: Grants;
+      readonly grants: HostGrants;
       readonly groups: Groups | undefined;
       readonly layer: Layer | undefined;
     },
@@ -220,7 +220,7 @@ class RunningChild implements Child {
 
 function childFlags(
   options: ChildOptions,
-  { folder, grants, layer }: Under & { readonly grants: Grants },
+  { folder, grants, layer }: ChildSetup & { readonly grants: HostGrants },
 ): string[] {
   const { read, write, limits } = options;
   // The broker checks a path before it writes there, so its thread needs to read it too.
@@ -256,7 +256,7 @@ function aboveOf(root: string, workspace: string): readonly string[] {
   return rest.length === 0 ? pieces : [...pieces, join(workspace, first)];
 }
 
-function grantsOf({ run, net, env, environment, workspace }: ChildOptions): Grants {
+function grantsOf({ run, net, env, environment, workspace }: ChildOptions): HostGrants {
   const path = searchPath(environment.PATH, workspace);
   return {
     run: run.includes("*") ? "*" : foundPrograms(run, { path, workspace }),

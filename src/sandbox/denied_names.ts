@@ -20,11 +20,11 @@ export const DENIED: Denied = {
     "a module cannot load native code":
       "dlopen UnsafeCallback UnsafeFnPointer UnsafePointer UnsafePointerView",
     "a module keeps its data in files of the workspace (host.sqlite)": "openKv",
-    "paths are relative to the workspace, always": "chdir",
+    "paths are always relative to the workspace": "chdir",
     "a module cannot change owners or what new files may be (pass a mode, or chmod)":
       "chown chownSync umask",
-    "a call looks and ends: read the files again": "watchFs",
-    "a call that has to stop says so (host.signal)": "addSignalListener removeSignalListener",
+    "files cannot be watched: read them again": "watchFs",
+    "use host.signal, which tells when to stop": "addSignalListener removeSignalListener",
   },
   global: {
     [NET]: "fetch WebSocket WebSocketStream EventSource WebTransport",

@@ -50,7 +50,7 @@ export interface RunOptions {
 }
 
 /** How a program ended, and the beginning of its outputs. */
-export interface Ran {
+export interface ProgramResult {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -73,7 +73,7 @@ export function startProcess({ file, args, cwd, env }: Program, { heard = true }
 }
 
 /** A program with its process group and, if it has one, its keeper. */
-export class Started {
+export class StartedProgram {
   /** The program or its keeper. The keeper has the program's pipes and ends as the program does. */
   readonly running: Process;
   readonly #isKept: boolean;
@@ -161,9 +161,9 @@ function assertThere({ file, cwd }: Program): void {
 export async function runProgram(
   program: Program,
   { signal, maxBytes, groups, onStderr }: RunOptions,
-): Promise<Ran> {
+): Promise<ProgramResult> {
   signal.throwIfAborted();
-  const started = new Started(program);
+  const started = new StartedProgram(program);
   const child = started.running;
   groups?.add(child.pid);
   using _ = onAbort(signal, () => started.kill());

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { call, codeOf, errorOf, isGone, Yard } from "../../tests/fixtures/modules/yard.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import type { PathGuard } from "./boot/path_guard.ts";
-import type { Start } from "./boot/message.ts";
+import type { HostStart } from "./boot/message.ts";
 import { Programs } from "./boot/programs.ts";
 import { killGroup } from "./process.ts";
 import { Reaper } from "./reaper.ts";
@@ -29,7 +29,7 @@ const MODULE = `
 
 const PATH = Deno.env.get("PATH") ?? "";
 
-interface Ran {
+interface ProgramResult {
   readonly [key: string]: Json;
   readonly code: number;
   readonly stdout: string;
@@ -43,7 +43,7 @@ async function runner(yard: Yard, more: Partial<SandboxOptions> = {}) {
   return {
     sandbox,
     exec: async (program: string, args: readonly string[] = [], rest: JsonObject = {}) =>
-      await call(sandbox, "exec", { program, args, ...rest }) as unknown as Ran,
+      await call(sandbox, "exec", { program, args, ...rest }) as unknown as ProgramResult,
   };
 }
 
@@ -254,14 +254,14 @@ Deno.test("host.exec() survives a program that ends just when its time is over",
   const [stdout, stderr, stdin] = [new Blob().stream(), new Blob().stream(), new WritableStream()];
   const child = { pid: 1 << 29, status: ended.promise, kill, stdout, stderr, stdin };
   const ops = withCommand(() => ({ spawn: () => child }), () => {
-    const start = { run: { it: "/it" }, env: {}, environment: {} } as unknown as Start;
+    const start = { run: { it: "/it" }, env: {}, environment: {} } as unknown as HostStart;
     const walls = {
       follow: () => ({ path: "/", info: { isDirectory: true } }),
     } as unknown as PathGuard;
     const { exec } = new Programs(start, walls, () => {}).ops;
     return exec?.(["it", [], { timeoutMs: 1 }], { signal: new AbortController().signal, say() {} });
   });
-  assert.equal((await ops as Ran).code, 0);
+  assert.equal((await ops as ProgramResult).code, 0);
 });
 
 Deno.test("host.exec() leads no program into the workspace by a PATH that names no folder", async () => {

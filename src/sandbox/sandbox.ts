@@ -46,7 +46,7 @@ export interface SandboxCall {
   readonly graceMs?: number;
 }
 
-interface Pending {
+interface PendingCall {
   readonly meter: Meter;
   readonly onProgress: ((progress: Progress) => void) | undefined;
   readonly answer: PromiseWithResolvers<Json>;
@@ -59,7 +59,7 @@ export class Sandbox implements AsyncDisposable {
   readonly #child: Child;
   readonly #limits: SandboxLimits;
   readonly #layer: Layer | undefined;
-  readonly #calls = new Map<number, Pending>();
+  readonly #calls = new Map<number, PendingCall>();
   /** Resolves when its process has ended. */
   readonly ended: Promise<void>;
   #next = Promise.withResolvers<void>();
@@ -352,7 +352,7 @@ export class Sandbox implements AsyncDisposable {
     return new PmlError(
       "SANDBOX_CRASHED",
       `Cannot load the module ${quoted(this.#name)}: ${found.name}: ${found.message}`,
-      { hint: "Mend the module, then call again", detail: { reason: "load" } },
+      { hint: "Fix the module, then call again", detail: { reason: "load" } },
     );
   }
 
@@ -370,7 +370,7 @@ export class Sandbox implements AsyncDisposable {
     this.#dead = new PmlError(
       "SANDBOX_CRASHED",
       `Cannot finish the call: the sandbox of ${quoted(this.#name)} was stopped: ${why}`,
-      { hint: "Call again: the module is started anew", detail: { ...facts, reason } },
+      { hint: "Call again: the module is started again", detail: { ...facts, reason } },
     );
     this.#child.kill();
     clearTimeout(this.#watch);

@@ -27,7 +27,7 @@ export function denialIn(text: string, options: TrialOptions): Denial | undefine
   return {
     why: `it was denied ${permission} access to ${quoted(value ?? "all", 300)}`,
     hint: Object.keys(missing).length > 0
-      ? `Where you want that, write into .pml.json: "grants": ${line}; ${proposes}`
+      ? `To allow it, write into .pml.json: "grants": ${line}; ${proposes}`
       : `${
         left[0]?.replace(/^.*?: /, "") ?? "it has a grant for that"
       }; ${proposes}. Without "confine" it has your rights`,
@@ -58,5 +58,5 @@ export function withRemark(
 }
 
 function remark({ why, hint }: Denial): string {
-  return `PML confines this server, and by what it says ${why}. ${hint}`;
+  return `PML confines this server, and its answer says that ${why}. ${hint}`;
 }

@@ -14,25 +14,25 @@ import { findProgram, searchPath } from "../sandbox/search_path.ts";
 import { confinedArgs } from "./_confined.ts";
 import { denialIn } from "./_denial.ts";
 import { type PackageCommand, packageCommand } from "./_package_command.ts";
-import { type Confining, scriptReach } from "./_script_reach.ts";
-import { type Scripted, scriptsHint } from "./_scripts.ts";
+import { type ScriptConfinement, scriptReach } from "./_script_reach.ts";
+import { type ScriptedPackage, scriptsHint } from "./_scripts.ts";
 import { dataFolder, withDataFolder } from "./data_folder.ts";
-import { type InstalledPackage, Installs, type Present } from "./installs.ts";
+import { type InstalledPackage, Installs, type PresentPackage } from "./installs.ts";
 import type { StdioServersOptions, StdioValues } from "./stdio_servers.ts";
 import type { StdioWireOptions } from "./stdio_wire.ts";
 
 /** The program of a server, and functions that explain a failed start or a denied access. */
-export type Launched = Pick<StdioWireOptions, "program" | "hint" | "denied">;
+export type LaunchedProgram = Pick<StdioWireOptions, "program" | "hint" | "denied">;
 
 /** The package of a server, and its install scripts. */
 export interface ServerScripts {
   readonly installed: InstalledPackage;
   /** The packages whose scripts did not run yet. */
-  readonly waiting: readonly Scripted[];
+  readonly waiting: readonly ScriptedPackage[];
   /** The layer that would confine the scripts. */
   readonly layer: Layer;
   /** Runs the scripts of the packages that a person agreed to. */
-  readonly run: (agreed: readonly Scripted[], tell: Tell) => Promise<void>;
+  readonly run: (agreed: readonly ScriptedPackage[], tell: Tell) => Promise<void>;
 }
 
 /** Finds and installs the programs of servers. */
@@ -57,7 +57,7 @@ export class Launch {
   }
 
   /** Returns the program of a server. Installs the package first if it is missing. */
-  async programOf(server: StdioValues): Promise<Launched> {
+  async programOf(server: StdioValues): Promise<LaunchedProgram> {
     const { name, command, args, cwd, trial } = server;
     const env = { ...server.env, ...this.#tried(server) };
     const { environment, groups } = this.#options;
@@ -104,7 +104,7 @@ export class Launch {
   }
 
   /** Finds the layer that confines scripts on this machine, if there are scripts. */
-  async #confining(waiting: readonly Scripted[]): Promise<Confining> {
+  async #confining(waiting: readonly ScriptedPackage[]): Promise<ScriptConfinement> {
     const { home, environment, certificates, osLayer } = this.#options;
     const [workspace, path] = [this.#options.workspace(), this.#path().join(delimiter)];
     const where = { home, workspace, userHome: environment.HOME ?? home, certificates };
@@ -113,7 +113,7 @@ export class Launch {
     return { ...where, layer: await programLayer({ wanted: osLayer(), path, workspace }, reach) };
   }
 
-  async #installed(server: StdioValues, wanted: PackageCommand): Promise<Present> {
+  async #installed(server: StdioValues, wanted: PackageCommand): Promise<PresentPackage> {
     const { starts, packages } = this.#options;
     const { name, definition } = server;
     const present = await this.#installs.fileOf(wanted, {
@@ -129,10 +129,10 @@ export class Launch {
     server: StdioValues,
     { wanted, present: { folder, file }, env }: {
       readonly wanted: PackageCommand;
-      readonly present: Present;
+      readonly present: PresentPackage;
       readonly env: Readonly<Record<string, string>>;
     },
-  ): Launched {
+  ): LaunchedProgram {
     const { cwd } = server;
     const { args, runtime } = wanted;
     if (server.confine) return this.#confined(server, { folder, file, args, env });
@@ -148,7 +148,7 @@ export class Launch {
   #confined(
     { name, cwd, trial }: StdioValues,
     { folder, file, args, env }: Omit<Program, "cwd"> & { readonly folder: string },
-  ): Launched {
+  ): LaunchedProgram {
     const { workspace, grants, protection, certificates, home, environment } = this.#options;
     const where = { name, home, workspace: workspace(), protection, certificates };
     const granted = trial?.grants ?? grants(name) ?? {};
@@ -186,7 +186,7 @@ export class Launch {
   }
 
   /** Finds a program in the folder of the command, if the command is a path, otherwise on PATH. */
-  #beside(program: string, { command, name, cwd }: Beside): string {
+  #beside(program: string, { command, name, cwd }: ProgramSearch): string {
     const beside = resolve(cwd, join(dirname(command), program));
     const path = [dirname(beside)];
     const isThere = /[\\/]/.test(command) &&
@@ -212,9 +212,9 @@ export class Launch {
   }
 }
 
-type Beside = Pick<StdioValues, "command" | "name" | "cwd">;
+type ProgramSearch = Pick<StdioValues, "command" | "name" | "cwd">;
 
-function besideOf({ name, cwd }: StdioValues, { command }: PackageCommand): Beside {
+function besideOf({ name, cwd }: StdioValues, { command }: PackageCommand): ProgramSearch {
   return { name, cwd, command };
 }
 
@@ -224,13 +224,13 @@ const STEERS_DENO = /^DENO_(?!CERT$|TLS_CA_STORE$)/i;
 function unconfinable(name: string, what: string): PmlError {
   const isSteering = STEERS_DENO.test(what);
   const why = isSteering
-    ? "changes what holds it"
+    ? "changes its permissions"
     : what === "--node-options"
-    ? "is for node alone"
-    : "is no npm package";
+    ? "works only with node"
+    : "is not an npm package";
   const message = `Cannot confine ${quoted(name)}: ${quoted(what, 300)} ${why}`;
   const hint = isSteering || what === "--node-options"
-    ? "Take it out of the definition, or `confine`: then it runs with your rights"
-    : "Start it with npx, or take `confine` out: then it runs with your rights";
+    ? "Remove it from the definition, or remove `confine`: then it runs with your rights"
+    : "Start it with npx, or remove `confine`: then it runs with your rights";
   return new PmlError("UPSTREAM_DOWN", message, { hint });
 }

@@ -63,7 +63,7 @@ export const npm: Installer = {
       if (path === "" || inBundle === true && resolved === undefined) continue;
       if (!isOf(registries, resolved)) {
         const from = quoted(String(resolved ?? "nowhere"), 300);
-        return `${quoted(path, 200)} comes from ${from}, and not from a registry of yours`;
+        return `${quoted(path, 200)} comes from ${from}, which is not one of your registries`;
       }
       if (typeof integrity !== "string") return `${quoted(path, 200)} comes without a hash`;
     }

@@ -41,26 +41,26 @@ export interface PackageCommand {
 }
 
 /** A server's command as it was written. */
-export interface Written {
+export interface WrittenCommand {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
-interface Form {
+interface CommandForm {
   readonly tool: "npm" | "uv";
   readonly runtime?: "node" | "bun";
 }
 
-const NODE: Form = { tool: "npm", runtime: "node" };
-const BUN: Form = { tool: "npm", runtime: "bun" };
-const UV: Form = { tool: "uv" };
+const NODE: CommandForm = { tool: "npm", runtime: "node" };
+const BUN: CommandForm = { tool: "npm", runtime: "bun" };
+const UV: CommandForm = { tool: "uv" };
 /**
  * The words that a command begins with. A command whose value is undefined is known, and PML
  * refuses it.
  */
-const FORMS: Readonly<Record<string, Form | undefined>> = {
+const FORMS: Readonly<Record<string, CommandForm | undefined>> = {
   "npx": NODE,
   "npm exec": NODE,
   "npm x": NODE,
@@ -90,25 +90,26 @@ const SWITCH =
 const EATS = /^(?:-[yqsd]{2,}|--no-(?!install$).*)$/;
 const SCOPE = /^--@[\w.-]+:registry$/;
 /** Options with a value, and the field for the value. */
-const NAMING: Readonly<Record<Form["tool"], Readonly<Record<string, keyof Named>>>> = {
-  npm: {
-    "-p": "from",
-    "--package": "from",
-    "--registry": "registry",
-    "--node-options": "nodeOptions",
-    "--loglevel": "idle",
-  },
-  uv: {
-    "--from": "from",
-    "-w": "beside",
-    "--with": "beside",
-    "-p": "python",
-    "--python": "python",
-  },
-};
+const NAMING: Readonly<Record<CommandForm["tool"], Readonly<Record<string, keyof NamedOptions>>>> =
+  {
+    npm: {
+      "-p": "from",
+      "--package": "from",
+      "--registry": "registry",
+      "--node-options": "nodeOptions",
+      "--loglevel": "idle",
+    },
+    uv: {
+      "--from": "from",
+      "-w": "beside",
+      "--with": "beside",
+      "-p": "python",
+      "--python": "python",
+    },
+  };
 
 /** The values of the options. */
-class Named {
+class NamedOptions {
   readonly from: string[] = [];
   readonly beside: string[] = [];
   readonly python: string[] = [];
@@ -123,13 +124,13 @@ class Named {
  * Returns what a command installs and runs, or undefined if it installs nothing. Throws if PML does
  * not support an option.
  */
-export function packageCommand(written: Written): PackageCommand | undefined {
+export function packageCommand(written: WrittenCommand): PackageCommand | undefined {
   const plain = plainCommand(written);
   const found = formOf(plain);
   if (found === undefined) return undefined;
   const { form, before, rest, words } = found;
-  if (form === undefined) throw refused(written, "PML does not install with it");
-  const named = new Named();
+  if (form === undefined) throw refused(written, "PML does not support it");
+  const named = new NamedOptions();
   const reading = { form, named, written };
   const env = { ...written.env, ...plain.env };
   if (form.tool === "npm") takeOptions(optionsIn(env), reading);
@@ -141,15 +142,17 @@ export function packageCommand(written: Written): PackageCommand | undefined {
   const bin = named.from.length === 0 ? undefined : first;
   if (last !== "--") takeDashes(rest, { words, last, written });
   const odd = [bin, named.python[0]].find((one) => one !== undefined && !BIN.test(one));
-  if (odd !== undefined) throw refused(written, `${quoted(odd)} is no program`);
+  if (odd !== undefined) throw refused(written, `${quoted(odd)} is not the name of a program`);
   const read = form.tool === "npm" ? npmPackage : pythonPackage;
   const [spec = first, ...others] = named.from;
   const [which, ...beside] = [spec, ...others, ...named.beside].map((one) => {
     const known = read(one);
-    if (known === undefined) throw refused(written, `${quoted(one ?? "")} is none of a registry`);
+    if (known === undefined) {
+      throw refused(written, `${quoted(one ?? "")} is not a package of a registry`);
+    }
     return known;
   });
-  if (form.tool === "uv" && others.length > 0) throw refused(written, "it names several");
+  if (form.tool === "uv" && others.length > 0) throw refused(written, "it names several packages");
   const { tool, runtime } = form;
   const options = named.nodeOptions.at(-1);
   return {
@@ -176,14 +179,14 @@ function formOf({ command, args }: PlainCommand) {
   return undefined;
 }
 
-interface Reading {
-  readonly form: Form;
-  readonly named: Named;
-  readonly written: Written;
+interface OptionReading {
+  readonly form: CommandForm;
+  readonly named: NamedOptions;
+  readonly written: WrittenCommand;
 }
 
 /** Removes the options from the front of `rest`, and returns the last of them. */
-function takeOptions(rest: string[], { form: { tool }, named, written }: Reading): string {
+function takeOptions(rest: string[], { form: { tool }, named, written }: OptionReading): string {
   let arg = "";
   while (rest[0]?.startsWith("-")) {
     arg = rest.shift() ?? "";
@@ -196,14 +199,14 @@ function takeOptions(rest: string[], { form: { tool }, named, written }: Reading
     else if (kind !== undefined && kind !== "switches") {
       const word = value ?? rest.shift() ?? "";
       if (kind === "registry" && !isRegistry(word)) {
-        throw refused(written, `${quoted(option)} names no address of a registry`);
+        throw refused(written, `${quoted(option)} is not followed by the address of a registry`);
       }
       // A comma may also stand between extras, or between limits of a version.
       if (kind === "beside") named.beside.push(...word.split(/,(?=[a-z])(?![^[]*\])/i));
       else named[kind].push(kind === "registry" ? `${option}=${word}` : word);
     } else if (!IDLE[tool].test(arg)) {
       // The value after `=` may be a secret, so it is not shown.
-      throw refused(written, `PML does not take over its option ${quoted(option)}`);
+      throw refused(written, `PML does not support its option ${quoted(option)}`);
     }
   }
   return arg;
@@ -215,7 +218,7 @@ function takeDashes(
   { words, last, written }: {
     readonly words: string;
     readonly last: string;
-    readonly written: Written;
+    readonly written: WrittenCommand;
   },
 ): void {
   const isNpm = words === "npm exec" || words === "npm x";
@@ -246,7 +249,7 @@ function tokensIn(env: Readonly<Record<string, string>>): Record<string, string>
 }
 
 /** Returns the options of npm's installation. If one is given twice, the last counts. */
-function settingsOf({ registry, switches }: Named): readonly string[] {
+function settingsOf({ registry, switches }: NamedOptions): readonly string[] {
   const last = new Map(registry.map((one) => [one.replace(/=.*/s, ""), one]));
   const peers = switches.get("legacy-peer-deps") === true ? ["--legacy-peer-deps"] : [];
   return [...last.values()].sort().concat(peers);
@@ -273,7 +276,7 @@ function pythonPackage(spec = ""): Pick<PackageCommand, "spec" | "name"> | undef
   return { spec: `${name}${extras}${which}`, name };
 }
 
-function refused({ name, command }: Written, why: string): PmlError {
+function refused({ name, command }: WrittenCommand, why: string): PmlError {
   const message = `Cannot start ${quoted(name)}: ${
     quoted(command, 300)
   } names no package to install: ${why}`;

@@ -18,7 +18,7 @@ export interface InstalledPackage {
 }
 
 /** The record that is stored in the folder of an installed package. */
-export interface Installed {
+export interface InstallRecord {
   readonly spec: string;
   readonly version: string;
   /** Relative to the folder. */
@@ -32,15 +32,15 @@ export interface Installed {
   readonly ran?: readonly string[];
 }
 
-const NEW = "Remove it to have it installed anew";
+const NEW = "Remove it, and PML installs it again";
 
 /** Returns the identity of an installed package. */
-export function packageOf({ version, tree, origin = tree }: Installed): InstalledPackage {
+export function packageOf({ version, tree, origin = tree }: InstallRecord): InstalledPackage {
   return { version, integrity: `sha256-${origin}` };
 }
 
 /** Throws `INTEGRITY_MISMATCH` if the files are not those of the record. */
-export async function assertSame(known: Installed, folder: string): Promise<void> {
+export async function assertSame(known: InstallRecord, folder: string): Promise<void> {
   if (await treeHash(folder) === known.tree) {
     return keep({ ...known, stamp: await treeStamp(folder) }, folder);
   }
@@ -51,19 +51,19 @@ export async function assertSame(known: Installed, folder: string): Promise<void
     quoted(known.spec)
   }: its files are not those that were installed${which}`;
   throw new PmlError("INTEGRITY_MISMATCH", message, {
-    hint: `${NEW}: ${quoted(folder, 400)}; what the server is to keep needs a place outside of it`,
+    hint: `${NEW}: ${quoted(folder, 400)}; the server must keep its data outside of it`,
   });
 }
 
 /** Writes the record, as a whole or not at all. */
-export function keep(record: Installed, folder: string): void {
+export function keep(record: InstallRecord, folder: string): void {
   const fresh = `${folder}.${crypto.randomUUID()}.json`;
   Deno.writeTextFileSync(fresh, JSON.stringify(record), { mode: 0o600 });
   Deno.renameSync(fresh, join(folder, RECORD));
 }
 
 /** Reads the record; undefined if there is none. A folder appears only together with its record. */
-export function recordOf(folder: string): Installed | undefined {
+export function recordOf(folder: string): InstallRecord | undefined {
   const path = join(folder, RECORD);
   try {
     const said: unknown = JSON.parse(readRegularText(path));
@@ -71,11 +71,11 @@ export function recordOf(folder: string): Installed | undefined {
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
   }
-  const message = `Cannot use ${quoted(path, 400)}: it is no record of what was installed`;
+  const message = `Cannot use ${quoted(path, 400)}: it is not a valid record of an installation`;
   throw new PmlError("INTEGRITY_MISMATCH", message, { hint: `${NEW}: ${quoted(folder, 400)}` });
 }
 
-function isInstalled(said: unknown): said is Installed {
+function isInstalled(said: unknown): said is InstallRecord {
   if (!isObject(said)) return false;
   const { file } = said;
   const isText = ["spec", "version", "file", "tree", "stamp"].every((key) =>

@@ -11,7 +11,7 @@ import type { Layer, Reach } from "../sandbox/confined_program.ts";
 import { findProgram } from "../sandbox/search_path.ts";
 
 /** How scripts are confined. */
-export interface Confining {
+export interface ScriptConfinement {
   readonly layer: Layer;
   /** The PML home. Scripts can read only their package there. */
   readonly home: string;
@@ -32,7 +32,7 @@ const TOOLS = ["node", "npm", "python3", "python"];
 
 /** Returns what scripts may read and write. Their programs are searched on `path`. */
 export function scriptReach(
-  { home, workspace, userHome, certificates }: Omit<Confining, "layer">,
+  { home, workspace, userHome, certificates }: Omit<ScriptConfinement, "layer">,
   { path, write, more = [] }: {
     readonly path: string | undefined;
     readonly write: readonly string[];

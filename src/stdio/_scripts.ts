@@ -16,10 +16,10 @@ import {
   type PrivateFolder,
 } from "../sandbox/confined_program.ts";
 import { type Program, type RunOptions, runProgram } from "../sandbox/process.ts";
-import { type Confining, scriptReach } from "./_script_reach.ts";
+import { type ScriptConfinement, scriptReach } from "./_script_reach.ts";
 
 /** A package with scripts that npm would run when it installs the package. */
-export interface Scripted {
+export interface ScriptedPackage {
   /** The identity: path, version and hash. */
   readonly id: string;
   /** Its path in the installation. The same version can be installed at several paths. */
@@ -43,7 +43,7 @@ const KEPT = 200_000;
 const TAIL = 2_000;
 
 /** Returns the packages of an installation that have install scripts. */
-export function scriptedIn(folder: string): readonly Scripted[] {
+export function scriptedIn(folder: string): readonly ScriptedPackage[] {
   const lock = objectIn(folder, "package-lock.json");
   return Object.entries(objectOf(lock?.packages)).flatMap(([path, said]) => {
     const { hasInstallScript, version, integrity = "none" } = objectOf(said);
@@ -71,12 +71,12 @@ export function scriptedIn(folder: string): readonly Scripted[] {
 }
 
 /** The options of running scripts. */
-interface Running extends Pick<RunOptions, "signal" | "groups"> {
+interface ScriptRunOptions extends Pick<RunOptions, "signal" | "groups"> {
   readonly npm: string;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly installing: Installing;
-  readonly confining: Confining;
+  readonly confining: ScriptConfinement;
 }
 
 /**
@@ -104,7 +104,10 @@ export function announcement(named: readonly string[]): string {
 }
 
 /** Runs the scripts of these packages with npm, as confined as this system can. */
-export async function runScripts(scripted: readonly Scripted[], options: Running): Promise<void> {
+export async function runScripts(
+  scripted: readonly ScriptedPackage[],
+  options: ScriptRunOptions,
+): Promise<void> {
   const { installing, signal, groups, confining } = options;
   const specs = scripted.map(({ spec }) => spec);
   const args = [
@@ -126,7 +129,9 @@ export async function runScripts(scripted: readonly Scripted[], options: Running
     groups,
     onStderr: (text) => installing.hear(text),
   }).catch((error) => {
-    throw late.aborted ? failed(`they took over ${RUN_MS / 60_000} min`, installing.tail) : error;
+    throw late.aborted
+      ? failed(`they took longer than ${RUN_MS / 60_000} min`, installing.tail)
+      : error;
   });
   if (code !== 0) throw failed(`npm ended with ${code}`, `${stdout}\n${installing.tail}`);
 }
@@ -136,7 +141,7 @@ export async function runScripts(scripted: readonly Scripted[], options: Running
  * are only for installers.
  */
 async function scriptProgram(
-  { npm: file, args, cwd, env: all, own, confining, ...run }: Running & {
+  { npm: file, args, cwd, env: all, own, confining, ...run }: ScriptRunOptions & {
     readonly args: readonly string[];
     readonly own: PrivateFolder;
   },
@@ -166,7 +171,10 @@ async function scriptProgram(
 }
 
 /** Returns a text for those who cannot decide, which names the packages that wait for a person. */
-export function scriptsHint(server: string, waiting: readonly Scripted[]): string | undefined {
+export function scriptsHint(
+  server: string,
+  waiting: readonly ScriptedPackage[],
+): string | undefined {
   if (waiting.length === 0) return undefined;
   const first = waiting.slice(0, 5).map(({ spec }) => quoted(spec)).join(", ");
   const more = waiting.length > 5 ? ` and ${waiting.length - 5} more` : "";

@@ -29,7 +29,7 @@ export const uv: Installer = {
       namesIn(at).includes("direct_url.json")
     );
     return direct &&
-      `${quoted(direct.whose, 200)} comes from an address, and not from a registry of yours`;
+      `${quoted(direct.whose, 200)} comes from a URL, which is not one of your registries`;
   },
   commands: ({ spec, beside, python }) => [
     // Relocatable, because it is moved when it is complete.
@@ -71,7 +71,7 @@ function installed(
     return { version, programs: scriptsIn(textOf(join(at, "entry_points.txt"))) };
   }
   throw new PmlError("UPSTREAM_DOWN", `Cannot find ${quoted(name)} in what uv installed`, {
-    hint: "Look at its name",
+    hint: "Check its name",
   });
 }
 

@@ -14,17 +14,23 @@ import { Installing, type Tell } from "../io/installing.ts";
 import { copyTree, treeHash, treeStamp } from "../io/tree.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
 import { npm } from "./_npm.ts";
-import { type PackageCommand, packageCommand, type Written } from "./_package_command.ts";
+import { type PackageCommand, packageCommand, type WrittenCommand } from "./_package_command.ts";
 import {
   assertSame,
-  type Installed,
   type InstalledPackage,
+  type InstallRecord,
   keep,
   packageOf,
   recordOf,
 } from "./_record.ts";
-import type { Confining } from "./_script_reach.ts";
-import { announcedIn, announcement, runScripts, type Scripted, scriptedIn } from "./_scripts.ts";
+import type { ScriptConfinement } from "./_script_reach.ts";
+import {
+  announcedIn,
+  announcement,
+  runScripts,
+  scriptedIn,
+  type ScriptedPackage,
+} from "./_scripts.ts";
 import { uv } from "./_uv.ts";
 
 export type { InstalledPackage };
@@ -41,7 +47,7 @@ export interface InstallsOptions {
 }
 
 /** The options of one request for a package. */
-export interface Wanting {
+export interface InstallRequest {
   /** Finds a program by its name, or throws. */
   readonly find: (program: string) => string;
   /** Called with messages about the installation. */
@@ -51,12 +57,12 @@ export interface Wanting {
 }
 
 /** An installed package. */
-export interface Present {
+export interface PresentPackage {
   readonly folder: string;
   readonly file: string;
   readonly installed: InstalledPackage;
   /** Returns the packages with install scripts that did not run. */
-  readonly waiting: () => readonly Scripted[];
+  readonly waiting: () => readonly ScriptedPackage[];
 }
 
 /** How packages of one kind are installed. */
@@ -82,16 +88,16 @@ export interface Installer {
   readonly programOf: (
     folder: string,
     wanted: PackageCommand,
-  ) => Found | Promise<Found>;
+  ) => PackageProgram | Promise<PackageProgram>;
 }
 
-interface Found {
+interface PackageProgram {
   readonly version: string;
   readonly file: string;
 }
 
-interface Under {
-  readonly present: Promise<Present>;
+interface RunningInstall {
+  readonly present: Promise<PresentPackage>;
   readonly told: Set<Tell>;
 }
 
@@ -104,7 +110,7 @@ const WRITTEN_MAX = 1_000_000;
 /** The packages in the PML home. */
 export class Installs {
   readonly #options: InstallsOptions;
-  readonly #under = new Map<string, Under>();
+  readonly #under = new Map<string, RunningInstall>();
 
   /** Installs nothing yet. */
   constructor(options: InstallsOptions) {
@@ -114,7 +120,10 @@ export class Installs {
   /**
    * Returns a package's folder and the file of its program. Installs the package if it is missing.
    */
-  async fileOf(asked: PackageCommand, { find, tell, version }: Wanting): Promise<Present> {
+  async fileOf(
+    asked: PackageCommand,
+    { find, tell, version }: InstallRequest,
+  ): Promise<PresentPackage> {
     const { home } = this.#options;
     const wanted = pinnedCommand(asked, { home, version });
     const folder = folderOf(home, wanted);
@@ -136,8 +145,8 @@ export class Installs {
 
   async #present(
     wanted: PackageCommand,
-    { folder, ...wanting }: Wanting & { readonly folder: string },
-  ): Promise<Present> {
+    { folder, ...wanting }: InstallRequest & { readonly folder: string },
+  ): Promise<PresentPackage> {
     const known = recordOf(folder) ?? await this.#installed(wanted, { folder, ...wanting });
     if (await treeStamp(folder) !== known.stamp) await assertSame(known, folder);
     const { file, version } = known;
@@ -151,10 +160,10 @@ export class Installs {
    * package.
    */
   async runScripts(
-    { folder }: Present,
-    { scripted, find, tell, confining }: Pick<Wanting, "find" | "tell"> & {
-      readonly scripted: readonly Scripted[];
-      readonly confining: Confining;
+    { folder }: PresentPackage,
+    { scripted, find, tell, confining }: Pick<InstallRequest, "find" | "tell"> & {
+      readonly scripted: readonly ScriptedPackage[];
+      readonly confining: ScriptConfinement;
     },
   ): Promise<void> {
     const { environment, closing, groups } = this.#options;
@@ -166,7 +175,7 @@ export class Installs {
     const old = `${folder}.${crypto.randomUUID()}`;
     try {
       copyTree(folder, fresh);
-      using installing = new Installing(`Running scripts of ${known.spec}`);
+      using installing = new Installing(`ScriptRunOptions scripts of ${known.spec}`);
       installing.join(tell);
       const where = { npm: find("npm"), cwd: fresh, env: environment(), signal: closing, groups };
       await runScripts(scripted, { ...where, installing, confining });
@@ -185,8 +194,8 @@ export class Installs {
 
   async #installed(
     wanted: PackageCommand,
-    { folder, find, tell }: Wanting & { readonly folder: string },
-  ): Promise<Installed> {
+    { folder, find, tell }: InstallRequest & { readonly folder: string },
+  ): Promise<InstallRecord> {
     const { tool, spec } = wanted;
     const { onLog } = this.#options;
     if (wanted.isOffline) throw notThere(wanted);
@@ -216,16 +225,16 @@ export class Installs {
       }
       const found = await installer.programOf(fresh, wanted);
       const tree = await treeHash(fresh);
-      const record: Installed = { spec, ...found, tree, stamp: await treeStamp(fresh) };
+      const record: InstallRecord = { spec, ...found, tree, stamp: await treeStamp(fresh) };
       keep(record, fresh);
       Deno.renameSync(fresh, folder);
-      onLog("info", `Installed ${spec}: version ${found.version}`);
+      onLog("info", `InstallRecord ${spec}: version ${found.version}`);
       const scripted = wanted.isScriptless ? [] : waitingIn(fresh, record);
       if (scripted.length > 0) {
         const whose = scripted.map((one) => one.spec).join(", ");
         onLog("info", `Install scripts were not run: ${whose}; see \`pml install\``);
       }
-      tell(`Installed ${spec}: version ${found.version}`);
+      tell(`InstallRecord ${spec}: version ${found.version}`);
       return record;
     } catch (error) {
       Deno.removeSync(fresh, { recursive: true });
@@ -268,8 +277,8 @@ export class Installs {
       const hint = installer.refusals.test(tail)
         ? installer.hint
         : OLD_NODE.test(tail)
-        ? "npm needs node 18.19 or newer here: without it, nothing keeps it from starting programs"
-        : "Look at its name and version, and whether its registry can be reached";
+        ? "npm needs node 18.19 or newer: PML cannot keep an older one from starting programs"
+        : "Check its name and version, and whether its registry can be reached";
       const detail = { step, stderr: tail, ...named.length > 0 && { install_scripts: named } };
       const whole = named.length > 0 ? `${hint}. ${announcement(named)}` : hint;
       return new PmlError(code, `Cannot install ${quoted(spec)}: ${why}`, { hint: whole, detail });
@@ -281,7 +290,7 @@ export class Installs {
       onStderr: (text) => installing.hear(text),
     }).catch((error) => {
       if (!late.aborted) throw error;
-      throw failed(`\`${step}\` took over ${INSTALL_MS / 1_000} s`, "TIMED_OUT");
+      throw failed(`\`${step}\` took longer than ${INSTALL_MS / 1_000} s`, "TIMED_OUT");
     });
     if (code !== 0) throw failed(`\`${step}\` ended with ${code}`, "UPSTREAM_DOWN");
     return stdout;
@@ -290,15 +299,15 @@ export class Installs {
 
 function notThere({ spec }: PackageCommand): PmlError {
   const why =
-    "it is not installed, and `--no-install` (or `--yes=false`) lets nothing be installed";
+    "it is not installed, and `--no-install` (or `--yes=false`) does not allow to install it";
   return new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(spec)}: ${why}`, {
-    hint: "PML runs what it installed itself: `pml install SERVER` installs it",
+    hint: "Install it with `pml install SERVER`",
   });
 }
 
 /** Returns the installed package of a command, without installing or running anything. */
 export function installedPackage(
-  written: Written,
+  written: WrittenCommand,
   from: { readonly home: string; readonly version: string | undefined },
 ): InstalledPackage | undefined {
   try {
@@ -315,9 +324,9 @@ export function installedPackage(
  * Returns the packages of a command that are installed and have install scripts that did not run.
  */
 export function waitingScripts(
-  written: Written,
+  written: WrittenCommand,
   from: { readonly home: string; readonly version: string | undefined },
-): readonly Scripted[] {
+): readonly ScriptedPackage[] {
   try {
     const asked = packageCommand(written);
     const folder = asked && folderOf(from.home, pinnedCommand(asked, from));
@@ -350,7 +359,7 @@ function folderOf(home: string, wanted: PackageCommand): string {
   return join(home, "servers", `${tool}-${id}`);
 }
 
-function waitingIn(folder: string, { ran = [] }: Installed): readonly Scripted[] {
+function waitingIn(folder: string, { ran = [] }: InstallRecord): readonly ScriptedPackage[] {
   return scriptedIn(folder).filter(({ id }) => !ran.includes(id));
 }
 

@@ -40,7 +40,7 @@ export interface Lesson {
   readonly env: Readonly<Record<string, string>>;
 }
 
-type Mutable = { -readonly [K in keyof Grants]: string[] };
+type MutableGrants = { -readonly [K in keyof Grants]: string[] };
 
 /** If more files of one folder are needed, the folder is granted. */
 const FOLDED = 3;
@@ -117,7 +117,7 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
   const { workspace, given } = options;
   const has = confinedAccess(options);
   const left: string[] = asked.other.map((what) => `${what}: it cannot be granted`);
-  const missing: Mutable = {};
+  const missing: MutableGrants = {};
   for (const kind of ["read", "write"] as const) {
     const own = kind === "read" ? [...has.read, join(options.home, "servers")] : has.write;
     const beyond = asked[kind].map((path) => realPathIfAny(path) ?? path).filter((path) => {
@@ -135,11 +135,11 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
   const named = [...net, ...has.net].some((host) => !isLiteral(host));
   missing.net = net.filter((host) => {
     const why = !HOST.test(host)
-      ? "it is no host"
+      ? "it is not a host with a port"
       : /:0$/.test(host)
-      ? "a port of the system's choice cannot be granted"
+      ? "port 0 cannot be granted"
       : named && isLiteral(host)
-      ? "an address cannot be granted beside names"
+      ? "an IP address cannot be granted beside host names"
       : undefined;
     if (why !== undefined) left.push(`net ${visible(host, 300)}: ${why}`);
     return why === undefined;
@@ -147,7 +147,7 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
   missing.run = [...new Set(asked.run.map((program) => basename(program)))].filter((program) => {
     // The server wrote the text that this name was taken from.
     const isOpen = ANYTHING.test(program) || !PROGRAM.test(program);
-    if (isOpen) left.push(`run ${visible(program)}: it runs anything, with your rights`);
+    if (isOpen) left.push(`run ${visible(program)}: it can run any code with your rights`);
     return !isOpen && !has.run.includes(program);
   });
   const lists = Object.entries(missing).filter(([, list]) => list.length > 0);
@@ -181,11 +181,11 @@ function dataIn(
 function refusal(path: string, options: TrialOptions): string | undefined {
   const { home } = options;
   if (isInside(join(home, "servers"), path)) {
-    return `its package stays as it was installed: give it ${DATA_FOLDER} by a variable or option`;
+    return `its package must not change: set a variable or option to ${DATA_FOLDER}`;
   }
   if (isInside(home, path)) return "it belongs to PML";
   if (path.includes(",")) return "Deno cannot grant a path with a comma";
-  return isTooWide(path, options) ? "it is too much: grant it by hand if you mean it" : undefined;
+  return isTooWide(path, options) ? "it is too wide: grant it by hand if you want that" : undefined;
 }
 
 /**

@@ -12,7 +12,7 @@ import type { Room } from "../io/backlog.ts";
 import { soon } from "../io/in_time.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../io/lines.ts";
 import type { Denial, Wire, WireEnds } from "../mcp_client/wire.ts";
-import { type Process, type Program, Started } from "../sandbox/process.ts";
+import { type Process, type Program, StartedProgram } from "../sandbox/process.ts";
 import { ContainerEnd, containerRun } from "./_container.ts";
 import { withRemark } from "./_denial.ts";
 import { downError } from "./_down.ts";
@@ -49,7 +49,7 @@ export class StdioWire implements Wire {
   readonly tells = true;
   readonly #options: StdioWireOptions;
   readonly #ends: WireEnds;
-  readonly #started: Started;
+  readonly #started: StartedProgram;
   readonly #process: Process;
   readonly #container: ContainerEnd | undefined;
   #containerEnded: Promise<void> | undefined;
@@ -79,7 +79,7 @@ export class StdioWire implements Wire {
     options.groups.add(this.#process.pid);
     this.#outbox = new Outbox(this.#process.stdin, {
       max: options.limits.lineBytes,
-      onFull: () => ends.broken("it does not read what it is sent"),
+      onFull: () => ends.broken("it does not read its input"),
     });
     this.#ended = this.#follow();
   }
@@ -202,11 +202,11 @@ export class StdioWire implements Wire {
   }
 }
 
-function started({ name }: StdioWireOptions, program: Program): Started {
+function started({ name }: StdioWireOptions, program: Program): StartedProgram {
   try {
-    return new Started({ ...program, kept: true });
+    return new StartedProgram({ ...program, kept: true });
   } catch (cause) {
-    const message = `Cannot start ${quoted(name)}: ${quoted(program.file, 300)} does not run`;
+    const message = `Cannot start ${quoted(name)}: ${quoted(program.file, 300)} cannot be run`;
     throw new PmlError("UPSTREAM_DOWN", message, { hint: "Check its command", cause });
   }
 }

@@ -7,7 +7,7 @@
 
 import type { Broker } from "./broker.ts";
 import type { FromWorker, Reply } from "./message.ts";
-import type { Power } from "./power.ts";
+import type { HostFunction } from "./host_function.ts";
 import { failed } from "./refusal.ts";
 
 const ANSWER_START = 1 << 16;
@@ -21,7 +21,7 @@ export interface AnswersOptions {
   /** The largest answer to a synchronous request, in bytes. */
   readonly resultBytes: number;
   readonly files: Pick<Broker, "answer">;
-  readonly powers: Readonly<Record<string, Power>>;
+  readonly ops: Readonly<Record<string, HostFunction>>;
 }
 
 /** The requests of one Worker. */
@@ -30,14 +30,14 @@ export class Answers {
   readonly slot: AnswerSlot;
   readonly #port: MessagePort;
   readonly #options: AnswersOptions;
-  readonly #powers: ReadonlyMap<string, Power>;
+  readonly #ops: ReadonlyMap<string, HostFunction>;
   readonly #open = new Map<number, AbortController>();
 
   /** Makes the object that answers on `port`. */
   constructor(port: MessagePort, options: AnswersOptions) {
     this.#port = port;
     this.#options = options;
-    this.#powers = new Map(Object.entries(options.powers));
+    this.#ops = new Map(Object.entries(options.ops));
     this.slot = new AnswerSlot(options.resultBytes + SPARE);
   }
 
@@ -47,15 +47,15 @@ export class Answers {
     if (message.kind === "drop") return this.#open.get(id)?.abort();
     const { op, args } = message;
     // A request with id 0 is synchronous: the Worker is blocked and must get its answer at once.
-    const power = id === 0 ? undefined : this.#powers.get(op);
-    if (power !== undefined) return void this.#answer(power, { id, op, args });
+    const run = id === 0 ? undefined : this.#ops.get(op);
+    if (run !== undefined) return void this.#answer(run, { id, op, args });
     const reply = this.#options.files.answer(op, args);
     if (id === 0) return this.slot.put(reply);
     this.#reply(id, reply);
   }
 
   async #answer(
-    power: Power,
+    run: HostFunction,
     { id, op, args }: { readonly id: number; readonly op: string; readonly args: unknown[] },
   ): Promise<void> {
     const controller = new AbortController();
@@ -66,7 +66,7 @@ export class Answers {
         return this.#reply(id, { ok: false, error: TOO_MANY });
       }
       this.#open.set(id, controller);
-      const value = await power(args, { signal: controller.signal, say });
+      const value = await run(args, { signal: controller.signal, say });
       this.#reply(id, { ok: true, value });
     } catch (error) {
       this.#reply(id, failed(error, { op, args }));

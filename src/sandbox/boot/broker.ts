@@ -5,8 +5,8 @@
  * @module
  */
 
-import { lookAt, PathGuard, type Place, type Try } from "./path_guard.ts";
-import { copied, type Op, type Opened, OpenFiles, resize, writeAll } from "./handles.ts";
+import { type CheckedPath, lookAt, type PathAttempt, PathGuard } from "./path_guard.ts";
+import { copied, type Op, type OpenFile, OpenFiles, resize, writeAll } from "./handles.ts";
 import type { WorkspaceLock } from "./lock.ts";
 import type { FileScope, Reply } from "./message.ts";
 import { type Access, isSame } from "./protect.ts";
@@ -20,15 +20,15 @@ const ENTRY_BYTES = 80;
 export class Broker {
   /** Counts the bytes that the module writes. */
   readonly budget: Budget;
-  readonly #walls: PathGuard;
+  readonly #guard: PathGuard;
   readonly #files: OpenFiles;
   readonly #lock: WorkspaceLock;
-  readonly #ground: FileScope;
+  readonly #scope: FileScope;
   readonly #looks: Readonly<Record<string, Op>> = {
-    stat: (path) => this.#walls.follow(tryTo("look at", path, "look")).info,
-    lstat: (path) => found(this.#walls.entry(tryTo("look at", path, "look")).info),
-    realPath: (path) => this.#walls.follow(tryTo("resolve", path, "look")).path,
-    readLink: (path) => Deno.readLinkSync(this.#walls.entry(tryTo("look at", path, "look")).path),
+    stat: (path) => this.#guard.follow(tryTo("look at", path, "look")).info,
+    lstat: (path) => found(this.#guard.entry(tryTo("look at", path, "look")).info),
+    realPath: (path) => this.#guard.follow(tryTo("resolve", path, "look")).path,
+    readLink: (path) => Deno.readLinkSync(this.#guard.entry(tryTo("look at", path, "look")).path),
     readDir: (path) => this.#readDir(tryTo("list", path, "read")),
     readFile: (path) => this.#readFile(tryTo("read", path, "read")),
   };
@@ -44,12 +44,12 @@ export class Broker {
     },
     chmod: (path, mode) => {
       const attempt = tryTo("change the mode of", path, "write");
-      const place = this.#walls.owned(attempt);
-      this.#walls.requireFree(place, { attempt });
+      const place = this.#guard.owned(attempt);
+      this.#guard.requireFree(place, { attempt });
       Deno.chmodSync(place.path, typeof mode === "number" ? mode & 0o777 : mode);
     },
     utime: (path, access, change) => {
-      const place = this.#walls.owned(tryTo("change the times of", path, "write"));
+      const place = this.#guard.owned(tryTo("change the times of", path, "write"));
       Deno.utimeSync(place.path, access, change);
     },
     makeTempFile: (options) => {
@@ -67,11 +67,11 @@ export class Broker {
   readonly #ops: ReadonlyMap<string, Op>;
 
   /** Makes a broker for the files that the module may use. */
-  constructor(ground: FileScope, lock: WorkspaceLock) {
-    this.#walls = new PathGuard(ground);
+  constructor(scope: FileScope, lock: WorkspaceLock) {
+    this.#guard = new PathGuard(scope);
     this.#lock = lock;
-    this.#ground = ground;
-    this.budget = new Budget(ground.writeBytes);
+    this.#scope = scope;
+    this.budget = new Budget(scope.writeBytes);
     this.#files = new OpenFiles(this.budget);
     const locked = (ops: Readonly<Record<string, Op>>, exclusive: boolean) =>
       Object.entries(ops).map(([name, op]): [string, Op] => [
@@ -98,8 +98,8 @@ export class Broker {
     }
   }
 
-  #readDir(attempt: Try): Deno.DirEntry[] {
-    const place = this.#walls.follow(attempt);
+  #readDir(attempt: PathAttempt): Deno.DirEntry[] {
+    const place = this.#guard.follow(attempt);
     if (!place.info.isDirectory) throw systemError("NotADirectory");
     const entries = Deno.readDirSync(place.path).toArray();
     // The size of the message: each name with its three flags.
@@ -108,10 +108,10 @@ export class Broker {
     return entries;
   }
 
-  #readFile(attempt: Try): Uint8Array {
-    const place = this.#walls.follow(attempt);
+  #readFile(attempt: PathAttempt): Uint8Array {
+    const place = this.#guard.follow(attempt);
     this.#refuseLarge(place.info.size, attempt);
-    using file = this.#walls.openFile(place, { attempt, open: { read: true } });
+    using file = this.#guard.openFile(place, { attempt, open: { read: true } });
     let bytes = new Uint8Array(place.info.size);
     for (let length = 0;;) {
       // If the buffer is full, one more read shows whether the file has grown.
@@ -129,8 +129,8 @@ export class Broker {
     }
   }
 
-  #refuseLarge(size: number, attempt: Try): void {
-    const { resultBytes } = this.#ground;
+  #refuseLarge(size: number, attempt: PathAttempt): void {
+    const { resultBytes } = this.#scope;
     if (size <= resultBytes) return;
     const why = `it has ${size} bytes, more than the ${resultBytes} of one result`;
     throw refusal("RESULT_TOO_LARGE", attempt, why);
@@ -169,21 +169,21 @@ export class Broker {
     return this.#lock.alone(open, write || append);
   }
 
-  #openFile(op: string, path: unknown, flags: Flags): Opened & { readonly place: Place } {
+  #openFile(op: string, path: unknown, flags: Flags): OpenFile & { readonly place: CheckedPath } {
     const { truncate, create, createNew, mode, read, append } = flags;
     const write = flags.write || append;
     const attempt = tryTo(op, path, write ? "write" : "read");
-    if (write && read) this.#walls.target({ ...attempt, access: "read" });
-    const place = write ? this.#walls.target(attempt) : this.#walls.follow(attempt);
+    if (write && read) this.#guard.target({ ...attempt, access: "read" });
+    const place = write ? this.#guard.target(attempt) : this.#guard.follow(attempt);
     if (place.info && createNew) throw systemError("AlreadyExists");
     if (!create && !createNew) found(place.info);
-    const file = this.#walls.openFile(place, { attempt, open: { read, write, append, mode } });
+    const file = this.#guard.openFile(place, { attempt, open: { read, write, append, mode } });
     if (truncate && write && place.info) file.truncateSync(0);
     return { file, asked: attempt.asked, write, append, place };
   }
 
   #freshPath(options: unknown): string {
-    const { dir = this.#ground.temp, prefix, suffix } = Object(options);
+    const { dir = this.#scope.temp, prefix, suffix } = Object(options);
     if (typeof dir !== "string") {
       const attempt = { op: "make a temporary file in", asked: "TMPDIR" };
       throw refusal("SANDBOX_DENIED", attempt, 'the module has no write grant (pass "dir")');
@@ -196,35 +196,35 @@ export class Broker {
     return dir === "" ? name : joinPath(dir.replace(/(?<=.)\/$/, ""), name);
   }
 
-  #mkdir(attempt: Try, { recursive, mode }: Flags): void {
+  #mkdir(attempt: PathAttempt, { recursive, mode }: Flags): void {
     const make = (folder: string) => Deno.mkdirSync(folder, { mode });
-    if (!recursive) return make(this.#walls.entry(attempt).path);
-    const { folders, base } = this.#walls.missing(attempt);
+    if (!recursive) return make(this.#guard.entry(attempt).path);
+    const { folders, base } = this.#guard.missing(attempt);
     if (folders.length === 0 && !lookAt(base)?.isDirectory) throw systemError("AlreadyExists");
     folders.forEach(make);
   }
 
-  #remove(attempt: Try, { recursive }: Flags): void {
-    const place = this.#walls.entry(attempt);
-    this.#walls.requireFree(place, { attempt });
+  #remove(attempt: PathAttempt, { recursive }: Flags): void {
+    const place = this.#guard.entry(attempt);
+    this.#guard.requireFree(place, { attempt });
     Deno.removeSync(place.path, { recursive });
   }
 
-  #rename(leave: Try, to: unknown): void {
+  #rename(leave: PathAttempt, to: unknown): void {
     const arrive = tryTo("rename", to, "write");
-    this.#walls.entry({ ...leave, access: "read" });
-    const source = this.#walls.entry(leave);
-    const target = this.#walls.entry(arrive);
+    this.#guard.entry({ ...leave, access: "read" });
+    const source = this.#guard.entry(leave);
+    const target = this.#guard.entry(arrive);
     found(source.info);
-    this.#walls.requireFree(source, { attempt: leave, movedTo: target.path });
-    this.#walls.requireFree(target, { attempt: arrive });
+    this.#guard.requireFree(source, { attempt: leave, movedTo: target.path });
+    this.#guard.requireFree(target, { attempt: arrive });
     Deno.renameSync(source.path, target.path);
   }
 
-  #copyFile(attempt: Try, to: unknown): void {
-    const place = this.#walls.follow(attempt);
+  #copyFile(attempt: PathAttempt, to: unknown): void {
+    const place = this.#guard.follow(attempt);
     if (place.info.isDirectory) throw systemError("Invalid");
-    using source = this.#walls.openFile(place, { attempt, open: { read: true } });
+    using source = this.#guard.openFile(place, { attempt, open: { read: true } });
     const mode = (place.info.mode ?? 0o644) & 0o777;
     const opened = this.#openFile("copy", to, flagsOf({ write: true, create: true, mode }));
     using target = opened.file;
@@ -253,7 +253,7 @@ function flagsOf(value: unknown): Flags {
   return { ...flags as Record<typeof FLAGS[number], boolean>, mode }; // it has all of their names
 }
 
-function tryTo(op: string, path: unknown, access: Access): Try {
+function tryTo(op: string, path: unknown, access: Access): PathAttempt {
   if (typeof path === "string") return { op, asked: path, access };
   throw new TypeError("a path must be a string or a URL");
 }

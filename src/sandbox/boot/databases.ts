@@ -6,13 +6,13 @@
  */
 
 import type { DatabaseSync } from "node:sqlite";
-import { lookAt, type PathGuard, type Place, type Try } from "./path_guard.ts";
+import { type CheckedPath, lookAt, type PathAttempt, type PathGuard } from "./path_guard.ts";
 import type { WorkspaceLock } from "./lock.ts";
-import type { Power } from "./power.ts";
+import type { HostFunction } from "./host_function.ts";
 import { isSame } from "./protect.ts";
 import { folderOf } from "./names.ts";
 import { type Budget, failureOf, Refusal, refusal } from "./refusal.ts";
-import { LOCKED, NO_DATABASE, Sql, Unfit, unfit } from "./sql.ts";
+import { LOCKED, NO_DATABASE, Sql, SqlProblem, sqlProblem } from "./sql.ts";
 
 const OPEN_MAX = 16;
 const ROWS = 1_000;
@@ -29,12 +29,12 @@ const WAL = 2;
 /** The last bytes of a journal that names another file, which SQLite would delete. */
 const SUPER_JOURNAL = "d9d505f920a163d7";
 
-type Class = typeof DatabaseSync;
+type DatabaseClass = typeof DatabaseSync;
 
-interface Opened {
+interface OpenDatabase {
   readonly sql: Sql;
-  readonly attempt: Try;
-  readonly place: Place;
+  readonly attempt: PathAttempt;
+  readonly place: CheckedPath;
   /** Whether the database was read as a whole and is in memory. */
   readonly snapshot: boolean;
 }
@@ -48,24 +48,28 @@ export interface DatabasesOptions {
 
 /** Opens databases for one Worker and runs its statements. */
 export class Databases implements Disposable {
-  readonly #walls: PathGuard;
+  readonly #guard: PathGuard;
   readonly #lock: WorkspaceLock;
   readonly #resultBytes: number;
   readonly #budget: Budget;
-  readonly #opened = new Map<unknown, Opened>();
+  readonly #opened = new Map<unknown, OpenDatabase>();
   /**
    * Databases that cannot be closed safely: SQLite would remove files, which may belong to somebody
    * else by now.
    */
-  readonly #stuck: Opened[] = [];
+  readonly #stuck: OpenDatabase[] = [];
   #last = 0;
 
   /** The requests. All but the first begin with the number of a database. */
-  readonly ops: Readonly<Record<string, Power>> = {
+  readonly ops: Readonly<Record<string, HostFunction>> = {
     "sqlite.open": async ([path, write]) => {
       const { DatabaseSync } = await import("node:sqlite");
       const access = write === true ? "write" : "read";
-      const attempt: Try = { op: "open", asked: typeof path === "string" ? path : "", access };
+      const attempt: PathAttempt = {
+        op: "open",
+        asked: typeof path === "string" ? path : "",
+        access,
+      };
       return told(attempt, () => this.#open(attempt, DatabaseSync));
     },
     "sqlite.query": ([number, sql, parameters, limit, offset]) =>
@@ -86,8 +90,8 @@ export class Databases implements Disposable {
   };
 
   /** Takes the path guard and the lock that the module's files use. */
-  constructor(walls: PathGuard, lock: WorkspaceLock, options: DatabasesOptions) {
-    this.#walls = walls;
+  constructor(guard: PathGuard, lock: WorkspaceLock, options: DatabasesOptions) {
+    this.#guard = guard;
     this.#lock = lock;
     this.#resultBytes = options.resultBytes;
     this.#budget = options.budget;
@@ -99,17 +103,17 @@ export class Databases implements Disposable {
     this.#opened.clear();
   }
 
-  #open(attempt: Try, Database: Class): number {
-    if (this.#opened.size >= OPEN_MAX) throw new Unfit(`${OPEN_MAX} databases are open`, "");
+  #open(attempt: PathAttempt, Database: DatabaseClass): number {
+    if (this.#opened.size >= OPEN_MAX) throw new SqlProblem(`${OPEN_MAX} databases are open`, "");
     const opened = this.#lock.alone(() => this.#found(attempt, Database));
     this.#opened.set(++this.#last, opened);
     return this.#last;
   }
 
-  #found(attempt: Try, Database: Class): Opened {
+  #found(attempt: PathAttempt, Database: DatabaseClass): OpenDatabase {
     const write = attempt.access === "write";
-    if (write) this.#walls.target({ ...attempt, access: "read" });
-    const place = write ? this.#walls.target(attempt) : this.#walls.follow(attempt);
+    if (write) this.#guard.target({ ...attempt, access: "read" });
+    const place = write ? this.#guard.target(attempt) : this.#guard.follow(attempt);
     const { path } = place;
     const isWal = this.#isWal(place, attempt);
     this.#lookBeside(path, attempt);
@@ -126,47 +130,47 @@ export class Databases implements Disposable {
   }
 
   /** Reads the start of the file and returns whether it is a database in WAL mode. */
-  #isWal(place: Place, attempt: Try): boolean {
+  #isWal(place: CheckedPath, attempt: PathAttempt): boolean {
     const { info } = place;
     for (const { place: { info: held }, snapshot } of this.#opened.values()) {
       if (!info || snapshot || !isSame(held, info)) continue;
       // If a process closes a file, the system drops all locks of that process on it, also those of
       // SQLite.
-      this.#walls.requireFile(place.path, info, attempt);
+      this.#guard.requireFile(place.path, info, attempt);
       return false;
     }
     const open = info ? { read: true } : { write: true };
-    using file = this.#walls.openFile(place, { attempt, open });
+    using file = this.#guard.openFile(place, { attempt, open });
     if (!info?.size) return false;
     const head = new Uint8Array(20);
     file.readSync(head);
     if (new TextDecoder("latin1").decode(head.subarray(0, 16)) === MAGIC) return head[18] === WAL;
-    throw new Unfit(NO_DATABASE, "");
+    throw new SqlProblem(NO_DATABASE, "");
   }
 
   /**
    * Refuses files beside a database that are dangerous to SQLite: links, pipes, and a journal that
    * deletes another file.
    */
-  #lookBeside(path: string, attempt: Try): void {
+  #lookBeside(path: string, attempt: PathAttempt): void {
     for (const end of ["-journal", "-wal", "-shm"]) {
       const beside = { ...attempt, asked: `${path}${end}` };
-      const { info } = this.#walls.entry(beside);
+      const { info } = this.#guard.entry(beside);
       if (!info) continue;
-      this.#walls.requireFile(beside.asked, info, beside);
+      this.#guard.requireFile(beside.asked, info, beside);
       if (end === "-journal" && endOf(beside.asked, info.size) === SUPER_JOURNAL) {
         throw refusal("SANDBOX_DENIED", beside, "it names another file, which SQLite would delete");
       }
     }
   }
 
-  #requireSame({ place, attempt }: Opened): void {
+  #requireSame({ place, attempt }: OpenDatabase): void {
     const now = lookAt(place.path);
     if (now?.isFile && isSame(place.info, now)) return;
     throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it was replaced after it was opened");
   }
 
-  #close(opened: Opened): void {
+  #close(opened: OpenDatabase): void {
     const folder = folderOf(opened.place.path);
     if (opened.snapshot || isStraight(folder)) opened.sql[Symbol.dispose]();
     else this.#stuck.push(opened);
@@ -185,7 +189,7 @@ export class Databases implements Disposable {
    * Runs a statement on a file. The lock is held while SQLite may open, make or remove files. It is
    * not held while the statement runs, which can take a long time.
    */
-  #runFile<T>(opened: Opened, text: unknown, step: (sql: Sql) => T): T {
+  #runFile<T>(opened: OpenDatabase, text: unknown, step: (sql: Sql) => T): T {
     const { sql, attempt } = opened;
     const isReader = attempt.access !== "write";
     const need = isReader ? "reads" : this.#guarded(opened, () => sql.need(text));
@@ -213,7 +217,7 @@ export class Databases implements Disposable {
    * Runs a step under the lock, after the files were checked. Waits if another process has locked
    * the database.
    */
-  #guarded<T>(opened: Opened, step: () => T): T {
+  #guarded<T>(opened: OpenDatabase, step: () => T): T {
     for (const since = performance.now();;) {
       try {
         return this.#lock.shared(() => {
@@ -232,7 +236,7 @@ export class Databases implements Disposable {
    * Counts what `run` writes. The part that runs in `bounded` can write no more than the child may.
    */
   #counted<T>(
-    { sql, attempt, place: { path } }: Opened,
+    { sql, attempt, place: { path } }: OpenDatabase,
     run: (bounded: (step: () => T) => T) => T,
   ): T {
     const sizeOf = (end: string) => lookAt(`${path}${end}`)?.size ?? 0;
@@ -262,7 +266,7 @@ export class Databases implements Disposable {
   /**
    * Commits what a statement changed. If a statement failed, this keeps what SQLite did not undo.
    */
-  #commit(opened: Opened): void {
+  #commit(opened: OpenDatabase): void {
     try {
       this.#guarded(opened, () => opened.sql.end("COMMIT"));
     } catch (error) {
@@ -293,15 +297,15 @@ function hasLog(path: string): boolean {
   const [log, index] = [lookAt(`${path}-wal`), lookAt(`${path}-shm`)];
   if (log && index) return true;
   if (!log?.size) return false;
-  throw new Unfit("its log (-wal) was left without its index; open it for writing once", "");
+  throw new SqlProblem("its log (-wal) was left without its index; open it for writing once", "");
 }
 
 /** Reads a database as a whole, because SQLite would make files beside one that has a log. */
-function inMemory(path: string, Database: Class): DatabaseSync {
+function inMemory(path: string, Database: DatabaseClass): DatabaseSync {
   const bytes = Deno.statSync(path).size > SNAPSHOT_MAX ? undefined : Deno.readFileSync(path);
   if (bytes === undefined || hasLog(path)) {
     const why = "to read it in WAL mode SQLite makes files beside it";
-    throw new Unfit(
+    throw new SqlProblem(
       `${why}; open it for writing, or end WAL with PRAGMA journal_mode = delete`,
       "",
     );
@@ -322,17 +326,17 @@ function endOf(path: string, size: number): string {
   return end.toHex();
 }
 
-function told<T>(attempt: Try, step: () => T, sql?: Sql): T {
+function told<T>(attempt: PathAttempt, step: () => T, sql?: Sql): T {
   try {
     return step();
   } catch (error) {
     if (error instanceof Refusal) throw error;
     // An error of the system has a code like ENOENT, or a class of its own.
-    if (sql === undefined && !(error instanceof Unfit || /^ERR_/.test(Object(error).code))) {
+    if (sql === undefined && !(error instanceof SqlProblem || /^ERR_/.test(Object(error).code))) {
       const failure = failureOf(error, attempt);
       throw Object.assign(new Error(failure.message), failure);
     }
-    const { message, code } = unfit(sql?.refused() ?? error);
+    const { message, code } = sqlProblem(sql?.refused() ?? error);
     const found = refusal(code, attempt, message);
     throw code === "" ? Object.assign(new Error(found.message), { name: "SqliteError" }) : found;
   }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { denied } from "./asking.ts";
+import { denied } from "./host_client.ts";
 import type { Denied } from "./message.ts";
 
 /**

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { DENIED } from "../denied_names.ts";
-import type { Asking } from "./asking.ts";
+import type { HostClient } from "./host_client.ts";
 import { deniedInDeno } from "./denied.ts";
 import { brokeredFiles } from "./files.ts";
 
@@ -18,7 +18,7 @@ const CLOSED = "env mainModule exit execPath hostname networkInterfaces osReleas
 const OWN = "cwd";
 
 Deno.test("Every name of Deno is brokered, refused, or harmless", () => {
-  const brokered = Object.keys(brokeredFiles({} as Asking));
+  const brokered = Object.keys(brokeredFiles({} as HostClient));
   const refused = Object.keys(deniedInDeno(DENIED));
   const known = new Set([brokered, refused, `${HARMLESS} ${CLOSED} ${OWN}`.split(" ")].flat());
   assert.deepEqual(Object.keys(Deno).filter((name) => !known.has(name)), []);
@@ -35,7 +35,7 @@ Deno.test("What is refused says why, and what to use instead", () => {
     openKv: /host\.sqlite/,
     symlink: /cannot make links/,
     umask: /pass a mode/,
-    watchFs: /read the files again/,
+    watchFs: /read them again/,
     chown: /owners/,
     addSignalListener: /host\.signal/,
     UnsafePointer: /native code/,

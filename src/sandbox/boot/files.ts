@@ -4,13 +4,13 @@
  * @module
  */
 
-import type { Asking } from "./asking.ts";
-import { type Any, brokered, compact, fileClass, infoOf, type Table } from "./fs_file.ts";
+import type { HostClient } from "./host_client.ts";
+import { type Any, brokered, compact, fileClass, type FunctionTable, infoOf } from "./fs_file.ts";
 
 /** Returns the brokered functions by their names in `Deno`. */
-export function brokeredFiles(asking: Asking): Record<string, unknown> {
-  const { FsFile, opened } = fileClass(asking);
-  const functions = brokered(asking, tableOf(opened));
+export function brokeredFiles(client: HostClient): Record<string, unknown> {
+  const { FsFile, opened } = fileClass(client);
+  const functions = brokered(client, tableOf(opened));
   const { readDir, open } = functions;
   const writeFile = streamed(functions.writeFile, open);
   return {
@@ -32,7 +32,7 @@ export function brokeredFiles(asking: Asking): Record<string, unknown> {
   };
 }
 
-function tableOf(opened: (number: number) => unknown): Table {
+function tableOf(opened: (number: number) => unknown): FunctionTable {
   const one = (path: unknown, ...rest: unknown[]) => [textOf(path), ...rest];
   const two = (from: unknown, to: unknown) => [textOf(from), textOf(to)];
   const withOptions = (path: unknown, options?: unknown) => [textOf(path), plain(options)];

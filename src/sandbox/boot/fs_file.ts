@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Asking } from "./asking.ts";
+import type { HostClient } from "./host_client.ts";
 
 const STREAM_PIECE = 1 << 16;
 const LOCK_WAIT_MS = 50;
@@ -13,9 +13,9 @@ const LOCK_WAIT_MS = 50;
 export type Any = any;
 
 /** Requests by the names of the functions that send them. */
-export type Table = Readonly<Record<string, Brokered>>;
+export type FunctionTable = Readonly<Record<string, BrokeredFunction>>;
 
-interface Brokered {
+interface BrokeredFunction {
   /** The name of the request, if it differs from the function's. */
   readonly op?: string;
   /** Returns what is sent for the module's arguments; by default the arguments themselves. */
@@ -27,7 +27,7 @@ interface Brokered {
 }
 
 /** Makes each function of a table, and its synchronous version. */
-export function brokered(asking: Asking, table: Table): Record<string, Any> {
+export function brokered(client: HostClient, table: FunctionTable): Record<string, Any> {
   const functions: Record<string, Any> = {};
   for (const [name, { op = name, send, give = same }] of Object.entries(table)) {
     const sending = (given: Any[]) => {
@@ -35,11 +35,11 @@ export function brokered(asking: Asking, table: Table): Record<string, Any> {
       return send?.(...given) ?? given;
     };
     functions[name] = async (...given: Any[]) => {
-      const value = await asking.later(op, sending(given));
+      const value = await client.later(op, sending(given));
       for (const one of given) one?.signal?.throwIfAborted();
       return give(value, given);
     };
-    functions[`${name}Sync`] = (...given: Any[]) => give(asking.now(op, sending(given)), given);
+    functions[`${name}Sync`] = (...given: Any[]) => give(client.now(op, sending(given)), given);
   }
   return functions;
 }
@@ -48,7 +48,7 @@ function same(value: unknown): unknown {
   return value;
 }
 
-const STEPS: Table = {
+const STEPS: FunctionTable = {
   read: {
     op: "file.read",
     send: (number, into) => {
@@ -72,9 +72,9 @@ const STEPS: Table = {
 };
 
 /** Returns `Deno.FsFile`, and a function that makes an instance from the broker's file number. */
-export function fileClass(asking: Asking): { FsFile: Any; opened: (number: number) => Any } {
+export function fileClass(client: HostClient): { FsFile: Any; opened: (number: number) => Any } {
   const key = Symbol();
-  const steps = brokered(asking, STEPS);
+  const steps = brokered(client, STEPS);
 
   class FsFile {
     static readonly name = "FsFile";
@@ -115,7 +115,7 @@ export function fileClass(asking: Asking): { FsFile: Any; opened: (number: numbe
     }
 
     close(): void {
-      asking.now("file.close", [this.#number]);
+      client.now("file.close", [this.#number]);
     }
 
     [Symbol.dispose](): void {

@@ -11,7 +11,7 @@ import { type Budget, refusal } from "./refusal.ts";
 export type Op = (...args: any[]) => unknown;
 
 /** A file, and how it was opened. */
-export interface Opened {
+export interface OpenFile {
   readonly file: Deno.FsFile;
   /** The path as the module gave it. */
   readonly asked: string;
@@ -25,7 +25,7 @@ const READ_MAX = 1 << 22;
 /** The open files of one Worker. */
 export class OpenFiles {
   readonly #budget: Budget;
-  readonly #files = new Map<number, Opened>();
+  readonly #files = new Map<number, OpenFile>();
   #last = 0;
 
   /** The requests on open files; each begins with the file's number. */
@@ -66,7 +66,7 @@ export class OpenFiles {
   }
 
   /** Keeps a file and returns its number. */
-  add(opened: Opened): number {
+  add(opened: OpenFile): number {
     if (this.#files.size >= OPEN_MAX) {
       opened.file.close();
       throw new Error(`Too many open files: a module can hold ${OPEN_MAX}`);
@@ -75,13 +75,13 @@ export class OpenFiles {
     return this.#last;
   }
 
-  #get(number: number): Opened {
+  #get(number: number): OpenFile {
     const opened = this.#files.get(number);
     if (opened === undefined) throw new Deno.errors.BadResource("Bad resource ID");
     return opened;
   }
 
-  #write({ file, asked, write, append }: Opened, bytes: Uint8Array): number {
+  #write({ file, asked, write, append }: OpenFile, bytes: Uint8Array): number {
     if (write) {
       // An empty part that is left by seeking past the end counts too.
       const gap = append ? 0 : file.seekSync(0, Deno.SeekMode.Current) - file.statSync().size;

@@ -11,9 +11,9 @@ import { Databases } from "./databases.ts";
 import { PathGuard } from "./path_guard.ts";
 import { confine } from "./landlock.ts";
 import { afterLife } from "./life.ts";
-import { frameWriter, stdinLines, type Write } from "./lines.ts";
+import { frameWriter, stdinLines, type WriteFrame } from "./lines.ts";
 import { WorkspaceLock } from "./lock.ts";
-import type { FromWorker, Start, WorkerStart } from "./message.ts";
+import type { FromWorker, HostStart, WorkerStart } from "./message.ts";
 import { Network } from "./network.ts";
 import { fileDoors, openDoors } from "./probe.ts";
 import { Programs } from "./programs.ts";
@@ -26,7 +26,7 @@ export async function boot(): Promise<void> {
   const lines = stdinLines();
   // The first line is read before there is a Worker that could read stdin, too.
   const { value = "{}" } = await lines.next();
-  const start: Start = JSON.parse(value);
+  const start: HostStart = JSON.parse(value);
   const { canary, lock, env, denied, workspace, resultBytes } = start;
   const write = frameWriter(start.nonce);
   write("confined", 0, JSON.stringify(confined(start, write)));
@@ -56,7 +56,7 @@ export async function boot(): Promise<void> {
   Deno.exit(0);
 }
 
-function confined(start: Start, write: Write): string {
+function confined(start: HostStart, write: WriteFrame): string {
   const { system } = start;
   if (system === undefined) return "no landlock: it is off";
   try {
@@ -66,12 +66,12 @@ function confined(start: Start, write: Write): string {
   }
 }
 
-function end(write: Write, type: string, why: string): never {
+function end(write: WriteFrame, type: string, why: string): never {
   write(type, 0, JSON.stringify(why));
   Deno.exit(70);
 }
 
-function newWorker(code: string, write: Write): Worker {
+function newWorker(code: string, write: WriteFrame): Worker {
   const url = URL.createObjectURL(new Blob([code], { type: "application/javascript" }));
   const worker = new Worker(url, { type: "module", deno: { permissions: "none" } });
   worker.addEventListener("error", (event) => {
@@ -82,18 +82,18 @@ function newWorker(code: string, write: Write): Worker {
 }
 
 /** Answers the Worker's requests. Returns the shared memory for synchronous answers. */
-function serve(port: MessagePort, start: Start, write: Write): Answers["slot"] {
-  const walls = new PathGuard(start);
+function serve(port: MessagePort, start: HostStart, write: WriteFrame): Answers["slot"] {
+  const guard = new PathGuard(start);
   const lock = new WorkspaceLock(start.lock);
-  const programs = new Programs(start, walls, (event, pid) => write(event, 0, `${pid}`));
+  const programs = new Programs(start, guard, (event, pid) => write(event, 0, `${pid}`));
   const files = new Broker(start, lock);
   const answers = new Answers(port, {
     resultBytes: start.resultBytes,
     files,
-    powers: {
+    ops: {
       ...programs.ops,
       ...new Network(start).ops,
-      ...new Databases(walls, lock, { ...start, budget: files.budget }).ops,
+      ...new Databases(guard, lock, { ...start, budget: files.budget }).ops,
     },
   });
   port.onmessage = ({ data: message }: MessageEvent<FromWorker>) => {

@@ -11,7 +11,7 @@ export const PATH_ONLY = 0o12000000; // O_PATH and O_CLOEXEC
 export const STRAIGHT = 4; // RESOLVE_NO_SYMLINKS
 
 /** The rights that a ruleset controls. Other rights stay free. */
-export interface Handled {
+export interface RulesetRights {
   readonly files: number;
   readonly network: number;
   readonly scopes: number;
@@ -66,7 +66,7 @@ export class Kernel implements Disposable {
   }
 
   /** Makes a ruleset and returns its file descriptor. */
-  newRuleset({ files, network, scopes }: Handled): number {
+  newRuleset({ files, network, scopes }: RulesetRights): number {
     return this.#must(CREATE_RULESET, this.#numbers(files, network, scopes), 24, 0);
   }
 

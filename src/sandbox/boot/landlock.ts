@@ -5,12 +5,12 @@
  * @module
  */
 
-import { type Handled, Kernel, PATH_ONLY, STRAIGHT } from "./kernel.ts";
+import { Kernel, PATH_ONLY, type RulesetRights, STRAIGHT } from "./kernel.ts";
 import { lookAt } from "./path_guard.ts";
 import { folderOf, within } from "./names.ts";
 
 /** What a child can still use. All paths are absolute and real. */
-export interface Confinement {
+export interface LandlockRules {
   readonly workspace: string;
   readonly read: readonly string[];
   readonly write: readonly string[];
@@ -27,11 +27,11 @@ export interface Confinement {
   /** Whether it may connect; if not, the kernel refuses TCP. */
   readonly net: boolean;
   /** The limits of programs, if it may run some. They can read and run what they need. */
-  readonly programs?: Programs;
+  readonly programs?: ProgramLimits;
 }
 
 /** The limits of a child that may run programs. */
-export interface Programs {
+export interface ProgramLimits {
   /** The most processes and threads that the user may have in total. Root has no limit. */
   readonly processes: number;
   /** Whether programs may write only in the write roots; if not, they write what the user can. */
@@ -70,7 +70,7 @@ const DEVICES = ["null", "zero", "full", "tty", "ptmx", "pts", "shm"].map((name)
  * Returns `landlock` and its version, or why Landlock is not used. Throws if Landlock should hold
  * and does not.
  */
-export function confine(keep: Confinement): string {
+export function confine(keep: LandlockRules): string {
   const { os, arch } = Deno.build;
   if (os !== "linux" || !["x86_64", "aarch64"].includes(arch)) {
     return "no landlock: not on this system";
@@ -87,13 +87,13 @@ export function confine(keep: Confinement): string {
   }
 }
 
-function limit(kernel: Kernel, programs: Programs | undefined): void {
+function limit(kernel: Kernel, programs: ProgramLimits | undefined): void {
   // A core dump would contain what the process has read.
   kernel.limit(CORE, 0);
   if (programs !== undefined) kernel.limit(PROCESSES, programs.processes);
 }
 
-function lock(kernel: Kernel, keep: Confinement): string {
+function lock(kernel: Kernel, keep: LandlockRules): string {
   if (keep.programs?.writesOnly === false) return "no landlock: it runs programs";
   const version = kernel.landlockVersion();
   if (typeof version === "string") return `no landlock: ${version}`;
@@ -116,8 +116,8 @@ function lock(kernel: Kernel, keep: Confinement): string {
  */
 export function handledBy(
   version: number,
-  { net, programs }: Pick<Confinement, "net" | "programs">,
-): Handled {
+  { net, programs }: Pick<LandlockRules, "net" | "programs">,
+): RulesetRights {
   const since: readonly (readonly [number, number])[] = [
     [2, (1 << 14) - 1],
     [3, TRUNCATE],
@@ -133,7 +133,7 @@ export function handledBy(
   };
 }
 
-function rulesOf(kernel: Kernel, keep: Confinement): [number, number][] {
+function rulesOf(kernel: Kernel, keep: LandlockRules): [number, number][] {
   const { workspace, read, write, own, net, programs } = keep;
   // For the kernel, moving a link makes one. No function of a module makes a new link.
   const change = READ | CHANGE;
@@ -170,7 +170,7 @@ function rootOf(kernel: Kernel, root: string, workspace: string): number {
 }
 
 /** Tries what must fail now. If the roots contain the whole machine, there is nothing to try. */
-function prove(kernel: Kernel, { canary, read, write, programs }: Confinement): void {
+function prove(kernel: Kernel, { canary, read, write, programs }: LandlockRules): void {
   const [flags, roots] = programs ? [WRITING, write] : [0, [...read, ...write]];
   const tried = programs ? [canary] : [canary, "/"];
   for (const path of tried.filter((one) => !roots.some((root) => within(root, one)))) {

@@ -30,13 +30,13 @@ export async function* stdinLines(): AsyncGenerator<string> {
  * Writes one whole frame. JSON comes as a string, or as bytes that the Worker has transferred.
  * Bytes of the type `text` are not JSON, and their length is sent with them.
  */
-export type Write = (type: string, id: number, said: unknown) => void;
+export type WriteFrame = (type: string, id: number, said: unknown) => void;
 
 /**
  * Returns a function that writes frames. Each begins with the nonce on a new line, so only this
  * thread can write one.
  */
-export function frameWriter(nonce: string): Write {
+export function frameWriter(nonce: string): WriteFrame {
   const encoder = new TextEncoder();
   return (type, id, said) => {
     const bytes = said instanceof Uint8Array ? copied(said) : encoder.encode(String(said));

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Programs } from "./landlock.ts";
+import type { ProgramLimits } from "./landlock.ts";
 
 /** Names and paths that stay closed inside a grant. */
 export interface Protection {
@@ -35,7 +35,7 @@ export interface FileScope {
 }
 
 /** What a module may use beside files. Nothing of it is possible without a grant. */
-export interface Grants {
+export interface HostGrants {
   /** Programs: the file of each by its name, or `*` for any program on `path`. */
   readonly run: "*" | Readonly<Record<string, string>>;
   /** Absolute folders outside the workspace where programs are searched, in order. */
@@ -60,7 +60,7 @@ export interface Denied {
  * The first line of stdin, with all that the host thread needs at the start. It holds no module
  * yet.
  */
-export interface Start extends FileScope, Grants {
+export interface HostStart extends FileScope, HostGrants {
   /** The start of every frame. The Worker never sees it. */
   readonly nonce: string;
   readonly lock: string;
@@ -73,13 +73,13 @@ export interface Start extends FileScope, Grants {
    */
   readonly system?: readonly string[];
   /** The limits of the programs that the module may run. */
-  readonly programs?: Programs;
+  readonly programs?: ProgramLimits;
   readonly denied: Denied;
   readonly worker: string;
 }
 
 /** An error as it is sent to another thread or process. */
-export interface Failure {
+export interface SentError {
   readonly name: string;
   readonly message: string;
   readonly code?: string;
@@ -88,14 +88,14 @@ export interface Failure {
 /** The host thread's answer to a request. */
 export type Reply =
   | { readonly ok: true; readonly value?: unknown }
-  | { readonly ok: false; readonly error: Failure };
+  | { readonly ok: false; readonly error: SentError };
 
 /** The first message to the Worker. */
 export interface WorkerStart {
   readonly port: MessagePort;
   /** Files that the Worker must not be able to read. */
   readonly closed: readonly string[];
-  readonly env: Grants["env"];
+  readonly env: HostGrants["env"];
   readonly denied: Denied;
   readonly workspace: string;
   readonly resultBytes: number;

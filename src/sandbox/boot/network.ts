@@ -5,15 +5,15 @@
  */
 
 import { isLiteral, isPrivate } from "../../core/address.ts";
-import type { Start } from "./message.ts";
-import type { Power, Talk } from "./power.ts";
+import type { HostStart } from "./message.ts";
+import type { HostFunction, RequestContext } from "./host_function.ts";
 import { Refusal, shown } from "./refusal.ts";
 
 const HOPS_MAX = 10;
 /** Headers that are not sent to another origin. */
 const SECRETS = ["authorization", "cookie", "proxy-authorization"];
 
-interface Asked {
+interface ModuleRequest {
   readonly url: string;
   readonly method: string;
   readonly headers: readonly (readonly [string, string])[];
@@ -24,17 +24,17 @@ interface Asked {
 /** The network of a module. */
 export class Network {
   /** `fetch`, with a request whose body is read already. */
-  readonly ops: Readonly<Record<string, Power>> = {
+  readonly ops: Readonly<Record<string, HostFunction>> = {
     fetch: ([request], talk) => this.#fetch(Object(request), talk),
   };
-  readonly #start: Start;
+  readonly #start: HostStart;
 
   /** Takes the grants. */
-  constructor(start: Start) {
+  constructor(start: HostStart) {
     this.#start = start;
   }
 
-  async #fetch(asked: Asked, { signal }: Talk): Promise<unknown> {
+  async #fetch(asked: ModuleRequest, { signal }: RequestContext): Promise<unknown> {
     let { url, method, body } = asked;
     const headers = new Headers([...asked.headers].map(([name, value]) => [name, value]));
     for (let hops = 0; hops <= HOPS_MAX; hops++) {

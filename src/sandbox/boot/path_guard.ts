@@ -14,13 +14,13 @@ import { type Attempt, refusal, systemError } from "./refusal.ts";
 const PATH_MAX = 4_096;
 
 /** A path that was checked, and what is there. */
-export interface Place {
+export interface CheckedPath {
   readonly path: string;
   readonly info: Deno.FileInfo | undefined;
 }
 
 /** An attempt to use a path. */
-export interface Try extends Attempt {
+export interface PathAttempt extends Attempt {
   readonly access: Access;
 }
 
@@ -30,13 +30,13 @@ export class PathGuard {
   readonly #protected: Protected;
 
   /** Makes a guard for the files that a module may use. */
-  constructor(ground: FileScope) {
-    this.#ground = ground;
-    this.#protected = new Protected(ground);
+  constructor(scope: FileScope) {
+    this.#ground = scope;
+    this.#protected = new Protected(scope);
   }
 
   /** Returns the absolute path that is meant, without following links. */
-  lexical(attempt: Try): string {
+  lexical(attempt: PathAttempt): string {
     const { workspace } = this.#ground;
     const asked = pathOf(attempt);
     const at = resolvePath(workspace, asked);
@@ -51,7 +51,7 @@ export class PathGuard {
   }
 
   /** Finds what a path leads to, following links. Throws if nothing is there. */
-  follow(attempt: Try): Place & { readonly info: Deno.FileInfo } {
+  follow(attempt: PathAttempt): CheckedPath & { readonly info: Deno.FileInfo } {
     const path = this.#real(this.lexical(attempt), attempt);
     const info = Deno.lstatSync(path);
     requireFolder(info, attempt);
@@ -59,7 +59,7 @@ export class PathGuard {
   }
 
   /** Finds the entry itself, without following links. There may be nothing. */
-  entry(attempt: Try): Place {
+  entry(attempt: PathAttempt): CheckedPath {
     const at = this.lexical(attempt);
     const path = this.#isRoot(at, attempt.access)
       ? this.#straight(at, attempt)
@@ -71,21 +71,24 @@ export class PathGuard {
   }
 
   /** Finds a file to open, or the path where it can be made. */
-  target(attempt: Try): Place {
+  target(attempt: PathAttempt): CheckedPath {
     const place = this.entry(attempt);
     if (!place.info && attempt.asked.endsWith("/")) throw systemError("IsADirectory");
     return place.info ? this.follow(attempt) : place;
   }
 
   /** Finds a file or folder whose mode or times will be changed. */
-  owned(attempt: Try): Place {
+  owned(attempt: PathAttempt): CheckedPath {
     const place = this.follow(attempt);
     if (!place.info.isDirectory) this.requireFile(place.path, place.info, attempt);
     return place;
   }
 
   /** Opens a regular file. Throws if it is not the file that was checked. */
-  openFile(place: Place, options: { attempt: Try; open: Deno.OpenOptions }): Deno.FsFile {
+  openFile(
+    place: CheckedPath,
+    options: { attempt: PathAttempt; open: Deno.OpenOptions },
+  ): Deno.FsFile {
     const { attempt, open } = options;
     const { info } = place;
     if (info?.isDirectory && (open.write || open.append)) throw systemError("IsADirectory");
@@ -102,7 +105,7 @@ export class PathGuard {
   }
 
   /** Throws if a path is not a regular file, or is another name of a protected file. */
-  requireFile(path: string, info: Deno.FileInfo, attempt: Try): void {
+  requireFile(path: string, info: Deno.FileInfo, attempt: PathAttempt): void {
     if (info.isDirectory) throw systemError("IsADirectory");
     if (!info.isFile) {
       throw refusal("SANDBOX_DENIED", attempt, "it is neither a regular file nor a folder");
@@ -116,7 +119,7 @@ export class PathGuard {
    * Throws if a path must not be removed or moved: a root, or a folder that contains something
    * protected.
    */
-  requireFree(place: Place, options: { attempt: Try; movedTo?: string }): void {
+  requireFree(place: CheckedPath, options: { attempt: PathAttempt; movedTo?: string }): void {
     const { attempt, movedTo } = options;
     if (this.#isRoot(place.path, attempt.access)) {
       throw refusal("PATH_PROTECTED", attempt, "it is a folder or file that was granted");
@@ -131,7 +134,7 @@ export class PathGuard {
    * Returns the folders that are missing on the way to a path, the outermost first, and the folder
    * that exists.
    */
-  missing(attempt: Try): { readonly folders: readonly string[]; readonly base: string } {
+  missing(attempt: PathAttempt): { readonly folders: readonly string[]; readonly base: string } {
     const names: string[] = [];
     let at = this.lexical(attempt);
     while (lookAt(at) === undefined && !this.#isRoot(at, attempt.access)) {
@@ -150,7 +153,7 @@ export class PathGuard {
    * Returns a root as it is. Throws if its folder is a link in the workspace, because what is made
    * there would lie behind the link.
    */
-  #straight(root: string, attempt: Try): string {
+  #straight(root: string, attempt: PathAttempt): string {
     const folder = folderOf(root);
     if (attempt.access !== "write") return root;
     if (!within(this.#ground.workspace, folder) || lookAt(folder) === undefined) return root;
@@ -158,14 +161,14 @@ export class PathGuard {
     throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "its folder is a link");
   }
 
-  #real(at: string, attempt: Try, folder = false): string {
+  #real(at: string, attempt: PathAttempt, folder = false): string {
     const real = this.#resolved(at, attempt);
     this.#admit(real, attempt, folder ? "folder" : "real");
     return real;
   }
 
   // The kind of error must not tell whether something exists outside, so a failure is checked here.
-  #resolved(at: string, attempt: Try): string {
+  #resolved(at: string, attempt: PathAttempt): string {
     try {
       return Deno.realPathSync(at);
     } catch (error) {
@@ -181,7 +184,7 @@ export class PathGuard {
     return path === this.#ground.workspace || rootsOf(this.#ground, access).includes(path);
   }
 
-  #admit(path: string, attempt: Try, as: "text" | "folder" | "real" = "real"): void {
+  #admit(path: string, attempt: PathAttempt, as: "text" | "folder" | "real" = "real"): void {
     const { workspace } = this.#ground;
     if (!rootsOf(this.#ground, attempt.access).some((root) => within(root, path))) {
       if (within(workspace, path)) {
@@ -200,11 +203,11 @@ export class PathGuard {
 }
 
 // A slash at the end means that a folder is expected.
-function requireFolder(info: Deno.FileInfo | undefined, { asked }: Try): void {
+function requireFolder(info: Deno.FileInfo | undefined, { asked }: PathAttempt): void {
   if (info && !info.isDirectory && asked.endsWith("/")) throw systemError("NotADirectory");
 }
 
-function pathOf(attempt: Try): string {
+function pathOf(attempt: PathAttempt): string {
   const { asked } = attempt;
   // This comes before the path is checked part by part, which takes time while other children wait.
   if (asked.length > PATH_MAX) throw systemError("NameTooLong");

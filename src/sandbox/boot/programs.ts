@@ -8,9 +8,9 @@
 import { Tail } from "./_tail.ts";
 import type { PathGuard } from "./path_guard.ts";
 import { copied } from "./handles.ts";
-import type { Start } from "./message.ts";
+import type { HostStart } from "./message.ts";
 import { resolvePath, within } from "./names.ts";
-import type { Power, Talk } from "./power.ts";
+import type { HostFunction, RequestContext } from "./host_function.ts";
 import { Refusal, refusal, shown } from "./refusal.ts";
 
 const KEPT = 1 << 20;
@@ -29,7 +29,7 @@ const OPEN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** Tells PML about a process group: it has started, it must be killed, or it has ended. */
 export type OnGroup = (event: "group" | "kill" | "gone", pid: number) => void;
 
-interface Run {
+interface ProgramRun {
   readonly file: string;
   readonly args: readonly string[];
   readonly cwd: string;
@@ -40,26 +40,26 @@ interface Run {
 }
 
 /** Why a run was ended early. */
-type Cut = "timeout" | "abort" | undefined;
+type EarlyEnd = "timeout" | "abort" | undefined;
 
 /** Runs the programs that a module was granted. */
 export class Programs {
   /** `exec`, with the program, its arguments and its options. */
-  readonly ops: Readonly<Record<string, Power>> = {
+  readonly ops: Readonly<Record<string, HostFunction>> = {
     exec: ([program, args, options], talk) => this.#exec(this.#runOf(program, args, options), talk),
   };
-  readonly #start: Start;
-  readonly #walls: PathGuard;
+  readonly #start: HostStart;
+  readonly #guard: PathGuard;
   readonly #onGroup: OnGroup;
 
   /** Takes the grants, the guard for working folders, and the function that reports groups. */
-  constructor(start: Start, walls: PathGuard, onGroup: OnGroup) {
+  constructor(start: HostStart, guard: PathGuard, onGroup: OnGroup) {
     this.#start = start;
-    this.#walls = walls;
+    this.#guard = guard;
     this.#onGroup = onGroup;
   }
 
-  async #exec(run: Run, { signal, say }: Talk): Promise<unknown> {
+  async #exec(run: ProgramRun, { signal, say }: RequestContext): Promise<unknown> {
     signal.throwIfAborted();
     const { file, args, cwd, env } = run;
     const piped = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
@@ -75,8 +75,8 @@ export class Programs {
     ];
     // A program that does not read its whole input breaks the pipe, which is no error.
     void feed(child.stdin, run.stdin).catch(() => {});
-    let cut: Cut;
-    const end = (why: Cut) => {
+    let cut: EarlyEnd;
+    const end = (why: EarlyEnd) => {
       cut ??= why;
       if (why === "timeout") terminate(child);
       setTimeout(() => this.#onGroup("kill", child.pid), why === "timeout" ? TERM_MS : 0);
@@ -102,7 +102,7 @@ export class Programs {
     };
   }
 
-  #runOf(program: unknown, args: unknown, options: unknown): Run {
+  #runOf(program: unknown, args: unknown, options: unknown): ProgramRun {
     const { cwd = ".", stdin, env, timeoutMs, maxBytes } = Object(options);
     return {
       file: this.#find(text(program, "the program")),
@@ -167,7 +167,7 @@ export class Programs {
 
   #folder(asked: string): string {
     const attempt = { op: "run in", asked, access: "read" } as const;
-    const { path, info } = this.#walls.follow(attempt);
+    const { path, info } = this.#guard.follow(attempt);
     if (info.isDirectory) return path;
     throw refusal("SANDBOX_DENIED", attempt, "it is no folder");
   }

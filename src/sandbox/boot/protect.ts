@@ -15,16 +15,16 @@ const LINK_SEARCH_MAX = 20_000;
 
 /** Knows the protected names and places. */
 export class Protected {
-  readonly #ground: FileScope;
+  readonly #scope: FileScope;
   readonly #names: Readonly<Record<Access, NameList>>;
   readonly #places: Readonly<Record<Access, readonly string[]>>;
 
   /** Takes the lists of protected names and paths. */
-  constructor(ground: FileScope) {
-    const { readProtected, writeProtected } = ground.protection;
-    this.#ground = ground;
-    const home = foldPath(ground.home);
-    const closed = [home, ...ground.protection.paths.map(foldPath)];
+  constructor(scope: FileScope) {
+    const { readProtected, writeProtected } = scope.protection;
+    this.#scope = scope;
+    const home = foldPath(scope.home);
+    const closed = [home, ...scope.protection.paths.map(foldPath)];
     this.#places = { look: [home], read: [home], write: closed };
     this.#names = {
       look: new NameList([]),
@@ -35,12 +35,12 @@ export class Protected {
 
   /** Returns whether a path is closed to an access, by its name or its place. */
   covers(path: string, access: Access): boolean {
-    const { temp } = this.#ground;
+    const { temp } = this.#scope;
     if (temp !== undefined && within(temp, path)) return false;
     const folded = foldPath(path);
     if (this.#places[access].some((place) => within(place, folded))) return true;
     // The person chose the folders above the workspace, so their names do not count.
-    const base = within(this.#ground.workspace, path) ? namesOf(this.#ground.workspace).length : 0;
+    const base = within(this.#scope.workspace, path) ? namesOf(this.#scope.workspace).length : 0;
     return this.#names[access].ends(namesOf(path).slice(base))
       .some((end) => !this.#isGranted(path, { access, end: base + end }));
   }
@@ -51,7 +51,7 @@ export class Protected {
    * in `.git`.
    */
   coversRepository(path: string, access: Access): boolean {
-    const { workspace, temp } = this.#ground;
+    const { workspace, temp } = this.#scope;
     if (access === "look" || temp !== undefined && within(temp, path)) return false;
     const names = namesOf(path);
     const base = within(workspace, path) ? namesOf(workspace).length : 0;
@@ -96,13 +96,13 @@ export class Protected {
 
   #isGranted(path: string, reach: { access: Access; end: number }): boolean {
     const opens = (root: string) => within(root, path) && namesOf(root).length >= reach.end;
-    return this.#ground.protection.granted.some(opens) &&
-      rootsOf(this.#ground, reach.access).some(opens);
+    return this.#scope.protection.granted.some(opens) &&
+      rootsOf(this.#scope, reach.access).some(opens);
   }
 
   #protectedFiles(path: string, access: Access): string[] {
-    const found = access === "write" ? [...this.#ground.protection.paths] : [];
-    const { workspace } = this.#ground;
+    const found = access === "write" ? [...this.#scope.protection.paths] : [];
+    const { workspace } = this.#scope;
     const queue: string[] = [];
     for (let folder = folderOf(path); within(workspace, folder); folder = folderOf(folder)) {
       queue.push(folder);
@@ -125,9 +125,9 @@ export class Protected {
 }
 
 /** Returns the roots for an access. */
-export function rootsOf(ground: FileScope, access: Access): readonly string[] {
-  const roots = access === "write" ? ground.write : ground.read;
-  return ground.temp === undefined ? roots : [...roots, ground.temp];
+export function rootsOf(scope: FileScope, access: Access): readonly string[] {
+  const roots = access === "write" ? scope.write : scope.read;
+  return scope.temp === undefined ? roots : [...roots, scope.temp];
 }
 
 /** Returns whether two looks at a file saw the same file. */

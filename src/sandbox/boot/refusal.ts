@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Failure, Reply } from "./message.ts";
+import type { Reply, SentError } from "./message.ts";
 
 /**
  * A refusal whose message is sent as it is. Its name is `NotCapable` by default, and its code is
@@ -101,7 +101,7 @@ export function failed(
  * Returns an error as it is sent. The path in an error of the system is replaced by the path that
  * the module gave.
  */
-export function failureOf(error: unknown, attempt: Attempt): Failure {
+export function failureOf(error: unknown, attempt: Attempt): SentError {
   if (!(error instanceof Error)) return { name: "Error", message: String(error) };
   const { name, message } = error;
   const code = (error as { code?: unknown }).code;

@@ -9,7 +9,7 @@ import type { SqlChanges, SqlRows } from "../../core/host.ts";
 import { copied } from "./handles.ts";
 
 /** The reason why a statement is not run. */
-export class Unfit extends Error {
+export class SqlProblem extends Error {
   readonly code: string;
 
   /** Takes the reason and a code of PML. */
@@ -20,7 +20,7 @@ export class Unfit extends Error {
 }
 
 /** The part of a result that is wanted. */
-export interface Page {
+export interface RowPage {
   readonly limit: number;
   readonly offset: number;
   /** The most bytes that the values may have in total. */
@@ -28,7 +28,7 @@ export interface Page {
 }
 
 /** Parts of Deno's `node:sqlite` that its types lack. */
-interface Native extends Omit<DatabaseSync, "prepare"> {
+interface NativeDatabase extends Omit<DatabaseSync, "prepare"> {
   prepare(sql: string): NativeStatement;
   readonly limits: Record<string, number>;
   setAuthorizer(judge: (action: number, one: string | null, two: string | null) => number): void;
@@ -104,12 +104,12 @@ const FULL = "database or disk is full";
  * What a statement needs: a transaction to read, a transaction to write, or none, because it begins
  * or ends one itself.
  */
-export type Need = "reads" | "writes" | "stands alone";
-const NEEDS: readonly Need[] = ["reads", "writes", "stands alone"];
+export type StatementNeed = "reads" | "writes" | "stands alone";
+const NEEDS: readonly StatementNeed[] = ["reads", "writes", "stands alone"];
 
 /** A confined connection. */
 export class Sql implements Disposable {
-  readonly #db: Native;
+  readonly #db: NativeDatabase;
   readonly #empty: NativeStatement;
   #refused: string | undefined;
   #need = 0;
@@ -119,7 +119,7 @@ export class Sql implements Disposable {
   /** Confines a connection before it has read anything. */
   constructor(db: DatabaseSync, write: boolean) {
     // The types of `node:sqlite` are older than Deno.
-    this.#db = db as unknown as Native;
+    this.#db = db as unknown as NativeDatabase;
     Object.assign(this.#db.limits, LIMITS);
     for (const pragma of [...PRAGMAS, `query_only=${write ? 0 : 1}`]) db.exec(`PRAGMA ${pragma}`);
     this.#empty = this.#db.prepare("");
@@ -133,7 +133,7 @@ export class Sql implements Disposable {
   }
 
   /** Returns what a statement needs, without running it. */
-  need(sql: unknown): Need {
+  need(sql: unknown): StatementNeed {
     // SQLite reports no action for statements that begin a transaction themselves, such as VACUUM.
     this.#need = -1;
     this.#prepared(sql);
@@ -145,7 +145,7 @@ export class Sql implements Disposable {
    * transaction ends, no other file is opened, made or removed. Returns whether a transaction was
    * begun.
    */
-  begin(need: Need): boolean {
+  begin(need: StatementNeed): boolean {
     const isNew = !this.#db.isTransaction;
     if (isNew) this.#db.exec(need === "writes" ? "BEGIN IMMEDIATE" : "BEGIN");
     try {
@@ -188,7 +188,7 @@ export class Sql implements Disposable {
   }
 
   /** Runs one statement and returns a page of its rows. */
-  query(sql: unknown, parameters: unknown, { limit, offset, bytes }: Page): SqlRows {
+  query(sql: unknown, parameters: unknown, { limit, offset, bytes }: RowPage): SqlRows {
     const statement = this.#prepared(sql);
     const rows: SqlRows["rows"][number][] = [];
     const given = (more: boolean) => {
@@ -200,7 +200,9 @@ export class Sql implements Disposable {
       const row = values.map(plain);
       left -= row.reduce((sum: number, one) => sum + sizeOf(one), 0);
       if (rows.length === limit || left < 0 && rows.length > 0) return given(true);
-      if (left < 0) throw new Unfit(`one row has more than ${bytes} bytes`, "RESULT_TOO_LARGE");
+      if (left < 0) {
+        throw new SqlProblem(`one row has more than ${bytes} bytes`, "RESULT_TOO_LARGE");
+      }
       rows.push(row);
     }
     return given(false);
@@ -244,19 +246,21 @@ export class Sql implements Disposable {
   }
 
   /** Returns the reason why the last statement was refused. The next call returns undefined. */
-  refused(): Unfit | undefined {
+  refused(): SqlProblem | undefined {
     const why = this.#refused;
     this.#refused = undefined;
-    return why === undefined ? undefined : new Unfit(why);
+    return why === undefined ? undefined : new SqlProblem(why);
   }
 
   #prepared(sql: unknown): NativeStatement {
-    if (typeof sql !== "string" || sql.includes("\0")) throw new Unfit("the SQL is no text", "");
+    if (typeof sql !== "string" || sql.includes("\0")) {
+      throw new SqlProblem("the SQL is no text", "");
+    }
     // An empty statement must not be used, because reading it ends the process.
-    if (isBare(sql)) throw new Unfit("there is no statement in it", "");
+    if (isBare(sql)) throw new SqlProblem("there is no statement in it", "");
     const statement = this.#db.prepare(sql);
     if (!isBare(sql.slice(statement.sourceSQL.length))) {
-      throw new Unfit("it holds several statements; send them one by one", "");
+      throw new SqlProblem("it holds several statements; send them one by one", "");
     }
     statement.setReadBigInts(true);
     statement.setReturnArrays(true);
@@ -270,15 +274,15 @@ export class Sql implements Disposable {
 }
 
 /** Returns our text for an error of SQLite. */
-export function unfit(error: unknown): Unfit {
-  if (error instanceof Unfit) return error;
+export function sqlProblem(error: unknown): SqlProblem {
+  if (error instanceof SqlProblem) return error;
   const { errcode = 0, message } = Object(error);
   if (message === FULL) {
-    return new Unfit(
+    return new SqlProblem(
       "it would grow beyond what the module may still write (limits.write_bytes), or the disk is full",
     );
   }
-  return new Unfit(WHY[errcode] ?? WHY[message] ?? String(message), "");
+  return new SqlProblem(WHY[errcode] ?? WHY[message] ?? String(message), "");
 }
 
 function refusedBy(action: number, one: string, two: string | null): string | undefined {
@@ -316,7 +320,7 @@ function bound(statement: NativeStatement, parameters: unknown): Iterator<unknow
   const values = parameters.slice(0, 40_000).map(fit);
   // SQLite uses NULL for missing values. If one more value is not too many, values are missing.
   if (!overflows(() => statement.iterate(...values, null))) {
-    throw new Unfit(`it has more parameters than the ${values.length} values given`, "");
+    throw new SqlProblem(`it has more parameters than the ${values.length} values given`, "");
   }
   return statement.iterate(...values);
 }
@@ -336,7 +340,7 @@ function fit(value: unknown): unknown {
   // SQLite would treat any JavaScript number as a REAL.
   if (Number.isSafeInteger(value)) return BigInt(value as number); // checked just before
   if (value === null || ["number", "bigint", "string"].includes(typeof value)) return value;
-  throw new Unfit("a value to bind is no number, text, bytes or null", "");
+  throw new SqlProblem("a value to bind is no number, text, bytes or null", "");
 }
 
 function plain(value: unknown): null | number | bigint | string | Uint8Array {

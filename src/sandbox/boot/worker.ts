@@ -5,14 +5,14 @@
  * @module
  */
 
-import { Asking } from "./asking.ts";
+import { HostClient } from "./host_client.ts";
 import { deniedGlobals, deniedInDeno } from "./denied.ts";
 import { brokeredFiles } from "./files.ts";
-import { hostOf } from "./host_face.ts";
+import { hostOf } from "./module_host.ts";
 import { holdLife } from "./life.ts";
-import type { Failure, ToWorker, WorkerStart } from "./message.ts";
+import type { SentError, ToWorker, WorkerStart } from "./message.ts";
 import { openDoors } from "./probe.ts";
-import { brokeredSqlite } from "./sqlite_face.ts";
+import { brokeredSqlite } from "./module_sqlite.ts";
 
 const LONG = 1 << 14;
 
@@ -25,7 +25,7 @@ export function bootWorker(): void {
 
 class ModuleThread {
   readonly #start: WorkerStart;
-  readonly #asking: Asking;
+  readonly #client: HostClient;
   readonly #running = new Map<number, AbortController>();
   // Kept now, because a module may replace globals, which must not break this code.
   readonly #json = JSON.stringify;
@@ -34,7 +34,7 @@ class ModuleThread {
   constructor(start: WorkerStart) {
     const post = start.port.postMessage.bind(start.port);
     this.#start = start;
-    this.#asking = new Asking(start, post);
+    this.#client = new HostClient(start, post);
     start.port.onmessage = (event: MessageEvent<ToWorker>) => this.#take(event.data);
   }
 
@@ -49,9 +49,9 @@ class ModuleThread {
       case "load":
         return void this.#load(message.code);
       case "said":
-        return this.#asking.hear(message.id, message.value);
+        return this.#client.hear(message.id, message.value);
       case "reply":
-        return this.#asking.settle(message.id, message.reply);
+        return this.#client.settle(message.id, message.reply);
       case "cancel":
         return this.#running.get(message.id)?.abort();
       case "call":
@@ -62,7 +62,7 @@ class ModuleThread {
   async #load(code: string): Promise<void> {
     const { denied, workspace } = this.#start;
     replaceIn(Deno, {
-      ...brokeredFiles(this.#asking),
+      ...brokeredFiles(this.#client),
       ...deniedInDeno(denied),
       cwd: () => workspace,
     });
@@ -98,9 +98,9 @@ class ModuleThread {
     if (typeof run !== "function") throw new TypeError(`The module exports no function "${fn}"`);
     const { workspace, env } = this.#start;
     // Databases that the call opened are closed before its result is sent.
-    await using sqlite = brokeredSqlite((op, sent) => this.#asking.later(op, sent));
+    await using sqlite = brokeredSqlite((op, sent) => this.#client.later(op, sent));
     const send = (type: string, value: unknown) => this.#send(type, id, value);
-    return await run(args, hostOf(this.#asking, { signal, workspace, env, sqlite, send }));
+    return await run(args, hostOf(this.#client, { signal, workspace, env, sqlite, send }));
   }
 
   #give(id: number, value: unknown): void {
@@ -154,23 +154,23 @@ function replaceIn(target: object, values: Record<string, unknown>): void {
   }
 }
 
-function tooLarge(size: string): Failure {
+function tooLarge(size: string): SentError {
   return noResult("RESULT_TOO_LARGE", `it has ${size}`);
 }
 
-function notJson(why: string): Failure {
+function notJson(why: string): SentError {
   return noResult("OUTPUT_INVALID", `it is not JSON: ${why}`);
 }
 
-function noResult(code: string, why: string): Failure {
+function noResult(code: string, why: string): SentError {
   return { name: "Error", message: `Cannot return the result: ${why}`, code };
 }
 
 /** Returns a failure for anything that a module may throw. */
-function failed(error: unknown): Failure {
+function failed(error: unknown): SentError {
   try {
     if (Object(error) !== error) return { name: "Error", message: String(error) };
-    const { name = "Error", message = "", code } = error as Partial<Failure>; // read as text below
+    const { name = "Error", message = "", code } = error as Partial<SentError>; // read as text below
     const said = { name: String(name), message: String(message) };
     return typeof code === "string" ? { ...said, code } : said;
   } catch {

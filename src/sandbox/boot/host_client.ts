@@ -4,26 +4,26 @@
  * @module
  */
 
-import type { Failure, Reply, WorkerStart } from "./message.ts";
+import type { Reply, SentError, WorkerStart } from "./message.ts";
 
 /** Options of a request. */
-export interface Waiting {
+export interface RequestOptions {
   /** Stops waiting when it aborts; the request then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /** Called with each message that comes before the answer. */
   readonly onSay?: ((value: unknown) => void) | undefined;
 }
 
-interface Asked extends PromiseWithResolvers<unknown> {
-  readonly onSay: Waiting["onSay"];
+interface PendingRequest extends PromiseWithResolvers<unknown> {
+  readonly onSay: RequestOptions["onSay"];
 }
 
 /** Sends requests to the host thread in both ways. */
-export class Asking {
+export class HostClient {
   readonly #post: (message: unknown) => void;
   readonly #turn: Int32Array;
   readonly #answer: SharedArrayBuffer;
-  readonly #waiting = new Map<number, Asked>();
+  readonly #waiting = new Map<number, PendingRequest>();
   #last = 0;
 
   /** Takes the shared memory for synchronous answers, and the function that sends a message. */
@@ -37,7 +37,7 @@ export class Asking {
   async later(
     op: string,
     args: readonly unknown[],
-    { signal, onSay }: Waiting = {},
+    { signal, onSay }: RequestOptions = {},
   ): Promise<unknown> {
     signal?.throwIfAborted();
     const id = ++this.#last;
@@ -88,7 +88,7 @@ function valueOf(reply: Reply): unknown {
 }
 
 /** Returns an error of the class that Deno itself would throw. */
-function errorOf({ name, message, code }: Failure): Error {
+function errorOf({ name, message, code }: SentError): Error {
   const classes: Readonly<Record<string, new (message: string) => Error>> = {
     ...Deno.errors,
     TypeError,

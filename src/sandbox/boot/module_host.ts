@@ -5,7 +5,7 @@
  */
 
 import type { ExecOptions, ExecOutput, Host } from "../../core/host.ts";
-import { type Asking, denied } from "./asking.ts";
+import { denied, type HostClient } from "./host_client.ts";
 
 /** The parts that belong to one call. */
 export interface CallOfHost {
@@ -18,7 +18,7 @@ export interface CallOfHost {
 }
 
 /** Returns the `host` of one call. */
-export function hostOf(asking: Asking, call: CallOfHost): Host {
+export function hostOf(client: HostClient, call: CallOfHost): Host {
   const { signal, workspace, env, sqlite, send } = call;
   return {
     signal,
@@ -34,9 +34,9 @@ export function hostOf(asking: Asking, call: CallOfHost): Host {
       const onSay = onOutput && ((output: unknown) => onOutput(output as ExecOutput));
       const sent = [program, [...args], plain];
       // The host thread returns exactly this type.
-      return await asking.later("exec", sent, { signal, onSay }) as never;
+      return await client.later("exec", sent, { signal, onSay }) as never;
     },
-    fetch: async (url, init) => await fetched(asking, new Request(url, init), signal),
+    fetch: async (url, init) => await fetched(client, new Request(url, init), signal),
     env: (name) => {
       if (Object.hasOwn(env, name)) return env[name] ?? undefined;
       throw denied(`Cannot read the variable "${name}": this module has no env grant for it`);
@@ -45,14 +45,14 @@ export function hostOf(asking: Asking, call: CallOfHost): Host {
 }
 
 /** The parts of a response that the host thread sends. */
-interface Told extends ResponseInit {
+interface ResponseParts extends ResponseInit {
   readonly url: string;
   readonly redirected: boolean;
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
 async function fetched(
-  asking: Asking,
+  client: HostClient,
   request: Request,
   signal: AbortSignal,
 ): Promise<Response> {
@@ -61,7 +61,7 @@ async function fetched(
   const sent = { url, method, redirect, headers: [...request.headers], ...(body && { body }) };
   const both = AbortSignal.any([signal, request.signal]);
   // The host thread returns exactly this type.
-  const told = await asking.later("fetch", [sent], { signal: both }) as Told;
+  const told = await client.later("fetch", [sent], { signal: both }) as ResponseParts;
   const isBare = [101, 204, 205, 304].includes(told.status ?? 0);
   const response = new Response(isBare ? null : told.body, told);
   const { redirected } = told;
