@@ -28,6 +28,7 @@ export interface Args {
   readonly recursive?: boolean;
 }
 
+/** One replacement in a text. */
 export interface Edit {
   readonly oldText: string;
   readonly newText: string;

@@ -16,10 +16,12 @@ export interface Draft {
   readonly origins: readonly number[];
 }
 
+/** Splits a text into lines, which keep their line ends. */
 export function linesOf(text: string): string[] {
   return text.match(/[^\n]*\n|[^\n]+/g) ?? [];
 }
 
+/** Returns a text with one edit. Throws if `oldText` is not found or is found twice. */
 export function amend(what: string, text: string, edit: Edit): string {
   const old = edit.oldText.replaceAll("\r\n", "\n");
   const fresh = edit.newText.replaceAll("\r\n", "\n");

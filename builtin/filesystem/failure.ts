@@ -17,14 +17,17 @@ const REASONS: Readonly<Record<string, string>> = {
   ENAMETOOLONG: "its name is too long",
 };
 
+/** Returns the start of an error: what was tried. */
 export function cannot(doing: string, path: string): string {
   return `Cannot ${doing} ${quoted(path)}`;
 }
 
+/** Returns a path in quotes, cut if it is long. */
 export function quoted(path: string): string {
   return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
 }
 
+/** Returns an error: what was tried, and why it failed. */
 export function fail(what: string, why: string, cause?: unknown): Error {
   return new Error(`${what}: ${why}`, { cause });
 }
@@ -43,6 +46,7 @@ export async function tried<T>(what: string, work: Promise<T>, reasons = REASONS
   }
 }
 
+/** Returns undefined for a file that does not exist. Throws every other error. */
 export function absent(error: unknown): undefined {
   if (!(error instanceof Deno.errors.NotFound)) throw error;
 }

@@ -12,6 +12,7 @@ export const MAX_BYTES = 10 * 1024 * 1024;
 const CHUNK = 64 * 1024;
 export const PROBE = 8 * 1024;
 
+/** Returns information about a file. Throws if it is not a regular file. */
 export async function regular(what: string, path: string) {
   // Checked before the file is opened, because opening a pipe waits for its writer.
   const stat = await tried(what, Deno.stat(path));
@@ -20,16 +21,19 @@ export async function regular(what: string, path: string) {
   return stat;
 }
 
+/** Reads a whole file. Throws if it has more than `limit` bytes. */
 export async function readBytes(what: string, path: string, limit = MAX_BYTES) {
   const { size } = await regular(what, path);
   if (size <= limit) return await tried(what, Deno.readFile(path));
   throw fail(what, `it has ${sized(size)}, over ${sized(limit)}; read_file can read head or tail`);
 }
 
+/** Reads a whole text file. Throws if it is not UTF-8 or too large. */
 export async function readText(what: string, path: string, limit = MAX_BYTES) {
   return decode(what, await readBytes(what, path, limit));
 }
 
+/** Decodes UTF-8. Throws if the bytes are not text. */
 export function decode(what: string, bytes: Uint8Array): string {
   if (bytes.subarray(0, PROBE).includes(0)) throw fail(what, NOT_TEXT);
   try {
@@ -60,6 +64,7 @@ export async function edge(what: string, file: Deno.FsFile, { head, tail = 0 }: 
   return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
+/** Reads a part of a file; less if the file ends before. */
 export async function slice(
   file: Deno.FsFile,
   part: { readonly at: number; readonly length: number },

@@ -13,11 +13,13 @@ const MAX_DEPTH = 100;
 
 type Test = (text: string) => boolean;
 
+/** Returns the entries of a folder, sorted by name. */
 export async function entriesOf(path: string) {
   const entries = await tried(cannot("list", path), Array.fromAsync(Deno.readDir(path)));
   return entries.sort((a, b) => a.name < b.name ? -1 : 1);
 }
 
+/** Returns the line of an entry in a list. */
 export function shownEntry({ name, isSymlink, isDirectory }: Deno.DirEntry): string {
   return `[${isSymlink ? "LINK" : isDirectory ? "DIR" : "FILE"}] ${shown(name)}`;
 }
@@ -30,22 +32,26 @@ export function shown(name: string): string {
   return name.replace(/[\p{Cc}\u2028\u2029]/gu, encodeURIComponent);
 }
 
+/** Returns a size with its unit. */
 export function sized(bytes: number): string {
   const power = Math.min(4, Math.floor(Math.log2(bytes || 1) / 10));
   const unit = ["B", "KB", "MB", "GB", "TB"][power];
   return `${power === 0 ? bytes : (bytes / 1024 ** power).toFixed(2)} ${unit}`;
 }
 
+/** Returns the first rows of a list, and how many were left out. */
 export function capped(rows: readonly string[]): string[] {
   return noted(rows.slice(0, MAX_ENTRIES), rows.length - MAX_ENTRIES);
 }
 
+/** Adds to rows how many are not shown, and how many folders could not be opened. */
 export function noted(rows: string[], more: number, closed = 0): string[] {
   if (more > 0) rows.push(`${more}${more < MAX_COUNTED - MAX_ENTRIES ? "" : "+"} more not shown`);
   if (closed > 0) rows.push(`${closed} folders could not be opened`);
   return rows;
 }
 
+/** Joins a folder and a name. */
 export function join(folder: string, name: string): string {
   if (folder === "." || folder === "") return name;
   return folder.endsWith("/") ? folder + name : `${folder}/${name}`;

@@ -7,6 +7,7 @@
 import { absent, fail, NO_FOLDER, tried } from "./failure.ts";
 import { regular } from "./reading.ts";
 
+/** The file that a write replaces or creates. */
 interface WriteTarget {
   readonly path: string;
   readonly exists: boolean;

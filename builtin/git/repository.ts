@@ -30,6 +30,7 @@ export interface GitOptions extends Pick<ExecOptions, "stdin" | "env"> {
 }
 
 type Pair = readonly [key: string, value: string];
+/** One setting of git, and whether it is the repository's own. */
 interface Setting {
   readonly own: boolean;
   readonly key: string;

@@ -6,7 +6,9 @@
 
 import type { SqlParameters, SqlValue } from "../../src/core/host.ts";
 
+/** A value as JSON has it. Bytes are base64. */
 export type Value = null | boolean | number | string | { readonly base64: string };
+/** The values of a statement, in order or by name. */
 export type Parameters = readonly Value[] | Readonly<Record<string, Value>>;
 
 /** Returns a value of SQLite as JSON. */

@@ -10,6 +10,7 @@ import { bindings, cell, type Parameters } from "./cells.ts";
 import { opened } from "./opening.ts";
 import { shownTables, tablesOf } from "./tables.ts";
 
+/** The arguments of all tools. The schema of each tool says which of them it gets. */
 interface Args {
   readonly path: string;
   readonly sql: string;

@@ -23,6 +23,7 @@ export interface CompiledSchema {
 /** Compiles a schema as the gateway does before a call. */
 export type CompileSchema = (schema: JsonObject) => Promise<CompiledSchema>;
 
+/** How a schema is compiled, and where findings go. */
 interface CompileOptions {
   readonly compile: CompileSchema;
   readonly say: Say;

@@ -64,6 +64,7 @@ export async function checkModule(path: string, options: CheckOptions): Promise<
   return { file: path, ok, checks, tools, permissions: askedBy(tools) };
 }
 
+/** The checks of one module, and what they found. */
 class ModuleCheck {
   readonly checks: Finding[] = [];
   tools: readonly CheckedTool[] = [];

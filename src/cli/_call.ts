@@ -17,6 +17,7 @@ import { tell } from "./out.ts";
 
 const PROGRESS_MS = 250;
 
+/** The tool and the arguments of a call. */
 type RequestedCall = Pick<Call, "id" | "arguments">;
 
 /** Calls a tool and shows its result. The result of a failed tool goes to stderr. */

@@ -184,6 +184,7 @@ function originSaid(
   return approved ? origin : `${origin}, never used here`;
 }
 
+/** A tool that is listed or found. */
 interface FoundTool {
   readonly id: ToolId;
   readonly tool: ToolDefinition;

@@ -37,6 +37,7 @@ interface Client {
   readonly edit: ClientEdit | undefined;
 }
 
+/** The context of a step, and whether it may ask the person. */
 interface Asking extends CommandContext {
   readonly ask: boolean;
 }

@@ -26,6 +26,7 @@ type Trial = Awaited<ReturnType<Awaited<ReturnType<App["callPath"]>>["machine"][
 type Grants = Trial["grants"];
 type Lesson = ReturnType<Trial["lesson"]>;
 
+/** A call to try. */
 interface TrialCall {
   readonly id: ToolId;
   readonly arguments: JsonObject;

@@ -15,6 +15,7 @@ import { tell } from "./out.ts";
 
 type State = Awaited<ReturnType<Awaited<ReturnType<App["pins"]>>["state"]>>;
 type Entry = State["lock"][string];
+/** Something to approve: the lines to show, and the function that pins it. */
 type Open = Pick<NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>, "facts" | "accept">;
 
 /** Shows the lock, checks it, or pins what the person agrees to. */

@@ -44,6 +44,7 @@ export interface EmbedderChildOptions {
 /** A vector for each text; undefined for a text that the model gives no vector for. */
 export type TextVectors = readonly (Float32Array | undefined)[];
 
+/** A request without an answer yet. `count` is the number of its texts. */
 interface PendingAnswer {
   readonly count: number;
   readonly resolve: (vectors: TextVectors) => void;

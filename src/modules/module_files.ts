@@ -29,6 +29,7 @@ export interface ModuleCode {
   readonly integrity: string;
 }
 
+/** The code of a file that was read, and the stamp that shows whether the file has changed. */
 interface FileMemo {
   readonly stamp: string;
   readonly code: ModuleCode;

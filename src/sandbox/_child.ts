@@ -89,6 +89,7 @@ export async function startChild(
   }
 }
 
+/** The private folder of a child, and what confines it. */
 interface ChildSetup {
   readonly folder: PrivateFolder;
   readonly layer: Layer | undefined;

@@ -212,6 +212,7 @@ export class Launch {
   }
 }
 
+/** The server that needs a program, and the command that it is searched beside. */
 type ProgramSearch = Pick<StdioValues, "command" | "name" | "cwd">;
 
 function besideOf({ name, cwd }: StdioValues, { command }: PackageCommand): ProgramSearch {

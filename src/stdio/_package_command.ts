@@ -48,6 +48,7 @@ export interface WrittenCommand {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/** How a command installs and runs a package. */
 interface CommandForm {
   readonly tool: "npm" | "uv";
   readonly runtime?: "node" | "bun";
@@ -179,6 +180,7 @@ function formOf({ command, args }: PlainCommand) {
   return undefined;
 }
 
+/** What options are read by, and where their values go. */
 interface OptionReading {
   readonly form: CommandForm;
   readonly named: NamedOptions;

@@ -91,11 +91,13 @@ export interface Installer {
   ) => PackageProgram | Promise<PackageProgram>;
 }
 
+/** The version of a package, and the file of its program. */
 interface PackageProgram {
   readonly version: string;
   readonly file: string;
 }
 
+/** An installation that runs, and all who want to hear of it. */
 interface RunningInstall {
   readonly present: Promise<PresentPackage>;
   readonly told: Set<Tell>;

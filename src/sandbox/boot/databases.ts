@@ -31,6 +31,7 @@ const SUPER_JOURNAL = "d9d505f920a163d7";
 
 type DatabaseClass = typeof DatabaseSync;
 
+/** An open database. */
 interface OpenDatabase {
   readonly sql: Sql;
   readonly attempt: PathAttempt;

@@ -15,6 +15,7 @@ export type Any = any;
 /** Requests by the names of the functions that send them. */
 export type FunctionTable = Readonly<Record<string, BrokeredFunction>>;
 
+/** A function that sends a request. */
 interface BrokeredFunction {
   /** The name of the request, if it differs from the function's. */
   readonly op?: string;

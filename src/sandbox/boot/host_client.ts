@@ -14,6 +14,7 @@ export interface RequestOptions {
   readonly onSay?: ((value: unknown) => void) | undefined;
 }
 
+/** A request without an answer yet. */
 interface PendingRequest extends PromiseWithResolvers<unknown> {
   readonly onSay: RequestOptions["onSay"];
 }

@@ -24,6 +24,7 @@ export function brokeredSqlite(later: AskHost): Host["sqlite"] & AsyncDisposable
   return Object.assign(sqlite, { [Symbol.asyncDispose]: closeAll });
 }
 
+/** The number of an open database, and how to close it. */
 interface OpenHandle {
   readonly number: unknown;
   readonly close: () => Promise<void>;

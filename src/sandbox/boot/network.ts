@@ -13,6 +13,7 @@ const HOPS_MAX = 10;
 /** Headers that are not sent to another origin. */
 const SECRETS = ["authorization", "cookie", "proxy-authorization"];
 
+/** A request as the Worker sends it. */
 interface ModuleRequest {
   readonly url: string;
   readonly method: string;

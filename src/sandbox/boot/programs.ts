@@ -29,6 +29,7 @@ const OPEN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** Tells PML about a process group: it has started, it must be killed, or it has ended. */
 export type OnGroup = (event: "group" | "kill" | "gone", pid: number) => void;
 
+/** One run of a program. All of its values were checked. */
 interface ProgramRun {
   readonly file: string;
   readonly args: readonly string[];

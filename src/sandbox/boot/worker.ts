@@ -23,6 +23,7 @@ export function bootWorker(): void {
   }, { once: true });
 }
 
+/** Loads one module and runs its calls. */
 class ModuleThread {
   readonly #start: WorkerStart;
   readonly #client: HostClient;
