@@ -177,7 +177,7 @@ export class Installs {
     const old = `${folder}.${crypto.randomUUID()}`;
     try {
       copyTree(folder, fresh);
-      using installing = new Installing(`ScriptRunOptions scripts of ${known.spec}`);
+      using installing = new Installing(`Running scripts of ${known.spec}`);
       installing.join(tell);
       const where = { npm: find("npm"), cwd: fresh, env: environment(), signal: closing, groups };
       await runScripts(scripted, { ...where, installing, confining });
@@ -230,13 +230,13 @@ export class Installs {
       const record: InstallRecord = { spec, ...found, tree, stamp: await treeStamp(fresh) };
       keep(record, fresh);
       Deno.renameSync(fresh, folder);
-      onLog("info", `InstallRecord ${spec}: version ${found.version}`);
+      onLog("info", `Installed ${spec}: version ${found.version}`);
       const scripted = wanted.isScriptless ? [] : waitingIn(fresh, record);
       if (scripted.length > 0) {
         const whose = scripted.map((one) => one.spec).join(", ");
         onLog("info", `Install scripts were not run: ${whose}; see \`pml install\``);
       }
-      tell(`InstallRecord ${spec}: version ${found.version}`);
+      tell(`Installed ${spec}: version ${found.version}`);
       return record;
     } catch (error) {
       Deno.removeSync(fresh, { recursive: true });
