@@ -53,15 +53,19 @@ export async function look({ name }: City, host: Host): Promise<ToolResult> {
 
 /** Files in which something fails, and the lines that say what. */
 const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly string[]]>> = {
-  "unread.ts": ["const a = `", "FAIL syntax: line 1 is no TypeScript", "     Mend its syntax"],
+  "unread.ts": [
+    "const a = `",
+    "FAIL syntax: line 1 is not valid TypeScript",
+    "     Fix its syntax",
+  ],
   "odd_type.ts": [
     module('a: { description: "A", outputSchema: { type: "nonsense" } }'),
-    'FAIL schemas: outputSchema of "a" has what cannot be checked: type "nonsense"',
+    'FAIL schemas: outputSchema of "a" uses a keyword that cannot be checked: type "nonsense"',
   ],
   "syntax.ts": [
     module(A) + "const b = ;\n",
     "FAIL syntax: line 6: Expression expected",
-    "     Mend its syntax",
+    "     Fix its syntax",
   ],
   "twice.ts": [
     module(A) + "let b = 1;\nlet b = 2;\n",
@@ -69,20 +73,20 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
   ],
   "imports.ts": [
     module(A) + 'import { x } from "./x.ts";\nexport * from "npm:zod";\nimport "node:fs";\n',
-    'FAIL imports: line 6: it imports "./x.ts", and a module is one file',
-    'FAIL imports: line 7: it imports "npm:zod", and a module is one file',
-    'FAIL imports: line 8: it imports "node:fs", and a module is one file',
-    "warn load: not tried, nor what follows: mend the imports first",
+    'FAIL imports: line 6: it imports "./x.ts", but a module is one file',
+    'FAIL imports: line 7: it imports "npm:zod", but a module is one file',
+    'FAIL imports: line 8: it imports "node:fs", but a module is one file',
+    "warn load: not checked, and neither is the rest: fix the imports first",
   ],
   "types_as_values.ts": [
     'import { Host } from "jsr:@casys/pml";\n' + module(A),
-    'FAIL imports: line 1: it imports "jsr:@casys/pml", and a module is one file',
-    "     Write `import type`: only types can be had from there",
+    'FAIL imports: line 1: it imports "jsr:@casys/pml", but a module is one file',
+    "     Write `import type`: only types can be imported from there",
   ],
   "no_meta.ts": ["export function a() {}\n", "FAIL meta: there is no __meta__"],
   "comment.ts": [
     '// __meta__: {"name": x}\nexport function a() {}\n',
-    "FAIL meta: its __meta__ comment is no JSON",
+    "FAIL meta: its __meta__ comment is not JSON",
     '     Write `// __meta__: {"name": "x", "tools": ["x:tool"]}` in one line',
   ],
   "array.ts": [
@@ -96,7 +100,7 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
   "builtin.ts": [
     module(A).replace('"x"', '"filesystem"'),
     'FAIL meta: __meta__.name is "filesystem", which ships with PML',
-    "     Take another name",
+    "     Choose another name",
   ],
   "permission.ts": [
     module(A, " permissions: { reed: ['.'] },"),
@@ -107,8 +111,8 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
     'FAIL meta: __meta__.tools.a is "5", wanted an object',
     `FAIL meta: __meta__.tools.b c is ""b c"", wanted a tool name (A-Z, a-z, 0-9, '_', '.', '-')`,
     'FAIL meta: __meta__.tools.c.description is "1", wanted a string',
-    'FAIL functions: __meta__ names the tool "d", and no such function is exported',
-    "     Write `export function d(args, host)`, or take it out of __meta__.tools",
+    'FAIL functions: __meta__ names the tool "d", but no such function is exported',
+    "     Write `export function d(args, host)`, or remove it from __meta__.tools",
     "4 failed, 0 to look at, 8 ok",
   ],
   "empty.ts": [
@@ -121,20 +125,20 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
   ],
   "reference.ts": [
     module(IN('{ $ref: "https://x.y/z" }')),
-    'FAIL schemas: inputSchema of "a" has what cannot be checked: $ref "https://x.y/z"',
-    "     Nothing else checks arguments of a module: do without it",
+    'FAIL schemas: inputSchema of "a" uses a keyword that cannot be checked: $ref "https://x.y/z"',
+    "     Nothing else checks arguments of a module: do not use it",
   ],
   "pattern.ts": [
     module(IN('{ properties: { p: { type: "string", pattern: "^(?!a)" } } }')),
-    'FAIL schemas: inputSchema of "a" has what cannot be checked: pattern "^(?!a)"',
+    'FAIL schemas: inputSchema of "a" uses a keyword that cannot be checked: pattern "^(?!a)"',
   ],
   "keyword_name.ts": [
     module(IN('{ properties: { enum: { properties: { pattern: { pattern: "(?!b)" } } } } }')),
-    'FAIL schemas: inputSchema of "a" has what cannot be checked: pattern "(?!b)"',
+    'FAIL schemas: inputSchema of "a" uses a keyword that cannot be checked: pattern "(?!b)"',
   ],
   "no_pattern.ts": [
     module(IN('{ properties: { p: { type: "string", pattern: "(" } } }')),
-    'FAIL schemas: inputSchema of "a" has what cannot be checked: pattern "("',
+    'FAIL schemas: inputSchema of "a" uses a keyword that cannot be checked: pattern "("',
   ],
   "example.ts": [
     module(IN('{ properties: { p: { type: "string" } }, examples: [{ p: 1 }] }')),
@@ -144,7 +148,7 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
   "throws.ts": [
     module(A) + 'throw new Error("boo\\nok   types: no problem");\n',
     "FAIL load: Error: boo",
-    "     It loads with nothing granted: leave all work to the functions of its tools",
+    "     It is loaded without any grant: do all work in the functions of its tools",
   ],
   "bigint.ts": [
     "export const __meta__ = { name: 'x', tools: { a: 1n } };\n",
@@ -157,8 +161,8 @@ const ODD: typeof BAD = {
   "dynamic.ts": [
     module(A) + 'export const b = () => import("node:fs");\n',
     'warn denied: line 6: import("node:fs") is denied when it runs',
-    "     Bundle it in, or do without",
-    'warn functions: line 6: the function "b" is exported, and no tool has its name',
+    "     Bundle it into the module, or do not use it",
+    'warn functions: line 6: the function "b" is exported, but no tool has its name',
   ],
   "denied.ts": [
     module(A) + "const f = async () => {\n  new Worker('x'); Deno.env.get('A');\n" +
@@ -174,9 +178,9 @@ const ODD: typeof BAD = {
   ],
   "unknown.ts": [
     module("a: { description: 'A', outputShema: {} }", " permision: {},"),
-    "warn meta: __meta__.permision is unknown and counts for nothing",
+    "warn meta: __meta__.permision is unknown and is ignored",
     "     Known are name, version, description, permissions, tools",
-    "warn meta: __meta__.tools.a.outputShema is unknown and counts for nothing",
+    "warn meta: __meta__.tools.a.outputShema is unknown and is ignored",
   ],
   "undescribed.ts": [
     module("a: {}"),
@@ -191,7 +195,7 @@ const ODD: typeof BAD = {
   "never.ts": [
     module(IN('{ properties: { p: { type: "string", pattern: "^qqq$" } }, required: ["p"] }')),
     'warn arguments: no arguments were found that "a" accepts: p: String does not match pattern',
-    '     Write some into inputSchema, as "examples": [{…}]',
+    '     Add some to inputSchema, as "examples": [{…}]',
   ],
   "no_type.ts": [
     module('a: { description: "A", outputSchema: { type: [] } }'),
@@ -338,7 +342,7 @@ Deno.test("pml check is not harmed by what a module does while it loads", async 
   const table: readonly (readonly [file: string, code: number, line: string])[] = [
     ["forever.ts", 1, "FAIL load: it did not load in time"],
     ["waits.ts", 1, "FAIL load: it did not load in time"],
-    ["prints.ts", 0, "warn load: it writes to its output while it loads"],
+    ["prints.ts", 0, "warn load: it prints something while it loads"],
     ["reads.ts", 1, 'FAIL load: Cannot read "a.txt": '],
     ["outside.ts", 1, `FAIL load: Cannot read "${ws.outside}": it is outside the workspace`],
   ];

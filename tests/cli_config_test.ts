@@ -33,7 +33,7 @@ Deno.test("pml config on a terminal writes a preset and an intent, at the typed 
     typed: [['Type "write"', "write"]],
   });
   assert.equal(written.code, 0, written.stdout);
-  assert.match(written.stdout, /costs [\d,]+ tokens now and [\d,]+ then \(estimated\)/);
+  assert.match(written.stdout, /costs [\d,]+ tokens now and [\d,]+ after this \(estimated\)/);
   const text = await Deno.readTextFile(`${ws.home}/config.yaml`);
   assert.ok(text.startsWith(YAML) && text.endsWith("  tools_exposure: full_proxy\n"), text);
   const intent = await runPmlOnTerminal(ws, ["config", "intent", "TypeScript", "and SQL"], {

@@ -50,7 +50,7 @@ async function assertNoFileHoldsKey(ws: Workspace, folders: readonly string[]): 
 }
 
 function take(ws: Workspace, ...args: string[]): Promise<Ran> {
-  return runPmlOnTerminal(ws, ["import", ...args], { typed: [[/Take .*\?.*Yes/s, "yes"]] });
+  return runPmlOnTerminal(ws, ["import", ...args], { typed: [[/Import .*\?.*Yes/s, "yes"]] });
 }
 
 Deno.test("pml import reads Claude's two formats, nearest first", async () => {
@@ -173,7 +173,7 @@ Deno.test("pml import without arguments lists what clients have, and takes nothi
   assert.match(ran.stdout, /take "GitHub" as "github": runs the command \["docker"/);
   assert.match(
     ran.stdout,
-    /needs GITHUB_TOKEN, which is not set; its value stands in .*claude_desktop_config\.json, mcpServers\.GitHub\.args\[2\]/,
+    /needs GITHUB_TOKEN, which is not set; its value is in .*claude_desktop_config\.json, mcpServers\.GitHub\.args\[2\]/,
   );
   await assert.rejects(Deno.stat(join(ws.home, "config.yaml")), Deno.errors.NotFound);
 });
@@ -226,7 +226,7 @@ Deno.test("pml import writes nothing without a terminal, after a no, or with --d
   const dry = await runPml(ws, ["import", "--dry-run", "cursor"]);
   assert.equal(dry.code, 0, dry.stderr);
   assert.match(dry.stdout, /take "db"/);
-  const no = await runPmlOnTerminal(ws, ["import", "cursor"], { typed: [["Take", "no"]] });
+  const no = await runPmlOnTerminal(ws, ["import", "cursor"], { typed: [["Import", "no"]] });
   assert.equal(no.code, 1);
   await assert.rejects(Deno.stat(join(ws.home, "config.yaml")), Deno.errors.NotFound);
 });
@@ -283,10 +283,10 @@ Deno.test("pml import --workspace keeps the trust that the file had, and gives n
   assert.equal(await isTrusted(), true);
   const undo = (screen: RegExp) =>
     runPmlOnTerminal(ws, ["import", "--undo", "--workspace"], { typed: [[screen, "yes"]] });
-  assert.equal((await undo(/becomes what it was/)).code, 0);
+  assert.equal((await undo(/will be restored as it was/)).code, 0);
   assert.equal(await isTrusted(), true);
   assert.deepEqual(Object.keys(JSON.parse(await Deno.readTextFile(path)).mcpServers), ["surf"]);
-  assert.equal((await undo(/is removed/)).code, 0);
+  assert.equal((await undo(/will be removed/)).code, 0);
   const left = (await Array.fromAsync(Deno.readDir(ws.path))).map(({ name }) => name);
   assert.deepEqual(left, ["package.json"]);
   await Deno.writeTextFile(path, '{"version": 1}');
@@ -302,10 +302,10 @@ Deno.test("pml import --undo refuses a file, or a copy of it, that was changed s
   const after = await Deno.readTextFile(path);
   const undo = () => runPmlOnTerminal(ws, ["import", "--undo", "--workspace"]);
   await Deno.writeTextFile(path, `${after} `);
-  assert.match((await undo()).stdout, /it was changed since the import/);
+  assert.match((await undo()).stdout, /it was changed after the import/);
   await Deno.writeTextFile(path, after);
   await Deno.writeTextFile(`${path}.backup`, '{"version": 1, "permissions": {"allow": ["*"]}}');
-  assert.match((await undo()).stdout, /not what the file was before/);
+  assert.match((await undo()).stdout, /not the file that was there before/);
   assert.equal(await Deno.readTextFile(path), after);
   const never = await runPml(ws, ["import", "--undo"]);
   assertError(never, { code: "USAGE", exit: 2 });

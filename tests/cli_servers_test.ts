@@ -54,7 +54,7 @@ Deno.test("pml tools fails with a named server, names it and repeats what it sai
     const { code, stderr } = await runPml(ws, ["tools", ...more, "dead"]);
     assert.equal(code, 1);
     assert.ok(stderr.startsWith(`error: UPSTREAM_DOWN: ${message}`), stderr);
-    assert.match(stderr, /It wrote: no licence here/);
+    assert.match(stderr, /It printed: no licence here/);
     const asked = await runPml(ws, ["tools", ...more, "--json", "dead"]);
     assert.equal(asked.code, 1);
     const { error } = JSON.parse(asked.stdout);
@@ -124,7 +124,7 @@ Deno.test("pml why says what the rules say of the rest of MCP", async () => {
   assert.equal(await said("legacy:@sampling"), "legacy:@sampling: asks");
   const { code, stderr } = await runPml(ws, ["why", "legacy:@nothing"]);
   assert.equal(code, 2);
-  assert.match(stderr, /it is no SERVER:TOOL/);
+  assert.match(stderr, /it is not SERVER:TOOL/);
 });
 
 Deno.test("pml install names the server that it cannot install, and says why", async () => {

@@ -73,7 +73,7 @@ Deno.test("pml init --yes trusts no file that it found, and replaces no other se
   });
   const ran = await runPml(ws, ["init", "--yes"]);
   assert.equal(ran.code, 0);
-  assert.match(ran.stdout, /left as it is, for it has another server "pml": .*evil/);
+  assert.match(ran.stdout, /left as it is, because it has another server "pml": .*evil/);
   assert.match(ran.stdout, /not trusted/);
   assert.match(
     ran.stderr,

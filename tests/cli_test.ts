@@ -139,7 +139,7 @@ Deno.test("pml approve takes away what is refused, and leaves what is neither", 
   const refused = await runPmlOnTerminal(ws, ["approve"], { typed: [["approve", "no"]] });
   assert.match(refused.stdout, /Refused/);
   const nothing = await runPml(ws, ["approve"]);
-  assert.deepEqual([nothing.code, nothing.stdout], [0, "Nothing waits for your approval\n"]);
+  assert.deepEqual([nothing.code, nothing.stdout], [0, "No call waits for your approval\n"]);
   assert.equal((await runPml(ws, ["approve", "--json"])).stdout, "[]\n");
 });
 

@@ -117,7 +117,7 @@ Deno.test("A confined server is not started with a variable that could take its 
     await using one = await house(KEEPS, { env: { [name]: "x", DENO_CERT: "/none.pem" } });
     assert.match(
       await one.tell(),
-      new RegExp(`Cannot confine "tiny": "${name}" changes what holds`),
+      new RegExp(`Cannot confine "tiny": "${name}" changes its permissions`),
     );
   }
 });
@@ -130,7 +130,10 @@ Deno.test("pml learn names the variable that gives a server its folder, and the 
   const { env, tried, failures } = JSON.parse(ran.stdout);
   assert.deepEqual(env, { MEMORY_FILE_PATH: "${dataFolder}/memory.jsonl" }, ran.stdout);
   assert.deepEqual(tried, []);
-  assert.match(failures[0], /its package stays as it was installed: give it \$\{dataFolder\}/);
+  assert.match(
+    failures[0],
+    /its package must not change: set a variable or option to \$\{dataFolder\}/,
+  );
   const said = await runPml(one.ws, args.filter((arg) => arg !== "--json"), { ms: MS });
   assert.match(said.stdout, /"env": \{"MEMORY_FILE_PATH":"\$\{dataFolder\}\/memory\.jsonl"\}/);
   // What was tried is no proof of what was not.

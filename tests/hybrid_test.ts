@@ -85,7 +85,7 @@ Deno.test({
     assert.equal(alone.code, 1);
     assert.match(alone.stderr, /7\.3 MB to download, 7\.3 MB on disk[^]*APPROVAL_REQUIRED/);
     assert.ok(hub.asked.every((one) => one.startsWith("HEAD ")), "nothing comes without a word");
-    const done = await runPmlOnTerminal(ws, install, { typed: [[/Go on\?/, "yes"]] });
+    const done = await runPmlOnTerminal(ws, install, { typed: [[/Continue\?/, "yes"]] });
     assert.equal(done.code, 0, done.stdout);
     assert.match(
       done.stdout,
@@ -105,7 +105,7 @@ Deno.test({
     const again = ["search", "install-model", "--yes", folder];
     const planted = await runPml(ws, again);
     assert.equal(planted.code, 1);
-    assert.match(planted.stderr, /APPROVAL_REQUIRED: .* another than the pinned one/);
+    assert.match(planted.stderr, /APPROVAL_REQUIRED: .* differs from the pinned one/);
     const refused = await runPmlOnTerminal(ws, again, { typed: [[/Type "pin"/, "yes"]] });
     assert.equal(refused.code, 1);
     const lexical = await runPml(ws, ["search", "--json", "look into a document"]);

@@ -258,7 +258,7 @@ Deno.test("The command line speaks of tools as their definition does", async () 
   const called = await run("call", "older:find_code", "query=q");
   assert.deepEqual(JSON.parse(called.stdout).arguments, MERGED);
   const why = await run("why", "older:find_code", '{"query": "q"}');
-  assert.match(why.stdout, /^older:search_code: runs\n.*rules know "older:find_code" by this name/);
+  assert.match(why.stdout, /^older:search_code: runs\n.*in rules, "older:find_code" has this name/);
   const off = await run("call", "older:create_issue");
   assert.equal(off.code, 1);
   assert.match(off.stderr, /the tool is disabled in .*\.pml\.json/);

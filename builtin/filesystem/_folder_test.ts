@@ -1,5 +1,5 @@
 /**
- * A folder of one test, and the tools of the built-in `filesystem` at work in it.
+ * Makes a folder for one test, and calls the tools of the built-in `filesystem` in it.
  *
  * @module
  */
@@ -12,7 +12,10 @@ export interface Result {
   readonly content: readonly { readonly type: string; readonly [key: string]: unknown }[];
 }
 
-/** A folder of one test, and the tools at work in it; `at:` at the start of a text stands for it. */
+/**
+ * A folder of one test, and the tools that work in it. `at:` at the start of a text stands for the
+ * folder.
+ */
 export class Folder implements Disposable {
   readonly path = Deno.realPathSync(Deno.makeTempDirSync());
   readonly steps: number[] = [];
@@ -61,7 +64,7 @@ export class Folder implements Disposable {
   }
 }
 
-/** Puts another function in the place of one of `Deno` until the end of the block. */
+/** Replaces a function of `Deno` until the end of the block. */
 export function swap<K extends "readFile" | "rename" | "lstat" | "readDir">(
   name: K,
   other: typeof Deno[K],

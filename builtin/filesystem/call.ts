@@ -1,17 +1,17 @@
 /**
- * What a tool function is given.
+ * The types of what a tool function gets.
  *
  * @module
  */
 
-/** What the sandbox hands to every tool. */
+/** The second argument of every tool. */
 export interface Host {
   readonly workspace: string;
   readonly signal?: AbortSignal;
   readonly progress?: (progress: { readonly progress: number; readonly message?: string }) => void;
 }
 
-/** The arguments of all tools together: the schema of each says which of them it gets. */
+/** The arguments of all tools. The schema of each tool says which of them it gets. */
 export interface Args {
   readonly path: string;
   readonly paths: readonly string[];
@@ -28,6 +28,7 @@ export interface Args {
   readonly recursive?: boolean;
 }
 
+/** One replacement in a text. */
 export interface Edit {
   readonly oldText: string;
   readonly newText: string;

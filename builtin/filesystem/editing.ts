@@ -7,16 +7,21 @@
 import type { Edit } from "./call.ts";
 import { fail } from "./failure.ts";
 
-/** The text under edit: its lines, and which line of the file each of them was (-1: none). */
+/**
+ * A text that is being edited: its lines, and for each the number of its line in the file (-1 if it
+ * is new).
+ */
 export interface Draft {
   readonly lines: readonly string[];
   readonly origins: readonly number[];
 }
 
+/** Splits a text into lines, which keep their line ends. */
 export function linesOf(text: string): string[] {
   return text.match(/[^\n]*\n|[^\n]+/g) ?? [];
 }
 
+/** Returns a text with one edit. Throws if `oldText` is not found or is found twice. */
 export function amend(what: string, text: string, edit: Edit): string {
   const old = edit.oldText.replaceAll("\r\n", "\n");
   const fresh = edit.newText.replaceAll("\r\n", "\n");
@@ -32,7 +37,7 @@ function twice(what: string, lines: readonly number[]): Error {
   return fail(what, `oldText occurs more than once (lines ${where}); add lines around it`);
 }
 
-/** Replaces the lines that are those of `oldText` but for blanks at their ends. */
+/** Replaces the lines that equal those of `oldText`, apart from spaces at their start and end. */
 function amendLines(
   what: string,
   lines: readonly string[],
@@ -65,7 +70,9 @@ function indentOf(line: string): string {
   return /^[^\S\n]*/.exec(line)?.[0] ?? "";
 }
 
-/** Indents a new line as the file does where `oldText` has the same indentation, or the nearest. */
+/**
+ * Indents a new line as the file does where `oldText` has the same indentation, or the nearest one.
+ */
 function indented(line: string, indents: ReadonlyMap<string, string>): string {
   if (line.trim() === "") return line;
   const own = indentOf(line);
@@ -73,7 +80,7 @@ function indented(line: string, indents: ReadonlyMap<string, string>): string {
   const [old, file] = near.sort(([a], [b]) => b.length - a.length)[0] ?? [...indents][0] ??
     [own, own];
   if (own.startsWith(old)) return file + line.slice(old.length);
-  // Less deep than all of `oldText`: as much less deep in the file.
+  // It is less indented than all of `oldText`, so it is also less indented than all found lines.
   const alike = file.includes("\t") === old.includes("\t");
   const deep = alike
     ? file.length + own.length - old.length
@@ -81,7 +88,9 @@ function indented(line: string, indents: ReadonlyMap<string, string>): string {
   return file.slice(0, Math.max(0, deep)) + line.slice(own.length);
 }
 
-/** Takes over an edited text: the lines before and after what changed keep their origins. */
+/**
+ * Returns the draft with an edited text. The lines before and after the change keep their origins.
+ */
 export function track({ lines: old, origins }: Draft, text: string): Draft {
   const lines = linesOf(text);
   const most = Math.min(old.length, lines.length);
@@ -93,7 +102,9 @@ export function track({ lines: old, origins }: Draft, text: string): Draft {
   return { lines, origins: [...origins.slice(0, head), ...fresh, ...kept] };
 }
 
-/** Ends each line as it ended in the file, and new lines as the first line does. */
+/**
+ * Returns the text with the line ends of the file. New lines get the line end of the first line.
+ */
 export function withEndings(raw: string, { lines, origins }: Draft): string {
   const endings = linesOf(raw).map((line) => line.endsWith("\r\n"));
   return lines.map((line, index) => {
@@ -102,7 +113,7 @@ export function withEndings(raw: string, { lines, origins }: Draft): string {
   }).join("");
 }
 
-/** Gives every line of both texts once, marked " ", "-" or "+". */
+/** Returns every line of both texts once, marked " ", "-" or "+". */
 export function rowsOf(before: readonly string[], { lines, origins }: Draft): string[] {
   const rows: string[] = [];
   let [at, added]: [number, string[]] = [0, []];
@@ -117,7 +128,7 @@ export function rowsOf(before: readonly string[], { lines, origins }: Draft): st
   return rows;
 }
 
-/** Gives the changed rows in hunks, each with three lines around it. */
+/** Returns the changed rows as hunks with three lines around each change. */
 export function unified(rows: readonly string[]): string[] {
   const near = new Set<number>();
   for (const [index, row] of rows.entries()) {

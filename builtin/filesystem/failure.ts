@@ -1,5 +1,5 @@
 /**
- * Failures in words that a model can act on.
+ * Makes errors that a model can act on.
  *
  * @module
  */
@@ -17,25 +17,28 @@ const REASONS: Readonly<Record<string, string>> = {
   ENAMETOOLONG: "its name is too long",
 };
 
+/** Returns the start of an error: what was tried. */
 export function cannot(doing: string, path: string): string {
   return `Cannot ${doing} ${quoted(path)}`;
 }
 
+/** Returns a path in quotes, cut if it is long. */
 export function quoted(path: string): string {
   return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
 }
 
+/** Returns an error: what was tried, and why it failed. */
 export function fail(what: string, why: string, cause?: unknown): Error {
   return new Error(`${what}: ${why}`, { cause });
 }
 
-/** Waits for `work` and puts a refusal by the system into words; other errors pass unchanged. */
+/** Waits for `work`, and explains an error of the system. Other errors pass unchanged. */
 export async function tried<T>(what: string, work: Promise<T>, reasons = REASONS): Promise<T> {
   try {
     return await work;
   } catch (error) {
     const { name, code }: { name?: unknown; code?: unknown } = Object(error);
-    // A refusal by the sandbox has a code of its own; those of the system are like ENOENT.
+    // An error of the sandbox has a code of its own; codes of the system look like ENOENT.
     if (code !== undefined && !/^E[A-Z]+$/.test(String(code))) throw error;
     const known = { ...REASONS, ...reasons };
     const why = known[String(code)] ?? known[String(name)];
@@ -43,11 +46,12 @@ export async function tried<T>(what: string, work: Promise<T>, reasons = REASONS
   }
 }
 
+/** Returns undefined for a file that does not exist. Throws every other error. */
 export function absent(error: unknown): undefined {
   if (!(error instanceof Deno.errors.NotFound)) throw error;
 }
 
-/** Tells now and then that work goes on, and stops it when the call was cancelled. */
+/** Reports progress now and then. Throws if the call was cancelled. */
 export function step({ signal, progress }: Host, seen: number): void {
   signal?.throwIfAborted();
   if (seen % 1_000 === 999) progress?.({ progress: seen, message: `${seen + 1} entries seen` });

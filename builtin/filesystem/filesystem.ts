@@ -1,5 +1,5 @@
 /**
- * The built-in module `filesystem`: reads, edits, lists, finds and moves files of the workspace.
+ * The built-in module `filesystem`. It reads, edits, lists, finds and moves files of the workspace.
  *
  * @module
  */
@@ -44,7 +44,7 @@ const MIME = "png=image/png jpg=image/jpeg jpeg=image/jpeg gif=image/gif webp=im
   "bmp=image/bmp svg=image/svg+xml avif=image/avif mp3=audio/mpeg wav=audio/wav ogg=audio/ogg " +
   "flac=audio/flac m4a=audio/mp4 pdf=application/pdf mp4=video/mp4 webm=video/webm";
 
-/** Reads a file as base64: an image, a sound, or else an embedded resource. */
+/** Reads a file as base64: an image, audio, or any other file as an embedded resource. */
 export async function read_media_file({ path }: Args) {
   const blob = (await readBytes(cannot("read", path), path)).toBase64();
   const extension = /\.(\w+)$/.exec(path)?.[1] ?? "-";
@@ -56,7 +56,7 @@ export async function read_media_file({ path }: Args) {
   return { content: [{ type: "resource", resource: { uri, mimeType, blob } }] };
 }
 
-/** Reads text files one after the other; a failure stands where the text would. */
+/** Reads several text files. The error of a file stands in place of its text. */
 export async function read_multiple_files({ paths }: Args, host: Host) {
   const parts: string[] = [];
   let limit = MAX_BYTES;
@@ -84,7 +84,7 @@ export async function list_directory_with_sizes({ path, sortBy }: Args, host: Ho
   let [files, folders, sum] = [0, 0, 0];
   for (const entry of await entriesOf(path)) {
     step(host, rows.length);
-    // A file that is gone by now, or that may not be looked at, has no size.
+    // A file that is gone by now, or that cannot be read, has no size.
     const stat = entry.isFile && await Deno.lstat(join(path, entry.name)).catch(() => undefined);
     const size = stat ? stat.size : 0;
     rows.push({ text: shownEntry(entry) + (stat ? ` ${sized(size)}` : ""), size });
@@ -97,7 +97,7 @@ export async function list_directory_with_sizes({ path, sortBy }: Args, host: Ho
   return [...capped(rows.map(({ text }) => text)), total].join("\n");
 }
 
-/** Shows all below a folder as JSON, the upper levels first where there is too much. */
+/** Shows everything below a folder as JSON. If there is too much, the upper levels come first. */
 export async function directory_tree({ path, excludePatterns = [] }: Args, host: Host) {
   const tree: object[] = [];
   const folders = new Map([["", tree]]);
@@ -113,7 +113,7 @@ export async function directory_tree({ path, excludePatterns = [] }: Args, host:
   });
   const [json = "", ...more] = noted([JSON.stringify(tree)], count - MAX_ENTRIES, closed);
   if (more.length === 0) return json;
-  // In a block of its own, so that the first stays JSON.
+  // It is a block of its own, so that the first one stays JSON.
   return { content: [{ type: "text", text: json }, { type: "text", text: more.join("\n") }] };
 }
 
@@ -131,7 +131,7 @@ export async function search_files({ path, pattern, excludePatterns = [] }: Args
   return noted(rows, count - MAX_ENTRIES, closed).join("\n");
 }
 
-/** Tells what the file system knows of a file, a folder or a link. */
+/** Shows the type, size, times and mode of a file, a folder or a link. */
 export async function get_file_info({ path }: Args) {
   const stat = await tried(cannot("look at", path), Deno.lstat(path));
   return {
@@ -149,7 +149,7 @@ export function list_allowed_directories(_args: Args, host: Host) {
   return `Allowed directories:\n${host.workspace}`;
 }
 
-/** Creates a file, or replaces all of it in one step. */
+/** Creates a file, or replaces its whole content in one step. */
 export async function write_file({ path, content }: Args, host: Host) {
   const what = cannot("write", path);
   const file = await target(what, path);
@@ -160,7 +160,7 @@ export async function write_file({ path, content }: Args, host: Host) {
   });
 }
 
-/** Replaces parts of a text file, all edits or none, and gives the diff. */
+/** Replaces parts of a text file, all edits or none, and returns the diff. */
 export async function edit_file({ path, edits, dryRun }: Args, host: Host) {
   const what = cannot("edit", path);
   const file = await target(what, path);
@@ -187,7 +187,7 @@ export async function create_directory({ path }: Args) {
   return `The folder ${path} is there`;
 }
 
-/** Moves or renames a file or folder to a path that is free. */
+/** Moves or renames a file or folder. The destination must not exist. */
 export async function move_file({ source, destination }: Args) {
   const what = `${cannot("move", source)} to ${quoted(destination)}`;
   await tried(what, Deno.lstat(source));
@@ -199,7 +199,7 @@ export async function move_file({ source, destination }: Args) {
   return `Moved ${source} to ${destination}`;
 }
 
-/** Removes a file, or a link but not what it leads to. */
+/** Removes a file, or a link without its target. */
 export async function remove_file({ path }: Args) {
   const what = cannot("remove", path);
   const { isDirectory } = await tried(what, Deno.lstat(path));
@@ -208,10 +208,10 @@ export async function remove_file({ path }: Args) {
   return `Removed ${path}`;
 }
 
-/** Removes a folder: an empty one, or all of it. */
+/** Removes an empty folder, or a folder with its content if `recursive` is set. */
 export async function remove_directory({ path, recursive = false }: Args, host: Host) {
   const what = cannot("remove", path);
-  // With a slash or a dot at its end, the path of a link would mean the folder behind it.
+  // With a slash or a dot at the end, the path of a link would mean its target.
   const bare = path.replace(/(?<=[^/])(\/\.?)+$/, "");
   const { isDirectory } = await tried(what, Deno.lstat(bare));
   if (!isDirectory) throw fail(what, "it is not a folder; use remove_file");

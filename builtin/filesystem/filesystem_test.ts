@@ -258,7 +258,7 @@ Deno.test("search_files() gives paths that other tools take, shallow ones first"
   );
 });
 
-/** Says by trying everything what the glob of `search_files` says by scanning. */
+/** Tries everything, to check the glob of `search_files`, which scans. */
 function fits(pattern: readonly string[], path: readonly string[]): boolean {
   const [first, ...rest] = pattern;
   if (first === undefined) return path.length === 0;

@@ -1,5 +1,5 @@
 /**
- * Goes through folders, and matches names with patterns.
+ * Walks through folders, and matches names with patterns.
  *
  * @module
  */
@@ -13,44 +13,53 @@ const MAX_DEPTH = 100;
 
 type Test = (text: string) => boolean;
 
+/** Returns the entries of a folder, sorted by name. */
 export async function entriesOf(path: string) {
   const entries = await tried(cannot("list", path), Array.fromAsync(Deno.readDir(path)));
   return entries.sort((a, b) => a.name < b.name ? -1 : 1);
 }
 
+/** Returns the line of an entry in a list. */
 export function shownEntry({ name, isSymlink, isDirectory }: Deno.DirEntry): string {
   return `[${isSymlink ? "LINK" : isDirectory ? "DIR" : "FILE"}] ${shown(name)}`;
 }
 
-/** Keeps a name on one line: with a line break in it, it could pass for two entries. */
+/**
+ * Escapes line breaks and control characters of a name, because otherwise one name could look like
+ * two entries.
+ */
 export function shown(name: string): string {
   return name.replace(/[\p{Cc}\u2028\u2029]/gu, encodeURIComponent);
 }
 
+/** Returns a size with its unit. */
 export function sized(bytes: number): string {
   const power = Math.min(4, Math.floor(Math.log2(bytes || 1) / 10));
   const unit = ["B", "KB", "MB", "GB", "TB"][power];
   return `${power === 0 ? bytes : (bytes / 1024 ** power).toFixed(2)} ${unit}`;
 }
 
+/** Returns the first rows of a list, and how many were left out. */
 export function capped(rows: readonly string[]): string[] {
   return noted(rows.slice(0, MAX_ENTRIES), rows.length - MAX_ENTRIES);
 }
 
+/** Adds to rows how many are not shown, and how many folders could not be opened. */
 export function noted(rows: string[], more: number, closed = 0): string[] {
   if (more > 0) rows.push(`${more}${more < MAX_COUNTED - MAX_ENTRIES ? "" : "+"} more not shown`);
   if (closed > 0) rows.push(`${closed} folders could not be opened`);
   return rows;
 }
 
+/** Joins a folder and a name. */
 export function join(folder: string, name: string): string {
   if (folder === "." || folder === "") return name;
   return folder.endsWith("/") ? folder + name : `${folder}/${name}`;
 }
 
 /**
- * Visits all below a folder, level by level and never through a link, until `visit` gives false.
- * Gives the number of folders that did not open or lie too deep.
+ * Visits everything below a folder, level by level, without following links, until `visit` returns
+ * false. Returns the number of folders that could not be opened or are too deep.
  */
 export async function walk(
   root: string,
@@ -79,7 +88,7 @@ export async function walk(
   return closed;
 }
 
-/** Compiles a glob to a test of a path; `a/**` is what lies below `a`, not `a` itself. */
+/** Compiles a glob to a test of a path. `a/**` matches what is below `a`, but not `a` itself. */
 export function glob(pattern: string): Test {
   const forms = braced(pattern).map((form) => {
     const parts = form.split("/").filter((part) => part !== "" && part !== ".");
@@ -92,7 +101,7 @@ export function glob(pattern: string): Test {
   };
 }
 
-/** Writes out `{a,b}` as one pattern each. */
+/** Expands `{a,b}` to one pattern for each choice. */
 function braced(pattern: string): string[] {
   const forms = [pattern];
   for (let at = 0; at < forms.length;) {
@@ -116,8 +125,8 @@ function segment(text: string): Test {
 }
 
 /**
- * Matches items with tests, where `undefined` stands for any run of items. Only the last run is
- * ever made longer, so the time is at most the product of both lengths.
+ * Matches items with tests; `undefined` stands for any run of items. Only the last run is ever made
+ * longer, so the time is at most the product of both lengths.
  */
 export function matches(tests: readonly (Test | undefined)[], items: readonly string[]): boolean {
   let [at, run, mark] = [0, -1, 0];

@@ -1,5 +1,5 @@
 /**
- * Puts whole files in place of others.
+ * Replaces whole files.
  *
  * @module
  */
@@ -7,26 +7,30 @@
 import { absent, fail, NO_FOLDER, tried } from "./failure.ts";
 import { regular } from "./reading.ts";
 
-interface Target {
+/** The file that a write replaces or creates. */
+interface WriteTarget {
   readonly path: string;
   readonly exists: boolean;
   readonly mode?: number;
 }
 
-/** Finds the file that a write replaces: where the path is a link, the file behind it. */
-export async function target(what: string, path: string): Promise<Target> {
+/** Finds the file that a write replaces. If the path is a link, it is the link's target. */
+export async function target(what: string, path: string): Promise<WriteTarget> {
   const stat = await tried(what, Deno.lstat(path).catch(absent));
   if (stat === undefined) return { path, exists: false };
   const reasons = { NotFound: "it is a link to nothing" };
   const real = stat.isSymlink ? await tried(what, Deno.realPath(path), reasons) : path;
   const { mode } = await regular(what, real);
-  // Putting another file in its place would not ask for the right to write it.
+  // Replacing the file would not need the right to write it, so that is checked here.
   if (mode !== null && (mode & 0o222) === 0) throw fail(what, "it is read-only");
   return { path: real, exists: true, mode: mode === null ? undefined : mode & 0o777 };
 }
 
-/** Writes a new file beside the old one, then puts it in its place; gives the number of bytes. */
-export async function replace(what: string, { path, mode }: Target, content: string) {
+/**
+ * Writes a new file beside the old one, then renames it over the old one. Returns the number of
+ * bytes.
+ */
+export async function replace(what: string, { path, mode }: WriteTarget, content: string) {
   const cut = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1;
   const mark = crypto.randomUUID().slice(0, 8);
   const temp = `${path.slice(0, cut)}.${mark}.${path.slice(cut, cut + 60)}.tmp`;
@@ -44,7 +48,10 @@ export async function replace(what: string, { path, mode }: Target, content: str
 
 const TURNS = new Map<string, Promise<unknown>>();
 
-/** Lets calls that change one file pass one at a time: each edit sees the one before. */
+/**
+ * Runs calls that change the same file one after the other, so that each sees the result of the one
+ * before.
+ */
 export async function alone<T>(path: string, work: () => Promise<T>): Promise<T> {
   const turn = (TURNS.get(path) ?? Promise.resolve()).then(work, work);
   TURNS.set(path, turn);

@@ -1,5 +1,5 @@
 /**
- * A workspace of one test, and the tools of the built-in `git` at work in it through the real git.
+ * Makes a workspace for one test, and runs the tools of the built-in `git` in it with the real git.
  *
  * @module
  */
@@ -31,12 +31,12 @@ export class Yard implements Disposable {
   readonly ws = `${this.path}/ws`;
   readonly home = `${this.path}/home`;
   readonly runs: (readonly string[])[] = [];
-  /** The most that is kept of an output, instead of what the caller asks for. */
+  /** The most bytes that are kept of an output, instead of the caller's limit. */
   maxBytes: number | undefined;
-  /** Is told of each run before it begins. */
+  /** Called before each run. */
   onRun: (args: readonly string[]) => void = () => {};
 
-  /** Makes an empty yard, or one like another. */
+  /** Makes an empty yard, or a copy of another. */
   constructor(like?: Yard) {
     if (like !== undefined) {
       new Deno.Command("cp", { args: ["-a", `${like.path}/.`, this.path] }).outputSync();
@@ -114,7 +114,10 @@ export class Yard implements Disposable {
     Deno.removeSync(this.path, { recursive: true });
   }
 
-  /** Does what the sandbox does: an absolute file, a clean environment, a folder of the workspace. */
+  /**
+   * Does what the sandbox does: it uses an absolute file, a clean environment and a folder of the
+   * workspace.
+   */
   async #exec(
     program: string,
     args: readonly string[],

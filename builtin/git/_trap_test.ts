@@ -1,5 +1,5 @@
 /**
- * Repositories that plant the ways to start a program that git knows; each leaves a marker.
+ * Makes repositories that use git's ways to start a program. Each program leaves a marker.
  *
  * @module
  */
@@ -9,14 +9,14 @@ import { type Name, Yard } from "./_host_test.ts";
 export type Call = readonly [tool: Name, args: object];
 /** One way to start a program. */
 export interface Trap {
-  /** Its settings; `RUN x` is a program that leaves the marker `x`, `OUT` a place outside. */
+  /** Its settings. `RUN x` is a program that leaves the marker `x`, `OUT` a place outside. */
   readonly config: Readonly<Record<string, string>>;
-  /** What is planted beside settings. */
+  /** What is planted in addition to settings. */
   readonly also?: (yard: Yard, fill: (text: string) => string) => void;
-  /** What plain git is asked, and what that leaves. */
+  /** The arguments for plain git, and the marker that it leaves. */
   readonly plain: readonly string[];
   readonly marker: string;
-  /** What the tools are asked. */
+  /** The calls of tools. */
   readonly calls: readonly Call[];
 }
 
@@ -213,7 +213,7 @@ export const TRAPS: Readonly<Record<string, Trap>> = {
   },
 };
 
-/** Builds a repository with a stash, a submodule and changes, for traps to be planted in. */
+/** Builds a repository with a stash, a submodule and changes, to plant traps in. */
 export function ground(): Yard {
   const yard = new Yard();
   yard.repository({ f: "1\n" }, "seed");
@@ -243,7 +243,7 @@ export function markers(yard: Yard): string[] {
   return [...Deno.readDirSync(`${yard.path}/marks`)].map(({ name }) => name).sort();
 }
 
-/** What lies outside of the workspace, but for the markers. */
+/** The content of the folder outside the workspace, without the markers. */
 export function outside(yard: Yard): string {
   const names = [...Deno.readDirSync(`${yard.path}/outside`)].map(({ name }) => name).sort();
   return names.map((name) => {
@@ -252,7 +252,7 @@ export function outside(yard: Yard): string {
   }).join("\n");
 }
 
-/** Adds a commit that claims a signature, which asks for the program that checks it. */
+/** Adds a commit that claims a signature. Checking it would start a program. */
 function sign(yard: Yard): void {
   const text = yard.git(["cat-file", "commit", "HEAD"]);
   const parent = yard.git(["rev-parse", "HEAD"]).trim();
@@ -278,7 +278,7 @@ export function plant(yard: Yard, traps: readonly Trap[]): void {
   }
 }
 
-/** Some settings name a program, without arguments, so each marker has its own. */
+/** Some settings name a program without arguments, so each marker has its own program. */
 function program(yard: Yard, marker: string): string {
   const path = `${yard.path}/run-${marker}`;
   const mark = `: > "${yard.path}/marks/${marker}"`;
@@ -294,7 +294,7 @@ function plantHooks(yard: Yard, folder: string): void {
   }
 }
 
-/** Takes away an object that a remote is said to have. */
+/** Removes an object that a remote is said to have. */
 function promise(yard: Yard): void {
   const hash = yard.git(["rev-parse", "HEAD:plain.txt"]).trim();
   Deno.removeSync(`${yard.ws}/.git/objects/${hash.slice(0, 2)}/${hash.slice(2)}`);

@@ -1,6 +1,6 @@
 /**
- * Makes arguments of git from what a caller gave: none can pass for an option, a pattern or a place
- * outside of the repository.
+ * Makes arguments of git from what a caller gave. No value can be read as an option, a pattern or a
+ * path outside the repository.
  *
  * @module
  */
@@ -8,11 +8,14 @@
 import { fail, quoted } from "./failure.ts";
 import type { Repository } from "./repository.ts";
 
-/** Also what names several commits is one word to git, so it is refused where one is meant. */
+/**
+ * Some expressions name several commits in one word, so a range is refused where one revision is
+ * needed.
+ */
 const REVISION = /^(?![-^])[^\p{C}\p{Z}\\?*[:]{1,250}$/u;
 const OCTAL = /^".*\\[0-7]{3}.*"$/s;
 
-/** Checks a revision, or a range of them. */
+/** Checks a revision, or a range of revisions. */
 export function revision({ what }: Pick<Repository, "what">, text: string, range = false): string {
   const why = !REVISION.test(text)
     ? "it is no name, hash or expression such as HEAD~2"
@@ -23,7 +26,7 @@ export function revision({ what }: Pick<Repository, "what">, text: string, range
   throw fail(what, `${quoted(text)} cannot be the revision: ${why}`);
 }
 
-/** Checks paths; gives what follows the revisions on a command line. */
+/** Checks paths. Returns the arguments that follow the revisions on a command line. */
 export function pathspec(repository: Repository, paths: readonly string[] = []): string[] {
   return ["--", ...paths.map((path) => pathIn(repository, path))];
 }
@@ -50,7 +53,7 @@ function whyNoPath(path: string): string | undefined {
   return OCTAL.test(path) ? "its name is not UTF-8; give its folder" : undefined;
 }
 
-/** Checks a text that goes into an option. */
+/** Checks a text that becomes part of an option. */
 export function value({ what }: Repository, text: string): string {
   if (text.includes("\0")) throw fail(what, "a text holds NUL");
   return text;

@@ -1,10 +1,10 @@
 /**
- * What a tool function is given.
+ * The types of what a tool function gets.
  *
  * @module
  */
 
-/** The arguments of all tools together: the schema of each says which of them it gets. */
+/** The arguments of all tools. The schema of each tool says which of them it gets. */
 export interface Args {
   readonly repo?: string;
   readonly paths?: readonly string[];

@@ -1,5 +1,5 @@
 /**
- * Reads commits and files of the past.
+ * Reads commits, and files of earlier revisions.
  *
  * @module
  */
@@ -9,12 +9,12 @@ import { fail } from "./failure.ts";
 import type { Repository } from "./repository.ts";
 import { answer, part } from "./showing.ts";
 
-/** What is asked of each commit, each field ended by NUL. */
+/** The fields of each commit. Each field ends with NUL. */
 export const COMMIT = "%H%x00%P%x00%an%x00%ae%x00%aI%x00%D%x00%B%x00";
 export const COMMIT_FIELDS = 7;
 const BODY_MAX = 2_000;
 
-/** Makes a commit of its fields. */
+/** Returns a commit from its fields. */
 export function commitOf(fields: readonly string[]) {
   const [hash = "", parents = "", name = "", email = "", date = "", refs = "", body = ""] = fields;
   const [subject = "", ...rest] = body.trimEnd().split("\n");
@@ -30,7 +30,7 @@ export function commitOf(fields: readonly string[]) {
   };
 }
 
-/** Shows a file as it was, or what was in a folder. */
+/** Shows an earlier version of a file, or of the list of a folder. */
 export async function shownFile(
   repository: Repository,
   { rev, path, offset }: {

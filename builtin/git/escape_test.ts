@@ -1,5 +1,5 @@
 /**
- * Tries to lead the tools out of the workspace, or to pass values off as options.
+ * Tries to lead the tools out of the workspace, or to pass values as options.
  *
  * @module
  */
@@ -21,7 +21,7 @@ const ALL: readonly (readonly [Name, object])[] = [
   ["stash", { action: "list" }],
 ];
 
-/** A workspace with a repository that changed, and another one outside. */
+/** A workspace with a changed repository, and another repository outside. */
 function yardWith(): Yard {
   const yard = new Yard().repository({ a: "1\n", "d/b": "1\n" });
   yard.put("a", "2\n");
@@ -72,7 +72,7 @@ Deno.test("No tool follows a .git that leads out of the workspace", async () => 
     (_, git) => Deno.writeTextFileSync(git, "no pointer\n"),
     (_, git) => Deno.writeTextFileSync(git, `gitdir: ${"x".repeat(5_000)}\n`),
     (yard, git) => {
-      // A name that no list protects: other tools could write its configuration.
+      // No list protects this name, so other tools could write the repository's configuration.
       Deno.renameSync(`${yard.ws}/was`, `${yard.ws}/plain`);
       Deno.writeTextFileSync(git, "gitdir: plain\n");
     },
@@ -124,7 +124,7 @@ Deno.test("No tool reads a file that the configuration includes", async () => {
   const keys = ["include.path", "includeIf.gitdir:/.path", "includeIf.onbranch:none.path"];
   for (const key of keys) {
     using yard = yardWith();
-    // A pipe: whoever opened it would wait for ever.
+    // A pipe: a process that opens it would wait for ever.
     new Deno.Command("mkfifo", { args: [`${yard.path}/outside/pipe`] }).outputSync();
     yard.git(["config", "--file", ".git/config", key, `${yard.path}/outside/pipe`]);
     await everyToolFails(yard, ".", /its configuration has "include.*copy what is in that file/);

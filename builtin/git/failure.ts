@@ -1,5 +1,5 @@
 /**
- * Failures in words that a model can act on.
+ * Makes errors that a model can act on.
  *
  * @module
  */
@@ -17,15 +17,17 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
   [/\.lock': File exists/, "another git is at work in it; try again when it is done"],
 ];
 
+/** Returns a text in quotes, cut if it is long. */
 export function quoted(text: string): string {
   return JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
 }
 
+/** Returns an error: what was tried, and why it failed. */
 export function fail(what: string, why: string, cause?: unknown): Error {
   return new Error(`${what}: ${why}`, { cause });
 }
 
-/** Makes an error of what git said on its way out. */
+/** Returns the error for a message that git printed. */
 export function refused(what: string, said: string): Error {
   const known = REASONS.find(([pattern]) => pattern.test(said))?.[1];
   const lines = said.split("\n").filter((line) => !/^(hint|warning):|^\s*$/.test(line));
@@ -33,6 +35,7 @@ export function refused(what: string, said: string): Error {
   return fail(what, known ?? (own || "git failed without a word"));
 }
 
+/** Returns undefined for a file that does not exist. Throws every other error. */
 export function absent(error: unknown): undefined {
   const { name, code } = Object(error);
   if (/^(NotFound|NotADirectory)$/.test(name) || /^(ENOENT|ENOTDIR)$/.test(code)) return;

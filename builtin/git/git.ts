@@ -1,6 +1,6 @@
 /**
- * The built-in module `git`: looks at and changes repositories of the workspace, none of which is
- * trusted.
+ * The built-in module `git`. It reads and changes repositories of the workspace, and trusts none of
+ * them.
  *
  * @module
  */
@@ -25,7 +25,7 @@ import {
 } from "./staging.ts";
 import { bringBack, listAside, putAside } from "./stashing.ts";
 
-/** Tells where the repository stands and what changed in it. */
+/** Shows the branch and what changed. */
 export async function status({ repo, paths, limit = 500, untracked = true }: Args, host: Host) {
   const repository = await openRepository("Cannot read the status", repo, host);
   const kind = ["status", "--porcelain=v2", "--branch", "--show-stash", "--find-renames"];
@@ -61,7 +61,7 @@ export async function status({ repo, paths, limit = 500, untracked = true }: Arg
   });
 }
 
-/** Shows what changed: in the work tree, in the index, or between two revisions. */
+/** Shows changes in the work tree, in the index, or between two revisions. */
 export async function diff(args: Args, host: Host) {
   const { repo, staged, from, to, paths, context = 3, offset } = args;
   const what = "Cannot show the difference";
@@ -71,7 +71,8 @@ export async function diff(args: Args, host: Host) {
   const repository = await openRepository(what, repo, host);
   const ends = [from, to].filter((end) => end !== undefined)
     .map((end) => revision(repository, end));
-  // In a conflict, against our side: git would combine three, in a format of its own.
+  // A conflict is compared with our side. Otherwise git would combine three versions in a format of
+  // its own.
   const against = staged ? ["--cached"] : from === undefined ? ["--ours"] : [];
   const text = await repository.git([
     ...["diff", ...PATCH, `--unified=${context}`, ...against],
@@ -111,7 +112,7 @@ export async function log(args: Args, host: Host) {
   return answer([...rows, ...none, ...cut].join("\n"), { commits, ...next });
 }
 
-/** Shows a commit with what it changed, or a file or folder as it was at a revision. */
+/** Shows a commit with its changes, or a file or folder at a revision. */
 export async function show(args: Args, host: Host) {
   const { repo, revision: asked = "HEAD", path, context = 3, offset } = args;
   const what = `Cannot show ${quoted(path === undefined ? asked : `${asked}:${path}`)}`;
@@ -121,7 +122,7 @@ export async function show(args: Args, host: Host) {
   if (path !== undefined) return await shownFile(repository, { rev, path, offset });
   const text = await repository.git([
     ...["show", ...PATCH, `--unified=${context}`, "--no-notes"],
-    // Against its first parent, a merge has a patch like any other commit.
+    // Compared with its first parent, a merge has a patch like any other commit.
     ...[`--format=tformat:${COMMIT}`, "--diff-merges=first-parent"],
     ...["--end-of-options", `${rev}^{commit}`, "--"],
   ]);
@@ -136,7 +137,7 @@ export async function show(args: Args, host: Host) {
   return patched(changesOf(rest), { offset, head: head.join("\n"), told: { commit } });
 }
 
-/** Tells who last changed each line of a file, and in which commit. */
+/** Shows for each line of a file which commit changed it last. */
 export async function blame(args: Args, host: Host) {
   const { repo, path = "", revision: asked, start = 1, limit = 200 } = args;
   const what = `Cannot blame ${quoted(path)}`;
@@ -233,7 +234,7 @@ export async function add({ repo, paths = [], all = false }: Args, host: Host) {
   });
 }
 
-/** Makes a commit of what is staged, of some paths, or of all changes to files that git knows. */
+/** Commits what is staged, some paths, or all changes to files that git knows. */
 export async function commit(args: Args, host: Host) {
   const { repo, message, paths = [], all = false, amend = false, allow_empty = false } = args;
   const what = "Cannot commit";
@@ -267,7 +268,8 @@ export async function commit(args: Args, host: Host) {
       "--cleanup=whitespace",
       "--no-status",
     ],
-    // Looked at above. Git itself would then look into submodules, with their own configuration.
+    // Whether there are changes was checked above. Git's own check would look into submodules, with
+    // their configuration.
     ...["--allow-empty", ...(amend ? ["--amend"] : [])],
     ...(message === undefined ? ["--no-edit"] : ["--file=-"]),
     ...(paths.length > 0 ? ["--only", ...pathspec(repository, paths)] : ["--"]),
@@ -276,7 +278,7 @@ export async function commit(args: Args, host: Host) {
   return answer(listed(text.trimEnd().split("\n")).join("\n"), { hash });
 }
 
-/** Brings files back to how they are in the index or a revision, or takes them out of the index. */
+/** Restores files as they are in the index or a revision, or unstages them. */
 export async function restore(args: Args, host: Host) {
   const { repo, paths = [], staged = false, source } = args;
   const what = "Cannot restore";
@@ -304,7 +306,7 @@ export async function restore(args: Args, host: Host) {
   });
 }
 
-/** Puts changes aside, lists and shows what was put aside, and brings it back. */
+/** Puts changes aside, lists and shows stashes, and applies or drops them. */
 export async function stash(args: Args, host: Host) {
   const { repo, action = "list", stash: number = 0, offset } = args;
   const repository = await openRepository(`Cannot ${action} the stash`, repo, host);

@@ -1,5 +1,5 @@
 /**
- * Tests what the tools tell, on real repositories.
+ * Tests what the tools return, on real repositories.
  *
  * @module
  */
@@ -155,7 +155,7 @@ Deno.test("A long patch is cut at a line, names all files, and goes on at the of
   }
   assert.ok(whole.length > 2);
   assert.equal(whole.join(""), yard.git(["diff"]).trimEnd());
-  // What is hidden in the part that was left out, such as a filter, would not be closed.
+  // A filter could be hidden in the omitted part, and would not be turned off.
   yard.maxBytes = 100;
   await yard.fails("diff", {}, /there is too much of it/);
 });

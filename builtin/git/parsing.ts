@@ -1,5 +1,5 @@
 /**
- * Reads what git writes.
+ * Parses the output of git.
  *
  * @module
  */
@@ -14,20 +14,20 @@ export interface Change {
   readonly deletions?: number;
 }
 
-/** A path of `status`. */
+/** One path of `status`. */
 export interface Entry {
   readonly path: string;
-  /** The path as git wrote it and reads it again. */
+  /** The path in git's own quoting. */
   readonly raw: string;
   readonly from?: string;
-  /** What happened to it in the index and in the work tree. */
+  /** Two letters: its change in the index and in the work tree. */
   readonly code: string;
   readonly staged?: string;
   readonly unstaged?: string;
 }
 
-/** What `status` says of where the repository stands. */
-export interface Standing {
+/** The branch, its upstream and the number of stashes, from `status`. */
+export interface BranchState {
   readonly branch: string | null;
   readonly commit: string | null;
   readonly upstream?: string;
@@ -49,7 +49,7 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 const SIGNS: Readonly<Record<string, number>> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 };
 
-/** Gives a name as it is; one that is not UTF-8 stays as git quotes it. */
+/** Returns a name without git's quoting. A name that is not UTF-8 stays quoted. */
 export function unquoted(name: string): string {
   if (!name.startsWith('"')) return name;
   const bytes = [...name.slice(1, -1).matchAll(/\\([0-7]{3})|\\(.)|[^\\]/gs)].map(
@@ -61,7 +61,7 @@ export function unquoted(name: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(new Uint8Array(bytes));
   } catch {
-    return name; // its bytes are no text, and so they can still be told
+    return name; // its bytes are not text; quoted, the name can still be shown
   }
 }
 
@@ -70,7 +70,7 @@ export function shown(name: string): string {
   return /[\p{C}\u2028\u2029]/u.test(name) ? JSON.stringify(name) : name;
 }
 
-/** Reads `status --porcelain=v2`. */
+/** Parses `status --porcelain=v2`. */
 export function entriesOf(text: string): Entry[] {
   return text.split("\n").flatMap((line) => {
     const kind = line[0] ?? "";
@@ -88,8 +88,8 @@ export function entriesOf(text: string): Entry[] {
   });
 }
 
-/** Reads the lines of `status --porcelain=v2 --branch --show-stash` that begin with a hash sign. */
-export function standingOf(text: string): Standing {
+/** Parses the lines of `status --porcelain=v2 --branch --show-stash` that begin with `#`. */
+export function standingOf(text: string): BranchState {
   const said = (key: string) => new RegExp(`^# ${key} (.*)$`, "m").exec(text)?.[1];
   const [, ahead, behind] = /^\+(\d+) -(\d+)$/.exec(said("branch.ab") ?? "") ?? [];
   const [branch = "", oid = ""] = [said("branch.head"), said("branch.oid")];
@@ -103,7 +103,7 @@ export function standingOf(text: string): Standing {
   };
 }
 
-/** Reads `--raw --numstat --patch`: the paths that changed, and the patch. */
+/** Parses `--raw --numstat --patch`: the paths that changed, and the patch. */
 export function changesOf(
   text: string,
 ): { readonly files: readonly Change[]; readonly patch: string } {
@@ -119,7 +119,7 @@ export function changesOf(
   const raws = lines.slice(begin, rawEnd).map((line) => line.split("\t"));
   const files = raws.map(([head = "", name = "", to], index): Change => {
     const letter = /([A-Z])[A-Z]*\d*$/.exec(head)?.[1] ?? "";
-    // A renamed path is written in another way there, so it is found by its place.
+    // There, a renamed path is written in another way, so it is found by its position.
     const count = counts.findLast(([, , path]) => path === name) ??
       (to !== undefined && counts.length === raws.length ? counts[index] : undefined);
     const [additions, deletions] = [Number(count?.[0]), Number(count?.[1])];
@@ -136,7 +136,7 @@ export function changesOf(
   return { files: once, patch: lines.slice(numEnd).join("\n").replace(/^\n+/, "").trimEnd() };
 }
 
-/** Cuts a text into records of so many fields, each ended by NUL. */
+/** Splits a text into records of `size` fields. Each field ends with NUL. */
 export function records(text: string, size: number): string[][] {
   const fields = text.split("\0");
   const count = Math.floor(fields.length / size);

@@ -7,19 +7,22 @@
 import type { Host } from "../../src/core/host.ts";
 import { absent, fail, quoted } from "./failure.ts";
 
-/** Where a repository lies; all are real paths. */
-export interface Place {
+/** The folders of a repository. All are real paths. */
+export interface RepositoryPlace {
   /** Its work tree. */
   readonly root: string;
   readonly gitDir: string;
-  /** What is under way in it, such as a merge. */
+  /** An unfinished operation, such as a merge. */
   readonly operation: string | undefined;
 }
 
 const POINTER_MAX = 4_096;
-/** What git reads or appends to by a path that it makes up; the rest of a store is too many. */
+/**
+ * Folders in which git reads or appends to files by path. The other folders of an object store are
+ * too many to check.
+ */
 const ENTERED = /^(info|sequencer|rebase-\w+|(logs|refs|reftable)(\/.*)?|objects(\/(info|pack))?)$/;
-/** Hooks never run; the other is the socket of a daemon that is never asked. */
+/** Hooks never run, and the socket is of a daemon that is never used. */
 const SPARED = /^(hooks|fsmonitor--daemon\.ipc)$/;
 const OPERATIONS: readonly (readonly [file: string, name: string])[] = [
   ["rebase-merge", "rebase"],
@@ -31,10 +34,10 @@ const OPERATIONS: readonly (readonly [file: string, name: string])[] = [
 ];
 
 /** Looks for `.git` from a folder up to the workspace and no further. */
-export async function findPlace(what: string, repo: string, host: Host): Promise<Place> {
+export async function findPlace(what: string, repo: string, host: Host): Promise<RepositoryPlace> {
   const { workspace } = host;
   const asked = resolve(workspace, repo);
-  // Two reasons, one word: what lies outside is not to be told from what is not there.
+  // One message for both cases: it must not tell whether something exists outside.
   const from = await Deno.realPath(asked).catch(() => "");
   if (!within(workspace, from)) throw fail(what, `no folder of the workspace is ${quoted(repo)}`);
   for (let root = from;; root = root.slice(0, root.lastIndexOf("/"))) {
@@ -53,7 +56,7 @@ async function placed(
     readonly info: Deno.FileInfo;
     readonly host: Host;
   },
-): Promise<Place> {
+): Promise<RepositoryPlace> {
   const follow = (file: string, target: string) => led(what, { file, target, host });
   let gitDir = `${root}/.git`;
   if (!info.isDirectory) {
@@ -95,13 +98,15 @@ async function led(
   const path = resolve(file.slice(0, file.lastIndexOf("/")), target);
   const real = await Deno.realPath(path).catch(() => "");
   const inner = within(host.workspace, real) ? real.slice(host.workspace.length) : "";
-  // Only a folder named .git is kept from the tools that write files.
+  // Tools that write files cannot write in a folder named .git, but in any other.
   if (`${inner}/`.includes("/.git/")) return real;
   const hint = "open the folder that holds both as the workspace";
   throw fail(what, `${quoted(file)} leads to no .git of the workspace; ${hint}`);
 }
 
-/** Refuses links and pipes where git would read or write through them; gives the names on top. */
+/**
+ * Throws if git would read or write through a link or a pipe. Returns the names in the top folder.
+ */
 async function requirePlain(what: string, top: string, host: Host): Promise<Set<string>> {
   const names = new Set<string>();
   const folders = [""];

@@ -1,35 +1,36 @@
 /**
- * Runs git in a repository that may be hostile: its own configuration starts no program and reads
- * no file elsewhere.
+ * Runs git in a repository that may be hostile. The repository's configuration can start no program
+ * and read no file elsewhere.
  *
  * @module
  */
 
 import type { ExecOptions, Host } from "../../src/core/host.ts";
 import { fail, quoted, refused } from "./failure.ts";
-import { findPlace, type Place } from "./place.ts";
+import { findPlace, type RepositoryPlace } from "./place.ts";
 
-/** A repository that is ready to be asked. */
-export interface Repository extends Place {
-  /** What the call is about, for errors. */
+/** A repository that was checked. */
+export interface Repository extends RepositoryPlace {
+  /** What the call tries to do, for errors. */
   readonly what: string;
-  /** Runs git and gives what it wrote; throws where it fails. */
+  /** Runs git and returns its output. Throws if git fails. */
   git(args: readonly string[], options?: GitOptions): Promise<string>;
-  /** Gives a setting: the repository's, else the person's. */
+  /** Returns a setting of the repository, else of the person. */
   setting(key: string): string | undefined;
-  /** The names of filters that someone configured. */
+  /** The names of all configured filters. */
   readonly filters: ReadonlySet<string>;
-  /** Reads the author from the files that the person's configuration includes, if any. */
+  /** Reads the author from files that the person's configuration includes, if any. */
   included(): Promise<ReadonlyMap<string, string>>;
 }
 
-/** What a run of git is given beside its arguments. */
+/** Options of one run of git. */
 export interface GitOptions extends Pick<ExecOptions, "stdin" | "env"> {
-  /** Refuses an answer that was too long to be kept whole. */
+  /** Throws if the output was too long to be kept as a whole. */
   readonly whole?: boolean;
 }
 
 type Pair = readonly [key: string, value: string];
+/** One setting of git, and whether it is the repository's own. */
 interface Setting {
   readonly own: boolean;
   readonly key: string;
@@ -40,7 +41,7 @@ const NOWHERE = "/dev/null";
 const MAX_BYTES = 16 * 1024 * 1024;
 const INCLUDE = /^include(if\..*)?\.path$/s;
 const DRIVER = /^(filter|merge)\.(.*)\.\w+$/s;
-/** The system's configuration is nobody's here; the person's is read, never followed. */
+/** The system's configuration is not used. The person's is read, but its programs are not run. */
 const ENVIRONMENT = {
   GIT_CONFIG_NOSYSTEM: "1",
   GIT_ATTR_NOSYSTEM: "1",
@@ -99,29 +100,30 @@ export async function openRepository(
     included: async () => {
       const some = settings.some(({ own, key }) => !own && INCLUDE.test(key));
       if (!some) return new Map();
-      // Inside the repository, because conditions ask where that is; no file of its own is read.
+      // This runs inside the repository, because conditions of includes depend on its path. No file
+      // of the repository is read.
       const author = ["--get-regexp", "^(user|author|committer)\\.(name|email)$"];
       const args = ["config", "--global", "--includes", "-z", ...author];
-      // Git fails where it finds none.
+      // Git fails if there is no author.
       return pairsOf(await run(args, { env }).catch(() => ""));
     },
     git: (args, options = {}) => run(args, { ...options, env: { ...closed, ...options.env } }),
   };
 }
 
-function runner(what: string, { root, gitDir }: Place, host: Host) {
+function runner(what: string, { root, gitDir }: RepositoryPlace, host: Host) {
   const fixed = ["--no-pager", `--git-dir=${gitDir}`, `--work-tree=${root}`];
   return async (args: readonly string[], { whole, ...options }: GitOptions): Promise<string> => {
     const all = { ...options, cwd: root, maxBytes: MAX_BYTES };
     const { code, stdout, stderr, omitted } = await host.exec("git", [...fixed, ...args], all);
-    // Git tells a conflict where it tells the rest.
+    // Git reports a conflict on stdout.
     if (code !== 0) throw refused(what, `${stderr}\n${stdout}`);
     if (whole && omitted.stdout > 0) throw fail(what, "there is too much of it; give paths");
     return stdout;
   };
 }
 
-/** Settings go in as variables: a `-c` would end a name at its first `=`. */
+/** Returns variables with the settings. With `-c`, a name would end at its first `=`. */
 function withConfig(pairs: readonly Pair[]): Record<string, string> {
   const variables = pairs.flatMap(([key, value], index) => [
     [`GIT_CONFIG_KEY_${index}`, key],
@@ -147,7 +149,7 @@ function pairsOf(listed: string): Map<string, string> {
   return new Map(listed.split("\0").map(pairOf));
 }
 
-/** Cuts at the first line end; a key without one has no value. */
+/** Splits at the first line end. A key without one has no value. */
 function pairOf(text: string): Pair {
   const end = text.search(/\n|$/);
   return [text.slice(0, end), text.slice(end + 1)];
@@ -160,7 +162,8 @@ function requireUsable(what: string, settings: readonly Setting[]): void {
       const hint = "copy what is in that file into the configuration itself";
       throw fail(what, `${told}, and no other file is read for it; ${hint}`);
     }
-    // The name came as text: with this sign in it, it may be that of other bytes.
+    // The name came as text. If it contains this character, its bytes were not UTF-8 and cannot be
+    // written back.
     if (DRIVER.test(key) && key.includes("\uFFFD")) throw fail(what, `${told}, which is not UTF-8`);
   }
 }
@@ -180,7 +183,7 @@ function overrides(settings: readonly Setting[]): Pair[] {
       [`filter.${name}.process`, ""],
       [`filter.${name}.required`, "false"],
     ]),
-    // An empty driver would pass for a merge without conflict.
+    // An empty driver would look like a merge without conflict.
     ...namesOf("merge", own).flatMap((name): Pair[] => [
       [`merge.${name}.driver`, "git merge-file -q %A %O %B"],
       [`merge.${name}.recursive`, "text"],

@@ -1,5 +1,5 @@
 /**
- * Makes answers: a text that reads well, the same as data, and a word on what was cut.
+ * Makes results: a text to read, the same as data, and a note about omitted parts.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import { type Change, shown } from "./parsing.ts";
 import { withoutSecrets } from "./secret.ts";
 
-/** What keeps a patch from being made by a program, or a submodule from being entered for it. */
+/** Options that keep git from starting a program for a patch, and from entering a submodule. */
 export const PLAIN = [
   "--no-ext-diff",
   "--no-textconv",
@@ -20,12 +20,12 @@ export const PATCH = [...PLAIN, "--raw", "--numstat", "--patch", "--find-renames
 const MAX_TEXT = 60_000;
 const MAX_FILES = 500;
 
-/** Gives an answer as MCP has it. */
+/** Returns a result of MCP. */
 export function answer(text: string, structuredContent: object) {
   return { content: [{ type: "text", text }], structuredContent };
 }
 
-/** Gives the part of a text from `offset` on, whole lines of it, and says where it goes on. */
+/** Returns whole lines of a text from `offset` on, and where the rest begins. */
 export function part(text: string, offset = 0) {
   if (text.length - offset <= MAX_TEXT) return { text: text.slice(offset), cut: {}, note: "" };
   const room = text.slice(offset, offset + MAX_TEXT);
@@ -35,7 +35,7 @@ export function part(text: string, offset = 0) {
   return { text: kept, cut: { next_offset: next, characters: text.length }, note: `\n${hint}` };
 }
 
-/** Answers with a patch, and before it what stands above it. */
+/** Returns a result with a patch, and `head` before it. */
 export function patched(
   { files, patch }: { readonly files: readonly Change[]; readonly patch: string },
   { offset, head = "", told = {} }: {
@@ -48,7 +48,7 @@ export function patched(
   const sum = (key: "additions" | "deletions") =>
     files.reduce((total, file) => total + (file[key] ?? 0), 0);
   const [additions, deletions] = [sum("additions"), sum("deletions")];
-  // All that changed is named where not all of it is shown.
+  // If not all of the patch is shown, all changed files are listed.
   const list = note === "" || offset ? [] : [
     `${files.length} files, +${additions} -${deletions}:`,
     ...files.slice(0, MAX_FILES).map((file) =>
@@ -69,7 +69,7 @@ export function patched(
   });
 }
 
-/** Says how many rows were left out. */
+/** Returns a line that says how many rows were omitted. */
 export function more(count: number, limit: number, hint = "give paths"): string[] {
   return count > limit ? [`[${count - limit} more; ${hint}]`] : [];
 }

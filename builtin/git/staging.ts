@@ -1,5 +1,5 @@
 /**
- * Puts files into the index, and keeps away from those that a filter would change.
+ * Stages files, except those that a filter would change.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import type { Repository } from "./repository.ts";
 
 const LISTED = 100;
 
-/** Asks git what changed, one entry a path; submodules count only as the commit they stand at. */
+/** Returns what changed, one entry for each path. Of submodules only the commit counts. */
 export async function changed(
   repository: Repository,
   { paths, options = [] }: {
@@ -24,7 +24,7 @@ export async function changed(
   return entriesOf(await repository.git(args, { whole: true }));
 }
 
-/** Refuses paths whose content a filter would change, because no filter is run. */
+/** Throws if a filter would change the content of a path, because no filter is run. */
 export async function requireUnfiltered(
   { what, filters, git }: Repository,
   raws: readonly string[],
@@ -33,7 +33,7 @@ export async function requireUnfiltered(
   const told = await git(["check-attr", "--stdin", "filter"], { stdin: lines(raws), whole: true });
   for (const line of told.split("\n")) {
     const [, raw = "", name = ""] = /^(.*): filter: (.*)$/.exec(line) ?? [];
-    // Large files are what this one keeps out of the history, wherever it is configured.
+    // LFS keeps large files out of the history, wherever it is configured.
     if (!filters.has(name) && name !== "lfs") continue;
     const file = quoted(unquoted(raw));
     const why = `${file} goes through the filter ${quoted(name)}, and none is run here`;
@@ -41,7 +41,7 @@ export async function requireUnfiltered(
   }
 }
 
-/** Stages what changed. `git add` would look into submodules, with their own configuration. */
+/** Stages what changed. `git add` would look into submodules, with their configuration. */
 export async function stage(repository: Repository, entries: readonly Entry[]): Promise<void> {
   const raws = entries.map(({ raw }) => raw);
   if (raws.length === 0) return;
@@ -50,7 +50,7 @@ export async function stage(repository: Repository, entries: readonly Entry[]): 
   await repository.git(args, { stdin: lines(raws) });
 }
 
-/** Tells of each path that was asked for and brought nothing. */
+/** Throws if the paths have nothing to stage, and says why. */
 export function requireFound(
   { what }: Repository,
   { paths, fresh, left }: {
@@ -69,23 +69,23 @@ export function requireFound(
   throw fail(what, `${names} has nothing to stage: ${why}`);
 }
 
-/** Gives the paths of a `--name-only` list, as git wrote them. */
+/** Returns the paths of a `--name-only` list, as git wrote them. */
 export function named(list: string): string[] {
   return list.split("\n").filter((line) => line !== "");
 }
 
-/** Gives paths as git reads them from its input. */
+/** Returns paths as git reads them from its input. */
 export function lines(raws: readonly string[]): string {
   return raws.map((raw) => `${raw}\n`).join("");
 }
 
-/** Names some files, and how many more there are. */
+/** Returns some file names, and how many more there are. */
 export function listed(rows: readonly string[]): string[] {
   const left = rows.length - LISTED;
   return [...rows.slice(0, LISTED).map(shown), ...(left > 0 ? [`[${left} more]`] : [])];
 }
 
-/** Gives the variables that name the author, and says how to set them where nobody is named. */
+/** Returns the variables that name the author. Throws with a hint if nobody is named. */
 export async function author(repository: Repository): Promise<Record<string, string>> {
   const { what, setting } = repository;
   const included = await repository.included();

@@ -12,7 +12,7 @@ import type { Repository } from "./repository.ts";
 import { answer, more, PLAIN } from "./showing.ts";
 import { author, changed, lines, listed, named, requireUnfiltered } from "./staging.ts";
 
-/** The paths go on command lines of git's own. */
+/** Git puts the paths on command lines of its own, whose length is limited. */
 const MAX_PATHS = 500_000;
 const MAX_LISTED = 100;
 
@@ -25,7 +25,7 @@ export async function putAside(
   const env = await author(repository);
   const options = [`--untracked-files=${untracked ? "all" : "no"}`];
   const entries = await changed(repository, { paths, options });
-  // Each is named: without paths, git looks into submodules, with their own configuration.
+  // Each path is named, because without paths git looks into submodules, with their configuration.
   const raws = entries.filter(({ path }) => !path.endsWith("/")).map(({ raw }) => raw);
   if (raws.length === 0) throw fail(what, "nothing changed that could be put aside");
   const input = lines(raws);
@@ -43,7 +43,7 @@ export async function putAside(
   });
 }
 
-/** Lists what was put aside, the latest first. */
+/** Lists the stashes, the latest first. */
 export async function listAside({ git }: Repository) {
   const text = await git(["stash", "list", "-z", "--format=tformat:%H%x00%cI%x00%gs%x00"]);
   const stashes = records(text, 4).map(([hash, date, said], stash) => ({
@@ -59,7 +59,7 @@ export async function listAside({ git }: Repository) {
   return answer([...none, ...rows, ...cut].join("\n"), { stashes: stashes.slice(0, MAX_LISTED) });
 }
 
-/** Applies, pops or drops an entry. */
+/** Applies, pops or drops a stash. */
 export async function bringBack(repository: Repository, name: string, args: Args) {
   const { action = "", restore_index } = args;
   if (action !== "drop") {

@@ -1,5 +1,5 @@
 /**
- * What the module says of itself: its tool, the schemas and permissions.
+ * Describes the module: its tool, the schemas and permissions.
  *
  * @module
  */

@@ -1,12 +1,12 @@
 /**
- * The built-in module `shell`: runs programs in the workspace.
+ * The built-in module `shell`. It runs programs in the workspace.
  *
  * @module
  */
 
 import type { ExecResult, Host } from "../../src/core/host.ts";
 
-/** What the schema lets pass. */
+/** The arguments that the schema allows. */
 interface ExecArgs {
   readonly command: string;
   readonly args?: readonly string[];
@@ -17,7 +17,7 @@ interface ExecArgs {
   readonly max_bytes?: number;
 }
 
-/** Runs a program to its end, and tells its last line while it runs. */
+/** Runs a program to its end. While it runs, its last line is reported as progress. */
 export async function exec(asked: ExecArgs, host: Host) {
   const { command, args = [], timeout_ms, max_bytes = 100_000, ...rest } = asked;
   const begun = performance.now();
@@ -46,7 +46,7 @@ function lastLine(text: string): string {
   return text.trimEnd().split(/[\r\n]/).at(-1)?.slice(-200) ?? "";
 }
 
-/** Both outputs and how it ended; a plain success needs no word. */
+/** Returns both outputs and how the program ended. A plain success is not mentioned. */
 function textOf({ code, signal, stdout, stderr, timedOut }: ExecResult): string {
   const why = timedOut ? "it took too long and was killed" : signal ?? `exit code ${code}`;
   const parts = [stdout, stderr && `stderr:\n${stderr}`, code === 0 ? "" : `ended with ${why}`];

@@ -1,28 +1,29 @@
 /**
- * Values of SQLite as JSON, and back.
+ * Converts values of SQLite to JSON and back.
  *
  * @module
  */
 
 import type { SqlParameters, SqlValue } from "../../src/core/host.ts";
 
+/** A value as JSON has it. Bytes are base64. */
 export type Value = null | boolean | number | string | { readonly base64: string };
+/** The values of a statement, in order or by name. */
 export type Parameters = readonly Value[] | Readonly<Record<string, Value>>;
 
-/** Gives a value as JSON has it. */
+/** Returns a value of SQLite as JSON. */
 export function cell(value: SqlValue): Value {
   if (value instanceof Uint8Array) return { base64: value.toBase64() };
   const isPlain = typeof value !== "bigint" && !(typeof value === "number" && !isFinite(value));
   return isPlain ? value : String(value);
 }
 
-/** Gives what to bind. */
+/** Returns the values to bind. */
 export function bindings(parameters: Parameters = []): SqlParameters {
   const bound = (value: Value): SqlValue =>
-    typeof value === "boolean"
-      ? Number(value)
-      : Object(value) === value
-      ? Uint8Array.fromBase64((value as { base64: string }).base64) // the only object of the schema
+    typeof value === "boolean" ? Number(value) : Object(value) === value
+      // the only object that the schema allows
+      ? Uint8Array.fromBase64((value as { base64: string }).base64)
       : value as SqlValue;
   if (Array.isArray(parameters)) return parameters.map(bound);
   const named = Object.entries(parameters).map(([name, value]) => [name, bound(value)]);

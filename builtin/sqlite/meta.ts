@@ -1,5 +1,5 @@
 /**
- * What the module says of itself: its tools, their schemas and permissions.
+ * Describes the module: its tools, their schemas and permissions.
  *
  * @module
  */

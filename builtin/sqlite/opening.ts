@@ -1,5 +1,5 @@
 /**
- * Opens a database for one call, and says what to do where SQLite only says what is so.
+ * Opens a database for one call, and adds advice to SQLite's errors.
  *
  * @module
  */
@@ -13,7 +13,7 @@ export interface Opening {
   readonly create?: boolean;
 }
 
-/** Opens a database, works on it and closes it, which undoes what was left unfinished. */
+/** Opens a database, runs `work` and closes the database, which undoes unfinished transactions. */
 export async function opened<T>(
   path: string,
   { host, write = false, create = false }: Opening,

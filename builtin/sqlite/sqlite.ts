@@ -1,6 +1,6 @@
 /**
- * The built-in module `sqlite`: queries and changes databases of the workspace, one statement a
- * call.
+ * The built-in module `sqlite`. It queries and changes databases of the workspace, one statement
+ * for each call.
  *
  * @module
  */
@@ -10,6 +10,7 @@ import { bindings, cell, type Parameters } from "./cells.ts";
 import { opened } from "./opening.ts";
 import { shownTables, tablesOf } from "./tables.ts";
 
+/** The arguments of all tools. The schema of each tool says which of them it gets. */
 interface Args {
   readonly path: string;
   readonly sql: string;
@@ -20,10 +21,10 @@ interface Args {
   readonly table?: string;
 }
 
-/** How many characters a model can use in one answer. */
+/** The most characters of one result that a model can use. */
 const MAX_CHARACTERS = 200_000;
 
-/** Runs a statement that reads and gives a page of its rows. */
+/** Runs a statement that reads, and returns a page of its rows. */
 export function query({ path, sql, parameters, limit = 100, offset = 0 }: Args, host: Host) {
   return opened(path, { host }, async (db) => {
     const found = await db.query(sql, bindings(parameters), { limit, offset });
@@ -62,7 +63,7 @@ export function execute({ path, sql, parameters, create = false }: Args, host: H
   });
 }
 
-/** Shows tables and views with all that belongs to them. */
+/** Shows tables and views with their columns, keys, indexes and triggers. */
 export function schema({ path, table }: Args, host: Host) {
   return opened(path, { host }, async (db) => {
     const found = await tablesOf(db, table);

@@ -1,5 +1,5 @@
 /**
- * Tests the tools of `sqlite` over the real databases of a sandbox's host thread.
+ * Tests the tools of `sqlite` with the real databases of a sandbox's host thread.
  *
  * @module
  */

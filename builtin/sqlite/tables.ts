@@ -1,5 +1,5 @@
 /**
- * Looks at the tables of a database.
+ * Reads the tables of a database.
  *
  * @module
  */
@@ -33,7 +33,7 @@ const PARTS = `SELECT sql FROM sqlite_schema WHERE tbl_name = ? AND type IN ('in
 export interface Table {
   readonly name: string;
   readonly type: string;
-  /** What makes it and what belongs to it. */
+  /** The statements that create it, its indexes and its triggers. */
   readonly sql: readonly string[];
   readonly rows?: number;
   readonly moreRows?: boolean;
@@ -46,7 +46,7 @@ export interface Tables {
   readonly more: boolean;
 }
 
-/** Looks at all tables and views, or at one. */
+/** Returns all tables and views, or one. */
 export async function tablesOf(db: Database, table: string | null = null): Promise<Tables> {
   const { rows, more } = await db.query(LIST, { table }, { limit: MAX_TABLES });
   if (rows.length === 0 && table !== null) throw new Error(`no such table: ${table}`);
@@ -57,7 +57,7 @@ export async function tablesOf(db: Database, table: string | null = null): Promi
   return { tables, more };
 }
 
-/** Shows tables as the statements that make them. */
+/** Shows tables as the statements that create them. */
 export function shownTables({ tables, more }: Tables): string {
   if (tables.length === 0) return "The database has no tables";
   const texts = tables.map(({ sql, rows, moreRows, error }) => {
@@ -71,7 +71,7 @@ export function shownTables({ tables, more }: Tables): string {
     : text;
 }
 
-// One table that cannot be read, such as a virtual one of an extension, must not hide the others.
+// If one table cannot be read, such as a virtual table of an extension, the others are still shown.
 async function detailed(db: Database, { name, type, sql }: Table): Promise<Table> {
   try {
     const { rows: [[json] = []] } = await db.query(DETAILS, { table: name });

@@ -1,5 +1,5 @@
 /**
- * Finds what a module's text names and the sandbox denies when it runs.
+ * Finds names in a module's text that the sandbox denies when the module runs.
  *
  * @module
  */
@@ -7,14 +7,14 @@
 import { lineAt } from "../modules/imports.ts";
 import { DENIED } from "../sandbox/denied_names.ts";
 
-/** Something that will be denied, where it is first named, and what to use. */
+/** A name that will be denied, the line where it first occurs, and what to use instead. */
 export interface DeniedName {
   readonly name: string;
   readonly line: number;
   readonly instead: string;
 }
 
-/** Why each name is denied, by the name as a module writes it. */
+/** The reason for each denied name, as a module writes it. */
 const WHY: ReadonlyMap<string, string> = new Map([
   ...namesOf(DENIED.inDeno, "Deno."),
   ...namesOf(DENIED.global),
@@ -22,13 +22,13 @@ const WHY: ReadonlyMap<string, string> = new Map([
 ]);
 const NAMES = [
   String.raw`(?:Deno|process)\.\w+`,
-  // A method or a tool may bear the name: only what is surely a call is one.
+  // A method or a tool may have this name, so only a certain call is matched.
   String.raw`fetch(?=\s*\()(?<=(?:\bawait|\breturn|=|=>|[([:?])\s*fetch)`,
   ...namesOf(DENIED.global).map(([name]) => String.raw`${name}(?<=\bnew\s+\w+)`),
 ].join("|");
 /**
- * Comments and texts, in which a name is only told. Each matches to the end of what it has begun, so
- * that no text is looked through twice.
+ * Matches comments and strings, because a name in them is not used. Each match reaches to the end
+ * of what it has begun, so that no text is searched twice.
  */
 const TOLD = new RegExp(
   [
@@ -39,7 +39,7 @@ const TOLD = new RegExp(
   "g",
 );
 
-/** Finds each denied name once. It stays silent rather than tell of what only looks like one. */
+/** Finds each denied name once. In doubt it reports nothing. */
 export function findDenied(text: string): readonly DeniedName[] {
   const code = text.replace(TOLD, (told) => told.replace(/[^\n]/g, " "));
   const found = new Map<string, DeniedName | undefined>();
@@ -54,7 +54,7 @@ export function findDenied(text: string): readonly DeniedName[] {
   return [...found.values()].filter((one) => one !== undefined);
 }
 
-/** A module may have something of its own of that name. */
+/** Returns whether the module declares something with that name itself. */
 function isOwn(code: string, name: string): boolean {
   const declared = String.raw`\b(?:function\s*\*?|class|const|let|var)\s*${name}\b`;
   const bound = String.raw`[(,{]\s*${name}\s*[:,=)}]`;

@@ -1,5 +1,5 @@
 /**
- * Makes arguments of a schema, some that fit and some that do not, to see what its validator says.
+ * Makes values for a schema, some that fit and some that do not, to see what its validator says.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { isObject, type Json, type JsonObject } from "../core/json.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** What the formats of a text look like. */
+/** An example for each string format. */
 const FORMATS: Readonly<Record<string, string>> = {
   "date": "2026-01-31",
   "date-time": "2026-01-31T12:00:00Z",
@@ -21,32 +21,32 @@ const FORMATS: Readonly<Record<string, string>> = {
   "uri": "https://example.com/",
   "uuid": "00000000-0000-4000-8000-000000000000",
 };
-/** What texts with a pattern often look like. */
+/** Strings that often match a pattern. */
 const TEXTS = ["x", "1", "X", "ab", "12", "x1", "x/y", "x:y", "x.y", "1.0.0", "#000000"];
 const MOST_ITEMS = 1_000;
 const LONGEST = 100_000;
 const KINDS: readonly Json[] = [null, true, 0.5, "", [], {}];
-/** A schema may refer to itself: after so many looks there is nothing more to be said. */
+/** A schema may refer to itself, so the number of steps is limited. */
 const MOST_LOOKS = 500;
 
-/** Tells whether a text matches a pattern. */
-interface Matching {
+/** Matches a text against a pattern. */
+interface PatternMatcher {
   matches(text: string, pattern: string): boolean;
 }
 
-/** What examples are made from. */
-interface Source extends Matching {
+/** What examples are made from. `left` is the number of steps that are left. */
+interface ExampleSource extends PatternMatcher {
   readonly root: JsonObject;
   left: number;
 }
 
-/** Makes the least value of a schema. */
-export function exampleOf(schema: JsonObject, matching: Matching): Json {
+/** Returns the smallest value that fits a schema. */
+export function exampleOf(schema: JsonObject, matching: PatternMatcher): Json {
   const matches = (text: string, pattern: string) => matching.matches(text, pattern);
   return example(schema, { root: schema, left: MOST_LOOKS, matches });
 }
 
-function example(said: unknown, source: Source): Json {
+function example(said: unknown, source: ExampleSource): Json {
   const schema = wholeOf(said, source);
   const [given] = [schema.examples, schema.enum].flatMap((list) => Array.isArray(list) ? list : []);
   for (const value of [schema.const, given, schema.default]) {
@@ -75,7 +75,7 @@ function example(said: unknown, source: Source): Json {
   }
 }
 
-/** Makes arguments that do not fit; gives too the properties for which every kind of value fits. */
+/** Returns arguments that do not fit, and the properties that accept every kind of value. */
 export function wrongOf(
   schema: JsonObject,
   { example, fits }: { readonly example: Json; readonly fits: (value: unknown) => boolean },
@@ -97,8 +97,8 @@ export function wrongOf(
   return { wrong, open };
 }
 
-/** Follows a reference and puts the first choice and all parts into one schema. */
-function wholeOf(said: unknown, source: Pick<Source, "root" | "left">): Schema {
+/** Follows a reference, and joins the first choice and all parts into one schema. */
+function wholeOf(said: unknown, source: Pick<ExampleSource, "root" | "left">): Schema {
   if (!isObject(said) || source.left-- <= 0) return {};
   const { $ref, allOf, anyOf, oneOf, ...own } = said;
   const [choice] = [anyOf, oneOf].flatMap((list) => Array.isArray(list) ? list.slice(0, 1) : []);
@@ -116,14 +116,14 @@ function wholeOf(said: unknown, source: Pick<Source, "root" | "left">): Schema {
 }
 
 function pointed(ref: string, root: JsonObject): unknown {
-  // Other documents, and schemas by their names, are not looked for.
+  // References to other documents, and to schemas by name, are not followed.
   if (!/^#(?:\/|$)/.test(ref)) return undefined;
   try {
     return decodeURIComponent(ref).split("/").slice(1)
       .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
       .reduce<unknown>((from, part) => Object(from)[part], root);
   } catch {
-    return undefined; // it is not escaped as an address is
+    return undefined; // it is not a valid escape
   }
 }
 
@@ -156,12 +156,12 @@ function exampleNumber(schema: Schema): number {
   );
   const most = Math.min(numberOf(schema.maximum) ?? Infinity, (numberOf(below) ?? Infinity) - step);
   const wanted = Math.max(Math.min(0, most), least);
-  // A step that does not fit between the bounds leaves the bound itself.
+  // If no multiple of the step fits between the limits, the limit itself is used.
   const whole = Math.ceil(wanted / step) * step;
   return whole <= most || schema.multipleOf !== undefined ? whole : wanted;
 }
 
-function exampleText(schema: Schema, { matches }: Source): string {
+function exampleText(schema: Schema, { matches }: ExampleSource): string {
   const format = FORMATS[String(schema.format)];
   if (format !== undefined) return format;
   const least = Math.min(numberOf(schema.minLength) ?? 0, LONGEST);

@@ -1,10 +1,10 @@
 /**
- * What is found when a module is looked over.
+ * The result of one check of a module.
  *
  * @module
  */
 
-/** One thing that was looked at, and what was found. */
+/** One finding: what was checked, and the result. */
 export interface Finding {
   readonly name: string;
   readonly state: "ok" | "failed" | "warning";
@@ -14,13 +14,13 @@ export interface Finding {
   readonly line?: number;
 }
 
-/** What a finding carries beside its words. */
+/** Optional parts of a finding. */
 export interface FindingDetails {
   readonly hint?: string;
   readonly line?: number | undefined;
 }
 
-/** Takes down what is found. */
+/** Records a finding. */
 export type Say = (
   state: Finding["state"],
   message: string,

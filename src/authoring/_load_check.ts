@@ -1,5 +1,5 @@
 /**
- * Loads a module in a child that is granted nothing, and says why it does not load.
+ * Loads a module in a child without grants, and finds out why it does not load.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { NO_PERMISSIONS } from "../core/tool.ts";
 import type { Inspection } from "../modules/loader.ts";
 import { Sandbox, type SandboxLimits } from "../sandbox/sandbox.ts";
 
-/** What loading needs from outside. */
+/** The options of loading. */
 export interface LoadOptions {
   /** The PML home, where the child has its private folder. */
   readonly home: string;
@@ -19,24 +19,24 @@ export interface LoadOptions {
   readonly signal: AbortSignal;
 }
 
-/** What came of loading a module. */
-export interface Loaded {
-  /** What it says of itself, where it loaded. */
+/** The result of loading a module. */
+export interface LoadResult {
+  /** What the module reports about itself, if it loaded. */
   readonly inspection?: Inspection;
-  /** Whether it wrote something meanwhile. */
+  /** Whether it printed something while it loaded. */
   readonly printed: boolean;
-  /** Whether it is no TypeScript. */
+  /** Whether its syntax is wrong. */
   readonly isSyntax?: boolean;
   /** Why it did not load. */
   readonly why?: string;
   readonly line?: number | undefined;
 }
 
-/** Its author waits. */
+/** Shorter than usual, because its author waits. */
 const LOAD_MS = 10_000;
 
-/** Loads a module; throws only where no module could be loaded. */
-export async function load(text: string, options: LoadOptions): Promise<Loaded> {
+/** Loads a module. Throws only if no module can run on this machine. */
+export async function load(text: string, options: LoadOptions): Promise<LoadResult> {
   const { home, workspace, limits, signal } = options;
   let printed = false;
   try {
@@ -52,14 +52,16 @@ export async function load(text: string, options: LoadOptions): Promise<Loaded> 
     return { inspection: { meta: sandbox.meta(), exports: sandbox.exports() }, printed };
   } catch (error) {
     const { message } = asPmlError(error);
-    // That no module runs here is nothing that its author can mend.
+    // The author of the module cannot change that no module runs here.
     if (signal.aborted || message.startsWith("Cannot run modules: ")) throw error;
     return { ...reasonOf(message), printed };
   }
 }
 
-/** Reads what a child says of a module that did not load; of bad syntax Deno tells the line. */
-function reasonOf(message: string): Omit<Loaded, "printed"> {
+/**
+ * Reads why a module did not load from the child's error. For wrong syntax, Deno gives the line.
+ */
+function reasonOf(message: string): Omit<LoadResult, "printed"> {
   const why = message.replace(
     /^Cannot (?:load the module "module"|finish the call: the sandbox of "module" was stopped): /,
     "",

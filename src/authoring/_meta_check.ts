@@ -1,5 +1,5 @@
 /**
- * Reads `__meta__` for its author: each thing that is wrong with it, not only the first.
+ * Reads `__meta__` for its author, and reports every mistake, not only the first.
  *
  * @module
  */
@@ -10,11 +10,11 @@ import { type ModuleMeta, type ModuleTool, parseModuleMeta } from "../core/tool.
 import { metaComment } from "../modules/meta_comment.ts";
 import type { Say } from "./_finding.ts";
 
-/** Where `__meta__` stands, and what it must not say. */
+/** The module that `__meta__` is in, and what it is checked against. */
 export interface MetaPlace {
   readonly text: string;
   readonly path: string;
-  /** Names of servers that ship with PML. */
+  /** The names of built-in servers. */
   readonly taken: ReadonlySet<string>;
   readonly say: Say;
 }
@@ -33,18 +33,18 @@ const OF_TOOL = [
   "execution",
   "_meta",
 ];
-/** What the search reads of a description. */
+/** Search reads this many characters of a description. */
 const DESCRIPTION_MAX = 2_000;
 const DEFINITION_MAX = 32_000;
 
-/** Metadata as far as it is good. */
+/** The valid part of the metadata. */
 export interface MetaFound {
   readonly meta: ModuleMeta;
-  /** The names of its tools, good or not. */
+  /** The names of all its tools, valid or not. */
   readonly named: readonly string[];
 }
 
-/** Reads the metadata as far as it is good; undefined where there is none. */
+/** Reads the valid part of the metadata; undefined if there is none. */
 export function readMeta(exported: unknown, place: MetaPlace): MetaFound | undefined {
   const { text, path, taken, say } = place;
   const value = exported ?? metaComment(text, path);
@@ -69,7 +69,7 @@ export function readMeta(exported: unknown, place: MetaPlace): MetaFound | undef
   });
   if (head !== undefined && taken.has(head.name)) {
     say("failed", `__meta__.name is ${quoted(head.name)}, which ships with PML`, {
-      hint: "Take another name",
+      hint: "Choose another name",
     });
   }
   const named = Object.keys(tools);
@@ -87,7 +87,7 @@ export function readMeta(exported: unknown, place: MetaPlace): MetaFound | undef
   return { meta, named };
 }
 
-/** Says which tools have no function, and which functions no tool. */
+/** Reports tools without a function, and functions without a tool. */
 export function sayFunctions(
   { meta, named }: MetaFound,
   { exports, text, say }: {
@@ -98,13 +98,13 @@ export function sayFunctions(
 ): void {
   for (const { definition: { name } } of meta.tools) {
     if (exports.includes(name)) continue;
-    say("failed", `__meta__ names the tool ${quoted(name)}, and no such function is exported`, {
-      hint: `Write \`export function ${name}(args, host)\`, or take it out of __meta__.tools`,
+    say("failed", `__meta__ names the tool ${quoted(name)}, but no such function is exported`, {
+      hint: `Write \`export function ${name}(args, host)\`, or remove it from __meta__.tools`,
     });
   }
   for (const name of exports.filter((name) => !named.includes(name))) {
     const at = text.split("\n").findIndex((line) => /^export\b/.test(line) && line.includes(name));
-    say("warning", `the function ${quoted(name)} is exported, and no tool has its name`, {
+    say("warning", `the function ${quoted(name)} is exported, but no tool has its name`, {
       hint: "Name it in __meta__.tools, or do not export it",
       line: at < 0 ? undefined : at + 1,
     });
@@ -142,7 +142,9 @@ function sayUndescribed(key: string, say: Say): void {
   say("warning", `${key} has no description`, { hint: "A model chooses by it: write a sentence" });
 }
 
-/** What a later PML may know is no failure here; more often it is a slip. */
+/**
+ * Reports unknown fields as warnings. A later version of PML may know them, but most are mistakes.
+ */
 function sayUnknown(
   key: string,
   { found, known, say }: {
@@ -152,7 +154,7 @@ function sayUnknown(
   },
 ): void {
   for (const name of Object.keys(found).filter((name) => !known.includes(name))) {
-    say("warning", `${key}.${visible(name, 80)} is unknown and counts for nothing`, {
+    say("warning", `${key}.${visible(name, 80)} is unknown and is ignored`, {
       hint: `Known are ${known.join(", ")}`,
     });
   }

@@ -1,5 +1,5 @@
 /**
- * Compiles the schemas of a module as the gateway does, and tries them; no tool is called.
+ * Compiles the schemas of a module as the gateway does, and tries them. No tool is called.
  *
  * @module
  */
@@ -14,15 +14,16 @@ import type { Say } from "./_finding.ts";
 export interface CompiledSchema {
   /** The keywords that it cannot check. */
   readonly unchecked: ReadonlySet<string>;
-  /** Checks a value; says why it does not fit, or why nobody can tell. */
+  /** Checks a value. `why` says why it does not fit, or why that cannot be decided. */
   check(value: unknown): { readonly kind: string; readonly why?: string };
-  /** Tells whether a text matches a pattern of the schema. */
+  /** Returns whether a text matches a pattern of the schema. */
   matches(text: string, pattern: string): boolean;
 }
 
 /** Compiles a schema as the gateway does before a call. */
 export type CompileSchema = (schema: JsonObject) => Promise<CompiledSchema>;
 
+/** How a schema is compiled, and where findings go. */
 interface CompileOptions {
   readonly compile: CompileSchema;
   readonly say: Say;
@@ -35,7 +36,7 @@ export interface Compiled {
   readonly compiled: CompiledSchema;
 }
 
-/** Compiles every schema, and gives those of arguments. */
+/** Compiles every schema, and returns those of arguments. */
 export async function compileAll(
   tools: readonly ModuleTool[],
   options: CompileOptions,
@@ -50,7 +51,7 @@ export async function compileAll(
     const wrong = output?.check(exampleOf(outputSchema, output)).why;
     if (wrong !== undefined) {
       options.say("warning", `no result was found that ${what} accepts: ${wrong}`, {
-        hint: 'Write some into it, as "examples": [{…}]',
+        hint: 'Add some to it, as "examples": [{…}]',
       });
     }
   }
@@ -66,8 +67,8 @@ async function compile(
     const compiled = await compile(schema);
     if (compiled.unchecked.size === 0) return compiled;
     for (const keyword of compiled.unchecked) {
-      say("failed", `${what} has what cannot be checked: ${visible(keyword, 300)}`, {
-        hint: "Nothing else checks arguments of a module: do without it",
+      say("failed", `${what} uses a keyword that cannot be checked: ${visible(keyword, 300)}`, {
+        hint: "Nothing else checks arguments of a module: do not use it",
       });
     }
   } catch (error) {
@@ -79,7 +80,10 @@ async function compile(
   return undefined;
 }
 
-/** Tries each schema on arguments that fit and on some that do not; no function is called. */
+/**
+ * Tries each schema with arguments that fit and with some that do not. Returns the fitting ones by
+ * tool. No function is called.
+ */
 export function sayArguments(all: readonly Compiled[], say: Say): ReadonlyMap<string, Json> {
   const examples = new Map<string, Json>();
   let refused = 0;
@@ -89,7 +93,7 @@ export function sayArguments(all: readonly Compiled[], say: Say): ReadonlyMap<st
       .find((said) => said !== undefined);
     if (wrong !== undefined) {
       say("failed", `an example of ${quoted(name)} does not fit its own schema: ${wrong}`, {
-        hint: 'Mend "examples" in inputSchema',
+        hint: 'Fix "examples" in inputSchema',
       });
       continue;
     }
@@ -97,7 +101,7 @@ export function sayArguments(all: readonly Compiled[], say: Say): ReadonlyMap<st
     const unfit = validate(example);
     if (unfit !== undefined) {
       say("warning", `no arguments were found that ${quoted(name)} accepts: ${unfit}`, {
-        hint: 'Write some into inputSchema, as "examples": [{…}]',
+        hint: 'Add some to inputSchema, as "examples": [{…}]',
       });
       continue;
     }

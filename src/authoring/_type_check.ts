@@ -1,5 +1,5 @@
 /**
- * Checks the types of a module: `deno check` with the types of `host` at hand, without network and
+ * Checks the types of a module with `deno check` and the types of `host`, without network and
  * without running anything.
  *
  * @module
@@ -11,7 +11,7 @@ import { visible } from "../core/json.ts";
 import { DENO_QUIET } from "../sandbox/alone.ts";
 import { runProgram } from "../sandbox/process.ts";
 
-/** Something that the compiler found. */
+/** A problem that the compiler found. */
 export interface TypeProblem {
   readonly message: string;
   readonly line?: number;
@@ -21,7 +21,10 @@ const TYPES_MS = 60_000;
 const OUTPUT_MAX = 1_000_000;
 const OURS = /^(?:jsr:\/?)?@casys\/pml(?:@[^/]*)?$/;
 
-/** Gives what the compiler says of a file, by its absolute path, whose type imports name these specifiers. */
+/**
+ * Returns the compiler's problems with a file. `path` is absolute; `specifiers` are what its type
+ * imports name.
+ */
 export async function typeProblems(
   path: string,
   { home, specifiers, signal }: {
@@ -59,7 +62,7 @@ export async function typeProblems(
   }
 }
 
-/** Cuts what Deno writes into its problems: a message, the code, and the place. */
+/** Splits the output of Deno into problems: the message and the line. */
 function problemsOf(said: string): readonly TypeProblem[] {
   const found = said.split(/^(?=TS\d+ \[ERROR\]: |error: )/m).flatMap((part) => {
     const [, message] = /^(?:TS\d+ \[ERROR\]|error): (.+)/.exec(part) ?? [];

@@ -1,5 +1,5 @@
 /**
- * What authors of modules use: a look at a module, and a registry of their own.
+ * Gives authors of modules their tools: a check of a module, and a registry of their own.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { type FolderServing, type ServedFolder, serveFolder } from "../registry/
 import { checkModule, type CheckOptions, type ModuleReport } from "./check.ts";
 import { describeModule } from "./describing.ts";
 
-/** What authors' tools stand in. */
+/** The options of the authors' tools. */
 export interface AuthorsOptions {
   readonly config: () => Config;
   /** Names that no module can have. */
@@ -22,12 +22,12 @@ export interface AuthorsOptions {
 export class Authors {
   readonly #options: AuthorsOptions;
 
-  /** Takes what they stand in; nothing is started yet. */
+  /** Starts nothing yet. */
   constructor(options: AuthorsOptions) {
     this.#options = options;
   }
 
-  /** Looks a module over for its author. */
+  /** Checks a module for its author. */
   async checkModule(
     path: string,
     options: Pick<CheckOptions, "types" | "signal">,
@@ -41,7 +41,7 @@ export class Authors {
     });
   }
 
-  /** Serves a folder as a registry, read-only, until what this gives is disposed. */
+  /** Serves a folder as a read-only registry, until the result is disposed. */
   async serveRegistry(
     path: string,
     { signal, ...options }: Omit<FolderServing, "maxBytes" | "describe"> & { signal: AbortSignal },

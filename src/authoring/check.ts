@@ -1,6 +1,6 @@
 /**
- * Looks a module over for its author: everything that can be told without an approval and without
- * running anything of it outside a sandbox child that is granted nothing.
+ * Checks a module for its author: everything that can be known without an approval, and without
+ * running it outside a sandbox child that has no grants.
  *
  * @module
  */
@@ -24,29 +24,29 @@ import { typeProblems } from "./_type_check.ts";
 
 export type { CompileSchema, Finding };
 
-/** A tool as its author wants to see it. */
+/** A tool as its author sees it. */
 export interface CheckedTool {
   readonly name: string;
   readonly permissions: Permissions;
-  /** Arguments that its schema accepts, where any were found. */
+  /** Arguments that its schema accepts, if any were found. */
   readonly example?: Json;
 }
 
-/** All that was found of a module. */
+/** The result of checking a module. */
 export interface ModuleReport {
   readonly file: string;
-  /** Whether nothing failed; warnings are no failure. */
+  /** Whether no check failed. Warnings are not failures. */
   readonly ok: boolean;
   readonly checks: readonly Finding[];
   readonly tools: readonly CheckedTool[];
-  /** What its tools ask for together. */
+  /** All permissions that its tools ask for. */
   readonly permissions: Permissions;
 }
 
-/** What looking at a module needs from outside. */
+/** The options of a check. */
 export interface CheckOptions extends LoadOptions {
   readonly limits: LoadOptions["limits"] & { readonly moduleBytes: number };
-  /** Names that a module cannot take. */
+  /** Names that a module cannot have. */
   readonly taken: ReadonlySet<string>;
   readonly compile: CompileSchema;
   /** Whether the types are checked. */
@@ -55,16 +55,17 @@ export interface CheckOptions extends LoadOptions {
 
 const MOST_PROBLEMS = 20;
 
-/** Looks at everything of a module, also after something failed. */
+/** Runs all checks of a module, also after one failed. */
 export async function checkModule(path: string, options: CheckOptions): Promise<ModuleReport> {
-  const look = new Look(path, options);
+  const look = new ModuleCheck(path, options);
   await look.everything();
   const { checks, tools } = look;
   const ok = checks.every(({ state }) => state !== "failed");
   return { file: path, ok, checks, tools, permissions: askedBy(tools) };
 }
 
-class Look {
+/** The checks of one module, and what they found. */
+class ModuleCheck {
   readonly checks: Finding[] = [];
   tools: readonly CheckedTool[] = [];
   readonly #path: string;
@@ -83,14 +84,18 @@ class Look {
     await this.#step("imports", (say) => sayImports(imports, say));
     await this.#step("denied", (say) => sayDenied(text, { imports, say }));
     if (imports.loading.length > 0) {
-      return this.#add("load", "warning", "not tried, nor what follows: mend the imports first");
+      return this.#add(
+        "load",
+        "warning",
+        "not checked, and neither is the rest: fix the imports first",
+      );
     }
     const loaded = await this.#step("load", (say) => this.#load(text, say));
     if (loaded !== undefined) await this.#described(text, loaded);
     if (this.#options.types) await this.#step("types", (say) => this.#types(imports, say));
   }
 
-  /** Looks at one thing; where nothing is said of it, it is well. */
+  /** Runs one check. If it reports nothing, it passed. */
   async #step<T>(name: string, look: (say: Say) => T | Promise<T>): Promise<T | undefined> {
     const before = this.checks.length;
     const say: Say = (state, message, details = {}) => {
@@ -135,7 +140,7 @@ class Look {
     if (!isSyntax) this.#add("syntax", "ok", "it reads as TypeScript");
     if (printed) {
       const hint = "Log in a tool's function, with host.log";
-      say("warning", "it writes to its output while it loads", { hint });
+      say("warning", "it prints something while it loads", { hint });
     }
     if (inspection !== undefined) {
       if (!printed) this.#add("load", "ok", "it loads without any grant");
@@ -144,8 +149,8 @@ class Look {
     this.#add(isSyntax ? "syntax" : "load", "failed", why, {
       line,
       hint: isSyntax
-        ? "Mend its syntax"
-        : "It loads with nothing granted: leave all work to the functions of its tools",
+        ? "Fix its syntax"
+        : "It is loaded without any grant: do all work in the functions of its tools",
     });
     return undefined;
   }
@@ -189,17 +194,17 @@ class Look {
       say("failed", message, { line });
     }
     const more = problems.length - MOST_PROBLEMS;
-    if (more > 0) say("failed", `and ${more} problems more`);
+    if (more > 0) say("failed", `and ${more} more problems`);
   }
 
-  /** The path is told once, over all findings. */
+  /** The report already shows the path, so it is removed from messages. */
   #short(message: string): string {
     const start = `Cannot load the module ${quoted(this.#path, 300)}: `;
     return visible(message.startsWith(start) ? message.slice(start.length) : message, 400);
   }
 }
 
-/** What is said where a look found nothing wrong. */
+/** The messages of checks that found nothing wrong. */
 const WELL: Readonly<Record<string, string>> = {
   imports: "it is one file",
   denied: "it names nothing that the sandbox denies",
@@ -215,10 +220,10 @@ function askedBy(tools: readonly CheckedTool[]): Permissions {
 function sayImports({ loading }: Imports, say: Say): void {
   for (const { specifier, line } of loading) {
     const isOurs = /@casys\/pml\b/.test(specifier);
-    say("failed", `it imports ${quoted(specifier)}, and a module is one file`, {
+    say("failed", `it imports ${quoted(specifier)}, but a module is one file`, {
       line,
       hint: isOurs
-        ? "Write `import type`: only types can be had from there"
+        ? "Write `import type`: only types can be imported from there"
         : "Bundle it: `deno bundle --platform deno -o OUT.js FILE`; or use Deno's file functions and host",
     });
   }
@@ -229,7 +234,7 @@ function sayDenied(
   { imports, say }: { readonly imports: Imports; readonly say: Say },
 ): void {
   for (const { specifier, line } of imports.dynamic) {
-    const hint = "Bundle it in, or do without";
+    const hint = "Bundle it into the module, or do not use it";
     say("warning", `import(${quoted(specifier)}) is denied when it runs`, { hint, line });
   }
   for (const { name, line, instead } of findDenied(text)) {

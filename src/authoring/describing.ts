@@ -1,5 +1,5 @@
 /**
- * Reads what a module says of itself, for those who pass it on and never call it.
+ * Reads the metadata of a module for those who publish it and never call it.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { unloadable } from "../modules/module_files.ts";
 import { integrityOf } from "../registry/integrity.ts";
 import { load, type LoadOptions } from "./_load_check.ts";
 
-/** Reads the metadata of a module in a child that is granted nothing, as the loader does. */
+/** Reads the metadata of a module in a child without grants, as the loader does. */
 export async function describeModule(
   path: string,
   code: Uint8Array,
@@ -18,14 +18,14 @@ export async function describeModule(
 ): Promise<ModuleMeta> {
   const loader = new Loader({
     home: options.home,
-    // These bytes, whatever the file holds by now.
+    // Uses these bytes, even if the file has changed since.
     files: { identify: () => ({ code, integrity: integrityOf(code) }) },
     moduleBytes: () => code.length,
     inspect: async () => {
       const text = new TextDecoder("utf-8", { fatal: true }).decode(code);
       const { inspection, why = "it does not load" } = await load(text, options);
       if (inspection !== undefined) return inspection;
-      throw unloadable(path, why, { hint: "Look it over with `pml check`" });
+      throw unloadable(path, why, { hint: "Check it with `pml check`" });
     },
   });
   return (await loader.load({

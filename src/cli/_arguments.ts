@@ -1,6 +1,6 @@
 /**
- * Reads the arguments of a call as they are typed: `key=value` by the tool's schema, `key:=JSON`
- * as it is.
+ * Reads the arguments of a call as a person types them. `key=value` is read by the tool's schema,
+ * `key:=JSON` is read as JSON.
  *
  * @module
  */
@@ -10,17 +10,17 @@ import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { usage } from "./_failure.ts";
 
-/** Reads the name of a tool, or says how one is written. */
+/** Reads the name of a tool. Throws `USAGE` if it is not `SERVER:TOOL`. */
 export function parseId(name: string, servers: Pick<App["servers"], "idOf">): ToolId {
   const id = servers.idOf(name);
   if (id !== undefined) return id;
   throw usage(
-    `Cannot read ${quoted(name)} as a tool: it is no SERVER:TOOL`,
+    `Cannot read ${quoted(name)} as a tool: it is not SERVER:TOOL`,
     "Write it like filesystem:read_file; `pml tools` lists them",
   );
 }
 
-/** Puts the typed pairs over the arguments that came as JSON. */
+/** Returns `base` with the typed pairs added. Throws `USAGE` if an argument is given twice. */
 export function parseArguments(
   pairs: readonly string[],
   { base, schema }: { readonly base: JsonObject; readonly schema: JsonObject },
@@ -36,12 +36,12 @@ export function parseArguments(
   return Object.fromEntries(given);
 }
 
-/** Reads arguments that are typed as one JSON object. */
+/** Reads arguments that are typed as one JSON object. Throws `USAGE` if they are something else. */
 export function parseObject(text: string): JsonObject {
   const value = parseJson(text);
-  if (isObject(value)) return value as JsonObject; // parsed from JSON
+  if (isObject(value)) return value as JsonObject; // JSON.parse gave it, so it is JSON
   throw usage(
-    `Cannot read the arguments ${quoted(text)}: they are no JSON object`,
+    `Cannot read the arguments ${quoted(text)}: they are not a JSON object`,
     `Write them like '{"path": "README.md"}'`,
   );
 }
@@ -50,8 +50,8 @@ function parsePair(pair: string, schema: JsonObject): readonly [string, Json] {
   const [, name, raw, text] = /^([^=]*?[^=:])(:?)=(.*)$/s.exec(pair) ?? [];
   if (name === undefined || text === undefined) {
     throw usage(
-      `Cannot read the argument ${quoted(pair)}: it is no key=value`,
-      "Write key=value, or key:=JSON for a value as JSON",
+      `Cannot read the argument ${quoted(pair)}: it is not key=value`,
+      "Write key=value, or key:=JSON",
     );
   }
   const { properties } = schema;
@@ -60,16 +60,16 @@ function parsePair(pair: string, schema: JsonObject): readonly [string, Json] {
   const value = parseJson(text);
   if (value !== undefined) return [name, value];
   throw usage(
-    `Cannot read the argument ${quoted(name)}: ${quoted(text)} is no JSON, as it has to be`,
+    `Cannot read the argument ${quoted(name)}: ${quoted(text)} is not valid JSON`,
     "`pml tools SERVER:TOOL` shows its type",
   );
 }
 
-/** Tells whether a schema lets a value be a text; then what was typed stays one. */
+/** Returns whether a schema accepts a string. If so, the typed text is used as it is. */
 function takesText(schema: unknown, root?: JsonObject): boolean {
   if (!isObject(schema)) return true;
   const { $ref, type, anyOf, oneOf } = schema;
-  // What a reference leads to is not followed further: it may lead in a circle.
+  // A reference behind a reference is not followed, because references may form a circle.
   if (typeof $ref === "string") return takesText(pointed($ref, root));
   if (type !== undefined) return [type].flat().includes("string");
   const values = "const" in schema ? [schema.const] : schema.enum;
@@ -86,6 +86,6 @@ function parseJson(text: string): Json | undefined {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // it is none, which the caller tells in its own words
+    return undefined; // the caller throws its own error
   }
 }

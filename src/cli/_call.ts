@@ -1,5 +1,5 @@
 /**
- * `pml call`: runs one tool through the one door.
+ * `pml call`: runs one tool, through the same gates as every other call.
  *
  * @module
  */
@@ -10,16 +10,17 @@ import { type JsonObject, quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseArguments, parseId, parseObject } from "./_arguments.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
-import { askUntrusted, decide } from "./_persons_word.ts";
+import { askUntrusted, decide } from "./_approve.ts";
 import { textOf } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 const PROGRESS_MS = 250;
 
-type Asked = Pick<Call, "id" | "arguments">;
+/** The tool and the arguments of a call. */
+type RequestedCall = Pick<Call, "id" | "arguments">;
 
-/** Calls a tool and shows its result: that of a tool that failed on stderr. */
+/** Calls a tool and shows its result. The result of a failed tool goes to stderr. */
 export async function call(
   at: CommandContext,
   { words: [name = "", ...pairs], args = "{}" }: Typed,
@@ -33,7 +34,7 @@ export async function call(
   return value.isError === true ? { value, text: "", note: text, code: 1 } : { value, text };
 }
 
-/** The types of what was typed stand in the schema; a server must be trusted to give it. */
+/** Returns the input schema of a tool. A server must be trusted before it is asked for one. */
 async function schemaOf(id: ToolId, { app, signal }: CommandContext): Promise<JsonObject> {
   if (isTerminal() && app.policy.now.judge(id).kind !== "deny") {
     const open = await app.policy.unapproved(splitToolId(id).server);
@@ -42,13 +43,13 @@ async function schemaOf(id: ToolId, { app, signal }: CommandContext): Promise<Js
   try {
     return (await app.servers.definition(id)).inputSchema;
   } catch {
-    // The call itself says why, through the same gates as every other.
+    // The call itself passes the same gates and fails with the reason.
     return {};
   }
 }
 
-/** Calls, and calls again with what the person answered, until there is a result. */
-export async function answered(asked: Asked, at: CommandContext): Promise<ToolResult> {
+/** Calls a tool, and calls it again with each answer of the person, until there is a result. */
+export async function answered(asked: RequestedCall, at: CommandContext): Promise<ToolResult> {
   let answer: Answer | undefined;
   const onProgress = progressTeller();
   for (;;) {
@@ -62,13 +63,13 @@ export async function answered(asked: Asked, at: CommandContext): Promise<ToolRe
       ...(isTerminal() ? { onProgress, isTyped: true } : {}),
     });
     if (outcome.kind === "result") return outcome.result;
-    // A refusal that came at once is taken for none there, but a person typed it here.
+    // The approvals ignore a "No" that comes very fast. Here a person typed it, so it counts.
     if (answer?.reply === "No" || answer?.reply === "cancelled") throw declined(asked.id);
     answer = await ask(outcome.question, { ...at, id: asked.id });
   }
 }
 
-/** Tells a person how far a call has come, a few times a second at most. */
+/** Returns a function that shows the progress of a call, a few times a second at most. */
 function progressTeller(): NonNullable<Call["onProgress"]> {
   let told = 0;
   return ({ progress, total, message }) => {
@@ -79,7 +80,10 @@ function progressTeller(): NonNullable<Call["onProgress"]> {
   };
 }
 
-/** Asks the person; a question too long for that, and a missing terminal, go to `pml approve`. */
+/**
+ * Asks the person a question. Without a terminal it throws and leaves the question for `pml
+ * approve`. A question that is too long for a client is asked as `pml approve` asks it.
+ */
 async function ask(
   question: Question,
   { id, ...at }: CommandContext & { readonly id: ToolId },

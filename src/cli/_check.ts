@@ -1,5 +1,5 @@
 /**
- * `pml check`: looks a module over for its author.
+ * `pml check`: checks a module and shows its author what to change.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 
 const SIGNS = { ok: "ok  ", failed: "FAIL", warning: "warn" };
 
-/** Looks at a module; 1 where something failed. */
+/** Checks a module. The exit code is 1 if a check failed. */
 export async function check(
   { app, signal }: CommandContext,
   { words: [file = ""], types = true }: Typed,

@@ -1,5 +1,5 @@
 /**
- * Puts servers into the text of a JSON file and leaves everything else in it alone.
+ * Puts servers into the text of a JSON file and changes nothing else in it.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { refused } from "./_files.ts";
 
 type Jsonc = typeof import("jsonc-parser");
 
-/** The entry of PML. The key is named, never written out. */
+/** The entry that starts PML. It names the variable of the key and never holds the key itself. */
 export const ENTRY = {
   type: "stdio",
   command: "pml",
@@ -22,24 +22,30 @@ export const ENTRY = {
 const LIST = "mcpServers";
 const NAME = "pml";
 
-/** What a client's file is to hold, and the other entry that this takes the place of. */
+/** The new text of a client's file, and the entry that it replaces, if there was one. */
 export interface ClientEdit {
   readonly text: string;
   readonly before: string | undefined;
 }
 
-/** Gives what a text needs, if anything, or says why not; `path` is for the error. */
+/**
+ * Returns the edit that a text needs, or nothing if it starts PML already. Throws if the text
+ * cannot be edited; `path` is for the error.
+ */
 export async function editClientText(text: string, path: string): Promise<ClientEdit | undefined> {
   const jsonc = await import("jsonc-parser");
   const servers = read(text.replace(/^\uFEFF/, ""), { jsonc, path })[LIST] ?? {};
-  if (!isObject(servers)) throw refused(path, `"${LIST}" is no object`);
+  if (!isObject(servers)) throw refused(path, `"${LIST}" is not an object`);
   const found = Object.hasOwn(servers, NAME) ? servers[NAME] : undefined;
   if (startsPml(found)) return undefined;
   const after = await withValue(text, { path, at: [LIST, NAME], entry: ENTRY });
   return { text: after, before: JSON.stringify(found) };
 }
 
-/** Gives the text with one value put in its place, or taken away, or says why not. */
+/**
+ * Returns the text with one value set at a path of keys, or removed if `entry` is undefined. Throws
+ * if the text cannot be edited.
+ */
 export async function withValue(
   text: string,
   { path, at, entry }: {
@@ -55,7 +61,7 @@ export async function withValue(
   const [last = ""] = at.slice(-1);
   const holder = at.slice(0, -1).reduce<Record<string, unknown>>((so, name) => {
     const inside = so[name] ?? {};
-    if (!isObject(inside)) throw refused(path, `"${name}" is no object`);
+    if (!isObject(inside)) throw refused(path, `"${name}" is not an object`);
     return so[name] = inside;
   }, wanted);
   if (entry === undefined) delete holder[last];
@@ -65,7 +71,7 @@ export async function withValue(
   throw refused(path, "it cannot be edited without another change");
 }
 
-/** Tells whether an entry starts PML, however much of the rest the person wrote. */
+/** Returns whether an entry starts PML. Other fields of the entry, such as `env`, may differ. */
 function startsPml(entry: unknown): boolean {
   if (!isObject(entry)) return false;
   const { type = ENTRY.type, command, args } = entry;
@@ -84,7 +90,7 @@ function edited(
   const after = applyEdits(text, edits);
   const indent = /^( +|\t)"/m.exec(text)?.[1] ?? "  ";
   const options = { tabSize: indent.length, insertSpaces: indent !== "\t" };
-  // Only what was put in gets lines of its own, and the brackets right round it.
+  // Only the new part is formatted, and the brackets beside it; the rest stays as it was.
   const shaped = edits.flatMap(({ offset, content }) => {
     const closes = after[offset + content.length] === "}" ? 1 : 0;
     return format(after, { offset: offset - 1, length: content.length + 1 + closes }, options);
@@ -102,8 +108,8 @@ function read(
   if (first !== undefined) {
     const line = text.slice(0, first.offset).split("\n").length;
     const said = jsonc.printParseErrorCode(first.error).replace(/\B[A-Z]/g, " $&").toLowerCase();
-    throw refused(path, `line ${line} is no JSON (${said})`);
+    throw refused(path, `line ${line} is not JSON (${said})`);
   }
-  if (!isObject(value)) throw refused(path, "it holds no JSON object");
+  if (!isObject(value)) throw refused(path, "it is not a JSON object");
   return value;
 }

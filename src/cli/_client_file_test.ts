@@ -86,7 +86,7 @@ Deno.test("editClientText() takes what starts PML for its own, and nothing else"
 
 Deno.test("editClientText() says in words what is wrong, and in which line", async () => {
   await assert.rejects(editClientText('{\n  "a": }', "x.json"), {
-    message: 'Cannot use "x.json": line 2 is no JSON (value expected)',
+    message: 'Cannot use "x.json": line 2 is not JSON (value expected)',
   });
 });
 

@@ -1,5 +1,5 @@
 /**
- * Opens the house for one command, shows what comes of it, and closes the house whatever that is.
+ * Opens PML for one command, shows the result of the command, and closes PML in any case.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { usage } from "./_failure.ts";
 import { Signals } from "./_signals.ts";
 import { print, printJson, tell } from "./out.ts";
 
-/** What was typed: the words behind the command's name, and its options. */
+/** What the person typed: the words behind the command's name, and the options. */
 export interface Typed {
   readonly words: readonly string[];
   readonly json?: boolean;
@@ -34,42 +34,45 @@ export interface Typed {
   readonly from?: string;
 }
 
-/** What a command has while the house is open. */
+/** What a command works with while PML is open. */
 export interface CommandContext {
   readonly app: App;
-  /** Aborts when the person breaks off. */
+  /** Aborts when the person stops the command. */
   readonly signal: AbortSignal;
 }
 
-/** What a command has to say. */
+/** The output of a command. */
 export interface Shown {
-  /** What `--json` prints, and what stdout gets where there is no text. */
+  /** Printed with `--json`, and to stdout if there is no `text`. */
   readonly value: unknown;
-  /** What stdout gets without `--json`. */
+  /** Printed to stdout without `--json`. */
   readonly text?: string;
-  /** What stderr gets without `--json`. */
+  /** Printed to stderr without `--json`. */
   readonly note?: string;
-  /** The exit code; 0 unless said. */
+  /** The exit code; 0 by default. */
   readonly code?: number;
 }
 
-/** How the house is opened. */
-interface VisitOptions {
-  /** Whether the command makes sense where the configuration cannot be used. */
+/** The options of `inContext`. */
+interface ContextOptions {
+  /** Whether the command also runs with a broken configuration. */
   readonly broken?: boolean;
 }
 
-/** Makes of a command what runs it in the open house; a signal that ended it gives the exit code. */
+/**
+ * Returns a function that runs a command with PML open and gives the exit code. A signal that ended
+ * the command gives its own exit code.
+ */
 export function inContext(
   command: (inContext: CommandContext, typed: Typed) => Promise<Shown>,
-  { broken = false }: VisitOptions = {},
+  { broken = false }: ContextOptions = {},
 ): (typed: Typed) => Promise<number> {
   return async (typed) => {
     using signals = new Signals();
     const { openApp } = await import("../app/app.ts");
     await using app = await openApp({ cwd: Deno.cwd() });
     try {
-      if (!broken) checkGround(app);
+      if (!broken) checkConfig(app);
       const shown = await command({ app, signal: signals.signal }, typed);
       show(shown, typed);
       return signals.exitCode ?? shown.code ?? 0;
@@ -81,8 +84,8 @@ export function inContext(
 }
 
 /**
- * Asks servers for their tools: all, or the one that is named, which may take as long as it takes
- * to install it; throws why that one failed.
+ * Asks servers for their tools: all of them, or the one that is named. For a named server it waits
+ * until the server answers, also while it is being installed, and throws if it fails.
  */
 export async function prepare(
   { app, signal }: CommandContext,
@@ -103,12 +106,15 @@ export async function prepare(
   if (known.state !== "blocked") await unlessAborted(servers.load(server), signal);
 }
 
-/** Asks servers for their tools: all, or one; that one failed is told by its state. */
+/**
+ * Asks servers for their tools, all or one. It never throws if a server fails: the server's state
+ * holds the reason.
+ */
 export async function askForTools(
   { app, signal }: Pick<CommandContext, "app" | "signal">,
   options: { readonly only?: string; readonly isWhole?: boolean },
 ): Promise<void> {
-  // What is being installed is given up with the end of the command.
+  // When the command ends, nobody waits any longer for an installation that still runs.
   await unlessAborted(app.servers.prepare("tools", options), signal);
 }
 
@@ -118,13 +124,12 @@ function show({ value, text, note = "" }: Shown, { json }: Typed): void {
   if (note !== "") tell(note);
 }
 
-/** Throws what is wrong with the configuration, and tells what may surprise. */
-function checkGround(app: App): void {
+/** Throws if the configuration is broken, and shows its warnings. */
+function checkConfig(app: App): void {
   const { problem, warnings, ignored } = app.config();
   if (problem !== undefined) throw problem;
   for (const warning of warnings) tell(`warning: ${warning}`);
   if (ignored.length === 0) return;
-  const said =
-    "warning: the workspace file is not trusted (`pml trust`), so this does not count yet";
+  const said = "warning: the workspace file is not trusted (`pml trust`), so these are ignored";
   tell(`${said}: ${ignored.join("; ")}`);
 }

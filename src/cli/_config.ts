@@ -1,5 +1,6 @@
 /**
- * `pml config`: shows what holds and what it costs, and changes it at the person's word.
+ * `pml config`: shows the settings and what they cost in tokens, and changes them if the person
+ * agrees.
  *
  * @module
  */
@@ -14,26 +15,32 @@ import { wizard } from "./_config_wizard.ts";
 import { usage } from "./_failure.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
 
-const HINT = "It is one of show, intent, --preset NAME and --wizard";
+const HINT = "Give one of show, intent, --preset NAME and --wizard";
 const INTENT_MAX = 2_000;
-/** The longest key, and a blank. */
+/** The length of the longest key, and a space. */
 const WIDTH = 38;
 
-/** Does what was typed behind `pml config`: one thing of all that it can do. */
+/** Runs one of the things that `pml config` can do. */
 export async function config(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [what, ...more], preset, wizard: asks = false } = typed;
   const ways = [what !== undefined, preset !== undefined, asks].filter(Boolean);
   if (ways.length > 1) {
-    throw usage("Cannot tell what is wanted of `pml config`: it is several things", HINT);
+    throw usage("Cannot run `pml config`: it is asked for several things", HINT);
   }
   if (asks) return await wizard(at, typed);
   if (preset !== undefined) return await writePreset(at, { ...typed, preset });
   if (what === "intent") return await intent(at, typed);
   if (what === undefined || what === "show" && more.length === 0) return await showConfig(at);
-  throw usage(`Cannot do ${quoted([what, ...more].join(" "))} with the configuration`, HINT);
+  throw usage(
+    `Cannot run ${quoted(`pml config ${[what, ...more].join(" ")}`)}`,
+    HINT,
+  );
 }
 
-/** Shows the intent; writes one into the workspace file, or takes it away where it is empty. */
+/**
+ * Shows the intent if no words are given. Otherwise writes the intent into the workspace file; an
+ * empty text removes it.
+ */
 async function intent(at: CommandContext, { words: [, ...words], json }: Typed): Promise<Shown> {
   if (words.length === 0) return shownIntent(at);
   const said = words.join(" ").trim();
@@ -65,7 +72,7 @@ function shownIntent({ app }: CommandContext): Shown {
   };
 }
 
-/** Shows everything; servers whose tools are unknown are asked for them. */
+/** Shows all settings, warnings and costs. Servers are asked for their tools first. */
 async function showConfig(at: CommandContext): Promise<Shown> {
   const { app } = at;
   await prepare(at, undefined);
@@ -92,7 +99,7 @@ function entryOf({ key, value = null, ...rest }: Value): readonly [string, unkno
 function lineOf({ key, value, from, ignored }: Value, app: App): string {
   const but = ignored === undefined
     ? ""
-    : `; ${written(ignored)} in ${app.loaded().file?.path} is ignored: it is not trusted`;
+    : `; ${written(ignored)} in ${app.loaded().file?.path} is ignored: the file is not trusted`;
   return `${key.padEnd(WIDTH)} ${written(value)}  (${from}${but})`;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What each way of showing tools costs a client, side by side.
+ * Measures what each way of listing tools costs a client, and shows it as a table.
  *
  * @module
  */
@@ -11,28 +11,31 @@ import { presets } from "../config/presets.ts";
 
 /** What one way costs; every figure is an estimate. */
 export interface ModeCost {
-  /** The name of the preset, or `now` for what holds. */
+  /** The name of the preset, or `now` for the present settings. */
   readonly name: string;
-  /** How many tools a list shows. */
+  /** The number of tools in the list. */
   readonly tools: number;
   readonly tokens: number;
-  /** The part that it saves of what all tools cost. */
+  /** The share of the cost of all tools that it saves, from 0 to 1. */
   readonly saves: number;
-  /** The same where a query comes with the list, in the middle; not there where it would not count. */
+  /**
+   * The average tokens of a list that a client asks for with a query; not set if a query changes
+   * nothing.
+   */
   readonly queried?: number;
 }
 
-/** What everything costs. */
+/** The costs of all ways, and of the answers of `search` and `schema`. */
 export interface AllCosts {
   readonly estimated: true;
-  /** The tools that no rule denies, and the servers that they are of. */
+  /** The number of tools that no deny rule matches, and of their servers. */
   readonly catalog: { readonly servers: number; readonly tools: number };
   readonly modes: readonly ModeCost[];
   readonly search: AnswerCost;
   readonly schema: AnswerCost;
 }
 
-/** Measures what holds now and each preset, over the tools that are known. */
+/** Measures the present settings and each preset, with the tools that are known. */
 export async function measure(app: App): Promise<AllCosts> {
   const costs = costsOf(app);
   const { gateway } = app.config();
@@ -52,7 +55,7 @@ export async function measure(app: App): Promise<AllCosts> {
   };
 }
 
-/** Shows the costs as a table, and those of answers below it. */
+/** Returns a table of the costs, with the costs of answers below it. */
 export function costsText({ catalog, modes, search, schema }: AllCosts): string {
   const { servers, tools } = catalog;
   const rows = [
@@ -75,7 +78,7 @@ export function costsText({ catalog, modes, search, schema }: AllCosts): string 
   ].join("\n");
 }
 
-/** Writes a number for a person. */
+/** Returns a number with separators, for a person to read. */
 export function number(value: number): string {
   return value.toLocaleString("en-US");
 }
@@ -93,14 +96,14 @@ async function modeOf(name: string, { options, costs, all }: {
   return { name, tools, tokens, saves, ...(queried !== undefined && { queried }) };
 }
 
-/** Counts what costs are measured over. */
+/** Counts the servers and tools that the costs are measured with. */
 export function countOf(app: App): AllCosts["catalog"] {
   const entries = app.catalog.list().filter(({ id }) => app.policy.now.judge(id).kind !== "deny");
   const servers = new Set(entries.map(({ server }) => server.name)).size;
   return { servers, tools: entries.length };
 }
 
-/** Aligns columns: names to the left, numbers to the right. */
+/** Aligns the columns of a table: names to the left, numbers to the right. */
 function aligned(rows: readonly (readonly string[])[]): readonly string[] {
   const widths = (rows[0] ?? []).map((_, at) =>
     Math.max(...rows.map((row) => row[at]?.length ?? 0))

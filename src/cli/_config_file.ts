@@ -1,6 +1,6 @@
 /**
- * A change of `config.yaml` or of the workspace file that nobody agreed to yet: shown as lines that
- * go and come, then written with the trust that the file has.
+ * A change of `config.yaml` or of the workspace file. It is first shown as removed and added lines.
+ * When it is written, the file keeps the trust that it had.
  *
  * @module
  */
@@ -16,15 +16,17 @@ import { askWord, needPerson } from "./_terminal.ts";
 import type { Setting } from "./_yaml_text.ts";
 import { tell } from "./out.ts";
 
-/** A change of a file. */
+/** A change of a file that is not written yet. */
 export interface Change {
   readonly path: string;
-  /** The lines that go and those that come; empty where nothing changes. */
+  /** The removed and added lines; empty if nothing changes. */
   readonly diff: string;
   readonly write: () => Promise<void>;
 }
 
-/** Says how a file changes; a workspace file has to be the one that the person trusts. */
+/**
+ * Returns how a file would change. Throws if it is a workspace file that the person does not trust.
+ */
 export async function changeOf(
   app: App,
   { workspace, settings }: { readonly workspace: boolean; readonly settings: readonly Setting[] },
@@ -40,12 +42,15 @@ export async function changeOf(
       if (workspace) await assertTrusted(app, target);
       await replace(app, { path, found, text, trusted });
     });
-  // A file is not made to take something out of it.
+  // No file is made only to remove something from it.
   const isNone = found === undefined && settings.every(({ entry }) => entry === undefined);
   return { path, diff: isNone ? "" : changed(found?.text ?? "", text).join("\n"), write };
 }
 
-/** Sets what stands under keys; gives the path of the file, which is made where there is none. */
+/**
+ * Sets one value in the person's `config.yaml` and returns its path. Makes the file if there is
+ * none.
+ */
 export async function setForPerson(
   app: App,
   { keys, value }: { readonly keys: Setting["at"]; readonly value: unknown },
@@ -56,21 +61,21 @@ export async function setForPerson(
   return path;
 }
 
-/** Shows a change, and writes it at the person's typed word. */
+/** Shows a change, and writes it if the person types "write". */
 export async function agreed(
   { signal }: CommandContext,
   { change, command, said = "", value }: {
     readonly change: Change;
-    /** What is typed to come here again. */
+    /** The command that a person types to get here again. */
     readonly command: string;
-    /** What else the person has to know. */
+    /** What else the person has to know before the answer. */
     readonly said?: string;
     readonly value: unknown;
   },
 ): Promise<Shown> {
   const { path, diff, write } = change;
   if (diff === "") {
-    return { value, text: said, note: `${path} says so already: nothing was changed` };
+    return { value, text: said, note: `${path} has this already: nothing was changed` };
   }
   needPerson(`Cannot write to ${path}`, command);
   tell(`${path}\n${diff}`);
@@ -85,7 +90,7 @@ export async function agreed(
 async function assertTrusted(app: App, { path, found }: Target): Promise<void> {
   if (found === undefined) return;
   const hash = sha256(found.text);
-  // What PML_TRUST lists is trusted as it was read.
+  // A file that PML_TRUST lists is trusted only with the content that was read at the start.
   const counts = app.config().trusted && app.loaded().file?.hash === `sha256-${hash}`;
   if (counts || await app.policy.store.isTrusted(path, hash)) return;
   const message = `Cannot write to ${quoted(path, 400)}: it is not the file that was trusted`;

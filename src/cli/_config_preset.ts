@@ -1,5 +1,5 @@
 /**
- * `pml config --preset NAME`: writes what a preset says, and tells what that changes in tokens.
+ * `pml config --preset NAME`: writes a preset into a file, and shows what that changes in tokens.
  *
  * @module
  */
@@ -17,10 +17,10 @@ import { usage } from "./_failure.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
 import type { Setting } from "./_yaml_text.ts";
 
-/** What a preset would change. */
+/** The change that a preset makes. */
 export interface PresetPlan {
   readonly change: Change;
-  /** What a list costs before and after, and what else is to be known. */
+  /** What a list costs before and after, and which values of the preset do not count. */
   readonly said: string;
   readonly value: unknown;
 }
@@ -37,7 +37,7 @@ export async function writePreset(
   return await agreed(at, { ...plan, command: `pml config --preset ${preset.name}` });
 }
 
-/** Says what a preset would change in a file, and in tokens. */
+/** Returns what a preset would change in a file and in tokens. */
 export async function planOf(
   app: App,
   { preset, workspace }: { readonly preset: Preset; readonly workspace: boolean },
@@ -53,9 +53,10 @@ export async function planOf(
   const others = otherwise(preset, after);
   const overruled = others.length === 0
     ? ""
-    : `\n${app.loaded().file?.path} says ${others.join(", ")}, which counts here; ` +
+    : `\n${app.loaded().file?.path} says ${others.join(", ")}, which wins here; ` +
       "`--workspace` writes there";
-  const said = `A list costs ${number(tokens.before)} tokens now and ${number(tokens.after)} then` +
+  const said =
+    `A list costs ${number(tokens.before)} tokens now and ${number(tokens.after)} after this` +
     ` (estimated)${overruled}`;
   const value = {
     preset: preset.name,
@@ -75,7 +76,7 @@ async function named(name: string): Promise<Preset> {
   throw usage(`Cannot find the preset ${quoted(name)}`, `There is ${names.join(", ")}`);
 }
 
-/** Key by key, so that what the person says beside them stays. */
+/** Each key is set on its own, so that other keys of the section stay. */
 function settingsOf({ section: { hybrid = {}, ...rest } }: Preset): readonly Setting[] {
   return [
     ...Object.entries(rest).map(([key, entry]) => ({ at: ["gateway", key] as const, entry })),
@@ -84,7 +85,7 @@ function settingsOf({ section: { hybrid = {}, ...rest } }: Preset): readonly Set
   ];
 }
 
-/** Gives what holds for keys of the preset, where that is not what the preset says. */
+/** Returns the settings that would still differ from the preset after it is written. */
 function otherwise(preset: Preset, after: GatewayOptions): readonly string[] {
   const holds = gatewaySection(after);
   return settingsOf(preset).flatMap(({ at: [, key = "", option], entry }) => {
@@ -94,7 +95,7 @@ function otherwise(preset: Preset, after: GatewayOptions): readonly string[] {
   });
 }
 
-/** What would hold: the workspace file overrides what the person wants everywhere. */
+/** Returns the settings after the change. The workspace file overrides `config.yaml`. */
 function afterwards(
   app: App,
   { preset: { said }, workspace }: { readonly preset: Preset; readonly workspace: boolean },

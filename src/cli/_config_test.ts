@@ -11,7 +11,7 @@ import { planOf } from "./_config_preset.ts";
 import { recommended } from "./_config_wizard.ts";
 import { addServers, findTarget } from "./_import_file.ts";
 
-/** A house over files of a test. */
+/** PML opened with the files of a test. */
 interface House extends AsyncDisposable {
   readonly app: App;
   readonly home: string;
@@ -21,7 +21,7 @@ interface House extends AsyncDisposable {
 interface Files {
   readonly yaml?: string;
   readonly pml?: string;
-  /** Whether the workspace file is trusted as it is; by `PML_TRUST` where it is listed. */
+  /** Whether the workspace file is trusted; "listed" if `PML_TRUST` names it. */
   readonly trusted?: boolean | "listed";
 }
 
@@ -108,9 +108,9 @@ Deno.test("config show says of each value where it comes from, and what of it is
   assert.deepEqual(values.intent, { value: null, from: "default" });
   for (
     const said of [
-      /^"nobody:there" names no tool/,
+      /^"nobody:there" matches no known tool/,
       /^"filesystem:read_file" is whitelisted and blacklisted/,
-      /^gateway\.hybrid counts for nothing while the exposure is "semantic"/,
+      /^gateway\.hybrid is ignored while the exposure is "semantic"/,
       /^there is no intent/,
     ]
   ) assert.equal(warnings.filter((warning) => said.test(warning)).length, 1, `${said}`);
@@ -161,7 +161,7 @@ Deno.test("A preset changes its own keys of config.yaml, and nothing else of it"
   await using house = await open({ yaml: YAML });
   const path = join(house.home, "config.yaml");
   const plan = await planOf(house.app, { preset: balanced, workspace: false });
-  assert.match(plan.said, /costs [\d,]+ tokens now and [\d,]+ then \(estimated\)$/);
+  assert.match(plan.said, /costs [\d,]+ tokens now and [\d,]+ after this \(estimated\)$/);
   assert.equal(await Deno.readTextFile(path), YAML);
   await plan.change.write();
   const text = await Deno.readTextFile(path);
@@ -214,7 +214,7 @@ Deno.test("A config.yaml that cannot take a key, or is a link, is left with what
   assert.equal(await Deno.readTextFile(path), "search: 1\n");
   await Deno.rename(path, join(house.ws, "other.yaml"));
   await Deno.symlink(join(house.ws, "other.yaml"), path);
-  await assert.rejects(set(), /it is a link that leads out of its folder/);
+  await assert.rejects(set(), /it is a link to a place outside its folder/);
 });
 
 Deno.test("A preset says where the workspace file overrules it", async () => {
@@ -225,14 +225,14 @@ Deno.test("A preset says where the workspace file overrules it", async () => {
   await using house = await open({ pml });
   const { said } = await planOf(house.app, { preset: metaOnly, workspace: false });
   const exposure = 'gateway.tools_exposure: "full_proxy"';
-  assert.ok(said.includes(`.pml.json says ${exposure}, which counts here; \`--workspace\``), said);
+  assert.ok(said.includes(`.pml.json says ${exposure}, which wins here; \`--workspace\``), said);
   const both = await planOf(house.app, { preset: balanced, workspace: false });
-  // What the file says as the preset does, or the preset leaves open, is not overruled.
+  // A value that equals the preset, or that the preset does not set, is not reported.
   const hybrid = "gateway.hybrid.max_underlying_tools";
   assert.ok(!both.said.includes(hybrid), both.said);
   assert.ok(both.said.includes(`${exposure}, gateway.hybrid.max_tokens: 500, which`), both.said);
   const here = await planOf(house.app, { preset: metaOnly, workspace: true });
-  assert.doesNotMatch(here.said, /counts here/);
+  assert.doesNotMatch(here.said, /wins here/);
 });
 
 const INTENT = [{ at: ["intent"], entry: 'a "web" app\n— 中文' }] as const;
@@ -272,7 +272,7 @@ Deno.test("A workspace file that is missing is made and trusted; one that is not
   await assert.rejects(changeOf(other.app, { workspace: true, settings: INTENT }), {
     code: "WORKSPACE_UNTRUSTED",
   });
-  // Nor is one that changes while the person thinks about it.
+  // Nor is a file that changes while the person decides.
   await using late = await open({ pml: '{"version": 1}' });
   const change = await changeOf(late.app, { workspace: true, settings: INTENT });
   const evil = '{"version": 1, "intent": "evil"}';

@@ -1,5 +1,5 @@
 /**
- * What of the gateway's configuration holds, where each value comes from, and what is odd about it.
+ * Returns the settings of the gateway, where each value comes from, and what looks like a mistake.
  *
  * @module
  */
@@ -13,21 +13,24 @@ import { matches, type Pattern } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { MANY_TOKENS } from "./_cost.ts";
 
-/** A value that holds. */
+/** A setting and its value. */
 export interface Value {
-  /** Its key, as files have it. */
+  /** The key as it is written in files. */
   readonly key: string;
-  /** Nothing where it is not set and has no default. */
+  /** Undefined if it is not set and has no default. */
   readonly value: unknown;
-  /** `default`, or the path of the file that says it. */
+  /** `default`, or the path of the file that sets it. */
   readonly from: string;
-  /** What the workspace file says instead, which counts for nothing: it is not trusted. */
+  /** The value in the workspace file, if it is ignored because the file is not trusted. */
   readonly ignored?: unknown;
 }
 
 type Flat = Readonly<Record<string, unknown>>;
 
-/** Gives every value of the gateway, the model, the intent, and the limits that are not usual. */
+/**
+ * Returns the settings of the gateway, the model, the intent, and each limit that is not the
+ * default.
+ */
 export function valuesOf(app: App): readonly Value[] {
   const { file, person } = app.loaded();
   const { limits } = app.config();
@@ -44,7 +47,7 @@ export function valuesOf(app: App): readonly Value[] {
   ];
 }
 
-/** Says what the person may not have meant. */
+/** Returns warnings about settings that the person may not have meant. */
 export function warningsOf(
   app: App,
   { tools, fullTokens }: { readonly tools: readonly ToolId[]; readonly fullTokens: number },
@@ -59,10 +62,10 @@ export function warningsOf(
   return [
     ...warnings,
     ...(ignored.length === 0 ? [] : ["the workspace file is not trusted: see `pml trust`"]),
-    ...unknown.map(({ text }) => `${quoted(text)} names no tool that is known`),
+    ...unknown.map(({ text }) => `${quoted(text)} matches no known tool`),
     ...both.map((id) => `${quoted(id)} is whitelisted and blacklisted: it is not listed`),
     ...(exposure !== "hybrid" && saysHybrid(app)
-      ? [`gateway.hybrid counts for nothing while the exposure is "${exposure}"`]
+      ? [`gateway.hybrid is ignored while the exposure is "${exposure}"`]
       : []),
     ...(exposure === "full_proxy" && fullTokens > MANY_TOKENS
       ? [

@@ -1,6 +1,6 @@
 /**
- * `pml config --wizard`: asks two questions, measures the person's own servers, recommends a preset
- * and writes it.
+ * `pml config --wizard`: asks two questions, measures the person's servers, recommends a preset and
+ * writes it.
  *
  * @module
  */
@@ -26,17 +26,20 @@ export interface Said {
   readonly intent: string | undefined;
 }
 
-/** What clients were reported to take; versions differ, so it is said as a report. */
-const TOOLS_MAX: Partial<Record<Said["client"], number>> = {
+/**
+ * The number of tools that each client was reported to accept. It differs between versions, so the
+ * text says "reported".
+ */
+const TOOLS_MAX: Partial<Record<WizardAnswers["client"], number>> = {
   cursor: 40,
   vscode: 128,
   windsurf: 100,
 };
-/** What a server comes to, on the average of a hundred real ones. */
+/** What a server adds on average, measured with a hundred real servers. */
 const TYPICAL = { tools: 13, tokens: 1_400 };
 const SERVERS_MAX = 10_000;
 
-/** Asks, measures, shows, recommends, and writes what the person agrees to. */
+/** Asks the questions, measures, recommends a preset, and writes it if the person agrees. */
 export async function wizard(
   at: CommandContext,
   { json, workspace = false }: Typed,
@@ -47,21 +50,22 @@ export async function wizard(
   const client = await askClient(at);
   const servers = await askServers(at, own(app).length);
   await askAll(at);
-  // What did not answer is only planned.
+  // A server that did not answer counts as planned.
   const planned = servers - own(app).filter(({ tools }) => tools > 0).length;
   const costs = await measure(app);
   tell(`\n${costsText(costs)}\n`);
   const { name, why } = recommended(costs, { client, planned, intent: app.config().intent });
-  const preset = (await presets()).find((one) => one.name === name) as Preset; // it is one of them
+  // `recommended` names only presets
+  const preset = (await presets()).find((one) => one.name === name) as Preset;
   tell(`The preset for you is ${name}: ${why}\n${preset.does}\n`);
   const plan = await planOf(app, { preset, workspace });
   return await agreed(at, { ...plan, command: "pml config --wizard" });
 }
 
-/** Says which preset fits, and why. */
+/** Returns the preset that fits, and why. */
 export function recommended(
   { catalog, modes, search }: Pick<AllCosts, "catalog" | "modes" | "search">,
-  { client, planned, intent }: Said,
+  { client, planned, intent }: WizardAnswers,
 ): { readonly name: string; readonly why: string } {
   const costOf = (preset: string) => modes.find(({ name }) => name === preset)?.tokens ?? 0;
   const tools = catalog.tools + planned * TYPICAL.tools;
@@ -82,7 +86,7 @@ export function recommended(
     : { name: "hybrid_balanced", why: `${against}; your intent says which to list at once` };
 }
 
-async function askClient(at: CommandContext): Promise<Said["client"]> {
+async function askClient(at: CommandContext): Promise<WizardAnswers["client"]> {
   const names = [...CLIENTS, "other"] as const;
   for (;;) {
     const word = await asked(at, `Which client do you use? (${names.join(", ")})`);
@@ -103,12 +107,12 @@ async function askServers(at: CommandContext, present: number): Promise<number> 
 async function asked({ signal }: CommandContext, question: string): Promise<string> {
   const word = await askWord(question, signal);
   if (word !== undefined) return word;
-  throw new PmlError("CANCELLED", "Cannot recommend a preset: you broke off", {
+  throw new PmlError("CANCELLED", "Cannot recommend a preset: you stopped it", {
     hint: "Nothing was written",
   });
 }
 
-/** Asks every server once, side by side, and tells of each how it went. */
+/** Asks all servers for their tools at the same time, and shows the result of each. */
 async function askAll(at: CommandContext): Promise<void> {
   const { app } = at;
   const names = app.servers.states().map(({ name }) => name);
@@ -122,7 +126,7 @@ async function askAll(at: CommandContext): Promise<void> {
   }));
 }
 
-/** The servers that the person set up; what ships with PML is there anyway. */
+/** Returns the servers that the person set up, without the built-ins. */
 function own(app: App): ReturnType<App["servers"]["states"]> {
   return app.servers.states().filter(({ origin }) => origin !== "builtin");
 }

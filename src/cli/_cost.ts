@@ -1,5 +1,5 @@
 /**
- * Logs what the list of tools costs a client, at start and whenever another one is shown.
+ * Logs what the list of tools costs a client, at the start and after each change of the settings.
  *
  * @module
  */
@@ -7,12 +7,16 @@
 import type { App } from "../app/app.ts";
 import { tokensOf } from "../core/tokens.ts";
 
-/** From how many tokens on a list is told as costly: a client hardly has them to spare. */
+/**
+ * A list with more tokens than this gets a warning, because it takes much of a client's context.
+ */
 export const MANY_TOKENS = 10_000;
-/** Servers are started for most lists: not before the first answer. */
+/** Listing starts servers, so it waits until the first answer is out. */
 const LATER_MS = 250;
 
-/** Logs the exposure and its cost now, and again when either the mode or its options change. */
+/**
+ * Logs the exposure and its cost now, and again when the gateway's settings or the intent change.
+ */
 export function followCost(app: App): Disposable {
   let told: string | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;

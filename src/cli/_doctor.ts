@@ -1,5 +1,5 @@
 /**
- * `pml doctor`: looks whether everything works, and says what to do where it does not.
+ * `pml doctor`: checks whether everything works, and says what to do if it does not.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { MANY_TOKENS } from "./_cost.ts";
 import { refused } from "./_files.ts";
 import { type CommandContext, prepare, type Shown } from "./_command_context.ts";
 
-/** Looks at everything; 1 where something is broken. */
+/** Runs all checks. The exit code is 1 if one failed. */
 export async function doctor(at: CommandContext): Promise<Shown> {
   const { app } = at;
   const { home, workspace, problem, warnings } = app.config();
@@ -31,7 +31,7 @@ export async function doctor(at: CommandContext): Promise<Shown> {
     usable.ok ? await check("home", home, () => mustBePrivate(home, "700")) : usable,
     await check("configuration", file ?? "no workspace file, so the default rules hold", read),
     ...warnings.map((said) => ({ name: "warning", ok: true, said })),
-    // All else is kept in the home, and nothing may be put into one that is refused.
+    // Everything else is kept in the home, and nothing is written into a home that was refused.
     ...(usable.ok ? await rest(at) : []),
   ];
   const ok = findings.every((finding) => finding.ok);
@@ -58,17 +58,17 @@ async function rest(at: CommandContext): Promise<readonly Check[]> {
   ];
 }
 
-/** Where a key is that somebody wants, and never what it is. */
-type Found = WantedKey & { readonly from: string | undefined };
+/** A wanted key and where it is set, but never its value. */
+type KeyFound = WantedKey & { readonly from: string | undefined };
 
-function keysFound(app: App): readonly Found[] {
+function keysFound(app: App): readonly KeyFound[] {
   return wantedKeys(app.config(), app.registryKeys()).map((wanted) => ({
     ...wanted,
     from: app.keys.find(wanted.name)?.from,
   }));
 }
 
-function keyCheck({ name, by, isRequired, from }: Found): Check {
+function keyCheck({ name, by, isRequired, from }: KeyFound): Check {
   const said = from === undefined ? "not set" : `set, in ${from}`;
   return {
     name: `key ${visible(name)}`,
@@ -80,24 +80,26 @@ function keyCheck({ name, by, isRequired, from }: Found): Check {
   };
 }
 
-/** Tells what is known of each registry; what cannot be reached now is no fault of this machine. */
+/**
+ * Returns what is known of each registry. No registry is asked, so one that is down is no failure.
+ */
 async function registries(app: App): Promise<readonly Check[]> {
   if (app.config().registries.length === 0) {
-    return [{ name: "registry", ok: true, said: "none is asked" }];
+    return [{ name: "registry", ok: true, said: "none is configured" }];
   }
   return (await app.registries()).lookup.known().map(({ url, servers }) => ({
     name: `registry ${url}`,
     ok: true,
     said: servers === 0
-      ? "nothing is known of what it offers; `pml tools --refresh` asks it"
+      ? "its servers are not known yet; `pml tools --refresh` asks for them"
       : `${servers} of its servers ${servers === 1 ? "is" : "are"} known`,
   }));
 }
 
-/** Says whether there is a key for the cloud, and never which. */
+/** Returns whether there is a key for the cloud, but never its value. */
 async function key(app: App): Promise<Check> {
   const path = join(app.config().home, KEY_FILE);
-  let said = "there is none, so local tools only; `pml init` takes one";
+  let said = "there is none, so only local tools work; `pml init` asks for one";
   const found = await check("key", said, async () => {
     await mustBePrivate(path, "600");
     const from = app.keys.cloud()?.from;
@@ -132,7 +134,10 @@ async function mustBePrivate(path: string, mode: "600" | "700"): Promise<void> {
   });
 }
 
-/** What waits for a word of the person is well; what cannot be trusted at all is not. */
+/**
+ * A file that still waits for trust passes the check; a file that cannot be trusted at all fails
+ * it.
+ */
 async function trust(app: App): Promise<Check> {
   let waits = false;
   const found = await check("trust", "nothing waits to be trusted", async () => {
@@ -145,7 +150,7 @@ async function lock(app: App): Promise<Check> {
   const pins = await app.pins();
   const said = exists(pins.path)
     ? pins.path
-    : "there is none: it comes with the first call of a server";
+    : "there is none yet: the first call of a server makes it";
   return await check("lock", said, async () => void await pins.state());
 }
 
@@ -160,10 +165,10 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
   }));
 }
 
-/** So many searches are enough to say what one costs. */
+/** This many searches are enough for an estimate. */
 const SEARCHES = 10;
 
-/** Says what a list and a search cost a client, estimated. */
+/** Estimates what a list and a search cost a client. */
 async function context(app: App): Promise<Check> {
   const { problem, gateway } = app.config();
   const name = "context";

@@ -54,7 +54,7 @@ Deno.test("doctor() tells which server wants which key and where it is, never it
     ];
     assert.deepEqual(text.split("\n").filter((line) => / key \w+:/.test(line)), lines);
     assert.doesNotMatch(text + JSON.stringify(value), /CANARY/);
-    // The same file gives nothing to the person's own server where nobody trusts it.
+    // Without trust, the same file gives nothing to the person's own server.
     const { PML_TRUST: _, ...untrusted } = variables;
     await using other = await openApp({ cwd, environment: environmentOf(untrusted) });
     assert.equal(other.keys.find("MINE_KEY"), undefined);

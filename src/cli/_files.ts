@@ -1,5 +1,6 @@
 /**
- * Files of the person: read inside one folder, and written whole or not at all.
+ * Reads and writes files of the person. A file is read inside one folder only, and is written as a
+ * whole or not at all.
  *
  * @module
  */
@@ -11,16 +12,19 @@ import { isInside } from "../io/place.ts";
 import { readPlain, UNCHANGED, writeWhole } from "../io/private_files.ts";
 import { refused as unused } from "../io/regular_file.ts";
 
-/** A text file as it is now. */
-export interface Found {
-  /** Its real path. */
+/** A text file as it was read. */
+export interface TextFile {
+  /** The real path, without links. */
   readonly path: string;
   readonly text: string;
   readonly mode: number;
 }
 
-/** Reads a file of a folder, given by its real path, if that of the file lies in it too. */
-export async function readInside(folder: string, name: string): Promise<Found | undefined> {
+/**
+ * Reads a file of a folder. `folder` must be a real path. Throws if the file's real path is not in
+ * the folder.
+ */
+export async function readInside(folder: string, name: string): Promise<TextFile | undefined> {
   const named = join(folder, name);
   if (!exists(named)) return undefined;
   try {
@@ -36,16 +40,19 @@ export async function readInside(folder: string, name: string): Promise<Found | 
   }
 }
 
-/** What a file is to hold. */
-export interface Whole {
+/** The new content of a file. */
+export interface FileContent {
   readonly text: string;
   readonly mode: number;
-  /** What it must still hold before; without this there must be no such file. */
+  /**
+   * The text that the file must still have when it is written. Without it there must be no file
+   * yet.
+   */
   readonly over?: string;
 }
 
-/** Puts a whole file in place, and never over what nobody has looked at. */
-export async function place(path: string, { text, mode, over }: Whole): Promise<void> {
+/** Writes a whole file. Throws if the file on disk is not the one that was looked at. */
+export async function place(path: string, { text, mode, over }: FileContent): Promise<void> {
   const bytesOf = (text: string) => new TextEncoder().encode(text);
   const before = over === undefined ? "nothing" : bytesOf(over);
   try {
@@ -55,8 +62,8 @@ export async function place(path: string, { text, mode, over }: Whole): Promise<
   }
 }
 
-/** Keeps a copy of a file beside it, readable for this person alone, and gives its path. */
-export async function backUp({ path, text }: Found): Promise<string> {
+/** Keeps a copy of a file beside it, which only this person can read, and returns its path. */
+export async function backUp({ path, text }: TextFile): Promise<string> {
   const name = (number: number) => `${path}.backup${number === 0 ? "" : `.${number}`}`;
   let number = 0;
   while (exists(name(number))) number++;
@@ -64,7 +71,7 @@ export async function backUp({ path, text }: Found): Promise<string> {
   return name(number);
 }
 
-/** Makes the error of a file that stays as it is. */
+/** Returns the error for a file that stays as it is. */
 export function refused(path: string, why: unknown): PmlError {
   if (why instanceof PmlError) return why;
   return unused(path, why instanceof Error ? why.message : String(why), UNCHANGED);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { backUp, type Found, place, readInside } from "./_files.ts";
+import { backUp, place, readInside, type TextFile } from "./_files.ts";
 
 async function withFolder(work: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.realPath(await Deno.makeTempDir());
@@ -20,7 +20,7 @@ async function found(folder: string, name: string) {
   return file;
 }
 
-async function replace({ path, mode, text: over }: Found, text: string): Promise<void> {
+async function replace({ path, mode, text: over }: TextFile, text: string): Promise<void> {
   await place(path, { text, mode, over });
 }
 

@@ -1,5 +1,6 @@
 /**
- * `pml tools`, `pml search` and `pml why`: what there is, and what the rules say of it.
+ * `pml tools`, `pml search` and `pml why`: show servers and tools, and what the rules say about
+ * them.
  *
  * @module
  */
@@ -26,7 +27,7 @@ type Offered = Awaited<ReturnType<Finder["offered"]>>;
 
 const SAYS = { allow: "runs", ask: "asks", deny: "denied" } as const;
 
-/** Lists servers and their tools, or shows one tool whole. */
+/** Lists servers and their tools, or shows one tool in full. */
 export async function tools(at: CommandContext, { words: [name], refresh }: Typed): Promise<Shown> {
   const { app } = at;
   const server = name?.split(":", 1)[0];
@@ -46,7 +47,7 @@ export async function tools(at: CommandContext, { words: [name], refresh }: Type
   return { value: { servers }, text: texts.join("\n\n"), note: slow(servers) };
 }
 
-/** Names the servers that were not waited for until they answered. */
+/** Names the servers that did not answer in time. */
 function slow(servers: readonly { readonly name: string; readonly state: string }[]): string {
   const names = servers.filter(({ state }) => state === "unknown").map(({ name }) => name);
   if (names.length === 0) return "";
@@ -92,11 +93,14 @@ export async function search(
 function noteOf(
   { isFound, isLoose }: { readonly isFound: boolean; readonly isLoose: boolean },
 ): string {
-  if (!isFound) return "Nothing fits; try other words, or `pml tools`";
+  if (!isFound) return "Nothing matches; try other words, or `pml tools`";
   return isLoose ? "These share few words with the query; other words may find better ones" : "";
 }
 
-/** Says what the rules say of a tool or a call, and which rule says it; they judge any name. */
+/**
+ * Shows whether the rules allow a tool or a call, and which rule decides. The server does not have
+ * to exist.
+ */
 export async function why(
   { app }: CommandContext,
   { words: [name = "", given] }: Typed,
@@ -117,33 +121,36 @@ export async function why(
       `${id}: ${verdict}`,
       ...([undefined, id].includes(parseToolId(name))
         ? []
-        : [`rules know ${quoted(name, 200)} by this name`]),
+        : [`in rules, ${quoted(name, 200)} has this name`]),
       `by ${ruleSaid({ rule, source })}`,
-      ...(depends ?? []).map((one) => `its arguments decide by ${quoted(one, Infinity)}`),
+      ...(depends ?? []).map((one) => `its arguments decide, by the rule ${quoted(one, Infinity)}`),
     ].join("\n  "),
     note: known ? "" : `There is no server ${quoted(server)} here`,
   };
 }
 
-/** Reads the name of another part of MCP, such as `github:@resources`. */
+/** Reads a name for another part of MCP, such as `github:@resources`. */
 function doorOf(name: string): ToolId | undefined {
   const door = DOORS.find((one) => name.endsWith(`:${one}`));
   const server = name.slice(0, -1 - (door?.length ?? 0));
   return door !== undefined && isServerName(server) ? toolId(server, door) : undefined;
 }
 
-/** A rule of the person is a pattern; anything else is in words of PML's own. */
+/**
+ * Returns the text for a rule. A rule that the person wrote contains a pattern; the default rules
+ * are described in words.
+ */
 function ruleSaid({ rule, source }: Pick<Verdict, "rule" | "source">): string {
   return /[:*]/.test(rule) ? `${quoted(rule, Infinity)} in ${source}` : `default: ${rule}`;
 }
 
-/** Shows what a registry says of a server that nobody has used here. */
+/** Shows the tools that a registry lists for a server that was never used here. */
 function showOffer(
   app: App,
   { name, offered }: { readonly name: string; readonly offered: Offered },
 ): Shown {
   const tools = offered.map(listedBy(app));
-  const head = `${name} (registry) never used here: calling it asks`;
+  const head = `${name} (registry) never used here: the first call asks you`;
   const state = { name, origin: "registry", state: "offered", tools };
   const text = [head, ...tools.map((tool) => `  ${lineOf(tool)}`)].join("\n");
   return { value: { servers: [state] }, text };
@@ -168,7 +175,7 @@ async function showTool(
   const shown = toolId(splitToolId(id).server, definition.name);
   const rules = shown === id ? {} : { rulesName: id };
   const own = { id: shown, ...rules, verdict: SAYS[kind], rule, source, permissions, unchecked };
-  // In this order, and what a server names the same counts for nothing.
+  // PML's own values come first, and a server cannot override them with fields of the same name.
   return { value: { ...own, ...definition, ...own } };
 }
 
@@ -178,24 +185,28 @@ function originSaid(
   return approved ? origin : `${origin}, never used here`;
 }
 
-interface Found {
+/** A tool that is listed or found. */
+interface FoundTool {
   readonly id: ToolId;
   readonly tool: ToolDefinition;
   readonly server: { readonly name: string; readonly isOffer?: boolean };
 }
 
 function listedBy(app: App) {
-  return ({ id: own, ...found }: Found) => {
+  return ({ id: own, ...found }: FoundTool) => {
     const { tool: { description = "" }, server } = found;
     const id = shownId(found);
     const { kind } = app.policy.now.judge(own);
-    // The first use of a server asks, whatever the rules allow.
+    // The first use of a server always asks, even if the rules allow the tool.
     const verdict = SAYS[server.isOffer && kind === "allow" ? "ask" : kind];
     return { id, description, verdict };
   };
 }
 
-/** What PML says stands before what the server says, which can say anything. */
+/**
+ * Returns one line for a tool. PML's own words stand before the server's description, which may
+ * claim anything.
+ */
 function lineOf(
   { id, description, verdict }: ReturnType<ReturnType<typeof listedBy>>,
   origin = "",

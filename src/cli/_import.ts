@@ -1,5 +1,5 @@
 /**
- * `pml import`: takes MCP servers from the clients' own files, without the keys in them.
+ * `pml import`: copies MCP servers from the files of clients, without the keys in them.
  *
  * @module
  */
@@ -33,11 +33,11 @@ import { tell } from "./out.ts";
 /** What was found, and what would be done with it. */
 interface Plan extends PickResult {
   readonly files: readonly ClientFile[];
-  /** Why a file could not be read. */
+  /** The errors of files that could not be read. */
   readonly problems: readonly PmlError[];
 }
 
-/** Shows what clients have, and takes what the person says yes to. */
+/** Shows the servers that clients have, and imports those that the person agrees to. */
 export async function importServers(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [from], workspace = false } = typed;
   const target = await findTarget(at.app, workspace);
@@ -48,17 +48,17 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
   const code = plan.problems.length > 0 ? 1 : 0;
   if (typed.json) return { value, code };
   if (from === undefined) {
-    const note = "\nTake servers with `pml import CLIENT` or `pml import FILE`";
-    return { value, text: text || "No client has a file here", note, code };
+    const note = "\nImport servers with `pml import CLIENT` or `pml import FILE`";
+    return { value, text: text || "No client has a configuration file here", note, code };
   }
   const { taken } = plan;
   if (typed.dryRun || taken.length === 0) {
     return { value, text, note: "Nothing was changed", code };
   }
-  needPerson("Cannot take servers", "pml import");
+  needPerson("Cannot import servers", "pml import");
   tell(text);
   const count = taken.length === 1 ? "this server" : `these ${taken.length} servers`;
-  if (await askReply(`\nTake ${count} into ${target.path}?`, at) !== "Yes") {
+  if (await askReply(`\nImport ${count} into ${target.path}?`, at) !== "Yes") {
     return { value, text: "Nothing was changed", code: 1 };
   }
   const servers = taken.map(({ entry, definition }) => [entry.name, definition]);
@@ -69,7 +69,7 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
 async function undo(at: CommandContext, target: Target): Promise<Shown> {
   const { said, run } = await findUndo(at.app, target);
   needPerson("Cannot undo the import", "pml import");
-  if (await askReply(`${said}. Go on?`, at) !== "Yes") {
+  if (await askReply(`${said}. Continue?`, at) !== "Yes") {
     return { value: {}, text: "Nothing was changed", code: 1 };
   }
   return { value: {}, text: await run() };
@@ -88,7 +88,7 @@ async function planOf(
     try {
       entries.push(...await readClientFile(file, place));
     } catch (error) {
-      // One broken file is no reason to leave the others.
+      // One broken file must not hide the others.
       problems.push(asPmlError(error));
     }
   }
@@ -110,7 +110,7 @@ function filesOf(from: string | undefined, place: ClientPlace): readonly ClientF
   if (files.some(isThere)) return files;
   const looked = client === undefined ? [from] : known.map(({ path }) => path);
   throw usage(
-    `Cannot import: there is no ${looked.join(", no ")}`,
+    `Cannot import: there is no file ${looked.join(", ")}`,
     `Name a file, or one of ${CLIENTS.join(", ")}`,
   );
 }
@@ -138,7 +138,7 @@ function textOf({ files, problems, taken, skipped }: Plan, { app }: CommandConte
 function detailsOf({ left, variables }: ImportableServer): readonly string[] {
   return [
     ...variables.flatMap(({ name, where, isSet }) => {
-      const now = where === undefined ? "" : `; its value stands in ${where}`;
+      const now = where === undefined ? "" : `; its value is in ${where}`;
       return [`    it needs ${name}, which is ${isSet ? "" : "not "}set${now}`];
     }),
     ...(left.length === 0 ? [] : [`    left out: ${left.map((key) => quoted(key)).join(", ")}`]),
@@ -150,10 +150,10 @@ function noteOf({ taken }: Plan): string {
   const names = [...new Set(open.map(({ name }) => name))];
   const set = names.length === 0
     ? ""
-    : `Set these where PML is started, then take the values out of the client: ${
+    : `Set these where PML is started, then remove the values from the client's file: ${
       names.join(", ")
     }\n`;
-  return `\n${set}The client still has them, too: take them out there. \`pml import --undo\` undoes this`;
+  return `\n${set}The client still has them, too: remove them there. \`pml import --undo\` undoes this`;
 }
 
 function valueOf(

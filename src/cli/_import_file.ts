@@ -1,5 +1,6 @@
 /**
- * The file that `pml import` writes: edited, kept as it was before, and put back.
+ * Edits the file that `pml import` writes, keeps a copy of the old file, and puts it back on
+ * `--undo`.
  *
  * @module
  */
@@ -12,22 +13,22 @@ import { isObject } from "../core/json.ts";
 import { readPlain, writePrivate } from "../io/private_files.ts";
 import { withValue } from "./_client_file.ts";
 import { usage } from "./_failure.ts";
-import { backUp, type Found, place, readInside, refused } from "./_files.ts";
+import { backUp, place, readInside, refused, type TextFile } from "./_files.ts";
 import { type Setting, yamlWith } from "./_yaml_text.ts";
 
-/** The file, as it is if it is. */
+/** A file that is to be edited. `found` is undefined if it does not exist yet. */
 export interface Target {
   readonly path: string;
-  readonly found: Found | undefined;
+  readonly found: TextFile | undefined;
 }
 
-/** What an import did to the file, as it is kept in the PML home. */
-interface Done {
-  /** The copy of the file before and its hash; nothing where there was no file. */
+/** One import, as it is recorded in the PML home so that it can be undone. */
+interface ImportRecord {
+  /** The path of the copy of the old file, and the old file's hash; null if there was no file. */
   readonly backup: string | null;
   readonly before: string | null;
   readonly after: string;
-  /** Whether the file was trusted before. */
+  /** Whether the old file was trusted. */
   readonly trusted: boolean;
 }
 
@@ -47,14 +48,16 @@ export async function findTarget(app: App, workspace: boolean): Promise<Target> 
   return { path: own, found };
 }
 
-/** Gives what stands under the sections of servers. */
+/** Returns the servers that a file defines. */
 export async function presentServers({ path, found }: Target): Promise<Servers> {
   const value = found === undefined ? {} : await valueOf(found.text, path);
   const sections = SECTIONS.map((name) => isObject(value) ? value[name] : undefined);
   return Object.assign({}, ...sections.filter(isObject));
 }
 
-/** Adds servers, with the trust that the file had; a file that is made is trusted. */
+/**
+ * Adds servers to a file. The file keeps the trust that it had; a new workspace file is trusted.
+ */
 export async function addServers(app: App, target: Target, servers: Servers): Promise<string> {
   const { path, found } = target;
   const settings = Object.entries(servers)
@@ -72,7 +75,7 @@ export async function addServers(app: App, target: Target, servers: Servers): Pr
       if (found !== undefined) await replace(app, { path, found, text, trusted });
       else await make(app, { path, text });
     } catch (error) {
-      // Nothing was done, so there is nothing to undo.
+      // Nothing was written, so there is nothing to undo.
       await keepDone(app, path, earlier);
       if (backup !== undefined) await Deno.remove(backup);
       throw error;
@@ -83,7 +86,10 @@ export async function addServers(app: App, target: Target, servers: Servers): Pr
   });
 }
 
-/** Says what would be put back, and puts it back. */
+/**
+ * Finds the last import of a file. Returns a text that says what an undo would do, and the function
+ * that does it.
+ */
 export async function findUndo(
   app: App,
   target: Target,
@@ -96,18 +102,20 @@ export async function findUndo(
   }
   const now = found === undefined ? null : sha256(found.text);
   if (now !== last.after && now !== last.before) {
-    const kept = last.backup === null ? "there was none" : `it is ${last.backup}`;
-    throw refused(path, `it was changed since the import; of the file before, ${kept}`);
+    const kept = last.backup === null
+      ? "there was no file before it"
+      : `the file before it is ${last.backup}`;
+    throw refused(path, `it was changed after the import; ${kept}`);
   }
   const copy = last.backup === null
     ? undefined
     : await readInside(dirname(last.backup), basename(last.backup));
   if (last.before !== null && (copy === undefined || sha256(copy.text) !== last.before)) {
-    throw refused(last.backup ?? path, "it is not what the file was before the import");
+    throw refused(last.backup ?? path, "it is not the file that was there before the import");
   }
   const said = copy === undefined
-    ? `${path} was made by the import: it is removed`
-    : `${path} becomes what it was before the import`;
+    ? `${path} was made by the import and will be removed`
+    : `${path} will be restored as it was before the import`;
   const run = () =>
     app.policy.store.whileEditing(path, async () => {
       if (now === last.after) await putBack(app, { path, found, copy, last });
@@ -120,39 +128,39 @@ export async function findUndo(
 
 async function putBack(app: App, { path, found, copy, last }: {
   readonly path: string;
-  readonly found: Found | undefined;
-  readonly copy: Found | undefined;
-  readonly last: Done;
+  readonly found: TextFile | undefined;
+  readonly copy: TextFile | undefined;
+  readonly last: ImportRecord;
 }): Promise<void> {
   if (found === undefined) return;
   const { text, trusted } = { text: copy?.text, trusted: last.trusted };
   if (text !== undefined) return await replace(app, { path, found, text, trusted });
   const again = await readInside(dirname(path), basename(path));
-  if (again?.text !== found.text) throw refused(path, "it was changed meanwhile");
+  if (again?.text !== found.text) throw refused(path, "it was changed in the meantime");
   await app.policy.store.move(path, { from: last.after, to: [] });
   await Deno.remove(path);
 }
 
-/** Makes a file that is not there; a workspace file of PML's own making is trusted. */
+/** Makes a file that does not exist. A workspace file that PML makes is trusted. */
 export async function make(
   app: App,
   { path, text }: { readonly path: string; readonly text: string },
 ): Promise<void> {
-  // Trusted first, as every file that PML makes.
+  // Trust comes first, as for every file that PML makes.
   if (isTrustable(path)) await app.policy.store.trust({ path, hash: sha256(text), servers: {} });
   await place(path, { text, mode: isTrustable(path) ? 0o644 : 0o600 });
 }
 
-/** Puts another text into a file, with the trust that it had. */
+/** Replaces the text of a file. The file keeps the trust that it had. */
 export async function replace(app: App, { path, found, text, trusted }: {
   readonly path: string;
-  readonly found: Found;
+  readonly found: TextFile;
   readonly text: string;
   readonly trusted: boolean;
 }): Promise<void> {
   const { store } = app.policy;
   const [from, to] = [sha256(found.text), sha256(text)];
-  // Both while it is written, so that a crash in between loses no trust.
+  // Both texts are trusted while the file is written, so that a crash in between loses no trust.
   if (trusted) await store.move(path, { from, to: [from, to] });
   await place(path, { text, mode: found.mode, over: found.text });
   if (trusted) await store.move(path, { from: to, to: [to] });
@@ -162,7 +170,7 @@ function isTrustable(path: string): boolean {
   return basename(path) === FILE_NAME;
 }
 
-/** Gives the text of a file, or of one that is not there yet, with these settings. */
+/** Returns the text of a file with these settings. A missing file counts as empty. */
 export async function textWith(
   { path, found }: Target,
   settings: readonly Setting[],

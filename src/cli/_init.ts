@@ -1,5 +1,5 @@
 /**
- * `pml init`: sets up a workspace for the client, and the person's key.
+ * `pml init`: sets up a workspace for the client, and stores the person's key.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { PmlError } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
 import { type ClientEdit, editClientText } from "./_client_file.ts";
 import { usage } from "./_failure.ts";
-import { backUp, type Found, place, readInside } from "./_files.ts";
+import { backUp, place, readInside, type TextFile } from "./_files.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { make } from "./_import_file.ts";
 import { askReply, askSecret, isTerminal } from "./_terminal.ts";
@@ -21,34 +21,35 @@ import { askReply, askSecret, isTerminal } from "./_terminal.ts";
 const CLIENT_FILE = ".mcp.json";
 const TODO = "Your client does not start PML yet: give it the command `pml stdio`";
 
-/** What became of a file, and why. */
+/** One file, whether it was changed, and why. */
 interface Step {
   readonly path: string;
   readonly changed: boolean;
   readonly said: string;
-  /** What the person has to do before it works. */
+  /** What the person still has to do. */
   readonly todo?: string;
 }
 
-/** The client's file as it is, if it is, and what it needs. */
+/** The client's file, if it exists, and the edit that it needs. */
 interface Client {
   readonly path: string;
-  readonly found: Found | undefined;
+  readonly found: TextFile | undefined;
   readonly edit: ClientEdit | undefined;
 }
 
+/** The context of a step, and whether it may ask the person. */
 interface Asking extends CommandContext {
   readonly ask: boolean;
 }
 
-/** Sets up the workspace; a second run changes nothing. */
+/** Sets up the workspace. A second run changes nothing. */
 export async function init(at: CommandContext, { yes = false }: Typed): Promise<Shown> {
   if (!yes && !isTerminal()) {
     throw usage("Cannot set up: there is no terminal to ask on", "Take the defaults with --yes");
   }
   const { root } = at.app.loaded().workspace;
   const asking = { ...at, ask: !yes };
-  // Everything is read and checked before anything is written.
+  // All files are read and checked before one is written.
   const client = await readClient(root);
   const steps = [
     await keepKey(asking),
@@ -62,7 +63,7 @@ export async function init(at: CommandContext, { yes = false }: Typed): Promise<
   };
 }
 
-/** Says what comes next; a client that does not know PML yet comes before all else. */
+/** Returns the next step for the person. An open task comes before the note to start the client. */
 function noteOf(steps: readonly Step[], root: string): string {
   const todos = steps.flatMap(({ todo = [] }) => todo);
   if (todos.length > 0) return `\n${todos.join("\n")}`;
@@ -86,9 +87,9 @@ async function writeClient(
     await store.whileEditing(path, () => place(path, { text, mode: 0o644 }));
     return { path, changed: true, said: "created, with PML as a server" };
   }
-  // It is somebody's own, whatever it starts, and this is no place to judge it.
+  // Somebody else wrote this entry. PML does not replace it, whatever it starts.
   if (before !== undefined) {
-    const said = `left as it is, for it has another server "pml": ${visible(before, 2_000)}`;
+    const said = `left as it is, because it has another server "pml": ${visible(before, 2_000)}`;
     return { path, changed: false, said, todo: `${TODO}, under another name` };
   }
   if (ask && await askReply(`Add PML to ${path}?`, { signal }) !== "Yes") {
@@ -120,7 +121,7 @@ function workspaceText(): string {
   return `${JSON.stringify({ version: 1, workspace: ".", permissions }, null, 2)}\n`;
 }
 
-/** The key lies in the PML home, never in the workspace. */
+/** Asks for the key and stores it in the PML home, never in the workspace. */
 async function keepKey({ app, ask, signal }: Asking): Promise<Step> {
   const { home } = app.config();
   const path = join(home, KEY_FILE);
@@ -128,18 +129,25 @@ async function keepKey({ app, ask, signal }: Asking): Promise<Step> {
     return { path, changed: false, said: "not needed: PML_API_KEY is set" };
   }
   if (exists(path)) return { path, changed: false, said: "holds a key already" };
-  const asked = "PML_API_KEY for cloud tools (Enter to skip: local tools only)";
+  const asked = "PML_API_KEY for cloud tools (Enter to skip and use only local tools)";
   const key = ask ? await askSecret(asked, signal) : "";
   if (key === undefined) {
-    throw new PmlError("CANCELLED", "Cannot set up: you broke off", {
+    throw new PmlError("CANCELLED", "Cannot set up: you stopped it", {
       hint: "Nothing was written",
     });
   }
   if (key === "") {
-    return { path, changed: false, said: "not made, for there is no key: local tools only" };
+    return {
+      path,
+      changed: false,
+      said: "not made: no key was given, so only local tools work",
+    };
   }
   if (!/^[\x21-\x7e]+$/.test(key)) {
-    throw usage("Cannot keep the key: it holds blanks or other characters", "Paste only the key");
+    throw usage(
+      "Cannot store the key: it contains spaces or other wrong characters",
+      "Paste only the key",
+    );
   }
   const text = `${key}\n`;
   await app.policy.store.whileEditing(path, () => place(path, { text, mode: 0o600 }));

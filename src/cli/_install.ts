@@ -1,5 +1,6 @@
 /**
- * `pml install`: installs the package that a server is, and asks the person about its install scripts.
+ * `pml install`: installs the package of a server, and asks the person whether its install scripts
+ * may run.
  *
  * @module
  */
@@ -13,11 +14,11 @@ type Layer = Awaited<ReturnType<Machine["scriptsOf"]>>["layer"];
 type Machine = Awaited<ReturnType<CommandContext["app"]["callPath"]>>["machine"];
 
 const ALONE =
-  "PML runs no script of a package by itself. These run once, now. They reach the network";
+  "PML never runs a package's scripts by itself. These run once, now. They can use the network";
 const PINNED =
-  "What they leave in the package is pinned; another version or another hash asks anew.";
+  "The package is pinned as they leave it. PML asks again for another version or hash.";
 
-/** Installs a package, and runs those of its scripts that the person says yes to. */
+/** Installs a package, and runs the install scripts that the person agrees to. */
 export async function install(
   { app, signal }: CommandContext,
   { words: [server = ""], json }: Typed,
@@ -30,7 +31,9 @@ export async function install(
   const value = { server, version, integrity, scripts: waiting, ...held };
   if (json) return { value };
   const text = `Installed: ${server}, version ${visible(version)}, ${integrity}`;
-  if (waiting.length === 0) return { value, text: `${text}\nNo install script waits for you` };
+  if (waiting.length === 0) {
+    return { value, text: `${text}\nNo install script needs your decision` };
+  }
   needPerson("Cannot run install scripts", `pml install ${server}`);
   tell(`${text}\n\n${warning(layer)}`);
   const agreed = [];
@@ -38,7 +41,7 @@ export async function install(
     const lines = Object.entries(one.scripts)
       .map(([event, script]) => `  ${event}: ${visible(script, Infinity)}`);
     tell(`\n${quoted(one.spec)} with the hash ${visible(one.hash, Infinity)}\n${lines.join("\n")}`);
-    const word = await askWord('Type "run" to run exactly these scripts of it', signal);
+    const word = await askWord('Type "run" to run exactly these scripts', signal);
     if (word === "run") agreed.push(one);
     if (word === undefined) break;
   }
@@ -47,14 +50,14 @@ export async function install(
   return { value, text: `Ran the scripts of ${agreed.map(({ spec }) => spec).join(", ")}` };
 }
 
-/** Says what scripts may do, by what holds them. */
+/** Returns a text that says what scripts may do. It depends on what confines them. */
 function warning(layer: Layer): string {
   if (layer.kind === "none") {
-    return `${ALONE}, and nothing confines them here (${layer.why}): they can read and change ` +
+    return `${ALONE}, and nothing confines them on this machine (${layer.why}): they can read and change ` +
       `your files with your rights. ${PINNED}`;
   }
   const name = layer.kind === "bwrap" ? "Bubblewrap" : "Landlock";
-  return `${ALONE}. ${name} confines them: they write in their package and in a folder that is ` +
-    "removed after them, and read the programs of the system, but neither your files nor the " +
+  return `${ALONE}. ${name} confines them: they can write only in their package and in a folder that is ` +
+    "removed after them. They can read the system's programs, but not your files or the " +
     `workspace. ${PINNED}`;
 }

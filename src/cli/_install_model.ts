@@ -1,6 +1,6 @@
 /**
- * `pml search install-model`: gets what search understands meanings with, after it has said how large
- * that is, and tries it before it says that it works.
+ * `pml search install-model`: shows how large a model for search by meaning is, downloads it, and
+ * tests it before it is used.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import { tell } from "./out.ts";
 type Finder = Awaited<ReturnType<App["finder"]>>;
 type Meaning = Awaited<ReturnType<Finder["model"]>>;
 
-/** What would be done: what of it comes over the network, and what it takes on the disk. */
+/** The parts of an installation, with the bytes to download and the bytes on disk. */
 interface Plan {
   readonly model: {
     readonly name: string;
@@ -30,15 +30,15 @@ interface Plan {
     readonly downloadBytes: number;
     readonly bytes: number;
   };
-  /** Gets the model, where it is not there. */
+  /** Downloads the model if it is missing. */
   readonly get: () => Promise<void>;
 }
 
 const COMMAND = "pml search install-model";
-/** How often progress is told. */
+/** The time between two lines of progress. */
 const TELL_MS = 1_000;
 
-/** Installs a model: the usual one, or the one in a folder. */
+/** Installs a model: the default one, or the one in a folder. */
 export async function installModel(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [given], yes = false, json = false } = typed;
   const finder = await at.app.finder();
@@ -51,7 +51,7 @@ export async function installModel(at: CommandContext, typed: Typed): Promise<Sh
   tell(textOf(plan));
   if (!yes) {
     needPerson("Cannot install a model", COMMAND);
-    if (await askReply("\nGo on?", at) !== "Yes") {
+    if (await askReply("\nContinue?", at) !== "Yes") {
       return { value, text: "Nothing was changed", code: 1 };
     }
   }
@@ -59,7 +59,7 @@ export async function installModel(at: CommandContext, typed: Typed): Promise<Sh
   await using meaning = await finder.model(plan.model.folder);
   const seen = await meaning.see();
   if (seen.isOther && !await isMeant(plan.model.folder, at)) {
-    return { value, text: "Nothing was pinned: search stays lexical with this model", code: 1 };
+    return { value, text: "Nothing was pinned: search does not use this model", code: 1 };
   }
   const tried = await meaning.install(tell, seen);
   tell(`It works: a sentence became ${tried.dimensions} numbers in ${tried.ms} ms`);
@@ -75,10 +75,13 @@ export async function installModel(at: CommandContext, typed: Typed): Promise<Sh
   };
 }
 
-/** Asks for the person's own word, which no option gives: another model than the pinned one may be planted. */
+/**
+ * Asks the person to type "pin". No option replaces this, because a model that differs from the
+ * pinned one may be malicious.
+ */
 async function isMeant(folder: string, { signal }: CommandContext): Promise<boolean> {
-  needPerson("Cannot use a model that is another than the pinned one", `${COMMAND} ${folder}`);
-  tell(`The files in ${folder} are not those that were first used`);
+  needPerson("Cannot use a model that differs from the pinned one", `${COMMAND} ${folder}`);
+  tell(`The files in ${folder} are not those that were pinned at the first use`);
   return await askWord('Type "pin" to use them as they are now', signal) === "pin";
 }
 
@@ -123,7 +126,10 @@ function libraryOf(meaning: Meaning): Plan["library"] {
   return { name, bytes, downloadBytes: isThere ? 0 : downloadBytes };
 }
 
-/** Indexes what is known now, so that the next search is hybrid; what fails of it is no failure. */
+/**
+ * Indexes the tools that are known, so that the next search can use them. Returns how many were
+ * indexed. A failure only leaves the rest for later searches.
+ */
 async function index(
   meaning: Meaning,
   { at: { app, signal }, finder }: { readonly at: CommandContext; readonly finder: Finder },
@@ -146,7 +152,7 @@ async function index(
     return all.length;
   } catch (error) {
     if (!(error instanceof PmlError)) throw error;
-    tell(`Not all tools were indexed, which searches will do: ${error.message}`);
+    tell(`Not all tools were indexed; later searches do the rest: ${error.message}`);
     return last;
   }
 }
@@ -161,11 +167,11 @@ function textOf({ model, library }: Plan): string {
     line("Model", model),
     `  in ${model.folder}`,
     line("Library", library),
-    `Together ${megabytes(total)} to download`,
+    `Total download: ${megabytes(total)}`,
   ].join("\n");
 }
 
-/** Tells the first, the last, and not more often than one can read. */
+/** Shows the first and the last step, and others at most once a second. */
 function progressOf(text: (done: number, total: number) => string) {
   let next = 0;
   return (done: number, total: number) => {

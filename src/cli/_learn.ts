@@ -1,5 +1,5 @@
 /**
- * `pml learn`: tries a server out under Deno's permissions, and proposes the smallest grants that it
+ * `pml learn`: runs a server under Deno's permissions, and proposes the smallest grants that it
  * works with.
  *
  * @module
@@ -17,7 +17,7 @@ import { answered } from "./_call.ts";
 import { usage } from "./_failure.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { type Proposal, proposal } from "./_learn_file.ts";
-import { askUntrusted } from "./_persons_word.ts";
+import { askUntrusted } from "./_approve.ts";
 import { textOf } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
 import { tell } from "./out.ts";
@@ -26,33 +26,34 @@ type Trial = Awaited<ReturnType<Awaited<ReturnType<App["callPath"]>>["machine"][
 type Grants = Trial["grants"];
 type Lesson = ReturnType<Trial["lesson"]>;
 
-interface Asked {
+/** A call to try. */
+interface TrialCall {
   readonly id: ToolId;
   readonly arguments: JsonObject;
 }
 
-/** What a server runs with. */
-interface Given {
+/** The grants and variables that a server runs with. */
+interface TrialSettings {
   readonly grants: Grants;
-  /** Variables beside its own. */
+  /** Variables that are set in addition to those of its definition. */
   readonly set: Lesson["env"];
 }
 
-/** One round of trying. */
-interface Round extends Lesson, Given {
-  /** What did not work, in the words of the failure. */
+/** The result of one attempt to run the server. */
+interface TrialRound extends Lesson, TrialSettings {
+  /** The error messages of what did not work. */
   readonly failures: readonly string[];
-  /** Tools that did what they were asked, and the others. */
+  /** The tools that worked, and the tools that were not called. */
   readonly tried: readonly string[];
   readonly untried: readonly string[];
-  /** Whether all that were tried say that they only read. */
+  /** Whether all tools that worked are annotated as read-only. */
   readonly onlyRead: boolean;
 }
 
-/** A server may need one thing after the other; this many and no more. */
+/** The most rounds of one trial. Each round may show another thing that the server needs. */
 const ROUNDS = 20;
 
-/** Tries a server out, and writes what it needs where a person at a terminal says so. */
+/** Tries a server, and writes the grants that it needs if a person at a terminal agrees. */
 export async function learn(at: CommandContext, { words: [name = "", ...words], json }: Typed) {
   const calls = readCalls(words, { name, servers: at.app.servers });
   const server = await serverOf(name, at);
@@ -64,7 +65,7 @@ export async function learn(at: CommandContext, { words: [name = "", ...words], 
   const value = { server: name, ...last, into: planned.path, diff: planned.diff };
   const text = [told(last), ...(failed ? [] : [planned.text])].join("\n");
   if (failed) {
-    const note = `It does not work with this. Nothing was changed`;
+    const note = `It does not work with these grants. Nothing was changed`;
     return { value, text, note, code: 1 };
   }
   if (!asks || planned.write === undefined) return { value, text, note: "Nothing was changed" };
@@ -80,7 +81,7 @@ async function ask(
   },
 ): Promise<Shown> {
   if (diff === "" || write === undefined) {
-    return { value, text, note: "It stands there already: nothing was changed" };
+    return { value, text, note: "The file has this already: nothing was changed" };
   }
   tell(text);
   if (await askReply(`\nWrite this into ${path}?`, at) !== "Yes") {
@@ -90,16 +91,19 @@ async function ask(
   return { value, text: `${path}: changed` };
 }
 
-/** Tries with what the server has, then with what the person adds, until it works or they stop. */
+/**
+ * Runs the server with its present grants, then with those that the person adds, until it works or
+ * the person stops.
+ */
 async function tried(
   { name }: ServerDefinition,
   { at, calls, asks }: {
     readonly at: CommandContext;
-    readonly calls: readonly Asked[];
+    readonly calls: readonly TrialCall[];
     readonly asks: boolean;
   },
-): Promise<Round> {
-  let given: Given = { grants: at.app.config().grants[name] ?? {}, set: {} };
+): Promise<TrialRound> {
+  let given: TrialSettings = { grants: at.app.config().grants[name] ?? {}, set: {} };
   for (let rounds = 1;; rounds++) {
     const [round, more] = await oneRound(name, { at, calls, given });
     const wanted = Object.keys({ ...round.missing, ...round.env });
@@ -107,7 +111,7 @@ async function tried(
     if (isOver || !asks || rounds >= ROUNDS) return round;
     tell(told(round));
     const variables = Object.keys(round.env).length === 0 ? "" : " and its own folder";
-    const question = `\nTry again with what it was denied${variables}, too?`;
+    const question = `\nTry again and also allow what it was denied${variables}?`;
     if (await askReply(question, at) !== "Yes") return round;
     given = more;
   }
@@ -117,10 +121,10 @@ async function oneRound(
   name: string,
   { at, calls, given }: {
     readonly at: CommandContext;
-    readonly calls: readonly Asked[];
-    readonly given: Given;
+    readonly calls: readonly TrialCall[];
+    readonly given: TrialSettings;
   },
-): Promise<readonly [Round, more: Given]> {
+): Promise<readonly [TrialRound, more: TrialSettings]> {
   const { app } = at;
   const { grants, set } = given;
   const { machine } = await app.callPath();
@@ -157,7 +161,10 @@ async function oneRound(
   return [round, { grants: trial.with(lesson.missing), set: { ...set, ...lesson.env } }];
 }
 
-/** What the person decided ends the trial; what the server did is what it is about. */
+/**
+ * Returns the message of a failure that the server caused. Throws a failure that the person or the
+ * rules caused, which ends the trial.
+ */
 function failureOf(error: unknown, trial: Trial): string {
   const { code, message, detail } = asPmlError(error);
   if (/^(?:APPROVAL|PERMISSION|UNKNOWN|BAD_|KEY|WORKSPACE)/.test(code)) throw error;
@@ -173,16 +180,16 @@ async function serverOf(name: string, { app, signal }: CommandContext): Promise<
   }
   const server = app.config().servers.find((one) => one.name === name);
   if (server?.kind === "stdio") return server;
-  const why = server === undefined ? "there is no such server of yours" : "it starts no program";
+  const why = server === undefined ? "you have no server of that name" : "it is not a program";
   throw usage(`Cannot try ${quoted(name)}: ${why}`, "`pml tools` lists servers");
 }
 
-/** Each call is a tool, and its arguments as JSON where it has any. */
+/** Reads the calls to try: each is a tool, and behind it the arguments as JSON if it needs any. */
 function readCalls(
   words: readonly string[],
   { name, servers }: { readonly name: string; readonly servers: App["servers"] },
-): readonly Asked[] {
-  const calls: Asked[] = [];
+): readonly TrialCall[] {
+  const calls: TrialCall[] = [];
   for (const word of words) {
     const last = calls.at(-1);
     if (word.startsWith("{") && last !== undefined) {
@@ -198,7 +205,7 @@ function readCalls(
   return calls;
 }
 
-function beyond({ grants, set }: Given): string {
+function beyond({ grants, set }: TrialSettings): string {
   const lines = linesOf(grants);
   const granted = lines.length === 0 ? ", with no grant" : `, with the grants: ${lines.join("; ")}`;
   const variables = Object.entries(set).map(([name, value]) => `, with ${name}=${value}`);
@@ -209,30 +216,30 @@ function linesOf(grants: Grants): readonly string[] {
   return Object.entries(grants).map(([kind, list]) => `${kind} ${visible(list.join(", "), 2_000)}`);
 }
 
-function told(round: Round): string {
+function told(round: TrialRound): string {
   const { failures, missing, left, variables, env } = round;
   const section = (title: string, lines: readonly string[]) =>
     lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
   const worked = failures.length === 0;
   return [
     ...(worked ? [toldTried(round)] : section("What failed:", failures)),
-    ...section(worked ? "It did without:" : "It was denied:", linesOf(missing)),
+    ...section(worked ? "It worked without:" : "It was denied:", linesOf(missing)),
     ...section("Left out:", left),
     ...section(
-      'It looked for variables that it is not given (they go under "env" of its definition):',
+      'It read variables that are not set for it (set them under "env" of its definition):',
       variables.length === 0 ? [] : [visible(variables.slice(0, 20).join(", "), 1_000)],
     ),
     ...section(
-      "It writes into its package. A folder of its own is there, by its definition:",
+      "It writes into its package folder. This setting gives it a folder of its own:",
       Object.keys(env).length === 0 ? [] : [`"env": ${visible(JSON.stringify(env), 1_000)}`],
     ),
   ].join("\n");
 }
 
-/** Says what is known of what it may do: no more than what was tried. */
-function toldTried({ tried, untried, onlyRead }: Round): string {
+/** Returns a text that says which tools worked, and no more than that. */
+function toldTried({ tried, untried, onlyRead }: TrialRound): string {
   const others = untried.length === 0 ? "" : ` Not tried: ${untried.slice(0, 20).join(", ")}.`;
   if (tried.length === 0) return `It starts. No tool was tried.${others}`;
-  const more = onlyRead ? " Tools that only read; what writes may need more." : "";
+  const more = onlyRead ? " These tools only read; tools that write may need more." : "";
   return `It starts, and these tools worked: ${tried.join(", ")}.${more}${others}`;
 }

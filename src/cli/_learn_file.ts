@@ -1,5 +1,5 @@
 /**
- * What `pml learn` would write into the workspace file, shown as lines that go and come.
+ * Shows what `pml learn` would write into the workspace file, as removed and added lines.
  *
  * @module
  */
@@ -15,17 +15,17 @@ import { findTarget, replace } from "./_import_file.ts";
 type Machine = Awaited<ReturnType<App["callPath"]>>["machine"];
 type Grants = Parameters<Machine["tryOut"]>[1]["grants"];
 
-/** A change of the workspace file that nobody agreed to yet. */
+/** A change of the workspace file that the person has not agreed to yet. */
 export interface Proposal {
   readonly path: string;
   readonly diff: string;
-  /** The diff, or where it has to be written by hand. */
+  /** The change as text, or what the person has to write by hand. */
   readonly text: string;
-  /** Writes it; not there where the server is defined elsewhere. */
+  /** Writes the change; undefined if the server is defined in another file. */
   readonly write: (() => Promise<void>) | undefined;
 }
 
-/** Says what confines a server to these grants, and sets these variables. */
+/** Returns the change that confines a server to these grants and sets these variables. */
 export async function proposal(
   app: App,
   { server, grants, set }: {
@@ -66,7 +66,7 @@ export async function proposal(
       await replace(app, { path, found, text, trusted });
     });
   const diff = diffs.join("\n");
-  const said = diff === "" ? `${path} says so already` : `${path}\n${diff}`;
+  const said = diff === "" ? `${path} has this already` : `${path}\n${diff}`;
   return { path, diff, text: said, write };
 }
 
@@ -82,7 +82,7 @@ async function sectionOf(
   });
 }
 
-/** Gives the lines that go and those that come in their place. */
+/** Returns the lines that are removed, and those that replace them. */
 export function changed(before: string, after: string): readonly string[] {
   const [old, now] = [before.split("\n"), after.split("\n")];
   let same = 0;

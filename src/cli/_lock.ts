@@ -1,5 +1,5 @@
 /**
- * `pml lock`: what is pinned, in what that is not so any more, and the person's word to pin it anew.
+ * `pml lock`: shows what is pinned and what differs from it, and pins it anew if the person agrees.
  *
  * @module
  */
@@ -15,14 +15,18 @@ import { tell } from "./out.ts";
 
 type State = Awaited<ReturnType<Awaited<ReturnType<App["pins"]>>["state"]>>;
 type Entry = State["lock"][string];
+/** Something to approve: the lines to show, and the function that pins it. */
 type Open = Pick<NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>, "facts" | "accept">;
 
-/** Shows the lock, checks it, or pins anew what the person agrees to. */
+/** Shows the lock, checks it, or pins what the person agrees to. */
 export async function lock(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [word, server] } = typed;
   if (word === "update" && typed.check !== true) return await update(at, { server, ...typed });
   if (word !== undefined) {
-    throw usage(`Cannot run \`pml lock ${visible(word)}\`: there is no such word`, "Try `--help`");
+    throw usage(
+      `Cannot run \`pml lock ${visible(word)}\`: there is no such command`,
+      "Try `--help`",
+    );
   }
   return await (typed.check === true ? check(at) : show(at));
 }
@@ -38,12 +42,12 @@ async function show({ app }: CommandContext): Promise<Shown> {
     .map(([name, entry]) => ({ name, ...entry, approved: true }));
   const texts = [
     ...servers.map(textOf),
-    ...own.map((one) => `${textOf(one)}\n  on this machine alone`),
+    ...own.map((one) => `${textOf(one)}\n  only on this machine`),
   ];
   return {
     value: { file: pins.path, servers, local: own },
     text: texts.join("\n"),
-    note: texts.length > 0 ? "" : "Nothing is pinned: that comes with the first call of a server",
+    note: texts.length > 0 ? "" : "Nothing is pinned yet: the first call of a server pins it",
   };
 }
 
@@ -57,7 +61,10 @@ function textOf(entry: Entry & { readonly name: string; readonly approved: boole
   return [`${name} (${visible(source)}, ${kind}${said})`, ...lines].join("\n");
 }
 
-/** Compares without asking a person or starting anything, so that it can run where nobody is. */
+/**
+ * Compares the lock with what is there. It asks no person and starts no server, so it can run in
+ * CI.
+ */
 async function check({ app }: CommandContext): Promise<Shown> {
   const pins = await app.pins();
   const differences = await pins.differences(await app.identities());
@@ -65,7 +72,7 @@ async function check({ app }: CommandContext): Promise<Shown> {
   return {
     value: { file: pins.path, ok, differences },
     text: ok ? `Nothing differs from ${pins.path}` : differences.join("\n"),
-    note: ok ? "" : "Look at them, then `pml lock update` pins what is there now",
+    note: ok ? "" : "Check them; `pml lock update` then pins what is there now",
     code: ok ? 0 : 1,
   };
 }
@@ -75,7 +82,7 @@ async function update(
   { server, json }: { readonly server: string | undefined; readonly json?: boolean },
 ): Promise<Shown> {
   const { app, signal } = at;
-  if (json !== true) needPerson("Cannot pin anything anew", "pml lock update");
+  if (json !== true) needPerson("Cannot update the lock", "pml lock update");
   const facts: string[] = [];
   const agreed = async (open: readonly Open[]) => {
     const lines = open.flatMap((one) => one.facts);
@@ -103,19 +110,22 @@ async function update(
     await agreed(await staleTools(at, isMeant)) &&
     await agreed([await covered(app, { isMeant, gone })]);
   const value = { facts };
-  if (!isAgreed) return { value, text: "Not pinned: the rest stays as it was", code: 1 };
+  if (!isAgreed) return { value, text: "Not pinned: nothing more was changed", code: 1 };
   return { value, text: facts.length === 0 ? "Nothing differs" : "Pinned" };
 }
 
 async function mustBeTrusted(app: App): Promise<void> {
   const open = await app.policy.unapproved();
   if (open === undefined) return;
-  throw new PmlError(open.code, "Cannot pin anything anew: the workspace file is not trusted", {
+  throw new PmlError(open.code, "Cannot update the lock: the workspace file is not trusted", {
     hint: "Look at it with `pml trust` first",
   });
 }
 
-/** What the trust in the files covers, and what they do not name any more. */
+/**
+ * Returns the differences that the trust in the files covers, and the servers that the files no
+ * longer name.
+ */
 async function covered(
   app: App,
   { isMeant, gone }: {
@@ -136,7 +146,7 @@ async function covered(
   return { facts, accept };
 }
 
-/** Asks the servers for the tools that are pinned, and gives those that are others now. */
+/** Asks the servers for the tools that are pinned, and returns those that changed. */
 async function staleTools(
   at: CommandContext,
   isMeant: (name: string) => boolean,
@@ -147,11 +157,11 @@ async function staleTools(
   const names = (await app.identities()).map(({ name }) => name)
     .filter((name) => isMeant(name) && (Object.hasOwn(lock, name) || Object.hasOwn(home, name)));
   const found: Open[] = [];
-  // Once for all of them: each time the registries are asked for all that they offer.
+  // All in one request: each refresh asks the registries for everything that they offer.
   if (names.length > 0) await app.refresh(names.length === 1 ? names[0] : undefined);
   for (const name of names) {
     await askForTools(at, { only: name, isWhole: true });
-    // Its version is known once it was asked.
+    // The version of a server may be known only after it was asked.
     const identity = (await app.identities()).find((one) => one.name === name);
     const tools = new Set(
       [lock, home].flatMap((entries) => Object.keys(entries[name]?.tools ?? {})),

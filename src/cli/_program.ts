@@ -21,16 +21,16 @@ import { install } from "./_install.ts";
 import { installModel } from "./_install_model.ts";
 import { learn } from "./_learn.ts";
 import { lock } from "./_lock.ts";
-import { approve, trust } from "./_persons_word.ts";
+import { approve, trust } from "./_approve.ts";
 import { registry } from "./_registry.ts";
 import { stdio } from "./_stdio.ts";
 import { print } from "./out.ts";
 
-/** A command as the help shows it, and what runs it. */
-interface Row {
-  /** Its name, and the words that follow. */
+/** A command, its help and the function that runs it. */
+interface CommandRow {
+  /** The name of the command and its arguments. */
   readonly usage: string;
-  /** The command that it is a command of. */
+  /** The parent command, if this is a subcommand. */
   readonly under?: string;
   readonly does: string;
   readonly options?: Readonly<Record<string, string>>;
@@ -40,7 +40,7 @@ interface Row {
 
 const JSON_OPTION = { "--json": "print JSON" };
 
-const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
+const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
   "Tools:": [
     {
       usage: "call <server:tool> [arguments...]",
@@ -57,8 +57,8 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
     },
     {
       usage: "tools [server]",
-      does: "list servers and their tools, or show one server:tool whole",
-      options: { ...JSON_OPTION, "--refresh": "ask the servers again, whatever they said before" },
+      does: "list servers and their tools, or show one server:tool in full",
+      options: { ...JSON_OPTION, "--refresh": "ask the servers again instead of using the cache" },
       examples: ["pml tools", "pml tools --refresh github", "pml tools filesystem:read_file"],
       run: inContext(tools),
     },
@@ -67,8 +67,8 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       does: "find tools by what they do",
       options: {
         ...JSON_OPTION,
-        "--server <name>": "only this server's tools",
-        "--limit <number>": "at most so many, 1 to 100; 10 unless told",
+        "--server <name>": "only tools of this server",
+        "--limit <number>": "show at most this many, 1 to 100; 10 by default",
       },
       examples: ["pml search read a file", "pml search --limit 3 rename"],
       run: inContext(search),
@@ -76,11 +76,11 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
     {
       usage: "install-model [folder]",
       under: "search",
-      does: "have search understand meanings: with a model that is downloaded, or one in a folder",
+      does: "let search understand meaning, with a downloaded model or one in a folder",
       options: {
-        "--json": "only show what it takes, as JSON; with --yes, do it and show what came of it",
-        "--yes": "ask nothing",
-        "--from <url>": "another hub than the usual one, as a mirror",
+        "--json": "only show the sizes, as JSON; with --yes, install and show the result",
+        "--yes": "install without asking",
+        "--from <url>": "download from this hub, such as a mirror, instead of the default",
       },
       examples: [
         "pml search install-model",
@@ -91,7 +91,8 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
     },
     {
       usage: "why <server:tool> [arguments]",
-      does: "say whether a tool, or a call with JSON arguments, runs, asks or is denied, and why",
+      does:
+        "say whether a tool, or a call with JSON arguments, runs, asks you or is denied, and why",
       options: JSON_OPTION,
       examples: [
         "pml why filesystem:write_file",
@@ -101,34 +102,34 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       run: inContext(why),
     },
   ],
-  "Your word (on a terminal):": [
+  "Your approval (on a terminal):": [
     {
       usage: "trust",
-      does: "look at what the workspace file brings, and trust it",
+      does: "show what the workspace file brings, and trust it",
       options: { "--json": "only show it, as JSON" },
       examples: ["pml trust"],
       run: inContext(trust),
     },
     {
       usage: "approve [id]",
-      does: "look at the calls that wait for you, and answer",
+      does: "show the calls that wait for your approval, and answer them",
       options: { "--json": "only list them, as JSON" },
       examples: ["pml approve", "pml approve 3fa9"],
       run: inContext(approve),
     },
     {
       usage: "install <server>",
-      does: "install the package that a server is, and answer whether its install scripts run",
-      options: { "--json": "run no script, and show as JSON what has some" },
+      does: "install a server's package, and decide whether its install scripts run",
+      options: { "--json": "run no script; show the packages that have scripts, as JSON" },
       examples: ["pml install sqlite"],
       run: inContext(install),
     },
     {
       usage: "lock [update] [server]",
-      does: "show what pml.lock pins of servers, check it, or pin anew what you agree to",
+      does: "show what pml.lock pins, check it, or pin the changes that you agree to",
       options: {
         ...JSON_OPTION,
-        "--check": "say in what it differs from what is there, and exit 1 if it does",
+        "--check": "show what differs from the lock, and exit 1 if anything does",
       },
       examples: ["pml lock", "pml lock --check", "pml lock update github"],
       run: inContext(lock),
@@ -144,31 +145,31 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
     },
     {
       usage: "import [client-or-file]",
-      does: "list the MCP servers that clients have, or take those of one into PML",
+      does: "list the MCP servers of your clients, or import those of one into PML",
       options: {
         "--json": "only show it, as JSON",
         "--dry-run": "only show it",
-        "--workspace": "into .pml.json of the workspace, not into your own config.yaml",
-        "--undo": "put the file back as it was before the last import",
+        "--workspace": "write into the workspace's .pml.json instead of your config.yaml",
+        "--undo": "restore the file as it was before the last import",
       },
       examples: ["pml import", "pml import cursor", "pml import --workspace .mcp.json"],
       run: inContext(importServers),
     },
     {
       usage: "learn <server> [calls...]",
-      does: "try an npm server confined, and propose the smallest grants that it works with",
-      options: { "--json": "only try and show it, as JSON" },
+      does: "run an npm server confined, and propose the smallest grants that it works with",
+      options: { "--json": "only run it, and show the result as JSON" },
       examples: ["pml learn memory", `pml learn github github:search_code '{"q": "x"}'`],
       run: inContext(learn),
     },
     {
       usage: "config [what] [words...]",
-      does: "show what holds and what it costs in tokens, or change it: show, intent [text]",
+      does: "show the settings and their cost in tokens, or change them: show, intent [text]",
       options: {
         "--json": "only show it, as JSON",
-        "--preset <name>": "show tools as a preset says: meta_only, semantic, hybrid_balanced, ...",
+        "--preset <name>": "use a preset: meta_only, semantic, hybrid_balanced, ...",
         "--wizard": "ask a few questions, measure your servers, and recommend a preset",
-        "--workspace": "write into .pml.json of the workspace, not into your own config.yaml",
+        "--workspace": "write into the workspace's .pml.json instead of your config.yaml",
       },
       examples: [
         "pml config",
@@ -179,18 +180,18 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
     },
     {
       usage: "doctor",
-      does: "look whether everything works, and say what to do",
+      does: "check whether everything works, and say what to do if not",
       options: JSON_OPTION,
       examples: ["pml doctor"],
       run: inContext(doctor, { broken: true }),
     },
     {
       usage: "check <file>",
-      does: "look a module over for its author; nothing of it runs outside the sandbox",
+      does: "check a module for its author; it runs only inside the sandbox",
       options: {
         ...JSON_OPTION,
-        "--types": "check its types too, as it does unless told",
-        "--no-types": "leave the types out",
+        "--types": "check its types, too (the default)",
+        "--no-types": "do not check its types",
       },
       examples: ["pml check weather.ts", "pml check --no-types --json weather.ts"],
       run: inContext(check, { broken: true }),
@@ -199,11 +200,12 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
       usage: "registry <serve> <folder>",
       does: "serve a folder of modules and manifests as a registry, read-only, until it is stopped",
       options: {
-        "--json": "print where it listens as JSON",
-        "--port <number>": "where to listen; 3004 unless told, 0 for a free one",
-        "--host <address>": "127.0.0.1 unless told; any other lets others read the whole folder",
+        "--json": "print the address as JSON",
+        "--port <number>": "the port; 3004 by default, 0 for any free port",
+        "--host <address>":
+          "the address; 127.0.0.1 by default; others can read the folder at any other",
         "--key <file>": "sign what is served with this Ed25519 key (PEM)",
-        "--url <address>": "what clients configure, where it is another address; it is signed too",
+        "--url <address>": "the address that clients use, if it is another one; it is signed, too",
       },
       examples: ["pml registry serve ./servers", "pml registry serve --port 0 --json ./servers"],
       run: registry,
@@ -219,9 +221,9 @@ const COMMANDS: Readonly<Record<string, readonly Row[]>> = {
 
 const MORE = `${examples(["pml init", "pml call filesystem:read_file path=README.md"])}
 
-Exit codes: 0 well, 1 failed, 2 wrong usage or configuration.`;
+Exit codes: 0 success, 1 failure, 2 wrong usage or configuration.`;
 
-/** Runs what the arguments say and gives the exit code. */
+/** Runs the command that the arguments name, and returns the exit code. */
 export async function run(args: readonly string[]): Promise<number> {
   let code = 0;
   const program = makeProgram(async (work) => {
@@ -238,7 +240,10 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-/** What follows `--` is what is searched for: the commander would take it for a command of search. */
+/**
+ * Returns the arguments with a space before the first word after `--`. Without it, commander would
+ * read `install-model` there as a subcommand instead of a word to search for.
+ */
 function searched(args: readonly string[]): readonly string[] {
   const [command, ...rest] = args;
   const at = rest.indexOf("--") + 1;
@@ -246,7 +251,7 @@ function searched(args: readonly string[]): readonly string[] {
   return [command, ...rest.with(at, ` ${rest[at]}`)];
 }
 
-/** The commander's own words, as the error that everything here ends in. */
+/** Returns an error of commander as a `USAGE` error. */
 function asUsage({ message }: CommanderError, args: readonly string[]): PmlError {
   const said = message.replace(/^error: |^\(outputHelp\)$/, "").replaceAll("'", '"')
     .replace("\n", " ").replace(/\.$/, "");
@@ -264,7 +269,7 @@ function makeProgram(start: (work: () => Promise<number>) => Promise<void>): Com
     .version(VERSION, "-v, --version", "show the version")
     .helpOption("-h, --help", "show this help")
     .exitOverride()
-    // What is wrong is told once, as every other error is.
+    // The error is shown once, by `report`, as every other error is.
     .configureOutput({ writeOut: print, writeErr: () => {}, outputError: () => {} })
     .addHelpText("after", MORE);
   for (const [group, rows] of Object.entries(COMMANDS)) {

@@ -1,5 +1,5 @@
 /**
- * `pml registry serve`: a folder as a registry, until a signal comes.
+ * `pml registry serve`: serves a folder as a registry until a signal comes.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { print, tell } from "./out.ts";
 
 const PORT = "3004";
 
-/** Serves a folder; a signal ends it, and gives the exit code. */
+/** Serves a folder until a signal comes, and returns the exit code. */
 export async function registry(typed: Typed): Promise<number> {
   const { words: [verb = "", folder = ""], host = "127.0.0.1", json } = typed;
   if (verb !== "serve") {
@@ -33,7 +33,7 @@ export async function registry(typed: Typed): Promise<number> {
   const options = { host, port, warn, signal, privateKey, publicUrl: typed.url };
   await using served = await (await app.authors()).serveRegistry(path, options);
   const { url, size: servers, isLocal, publicKey } = served;
-  if (!isLocal) warn(`whoever reaches ${host} can read all of ${quoted(path, 300)}; ${PLAIN}`);
+  if (!isLocal) warn(`anyone who reaches ${host} can read all of ${quoted(path, 300)}; ${PLAIN}`);
   const place = typed.url ?? url;
   const entry = publicKey === undefined ? place : { url: place, public_key: publicKey };
   const said = `Serving ${servers} server${servers === 1 ? "" : "s"} of ${visible(path, 300)}`;
@@ -47,27 +47,30 @@ export async function registry(typed: Typed): Promise<number> {
 }
 
 const HOW = "Write `pml registry serve FOLDER`";
-const PLAIN = "it is read-only, and without TLS, which clients ask for beyond this machine";
+const PLAIN = "it serves without TLS, which clients require from other machines";
 
 function folderOf(folder: string): string {
   try {
     const path = Deno.realPathSync(folder);
     if (Deno.statSync(path).isDirectory) return path;
   } catch {
-    // what follows says so
+    // the error below says so
   }
   throw usage(`Cannot serve ${quoted(folder, 300)}: there is no such folder`, HOW);
 }
 
 function portOf(text: string): number {
   if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
-  throw usage(`Cannot listen at port ${quoted(text)}: it is no number up to 65535`, HOW);
+  throw usage(`Cannot listen at port ${quoted(text)}: it is not a number up to 65535`, HOW);
 }
 
-/** Reads the key, which must not lie where it would be served beside. */
+/** Reads the signing key. Throws `USAGE` if it lies in the folder that is served. */
 function keyOf(file: string, served: string): string {
   const refused = (why: string) =>
-    usage(`Cannot sign with ${quoted(file, 300)}: ${why}`, "Keep the key where nobody else reads");
+    usage(
+      `Cannot sign with ${quoted(file, 300)}: ${why}`,
+      "Keep the key in a place that only you can read",
+    );
   try {
     const path = Deno.realPathSync(file);
     if (isInside(served, path)) throw refused("it lies in the folder that is served");

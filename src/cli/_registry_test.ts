@@ -9,15 +9,19 @@ Deno.test("registry() says what cannot be served, before anything is opened", as
     [
       ["serve", "."],
       { port: "70000" },
-      'Cannot listen at port "70000": it is no number up to 65535',
+      'Cannot listen at port "70000": it is not a number up to 65535',
     ],
     [["serve", "."], { key: "nowhere.pem" }, 'Cannot sign with "nowhere.pem": it cannot be read'],
     [
       ["serve", "."],
       { key: "deno.json" },
-      'Cannot sign with "deno.json": it lies in the folder that is served',
+      'Cannot sign with "deno.json": it is in the folder that is served',
     ],
-    [["serve", "."], { port: "80a" }, 'Cannot listen at port "80a": it is no number up to 65535'],
+    [
+      ["serve", "."],
+      { port: "80a" },
+      'Cannot listen at port "80a": it is not a number up to 65535',
+    ],
   ] as const;
   for (const [words, options, message] of rows) {
     await assert.rejects(registry({ words, ...options }), { code: "USAGE", message });

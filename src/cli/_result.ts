@@ -1,5 +1,5 @@
 /**
- * Shows what a tool gave back.
+ * Shows the result of a tool as text.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import type { ContentBlock, ToolResult } from "../core/call.ts";
 import { isObject, visible } from "../core/json.ts";
 
-/** Writes the texts of a result as they are, and a line for each other block. */
+/** Returns the texts of a result as they are, and one line for each other block. */
 export function textOf({ content, structuredContent }: ToolResult): string {
   if (content.length > 0) return content.map(blockText).join("\n");
   return structuredContent === undefined ? "" : JSON.stringify(structuredContent, null, 2);

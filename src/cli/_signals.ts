@@ -1,5 +1,5 @@
 /**
- * The signals that end a command in good order.
+ * Ends a command cleanly when a signal comes.
  *
  * @module
  */
@@ -7,18 +7,18 @@
 const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 type Ending = keyof typeof EXIT_CODES;
 
-// Windows knows no more than these two.
+// Windows knows only these two.
 const ENDINGS: readonly Ending[] = Deno.build.os === "windows"
   ? ["SIGINT", "SIGHUP"]
   : ["SIGHUP", "SIGINT", "SIGTERM"];
 
-/** Aborts at the first signal; the next one ends the process the hard way. */
+/** Aborts at the first signal. The second signal ends the process at once. */
 export class Signals implements Disposable {
   readonly #abort = new AbortController();
   readonly #listeners = ENDINGS.map((name) => [name, () => this.#end(name)] as const);
   #exitCode: number | undefined;
 
-  /** Listens until it is disposed or a signal came. */
+  /** Listens until it is disposed or a signal comes. */
   constructor() {
     for (const [name, listener] of this.#listeners) Deno.addSignalListener(name, listener);
   }
@@ -28,7 +28,7 @@ export class Signals implements Disposable {
     return this.#abort.signal;
   }
 
-  /** The exit code that the signal stands for, or nothing while none came. */
+  /** The exit code of the signal that came; undefined before one came. */
   get exitCode(): number | undefined {
     return this.#exitCode;
   }
@@ -40,7 +40,7 @@ export class Signals implements Disposable {
 
   #end(name: Ending): void {
     this.#exitCode = EXIT_CODES[name];
-    // A second signal then does what it does to any process.
+    // Without a listener, a second signal ends the process.
     this[Symbol.dispose]();
     this.#abort.abort();
   }

@@ -12,7 +12,7 @@ import { Signals } from "./_signals.ts";
 
 const WATCH_AFTER_MS = 250;
 
-/** Serves until the client hangs up (0) or a signal comes (128 and its number). */
+/** Serves until the client closes its end (exit code 0) or a signal comes (128 plus its number). */
 export async function stdio(): Promise<number> {
   const [{ openApp }, { serveStdio }, { openStderr }] = await Promise.all([
     import("../app/app.ts"),
@@ -22,7 +22,7 @@ export async function stdio(): Promise<number> {
   using signals = new Signals();
   await using stderr = openStderr();
   try {
-    // Longer than the house itself: what is lost while it closes is told, too.
+    // This lives longer than the app, so that errors while the app closes are logged, too.
     let tell = (_: Error) => {};
     using _ = caught((error) => tell(error));
     await using app = await openApp({
@@ -42,7 +42,8 @@ export async function stdio(): Promise<number> {
       if (!serving.disposed) serving.use(followCost(app));
       return factory;
     };
-    // Not before the first answer. It reads everything again when it begins, so nothing is missed.
+    // Watching starts after the first answer. It reads all files once when it starts, so no change
+    // is missed.
     const watching = setTimeout(() => app.watch(), WATCH_AFTER_MS);
     const { inputBytes, queuedBytes, unreadMs } = app.config().limits;
     await serveStdio(face, {
@@ -55,21 +56,24 @@ export async function stdio(): Promise<number> {
       onAble: (able) => app.servers.serve(able),
       isTask: (id) => isTask(id),
       onListen: (listened) => {
-        // It is there once a client listens.
+        // The gateway exists already when a client listens.
         app.gateway().then((gateway) => gateway.follow(listened), (error) => logError(app, error));
       },
       signal: signals.signal,
       onError: (error) => logError(app, error),
     });
     clearTimeout(watching);
-    app.log.debug("What was served", { ...app.metrics.report() });
+    app.log.debug("Served", { ...app.metrics.report() });
   } catch (error) {
     return report(error, []);
   }
   return signals.exitCode ?? 0;
 }
 
-/** Has a failure that nobody waited for told, where it would end the process and all its calls. */
+/**
+ * Passes promise rejections that nobody handled to `tell`. Otherwise they would end the process
+ * with all its calls.
+ */
 function caught(tell: (error: Error) => void): Disposable {
   const onLost = (event: PromiseRejectionEvent) => {
     event.preventDefault();
@@ -87,13 +91,13 @@ function logStart(app: App): void {
   if (ignored.length > 0) {
     app.log.warn("The workspace file is not trusted: run `pml trust`", { ignored });
   }
-  // The server starts all the same and says so to whoever calls.
+  // The server starts with a broken configuration, too, and reports the problem in each answer.
   if (problem !== undefined) app.log.error(`${problem.code}: ${problem.message}`);
   app.log.info("Serving on stdio", { workspace, exposure: gateway.exposure });
 }
 
 function logError(app: App, error: Error): void {
-  // A client that is gone is no fault.
+  // A client that closes its end is no failure.
   if (error instanceof Deno.errors.BrokenPipe) app.log.debug("The client closed its end");
   else app.log.warn(error.message);
 }

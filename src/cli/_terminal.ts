@@ -1,5 +1,5 @@
 /**
- * Questions to the person at the terminal. They go to stderr: stdout is for results.
+ * Asks questions of the person at the terminal. They go to stderr, because stdout is for results.
  *
  * @module
  */
@@ -9,26 +9,29 @@ import { PmlError } from "../core/errors.ts";
 import { onAbort } from "../io/waiting.ts";
 import { tell } from "./out.ts";
 
-/** Ctrl-C and Ctrl-D, where the terminal does not act on them itself. */
+/** Ctrl-C and Ctrl-D, if the terminal passes them on as characters. */
 const BREAK_OFF = ["\u0003", "\u0004"];
 const ENDS = ["\r", "\n", ...BREAK_OFF];
-/** What the keys that rub out send. */
+/** What the backspace and delete keys send. */
 const RUB_OUT = ["\u007f", "\b"];
 
-/** Tells whether a person can be asked here. */
+/** Returns whether a person can be asked here. */
 export function isTerminal(): boolean {
   return Deno.stdin.isTerminal() && Deno.stderr.isTerminal();
 }
 
-/** Refuses what only a person may do where none is at a terminal. */
+/** Throws `APPROVAL_REQUIRED` if there is no person at a terminal. */
 export function needPerson(tried: string, command: string): void {
   if (isTerminal()) return;
-  throw new PmlError("APPROVAL_REQUIRED", `${tried}: there is no person at a terminal here`, {
+  throw new PmlError("APPROVAL_REQUIRED", `${tried}: there is no person at a terminal`, {
     hint: `Run \`${command}\` yourself on a terminal; \`${command} --json\` only shows it`,
   });
 }
 
-/** Asks Yes, Always or No. Only a whole word is an answer; breaking off is one too. */
+/**
+ * Asks Yes, Always or No, until one of these words is typed. Returns "cancelled" if the person
+ * stops.
+ */
 export async function askReply(
   message: string,
   { always = false, signal }: { readonly always?: boolean; readonly signal: AbortSignal },
@@ -42,7 +45,7 @@ export async function askReply(
   }
 }
 
-/** Asks for a word; gives nothing where the person broke off. */
+/** Asks for one line. Returns undefined if the person stops. */
 export async function askWord(message: string, signal: AbortSignal): Promise<string | undefined> {
   tell(`${message}: `, "");
   const line = await readLine(signal);
@@ -50,9 +53,9 @@ export async function askWord(message: string, signal: AbortSignal): Promise<str
   return line?.trim();
 }
 
-/** Asks for a word without showing it. */
+/** Asks for one line without showing what is typed. */
 export async function askSecret(message: string, signal: AbortSignal): Promise<string | undefined> {
-  // In this mode the terminal neither shows nor interprets what is typed.
+  // In raw mode the terminal neither shows nor interprets what is typed.
   Deno.stdin.setRaw(true);
   try {
     return await askWord(message, signal);

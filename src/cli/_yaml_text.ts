@@ -1,6 +1,6 @@
 /**
- * Sets values in the text of a YAML file. Its comments and its order stay, and so do its line ends
- * and a byte order mark; how far lines are indented and where blanks and comments stand may change.
+ * Sets values in the text of a YAML file. Comments, order, line ends and a byte order mark stay.
+ * Indentation and the place of spaces and comments may change.
  *
  * @module
  */
@@ -10,13 +10,16 @@ import type { Document, Node } from "yaml";
 import { isObject } from "../core/json.ts";
 import { refused } from "./_files.ts";
 
-/** What is to stand at a key; nothing takes the key away. */
+/** A value to set at a path of keys; undefined removes the key. */
 export interface Setting {
   readonly at: readonly [section: string, ...names: string[]];
   readonly entry: unknown;
 }
 
-/** Gives the text with these values, and no other change of what it says; `path` is for errors. */
+/**
+ * Returns the text with these values set and no other value changed. Throws if that is not
+ * possible; `path` is for the error.
+ */
 export async function yamlWith(
   text: string,
   { path, settings }: { readonly path: string; readonly settings: readonly Setting[] },
@@ -29,7 +32,7 @@ export async function yamlWith(
     const wanted: unknown = yaml.parse(before) ?? {};
     for (const { at, entry } of settings) {
       const known = document.getIn(at, true);
-      // The comment behind a value goes with the value.
+      // Only the scalar is replaced, so that a comment behind it stays.
       if (yaml.isScalar(known) && entry !== undefined && Object(entry) !== entry) {
         known.value = entry;
       } else set(document, { at, entry });
@@ -47,7 +50,7 @@ export async function yamlWith(
 
 function set(document: Document, { at, entry }: Setting): void {
   if (entry === undefined) return void (document.hasIn(at) && document.deleteIn(at));
-  // A section whose keys are all comments is nothing, in which no value can be set.
+  // A section that holds only comments is null in YAML, and no value can be set in null.
   for (let depth = 1; depth < at.length; depth++) {
     const above = at.slice(0, depth);
     const empty = document.getIn(above, true);
@@ -63,7 +66,10 @@ function isNode(value: unknown): value is Node {
   return isObject(value);
 }
 
-/** Puts a value into plain data; what is in the way is left, and the comparison tells. */
+/**
+ * Sets a value in plain data. It leaves what is no object; the comparison then finds the
+ * difference.
+ */
 function put(data: unknown, { at: [first, ...rest], entry }: {
   readonly at: readonly string[];
   readonly entry: unknown;
@@ -73,7 +79,7 @@ function put(data: unknown, { at: [first, ...rest], entry }: {
   else put(data[first] ??= {}, { at: rest, entry });
 }
 
-/** Gives a value as JSON has it: a key with nothing is none. */
+/** Returns a value as JSON has it, without keys that are undefined. */
 function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value) ?? "null");
 }

@@ -1,12 +1,15 @@
 /**
- * The command line: what a person types, and the exit code that comes of it.
+ * The command line.
  *
  * @module
  */
 
-/** Runs the command that the arguments name; 0 is well, 1 failed, 2 wrong usage or configuration. */
+/**
+ * Runs the command that the arguments name. Returns the exit code: 0 for success, 1 for a failure,
+ * 2 for wrong usage or a broken configuration.
+ */
 export async function main(args: readonly string[]): Promise<number> {
-  // Every client start goes this way, so nothing that only people need is loaded on it.
+  // Each client start comes through here, so code that only people need is not loaded.
   if (args.length === 1 && args[0] === "stdio") {
     const { stdio } = await import("./_stdio.ts");
     return await stdio();

@@ -1,5 +1,6 @@
 /**
- * Calls a tool for a program, which nobody can ask: a question is left for `pml approve`.
+ * Calls a tool for a program. A program cannot answer questions, so they are left for `pml
+ * approve`.
  *
  * @module
  */
@@ -11,7 +12,7 @@ import { type JsonObject, quoted } from "../core/json.ts";
 
 export { shownId as named } from "../core/tool_id.ts";
 
-/** What is called, and how. */
+/** The tool to call, and the options of the call. */
 export interface LibraryCall {
   readonly name: string;
   readonly args: JsonObject;
@@ -19,7 +20,7 @@ export interface LibraryCall {
   readonly onProgress?: (progress: Progress) => void;
 }
 
-/** Runs a call through the one door to its result. */
+/** Runs a call through the gates and returns its result. Throws if the call needs approval. */
 export async function callForProgram(app: App, call: LibraryCall): Promise<ToolResult> {
   const { name, args, signal = new AbortController().signal, onProgress } = call;
   const id = app.servers.idOf(name);

@@ -1,5 +1,5 @@
 /**
- * Everything that the command line writes: results to stdout, all else to stderr.
+ * Writes all output of the command line: results to stdout, everything else to stderr.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import { PmlError } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
 
-/** Writes a text to stdout with a line end behind it: as it is, but harmless to a terminal. */
+/** Writes a text and a line end to stdout. On a terminal, control characters are made visible. */
 export function print(text: string): void {
   const shown = Deno.stdout.isTerminal() ? harmless(text) : text;
   write(Deno.stdout, shown.endsWith("\n") ? shown : `${shown}\n`);
@@ -18,12 +18,12 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
 }
 
-/** Tells the person something on stderr, in a line of its own unless another end is given. */
+/** Writes a text to stderr, with a line end unless `end` says otherwise. */
 export function tell(text: string, end = "\n"): void {
   write(Deno.stderr, harmless(text) + end);
 }
 
-/** Makes what could steer a terminal visible, and leaves lines and tabs as they are. */
+/** Makes control characters visible, except line ends and tabs. */
 export function harmless(text: string): string {
   return text.replace(/(?:(?!\r?\n)[^\t])+/g, (part) => visible(part, Infinity));
 }
@@ -33,10 +33,10 @@ function write(stream: typeof Deno.stdout | typeof Deno.stderr, text: string): v
   try {
     for (let at = 0; at < bytes.length;) at += stream.writeSync(bytes.subarray(at));
   } catch (cause) {
-    // Whoever read this has seen enough, as `head` does; and where stderr fails, nobody listens.
+    // The reader closed the pipe, as `head` does. If stderr fails, nobody can be told.
     if (cause instanceof Deno.errors.BrokenPipe || stream === Deno.stderr) return;
     throw new PmlError("USAGE", `Cannot write to stdout: ${cause}`, {
-      hint: "Look where the output goes",
+      hint: "Check where the output goes",
       cause,
     });
   }

@@ -1,6 +1,7 @@
 /**
- * One process of the embedding model: texts go to it, vectors come back. It may read the library and
- * the pinned files of the model, and nothing else; what it says is not believed before it was looked at.
+ * Runs one process of the embedding model: texts are sent to it, vectors come back. It may read the
+ * library and the pinned files of the model, and nothing else. Its answers are checked before they
+ * are used.
  *
  * @module
  */
@@ -24,27 +25,28 @@ import {
 } from "../sandbox/process.ts";
 import type { EmbeddingModel } from "./embedding_model.ts";
 
-/** What a child is started with. */
+/** The options of a child. */
 export interface EmbedderChildOptions {
   /** The folder of the library. */
   readonly library: string;
   readonly model: EmbeddingModel;
-  /** Where Deno keeps what it made of the library, so that the next start is sooner over. */
+  /** The folder for Deno's cache of the library, which makes the next start faster. */
   readonly denoDir: string;
-  /** How long it may take to load the model. */
+  /** How long loading the model may take. */
   readonly startMs: number;
-  /** How long it may take to answer; a minute unless told. */
+  /** How long an answer may take; 60,000 by default. */
   readonly answerMs?: number;
-  /** How much memory it may take beside its model, which it holds more than once. */
+  /** The memory that it may use in addition to the model, which it holds several times. */
   readonly spareBytes?: number;
-  /** Keeps the process group, so that it ends with PML however it ends. */
+  /** Records the process group, so that it ends with PML, however PML ends. */
   readonly groups: { readonly mark: string; add(pid: number): void; remove(pid: number): void };
 }
 
-/** A vector for each text; none for one that the model makes nothing of. */
+/** A vector for each text; undefined for a text that the model gives no vector for. */
 export type TextVectors = readonly (Float32Array | undefined)[];
 
-interface Waiting {
+/** A request without an answer yet. `count` is the number of its texts. */
+interface PendingAnswer {
   readonly count: number;
   readonly resolve: (vectors: TextVectors) => void;
   readonly reject: (error: PmlError) => void;
@@ -65,14 +67,14 @@ export class EmbedderChild implements AsyncDisposable {
   readonly #options: EmbedderChildOptions;
   readonly #process: Process;
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #waiting = new Map<number, PendingAnswer>();
   readonly #ended: Promise<void>;
   #next = 0;
   #broken: PmlError | undefined;
   #watch: ReturnType<typeof setInterval> | undefined;
   #stderr = "";
 
-  /** Starts the process; it loads the model at once. */
+  /** Starts the process, which loads the model at once. */
   constructor(options: EmbedderChildOptions) {
     const { groups, library, model } = options;
     this.#options = options;
@@ -89,17 +91,17 @@ export class EmbedderChild implements AsyncDisposable {
     this.#write(start);
   }
 
-  /** Settles when the model is loaded. */
+  /** Resolves when the model is loaded. */
   async loaded(): Promise<void> {
     await this.#answer(0, this.#options.startMs);
   }
 
-  /** Whether nothing more can be asked of it. */
+  /** Whether it can take no more requests. */
   get isOver(): boolean {
     return this.#broken !== undefined;
   }
 
-  /** Gives a vector for each text, all of as many numbers. */
+  /** Returns a vector for each text. All have the same length. */
   async embed(texts: readonly string[]): Promise<TextVectors> {
     const request: EmbedderRequest = { id: ++this.#next, texts };
     const answer = this.#answer(texts.length, this.#options.answerMs ?? ANSWER_MS);
@@ -107,18 +109,18 @@ export class EmbedderChild implements AsyncDisposable {
     return await answer;
   }
 
-  /** Ends it. */
+  /** Ends the process. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#fail(new PmlError("CANCELLED", "Cannot embed: the embedder was ended"));
     await this.#ended;
   }
 
   #write(line: EmbedderStart | EmbedderRequest): void {
-    // A pipe that broke is told by the end of the process.
+    // A broken pipe is reported by the end of the process.
     this.#stdin.write(new TextEncoder().encode(`${JSON.stringify(line)}\n`)).catch(() => {});
   }
 
-  /** Waits for the next answer that is due: they come in the order of what was asked. */
+  /** Waits for the answer to the last request. Answers come in the order of the requests. */
   async #answer(count: number, ms: number): Promise<TextVectors> {
     if (this.#broken !== undefined) throw this.#broken;
     const { promise, resolve, reject } = Promise.withResolvers<TextVectors>();
@@ -146,9 +148,9 @@ export class EmbedderChild implements AsyncDisposable {
   async #follow(): Promise<void> {
     const { stdout, stderr, status, pid } = this.#process;
     const heard = Promise.all([this.#read(stdout), this.#hear(stderr)]);
-    heard.catch(() => {}); // looked at when the process has ended
+    heard.catch(() => {}); // handled when the process has ended
     const { code, signal } = await status;
-    // What it started would hold its output open.
+    // Processes that it started would keep its output open.
     killGroup(pid);
     this.#options.groups.remove(pid);
     await heard.catch(() => {});
@@ -180,14 +182,20 @@ export class EmbedderChild implements AsyncDisposable {
     const waiting = isObject(said) ? this.#waiting.get(Number(said.id)) : undefined;
     if (waiting === undefined || !isObject(said)) {
       return this.#fail(
-        down(`it wrote what is no answer: ${visible(new TextDecoder().decode(endsOf(line)), 200)}`),
+        down(
+          `it wrote something that is not an answer: ${
+            visible(new TextDecoder().decode(endsOf(line)), 200)
+          }`,
+        ),
       );
     }
     if (typeof said.error === "string") {
       return this.#fail(down(`it says ${visible(said.error, 400)}`));
     }
     const vectors = vectorsOf(said.vectors, waiting.count);
-    if (vectors === undefined) return this.#fail(down("its answer holds no vectors of that kind"));
+    if (vectors === undefined) {
+      return this.#fail(down("its answer does not hold the vectors"));
+    }
     this.#waiting.delete(Number(said.id));
     waiting.resolve(vectors);
   }
@@ -201,17 +209,18 @@ export class EmbedderChild implements AsyncDisposable {
 }
 
 function programOf({ library, model, denoDir, groups }: EmbedderChildOptions): Program {
-  // Permissions of Deno are lists with commas.
+  // A path with a comma cannot stand in Deno's list of permissions.
   if (library.includes(",")) throw down("the path of the PML home has a comma in it");
   const runtime = addressOf(library, RUNTIME);
-  // The library names what it needs as packages; there are none, only these files.
+  // The library imports packages by name. They are not installed; these files replace them.
   const imports = { "onnxruntime-common": runtime, "onnxruntime-web/webgpu": runtime };
   const map = `data:application/json,${encodeURIComponent(JSON.stringify({ imports }))}`;
   return {
     file: Deno.execPath(),
     args: [
       ...[...DENO_ALONE, `--v8-flags=--max-old-space-size=${HEAP_MB}`, `--import-map=${map}`],
-      // A configuration of a model can have the library load files that were never looked at.
+      // A model's configuration can make the library load other files, so only the checked files
+      // can be read.
       `--allow-read=${[library, ...model.files.map((name) => join(model.folder, name))]}`,
       programUrl(bootCode),
     ],
@@ -228,7 +237,7 @@ function addressOf(folder: string, ...name: readonly string[]): string {
   return pathToFileURL(join(folder, ...name)).href;
 }
 
-/** Reads vectors; undefined for anything else than so many, of as many numbers each. */
+/** Reads vectors. Returns undefined unless there are `count` vectors of the same length. */
 function vectorsOf(said: unknown, count: number): TextVectors | undefined {
   if (!Array.isArray(said) || said.length !== count) return undefined;
   const vectors = said.map(numbersOf);
@@ -236,7 +245,7 @@ function vectorsOf(said: unknown, count: number): TextVectors | undefined {
   if (vectors.some((vector) => vector === undefined || vector.length !== size)) return undefined;
   return vectors.map((vector) => {
     const norm = Math.hypot(...vector ?? []);
-    // The model makes nothing of this text; of the next it may.
+    // The model gives no vector for this text, but may give one for the next.
     return Number.isFinite(norm) && norm > 0 ? vector?.map((one) => one / norm) : undefined;
   });
 }

@@ -1,5 +1,5 @@
 /**
- * A file that is being downloaded: what has come of it, and what it is a part of.
+ * The download of one file.
  *
  * @module
  */
@@ -11,9 +11,9 @@ import { openRegular, readRegularText } from "../io/regular_file.ts";
 import { fileHash } from "../io/tree.ts";
 import type { HubFile } from "./model_hub.ts";
 
-/** A download of one file. */
-export class Part {
-  /** Where the whole file comes to be. */
+/** The downloaded part of a file. It is kept on disk. */
+export class PartialFile {
+  /** The path of the complete file. */
   readonly path: string;
   readonly file: HubFile;
   readonly #part: string;
@@ -21,7 +21,7 @@ export class Part {
   #open: Deno.FsFile | undefined;
   #bytes: number;
 
-  /** Looks at what has come before. */
+  /** Finds the part that an earlier download left. */
   constructor(path: string, file: HubFile) {
     this.path = path;
     this.file = file;
@@ -30,19 +30,22 @@ export class Part {
     this.#bytes = sizeOf(this.#part) ?? 0;
   }
 
-  /** How many bytes have come. */
+  /** The number of bytes that are downloaded. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Gives the headers that ask for what is missing, of the same content only. */
+  /** Returns the headers that request the missing bytes, only if the content is still the same. */
   headers(): Readonly<Record<string, string>> {
     const etag = this.#bytes === 0 ? undefined : this.#etag();
     if (etag === undefined) return {};
     return { "range": `bytes=${this.#bytes}-`, "if-range": etag };
   }
 
-  /** Takes an answer: from where it was, or from the beginning; tells whether it is either. */
+  /**
+   * Handles an answer: it continues the part or starts again. Returns false if the answer is
+   * neither.
+   */
   begin({ status, headers }: Response): boolean {
     const [, from, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(headers.get("content-range") ?? "") ??
       [];
@@ -57,7 +60,7 @@ export class Part {
     return true;
   }
 
-  /** Adds what came. */
+  /** Adds a piece of the content. */
   write(piece: Uint8Array): void {
     for (let at = 0; at < piece.length;) {
       const written = this.#open?.writeSync(piece.subarray(at)) ?? 0;
@@ -66,27 +69,27 @@ export class Part {
     }
   }
 
-  /** Lets go of the file; what has come stays. */
+  /** Closes the file and keeps its content. */
   close(): void {
     this.#open?.close();
     this.#open = undefined;
   }
 
-  /** Forgets what has come. */
+  /** Removes the downloaded part. */
   remove(): void {
     this.close();
     for (const path of [this.#part, this.#name]) drop(path);
     this.#bytes = 0;
   }
 
-  /** Compares the whole with what the hub says it is, and puts it in its place. */
+  /** Compares the whole file with the hub's hash, and moves it to its path. */
   async finish(): Promise<void> {
     const { name, sha256 } = this.file;
     if (!await isSame(this.#part, this.file)) {
       this.remove();
-      const message = `Cannot use ${quoted(name)}: what came is not what the hub says it is`;
+      const message = `Cannot use ${quoted(name)}: the file is not what the hub says it is`;
       throw new PmlError("INTEGRITY_MISMATCH", message, {
-        hint: "Nothing of it is kept. Run it again; if it comes again, tell who runs the hub",
+        hint: "Nothing of it is kept. Run it again; if it fails again, tell whoever runs the hub",
         detail: { wanted: sha256 },
       });
     }
@@ -98,17 +101,17 @@ export class Part {
     try {
       return readRegularText(this.#name);
     } catch {
-      return undefined; // then it is asked for whole
+      return undefined; // then the whole file is requested
     }
   }
 }
 
-/** Tells whether a file is there with all of its bytes. */
+/** Returns whether a file exists with all of its bytes. */
 export function isWhole(path: string, bytes: number): boolean {
   return sizeOf(path) === bytes;
 }
 
-/** Tells whether a file is there, and is what the hub says it is. */
+/** Returns whether a file exists and has the hub's size and hash. */
 export async function isSame(path: string, { bytes, sha256 }: HubFile): Promise<boolean> {
   return isWhole(path, bytes) && (sha256 === undefined || await fileHash(path) === sha256);
 }

@@ -1,6 +1,6 @@
 /**
- * Makes vectors of texts with a model, in a process of its own that is started when it is needed and
- * ended when it is not.
+ * Turns texts into vectors with a model. The model runs in a process of its own, which is started
+ * when it is needed and ended when it is idle.
  *
  * @module
  */
@@ -11,20 +11,20 @@ import { unlessAborted } from "../io/waiting.ts";
 import { EmbedderChild, type EmbedderChildOptions, type TextVectors } from "./_embedder_child.ts";
 import type { EmbeddingModel } from "./embedding_model.ts";
 
-/** What embedding needs from outside. */
+/** The options of an embedder. */
 export interface EmbedderOptions {
   readonly home: string;
   readonly model: EmbeddingModel;
-  /** Gives the folder of the library, whose files were looked at just now. */
+  /** Returns the folder of the library, after its files were checked. */
   readonly library: () => Promise<string>;
   readonly limits: () => { readonly startMs: number; readonly idleMs: number };
   readonly groups: () => Promise<EmbedderChildOptions["groups"]>;
-  /** What one process may take, where it is not the usual. */
+  /** Limits for tests; the defaults apply otherwise. */
   readonly bounds?: Pick<EmbedderChildOptions, "answerMs" | "spareBytes">;
   readonly onLog: (text: string) => void;
 }
 
-/** Makes vectors; nothing is started before the first is wanted. */
+/** Turns texts into vectors. Nothing is started before the first request. */
 export class Embedder implements AsyncDisposable {
   readonly #options: EmbedderOptions;
   #starting: Promise<EmbedderChild> | undefined;
@@ -33,14 +33,14 @@ export class Embedder implements AsyncDisposable {
   #idle: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
-  /** Takes the model and the library. */
+  /** Takes the options. */
   constructor(options: EmbedderOptions) {
     this.#options = options;
   }
 
   /**
-   * Gives a vector of length one for each text, and none for one that the model makes nothing of;
-   * who waits no longer lets the work go on.
+   * Returns a vector of length one for each text, or undefined if the model gives none. If `signal`
+   * aborts, the work goes on without the caller.
    */
   async embed(texts: readonly string[], signal: AbortSignal): Promise<TextVectors> {
     signal.throwIfAborted();
@@ -52,7 +52,7 @@ export class Embedder implements AsyncDisposable {
     this.#isClosed = true;
     clearTimeout(this.#idle);
     await this.#child?.[Symbol.asyncDispose]();
-    // What was just starting sees that it is closed, and fails.
+    // A start that is still running sees that the embedder is closed, and fails.
     await this.#starting?.catch(() => {});
   }
 
@@ -107,7 +107,7 @@ export class Embedder implements AsyncDisposable {
       this.#child = this.#starting = undefined;
       void child?.[Symbol.asyncDispose]();
     }, this.#options.limits().idleMs);
-    // Nothing is kept waiting for this.
+    // This timer does not keep PML running.
     Deno.unrefTimer(this.#idle as unknown as number);
   }
 }

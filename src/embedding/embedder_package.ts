@@ -1,6 +1,6 @@
 /**
- * The library that understands meanings: installed once, on the person's word, from tarballs whose
- * hashes PML ships, and only the files of it that are used. No script of it runs.
+ * Installs the library that runs the model: once, if the person agrees, from tarballs whose hashes
+ * PML ships. Only the files that are used are kept. No script of it runs.
  *
  * @module
  */
@@ -19,18 +19,18 @@ import { DENO_QUIET } from "../sandbox/alone.ts";
 import { runProgram } from "../sandbox/process.ts";
 import type { Reaper } from "../sandbox/reaper.ts";
 
-/** What installing the package needs from outside. */
+/** The options for installing the package. */
 export interface EmbedderPackageOptions {
   readonly home: string;
-  /** What installers find in their environment. */
+  /** Returns the environment of installers. */
   readonly environment: () => Readonly<Record<string, string>>;
-  /** Gives up what is being installed. */
+  /** Stops the installation. */
   readonly closing: AbortSignal;
   readonly groups: () => Promise<Pick<Reaper, "mark" | "add" | "remove">>;
   readonly onLog: (text: string) => void;
 }
 
-/** What the package is, and what it costs: bytes over the network, and bytes on the disk. */
+/** The package's name, the bytes to download and the bytes on disk. */
 export const EMBEDDER:
   & Readonly<Record<"name", string>>
   & Readonly<
@@ -39,24 +39,24 @@ export const EMBEDDER:
 
 const INSTALL_MS = 600_000;
 const NAMES = Object.values(lock.packages).flatMap(({ files }) => files);
-/** Where a person keeps settings of npm under another name than the usual one. */
+/** The variable that names the person's npm settings if they are not at the default path. */
 const USER_SETTINGS = "NPM_CONFIG_USERCONFIG";
 
 /** The package in the PML home. */
 export class EmbedderPackage {
-  /** Where it is, if it is. */
+  /** The folder of the package, which may not exist yet. */
   readonly folder: string;
   readonly #options: EmbedderPackageOptions;
   readonly #told = new Set<Tell>();
   #ready: Promise<string> | undefined;
 
-  /** Takes where and how; nothing is installed before it is asked for. */
+  /** Installs nothing yet. */
   constructor(options: EmbedderPackageOptions) {
     this.#options = options;
     this.folder = join(options.home, "embedder", lock.folder);
   }
 
-  /** Tells whether it is installed; nothing is looked at more closely. */
+  /** Returns whether it is installed. The files' content is not checked. */
   isThere(): boolean {
     try {
       return NAMES.every((name) => Deno.lstatSync(join(this.folder, name)).isFile);
@@ -65,10 +65,14 @@ export class EmbedderPackage {
     }
   }
 
-  /** Gives the folder with exactly the files that PML knows, installing them where they are not there. */
+  /**
+   * Returns the folder with exactly the files that PML knows. Installs them if they are missing.
+   * Throws `INTEGRITY_MISMATCH` if they were changed.
+   */
   async ready(tell: Tell = () => {}): Promise<string> {
     this.#told.add(tell);
-    // What failed is tried again by the next one who asks; what is there is looked at each time.
+    // Not kept, so a failure is tried again by the next request, and the files are checked each
+    // time.
     this.#ready ??= this.#look().finally(() => this.#ready = undefined);
     try {
       return await this.#ready;
@@ -77,7 +81,7 @@ export class EmbedderPackage {
     }
   }
 
-  /** Takes away what is there, so that it is installed anew. */
+  /** Removes the package, so that it is installed again. */
   async remove(): Promise<void> {
     await Deno.remove(this.folder, { recursive: true }).catch(unlessGone);
   }
@@ -115,12 +119,12 @@ export class EmbedderPackage {
         }
       }
       await Deno.remove(work, { recursive: true });
-      // What is there and is not whole is in the way.
+      // An incomplete installation is removed first.
       if (!this.isThere()) await this.remove();
       await Deno.rename(fresh, this.folder);
     } catch (error) {
       await Deno.remove(fresh, { recursive: true }).catch(() => {}); // it was never made
-      // Another PML was faster: what it installed is looked at as this would be.
+      // Another PML was faster. Its files are checked like these.
       if (this.isThere()) return;
       throw error instanceof PmlError ? error : failed(asPmlError(error).message, { cause: error });
     }
@@ -161,7 +165,7 @@ export class EmbedderPackage {
   }
 }
 
-/** Takes away what was being installed when PML was killed: it is large. */
+/** Removes large folders that a killed PML left while installing. */
 function sweep(folder: string): void {
   const all = dirname(folder);
   for (const { name } of Deno.readDirSync(all)) {
@@ -174,7 +178,9 @@ function sweep(folder: string): void {
   }
 }
 
-/** What lies where it is installed: nothing but these two packages, and by these hashes. */
+/**
+ * Returns the files of the folder that is installed in: only these two packages, with these hashes.
+ */
 function filesFor(environment: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const all = Object.entries(lock.packages);
   const specifiers = all.map(([name, { version }]) => `npm:${name}@${version}`);
@@ -194,9 +200,9 @@ function filesFor(environment: Readonly<Record<string, string>>): Readonly<Recor
       ),
       workspace: { packageJson: { dependencies: specifiers } },
     }),
-    // Its own, so that no file of a folder above counts.
+    // An own file, so that none of a folder above is used.
     "deno.json": "{}",
-    // Deno reads settings of npm beside the package and in the home folder only.
+    // Deno reads npm settings only beside the package and in the home folder.
     ...(settings === undefined ? {} : { ".npmrc": readRegularText(settings, { links: true }) }),
   };
 }
@@ -216,7 +222,10 @@ function failed(
   });
 }
 
-/** What tells soon that no file has changed; in the home, so it is PML's own word. */
+/**
+ * Reads the stamp that shows quickly that no file has changed. It lies in the PML home, so PML
+ * wrote it.
+ */
 function stampOf(folder: string): string | undefined {
   try {
     return readRegularText(join(folder, RECORD));

@@ -66,7 +66,7 @@ Deno.test("EmbedderPackage takes no tarball with another hash than PML ships, an
 Deno.test("EmbedderPackage says that search stays lexical where no registry answers", async () => {
   const home = await Deno.makeTempDir();
   const one = packageIn(home, { NPM_CONFIG_REGISTRY: "http://127.0.0.1:9/" });
-  // What one that was killed left goes; what another is at now stays.
+  // What a killed installation left is removed; what another PML is installing now stays.
   const [old, now] = [`${one.folder}.old`, `${one.folder}.now`];
   for (const folder of [old, now]) await Deno.mkdir(folder, { recursive: true });
   await Deno.utime(old, new Date(0), new Date(0));

@@ -5,7 +5,7 @@ import { until } from "../../tests/kit/wait.ts";
 import { Embedder, type EmbedderOptions } from "./embedder.ts";
 import { readModel } from "./embedding_model.ts";
 
-/** In the place of the library: what a text says is done. */
+/** Replaces the library. It does what a text says. */
 const LIBRARY = `
 export const env = { backends: { onnx: { wasm: {} } } };
 const attempts = {
@@ -132,9 +132,9 @@ Deno.test("The embedder survives a child that dies, hangs, spins, prints or talk
     die: /its process ended with exit code 3/,
     hang: /it did not answer in 1000 ms/,
     spin: /it did not answer in 1000 ms/,
-    print: /it wrote what is no answer: hello/,
-    forge: /it wrote what is no answer: \{"id":77/,
-    few: /its answer holds no vectors/,
+    print: /it wrote something that is not an answer: hello/,
+    forge: /it wrote something that is not an answer: \{"id":77/,
+    few: /its answer does not hold the vectors/,
   };
   for (const [text, message] of Object.entries(failures)) {
     const [pid = 0] = stage.groups;

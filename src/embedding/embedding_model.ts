@@ -1,6 +1,6 @@
 /**
- * The folder of an embedding model: what of it is used, and whether that is still what it was when
- * it was first used.
+ * Reads the folder of an embedding model: which files are used, and whether they are those of the
+ * first use.
  *
  * @module
  */
@@ -15,34 +15,34 @@ import { writePrivate } from "../io/private_files.ts";
 import { openRegular, readRegularText } from "../io/regular_file.ts";
 import { fileHash } from "../io/tree.ts";
 
-/** A model as it lies in its folder. */
+/** A model in its folder. */
 export interface EmbeddingModel {
-  /** The real path of its folder. */
+  /** The real path of the folder. */
   readonly folder: string;
-  /** How its numbers are kept, as the library calls it. */
+  /** The number format of the model, by the library's name for it. */
   readonly dtype: string;
   /** The files that are used, relative to the folder. */
   readonly files: readonly string[];
   readonly bytes: number;
 }
 
-/** What is kept of a model that was used. */
+/** The pin of a model that was used. */
 interface Pin {
   readonly folder: string;
   readonly hash: string;
-  /** What tells soon that no file has changed. */
+  /** A stamp that shows quickly that no file has changed. */
   readonly stamp: string;
 }
 
-/** A model as it was looked at, and whether it is another than the pinned one. */
+/** A model as it is now, and whether it differs from its pin. */
 export interface SeenModel extends Pin {
   readonly isOther: boolean;
 }
 
-/** The texts that every model has beside its numbers. */
+/** The text files that every model has. */
 export const MODEL_TEXTS = ["config.json", "tokenizer.json", "tokenizer_config.json"];
 
-/** The names that the library gives to files, by how numbers are kept; the first that is there is used. */
+/** The endings of model files, by number format. The first that exists is used. */
 const KEPT: Readonly<Record<string, string>> = {
   q8: "_quantized",
   int8: "_int8",
@@ -59,7 +59,7 @@ const MOST_BYTES = 4 * 1024 ** 3;
 const WANTED = "Give the folder that holds config.json, tokenizer.json and onnx/, or run " +
   "`pml search install-model` for a model that works";
 
-/** Looks at a folder; throws CONFIG_INVALID that says what is missing. */
+/** Reads the folder of a model. Throws `CONFIG_INVALID` that says what is missing. */
 export function readModel(path: string): EmbeddingModel {
   const bad = (why: string) =>
     new PmlError("CONFIG_INVALID", `Cannot use the model in ${quoted(path, 400)}: ${why}`, {
@@ -75,13 +75,13 @@ export function readModel(path: string): EmbeddingModel {
   };
   if (!isFolder(path)) throw bad("there is no such folder");
   const folder = Deno.realPathSync(path);
-  // Permissions of Deno are lists with commas.
+  // A path with a comma cannot stand in Deno's list of permissions.
   if (folder.includes(",")) throw bad("its path has a comma in it");
   for (const name of MODEL_TEXTS) {
     const size = sizeOf(name);
     if (size === undefined) throw bad(`it has no ${name}`);
     if (size > MOST_TEXT) throw bad(`its ${name} is larger than ${MOST_TEXT} bytes`);
-    if (!isJson(join(folder, name))) throw bad(`its ${name} holds no JSON object`);
+    if (!isJson(join(folder, name))) throw bad(`its ${name} is not a JSON object`);
   }
   const dtype = Object.keys(KEPT).find((one) => sizeOf(onnxOf(one)) !== undefined);
   if (dtype === undefined) {
@@ -89,10 +89,12 @@ export function readModel(path: string): EmbeddingModel {
   }
   const files = [...MODEL_TEXTS, onnxOf(dtype), ...beside(folder, onnxOf(dtype))];
   for (const name of files) {
-    if (sizeOf(name) === undefined) throw bad(`its ${name} is no file`);
-    // What a link leads to is changed by whoever writes there.
+    if (sizeOf(name) === undefined) throw bad(`its ${name} is not a file`);
+    // Whoever can write to the target of a link could change the model.
     if (Deno.realPathSync(join(folder, name)) !== join(folder, name)) {
-      throw bad(`its ${name} is a link; copy the model with what its links lead to (cp -rL)`);
+      throw bad(
+        `its ${name} is a link; copy the model with the files behind its links (cp -rL)`,
+      );
     }
   }
   const bytes = files.reduce((sum, name) => sum + (sizeOf(name) ?? 0), 0);
@@ -100,7 +102,7 @@ export function readModel(path: string): EmbeddingModel {
   return { folder, dtype, files, bytes };
 }
 
-/** Keeps in the PML home what models were when they were first used. */
+/** Keeps the hash of each model at its first use, in the PML home. */
 export class ModelPins {
   readonly #folder: string;
 
@@ -109,7 +111,10 @@ export class ModelPins {
     this.#folder = join(home, "embedder", "pins");
   }
 
-  /** Gives the hash of a model, pinning it at its first use; another than the pinned one throws. */
+  /**
+   * Returns the hash of a model, and pins it at its first use. Throws `INTEGRITY_MISMATCH` if it
+   * differs from the pin.
+   */
   async hashOf(model: EmbeddingModel): Promise<string> {
     const seen = await this.look(model);
     this.mustBeKnown(seen);
@@ -117,7 +122,7 @@ export class ModelPins {
     return seen.hash;
   }
 
-  /** Looks at a model as it is now; nothing is pinned. */
+  /** Returns the model as it is now, without pinning it. */
   async look(model: EmbeddingModel): Promise<SeenModel> {
     const { folder } = model;
     const pin = this.#pinOf(folder);
@@ -132,7 +137,7 @@ export class ModelPins {
     await writePrivate(this.#fileOf(folder), { folder, hash, stamp });
   }
 
-  /** Throws where a model is another than the pinned one. */
+  /** Throws `INTEGRITY_MISMATCH` if a model differs from its pin. */
   mustBeKnown({ folder, isOther }: SeenModel): void {
     if (!isOther) return;
     const message = `Cannot use the model in ${quoted(folder, 400)}: its files are not those ` +
@@ -157,7 +162,7 @@ export class ModelPins {
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
     }
-    // What cannot be read must not pass for a model that was never used.
+    // An unreadable pin must not make a model look like a new one.
     const message = `Cannot use the model in ${quoted(folder, 400)}: its pin cannot be read`;
     throw new PmlError("INTEGRITY_MISMATCH", message, {
       hint: `Search stays lexical. Remove ${quoted(path, 400)} to pin the model as it is now`,
@@ -165,12 +170,12 @@ export class ModelPins {
   }
 }
 
-/** Gives the file of a model whose numbers are kept so. */
+/** Returns the model file for a number format. */
 export function onnxOf(dtype: string): string {
   return `onnx/model${KEPT[dtype] ?? ""}.onnx`;
 }
 
-/** Gives the files in which the numbers of a large model lie, beside that which names them. */
+/** Returns the data files of a large model, whose names follow the model file's name. */
 function beside(folder: string, onnx: string): readonly string[] {
   const { dir, base } = parse(onnx);
   const names = [...Deno.readDirSync(join(folder, dir))].map(({ name }) => name);
@@ -186,7 +191,9 @@ function isFolder(path: string): boolean {
   }
 }
 
-/** Tells whether a file looks like an object of JSON; a long one is not read whole for that. */
+/**
+ * Returns whether a file looks like a JSON object. Only its start is read, because it may be long.
+ */
 function isJson(path: string): boolean {
   try {
     using file = openRegular(path, { read: true, links: true });

@@ -63,7 +63,7 @@ Deno.test("readModel() says of a folder what is missing in it", () => {
   assert.equal(problem(modelFolder({ ...numbers, "config.json": "-" })), "it has no config.json");
   assert.equal(problem(modelFolder({})).split(",")[0], "it has no onnx/model_quantized.onnx");
   const broken = modelFolder({ ...numbers, "tokenizer.json": "[" });
-  assert.equal(problem(broken), "its tokenizer.json holds no JSON object");
+  assert.equal(problem(broken), "its tokenizer.json is not a JSON object");
   const odd = join(modelFolder(), "..", "a,b");
   Deno.renameSync(join(odd, "..", "tiny"), odd);
   assert.equal(problem(odd), "its path has a comma in it");
@@ -74,7 +74,7 @@ Deno.test("readModel() says of a folder what is missing in it", () => {
     Deno.symlinkSync(outside, join(linked, name));
     assert.equal(
       problem(linked),
-      `its ${name} is a link; copy the model with what its links lead to (cp -rL)`,
+      `its ${name} is a link; copy the model with the files behind its links (cp -rL)`,
     );
     Deno.removeSync(outside);
     Deno.removeSync(join(linked, name));
@@ -133,7 +133,7 @@ Deno.test("ModelPins reads no model whose files are as they were, and believes n
   const path = join(all, name);
   assert.equal((await Deno.stat(path)).mode! & 0o777, 0o600);
   const pin = JSON.parse(await Deno.readTextFile(path));
-  // By the stamp alone: another hash beside the right stamp is given as it is.
+  // Only the stamp is compared: with the right stamp, another hash is returned as it is.
   await Deno.writeTextFile(path, JSON.stringify({ ...pin, hash: "known" }));
   assert.equal(await pins.hashOf(model), "known");
   for (const text of ["", "{}", "null", '{"folder": 1}']) {

@@ -1,6 +1,6 @@
 /**
- * Gets a model from a hub: tells first how large it is, goes on where a download broke off, and takes
- * nothing that is not what the hub says it is.
+ * Downloads a model from a hub. It first tells the size, continues a broken download, and accepts
+ * only what has the hub's size and hash.
  *
  * @module
  */
@@ -13,32 +13,32 @@ import { quoted } from "../core/json.ts";
 import { alone } from "../io/folder_lock.ts";
 import { pause } from "../io/waiting.ts";
 import { unlessGone } from "../io/private_files.ts";
-import { isSame, isWhole, Part } from "./_part.ts";
+import { isSame, isWhole, PartialFile } from "./_part.ts";
 import { MODEL_TEXTS, onnxOf } from "./embedding_model.ts";
 
-/** What a download needs from outside. */
+/** The options of a download. */
 export interface ModelHubOptions {
   readonly fetch: Fetch;
-  /** The address of the hub; the usual one unless told. */
+  /** The address of the hub, if it is not the default one. */
   readonly from?: string | undefined;
   readonly signal: AbortSignal;
-  /** How long it waits before it tries again, for the first time. */
+  /** The first pause before it tries again. */
   readonly retryMs?: number;
-  /** How long nothing may come. */
+  /** The longest time in which no data may come. */
   readonly stallMs?: number;
-  /** How many bytes are free on the disk of a folder; the system says so unless told. */
+  /** Returns the free bytes on the disk of a folder; by default the system is asked. */
   readonly free?: (folder: string) => Promise<number>;
 }
 
-/** A file as the hub tells of it. */
+/** A file of the hub. */
 export interface HubFile {
   readonly name: string;
   readonly bytes: number;
-  /** The hash of its content, where the hub says one. */
+  /** The hash of its content, if the hub gives one. */
   readonly sha256: string | undefined;
 }
 
-/** The model that is got where nobody names one: a small encoder of English sentences. */
+/** The default model: a small encoder of English sentences. */
 const DEFAULT_MODEL = {
   name: "Xenova/all-MiniLM-L6-v2",
   folder: "all-MiniLM-L6-v2",
@@ -47,31 +47,32 @@ const DEFAULT_MODEL = {
 
 const HUB = "https://huggingface.co";
 const FILES = [...MODEL_TEXTS, onnxOf("q8")];
-/** More than the model has ever had, and less than fills a disk. */
+/** Larger than the model has ever been, and too small to fill a disk. */
 const LARGEST_TEXT = 32 << 20;
 const LARGEST = 512 << 20;
 const REDIRECTS = 5;
 const REDIRECTING = [301, 302, 303, 307, 308];
-/** How often in a row nothing may come of it. */
+/** The most failures in a row in which no data came. */
 const TRIES = 3;
-/** And how often in all, however little comes each time. */
+/** The most failures in total, even if some data came each time. */
 const MOST_TRIES = 30;
 const RETRY_MS = 500;
 const STALL_MS = 30_000;
-/** What else takes room meanwhile. */
+/** Room for other files on the disk. */
 const SPARE = 16 << 20;
 const SHA256 = /^"?([0-9a-f]{64})"?$/;
-const OTHERWISE = "Search stays lexical. Try again when the network is there: what has come is " +
+const OTHERWISE =
+  "Search stays lexical. Try again when the network is there: the downloaded part is " +
   "kept; `--from URL` names a mirror, and `pml search install-model DIR` takes a model that you have";
 
-/** One answer, and where it came from in the end. */
-interface Reached {
+/** An answer after all redirects. */
+interface HubAnswer {
   readonly response: Response;
-  /** Of all hops the first that said so. */
+  /** The size and hash from the first answer that gave them. */
   readonly linked: { readonly bytes: number | undefined; readonly sha256: string | undefined };
 }
 
-/** The way to a hub. */
+/** Downloads from one hub. */
 export class ModelHub {
   readonly #options: ModelHubOptions;
   readonly #base: URL;
@@ -88,15 +89,15 @@ export class ModelHub {
     this.#base = base;
   }
 
-  /** What is got from it: the name, and the one revision of it that PML takes. */
+  /** The model that is downloaded, in the one revision that PML accepts. */
   readonly model: typeof DEFAULT_MODEL = DEFAULT_MODEL;
 
-  /** The host that is asked. */
+  /** The host of the hub. */
   get host(): string {
     return this.#base.host;
   }
 
-  /** Tells whether a folder holds these files already. */
+  /** Returns whether a folder contains these files already. */
   async has(files: readonly HubFile[], folder: string): Promise<boolean> {
     for (const file of files) {
       if (!await isSame(join(folder, file.name), file)) return false;
@@ -104,14 +105,14 @@ export class ModelHub {
     return true;
   }
 
-  /** Asks what there is to get, without getting it. */
+  /** Returns the files to download and their sizes, without downloading them. */
   async look(): Promise<readonly HubFile[]> {
     return await Promise.all(FILES.map((name) =>
       this.#again(name, async () => {
         const { response, linked } = await this.#reach(name, { method: "HEAD" });
         await response.body?.cancel();
         const bytes = linked.bytes ?? sizeOf(response.headers.get("content-length"));
-        if (bytes === undefined) throw this.#bad(name, "it does not tell how large it is");
+        if (bytes === undefined) throw this.#bad(name, "it does not say how large it is");
         if (bytes > mostOf(name)) {
           const why = `it has ${bytes} bytes, and ${mostOf(name)} are the most that is taken`;
           throw this.#error("RESULT_TOO_LARGE", name, { why });
@@ -121,7 +122,10 @@ export class ModelHub {
     ));
   }
 
-  /** Makes a folder of files, whole or not at all, alone, and tells how many bytes of all have come. */
+  /**
+   * Downloads all files into a folder, which appears only when it is complete. Calls `onBytes` with
+   * the downloaded and the total number of bytes.
+   */
   async install(
     files: readonly HubFile[],
     { folder, onBytes }: {
@@ -130,7 +134,7 @@ export class ModelHub {
     },
   ): Promise<void> {
     const fresh = `${folder}.part`;
-    // Two would add to the same parts.
+    // Two downloads would write to the same parts.
     using _ = alone(folder);
     await this.#get(files, { folder: fresh, onBytes });
     await Deno.remove(folder, { recursive: true }).catch(unlessGone);
@@ -153,7 +157,7 @@ export class ModelHub {
       Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
       const tell = (bytes: number) => onBytes(before + bytes, total);
       if (!isWhole(path, file.bytes)) {
-        const part = new Part(path, file);
+        const part = new PartialFile(path, file);
         await this.#again(file.name, () => this.#rest(part, tell), () => part.bytes);
       }
       before += file.bytes;
@@ -161,7 +165,10 @@ export class ModelHub {
     }
   }
 
-  /** Tries again what may work the next time, longer where more comes each time. */
+  /**
+   * Runs `work` again if its failure may be temporary. It is tried longer if more data comes each
+   * time.
+   */
   async #again<T>(name: string, work: () => Promise<T>, come = () => 0): Promise<T> {
     const { signal, retryMs = RETRY_MS } = this.#options;
     for (let [tries, all, had] = [1, 1, come()];; tries++, all++) {
@@ -178,8 +185,8 @@ export class ModelHub {
     }
   }
 
-  /** Gets what is missing of a file, and puts it in its place. */
-  async #rest(part: Part, tell: (bytes: number) => void): Promise<void> {
+  /** Downloads the missing part of a file, and moves the file to its path. */
+  async #rest(part: PartialFile, tell: (bytes: number) => void): Promise<void> {
     const { signal, stallMs = STALL_MS } = this.#options;
     const { name } = part.file;
     if (part.bytes >= part.file.bytes) return await part.finish();
@@ -199,7 +206,7 @@ export class ModelHub {
         timer = setTimeout(late, stallMs);
         if (part.bytes + piece.length > part.file.bytes) {
           part.remove();
-          throw this.#bad(name, `more came than the ${part.file.bytes} bytes that it told of`);
+          throw this.#bad(name, `more than the announced ${part.file.bytes} bytes came`);
         }
         part.write(piece);
         tell(part.bytes);
@@ -214,7 +221,7 @@ export class ModelHub {
     await part.finish();
   }
 
-  /** Follows redirects, as hubs send to where they keep large files. */
+  /** Follows redirects, because hubs keep large files on other hosts. */
   async #reach(
     name: string,
     { method = "GET", headers = {}, signal = this.#options.signal }: {
@@ -222,11 +229,11 @@ export class ModelHub {
       readonly headers?: Readonly<Record<string, string>>;
       readonly signal?: AbortSignal;
     },
-  ): Promise<Reached> {
+  ): Promise<HubAnswer> {
     const { origin, pathname, host } = this.#base;
     const { name: model, revision } = DEFAULT_MODEL;
     let url = `${origin}${pathname.replace(/\/+$/, "")}/${model}/resolve/${revision}/${name}`;
-    let linked: Reached["linked"] = { bytes: undefined, sha256: undefined };
+    let linked: HubAnswer["linked"] = { bytes: undefined, sha256: undefined };
     for (let hops = 0;; hops++) {
       const named = new Set([host]);
       const response = await this.#options.fetch(url, { method, headers, signal, named });
@@ -257,17 +264,17 @@ export class ModelHub {
     }
   }
 
-  /** What is wrong with what the hub says; it will say the same again. */
+  /** Returns the error for a wrong answer, which the hub would give again. */
   #bad(name: string, why: string): PmlError {
     return this.#error("UPSTREAM_PROTOCOL", name, { why });
   }
 
-  /** What may work the next time. */
+  /** Returns the error for a failure that may be temporary. */
   #lost(name: string, why: string): PmlError {
     return this.#error("UPSTREAM_DOWN", name, { why });
   }
 
-  /** Says of a failure of the network what it means here. */
+  /** Returns a failure of the network as an error of this download. */
   #told(name: string, error: unknown): unknown {
     if (!(error instanceof PmlError) || !/^Cannot (?:reach|read)/.test(error.message)) return error;
     const { code, message } = error;
@@ -284,7 +291,7 @@ export class ModelHub {
   }
 }
 
-/** What says that the network failed, and not the hub. */
+/** The codes of failures of the network, not of the hub. */
 const LOST = ["UPSTREAM_DOWN", "TIMED_OUT"];
 
 function mostOf(name: string): number {
@@ -307,6 +314,7 @@ function noRoom(error: unknown, folder: string): PmlError | undefined {
 
 function full(folder: string, why: string): PmlError {
   return new PmlError("OVERLOADED", `Cannot keep a model in ${quoted(folder, 400)}: ${why}`, {
-    hint: "Search stays lexical. Make room on that disk, then run it again: what has come is kept",
+    hint:
+      "Search stays lexical. Make room on that disk, then run it again: the downloaded part is kept",
   });
 }

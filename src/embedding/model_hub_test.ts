@@ -13,7 +13,7 @@ const FILES: Readonly<Record<string, Uint8Array>> = {
   [ONNX]: new Uint8Array(randomBytes(300_000)),
 };
 
-/** A hub, a way to it, and a folder for the model. */
+/** A hub, the way to it, and a folder for the model. */
 class Scene implements AsyncDisposable {
   readonly hub = new FakeHub(FILES);
   readonly fetch = new GuardedFetch();
@@ -41,7 +41,7 @@ class Scene implements AsyncDisposable {
     await model.install(await model.look(), { folder: this.folder, onBytes });
   }
 
-  /** Asserts that the model is there whole, and nothing beside it. */
+  /** Asserts that the whole model is there, and nothing beside it. */
   assertWhole(): void {
     for (const [name, bytes] of Object.entries(FILES)) {
       assert.deepEqual(Deno.readFileSync(join(this.folder, name)), bytes, name);
@@ -51,7 +51,7 @@ class Scene implements AsyncDisposable {
     assert.deepEqual(names(join(this.folder, "onnx")), ["model_quantized.onnx"]);
   }
 
-  /** What was asked for of the numbers: the ranges, in order. */
+  /** The ranges that were requested of the model file, in order. */
   ranges(): string[] {
     return this.hub.asked.filter((one) => /^GET \/storage/.test(one))
       .map((one) => one.split(" ").slice(2).join(" "));
@@ -84,7 +84,7 @@ Deno.test("ModelHub tells the size before it gets anything, and gets one fixed r
 
 Deno.test("ModelHub goes on where the connection broke, in this run and in the next", async () => {
   await using scene = new Scene({ cut: { after: 70_000, times: 7 } });
-  // The texts are shorter than what comes; of the numbers each answer gives a part.
+  // The text files are shorter than one answer; of the model file each answer gives a part.
   await scene.install();
   scene.assertWhole();
   assert.deepEqual(scene.ranges().slice(0, 3), ["", "bytes=70000-", "bytes=140000-"]);
@@ -118,7 +118,7 @@ Deno.test("ModelHub lets one install at a time, and the next when that is done o
   }
   await scene.install();
   scene.assertWhole();
-  // A lock that was left, as by a process that was killed, holds nobody up.
+  // A lock that a killed process left stops nobody.
   Deno.writeTextFileSync(`${scene.folder}.lock`, "");
   await scene.install();
   scene.assertWhole();
@@ -139,7 +139,7 @@ Deno.test("ModelHub starts anew where the hub knows no ranges, or has other cont
   }));
   const part = join(`${other.folder}.part`, `${ONNX}.part`);
   assert.equal(Deno.statSync(part).size, 70_000);
-  // What the part is of is not what is served now.
+  // The part belongs to another content than the one that is served now.
   Deno.writeTextFileSync(`${part}.etag`, '"another"');
   Deno.writeFileSync(part, new Uint8Array(70_000));
   other.hub.faults = {};
@@ -154,7 +154,7 @@ Deno.test("ModelHub takes nothing whose hash or size is not what the hub says", 
   assert.throws(() => Deno.statSync(join(`${wrong.folder}.part`, `${ONNX}.part`)));
 
   await using more = new Scene({ told: 1_000 });
-  await assert.rejects(more.install(), { message: /more came than the 1000 bytes/ });
+  await assert.rejects(more.install(), { message: /more than the announced 1000 bytes came/ });
   await using large = new Scene({ told: 10 ** 12 });
   await assert.rejects(large.install(), { code: "RESULT_TOO_LARGE" });
   await using less = new Scene({ told: 400_000 });

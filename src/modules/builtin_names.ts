@@ -1,13 +1,15 @@
 /**
- * What is known of the modules that ship with PML before one of them is used.
+ * Lists what must be known about built-in modules before one of them is used.
  *
  * @module
  */
 
-/** The names of their servers. */
+/** The names of the built-in servers. */
 export const BUILTIN_NAMES: ReadonlySet<string> = new Set(["filesystem", "git", "shell", "sqlite"]);
 
-/** The tools that run commands, queries or code: "Always" allows exactly the same again. */
+/**
+ * The tools that run commands, queries or code. "Always" then allows only exactly the same call.
+ */
 export const RUNS_CODE: ReadonlySet<string> = new Set([
   "shell:exec",
   "sqlite:query",

@@ -1,6 +1,6 @@
 /**
- * The modules that ship with PML: their code as text for the sandbox, their metadata for lists. The
- * first list or call loads them: a start that brought them along would be half as large again.
+ * The modules that ship with PML: their code as text for the sandbox, and their metadata for lists.
+ * The first list or call loads them, because they would make the start half as large again.
  *
  * @module
  */
@@ -23,7 +23,7 @@ const SHIPPED: readonly (readonly [code: string, meta: { readonly name: string }
   [sqliteCode, sqlite],
 ];
 
-/** Every built-in module by its server's name. */
+/** Returns every built-in module by its server's name. */
 export function builtins(): ReadonlyMap<string, ModuleSource> {
   const encoder = new TextEncoder();
   return new Map(SHIPPED.map(([text, meta, grants = {}]) => {

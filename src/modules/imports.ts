@@ -6,32 +6,35 @@
 
 import { unloadable } from "./module_files.ts";
 
-/** An import or re-export: what it names and the line it stands in. */
+/** An import or re-export: its specifier and its line, from 1. */
 export interface ImportFound {
   readonly specifier: string;
   readonly line: number;
 }
 
-/** The imports of a module, by when they load a file: with the module, later, or never. */
+/** The imports of a module: those that load with it, those that load later, and those of types. */
 export interface Imports {
   readonly loading: readonly ImportFound[];
   readonly dynamic: readonly ImportFound[];
-  /** What types are imported from. */
+  /** The specifiers of type imports, which load nothing. */
   readonly types: readonly string[];
 }
 
-/** Counting lines takes time, and nobody reads more. */
+/** Counting lines takes time, and nobody reads more of them. */
 const MOST = 20;
 
-/** The kinds of the lexer that load another file when the module is loaded; types are erased. */
+/** The kinds of imports that load another file with the module. Type imports are erased. */
 const LOADING = new Set(["static", "reexport", "reexport-star", "side-effect", "source", "defer"]);
 
-/** Finds the first static import or re-export, if there is one; throws where it cannot tell. */
+/**
+ * Returns the first static import or re-export, if there is one. Throws if the text cannot be
+ * parsed.
+ */
 export async function findImport(text: string, path: string): Promise<ImportFound | undefined> {
   return (await findImports(text, path)).loading[0];
 }
 
-/** Finds the first imports and re-exports of each kind; throws where it cannot tell. */
+/** Returns the first imports and re-exports of each kind. Throws if the text cannot be parsed. */
 export async function findImports(text: string, path: string): Promise<Imports> {
   const { init, parse } = await import("es-module-lexer");
   await init;
@@ -56,13 +59,13 @@ function readable<T>(
     return parse();
   } catch (cause) {
     const at = cause instanceof Error && "idx" in cause ? Number(cause.idx) : 0;
-    // Zero is where something began that never ends.
+    // The lexer gives 0 if something begins and never ends.
     const where = at > 0 ? `line ${lineAt(text, at)}` : "it";
-    throw unloadable(path, `${where} is no TypeScript`, { cause, hint: "Mend its syntax" });
+    throw unloadable(path, `${where} is not valid TypeScript`, { cause, hint: "Fix its syntax" });
   }
 }
 
-/** Gives the line, from 1, that a place in a text stands in. */
+/** Returns the line, from 1, of an index in a text. */
 export function lineAt(text: string, index: number): number {
   return text.slice(0, index).split("\n").length;
 }

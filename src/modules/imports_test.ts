@@ -35,8 +35,11 @@ Deno.test("findImport() is not misled by text, comments, types and dynamic impor
 
 Deno.test("findImport() says where a text cannot be read", async () => {
   const unreadable = [
-    ["const a = 1;\nconst b = ) ;", 'Cannot load the module "x.ts": line 2 is no TypeScript'],
-    ["export const a = {;\n", 'Cannot load the module "x.ts": it is no TypeScript'],
+    [
+      "const a = 1;\nconst b = ) ;",
+      'Cannot load the module "x.ts": line 2 is not valid TypeScript',
+    ],
+    ["export const a = {;\n", 'Cannot load the module "x.ts": it is not valid TypeScript'],
   ] as const;
   for (const [text, message] of unreadable) {
     await assert.rejects(findImport(text, "x.ts"), { code: "CONFIG_INVALID", message });

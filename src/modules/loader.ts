@@ -1,6 +1,6 @@
 /**
- * Reads modules: their bytes and hash without running them, their metadata in a child that is
- * granted nothing, once per hash.
+ * Loads modules: their bytes and hash without running them, and their metadata in a child without
+ * grants. Metadata is read once per hash.
  *
  * @module
  */
@@ -27,15 +27,15 @@ import {
   unloadable,
 } from "./module_files.ts";
 
-/** A module whose metadata was read. */
+/** A module with its metadata. */
 export interface Module extends ModuleCode {
   readonly name: string;
   readonly meta: ModuleMeta;
-  /** The definitions of its tools: the same array as long as the code is the same. */
+  /** The definitions of its tools. It is the same array as long as the code is the same. */
   readonly definitions: readonly ToolDefinition[];
 }
 
-/** What a child that is granted nothing says of a module. */
+/** What a child without grants reports about a module. */
 export interface Inspection {
   readonly meta: unknown;
   readonly exports: readonly string[];
@@ -44,26 +44,26 @@ export interface Inspection {
 /** A module as it may run now. */
 export interface ModuleUse {
   readonly source: ModuleSource;
-  /** The hash of the code that was approved; undefined where PML itself ships the code. */
+  /** The hash of the approved code; undefined if PML ships the code. */
   readonly approved: string | undefined;
-  /** All that its tools may ask for, where its registry said so. */
+  /** All permissions that its tools may ask for, if its registry listed them. */
   readonly promised?: Permissions | undefined;
-  /** What it is granted beyond the workspace. */
+  /** The grants of the person beyond the workspace. */
   readonly grants: Grants | undefined;
 }
 
-/** What the loader needs from outside. */
+/** The options of a loader. */
 export interface LoaderOptions {
   /** The PML home, where metadata is kept by hash. */
   readonly home: string;
   readonly files: Pick<ModuleFiles, "identify">;
-  /** The most bytes a module may have. */
+  /** Returns the most bytes that a module may have. */
   readonly moduleBytes: () => number;
-  /** Runs a module without any grant and tells what it exports. */
+  /** Runs a module without any grant and returns what it exports. */
   readonly inspect: (name: string, code: Uint8Array) => Promise<Inspection>;
 }
 
-/** Reads modules and remembers them by their hash. */
+/** Loads modules and remembers them by their hash. */
 export class Loader {
   readonly #options: LoaderOptions;
   readonly #modules = new Map<string, Promise<Module>>();
@@ -74,8 +74,9 @@ export class Loader {
   }
 
   /**
-   * Reads a module with its metadata. What is compared here are the bytes that run: a later look at
-   * the file could find others. Throws INTEGRITY_MISMATCH where they are not the approved ones.
+   * Loads a module with its metadata. The bytes whose hash is compared here are the bytes that run;
+   * reading the file again later could give others. Throws `INTEGRITY_MISMATCH` if they are not the
+   * approved ones.
    */
   async load({ source, approved, promised }: ModuleUse): Promise<Module> {
     const { name } = source;
@@ -84,7 +85,7 @@ export class Loader {
     const key = `${name} ${identified.integrity}`;
     const known = this.#modules.get(key) ?? this.#describe(source, identified);
     this.#modules.set(key, known);
-    // A failure is not remembered: the next call tries again.
+    // A failure is not remembered, so the next call tries again.
     known.catch(() => this.#modules.delete(key));
     const module = await known;
     if (promised !== undefined) assertPromised(module.meta, promised);
@@ -112,7 +113,7 @@ export class Loader {
     try {
       keep(file, value);
     } catch {
-      // The disk may be full: the next process finds it out again.
+      // The disk may be full. The next process reads the metadata again.
     }
     return done(meta);
   }
@@ -120,7 +121,7 @@ export class Loader {
 
 function refuseImports(found: Awaited<ReturnType<typeof findImport>>, path: string): void {
   if (found === undefined) return;
-  const why = `line ${found.line} imports ${quoted(found.specifier)}, and a module is one file`;
+  const why = `line ${found.line} imports ${quoted(found.specifier)}, but a module is one file`;
   throw unloadable(path, why, {
     code: "SANDBOX_DENIED",
     hint: "Bundle it into one file; use the Deno file functions and `host` instead of node:",
@@ -136,17 +137,21 @@ function refuseMissing(
   const { name } = missing.definition;
   throw unloadable(
     from.path,
-    `__meta__ names the tool "${name}", and no function of that name is exported`,
+    `__meta__ names the tool "${name}", but no function of that name is exported`,
     {
-      hint: `Write \`export function ${name}(args, host)\`, or take it out of __meta__.tools`,
+      hint: `Write \`export function ${name}(args, host)\`, or remove it from __meta__.tools`,
     },
   );
 }
 
-/** Refuses a module whose code asks for more than its registry said, which is what was shown. */
+/**
+ * Throws if the code asks for more than its registry listed, because the person was shown that
+ * list.
+ */
 function assertPromised({ name, tools }: ModuleMeta, promised: Permissions): void {
   for (const { definition, permissions } of tools) {
-    for (const kind of Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]) { // all of its names
+    // it has all of its names
+    for (const kind of Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]) {
       const more = permissions[kind].find((item) => !promised[kind].includes(item));
       if (more === undefined) continue;
       const tool = quoted(`${name}:${definition.name}`);

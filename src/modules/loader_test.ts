@@ -54,7 +54,7 @@ Deno.test("load() refuses at each use what asks for more than its registry said"
   await using at = await stage();
   const use = { source: at.source, approved: integrityOf(CODE), grants: undefined };
   const promised = { ...NO_PERMISSIONS, read: ["notes"] };
-  // Who is known without a promise, or with a greater one, is not let in by that.
+  // Other uses of the same code, with no list or a longer one, do not let it in.
   await at.loader.load(use);
   await at.loader.load({ ...use, promised });
   for (const _ of [1, 2]) {

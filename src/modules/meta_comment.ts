@@ -7,7 +7,7 @@
 import { isObject } from "../core/json.ts";
 import { unloadable } from "./module_files.ts";
 
-/** Reads the comment into the form of an exported `__meta__`; undefined if there is none. */
+/** Returns the comment in the form of an exported `__meta__`; undefined if there is none. */
 export function metaComment(text: string, path: string): unknown {
   const said = /^\/\/ __meta__:\s*(\{.*\})\s*$/m.exec(text.split("\n", 1)[0] ?? "")?.[1];
   if (said === undefined) return undefined;
@@ -23,6 +23,6 @@ function parse(said: string, path: string): unknown {
     return JSON.parse(said);
   } catch (cause) {
     const hint = 'Write `// __meta__: {"name": "x", "tools": ["x:tool"]}` in one line';
-    throw unloadable(path, "its __meta__ comment is no JSON", { hint, cause });
+    throw unloadable(path, "its __meta__ comment is not JSON", { hint, cause });
   }
 }

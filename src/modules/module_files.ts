@@ -1,5 +1,5 @@
 /**
- * The files of modules: their bytes and hash, without running anything of them.
+ * Reads the bytes of modules and hashes them, without running them.
  *
  * @module
  */
@@ -11,34 +11,35 @@ import { readRegular, whyUnread } from "../io/regular_file.ts";
 import type { Grants } from "../permissions/grants.ts";
 import { integrityOf } from "../registry/integrity.ts";
 
-/** Where a module's code comes from: shipped with PML, or a file that the person named. */
+/** The source of a module's code: shipped with PML, or a file that the person named. */
 export type ModuleSource =
   | {
     readonly kind: "builtin";
     readonly name: string;
     readonly code: Uint8Array;
     readonly meta: unknown;
-    /** What it gets without a word of the person's. */
+    /** The grants that it has without asking the person. */
     readonly grants?: Grants;
   }
   | { readonly kind: "file"; readonly name: string; readonly path: string };
 
-/** The exact bytes of a module and their hash. Nothing of it has run. */
+/** The exact bytes of a module and their hash. No part of it has run. */
 export interface ModuleCode {
   readonly code: Uint8Array;
   readonly integrity: string;
 }
 
+/** The code of a file that was read, and the stamp that shows whether the file has changed. */
 interface FileMemo {
   readonly stamp: string;
   readonly code: ModuleCode;
 }
 
-/** Reads modules' bytes and hashes them; an unchanged file is not read again. */
+/** Reads modules' bytes and hashes them. An unchanged file is not read again. */
 export class ModuleFiles {
   readonly #memos = new Map<string, FileMemo>();
 
-  /** Reads a module that may have at most `maxBytes` bytes. */
+  /** Reads a module. Throws if it has more than `maxBytes` bytes. */
   identify(source: ModuleSource, maxBytes: number): ModuleCode {
     const key = source.kind === "file" ? source.path : `builtin:${source.name}`;
     const memo = this.#memos.get(key);
@@ -54,7 +55,7 @@ export class ModuleFiles {
     return identified;
   }
 
-  /** Hashes the file of a module; undefined where it cannot be read. */
+  /** Returns the hash of a module's file; undefined if it cannot be read. */
   integrityOf(
     module: { readonly name: string; readonly path: string },
     maxBytes: number,
@@ -63,7 +64,7 @@ export class ModuleFiles {
       return this.identify({ kind: "file", name: module.name, path: module.path }, maxBytes)
         .integrity;
     } catch {
-      // There is nothing to approve; loading the module says why it cannot be read.
+      // There is nothing to approve. Loading the module reports why it cannot be read.
       return undefined;
     }
   }
@@ -78,11 +79,11 @@ function readable<T>(path: string, look: () => T): T {
 }
 
 function unreadable(path: string, why: string, cause?: unknown): PmlError {
-  const hint = "Mend the file, or its path in private_mcps of .pml.json";
+  const hint = "Fix the file, or its path in private_mcps of .pml.json";
   return unloadable(path, why, { code: "UPSTREAM_DOWN", hint, cause });
 }
 
-/** Makes the error of a module that cannot be loaded, by its path. */
+/** Returns the error of a module that cannot be loaded. */
 export function unloadable(
   path: string,
   why: string,

@@ -1,5 +1,5 @@
 /**
- * A server of kind deno: a module that runs in the sandbox.
+ * Runs a server of kind deno: a module in the sandbox.
  *
  * @module
  */
@@ -10,38 +10,38 @@ import type { ListItem, ListName } from "../core/lists.ts";
 import type { Modules } from "./modules.ts";
 import type { ModuleUse } from "./loader.ts";
 
-/** What a module's server is made with. */
+/** The options of a module's server. */
 export interface ModuleServerOptions extends KnownServerOptions {
   readonly modules: Modules;
-  /** Returns the module as it may run now: asked anew for each use, because trust can change. */
+  /** Returns the module as it may run now. It is called for each use, because trust can change. */
   readonly use: () => ModuleUse;
-  /** Has the code at hand before it is read. */
+  /** Fetches the code before it is read. */
   readonly fetched?: () => Promise<void>;
 }
 
 const NO_ITEMS: readonly ListItem[] = [];
 
-/** A module as a server. */
+/** A server that is a module. */
 export class ModuleServer extends KnownServer {
   readonly #options: ModuleServerOptions;
 
-  /** Takes what runs modules; loads nothing. */
+  /** Loads nothing yet. */
   constructor(options: ModuleServerOptions) {
     super(options);
     this.#options = options;
   }
 
-  /** Returns in plain sentences what a tool gets, and what it asks for in vain. */
+  /** Returns sentences that say what a tool is granted, and what it asks for and does not get. */
   override async permissionLines(tool: string): Promise<readonly string[]> {
     return await this.#options.modules.permissionLines(this.#options.use(), tool);
   }
 
-  /** Tells whether a tool may neither write nor use the network or programs. */
+  /** Returns whether a tool can neither write nor use the network or programs. */
   override async onlyReads(tool: string): Promise<boolean> {
     return await this.#options.modules.onlyReads(this.#options.use(), tool);
   }
 
-  /** Returns the tools; a module has nothing else. */
+  /** Returns the tools; a module has no other lists. */
   override async list(list: ListName): Promise<readonly ListItem[]> {
     if (list !== "tools") return NO_ITEMS;
     const { modules, use, fetched } = this.#options;

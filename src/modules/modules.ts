@@ -1,5 +1,5 @@
 /**
- * Runs a tool of a module: in the sandbox child of its server and permissions, as MCP's result.
+ * Runs tools of modules. Each runs in a sandbox child for its server, code and permissions.
  *
  * @module
  */
@@ -31,31 +31,31 @@ import { type Inspection, Loader, type Module, type ModuleUse } from "./loader.t
 import type { ModuleFiles } from "./module_files.ts";
 import { WarmChildren } from "./warm_child.ts";
 
-/** What running modules needs from outside; functions are asked at each call. */
+/** The options for running modules. The functions are called at each call. */
 export interface ModulesOptions {
   readonly home: string;
   readonly files: Pick<ModuleFiles, "identify">;
   readonly workspace: () => string;
   readonly protection: () => Omit<Protection, "granted">;
-  /** Gives a variable that was granted. */
+  /** Returns the value of a granted variable. */
   readonly variable: (name: string) => string | undefined;
-  /** What the programs of a module find in their environment, as far as it is set. */
+  /** The environment of a module's programs, as far as its variables are set. */
   readonly environment: Readonly<Record<string, string>>;
   readonly limits: () => SandboxLimits & PoolLimits & {
     readonly moduleBytes: number;
-    /** How many children live at once. */
+    /** The most children at the same time. */
     readonly children: number;
   };
-  /** Keeps what is started, so that it ends with PML however it ends. */
+  /** Records what is started, so that it ends with PML, however PML ends. */
   readonly groups: Groups;
-  /** What the system is to hold modules with. */
+  /** Returns what modules are confined with in addition to Deno. */
   readonly osLayer: () => OsLayerChoice;
-  /** Is told what modules log. */
+  /** Called with what modules log. */
   readonly onLog: (server: string, entry: LogEntry) => void;
 }
 
 const SELF_TEST_MS = 10_000;
-/** How often a call tells that it waits. */
+/** The time between two progress reports of a waiting call. */
 const WAITS_MS = 1_000;
 
 const NO_ACCESS: Access = { ...NO_PERMISSIONS, granted: [] };
@@ -70,7 +70,7 @@ export class Modules implements AsyncDisposable {
   readonly #layers = new Map<string, OsLayers>();
   readonly #closing = new AbortController();
 
-  /** Takes what they run in; nothing is started before the first call. */
+  /** Nothing is started before the first call. */
   constructor(options: ModulesOptions) {
     this.#options = options;
     this.#places = new Places({
@@ -89,26 +89,26 @@ export class Modules implements AsyncDisposable {
     });
   }
 
-  /** Reads a module and what it says of itself; its hash must have been approved. */
+  /** Loads a module with its metadata. Its hash must be approved. */
   load(use: ModuleUse): Promise<Module> {
     return this.#loader.load(use);
   }
 
-  /** Says in plain sentences what a tool of a module gets, and what it asks for in vain. */
+  /** Returns sentences that say what a tool is granted, and what it asks for and does not get. */
   async permissionLines(use: ModuleUse, tool: string): Promise<readonly string[]> {
     const module = await this.load(use);
     const workspace = this.#options.workspace();
     return permissionLines(askedBy(module, tool), this.#accessOf(use, { module, tool }), workspace);
   }
 
-  /** Tells whether a tool may neither write nor use the network or programs. */
+  /** Returns whether a tool can neither write nor use the network or programs. */
   async onlyReads(use: ModuleUse, tool: string): Promise<boolean> {
     const module = await this.load(use);
     const { write, net, run } = this.#accessOf(use, { module, tool });
     return [...write, ...net, ...run].length === 0;
   }
 
-  /** Runs a call that passed the gates, with the grants that were shown. */
+  /** Runs a call that passed the gates, with the grants that the person was shown. */
   async call(use: ModuleUse, call: Call): Promise<Outcome> {
     const { server, tool } = splitToolId(call.id);
     const { isNested: hurried = false, signal } = call;
@@ -116,7 +116,7 @@ export class Modules implements AsyncDisposable {
     if (hurried) hurry.use(this.#places.hurry(server));
     const module = await this.load(use);
     const access = this.#accessOf(use, { module, tool });
-    // What PML ships needs no more of its programs.
+    // Programs of built-in modules need to write only where the module may.
     const writesOnly = use.source.kind === "builtin" && !access.run.includes("*");
     const child = { ...this.#childOptions(access), writesOnly };
     const warm = JSON.stringify([child, this.#options.osLayer()]);
@@ -133,25 +133,30 @@ export class Modules implements AsyncDisposable {
       },
       use: (sandbox) => answer(sandbox, call, tool),
     });
-    // Only where one was used up: tools of other permissions in turn would each start one.
+    // Only if the warm child was used: otherwise tools with different permissions would start one
+    // each in turn.
     if (started && !this.#closing.signal.aborted) {
       this.#warm.keep(warm, () => this.#open(child, this.#places.spare()));
     }
     return { kind: "result", result: value };
   }
 
-  /** Has the deadline of a call wait with it for a place; gives the end of that. */
+  /**
+   * Reports progress while a call waits for a free child, so that its deadline waits with it.
+   * Returns the function that stops this.
+   */
   #tellWhileWaiting(key: string, { onProgress }: Call): () => void {
     const message = "Waits until fewer sandbox children run (limits.children)";
     let told = 0;
     const timer = setInterval(() => {
-      // It has to grow, and what the tool itself tells then may begin at nothing.
+      // Progress must grow, and the tool's own progress may start at 0. So these values are
+      // negative.
       if (this.#places.waits(key)) onProgress?.({ progress: -1 / ++told, message });
     }, WAITS_MS);
     return () => clearInterval(timer);
   }
 
-  /** Proves that a module runs here and reaches nothing, and tells what the system adds to that. */
+  /** Checks that a module runs here and can reach nothing, and what the system adds to that. */
   async checks(): Promise<readonly Check[]> {
     let confined: string | undefined;
     const sandbox = await check("sandbox", "a module runs and reaches nothing", async () => {
@@ -161,7 +166,7 @@ export class Modules implements AsyncDisposable {
     return [sandbox, ...(confined === undefined ? [] : await osChecks(confined))];
   }
 
-  /** The sandbox tests itself at every start; gives what the system held it with. */
+  /** Starts a sandbox, which tests itself. Returns what confined it. */
   async #selfTest(): Promise<string> {
     const code = new TextEncoder().encode("export const probe = () => true;");
     await using sandbox = await this.#closed("self-test", code);
@@ -182,13 +187,13 @@ export class Modules implements AsyncDisposable {
     return { meta: sandbox.meta(), exports: sandbox.exports() };
   }
 
-  /** Starts a module in a child that is granted nothing. */
+  /** Starts a module in a child without grants. */
   async #closed(name: string, code: Uint8Array): Promise<Sandbox> {
     const child = await this.#open(this.#childOptions(NO_ACCESS), await this.#places.take(name));
     return await this.#load(child, { name, code });
   }
 
-  /** Starts a child on a place, which is free again when the child has ended. */
+  /** Starts a child. Its place is free again when the child has ended. */
   async #open(child: ChildOptions, place: Disposable | undefined): Promise<Sandbox> {
     if (place === undefined) throw new Error("there is no place for one more child");
     using opening = new DisposableStack();
@@ -200,11 +205,11 @@ export class Modules implements AsyncDisposable {
   }
 
   async #start(child: ChildOptions): Promise<Sandbox> {
-    // The sandbox is loaded by the first call: a start that serves none goes without.
+    // The sandbox is loaded by the first call, so that a start without calls does not load it.
     const { OsLayers, Sandbox } = await import("../sandbox/sandbox.ts");
     const begin = (layer: Layer) =>
       Sandbox.open(child, { layer, groups: this.#options.groups, signal: this.#closing.signal });
-    // Programs run with the person's rights: only limits hold them.
+    // Programs run with the person's rights. Only limits apply to them.
     if (child.run.length > 0) return await begin({ kind: "none", why: "it runs programs" });
     const [wanted, { workspace, environment }] = [this.#options.osLayer(), child];
     const key = JSON.stringify([wanted, workspace]);
@@ -228,7 +233,7 @@ export class Modules implements AsyncDisposable {
     { module, tool }: { readonly module: Module; readonly tool: string },
   ): Access {
     const shipped = source.kind === "builtin" ? source.grants : undefined;
-    // What ships with PML and what the person grants are one.
+    // The grants of a built-in module and those of the person are joined.
     const grants = joinedPermissions([shipped ?? {}, granted ?? {}]);
     return accessOf(askedBy(module, tool), { workspace: this.#options.workspace(), grants });
   }
@@ -264,7 +269,9 @@ async function answer(sandbox: Sandbox, call: Call, tool: string): Promise<ToolR
   }
 }
 
-/** Makes MCP's result of what a function returned: text, a result as it is, or structured JSON. */
+/**
+ * Returns MCP's result for what a function returned: text, a result as it is, or structured JSON.
+ */
 export function asResult(value: Json): ToolResult {
   if (value === null) return { content: [] };
   if (typeof value === "string") return textResult(value);
@@ -277,7 +284,10 @@ function isToolResult(value: unknown): value is ToolResult {
     value.content.every((block) => isObject(block) && typeof block.type === "string");
 }
 
-/** Takes what a module may say; with any other field it could pass for a question of PML. */
+/**
+ * Keeps the fields that a module may set. With other fields, a result could look like a question of
+ * PML.
+ */
 function ownResult(result: ToolResult): ToolResult {
   const { content, structuredContent, isError, _meta } = result;
   checkBlocks("the result", result);

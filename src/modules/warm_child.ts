@@ -1,18 +1,22 @@
 /**
- * Keeps a child warm that has no module yet, so that the next module finds it started.
+ * Keeps a warm child: one that is started and has no module yet, so that the next module does not
+ * wait for the start.
  *
  * @module
  */
 
-/** Something that was started ahead, and may have died since. */
+/** A child that was started ahead. It may have died since. */
 export interface WarmChild extends AsyncDisposable {
   readonly alive: boolean;
 }
 
-/** How long after a call the next blank thing is started: neither answers nor an end wait for it. */
+/**
+ * How long after a call the next child is started, so that no answer and no end of PML waits for
+ * it.
+ */
 const REST_MS = 250;
 
-/** Keeps one blank thing, made like the one that was used last. */
+/** Keeps one warm child, with the options of the one that was used last. */
 export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
   readonly #idleMs: () => number;
   readonly #restMs: number;
@@ -21,13 +25,15 @@ export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #rest: ReturnType<typeof setTimeout> | undefined;
 
-  /** Takes how long a blank thing stays unused, and how long it is not yet started. */
+  /**
+   * Takes how long a warm child stays unused, and how long its start is delayed, in milliseconds.
+   */
   constructor(idleMs: () => number, restMs: number = REST_MS) {
     this.#idleMs = idleMs;
     this.#restMs = restMs;
   }
 
-  /** Gives the blank thing of a key, if there is one, or a new one. */
+  /** Returns the warm child of a key if there is one, otherwise a new one. */
   async take(key: string, open: () => Promise<T>): Promise<T> {
     const kept = key === this.#key ? this.#kept : undefined;
     if (kept !== undefined) this.#kept = undefined;
@@ -37,7 +43,7 @@ export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
     return await open();
   }
 
-  /** Has a blank thing of this key ready soon, in place of one of another key. */
+  /** Has a child of this key started soon. A child of another key is closed. */
   keep(key: string, open: () => Promise<T>): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#drop(), this.#idleMs());
@@ -45,7 +51,7 @@ export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
     void this.#drop();
     this.#key = key;
     this.#rest = setTimeout(() => {
-      // Where it cannot be started, the next call says why.
+      // If the start fails, the next call reports why.
       const kept: Promise<T | undefined> = this.#kept = open().catch(() => {
         if (this.#kept === kept) this.#kept = undefined;
         return undefined;
@@ -53,14 +59,14 @@ export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
     }, this.#restMs);
   }
 
-  /** Closes what is kept; tells whether there was anything. */
+  /** Closes the warm child. Returns whether there was one. */
   giveUp(): boolean {
     const isKept = this.#kept !== undefined;
     if (isKept) void this.#drop();
     return isKept;
   }
 
-  /** Closes what is kept. */
+  /** Closes the warm child. */
   async [Symbol.asyncDispose](): Promise<void> {
     clearTimeout(this.#timer);
     await this.#drop();

@@ -11,7 +11,7 @@ class Thing {
   }
 }
 
-/** A set of warm, and all things that were opened for it. */
+/** A set of warm children, and all children that were opened for it. */
 function opening(idleMs = 60_000) {
   const opened: Thing[] = [];
   const open = () => {
@@ -21,7 +21,7 @@ function opening(idleMs = 60_000) {
   return { warm: new WarmChildren<Thing>(() => idleMs, 0), opened, open };
 }
 
-/** Lets all that waits for the next turn have it. */
+/** Waits until all work of this turn is done. */
 async function turn(): Promise<void> {
   await new Promise((done) => setTimeout(done));
 }

@@ -1,6 +1,6 @@
 /**
- * Reads the bodies of answers: a stream of events, or JSON. Each message is bounded, and nothing is
- * read ahead of who takes it.
+ * Reads the bodies of HTTP answers: a stream of events, or JSON. The size of each message is
+ * limited, and nothing is read before somebody takes it.
  *
  * @module
  */
@@ -11,15 +11,15 @@ import { joined } from "../io/lines.ts";
 
 /** One event of a stream. */
 export interface StreamEvent {
-  /** What it carries; empty where it only marks a place. */
+  /** The data of the event; empty if it only gives a place in the stream. */
   readonly data: Uint8Array;
-  /** The place in the stream after it, where the server keeps such. */
+  /** The place in the stream after this event, if the server names one. */
   readonly id: string | undefined;
-  /** After how many milliseconds the server wants to be asked for the rest. */
+  /** The milliseconds that the server wants the client to wait before it asks for the rest. */
   readonly retry: number | undefined;
 }
 
-/** The longest message, and the longest result, in bytes. */
+/** The longest message and the longest result, in bytes. */
 export interface BodyLimits {
   readonly lineBytes: number;
   readonly resultBytes: number;
@@ -31,11 +31,11 @@ interface BodyReading {
   readonly room?: Room | undefined;
 }
 
-/** What came is more than a message may be at all, or than a result may be. */
+/** Thrown if a message or a result is longer than allowed. */
 export class TooLong extends Error {
   readonly of: "message" | "result";
 
-  /** Says what is too much. */
+  /** Takes the reason, and which limit was reached. */
   constructor(why: string, of: TooLong["of"]) {
     super(why);
     this.of = of;
@@ -47,7 +47,7 @@ function checkLength(length: number, { lineBytes, resultBytes }: BodyLimits): vo
   if (length > resultBytes) throw new TooLong(`it has more than ${resultBytes} bytes`, "result");
 }
 
-/** The type of a stream of events. */
+/** The content type of a stream of events. */
 export const EVENTS_TYPE = "text/event-stream";
 /** The type of a message of its own. */
 export const JSON_TYPE = "application/json";
@@ -62,10 +62,10 @@ type Body = ReadableStream<Uint8Array>;
 const [LINE_END, CARRIAGE_RETURN, BLANK, COLON, I, R] = [10, 13, 32, 58, 105, 114];
 const DATA = new TextEncoder().encode("data");
 const UTF_8 = new TextDecoder();
-/** How many bytes are looked at one by one before the end of a line is searched for. */
+/** This many bytes are compared one by one before a search for the end of the line. */
 const NEAR = 48;
 
-/** After so many bytes others have a turn. */
+/** After this many bytes, other work gets a turn. */
 const TURN = 1 << 17;
 
 /** How a stream of events is read. */
@@ -79,11 +79,14 @@ export async function eachEvent(body: Body | null, reading: EventReading): Promi
   if (body !== null) await eachChunk(body, { ...reading, take: (chunk) => events.push(chunk) });
 }
 
-/** Reads a body chunk by chunk. What is there already would be read in one turn of the event loop. */
+/**
+ * Reads a body chunk by chunk. Without a pause, all data that has arrived would be read in one turn
+ * of the event loop.
+ */
 async function eachChunk(
   body: Body,
   { take, room }: Pick<BodyReading, "room"> & {
-    /** Gives how much has come of what is not whole. */
+    /** Takes a chunk and returns how many bytes of the unfinished part have come. */
     readonly take: (chunk: Uint8Array) => number;
   },
 ): Promise<void> {
@@ -104,16 +107,16 @@ async function eachChunk(
 }
 
 /**
- * Puts lines together to events. A stream may have millions of lines, so none of them costs an
- * object: the data of an event is gathered in one memory.
+ * Builds events from lines. A stream may have millions of lines, so no object is made for a line:
+ * the data of an event is collected in one buffer.
  */
 class EventReader {
   readonly #reading: EventReading;
-  /** A line that has not ended. */
+  /** The parts of a line that has not ended. */
   #parts: Uint8Array[] = [];
   #length = 0;
   #memory: Uint8Array = new Uint8Array();
-  /** How much of the memory is data; below nothing where there was no line of it. */
+  /** The number of bytes of data in the buffer; negative before the first line of data. */
   #size = -1;
   #id: string | undefined;
   #retry: number | undefined;
@@ -122,7 +125,7 @@ class EventReader {
     this.#reading = reading;
   }
 
-  /** Takes a piece of the stream; gives how much has come of an event that is not whole. */
+  /** Takes a piece of the stream. Returns how many bytes of the unfinished event have come. */
   push(chunk: Uint8Array): number {
     let from = 0;
     for (let end = endOfLine(chunk, 0); end < chunk.length; end = endOfLine(chunk, from)) {
@@ -168,7 +171,7 @@ class EventReader {
     const at = this.#size + 1;
     this.#size = at + to - from;
     checkLength(this.#size, this.#reading.limits);
-    // Most events have one line, which is taken as it is.
+    // Most events have one line, which is used without a copy.
     if (at === 0) {
       this.#memory = bytes.subarray(from, to);
       return;
@@ -193,7 +196,7 @@ class EventReader {
   }
 }
 
-/** Finds the end of the line that begins there; the length where it does not end. */
+/** Returns the index of the line's end, or the length of `bytes` if it does not end. */
 function endOfLine(bytes: Uint8Array, from: number): number {
   const near = Math.min(from + NEAR, bytes.length);
   for (let at = from; at < near; at++) if (bytes[at] === LINE_END) return at;
@@ -225,7 +228,7 @@ export async function readBytes(
   return joined(parts);
 }
 
-/** Reads the beginning of a text that only people look at, and gives the rest up. */
+/** Reads the start of a text that is only shown to people, and drops the rest. */
 export async function readStart(body: Body | null, max: number): Promise<string> {
   let text = "";
   const decoder = new TextDecoder();
@@ -235,7 +238,7 @@ export async function readStart(body: Body | null, max: number): Promise<string>
       if (text.length > max) break;
     }
   } catch {
-    // What came till then is what there is.
+    // The text that came before the failure is used.
   }
   return text.slice(0, max);
 }
@@ -250,7 +253,7 @@ export function typeOf({ headers }: Response): string {
   return (headers.get("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }
 
-/** Reads the little that may be left, so that the connection can serve again. */
+/** Reads the rest of a small body, so that the connection can be used again. */
 export async function leave({ body }: Response): Promise<void> {
   await readStart(body, ERROR_BYTES);
 }

@@ -1,5 +1,5 @@
 /**
- * What a server's answers over HTTP mean that are no answers of MCP.
+ * Makes the errors for HTTP answers that are not answers of MCP.
  *
  * @module
  */
@@ -10,17 +10,17 @@ import { tooLarge } from "../core/json_bounds.ts";
 import { unusable as noMcp } from "../mcp_client/wire.ts";
 import type { TooLong } from "./_event_stream.ts";
 
-/** A server as its errors name it. */
+/** A server as errors name it. */
 export interface Named {
   readonly name: string;
   readonly url: string;
-  /** Its headers as they were written, with the names of variables in place of their values. */
+  /** Its headers as they were written, with the names of variables instead of their values. */
   readonly written: Readonly<Record<string, string>>;
 }
 
 const TEXT_MAX = 500;
 
-/** Makes the error of what a server sent that is no MCP. */
+/** Returns the error for an answer that is not MCP. */
 export function unusable({ name }: Named, why: string): PmlError {
   return noMcp(name, why, { may_have_run: true, status: 200 });
 }
@@ -39,7 +39,10 @@ export function unreached(
   });
 }
 
-/** Makes the error of what is too long, or names the server in what knows only its host. */
+/**
+ * Returns the error for a message that is too long. For an error that names only the host, returns
+ * it with the server's name.
+ */
 export function ownError(server: Named, error: TooLong | PmlError): PmlError {
   const { message } = error;
   const name = quoted(server.name);
@@ -53,12 +56,12 @@ export function ownError(server: Named, error: TooLong | PmlError): PmlError {
   return tooLarge(`what ${name} answered`, { why: message });
 }
 
-/** Makes the error of an answer by its status. */
+/** Returns the error for the status of an answer. */
 export function statusError(
   server: Named,
   { status, text, location }: {
     readonly status: number;
-    /** What the server wrote beside it. */
+    /** The text of the answer. */
     readonly text: string;
     readonly location: string | null;
   },
@@ -68,7 +71,7 @@ export function statusError(
       hint,
       detail: {
         status,
-        // A server that fails has had the request; one that refuses says that it took none.
+        // A server that fails has received the request. A server that refuses has not run it.
         may_have_run: status >= 500,
         ...(text !== "" && { answered: visibleLines(text, TEXT_MAX) }),
       },
@@ -79,13 +82,13 @@ export function statusError(
   if (status < 400) {
     const to = location === null ? undefined : URL.parse(location, server.url)?.origin;
     const where = to === undefined ? "" : ` to ${visible(to)}`;
-    const hint = "Nothing was sent there. Give the address itself, if you trust it";
+    const hint = "Nothing was sent there. Configure that address itself, if you trust it";
     return say("UPSTREAM_PROTOCOL", `it redirects${where}, and PML follows no redirect`, hint);
   }
   return say(
     "UPSTREAM_PROTOCOL",
     it,
-    "See whether its address is that of an MCP server over Streamable HTTP",
+    "Check whether its address is that of an MCP server over Streamable HTTP",
   );
 }
 
@@ -95,15 +98,15 @@ function loginHint({ written }: Named): string {
     return 'Give it a key: "headers": {"Authorization": "Bearer ${NAME}"} beside its url';
   }
   const all = headers.map(([header, value]) => `${header} (${namesIn(value)})`).join(", ");
-  return `It does not take what it is sent: look at ${all}`;
+  return `It rejects the headers that it is sent: check ${all}`;
 }
 
-/** Makes the error of a header whose value cannot be sent; the value is in no message. */
+/** Returns the error for a header that cannot be sent. Its value is in no message. */
 export function headerError({ name, written }: Named, header: string): PmlError {
   const names = namesIn(written[header] ?? "");
   const hint = names === ""
     ? `Write "headers.${header}" in .pml.json in plain characters, on one line`
-    : `Look at ${names}: it has a line end, or a character that no header can hold`;
+    : `Check ${names}: it has a line end, or a character that no header can hold`;
   const message = `Cannot reach ${quoted(name)}: its header ${quoted(header)} cannot be sent`;
   return new PmlError(names === "" ? "CONFIG_INVALID" : "KEY_MISSING", message, {
     hint,

@@ -1,5 +1,5 @@
 /**
- * Tells whether an address is that of the older transport of MCP, HTTP+SSE.
+ * Recognizes a server of MCP's older transport, HTTP+SSE.
  *
  * @module
  */
@@ -9,12 +9,12 @@ import { quoted } from "../core/json.ts";
 import { after } from "../io/waiting.ts";
 import { EVENTS_TYPE, leave, typeOf } from "./_event_stream.ts";
 
-/** The first event of such a stream names the address for messages. */
+/** The first event of such a stream. It names the address for messages. */
 const ENDPOINT = /^event: ?endpoint\r?$/m;
 const MOST_CHARACTERS = 4_000;
 const LOOK_MS = 3_000;
 
-/** Makes the error of an address that a `GET` shows to be one of the older transport. */
+/** Returns an error if a `GET` shows that the address is one of the older transport. */
 export async function olderTransport(
   name: string,
   { get, signal }: {
@@ -30,14 +30,14 @@ export async function olderTransport(
     if (!isStream) await leave(stream);
     else if (await namesEndpoint(stream.body)) return unspoken(name);
   } catch {
-    // Nothing more is known than that the handshake was refused.
+    // It is only known that the handshake was refused.
   } finally {
     over.abort();
   }
   return undefined;
 }
 
-/** Reads the beginning of a stream. */
+/** Reads the start of a stream. Returns whether it names an endpoint. */
 async function namesEndpoint(body: ReadableStream<Uint8Array> | null): Promise<boolean> {
   const decoder = new TextDecoder();
   let text = "";

@@ -1,6 +1,6 @@
 /**
- * The headers by which the newest revision repeats what a request says, for those on its way who
- * read no bodies.
+ * Makes the headers of the newest revision, which repeat parts of a request for proxies that do not
+ * read bodies.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import type { ListItem } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 
 const VERSION_KEY = "io.modelcontextprotocol/protocolVersion";
-/** Which member of the params names what a request is about. */
+/** The member of the params that names what a request is about. */
 const NAMED_BY: Readonly<Record<string, string>> = {
   "tools/call": "name",
   "prompts/get": "name",
@@ -24,13 +24,13 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const PLAIN = ["string", "integer", "boolean"];
 const MARK = "x-mcp-header";
 
-/** An argument that a tool wants to see in a header. */
-interface Marked {
+/** An argument that a tool wants in a header, too. */
+interface MarkedArgument {
   readonly header: string;
   readonly path: readonly string[];
 }
 
-/** Gives the headers of a request; none for one of an older revision. */
+/** Returns the headers of a request. There are none in older revisions. */
 export function requestHeaders(
   { method, params: said }: JsonObject,
   tool: (name: string) => ListItem | undefined,
@@ -55,9 +55,12 @@ export function requestHeaders(
   return headers;
 }
 
-/** Finds the marks in a tool's schema; one against the rules says that nobody may call it. */
-const markedIn = memoized((tool: ListItem): readonly Marked[] => {
-  const marked: Marked[] = [];
+/**
+ * Finds the marked arguments in a tool's schema. Throws if a mark breaks the rules of MCP; such a
+ * tool cannot be called.
+ */
+const markedIn = memoized((tool: ListItem): readonly MarkedArgument[] => {
+  const marked: MarkedArgument[] = [];
   const visit = (schema: unknown, path: readonly string[] | undefined): void => {
     if (Array.isArray(schema)) { for (const one of schema) visit(one, undefined); }
     if (!isObject(schema)) return;
@@ -72,7 +75,7 @@ const markedIn = memoized((tool: ListItem): readonly Marked[] => {
     for (const [key, one] of Object.entries(objectOf(properties))) {
       visit(one, path && [...path, key]);
     }
-    // Only what stands at one fixed place can be marked.
+    // Only a member at one fixed path can be marked.
     for (const one of Object.values(others)) visit(one, undefined);
   };
   visit(tool.inputSchema, []);
@@ -92,7 +95,7 @@ function isPlain(value: unknown): boolean {
     typeof value === "number" && (!Number.isInteger(value) || Number.isSafeInteger(value));
 }
 
-/** Writes a value as a header can hold it. */
+/** Encodes a value so that a header can hold it. */
 function encoded(value: string): string {
   const isSafe = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/.test(value) &&
     !/^=\?base64\?.*\?=$/.test(value);

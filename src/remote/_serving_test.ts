@@ -1,5 +1,5 @@
 /**
- * A server on loopback for tests of the way out to the network.
+ * A server on 127.0.0.1 for tests of network access.
  *
  * @module
  */
@@ -14,7 +14,7 @@ type Answering = (request: IncomingMessage, response: ServerResponse) => void;
 /** A server of a test. */
 export interface Serving extends AsyncDisposable {
   readonly port: number;
-  /** Ends the connections. */
+  /** Closes the connections. */
   readonly close: () => void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A stage for tests of servers over HTTP: the servers of a PML in this process, and a server on
- * loopback that answers as the test says.
+ * A stage for tests of HTTP servers: the servers of a PML in this process, and a server on
+ * 127.0.0.1 that answers as the test says.
  *
  * @module
  */
@@ -19,16 +19,16 @@ import { Upstreams, type UpstreamServer, type UpstreamsOptions } from "../mcp_cl
 import { GuardedFetch } from "./guarded_fetch.ts";
 import { HttpServers, type HttpValues } from "./http_servers.ts";
 
-/** How the stage is set. */
+/** The options of the stage. */
 export interface StageOptions {
   readonly server?: Partial<HttpValues>;
   readonly limits?: { readonly startMs?: number; readonly lineBytes?: number };
   readonly able?: JsonObject;
 }
 
-/** The servers of a PML, of which one stands behind a URL. */
+/** The servers of a PML. One of them is at a URL. */
 export class Stage implements AsyncDisposable {
-  /** What was told without being asked for. */
+  /** The events that came without a request. */
   readonly told: string[] = [];
   readonly upstreams: Upstreams;
   readonly #way: UpstreamServer;
@@ -99,12 +99,12 @@ export class Stage implements AsyncDisposable {
     return outcome.result;
   }
 
-  /** Gives a list of the server. */
+  /** Returns a list of the server. */
   async list(name: ListName): Promise<readonly JsonObject[]> {
     return await this.upstreams.listOf(this.#way, name) as readonly JsonObject[];
   }
 
-  /** Ends the connections. */
+  /** Closes the connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.upstreams[Symbol.asyncDispose]();
     this.#network[Symbol.dispose]();
@@ -112,21 +112,21 @@ export class Stage implements AsyncDisposable {
   }
 }
 
-/** A request that a scripted server was sent. */
+/** A request that a scripted server received. */
 export interface Came {
   readonly method: string;
   readonly path: string;
   readonly headers: Headers;
   /** The message in it. */
   readonly message: JsonObject;
-  /** Aborts when who sent it has gone. */
+  /** Aborts when the sender has gone. */
   readonly signal: AbortSignal;
 }
 
-/** What a scripted server answers; nothing where it answers as it should. */
+/** Returns the answer of a scripted server; undefined for the normal answer. */
 export type Script = (came: Came) => Response | undefined | Promise<Response | undefined>;
 
-/** A server of the newest revision, or of an older one, that answers as the test says. */
+/** A server of the newest or an older revision that answers as the test says. */
 export class Scripted implements AsyncDisposable {
   /** The requests, in order. */
   readonly came: Came[] = [];
@@ -137,7 +137,7 @@ export class Scripted implements AsyncDisposable {
   readonly #gone = new AbortController();
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
 
-  /** Listens on 127.0.0.1, on any free port unless one is given. */
+  /** Listens on 127.0.0.1, at a free port unless one is given. */
   constructor(script: Script = () => undefined, { isOlder = false, port = 0 } = {}) {
     this.#script = script;
     this.#isOlder = isOlder;
@@ -146,7 +146,7 @@ export class Scripted implements AsyncDisposable {
     this.#server = Deno.serve(options, (request) => this.#answer(request));
   }
 
-  /** Where it listens. */
+  /** The port that it listens on. */
   get port(): number {
     return this.#server.addr.port;
   }
@@ -156,12 +156,12 @@ export class Scripted implements AsyncDisposable {
     return `http://127.0.0.1:${this.port}/mcp?key=of-the-url`;
   }
 
-  /** The methods of MCP that it was sent, and those of HTTP where there is none. */
+  /** The MCP methods that it received, or the HTTP method of a request without one. */
   get methods(): readonly string[] {
     return this.came.map(({ method, message }) => String(message.method ?? method));
   }
 
-  /** Stops listening, and drops everybody. */
+  /** Stops listening and closes all connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#gone.abort();
     await this.#server.finished;
@@ -201,7 +201,7 @@ export class Scripted implements AsyncDisposable {
   }
 }
 
-/** An answer as JSON. */
+/** Returns an answer as JSON. */
 export function answer(
   id: JsonObject[string] | undefined,
   result: unknown,
@@ -210,7 +210,7 @@ export function answer(
   return Response.json({ jsonrpc: "2.0", id, result }, { headers });
 }
 
-/** An answer as a stream: what is given, and its end unless it stays open. */
+/** Returns an answer as a stream: the given events, and its end unless it stays open. */
 export function stream(
   texts: readonly string[],
   { stays = false }: { readonly stays?: boolean } = {},
@@ -224,7 +224,7 @@ export function stream(
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
 }
 
-/** One event of a stream with a message. */
+/** Returns one event with a message. */
 export function event(message: object, lines = ""): string {
   return `${lines}data: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\n\n`;
 }

@@ -1,5 +1,5 @@
 /**
- * A server of kind cloud: its calls go to the hub, or where its registry says.
+ * Runs a server of kind cloud. Its calls go to the hub, or to the address that its registry names.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { McpServer, type McpServerOptions } from "../mcp_client/mcp_server.ts";
 import type { HubRouting } from "./hub_routing.ts";
 import type { Cloud, CloudEntry } from "./rpc.ts";
 
-/** What such a server is made with. */
+/** The options of a cloud server. */
 export interface CloudServerOptions extends Omit<McpServerOptions, "way"> {
   readonly cloud: Cloud;
   readonly hub: HubRouting;
@@ -27,13 +27,16 @@ const NO_ITEMS: readonly ListItem[] = [];
 export class CloudServer extends McpServer {
   readonly #options: CloudServerOptions;
 
-  /** Takes the way to the cloud; sends nothing. */
+  /** Sends nothing yet. */
   constructor(options: CloudServerOptions) {
     super({ ...options, way: () => options.cloud.of(options.entry) });
     this.#options = options;
   }
 
-  /** Returns what is known of a tool; throws what a call lacks, before anybody is asked about it. */
+  /**
+   * Returns the definition of a tool. Throws if the call lacks a key, so that this is known before
+   * a person is asked.
+   */
   override definitionFor({ id, method }: Call): Promise<ToolDefinition> {
     const { cloud, entry } = this.#options;
     return Promise.try(() => {
@@ -43,12 +46,12 @@ export class CloudServer extends McpServer {
     });
   }
 
-  /** Says where a call goes and what goes with it. */
+  /** Returns where a call goes and what is sent with it. */
   override consentLines(): Promise<readonly string[]> {
     return Promise.resolve(this.#options.cloud.facts(this.#options.entry));
   }
 
-  /** Returns the tools that its registry tells of. */
+  /** Returns the tools that its registry lists. */
   override list(list: ListName): Promise<readonly ListItem[]> {
     const { cloud, entry } = this.#options;
     return Promise.try(() => {
@@ -57,13 +60,14 @@ export class CloudServer extends McpServer {
     });
   }
 
-  /** Sends a call there, and asks for the list of the hub behind it. */
+  /** Sends a call to the server, and then refreshes the list of the hub in the background. */
   override async call(call: Call): Promise<Outcome> {
     const { cloud, entry, hub } = this.#options;
     if (call.method !== undefined && entry.manifest === undefined) throw toolsOnly(this.name);
     try {
       const outcome = await super.call(call);
-      // Only now: what stays on this machine asks the hub for nothing.
+      // Refreshed only after a call to the cloud: a person who uses only local servers asks the hub
+      // for nothing.
       void hub.refresh();
       return outcome;
     } catch (error) {

@@ -98,17 +98,17 @@ Deno.test("GuardedFetch looks a name up once for a connection, and goes to what 
     assert.equal(await answer.text(), `good.invalid:${server.port}`);
   }
   assert.deepEqual(looked, ["good.invalid"], "one connection served them all");
-  // The connection that is open was made for somebody who may go there.
+  // The open connection was made for a request that may go to this address.
   await assert.rejects(way.fetch(url, { signal, named: none }), { code: "PERMISSION_DENIED" });
   await assert.rejects(way.fetch(`https://bad.invalid:${server.port}/`, { signal, named }), {
     code: "UPSTREAM_DOWN",
     message:
-      `Cannot reach "bad.invalid": its certificate does not hold (ERR_TLS_CERT_ALTNAME_INVALID)`,
+      `Cannot reach "bad.invalid": its certificate is not valid (ERR_TLS_CERT_ALTNAME_INVALID)`,
   });
   using strict = new GuardedFetch();
   await assert.rejects(
     strict.fetch(`https://localhost:${server.port}/`, { signal, named: HERE }),
-    { message: /certificate does not hold/, detail: { may_have_run: false } },
+    { message: /certificate is not valid/, detail: { may_have_run: false } },
   );
 });
 
@@ -160,6 +160,6 @@ Deno.test("GuardedFetch lets no variable of the environment lead it elsewhere, o
   }).output();
   const [text, refused] = new TextDecoder().decode(stdout).split("\n");
   assert.equal(text, "direct", new TextDecoder().decode(stderr));
-  assert.match(refused ?? "", /its certificate does not hold/);
+  assert.match(refused ?? "", /its certificate is not valid/);
   proxy.assertSilent();
 });

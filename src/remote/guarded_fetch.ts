@@ -1,9 +1,9 @@
 /**
- * The way out to the network: over TLS, to public addresses and to hosts that the person named, and
- * to exactly the address that was looked at.
+ * Sends requests to the network: over TLS, to public addresses and to hosts that the person named,
+ * and only to the address that was checked.
  *
- * Not the `fetch` of the platform, because that one resolves a name by itself: a name that led to a
- * public address when it was looked at can lead into this machine when it is connected to.
+ * The platform's `fetch` is not used, because it resolves a name again by itself. A name that led
+ * to a public address when it was checked can lead to this machine when the connection is made.
  *
  * @module
  */
@@ -17,44 +17,47 @@ import { quoted } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { after, onAbort } from "../io/waiting.ts";
 
-/** What a test stands in for. */
+/** The options of `GuardedFetch`; tests use them. */
 export interface GuardedFetchOptions {
-  /** Finds the addresses of a name; the system does unless it is given. */
+  /** Finds the addresses of a name; by default the system does. */
   readonly lookup?: (host: string) => Promise<readonly LookupAddress[]>;
-  /** How long it may take until there is a connection. */
+  /** How long a connection may take. */
   readonly connectMs?: number;
-  /** A certificate that is trusted in place of the usual ones. */
+  /** A certificate that is trusted instead of the usual ones. */
   readonly ca?: string;
 }
 
-/** Where a request goes, after what can be known of it without the network was looked at. */
+/** Where a request goes. What can be checked without the network was checked. */
 interface Target {
   readonly url: URL;
-  /** Without the brackets and the dot at the end that a URL may have. */
+  /** The host without the brackets and the dot at the end that a URL may have. */
   readonly host: string;
   readonly isNamed: boolean;
   readonly isSecure: boolean;
 }
 
-/** A request under way. */
-interface Sending extends FetchOptions {
+/** A request that is being sent. */
+interface OutgoingRequest extends FetchOptions {
   readonly target: Target;
 }
 
-/** How many connections to one host wait for a next request: fewer would be made anew in a burst. */
+/**
+ * The number of idle connections that are kept for each host. With fewer, a burst of calls would
+ * open new ones.
+ */
 const IDLE_CONNECTIONS = 64;
 const IDLE_MS = 60_000;
-/** As many as calls can be under way, and streams beside them. */
+/** Enough for the calls that can run at the same time, and for streams. */
 const CONNECTIONS = 512;
-/** How long it may take until there is a connection. */
+/** How long a connection may take. */
 const CONNECT_MS = 10_000;
-/** How much of a body is read before somebody wants it. */
+/** The number of bytes of a body that are read before somebody asks for them. */
 const AHEAD_BYTES = 65_536;
-/** What says where a message ends is ours to say. */
+/** Headers that PML sets itself, because they decide where a message ends. */
 const OURS = /^(host|connection|content-length|transfer-encoding|upgrade)$/i;
 const BODYLESS = [204, 205, 304];
 
-/** The one way out; it keeps connections open until it is closed. */
+/** The only way to the network. It keeps connections open until it is closed. */
 export class GuardedFetch implements Disposable {
   /** Sends a request. */
   readonly fetch: Fetch = async (url, options) => {
@@ -79,7 +82,7 @@ export class GuardedFetch implements Disposable {
     this.#agents.clear();
   }
 
-  async #exchange(sending: Sending): Promise<Response> {
+  async #exchange(sending: OutgoingRequest): Promise<Response> {
     const { target, signal, body } = sending;
     const { request } = target.isSecure ? await import("node:https") : await import("node:http");
     const options = await this.#requestOptions(sending);
@@ -101,7 +104,7 @@ export class GuardedFetch implements Disposable {
       asked.destroy();
     });
     asked.once("response", resolve);
-    // What comes after the answer is told by the answer.
+    // After the answer has begun, its body reports errors.
     asked.on("error", (error) => reject(failure(error, { target, sent: state.sent })));
     asked.once("close", () => {
       late[Symbol.dispose]();
@@ -117,7 +120,9 @@ export class GuardedFetch implements Disposable {
     }
   }
 
-  async #requestOptions({ target, method = "GET", headers }: Sending): Promise<RequestOptions> {
+  async #requestOptions(
+    { target, method = "GET", headers }: OutgoingRequest,
+  ): Promise<RequestOptions> {
     const { url, host } = target;
     return {
       method,
@@ -139,11 +144,11 @@ export class GuardedFetch implements Disposable {
     };
   }
 
-  /** Gives what is to be connected to: nothing is resolved again after this. */
+  /** Returns the addresses to connect to. Nothing is resolved again after this. */
   async #look(target: Target): Promise<readonly LookupAddress[]> {
     const { host, isNamed, isSecure } = target;
     const found = await (this.#options.lookup ?? systemLookup)(host);
-    // The platform takes no empty list for an answer.
+    // The platform does not accept an empty list.
     if (found.length === 0) throw failure({ code: "ENOTFOUND" }, { target, sent: false });
     for (const { address } of found) {
       if (!isSecure && !isLoopback(address)) throw refused(host, "it is not this machine");
@@ -152,7 +157,10 @@ export class GuardedFetch implements Disposable {
     return found;
   }
 
-  /** A connection to an address that the person named is for no request that may not go there. */
+  /**
+   * A connection to an address that the person named must not be used by a request that may not go
+   * there.
+   */
   async #agentOf({ isNamed, isSecure }: Target): Promise<Agent> {
     const key = `${isNamed} ${isSecure}`;
     const { Agent } = isSecure ? await import("node:https") : await import("node:http");
@@ -161,7 +169,7 @@ export class GuardedFetch implements Disposable {
       maxSockets: CONNECTIONS,
       maxFreeSockets: IDLE_CONNECTIONS,
       timeout: IDLE_MS,
-      // No variable of the environment changes these: a proxy would look names up again.
+      // No environment variable changes these, because a proxy would resolve names again.
       rejectUnauthorized: true,
       proxyEnv: {},
       ...(this.#options.ca === undefined ? {} : { ca: this.#options.ca }),
@@ -186,12 +194,12 @@ function targetOf(text: string, named: ReadonlySet<string>): Target {
   }
   if (!isSecure && url.protocol !== "http:") throw refused(host, "it is not https");
   if (!isSecure && !(isNamed && isLoopback(host))) {
-    throw refused(host, "it is not https, and no address of this machine that you named");
+    throw refused(host, "it is not https, nor an address of this machine that you named");
   }
   return { url, host, isNamed, isSecure };
 }
 
-/** An address is looked up by nobody, so it is looked at here. */
+/** An IP address is not resolved, so it is checked here. */
 async function admit({ url, host, isNamed }: Target): Promise<void> {
   if (!isNamed && isLiteral(url.hostname) && await isPrivate(host)) throw refused(host, PRIVATE);
 }
@@ -207,7 +215,7 @@ function headersOf({ url }: Target, { headers = {}, body }: FetchOptions): Recor
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || OURS.test(name)) {
       throw refused(url.hostname, `the header ${quoted(name)} cannot be sent`);
     }
-    // The value may be a key: it stands in no message.
+    // The value may be a key, so it is in no message.
     if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
       throw refused(url.hostname, `the value of the header ${quoted(name)} cannot be sent`);
     }
@@ -216,7 +224,9 @@ function headersOf({ url }: Target, { headers = {}, body }: FetchOptions): Recor
   return own;
 }
 
-/** Tells when a connection is there: before that nothing of a request can have been read. */
+/**
+ * Calls `sent` when there is a connection. Before that, no part of a request can have been read.
+ */
 function followed(asked: ClientRequest, { isSecure }: Target, sent: () => void): void {
   asked.once("socket", (socket) => {
     const isKept = asked.reusedSocket;
@@ -227,7 +237,10 @@ function followed(asked: ClientRequest, { isSecure }: Target, sent: () => void):
   });
 }
 
-function responseOf(message: IncomingMessage, { target, method, signal }: Sending): Response {
+function responseOf(
+  message: IncomingMessage,
+  { target, method, signal }: OutgoingRequest,
+): Response {
   const { statusCode: status = 0 } = message;
   const encoding = message.headers["content-encoding"] ?? "identity";
   const odd = status < 200 || status > 599
@@ -252,7 +265,7 @@ function responseOf(message: IncomingMessage, { target, method, signal }: Sendin
 
 function bodyOf(
   message: IncomingMessage,
-  { target, signal }: Pick<Sending, "target" | "signal">,
+  { target, signal }: Pick<OutgoingRequest, "target" | "signal">,
 ): ReadableStream<Uint8Array> {
   let isOver = false;
   const once = (act: () => void) => () => {
@@ -301,12 +314,12 @@ function answered({ host }: Target, why: string): PmlError {
 
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "it refused the connection",
-  ENOTFOUND: "its name leads to no address",
+  ENOTFOUND: "its name has no address",
   EAI_AGAIN: "its name could not be looked up",
-  ETIMEDOUT: "no connection came about in time",
+  ETIMEDOUT: "it could not be connected to in time",
 };
 
-/** The error of the platform is left out: it may repeat what was sent. */
+/** The platform's error is not the cause, because it may repeat what was sent. */
 function failure(
   error: unknown,
   { target: { host }, sent }: { readonly target: Target; readonly sent: boolean },
@@ -316,12 +329,12 @@ function failure(
   const said: string = code || (first?.code ?? "");
   const why = REASONS[said] ??
     (/CERT|TLS|SSL|ALTNAME|VERIFY|ISSUER/.test(said)
-      ? `its certificate does not hold (${said})`
+      ? `its certificate is not valid (${said})`
       : `the connection ${sent ? "broke" : "could not be made"}${said && ` (${said})`}`);
   return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(host)}: ${why}`, {
     hint: sent
-      ? "The request may have been read; look before you send it again"
-      : "Nothing was sent; try again when the network and the server are there",
+      ? "The request may have arrived; check before you send it again"
+      : "Nothing was sent; try again when the network and the server can be reached",
     detail: { may_have_run: sent },
   });
 }

@@ -75,7 +75,7 @@ Deno.test("GuardedFetch gives a body as it comes, and waits for whom that is too
   const answer = await at("/");
   const reader = answer.body!.getReader();
   let size = (await reader.read()).value!.length;
-  // Other requests take their turns meanwhile; what the kernel holds is a few MB.
+  // Other work gets its turns in the meantime. The system's buffers hold a few MB.
   for (let round = 0; round < 50; round++) await (await at("/events")).body!.cancel();
   assert.ok(written < 300, `${written} of 400 pieces were sent to nobody`);
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
@@ -131,12 +131,12 @@ Deno.test("GuardedFetch tells what was never sent from what may have been read",
   const { port } = closed.addr;
   closed.close();
   const cases: readonly (readonly [string, string, boolean])[] = [
-    ["https://gone.invalid/?key=CANARY", "its name leads to no address", false],
-    ["https://none.invalid/?key=CANARY", "its name leads to no address", false],
+    ["https://gone.invalid/?key=CANARY", "its name has no address", false],
+    ["https://none.invalid/?key=CANARY", "its name has no address", false],
     [`http://127.0.0.1:${port}/CANARY`, "it refused the connection", false],
     [`http://127.0.0.1:${once("")}/CANARY`, "the connection broke", true],
     [`http://127.0.0.1:${once("SSH-2.0 CANARY\r\n")}/`, "the connection broke", true],
-    [`https://127.0.0.1:${once("CANARY\r\n\r\n")}/`, "its certificate does not hold", false],
+    [`https://127.0.0.1:${once("CANARY\r\n\r\n")}/`, "its certificate is not valid", false],
     [
       `http://127.0.0.1:${once(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(99_999)}`)}/`,
       "the connection broke",
@@ -164,7 +164,7 @@ Deno.test("GuardedFetch waits for a connection for a while only, and for an answ
     const url = way === slow ? "https://slow.invalid/" : `https://127.0.0.1:${sink.port}/`;
     await assert.rejects(way.fetch(url, { signal, named: HERE }), (error) => {
       assert.ok(error instanceof PmlError);
-      assert.match(error.message, /no connection came about in time$/);
+      assert.match(error.message, /it could not be connected to in time$/);
       assert.deepEqual(error.detail, { may_have_run: false });
       return true;
     });
@@ -227,7 +227,7 @@ async function turn(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
-/** Answers one connection with these bytes, once it was spoken to, and ends it. */
+/** Answers one connection with these bytes after it received something, and ends it. */
 function once(answer: string): number {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   listener.accept().then(async (connection) => {

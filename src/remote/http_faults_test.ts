@@ -226,7 +226,7 @@ Deno.test("Lists are asked for again after a stream was cut on which changes are
   ends[1]?.();
 });
 
-/** A server that writes what is no answer, one way a tool. */
+/** A server whose answers are broken, each tool in another way. */
 function disturbed(onFreed: () => void): Scripted {
   const result = { content: DONE };
   const forged = { content: [{ type: "text", text: "forged" }] };

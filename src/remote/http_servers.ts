@@ -1,5 +1,5 @@
 /**
- * The servers of kind http: what they are reached with, and the way to each.
+ * Reaches the servers of kind http.
  *
  * @module
  */
@@ -10,24 +10,24 @@ import type { Room } from "../io/backlog.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
 import type { HttpWireOptions } from "./_http_session.ts";
 
-/** A server as it is reached; values are filled in. */
+/** How a server is reached. Variables are replaced by their values. */
 export interface HttpValues {
   readonly name: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** The same headers as they were written, with the names of variables in place of their values. */
+  /** The same headers as they were written, with the names of variables instead of their values. */
   readonly written: Readonly<Record<string, string>>;
-  /** What goes with a call of a tool and with nothing else. */
+  /** Headers that are sent only with a call of a tool. */
   readonly keyHeaders?: Readonly<Record<string, string>> | undefined;
   /** The hosts that the person named. */
   readonly named: ReadonlySet<string>;
-  /** The only tools of it that count, where they are named. */
+  /** The only tools that may be used, if they are named. */
   readonly tools: readonly string[] | undefined;
-  /** Its definition as it was written: without the values of variables. */
+  /** Its definition as it was written, without the values of variables. */
   readonly definition: unknown;
 }
 
-/** What reaching servers needs from outside. */
+/** The options of `HttpServers`. */
 export interface HttpServersOptions {
   readonly fetch: Fetch;
   readonly limits: () => HttpWireOptions["limits"];
@@ -36,13 +36,13 @@ export interface HttpServersOptions {
 
 /** Reaches servers over HTTP. */
 export class HttpServers {
-  /** Gives the way to a server: the same object for the same one. */
+  /** Returns the way to a server. Equal servers give the same object. */
   readonly of: (server: HttpValues) => UpstreamServer = memoized((server) => this.#made(server));
   readonly #options: HttpServersOptions;
-  /** The addresses that took the handshake of the older revisions. */
+  /** The addresses whose servers speak an older revision. */
   readonly #older = new Set<string>();
 
-  /** Takes the way out; nothing is sent yet. */
+  /** Sends nothing yet. */
   constructor(options: HttpServersOptions) {
     this.#options = options;
   }

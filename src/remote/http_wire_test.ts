@@ -186,7 +186,8 @@ Deno.test("Progress reaches the call that it is of, and no other", async () => {
 });
 
 Deno.test("The handshake finds the revision of a server, whatever it says to the other one", async () => {
-  // One answers anything to what it does not know, one the newest revision at second sight only.
+  // One server gives odd answers to methods that it does not know; the other reports the newest
+  // revision only at the second request.
   await using vague = new Scripted(
     ({ message: { id, method } }) => method === "server/discover" ? answer(id, {}) : undefined,
     { isOlder: true },
@@ -218,7 +219,7 @@ Deno.test("No request overtakes the end of the handshake", async () => {
   await using stage = await Stage.at(server.url);
   const call = stage.call("t");
   await until(() => server.methods.includes("notifications/initialized"));
-  // What were to overtake it would have come by the time that another request has.
+  // A message that could overtake it would have come before this other request.
   await fetch(server.url, { method: "POST", body: "{}" });
   ready.resolve(undefined);
   await call;

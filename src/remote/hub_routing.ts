@@ -1,6 +1,6 @@
 /**
- * The list of the hub of what runs in the cloud: newer than the one that ships with PML. It adds
- * names, and it is asked for only when something was called there anyway.
+ * The hub's list of servers that run in the cloud. It is newer than the list that ships with PML,
+ * and only adds names. It is requested only after a call went to the cloud.
  *
  * @module
  */
@@ -12,9 +12,9 @@ import { isServerName } from "../core/tool_id.ts";
 import { keep, readKept } from "../io/kept.ts";
 import { readBytes } from "./_event_stream.ts";
 
-/** What asking for the list needs from outside. */
+/** The options of `HubRouting`. */
 export interface HubRoutingOptions {
-  /** Where it is kept. */
+  /** The file that keeps the list. */
   readonly file: string;
   readonly fetch: Fetch;
   /** The address of the hub, and whether the person named it. */
@@ -22,8 +22,8 @@ export interface HubRoutingOptions {
   readonly warn: (message: string) => void;
 }
 
-/** What was kept, and of whom. */
-interface Kept {
+/** The kept list, and the hub that it came from. */
+interface KeptList {
   readonly url: string;
   readonly at: number;
   readonly names: ReadonlySet<string>;
@@ -38,10 +38,10 @@ const MOST_NAMES = 5_000;
 export class HubRouting implements Disposable {
   readonly #options: HubRoutingOptions;
   readonly #closing = new AbortController();
-  #kept: Kept | undefined;
+  #kept: KeptList | undefined;
   #asking: Promise<void> | undefined;
 
-  /** Reads what was kept. */
+  /** Reads the kept list. */
   constructor(options: HubRoutingOptions) {
     this.#options = options;
     const kept = readKept(options.file);
@@ -50,13 +50,13 @@ export class HubRouting implements Disposable {
     this.#kept = { url: String(kept.url), at: Number(kept.at), names };
   }
 
-  /** Tells whether the hub says that a server runs in the cloud. */
+  /** Returns whether the hub says that a server runs in the cloud. */
   has(server: string): boolean {
-    // Another hub's list says nothing of this one.
+    // The list of another hub does not count.
     return this.#kept?.url === this.#options.hub().url && this.#kept.names.has(server);
   }
 
-  /** Asks for the list where it is not fresh; whatever comes of that, nobody waits for it. */
+  /** Requests the list if it is older than an hour. It never throws, and nobody waits for it. */
   refresh(): Promise<void> {
     const { url } = this.#options.hub();
     const age = Date.now() - (this.#kept?.url === url ? this.#kept.at : 0);
@@ -70,7 +70,7 @@ export class HubRouting implements Disposable {
     return this.#asking;
   }
 
-  /** Gives up what is under way. */
+  /** Stops a running request. */
   [Symbol.dispose](): void {
     this.#closing.abort();
   }
@@ -80,7 +80,8 @@ export class HubRouting implements Disposable {
     const { url, isNamed } = hub();
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(LATE_MS)]);
     const named = new Set(isNamed ? [new URL(url).host] : []);
-    // Tried again after a while, and not with each call.
+    // Counted from now, so that a failing request is tried again after a while and not with each
+    // call.
     const { names: before = new Set<string>() } = this.#kept?.url === url ? this.#kept : {};
     this.#kept = { url, names: before, at: Date.now() };
     const answer = await fetch(`${url.replace(/\/+$/, "")}/mcp/routing`, {
@@ -99,7 +100,7 @@ export class HubRouting implements Disposable {
   }
 }
 
-/** Gives the servers that `cloud` names; undefined where it is no list of texts. */
+/** Returns the servers in `cloud`; undefined if it is not a list of strings. */
 function namesIn(said: unknown): ReadonlySet<string> | undefined {
   const list: unknown = isObject(said) ? said.cloud : undefined;
   if (!Array.isArray(list) || list.length > MOST_NAMES) return undefined;

@@ -64,7 +64,7 @@ Deno.test("HubRouting passes over a list that is broken, with a warning, and kee
     assert.ok(routing.has("known"));
     assert.equal(scene.warned.length, at + 1, scene.warned.at(-1));
     assert.match(scene.warned.at(-1) ?? "", /^Cannot use the list of cloud servers of the hub: \w/);
-    // Not with every call: once in a while.
+    // Not with every call, but once in a while.
     await routing.refresh();
     assert.equal(hub.received.length, at + 1);
     assert.deepEqual(JSON.parse(await readFile(scene.file, "utf8")), good);

@@ -1,8 +1,8 @@
 /**
- * Calls tools that run in the cloud: through the hub, or at the address that a manifest names.
+ * Calls tools in the cloud, through the hub or at the address that a manifest names.
  *
- * The person's account key goes to the origin of the hub and nowhere else. The keys of others go
- * with a call and with nothing else, to the origin that wants them.
+ * The key of the person's account is sent only to the origin of the hub. Other keys are sent only
+ * with a call, to the origin that needs them.
  *
  * @module
  */
@@ -19,18 +19,18 @@ import { isUnsent, Outages } from "../io/outages.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
 import { HttpServers, type HttpServersOptions, type HttpValues } from "./http_servers.ts";
 
-/** The hub, unless the person names another. */
+/** The default address of the hub. */
 export const CLOUD_URL = "https://pml.casys.ai";
 
 /** What the cloud stands in; functions are asked at each call. */
 export interface CloudOptions extends HttpServersOptions {
-  /** The address of the hub, where the person named one. */
+  /** Returns the address of the hub if the person named one. */
   readonly url: () => string | undefined;
   /** Has the key of the person's account, and those that manifests name. */
   readonly keys: Pick<Keys, "cloud" | "get" | "filled">;
 }
 
-/** A server in the cloud: by its name alone, or as a registry has it. */
+/** A server in the cloud: known only by its name, or from a registry. */
 export interface CloudEntry {
   readonly name: string;
   readonly manifest: CloudManifest | undefined;
@@ -47,20 +47,20 @@ const WRITTEN = { authorization: "Bearer ${PML_API_KEY}" };
 /** How long a look whether an origin is back may take, and how long there is none after it. */
 const LOOKS = { lateMs: 30_000, restMs: 500 };
 
-/** The cloud, as far as this PML may use it. */
+/** Reaches the servers in the cloud. */
 export class Cloud {
   readonly #options: CloudOptions;
   readonly #servers: HttpServers;
   readonly #made = new Map<string, { readonly key: string; readonly server: UpstreamServer }>();
   readonly #outages = new Outages(LOOKS.restMs);
 
-  /** Takes the way out; nothing is sent yet. */
+  /** Sends nothing yet. */
   constructor(options: CloudOptions) {
     this.#options = options;
     this.#servers = new HttpServers({ ...options, fetch: this.#fetch });
   }
 
-  /** Gives the way to a server: the same object as long as nothing of it changes. */
+  /** Returns the way to a server: the same object as long as nothing changes. */
   of(entry: CloudEntry): UpstreamServer {
     const server = this.#reached(entry);
     const { name, manifest } = entry;
@@ -73,7 +73,7 @@ export class Cloud {
     return made;
   }
 
-  /** Throws what a call of a server would lack. */
+  /** Throws if a key is missing that a call of this server needs. */
   assertReached(entry: CloudEntry): void {
     this.#reached(entry);
   }
@@ -97,7 +97,7 @@ export class Cloud {
     return known ?? undescribed(tool);
   }
 
-  /** Says where a call goes and what goes with it, for a person. */
+  /** Returns where a call goes and what is sent with it, for a person to read. */
   facts(entry: CloudEntry): readonly string[] {
     const { manifest } = entry;
     const { url, isHub } = this.#placeOf(entry);
@@ -109,7 +109,7 @@ export class Cloud {
     ];
   }
 
-  /** Returns what the failure of a call means for the cloud. */
+  /** Returns the error of a failed call in the words of the cloud. */
   failure(error: unknown, entry: CloudEntry, id: ToolId): unknown {
     if (!(error instanceof PmlError)) return error;
     const { code, detail = {} } = error;
@@ -125,9 +125,9 @@ export class Cloud {
     });
   }
 
-  #placeOf({ manifest }: CloudEntry): Place {
+  #placeOf({ manifest }: CloudEntry): CloudAddress {
     const hub = this.#options.url() ?? CLOUD_URL;
-    // Only an address that the person gave may lie in a private network.
+    // Only an address that the person gave may be in a private network.
     const named = new Set(this.#options.url() === undefined ? [] : [new URL(hub).host]);
     const url = manifest?.proxyTo ?? `${hub.replace(/\/+$/, "")}/mcp`;
     return { url, isHub: manifest === undefined || isProxy(url, hub), named };
@@ -164,7 +164,7 @@ export class Cloud {
     });
   }
 
-  /** That nobody can be reached at an origin is found out once for all servers there. */
+  /** Sends a request. If an origin cannot be reached, all servers there fail without trying. */
   readonly #fetch: Fetch = async (url, options) => {
     const { origin } = new URL(url);
     const { fetch } = this.#options;
@@ -187,8 +187,8 @@ export class Cloud {
 }
 
 /**
- * Tells whether an address is one where the hub proxies a server: a registry can name any, and the
- * key of the account opens more than that.
+ * Returns whether an address is one where the hub proxies a server. A registry can name any
+ * address, and the key of the account must not go to another one.
  */
 export function isProxy(url: string, hub: string | undefined): boolean {
   const address = URL.parse(url);
@@ -201,7 +201,7 @@ function undescribed(tool: string): ToolDefinition {
   return { name: tool, inputSchema: { type: "object" } };
 }
 
-/** Makes the error of a call that the hub would let in by a key alone. */
+/** Returns the error of a call that needs PML_API_KEY. */
 export function keyRequired(server: string): PmlError {
   return new PmlError("CLOUD_KEY_REQUIRED", "Cloud mode requires PML_API_KEY", {
     hint: `${quoted(server)} runs in the cloud: set PML_API_KEY in the environment that starts ` +
@@ -210,7 +210,7 @@ export function keyRequired(server: string): PmlError {
   });
 }
 
-/** Makes the error of a call that lacks keys, with the names of all of them. */
+/** Returns the error of a call that lacks keys, with all their names. */
 export function keysMissing(server: string, missing: readonly string[]): PmlError {
   const names = missing.join(", ");
   return new PmlError("KEY_MISSING", `Cannot call ${quoted(server)}: it requires ${names}`, {

@@ -20,7 +20,7 @@ Deno.test("A call through the hub goes as server__tool, with the account's key a
   assert.equal(call?.headers.authorization, `Bearer ${ACCOUNT}`);
   assert.deepEqual(JSON.parse(call?.body ?? "").params.arguments, { query: "x" });
   assert.doesNotMatch(hub.text, new RegExp(EXA));
-  // Nobody asks for lists, and a second call greets nobody again.
+  // Nobody asks for lists, and a second call needs no new handshake.
   await stage.call("tavily:search");
   assert.deepEqual(hub.received.map(({ method }) => method), [
     "server/discover",
@@ -36,7 +36,7 @@ Deno.test("Keys reach their own origin only, whatever is called in between (SX1,
     let count = 0;
     cloud.script = ({ method }) => {
       count++;
-      // Some are refused, and some find the connection closed.
+      // Some calls are refused, and some find the connection closed.
       if (method === "tools/call" && count % 17 === 0) return new Response(null, { status: 503 });
       if (count % 7 === 0) {
         return new Response(null, { status: 429, headers: { connection: "close" } });
@@ -76,7 +76,7 @@ Deno.test("Keys reach their own origin only, whatever is called in between (SX1,
   for (const call of other.calls) assert.ok(withKey(call, "own_api_key", OWN));
   assert.doesNotMatch(hub.text, /own-key|anthropic/);
   assert.doesNotMatch(other.text, /exa-key|account-key|anthropic/);
-  // The keys of others go with a call, and with nothing before it.
+  // Other keys are sent with a call, and with nothing before it.
   const before = [...hub.received, ...other.received].filter(({ method }) =>
     method !== "tools/call"
   );
@@ -130,14 +130,14 @@ Deno.test("A key that the cloud does not take is told by where it came from", as
     hub.script = () => new Response("no", { status });
     await assert.rejects(stage.call(`${name}:run`), (error: PmlError) => {
       assert.equal(error.code, "CLOUD_KEY_REJECTED");
-      assert.equal(error.message, `Cannot call "${name}:run": the cloud does not take PML_API_KEY`);
+      assert.equal(error.message, `Cannot call "${name}:run": the cloud rejects PML_API_KEY`);
       assert.match(error.hint ?? "", /^It was found in the environment: /);
       assert.equal(error.detail?.status, status);
       assert.equal(error.detail?.may_have_run, false);
       return true;
     });
   }
-  // One that is no part of the cloud's own origin has other keys, and says which.
+  // An address outside the hub's origin has other keys, and names them.
   await using other = new FakeCloud(() => new Response("no", { status: 401 }));
   const away = { own: manifest("own", `${other.url}/mcp`, ["OWN_API_KEY"]) };
   const variables = { OWN_API_KEY: OWN };

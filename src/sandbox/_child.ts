@@ -1,5 +1,5 @@
 /**
- * The process of a sandbox: how it is started, watched and killed.
+ * Starts, watches and kills the process of a sandbox child.
  *
  * @module
  */
@@ -14,45 +14,54 @@ import { bubblewrapArgs, type Layer, processesOf, systemPaths } from "./_os_laye
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import { DENO_ALONE, DENO_QUIET, programUrl } from "./alone.ts";
 import hostCode from "./boot/host.min.js" with { type: "text" };
-import type { Grants, Start } from "./boot/message.ts";
+import type { HostGrants, HostStart } from "./boot/message.ts";
 import workerCode from "./boot/worker.min.js" with { type: "text" };
 import { DENIED } from "./denied_names.ts";
 import { netFlags, pathFlag } from "./net_flags.ts";
-import { killGroup, killMarked, type Process, residentBytes, Started } from "./process.ts";
+import { killGroup, killMarked, type Process, residentBytes, StartedProgram } from "./process.ts";
 import { foundPrograms, searchPath } from "./search_path.ts";
 
-/** How many processes and threads a person may have beside those of now, while programs run. */
+/**
+ * The number of processes and threads that a user may start in addition to those of now, while
+ * programs run.
+ */
 const SPARE_PROCESSES = 1_000;
 
-/** What cannot be done with a path that Deno cannot grant. */
+/** The start of the error about a path that Deno cannot grant. */
 const ON = "Cannot run modules on";
 
-/** A running child; the nonce is known to this side and to its host thread only. */
+/** A running child process. Only this side and the child's host thread know the nonce. */
 export interface Child extends AsyncDisposable {
   readonly running: Process;
-  /** Its process id, and not that of its keeper. */
+  /** The id of the child's own process, not of its keeper. */
   readonly pid: number;
   readonly nonce: string;
   /** Sends one line of JSON. */
   send(message: unknown): void;
-  /** Kills the group of the child, those of its programs, and what fled from them. */
+  /**
+   * Kills the process group of the child, the groups of its programs, and processes that left their
+   * group.
+   */
   kill(): void;
-  /** Takes word of a program's group. */
+  /** Handles a message about the process group of a program. */
   group(event: string, pid: number): void;
-  /** Gives the resident memory in bytes; 0 where the system does not tell. */
+  /** Returns the resident memory in bytes; 0 if the system does not tell. */
   rss(): number;
 }
 
-/** How a child is started beside its options. */
+/** How a child is started, beside its options. */
 export interface ChildStart {
   readonly groups?: Groups | undefined;
-  /** What the system holds it with; Landlock where there is it, unless said. */
+  /**
+   * What confines it in addition to Deno. If it is undefined, the child uses Landlock if the kernel
+   * has it.
+   */
   readonly layer?: Layer | undefined;
-  /** Changes its flags, so that tests can see the self-test fail. */
+  /** Changes the flags of Deno, so that tests can see the self-test fail. */
   readonly flags?: ((given: readonly string[]) => readonly string[]) | undefined;
 }
 
-/** Starts a child and tells its host thread what it may do. */
+/** Starts a child and sends its host thread what it may do. */
 export async function startChild(
   options: ChildOptions,
   { groups, layer, flags = (given) => given }: ChildStart = {},
@@ -61,7 +70,7 @@ export async function startChild(
   const folder = openPrivateFolder(options.home, options.workspace, groups?.mark);
   try {
     const [program = "", ...before] = programOf(options, { folder, layer });
-    const started = new Started({
+    const started = new StartedProgram({
       file: program,
       args: [
         ...before,
@@ -80,27 +89,28 @@ export async function startChild(
   }
 }
 
-interface Under {
+/** The private folder of a child, and what confines it. */
+interface ChildSetup {
   readonly folder: PrivateFolder;
   readonly layer: Layer | undefined;
 }
 
-/** Gives what is started, which is Deno or what puts it into a layer of the system. */
-function programOf({ workspace, read, write, net }: ChildOptions, { folder, layer }: Under) {
+/** Returns the command of a child: Deno, or bubblewrap that starts Deno. */
+function programOf({ workspace, read, write, net }: ChildOptions, { folder, layer }: ChildSetup) {
   const { lock, denoDir, temp } = folder;
   const sight = { workspace, read, write, lock, own: [denoDir, temp], net: net.length > 0 };
   const before = layer?.kind === "bwrap" ? [layer.program, ...bubblewrapArgs(sight)] : [];
   return [...before, Deno.execPath()];
 }
 
-/** Tells whether a child sets limits for itself by the kernel, before it has a module. */
+/** Returns whether a child sets kernel limits for itself before it has a module. */
 function isOpenToKernel({ run }: ChildOptions, layer: Layer | undefined): boolean {
   const isLandlock = layer === undefined || layer.kind === "landlock";
   return Deno.build.os === "linux" && (isLandlock || run.length > 0);
 }
 
-/** What a child that sets limits for itself keeps. */
-function kernelOf(options: ChildOptions, layer: Layer | undefined): Partial<Start> {
+/** Returns the part of the start message for a child that sets limits for itself. */
+function kernelOf(options: ChildOptions, layer: Layer | undefined): Partial<HostStart> {
   if (!isOpenToKernel(options, layer)) return {};
   const { run, net, writesOnly = false } = options;
   const system = systemPaths(net.length > 0);
@@ -112,7 +122,7 @@ function kernelOf(options: ChildOptions, layer: Layer | undefined): Partial<Star
 class RunningChild implements Child {
   readonly running: Process;
   readonly nonce = randomBytes(24).toString("base64url");
-  readonly #started: Started;
+  readonly #started: StartedProgram;
   readonly #folder: PrivateFolder;
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
   readonly #groups: Groups | undefined;
@@ -123,11 +133,11 @@ class RunningChild implements Child {
   #isKilled = false;
 
   constructor(
-    started: Started,
+    started: StartedProgram,
     from: {
       readonly options: ChildOptions;
       readonly folder: PrivateFolder;
-      readonly grants: Grants;
+      readonly grants: HostGrants;
       readonly groups: Groups | undefined;
       readonly layer: Layer | undefined;
     },
@@ -144,7 +154,8 @@ class RunningChild implements Child {
     this.#mark = `${this.#groups?.mark ?? "unwatched"}.${running.pid}.`;
     this.#ended = running.status.then(() => {
       this.kill();
-      // What it started in its last moment was told to nobody, and what left its group neither.
+      // A program that started in the last moment was not reported, and a process that left its
+      // group is not killed with it.
       if (run.length > 0) killMarked(`PML_RUN=${this.#mark}`);
       for (const pid of [running.pid, ...this.#programs]) this.#groups?.remove(pid);
     });
@@ -169,12 +180,12 @@ class RunningChild implements Child {
 
   send(message: unknown): void {
     const line = new TextEncoder().encode(`${JSON.stringify(message)}\n`);
-    // A child that died with its pipe open is told by its exit, not here.
+    // If the child died with its pipe open, its exit reports that.
     this.#stdin.write(line).catch(() => {});
   }
 
   kill(): void {
-    // Once: later the numbers may be those of other people's groups.
+    // Only once: the ids may belong to other processes later.
     if (this.#isKilled) return;
     this.#isKilled = true;
     this.#started.kill();
@@ -194,14 +205,15 @@ class RunningChild implements Child {
   }
 
   rss(): number {
-    // Bubblewrap is not the child; of another child, what is below are programs of the person's.
+    // If bubblewrap runs above the child, the child's memory is below it. Otherwise, the processes
+    // below are programs that the module started, and their memory does not count.
     return residentBytes(this.pid, { below: this.#isWrapped });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.kill();
     await this.#ended;
-    // Broken by the kill, or closed: either way nothing more is sent.
+    // The pipe is broken by the kill or closed; nothing more is sent in either case.
     await this.#stdin.close().catch(() => {});
     await this.#folder[Symbol.asyncDispose]();
   }
@@ -209,13 +221,13 @@ class RunningChild implements Child {
 
 function childFlags(
   options: ChildOptions,
-  { folder, grants, layer }: Under & { readonly grants: Grants },
+  { folder, grants, layer }: ChildSetup & { readonly grants: HostGrants },
 ): string[] {
   const { read, write, limits } = options;
-  // The broker looks at what it is about to write, so its thread reads there too.
+  // The broker checks a path before it writes there, so its thread needs to read it too.
   const above = write.flatMap((root) => aboveOf(root, options.workspace));
   const readable = new Set([...read, ...write, ...above, folder.lock, folder.temp]);
-  // Any program may run: they are looked for by the host thread.
+  // Any program may run, so the host thread looks for programs on PATH.
   if (grants.run === "*") { for (const path of grants.path) readable.add(path); }
   const programs = grants.run === "*" ? [] : Object.values(grants.run);
   return [
@@ -227,13 +239,16 @@ function childFlags(
     ...pathFlag("allow-write", write.length > 0 ? [...write, folder.temp] : [], ON),
     ...(grants.run === "*" ? ["--allow-run"] : []),
     ...pathFlag("allow-run", programs, ON),
-    // The host thread sees to the ports.
+    // The host thread checks the ports.
     ...netFlags(options.net.map((at) => at.replace(/:\d+$/, ""))),
     ...closedHome(options, folder),
   ];
 }
 
-/** What tells whether the way to a root is no link, and whether git takes its folder for its own. */
+/**
+ * Returns paths that the host thread must read to see whether a link leads to a root, and whether
+ * git treats the workspace as a repository.
+ */
 function aboveOf(root: string, workspace: string): readonly string[] {
   const way = relative(workspace, root);
   if (way === "" || !isInside(workspace, root)) return [];
@@ -242,12 +257,12 @@ function aboveOf(root: string, workspace: string): readonly string[] {
   return rest.length === 0 ? pieces : [...pieces, join(workspace, first)];
 }
 
-function grantsOf({ run, net, env, environment, workspace }: ChildOptions): Grants {
+function grantsOf({ run, net, env, environment, workspace }: ChildOptions): HostGrants {
   const path = searchPath(environment.PATH, workspace);
   return {
     run: run.includes("*") ? "*" : foundPrograms(run, { path, workspace }),
     path,
-    // To programs, an empty one would mean the folder that they run in.
+    // For programs, an empty PATH would mean the folder that they run in.
     environment: { ...environment, PATH: path.join(":") || "/dev/null" },
     steering: STEERING_NAMES,
     net,
@@ -255,7 +270,10 @@ function grantsOf({ run, net, env, environment, workspace }: ChildOptions): Gran
   };
 }
 
-/** Closes the PML home to a child whose folders hold it, all but the lock that the child needs. */
+/**
+ * Returns the flags that close the PML home if a granted folder contains it. Only the lock file
+ * stays open.
+ */
 function closedHome({ read, write, home }: ChildOptions, folder: PrivateFolder): string[] {
   if (![...read, ...write].some((root) => isInside(root, home))) return [];
   const names = [...Deno.readDirSync(home)].map(({ name }) => join(home, name));

@@ -4,16 +4,19 @@
  * @module
  */
 
-/** Gives `client`, its process id and when it started; undefined where nobody tells, or it is gone. */
+/**
+ * Returns `client`, its process id and its start time. Returns undefined if that is unknown or the
+ * client has ended.
+ */
 export function clientProcess(): string | undefined {
   try {
     const input = inputOf(Deno.pid);
     let pid = Deno.ppid;
-    // What only hands its own input on, as npx and sh do, is not it.
+    // A process that passes on its own input, such as npx or sh, is not the client.
     while (pid > 1 && inputOf(pid) === input) pid = Number(statOf(pid)[1]);
     return pid > 1 ? `client ${pid} ${statOf(pid)[19]}` : undefined;
   } catch {
-    return undefined; // a system without /proc, or it ended just now
+    return undefined; // a system without /proc, or the process ended just now
   }
 }
 
@@ -21,11 +24,14 @@ function inputOf(pid: number): string {
   try {
     return Deno.readLinkSync(`/proc/${pid}/fd/0`);
   } catch {
-    return ""; // another person's, or it has none
+    return ""; // a process of another user, or one without standard input
   }
 }
 
-/** Gives what stands behind the name, which may hold any character: the state, the parent, … */
+/**
+ * Returns the fields behind the process name: the state, the parent, and so on. The name itself may
+ * contain any character.
+ */
 function statOf(pid: number): readonly string[] {
   const text = Deno.readTextFileSync(`/proc/${pid}/stat`);
   return text.slice(text.lastIndexOf(")") + 2).split(" ");

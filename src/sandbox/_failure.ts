@@ -1,5 +1,5 @@
 /**
- * What a failed call is told as: an error of PML, or the module's own throw.
+ * Makes the error of a failed call: an error of PML, or what the module threw.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { isObject, type Json } from "../core/json.ts";
 
 const MESSAGE_MAX = 16_000;
 
-/** The codes that a module's error may carry out of the sandbox, and what to do about each. */
+/** The codes that a module's error may keep when it leaves the sandbox, and the hint for each. */
 const HINTS = {
   PATH_OUTSIDE_WORKSPACE: "Use a path inside the workspace, or grant the folder to the server",
   PATH_PROTECTED: "Only the person can open a protected path, with a grant that names it",
@@ -28,18 +28,18 @@ const DENIALS: Readonly<Record<string, string>> = {
   import: "this import: a module is one file",
 };
 
-/** What a module threw by itself. */
+/** An error that the module itself threw. */
 export class ModuleFailure extends Error {
   override readonly name: string;
 
-  /** Keeps the name and the message of what was thrown. */
+  /** Keeps the name and the message of the thrown error. */
   constructor(name: string, message: string) {
     super(message);
     this.name = name;
   }
 }
 
-/** Makes an error of one of these codes, with what to do about it. */
+/** Returns an error with one of these codes and its hint. */
 export function failure(
   code: keyof typeof HINTS,
   message: string,
@@ -48,7 +48,7 @@ export function failure(
   return new PmlError(code, message, { hint: HINTS[code], ...more });
 }
 
-/** Names an error that came out of a child. */
+/** Returns the error for a value that came out of a child. */
 export function failureFrom(value: Json): PmlError | ModuleFailure {
   const said = isObject(value) ? value : {};
   const name = String(said.name ?? "Error").slice(0, 200);
@@ -64,7 +64,10 @@ function isCode(code: unknown): code is keyof typeof HINTS {
   return typeof code === "string" && Object.hasOwn(HINTS, code);
 }
 
-/** Finds what Deno itself denied (`Deno.env`, `node:fs`, a computed import), and says it our way. */
+/**
+ * Recognizes an access that Deno itself denied (`Deno.env`, `node:fs`, a computed import) and
+ * returns our text for it.
+ */
 function denialIn(name: string, message: string): string | undefined {
   const kind = /--no-(npm|remote)|--cached-only/.test(message)
     ? "import"

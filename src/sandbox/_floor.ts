@@ -1,5 +1,5 @@
 /**
- * The oldest Deno whose permissions hold.
+ * Checks that Deno is new enough for its permissions to hold.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { PmlError } from "../core/errors.ts";
 
 const FLOOR = "2.9.6";
 
-/** Refuses a Deno whose permissions are known to be passed by. */
+/** Throws `SANDBOX_DENIED` if this version of Deno has known ways around its permissions. */
 export function assertDenoFloor(version: string = Deno.version.deno): void {
   const floor = FLOOR.split(".").map(Number);
   const parts = version.split(/[.-]/).map(Number);

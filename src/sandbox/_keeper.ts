@@ -1,6 +1,7 @@
 /**
- * The keeper of a program: a shell above it that all processes below fall to when their parents end,
- * and that ends them all when the program has ended, when it is told to, and when PML is gone.
+ * Makes the keeper of a program: a shell that runs above it. When a process below it ends, its
+ * children become children of the keeper. The keeper kills them all when the program has ended,
+ * when it gets SIGTERM, and when PML has ended.
  *
  * @module
  */
@@ -11,10 +12,11 @@ import keeperCode from "./boot/keeper.min.js" with { type: "text" };
 
 const SHELL = "/bin/sh";
 /**
- * Runs its arguments as a program with its own standard input and outputs, which it lets go of. What
- * is killed hands its children on to the keeper, so each pass of a sweep reaches one generation
- * further; the subshell is waited for, and takes in what has ended on the way. The passes are bounded
- * for what cannot be killed, as what runs by `sudo`. At its end it ends as the program did.
+ * Runs its arguments as a program with its own standard input and outputs, and closes its own
+ * copies of them. The children of a killed process become children of the keeper, so each pass of
+ * `sweep` reaches one generation further. The subshell makes the shell wait, which also collects
+ * processes that have ended. The number of passes is limited, because some processes cannot be
+ * killed, such as those that run with `sudo`. It ends with the program's exit code or signal.
  */
 const SCRIPT = `sweep() {
   passes=0
@@ -38,7 +40,7 @@ trap - HUP INT QUIT PIPE TERM
 [ "$code" -le 128 ] || kill -$((code - 128)) $$
 exit "$code"`;
 
-/** Tells whether programs can be kept on this system. */
+/** Returns whether this system can run keepers. */
 export function canKeep(): boolean {
   try {
     Deno.statSync(SHELL);
@@ -50,8 +52,8 @@ export function canKeep(): boolean {
 }
 
 /**
- * Gives what is started in the place of a program, which is told in so many bytes; other code may
- * become the program.
+ * Returns the keeper to start in place of a program. `bytes` is the length of the program's
+ * description on standard input; `code` runs as the second step.
  */
 export function keeperOf(bytes: number, code = keeperCode): Program {
   const flags = [...DENO_ALONE, "--no-code-cache", "--allow-ffi"];
@@ -59,7 +61,7 @@ export function keeperOf(bytes: number, code = keeperCode): Program {
   const file = Deno.execPath();
   const step = [file, ...flags, programUrl(code), `${bytes}`];
   const keeper = [`${Deno.pid}`, SHELL, "-c", SCRIPT, "pml-keeper", ...step];
-  // It writes nothing, and reads no settings.
+  // The keeper writes no cache and reads no settings.
   const env = { DENO_DIR: "/dev/null", DENO_NO_UPDATE_CHECK: "1", PATH: "/usr/bin:/bin" };
   return { file, args: [...args, ...keeper], cwd: "/", env };
 }

@@ -1,5 +1,5 @@
 /**
- * Bounds on what a child may say: a meter that kills, and a tap that thins out.
+ * Limits what a child may send: `Meter` ends a child that sends too much, `LogTap` drops log lines.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { visible } from "../core/json.ts";
 const LINES_A_SECOND = 200;
 const LINE_MAX = 4_096;
 
-/** How loud a log line is. */
+/** The level of a log line. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /** One line that a module logged. */
@@ -24,12 +24,12 @@ export class Meter {
   #messages = 0;
   readonly #limits: { readonly frameBytes: number; readonly frames: number };
 
-  /** Takes the most bytes and messages. */
+  /** Makes a meter with the largest numbers of bytes and messages. */
   constructor(limits: { readonly frameBytes: number; readonly frames: number }) {
     this.#limits = limits;
   }
 
-  /** Counts one message, and gives what is too much, if anything is. */
+  /** Counts one message. Returns what is too much, or undefined. */
   add(bytes: number): string | undefined {
     this.#bytes += bytes;
     this.#messages++;
@@ -39,18 +39,18 @@ export class Meter {
   }
 }
 
-/** Passes log lines on, cut and at most so many a second. */
+/** Passes on log lines: each is cut, and only so many a second pass. */
 export class LogTap {
   readonly #onLog: (entry: LogEntry) => void;
   #second = 0;
   #lines = 0;
 
-  /** Takes where the lines go. */
+  /** Makes a tap that sends its lines to `onLog`. */
   constructor(onLog: (entry: LogEntry) => void) {
     this.#onLog = onLog;
   }
 
-  /** Passes one line on, or counts it as left out. */
+  /** Passes on one line, or drops it and counts it. */
   say(level: LogLevel, text: string): void {
     const second = Math.floor(performance.now() / 1_000);
     if (second !== this.#second) this.#next(second);
@@ -65,7 +65,7 @@ export class LogTap {
   }
 }
 
-/** Reads a level that a module named. */
+/** Reads the level that a module gave; "info" if it is none. */
 export function levelOf(text: unknown): LogLevel {
   return text === "debug" || text === "warn" || text === "error" ? text : "info";
 }

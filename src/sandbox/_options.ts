@@ -1,5 +1,5 @@
 /**
- * What a sandbox is made of, and what it may use.
+ * The options and limits of a sandbox.
  *
  * @module
  */
@@ -8,22 +8,22 @@ import type { LogEntry } from "./_meter.ts";
 import type { Layer } from "./_os_layer.ts";
 import type { Protection } from "./boot/message.ts";
 
-/** What one child may use. */
+/** The limits of one child. */
 export interface SandboxLimits {
   readonly heapMb: number;
   readonly rssMb: number;
-  /** The most bytes that one call may log, print and report. */
+  /** The most bytes that one call may log, print and report as progress. */
   readonly frameBytes: number;
-  /** The most messages that one call may log, print and report. */
+  /** The most messages that one call may log, print and report as progress. */
   readonly frames: number;
   readonly resultBytes: number;
-  /** How much one child may write to files. */
+  /** The most bytes that one child may write to files. */
   readonly writeBytes: number;
   /** How long a module may take to load. */
   readonly startMs: number;
 }
 
-/** The limits of a child where nothing else is said. */
+/** The default limits of a child. */
 export const SANDBOX_LIMITS: SandboxLimits = {
   heapMb: 256,
   rssMb: 512,
@@ -34,7 +34,10 @@ export const SANDBOX_LIMITS: SandboxLimits = {
   startMs: 30_000,
 };
 
-/** What a child is made of, before it has a module. Two children of equal options are alike. */
+/**
+ * The options of a child before it has a module. Children with equal options can replace each
+ * other.
+ */
 export interface ChildOptions {
   /** The real path that relative paths start from. */
   readonly workspace: string;
@@ -42,47 +45,53 @@ export interface ChildOptions {
   readonly read: readonly string[];
   /** Absolute real folders and files that the module may write. */
   readonly write: readonly string[];
-  /** Hosts as `name:port`, or `*` for every public one; addresses stand alone. */
+  /** Hosts as `name:port`, or `*` for every public one. An IP address must be named itself. */
   readonly net: readonly string[];
   /** Names of programs, or `*` for any. */
   readonly run: readonly string[];
-  /** Whether programs write where the module may write, and nowhere else, if the system can that. */
+  /** Whether programs may write only where the module may write, if the system can enforce it. */
   readonly writesOnly?: boolean;
-  /** The variables that the module may have; null where one is not set. */
+  /** The variables that the module may read; null if one is not set. */
   readonly env: Readonly<Record<string, string | null>>;
-  /** What programs find in their environment; `PATH` is also where they are looked for. */
+  /** The environment of programs. Its `PATH` is also used to find them. */
   readonly environment: Readonly<Record<string, string>>;
   readonly protection: Protection;
-  /** The PML home; private folders and lock files live under it, and no module sees it. */
+  /** The PML home. It holds private folders and lock files, and no module can see it. */
   readonly home: string;
   readonly limits: SandboxLimits;
 }
 
-/** The module of a child. */
+/** The module that a child loads. */
 export interface ModuleOptions {
   /** The server's name, for messages. */
   readonly name: string;
-  /** The module, TypeScript or JavaScript, whose hash the caller has checked. */
+  /** The code of the module, TypeScript or JavaScript. The caller has checked its hash. */
   readonly code: Uint8Array;
   readonly onLog: (entry: LogEntry) => void;
-  /** Gives up the start. */
+  /** Stops the start when it aborts. */
   readonly signal?: AbortSignal;
 }
 
-/** What a sandbox is made of. */
+/** The options of a sandbox: its child and its module. */
 export interface SandboxOptions extends ChildOptions, ModuleOptions {
-  /** Is told of process groups, so that they end with PML however it ends. */
+  /** Records process groups, so that they end with PML, however PML ends. */
   readonly groups?: Groups;
-  /** What the system holds the child with; Landlock where there is it, unless said. */
+  /**
+   * What confines the child in addition to Deno. If it is undefined, the child uses Landlock if the
+   * kernel has it.
+   */
   readonly layer?: Layer;
 }
 
-/** Keeps the process groups that must not outlive PML. */
+/** Records the process groups that must not outlive PML. */
 export interface Groups {
-  /** Stands in `PML_RUN` of children and of all that they start, wherever it flees. */
+  /**
+   * Stands in the variable `PML_RUN` of each child and of all processes that it starts, so that
+   * they can be found.
+   */
   readonly mark: string;
-  /** Watches a group. */
+  /** Adds a group. */
   add(pid: number): void;
-  /** Lets go of a group that is over. */
+  /** Removes a group that has ended. */
   remove(pid: number): void;
 }

@@ -1,5 +1,5 @@
 /**
- * What the doctor says of the system that children run on, after one has run.
+ * Checks what this system adds to the sandbox, for `pml doctor`. A child must have run before.
  *
  * @module
  */
@@ -8,7 +8,10 @@ import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { tried } from "./_os_layer.ts";
 
-/** Tells what held a child (`landlock 7`), what is closed by it, and what ends and bounds programs. */
+/**
+ * Returns three checks: what confined the child (`landlock 7`) and what that prevents, whether
+ * programs are limited, and whether they end with PML. `confined` is what the child reported.
+ */
 export async function osChecks(confined: string): Promise<readonly Check[]> {
   return [layer(confined), processes(confined), await reaper()];
 }
@@ -33,7 +36,7 @@ function processes(confined: string): Check {
   return { name: "programs of modules", ok: true, said };
 }
 
-/** Has a process lose its parent below a program, and tell whether the keeper got it. */
+/** Makes a process that loses its parent, and prints `kept` if the keeper became its new parent. */
 const FLEE = `echo "$( (sleep 0.2
   read -r pid name state up rest </proc/self/stat
   [ "$up" = "$PPID" ] && echo kept) & )"`;

@@ -1,6 +1,6 @@
 /**
- * What this machine holds a child with beside Deno: Landlock, else bubblewrap, else nothing. It is
- * found out once, by trying.
+ * Finds what this machine can confine a child with in addition to Deno: Landlock, else bubblewrap,
+ * else nothing. It is found once, by trying.
  *
  * @module
  */
@@ -10,60 +10,64 @@ import { isInside } from "../io/place.ts";
 import { type Program, runProgram } from "./process.ts";
 import { findProgram, searchPath } from "./search_path.ts";
 
-/** What the person wants: whatever there is, one layer, none, or no child without one. */
+/**
+ * The person's setting: use what there is, use one layer, use none, or run no child without one.
+ */
 export type OsLayerChoice = "auto" | "landlock" | "bwrap" | "off" | "required";
 
-/** What a child is started under. One that is to be under Landlock refuses to be without. */
+/** What confines a child. A child that was told to use Landlock does not run without it. */
 export type Layer =
   | { readonly kind: "landlock" }
   | { readonly kind: "bwrap"; readonly program: string; readonly version: string }
   | { readonly kind: "none"; readonly why: string };
 
-/** What a layer is chosen by. */
+/** The options for choosing a layer. */
 export interface OsLayerOptions {
   readonly wanted: OsLayerChoice;
   /** The person's `PATH`. */
   readonly path: string | undefined;
-  /** Where no program is taken from. */
+  /** No program is taken from this folder. */
   readonly workspace: string;
 }
 
 const TRIAL_MS = 5_000;
 const TRIAL_BYTES = 4_000;
-/** What Deno is loaded with, and what tells the time of day. */
+/** The files that Deno is loaded from, and the time zones. */
 const LOADED = [
   ...["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/nix/store", "/etc/ld.so.cache"],
   ...["/etc/localtime", "/usr/share/zoneinfo"],
 ];
-/** What names are resolved with, and whose certificates are believed. */
+/** The files for resolving names, and the certificates. */
 const NETWORK = [
   ...["nsswitch.conf", "hosts", "host.conf", "resolv.conf", "gai.conf", "services", "protocols"],
   ...["ssl", "pki", "ca-certificates"],
 ].map((name) => `/etc/${name}`);
 const RESOLVERS = ["/usr/share/ca-certificates", "/run/systemd/resolve", "/run/nscd"];
 
-/** Gives what a confined child still reads of the system. */
+/** Returns the paths of the system that a confined child can still read. */
 export function systemPaths(net: boolean): readonly string[] {
   return [...LOADED, ...(net ? [...NETWORK, ...RESOLVERS] : [])];
 }
 
-/** Starts children under the best layer that works here. */
+/** Starts children with the best layer that works on this machine. */
 export class OsLayers {
   readonly #options: OsLayerOptions;
   #known: Promise<Layer> | undefined;
 
-  /** Takes what the person wants; nothing is tried before the first child. */
+  /** Nothing is tried before the first child is started. */
   constructor(options: OsLayerOptions) {
     this.#options = options;
   }
 
-  /** Starts a child: under Landlock first, and again under what there is instead if it has none. */
+  /**
+   * Starts a child with Landlock first. If Landlock is missing, starts it again with another layer.
+   */
   async start<T>(begin: (layer: Layer) => Promise<T>): Promise<T> {
     if (this.#known !== undefined) return await begin(await this.#known);
     const { wanted } = this.#options;
     const off: Layer = { kind: "none", why: "it is off" };
     if (wanted === "off") return await begin(off);
-    // Nothing is started that would be found wanting.
+    // Landlock is not tried if it is already known to be missing.
     const lack = wanted === "bwrap"
       ? "it is off"
       : Deno.build.os === "linux"
@@ -89,7 +93,7 @@ export class OsLayers {
     if (typeof found === "object") return found;
     const why = `${lack}; no bubblewrap: ${found}`;
     if (wanted !== "required") return { kind: "none", why };
-    // The next call looks again: it may have been installed meanwhile.
+    // The next call tries again, because bubblewrap may be installed by then.
     this.#known = undefined;
     throw new PmlError("SANDBOX_DENIED", `Cannot run modules: no layer of the system (${why})`, {
       hint: "Install bubblewrap, or set `sandbox.os_layer: auto` in config.yaml",
@@ -97,14 +101,17 @@ export class OsLayers {
   }
 }
 
-/** Tells what holds a child that told what it did, or the error where it was to do more. */
+/**
+ * Returns what confines a child, from what the child reported. Returns an error if the child lacks
+ * the layer that it should have.
+ */
 export function heldBy(layer: Layer | undefined, told: string): string | PmlError {
   if (layer?.kind === "bwrap") return `bubblewrap ${layer.version}`;
   if (layer?.kind === "none") return `none: ${layer.why}`;
   return layer === undefined || told.startsWith("landlock ") ? told : lacking(told);
 }
 
-/** Makes the error of a child that was to be under Landlock and has none. */
+/** Returns the error of a child that should have Landlock and does not. */
 export function lacking(told: string): PmlError {
   return new PmlError("SANDBOX_DENIED", `Cannot run modules: ${told}`, { detail: { lack: told } });
 }
@@ -114,7 +121,7 @@ function lackOf(error: unknown): string | undefined {
   return typeof lack === "string" ? lack : undefined;
 }
 
-/** Finds a bubblewrap that works, or says why there is none. */
+/** Finds a bubblewrap that works. Returns the reason if there is none. */
 export async function findBubblewrap(
   { path, workspace }: Pick<OsLayerOptions, "path" | "workspace">,
 ): Promise<Layer & { kind: "bwrap" } | string> {
@@ -130,7 +137,9 @@ export async function findBubblewrap(
   return { kind: "bwrap", program, version };
 }
 
-/** Runs a program to its end, without the environment; gives what it printed, or why it failed. */
+/**
+ * Runs a program to its end with an empty environment. Returns what it printed, or why it failed.
+ */
 export async function tried(
   file: string,
   args: readonly string[],
@@ -148,7 +157,7 @@ export async function tried(
   }
 }
 
-/** What a child sees. All paths are absolute and real. */
+/** The paths that a child can see. All are absolute and real. */
 export interface Sight {
   readonly workspace: string;
   readonly read: readonly string[];
@@ -159,9 +168,10 @@ export interface Sight {
   readonly net: boolean;
 }
 
-/** Gives what bubblewrap is told before the program and its arguments. */
+/** Returns the arguments of bubblewrap that come before the program and its arguments. */
 export function bubblewrapArgs({ workspace, read, write, lock, own, net }: Sight): string[] {
-  // Mounted by a part of the workspace, a link that is swapped in would count as the folder itself.
+  // A path inside the workspace is not mounted by itself: if it were replaced by a link, bubblewrap
+  // would mount what the link leads to. So the whole workspace is mounted.
   const roots = (given: readonly string[]) =>
     given.map((root) => isInside(workspace, root) ? workspace : root);
   const writable = [...roots(write), ...own];
@@ -171,19 +181,20 @@ export function bubblewrapArgs({ workspace, read, write, lock, own, net }: Sight
     ...readable.map((path) => ["--ro-bind-try", path, path]),
     ...writable.map((path) => ["--bind-try", path, path]),
   ];
-  // What lies within another comes after it.
+  // A path inside another one is mounted after it.
   mounts.sort(([, a = ""], [, b = ""]) => a.length - b.length);
   return [
     ...["--unshare-all", "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"],
     ...(net ? ["--share-net"] : []),
     ...mounts.flat(),
     ...["--dev", "/dev", "--proc", "/proc"],
-    // What is not mounted is not there, and nothing is made beside it.
+    // Paths that are not mounted do not exist for the child, and nothing can be created beside the
+    // mounts.
     ...["--remount-ro", "/", "--chdir", own.at(-1) ?? "/", "--"],
   ];
 }
 
-/** Counts the processes and threads of this person; undefined where nobody tells. */
+/** Returns how many processes and threads a user has. */
 export function processesOf(uid: number): number {
   let all = 0;
   for (const { name } of Deno.readDirSync("/proc")) {
@@ -192,7 +203,7 @@ export function processesOf(uid: number): number {
       const tasks = Deno.statSync(`/proc/${name}/task`);
       if (tasks.uid === uid) all += (tasks.nlink ?? 2) - 2;
     } catch {
-      // It ended meanwhile.
+      // It ended in the meantime.
     }
   }
   return all;

@@ -52,11 +52,11 @@ Deno.test("findBubblewrap() takes what works, from outside the workspace", { ign
   using held = new Stub("exit 1");
   Deno.removeSync(`${held.folder}/bwrap`);
   Deno.symlinkSync(program, `${held.folder}/bwrap`);
-  // What lies in the workspace is not taken by a link from outside either.
+  // A link outside the workspace to a program inside it is not accepted either.
   assert.equal(await held.find(good.folder), "not on PATH");
 });
 
-/** Starts twice, where the kernel has no Landlock, and tells what was begun. */
+/** Starts two children on a machine without Landlock, and returns the layers that were tried. */
 async function begun(wanted: OsLayerChoice, path: string): Promise<readonly string[]> {
   const layers = new OsLayers({ wanted, path, workspace: "/nowhere" });
   const kinds: string[] = [];
@@ -128,7 +128,7 @@ Deno.test(
     using yard = new ConfinedYard();
     const { ws, outside, own, home } = yard;
     const lock = `${home}/lock`;
-    // What the fixture itself is loaded from, which a child gets as text.
+    // The fixture loads its own files from here; a real child gets its code as text.
     const cache = JSON.parse(await output(["info", "--json"])).denoDir;
     const project = new URL("../../", import.meta.url).pathname.replace(/\/$/, "");
     const sight = {
@@ -194,7 +194,7 @@ Deno.test(
   },
 );
 
-/** Waits for what is there at last. */
+/** Waits until `look` returns something. */
 async function until<T>(look: () => T): Promise<NonNullable<T>> {
   for (;;) {
     const seen = look();
@@ -215,7 +215,7 @@ Deno.test("Sandbox starts under Landlock, and refuses where a child says that th
   assert.match(sandbox.confined, /^landlock \d+$/);
   const off = await yard.start(undefined, { layer: { kind: "none", why: "it is off" } });
   assert.equal(off.confined, "none: it is off");
-  // Without the right to ask the kernel there is none, as on a kernel without it.
+  // Without the FFI permission the child cannot ask the kernel, as on a kernel without Landlock.
   const mute = (flags: readonly string[]) => flags.filter((flag) => flag !== "--allow-ffi");
   const error = await errorOf(yard.startOpen(mute, { kind: "landlock" }));
   assert.deepEqual([error.code, error.detail?.lack], [

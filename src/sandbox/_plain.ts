@@ -1,5 +1,5 @@
 /**
- * Reads JSON that a module made, as plain values and nothing else.
+ * Reads JSON that a module made, and accepts plain values only.
  *
  * @module
  */
@@ -12,7 +12,10 @@ import { failure } from "./_failure.ts";
 const DEPTH_MAX = 200;
 const PROTOTYPE_KEYS = new Set(["__proto__", "constructor", "prototype"]);
 
-/** Parses a text; refuses what is no JSON, too deep, or has a key that reaches a prototype. */
+/**
+ * Parses a text. Throws if it is not JSON, if it is nested too deeply, or if a key could change a
+ * prototype.
+ */
 export function plainJson(bytes: Uint8Array, what: string): Json {
   const excess = excessOf(bytes);
   const text = new TextDecoder().decode(bytes);

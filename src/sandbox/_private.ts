@@ -1,5 +1,5 @@
 /**
- * The private folder of a child under the PML home, and the lock file of a workspace.
+ * Makes the private folder of a child in the PML home, and the lock file of a workspace.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import process from "node:process";
 
-/** The private places of one child. */
+/** The private folders and files of one child. */
 export interface PrivateFolder extends AsyncDisposable {
   readonly denoDir: string;
   readonly temp: string;
@@ -19,17 +19,18 @@ export interface PrivateFolder extends AsyncDisposable {
   readonly lock: string;
 }
 
-/** Makes the private folder of a child, and takes away those of processes that are gone. */
+/** Makes the private folder of a child, and removes those of processes that have ended. */
 export function openPrivateFolder(home: string, workspace: string, mark = ""): PrivateFolder {
   const all = join(home, "sandbox");
   Deno.mkdirSync(all, { recursive: true, mode: 0o700 });
   sweep(all);
-  // By the number alone, the PML of another container that has the same would remove it.
+  // The process id alone is not enough: PML in another container may have the same one and would
+  // remove the folder.
   const own = join(all, `${process.pid}-${mark}${randomBytes(8).toString("hex")}`);
   const [denoDir, temp] = [join(own, "deno"), join(own, "temp")];
   for (const folder of [own, denoDir, temp]) Deno.mkdirSync(folder, { mode: 0o700 });
   const canary = join(own, "canary.mjs");
-  // Empty, so that a full disk takes it.
+  // The file is empty, so that it can be made on a full disk, too.
   Deno.openSync(canary, { write: true, createNew: true, mode: 0o600 }).close();
   return {
     denoDir,
@@ -60,17 +61,21 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // Not ours to signal is alive all the same.
+    // A process that we may not signal is alive, too.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }
 
-/** Never throws, and blocks nobody: a module may have made many thousand files. */
+/**
+ * Removes a folder. It never throws and does not block, because a module may have made thousands of
+ * files.
+ */
 async function removeFolder(path: string): Promise<void> {
   const remove = () => Deno.remove(path, { recursive: true });
-  // A module may have closed folders that it made.
+  // A module may have made folders that cannot be opened.
   await remove().catch(() => openUp(path).then(remove)).catch(() => {
-    // Another process swept it at the same time, or what is left stays: it must not stop a start.
+    // Another process removed it at the same time, or something cannot be removed. That must not
+    // stop a start.
   });
 }
 

@@ -3,7 +3,7 @@ import { openPrivateFolder } from "./_private.ts";
 
 const closed = () => Promise.reject(new Deno.errors.PermissionDenied());
 
-/** Removes as the system does for who is not root: nothing out of a folder that is closed. */
+/** Makes `Deno.remove` fail for closed folders, as it does for a user who is not root. */
 async function withoutRoot(step: () => Promise<void>, chmod = Deno.chmod): Promise<void> {
   const { remove, chmod: before } = Deno;
   const put = (given: Partial<typeof Deno>) => {
@@ -30,7 +30,7 @@ function closeIn(temp: string): void {
   Deno.chmodSync(`${temp}/closed`, 0);
 }
 
-/** Makes what a process left that is gone: none has such a number. */
+/** Makes a folder that a process left behind. No process has this id. */
 function leftIn(home: string): string {
   const left = `${home}/sandbox/${2 ** 30}-left`;
   Deno.mkdirSync(left, { recursive: true });

@@ -1,5 +1,5 @@
 /**
- * Reads what a child says in its frames, and words for why one cannot go on.
+ * Reads the frames of a child, and makes the errors of a child that cannot go on.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { defined } from "../core/json.ts";
 import { plainJson } from "./_plain.ts";
 import type { Frame } from "./_wire.ts";
 
-/** Makes the error of a machine or a child that cannot run modules. */
+/** Returns the error of a machine or a child that cannot run modules. */
 export function unusable(why: string, detail?: Record<string, unknown>): PmlError {
   return new PmlError("SANDBOX_DENIED", `Cannot run modules: ${why}`, {
     hint: "Check that this Deno is 2.9.6 or newer and unchanged",
@@ -18,7 +18,7 @@ export function unusable(why: string, detail?: Record<string, unknown>): PmlErro
   });
 }
 
-/** Tells why a signal aborted. */
+/** Returns the reason why a signal aborted, as a PmlError. */
 export function reasonOf(signal: AbortSignal): PmlError {
   if (signal.reason instanceof PmlError) return signal.reason;
   return new PmlError("CANCELLED", "Cannot finish the call: it was cancelled", {
@@ -26,7 +26,7 @@ export function reasonOf(signal: AbortSignal): PmlError {
   });
 }
 
-/** Reads what a module told of its progress. */
+/** Reads a progress report of a module. */
 export function progressOf(said: Record<string, unknown>): Progress {
   const { progress, total, message } = said;
   return {
@@ -38,16 +38,16 @@ export function progressOf(said: Record<string, unknown>): Progress {
   };
 }
 
-/** Reads the JSON of a frame; undefined where it is none. */
+/** Reads the JSON of a frame; returns undefined if it is not valid. */
 export function valueOf(frame: Frame): unknown {
   try {
     return plainJson(frame.json, "a message");
   } catch {
-    return undefined; // a message that a module forged badly is no message
+    return undefined; // a module forged a message badly; it is ignored
   }
 }
 
-/** Reads a frame whose JSON is a text. */
+/** Reads a frame whose JSON is a string. */
 export function textOf(frame: Frame): string {
   return String(valueOf(frame) ?? "it broke").slice(0, 2_000);
 }

@@ -1,5 +1,6 @@
 /**
- * Reads what a child writes: frames that begin with its nonce, and everything else, which is noise.
+ * Splits the output of a child into frames, which begin with its nonce, and noise, which is
+ * everything else.
  *
  * @module
  */
@@ -8,15 +9,18 @@ import { eachPiece, joined } from "../io/lines.ts";
 
 export { eachPiece };
 
-/** The longest line of noise that is kept. */
+/** The most bytes that are kept of a line of noise. */
 const NOISE_MAX = 4_096;
 
-/** One line of a child: a frame without its nonce, or noise, cut, with its whole size. */
+/**
+ * One line of a child: a frame without its nonce, or noise. The text of noise is cut; `size` is its
+ * full length in bytes.
+ */
 export type Line =
   | { readonly kind: "frame"; readonly bytes: Uint8Array }
   | { readonly kind: "noise"; readonly text: string; readonly size: number };
 
-/** A frame taken apart; its JSON is not read yet. */
+/** The parts of a frame. Its JSON is not parsed yet. */
 export interface Frame {
   readonly type: string;
   readonly id: number;
@@ -25,27 +29,33 @@ export interface Frame {
 
 const HEAD_MAX = 128;
 
-/** A frame of this type says how many bytes of plain text follow its line, and a line break. */
+/**
+ * A frame of type `text` gives a length in bytes. That many bytes of plain text follow its line,
+ * and a line break.
+ */
 const TEXT = /^(text \d+ )(\d+)$/;
 
-/** Assembles lines in time linear to their length, and keeps no more than it must. */
+/** Collects lines in time linear to their length, and keeps no more than needed. */
 export class LineReader {
   readonly #nonce: Uint8Array;
   readonly #lineMax: number;
   #parts: Uint8Array[] = [];
   #size = 0;
   #kind: Line["kind"] | undefined;
-  /** How many bytes of a text are still to come. */
+  /** The number of bytes of a text that are still to come. */
   #rest = 0;
   #isText = false;
 
-  /** Takes the nonce (none where no frames come) and the most bytes of a line. */
+  /**
+   * Makes a reader. `nonce` is empty if no frames are expected; `lineMax` is the longest line in
+   * bytes.
+   */
   constructor(nonce: string, lineMax: number) {
     this.#nonce = new TextEncoder().encode(nonce);
     this.#lineMax = lineMax;
   }
 
-  /** Gives the lines that a piece completes; throws a RangeError when one is too long. */
+  /** Returns the lines that a piece completes. Throws a RangeError if a line is too long. */
   *push(chunk: Uint8Array): Generator<Line> {
     let from = 0;
     for (let at = this.#find(chunk, 0); at !== -1; at = this.#find(chunk, from)) {
@@ -58,7 +68,7 @@ export class LineReader {
     this.#add(chunk.slice(from));
   }
 
-  /** Ends the line that is there, whether it is complete or not. */
+  /** Ends the current line, even if it is not complete. */
   end(): Line {
     const bytes = joined(this.#parts);
     const size = this.#size;
@@ -71,7 +81,7 @@ export class LineReader {
     return { kind: "noise", text: new TextDecoder().decode(bytes.subarray(0, NOISE_MAX)), size };
   }
 
-  /** Finds where a line ends: a text ends where it said, whatever is in it. */
+  /** Finds the end of a line. A text ends after its length, whatever it contains. */
   #find(chunk: Uint8Array, from: number): number {
     if (this.#rest === 0) return chunk.indexOf(10, from);
     if (chunk.length - from < this.#rest) return -1;
@@ -80,7 +90,10 @@ export class LineReader {
     return end;
   }
 
-  /** Looks whether the line that has ended announces a text, which is then part of it. */
+  /**
+   * Returns whether the line that has ended announces a text. The text then belongs to the same
+   * line.
+   */
   #isTextToCome(): boolean {
     if (this.#isText || this.#kind !== "frame" || this.#size > HEAD_MAX) return false;
     const said = new TextDecoder().decode(joined(this.#parts).subarray(this.#nonce.length));
@@ -108,7 +121,7 @@ export class LineReader {
   }
 }
 
-/** Takes a frame apart: type, id, JSON, with blanks between. */
+/** Splits a frame into its type, id and JSON, which are separated by spaces. */
 export function frameOf(bytes: Uint8Array): Frame | undefined {
   const head = /^([a-z]+) (\d+) /.exec(new TextDecoder().decode(bytes.subarray(0, 40)));
   if (head === null) return undefined;

@@ -1,19 +1,22 @@
 /**
- * How Deno runs a program of PML's own, and nothing from elsewhere.
+ * How Deno runs a program of PML: without files or settings from anywhere else.
  *
  * @module
  */
 
-/** Runs code with Deno that fetches nothing, reads no settings and asks nobody. */
+/**
+ * The arguments that run code with Deno so that it downloads nothing, reads no settings and asks
+ * nobody.
+ */
 export const DENO_ALONE: readonly string[] = [
   ...["run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--no-remote", "--no-npm"],
   "--cached-only",
 ];
 
-/** What Deno finds in its environment: no word of another version, and no colours. */
+/** The environment of Deno: no message about new versions, and no colours. */
 export const DENO_QUIET = { DENO_NO_UPDATE_CHECK: "1", NO_COLOR: "1" };
 
-/** Gives the URL of a program, so that it is no file that somebody could change. */
+/** Returns a program as a `data:` URL, so that there is no file that somebody could change. */
 export function programUrl(code: string): string {
   return `data:application/javascript;base64,${new TextEncoder().encode(code).toBase64()}`;
 }

@@ -99,7 +99,7 @@ Deno.test("Sandbox loads no module that reaches for files in its imports", async
     const error = await errorOf(Sandbox.start(yard.options(code)));
     assert.equal(error.code, "SANDBOX_DENIED", code);
   }
-  // Deno may not know this kind of import at all.
+  // Some versions of Deno do not know this kind of import.
   const binary = `import x from ${from} with { type: "bytes" }; export const __meta__ = [...x];`;
   assert.match(await codeOf(Sandbox.start(yard.options(binary))), /^SANDBOX_/);
   const broken = await errorOf(Sandbox.start(yard.options("export const = ;")));
@@ -319,7 +319,7 @@ Deno.test("Sandbox refuses to run modules when its child is not closed", async (
 Deno.test("Sandbox refuses to run modules when only the Worker is open", async () => {
   await using yard = new Yard();
   const preload = `${yard.root}/preload.js`;
-  // Runs before the boot code and hands the Worker what its host thread has.
+  // Runs before the boot code and gives the Worker what its host thread has.
   Deno.writeTextFileSync(
     preload,
     `const Plain = globalThis.Worker;
@@ -336,7 +336,7 @@ Deno.test("Sandbox refuses to run modules when only the Worker is open", async (
   );
 });
 
-/** Counts the memory of this thread; the process runs other tests beside it. */
+/** Measures the memory of this thread. The process runs other tests at the same time. */
 function ownMemory(): number {
   const { heapUsed, external } = Deno.memoryUsage();
   return heapUsed + external;

@@ -1,5 +1,5 @@
 /**
- * Holds a program that is no module to certain files, by what the system has for that.
+ * Confines a program that is not a module to certain files.
  *
  * @module
  */
@@ -22,7 +22,10 @@ import confinedCode from "./boot/confined.min.js" with { type: "text" };
 export { openPrivateFolder };
 export type { Layer, OsLayerOptions, PrivateFolder, Reach };
 
-/** Finds what programs can be confined with here; throws where the person requires a layer. */
+/**
+ * Finds the layer that can confine programs on this machine. Throws if the person requires one and
+ * there is none.
+ */
 export async function programLayer(options: OsLayerOptions, reach: Reach): Promise<Layer> {
   const begin = async (layer: Layer) => {
     if (layer.kind !== "landlock") return layer;
@@ -40,7 +43,7 @@ export async function programLayer(options: OsLayerOptions, reach: Reach): Promi
   });
 }
 
-/** Gives a program as it is started under a layer, which then reads and writes nothing else. */
+/** Returns a program that can read and write nothing but `reach`, as its layer starts it. */
 export function confinedProgram(
   program: Program,
   { layer, reach }: { readonly layer: Layer; readonly reach: Reach },

@@ -1,6 +1,6 @@
 /**
- * What a module cannot use, and the words that say what to use instead: for the child, which refuses
- * it, and for who looks a module over.
+ * What a module cannot use, and what to use instead. The child refuses these names, and `pml check`
+ * warns about them.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { Denied } from "./boot/message.ts";
 
 const NET = "local modules are network-isolated: use host.fetch, with a net grant";
 
-/** Names that a module cannot use, by why not. */
+/** Names that a module cannot use, by the reason. */
 export const DENIED: Denied = {
   inDeno: {
     [NET]: "connect connectTls connectQuic listen listenTls listenDatagram resolveDns startTls " +
@@ -20,11 +20,11 @@ export const DENIED: Denied = {
     "a module cannot load native code":
       "dlopen UnsafeCallback UnsafeFnPointer UnsafePointer UnsafePointerView",
     "a module keeps its data in files of the workspace (host.sqlite)": "openKv",
-    "paths are relative to the workspace, always": "chdir",
+    "paths are always relative to the workspace": "chdir",
     "a module cannot change owners or what new files may be (pass a mode, or chmod)":
       "chown chownSync umask",
-    "a call looks and ends: read the files again": "watchFs",
-    "a call that has to stop says so (host.signal)": "addSignalListener removeSignalListener",
+    "files cannot be watched: read them again": "watchFs",
+    "use host.signal, which tells when to stop": "addSignalListener removeSignalListener",
   },
   global: {
     [NET]: "fetch WebSocket WebSocketStream EventSource WebTransport",

@@ -1,6 +1,5 @@
 /**
- * The flags of Deno that open a process to granted paths and hosts, and to no private address behind
- * those.
+ * The flags of Deno that allow paths and hosts, but no private address behind a host name.
  *
  * @module
  */
@@ -9,7 +8,10 @@ import { isLiteral, PRIVATE_IPV4 } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
-/** Opens hosts, `*` standing for all; an address that was granted is itself. */
+/**
+ * Returns the flags that allow hosts; `*` stands for all. A private address is open only if it was
+ * granted itself.
+ */
 export function netFlags(hosts: readonly string[]): readonly string[] {
   if (hosts.length === 0) return [];
   const allow = hosts.includes("*") ? "--allow-net" : `--allow-net=${hosts.join(",")}`;
@@ -17,7 +19,10 @@ export function netFlags(hosts: readonly string[]): readonly string[] {
   return [allow, ...(hosts.some(isLiteral) ? [] : [`--deny-net=${closed}`])];
 }
 
-/** Gives the flag of Deno that names paths, if there are any; `cannot` begins the error about one. */
+/**
+ * Returns the flag of Deno that names paths; empty if there are none. `cannot` begins the error
+ * about a bad path.
+ */
 export function pathFlag(flag: string, paths: readonly string[], cannot: string): string[] {
   const comma = paths.find((path) => path.includes(","));
   if (comma === undefined) return paths.length > 0 ? [`--${flag}=${paths.join(",")}`] : [];

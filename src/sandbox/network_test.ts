@@ -18,7 +18,7 @@ const MODULE = `
   };
 `;
 
-/** A server on the loopback that keeps what it was asked, and whose paths say what it does. */
+/** A server on the loopback that records its requests. The path of a request says what it does. */
 class Sink implements AsyncDisposable {
   readonly asked: {
     readonly method: string;
@@ -175,7 +175,7 @@ function redirect(status: number, location: string): Response {
 Deno.test("host.fetch() asks no host of which it cannot find out where it lies", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start(MODULE, { net: ["*"] });
-  // No server is asked for a name with so long a part.
+  // No name server is asked for a name with so long a part.
   const said = await codeOf(get(sandbox, `https://${"a".repeat(70)}.example/`));
   assert.match(said, /getaddrinfo/);
 });

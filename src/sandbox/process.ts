@@ -1,6 +1,6 @@
 /**
- * Processes in a group of their own, with the environment that they are given and nothing else, and
- * how they end. All that PML starts is started here.
+ * Starts and ends processes. Each has its own process group, and only the environment that it is
+ * given. Everything that PML starts is started here.
  *
  * @module
  */
@@ -12,45 +12,51 @@ import type { Groups } from "./_options.ts";
 import type { KeptProgram } from "./boot/keeper.ts";
 import type { Reach } from "./boot/reach.ts";
 
-/** How long a keeper may take to end all that it keeps. */
+/** How long a keeper may take to end all processes below it. */
 const KEEPER_MS = 1_000;
 
-/** A process that this side talks to. */
+/** A running process. */
 export type Process = Deno.ChildProcess;
 
 /** A program and how it is started. */
 export interface Program {
-  /** Its file, absolute, so that no PATH decides what runs. */
+  /** The absolute path of its file, so that no PATH decides what runs. */
   readonly file: string;
   readonly args: readonly string[];
   readonly cwd: string;
-  /** All of its environment. */
+  /** Its whole environment. */
   readonly env: Readonly<Record<string, string>>;
-  /** Whether it has a keeper where there can be one, so that nothing of it outlives it or PML. */
+  /**
+   * Whether it has a keeper, if the system can run one. Then none of its processes outlives the
+   * program or PML.
+   */
   readonly kept?: boolean;
-  /** What alone it may read and write, and the code that sees to it; only for one that is kept. */
+  /**
+   * The only paths that it may read and write, and the code that confines it. Only for a program
+   * with a keeper.
+   */
   readonly confined?: { readonly reach: Reach; readonly code: string };
 }
 
 /** How a program is run to its end. */
 export interface RunOptions {
   readonly signal: AbortSignal;
-  /** How many bytes of each output are kept, from its beginning. */
+  /** The number of bytes that are kept of each output, from its beginning. */
   readonly maxBytes: number;
-  /** Keeps the group, so that it ends with PML however it ends. */
+  /** Records the process group, so that it ends with PML, however PML ends. */
   readonly groups?: Pick<Groups, "add" | "remove"> | undefined;
-  /** Told what it writes to stderr, as it comes. */
+  /** Called with each piece of stderr. */
   readonly onStderr?: (text: string) => void;
 }
 
-/** How a program ended, and the beginning of what it wrote. */
-export interface Ran {
+/** How a program ended, and the beginning of its outputs. */
+export interface ProgramResult {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Starts a program with its input, and with its outputs if they are `heard`. */
+/** Starts a program with a pipe for its input, and pipes for its outputs if `heard` is true. */
 export function startProcess({ file, args, cwd, env }: Program, { heard = true } = {}): Process {
   const out = heard ? "piped" : "null";
   return new Deno.Command(file, {
@@ -66,15 +72,15 @@ export function startProcess({ file, args, cwd, env }: Program, { heard = true }
   }).spawn();
 }
 
-/** A program with its group, and with the keeper above it if it has one. */
-export class Started {
-  /** The program, or its keeper, which has its pipes and ends as it does. */
+/** A program with its process group and, if it has one, its keeper. */
+export class StartedProgram {
+  /** The program or its keeper. The keeper has the program's pipes and ends as the program does. */
   readonly running: Process;
   readonly #isKept: boolean;
   #isOver = false;
   #late: ReturnType<typeof setTimeout> | undefined;
 
-  /** Starts the program; throws where it is no file or its folder is none. */
+  /** Starts the program. Throws if its file or its folder does not exist. */
   constructor(program: Program) {
     this.#isKept = program.kept === true && canKeep();
     const { file, args, cwd, env, confined } = program;
@@ -101,12 +107,15 @@ export class Started {
     status.then(({ signal }) => {
       this.#isOver = true;
       clearTimeout(this.#late);
-      // Somebody else may have killed the keeper, whose children are nobody's then.
+      // Somebody else may have killed the keeper. Nobody then ends its children.
       if (signal === "SIGKILL") killMarked(`PML_RUN=${mark}`);
     });
   }
 
-  /** The process id of the program, which is its group's too; of the keeper before it is there. */
+  /**
+   * The process id of the program, which is also that of its group. Until the program has started,
+   * it is the keeper's.
+   */
   get pid(): number {
     const { pid } = this.running;
     return this.#isKept ? childrenOf(pid)[0] ?? pid : pid;
@@ -117,12 +126,15 @@ export class Started {
     killGroup(this.pid, name);
   }
 
-  /** Kills the program with its group and, where it is kept, with all that fled from that. */
+  /**
+   * Kills the program and its group. If it has a keeper, processes that left the group are killed,
+   * too.
+   */
   kill(): void {
     if (!this.#isKept) return killGroup(this.running.pid);
     if (this.#isOver) return;
     this.#killBelow();
-    // Told to end, the keeper sees to the rest, also one that was stopped.
+    // On SIGTERM the keeper ends the rest. SIGCONT wakes a keeper that was stopped.
     for (const signal of ["SIGTERM", "SIGCONT"] as const) kill(this.running.pid, signal);
     this.#late ??= setTimeout(() => {
       this.#killBelow();
@@ -135,20 +147,23 @@ export class Started {
   }
 }
 
-/** Throws what a start would: a keeper is there, whatever it is to keep. */
+/**
+ * Throws the errors that a start of the program would throw. The start of the keeper itself always
+ * works.
+ */
 function assertThere({ file, cwd }: Program): void {
   const { isFile, mode } = Deno.statSync(file);
   if (!isFile || ((mode ?? 0) & 0o111) === 0) throw new Deno.errors.PermissionDenied(file);
   if (!Deno.statSync(cwd).isDirectory) throw new Deno.errors.NotADirectory(cwd);
 }
 
-/** Runs a program that reads nothing to its end; throws the signal's reason where that comes first. */
+/** Runs a program without input to its end. Throws the signal's reason if it aborts first. */
 export async function runProgram(
   program: Program,
   { signal, maxBytes, groups, onStderr }: RunOptions,
-): Promise<Ran> {
+): Promise<ProgramResult> {
   signal.throwIfAborted();
-  const started = new Started(program);
+  const started = new StartedProgram(program);
   const child = started.running;
   groups?.add(child.pid);
   using _ = onAbort(signal, () => started.kill());
@@ -162,7 +177,7 @@ export async function runProgram(
     signal.throwIfAborted();
     return { code, stdout, stderr };
   } finally {
-    // What it started and left behind goes with it.
+    // Processes that it left behind end with it.
     started.kill();
     groups?.remove(child.pid);
   }
@@ -173,22 +188,28 @@ export function killGroup(pid: number, signal: Deno.Signal = "SIGKILL"): void {
   kill(Deno.build.os === "windows" ? pid : -pid, signal);
 }
 
-/** Kills what has a mark in its environment, also what left its group; for systems with /proc. */
+/**
+ * Kills all processes that have a mark in their environment, also those that left their group. It
+ * works on systems with /proc.
+ */
 export function killMarked(mark: string): void {
   for (const name of namesIn("/proc").filter((each) => /^\d+$/.test(each))) {
     if (textIn(`/proc/${name}/environ`).includes(mark)) kill(Number(name), "SIGKILL");
   }
 }
 
-/** Gives the resident memory of a process in bytes, and of all below it; 0 where nobody tells. */
+/**
+ * Returns the resident memory of a process and of all processes below it, in bytes; 0 if the system
+ * does not tell.
+ */
 export function residentBytes(pid: number, { below = true } = {}): number {
-  // Without /proc only the heap flag bounds the memory.
+  // Without /proc, only the heap flag limits the memory.
   const own = Number(/^VmRSS:\s+(\d+) kB/m.exec(textIn(`/proc/${pid}/status`))?.[1] ?? 0) * 1_024;
   if (!below) return own;
   return childrenOf(pid).reduce((sum, child) => sum + residentBytes(child), own);
 }
 
-/** Reads to the end, so that nothing blocks, and keeps the first bytes. */
+/** Reads a stream to its end, so that the program never blocks, and keeps the first bytes. */
 async function headOf(
   stream: ReadableStream<Uint8Array>,
   { maxBytes, onText }: {
@@ -208,7 +229,10 @@ async function headOf(
   return text;
 }
 
-/** Gives the processes that a process has started, or got from others that ended; oldest first. */
+/**
+ * Returns the children of a process, the oldest first. Children of processes that ended may have
+ * become its own.
+ */
 function childrenOf(pid: number): readonly number[] {
   const tasks = namesIn(`/proc/${pid}/task`);
   const said = tasks.map((task) => textIn(`/proc/${pid}/task/${task}/children`));
@@ -223,7 +247,7 @@ function namesIn(folder: string): readonly string[] {
   try {
     return [...Deno.readDirSync(folder)].map(({ name }) => name);
   } catch {
-    return []; // gone, another system, or no file can be opened now
+    return []; // gone, another system, or too many files are open
   }
 }
 
@@ -231,7 +255,7 @@ function textIn(path: string): string {
   try {
     return Deno.readTextFileSync(path);
   } catch {
-    return ""; // gone, or another person's
+    return ""; // gone, or of another user
   }
 }
 
@@ -239,6 +263,6 @@ function kill(pid: number, signal: Deno.Signal): void {
   try {
     Deno.kill(pid, signal);
   } catch {
-    // Gone already, which is what was wanted; or it became another person's, as by sudo.
+    // It is gone already, or belongs to another user now, as with sudo.
   }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { waitUntil } from "../../tests/kit/wait.ts";
-import { killGroup, type Program, runProgram, Started, startProcess } from "./process.ts";
+import { killGroup, type Program, runProgram, StartedProgram, startProcess } from "./process.ts";
 
 const OPEN = { signal: new AbortController().signal, maxBytes: 1_000 };
 
@@ -24,7 +24,7 @@ function isAlive(pid: number): boolean {
 Deno.test("runProgram() gives code and outputs, and only the environment that it is given", async () => {
   Deno.env.set("PML_PROCESS_TEST", "secret");
   try {
-    // Where Deno came from npm its own start adds names.
+    // If Deno came from npm, its own start adds names.
     const code = `const { A, HOME, PML_PROCESS_TEST } = Deno.env.toObject();
       console.log(A, HOME, PML_PROCESS_TEST, Deno.cwd());
       console.error(await new Response(Deno.stdin.readable).text() + "!"); Deno.exit(3);`;
@@ -88,10 +88,12 @@ Deno.test({
     const seen = async (kept: boolean) => {
       const there = { cwd, env, kept };
       const shell = { file: "/bin/sh", ...there };
-      const looked = await ran(new Started({ ...shell, args: ["-c", look] }), "given\n");
-      const { stdout } = await ran(new Started({ file: "/usr/bin/env", args: [], ...there }));
+      const looked = await ran(new StartedProgram({ ...shell, args: ["-c", look] }), "given\n");
+      const { stdout } = await ran(
+        new StartedProgram({ file: "/usr/bin/env", args: [], ...there }),
+      );
       const ends = ["exit 0", "exit 7", "kill -s TERM $$", "kill -s KILL $$", "kill -s SEGV $$"];
-      const ended = ends.map((end) => ran(new Started({ ...shell, args: ["-c", end] })));
+      const ended = ends.map((end) => ran(new StartedProgram({ ...shell, args: ["-c", end] })));
       const variables = stdout.replace(/^PML_RUN=.*\n/m, "").split("\n").sort();
       return [looked, variables, ...await Promise.all(ended)];
     };
@@ -102,7 +104,10 @@ Deno.test({
     }];
     for (const kept of [true, false]) {
       for (const one of missing) {
-        assert.throws(() => new Started({ ...one, args: [], env, kept }), JSON.stringify(one));
+        assert.throws(
+          () => new StartedProgram({ ...one, args: [], env, kept }),
+          JSON.stringify(one),
+        );
       }
     }
     Deno.removeSync(cwd);
@@ -114,7 +119,7 @@ Deno.test({
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     const args = ["-c", "exec <&- >&- 2>&-; sleep 300"];
-    const started = new Started({ file: "/bin/sh", args, cwd: "/", env: {}, kept: true });
+    const started = new StartedProgram({ file: "/bin/sh", args, cwd: "/", env: {}, kept: true });
     const { stdin, stdout, stderr, status } = started.running;
     await Promise.all([stdout, stderr].map((stream) => stream.pipeTo(new WritableStream())));
     const writer = stdin.getWriter();
@@ -126,7 +131,7 @@ Deno.test({
   },
 });
 
-async function ran({ running }: Started, input = "") {
+async function ran({ running }: StartedProgram, input = "") {
   const writer = running.stdin.getWriter();
   await writer.write(new TextEncoder().encode(input)).catch(() => {}); // it does not read
   await writer.close().catch(() => {});

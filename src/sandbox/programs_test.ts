@@ -4,7 +4,7 @@ import { until } from "../../tests/kit/wait.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { gone, pidsWith, withCommand } from "./_processes_test.ts";
 import type { PathGuard } from "./boot/path_guard.ts";
-import type { Start } from "./boot/message.ts";
+import type { HostStart } from "./boot/message.ts";
 import { Programs } from "./boot/programs.ts";
 import { Reaper } from "./reaper.ts";
 import { SANDBOX_LIMITS, type SandboxOptions } from "./sandbox.ts";
@@ -30,7 +30,7 @@ const MODULE = `
 
 const PATH = Deno.env.get("PATH") ?? "";
 
-interface Ran {
+interface ProgramResult {
   readonly [key: string]: Json;
   readonly code: number;
   readonly stdout: string;
@@ -44,7 +44,7 @@ async function runner(yard: Yard, more: Partial<SandboxOptions> = {}) {
   return {
     sandbox,
     exec: async (program: string, args: readonly string[] = [], rest: JsonObject = {}) =>
-      await call(sandbox, "exec", { program, args, ...rest }) as unknown as Ran,
+      await call(sandbox, "exec", { program, args, ...rest }) as unknown as ProgramResult,
   };
 }
 
@@ -154,7 +154,7 @@ Deno.test("host.exec() kills all that a program started: by its time, by a cance
   });
   assert.deepEqual([timed.timedOut, timed.signal], [true, "SIGKILL"]);
   await gone(left);
-  // What stays behind in the background ends with the program that started it.
+  // A process left in the background ends with the program that started it.
   assert.equal((await exec("sh", ["-c", "sleep 302 & echo out"])).stdout, "out\n");
   await gone(left);
   const controller = new AbortController();
@@ -198,14 +198,14 @@ Deno.test("host.exec() survives a program that ends just when its time is over",
   const [stdout, stderr, stdin] = [new Blob().stream(), new Blob().stream(), new WritableStream()];
   const child = { pid: 1 << 29, status: ended.promise, kill, stdout, stderr, stdin };
   const ops = withCommand(() => ({ spawn: () => child }), () => {
-    const start = { run: { it: "/it" }, env: {}, environment: {} } as unknown as Start;
+    const start = { run: { it: "/it" }, env: {}, environment: {} } as unknown as HostStart;
     const walls = {
       follow: () => ({ path: "/", info: { isDirectory: true } }),
     } as unknown as PathGuard;
     const { exec } = new Programs(start, walls, () => {}).ops;
     return exec?.(["it", [], { timeoutMs: 1 }], { signal: new AbortController().signal, say() {} });
   });
-  assert.equal((await ops as Ran).code, 0);
+  assert.equal((await ops as ProgramResult).code, 0);
 });
 
 Deno.test("host.exec() leads no program into the workspace by a PATH that names no folder", async () => {
@@ -258,9 +258,9 @@ Deno.test("A program that a child starts in its last moment ends with it", async
   );
   const called = call(sandbox, "go");
   await new Promise((later) => setTimeout(later, 50));
-  // A gateway that is busy finds all that at once: first why the child has to end.
+  // A busy PML finds all of this at once. The first message is why the child has to end.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700);
   assert.equal((await errorOf(called)).code, "SANDBOX_CRASHED");
-  // Not yet disposed of: a child that is dead may wait long for that.
+  // It is not disposed yet: a dead child may wait long for that.
   await gone(() => pidsWith(groups.mark));
 });

@@ -3,7 +3,7 @@ import { call, run, Yard } from "../../tests/fixtures/modules/yard.ts";
 
 const MS = 1_500;
 
-/** Flips a name between a file and a link to the canary, without any lock. */
+/** Replaces a file by a link to the canary and back, without any lock. */
 const SWAPPER = `
 const [path, target, ms] = Deno.args;
 const end = Date.now() + Number(ms);

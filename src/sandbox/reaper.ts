@@ -1,6 +1,6 @@
 /**
- * Kills what PML started if PML itself is killed: a small process that holds the groups and waits
- * for the end of its standard input.
+ * Kills what PML started if PML itself is killed. A small process records the groups and waits for
+ * the end of its standard input.
  *
  * @module
  */
@@ -10,14 +10,15 @@ import { clientProcess } from "./_client.ts";
 import type { Groups } from "./_options.ts";
 import { type Process, startProcess } from "./process.ts";
 
-/** How often PML gives a sign of life, and how often that is looked for. */
+/** How often PML sends a sign of life, and how often it is checked. */
 const BEAT_MS = 5_000;
 /**
- * `+ pid` and `- pid` come in lines; at their end what is left is killed and removed. After
- * `client`, with a process and when it started, PML is killed where no `beat` came between three
- * ticks and that process is gone. A keeper that is told to end, also one that was stopped, ends what
- * it keeps; what it leaves in half a second is killed. At last goes its own group, with what waits for
- * the next tick.
+ * The script of the reaper. It reads lines: `+ pid` adds a group, `- pid` removes one. At the end
+ * of its input it kills the groups that are left and removes their folders. `client`, with a
+ * process id and its start time, names the client: if no `beat` comes within three ticks and the
+ * client is gone, PML is killed. Each keeper first gets SIGTERM and SIGCONT, so that it ends its
+ * processes; what is left after half a second is killed. At last it kills its own group, with the
+ * process that waits for the next tick.
  */
 const SCRIPT = `trap "" HUP INT TERM PIPE
 groups=" "
@@ -53,7 +54,7 @@ done
 rm -rf -- "$2$1"*
 kill -s KILL 0`;
 
-/** The process groups of this PML, and who ends them when it cannot. */
+/** The process groups of this PML, and the process that ends them if PML cannot. */
 export class Reaper implements Groups, AsyncDisposable {
   readonly mark: string = randomBytes(12).toString("hex");
   readonly #leftovers: string;
@@ -63,26 +64,29 @@ export class Reaper implements Groups, AsyncDisposable {
   #client: string | undefined;
   #beat: ReturnType<typeof setInterval> | undefined;
 
-  /** Takes how the paths begin, before the mark, that are removed with the groups. */
+  /** Takes the start of the paths that are removed with the groups. The mark follows it. */
   constructor(leftovers: string) {
     this.#leftovers = leftovers;
   }
 
-  /** Watches a group, from when what it gives resolves; the first one starts the process. */
+  /** Adds a group. It is watched when the promise resolves. The first group starts the process. */
   async add(pid: number): Promise<void> {
     this.#groups.add(pid);
-    // Told once: a second word would keep the number when the group is long over.
+    // Sent only once: a second `+` would keep the process id after the group has ended.
     await (this.#process === undefined ? this.#begin() : this.#tell(`+ ${pid}`));
   }
 
-  /** Has PML killed where it gives no sign of life for 10 s and the process of its client is gone. */
+  /**
+   * Makes the process kill PML if PML sends no sign of life for 10 s and the client's process is
+   * gone.
+   */
   async watch(): Promise<void> {
     this.#client = clientProcess();
     if (this.#client === undefined) return;
     await (this.#process === undefined ? this.#begin() : this.#tell(this.#client));
     let isTold = true;
     this.#beat = setInterval(async () => {
-      // A process that was stopped reads none.
+      // A stopped process reads nothing, so only one beat waits at a time.
       if (!isTold) return;
       isTold = false;
       await (this.#process === undefined ? this.#begin() : this.#tell("beat"));
@@ -91,12 +95,12 @@ export class Reaper implements Groups, AsyncDisposable {
     Deno.unrefTimer(Number(this.#beat));
   }
 
-  /** Lets go of a group that is over. */
+  /** Removes a group that has ended. */
   async remove(pid: number): Promise<void> {
     if (this.#groups.delete(pid)) await this.#tell(`- ${pid}`);
   }
 
-  /** Ends the process; what it still holds ends with it. */
+  /** Ends the process; the groups that it still knows end with it. */
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#beat);
     const running = this.#process;
@@ -111,7 +115,7 @@ export class Reaper implements Groups, AsyncDisposable {
     if (running === undefined) return;
     this.#process = running;
     this.#stdin = running.stdin.getWriter();
-    // Where somebody killed it, the next group or beat starts another.
+    // If somebody killed the process, the next group or beat starts another.
     running.status.then(() => {
       if (this.#process === running) this.#process = undefined;
     });
@@ -129,13 +133,14 @@ export class Reaper implements Groups, AsyncDisposable {
         env: { PATH: "/usr/bin:/bin" },
       }, { heard: false });
     } catch {
-      // Without a shell, as the doctor tells, only the end of their standard input ends children.
+      // Without a shell, children end only at the end of their standard input. `pml doctor` reports
+      // that.
       return undefined;
     }
   }
 
   async #tell(line: string): Promise<void> {
-    // A process that somebody killed is told by its end.
+    // If somebody killed the process, its end handles that.
     await this.#stdin?.write(new TextEncoder().encode(`${line}\n`)).catch(() => {});
   }
 }

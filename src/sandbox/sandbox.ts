@@ -1,5 +1,5 @@
 /**
- * Runs one module in one child process that can do no more than its grants say.
+ * Runs one module in one child process, which can do no more than its grants allow.
  *
  * @module
  */
@@ -58,7 +58,7 @@ export class Sandbox implements AsyncDisposable {
     this.#rearm();
   }
 
-  /** Starts a child that proves that it is closed, and that has no module yet. */
+  /** Starts a child without a module. Throws if the child's self-test finds something open. */
   static async open(
     options: ChildOptions,
     { signal, ...start }: ChildStart & { readonly signal?: AbortSignal | undefined } = {},
@@ -76,7 +76,7 @@ export class Sandbox implements AsyncDisposable {
     return await sandbox.load({ name, code, onLog, ...(signal && { signal }) });
   }
 
-  /** Loads the module; a child has one in its life. A child that cannot load it is ended. */
+  /** Loads the module. A child loads only one in its life. If loading fails, the child is ended. */
   load({ name, code, onLog, signal }: ModuleOptions): Promise<Sandbox> {
     this.#logs = new LogTap(onLog);
     this.#startup.load(name);
@@ -84,12 +84,12 @@ export class Sandbox implements AsyncDisposable {
     return this.#reached("ready", signal);
   }
 
-  /** The names of the functions that the module exports. */
+  /** Returns the names of the functions that the module exports. */
   exports(): readonly string[] {
     return this.#startup.exports;
   }
 
-  /** What the module says of itself in `__meta__`, as plain JSON; undefined if nothing. */
+  /** Returns the module's `__meta__` as plain JSON; undefined if it has none. */
   meta(): unknown {
     return this.#startup.meta;
   }
@@ -99,27 +99,27 @@ export class Sandbox implements AsyncDisposable {
     return this.#startup.confined;
   }
 
-  /** The process id of the child, which is its group's too. */
+  /** The process id of the child, which is also that of its group. */
   get pid(): number {
     return this.#child.pid;
   }
 
-  /** Whether it takes calls; one that died never does again. */
+  /** Whether it can take calls. A dead child never can again. */
   get alive(): boolean {
     return !this.#dead;
   }
 
-  /** How many calls have not stopped yet. */
+  /** The number of calls that have not stopped yet. */
   get pending(): number {
     return this.#calls.size;
   }
 
-  /** The resident memory of the child in bytes; 0 where the system does not tell. */
+  /** Returns the resident memory of the child in bytes; 0 if the system does not tell. */
   rss(): number {
     return this.#child.rss();
   }
 
-  /** Calls a function of the module and gives what it returned, as plain JSON. */
+  /** Calls a function of the module and returns its result as plain JSON. */
   call(request: SandboxCall): Promise<Json> {
     const { signal, fn, graceMs = GRACE_MS } = request;
     if (signal.aborted) return Promise.reject(reasonOf(signal));
@@ -133,7 +133,7 @@ export class Sandbox implements AsyncDisposable {
     return answer;
   }
 
-  /** Kills the child with its group and removes what it kept. */
+  /** Kills the child and its group, and removes its private folder. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#kill("closed", "it was closed");
     await this.#child[Symbol.asyncDispose]();
@@ -185,7 +185,7 @@ export class Sandbox implements AsyncDisposable {
       });
       this.#take(reader.end(), isStderr);
     } catch (error) {
-      // Whatever a module found that breaks its reader ends its child, and nothing else.
+      // If the output of a module breaks the reader, only its child ends.
       this.#kill(
         "frames",
         error instanceof RangeError ? error.message : `reading it broke: ${error}`,
@@ -195,7 +195,8 @@ export class Sandbox implements AsyncDisposable {
 
   #take(line: Line, isStderr: boolean): void {
     const frame = line.kind === "frame" ? frameOf(line.bytes) : undefined;
-    // What a dead child started in its last moment must end too; the rest is nobody's.
+    // Groups that a dead child started in its last moment must end too. Its other frames are
+    // ignored.
     if (this.#dead && !isStderr && frame?.type !== "group") return;
     if (frame) return this.#frame(frame);
     if (line.kind === "frame") return this.#charge(line.bytes.length);
@@ -243,7 +244,7 @@ export class Sandbox implements AsyncDisposable {
     if (excess !== undefined) this.#kill("frames", excess);
   }
 
-  /** Goes on with the start: the proof first, then the module. */
+  /** Handles a frame of the start: first the self-test, then the module. */
   #step(frame: Frame): void {
     const refused = this.#startup.take(frame);
     if (refused !== undefined) this.#kill("refused", refused);

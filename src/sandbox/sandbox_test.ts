@@ -75,7 +75,7 @@ Deno.test("Sandbox refuses a result that is too large, and tells its size", asyn
   await using yard = new Yard();
   const sizes: Record<string, RegExp> = {
     large: /41943040/, // as the child counts it
-    wide: /37748736/, // as the gateway counts it
+    wide: /37748736/, // as PML counts it
     many: /characters|bytes/,
   };
   for (const [kind, size] of Object.entries(sizes)) {

@@ -9,10 +9,12 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { isInside, realPathIfAny } from "../io/place.ts";
 
-/** Gives the folders of a PATH as they really are: none that is relative, gone or in the workspace. */
+/**
+ * Returns the real folders of a PATH, without those that are relative, missing or in the workspace.
+ */
 export function searchPath(path: string | undefined, workspace: string): readonly string[] {
   const folders = (path ?? "").split(delimiter).filter(isAbsolute).map(realPathIfAny);
-  // A list of folders cannot hold one whose name has what divides it.
+  // A folder whose name contains the separator cannot be in a list.
   const outside = folders.filter((folder) =>
     folder !== undefined && !isInside(workspace, folder) &&
     ![delimiter, ","].some((mark) => folder.includes(mark))
@@ -20,19 +22,21 @@ export function searchPath(path: string | undefined, workspace: string): readonl
   return [...new Set(outside as string[])]; // none is undefined
 }
 
-/** Finds the file of a program by its name; what really lies in the workspace counts for nothing. */
+/** Finds the file of a program by its name. A file that really lies in the workspace is ignored. */
 export function findProgram(
   name: string,
   { path, workspace }: { readonly path: readonly string[]; readonly workspace: string },
 ): string | undefined {
   if (/[\\/]/.test(name)) return undefined;
-  // Given by the name that it was found under: some programs are many by their name.
+  // The path keeps the name that was found, because some programs act by their name.
   return path.map((folder) => join(folder, name)).find((file) =>
     isProgram(file) && !isInside(workspace, realPathIfAny(file) ?? workspace)
   );
 }
 
-/** Finds the file of each program that a module may run. */
+/**
+ * Finds the file of each program that a module may run. Throws `SANDBOX_DENIED` if one is missing.
+ */
 export function foundPrograms(
   names: readonly string[],
   where: { readonly path: readonly string[]; readonly workspace: string },
@@ -49,7 +53,7 @@ export function foundPrograms(
 function isProgram(file: string): boolean {
   try {
     const { isFile, mode } = Deno.statSync(file);
-    // A system without modes tells by the name.
+    // Systems without file modes use the name.
     return isFile && (mode === null || (mode & 0o111) !== 0);
   } catch {
     return false; // not in this folder

@@ -1,6 +1,6 @@
 /**
- * Reads what a confined server asked for: from the record that Deno writes, and from its errors,
- * because programs are not in that record.
+ * Reads what a confined server asked for: from the record that Deno writes, and from the server's
+ * errors, because programs are not in the record.
  *
  * @module
  */
@@ -8,7 +8,7 @@
 import { resolve } from "node:path";
 import { isObject } from "../core/json.ts";
 
-/** What a server asked for, as it said it; whether it got it is not told. */
+/** What a server asked for. It does not say what was allowed. */
 export interface AskedFor {
   readonly read: readonly string[];
   readonly write: readonly string[];
@@ -18,16 +18,19 @@ export interface AskedFor {
   readonly run: readonly string[];
   /** Variables. */
   readonly env: readonly string[];
-  /** What cannot be granted at all. */
+  /** Accesses that cannot be granted at all. */
   readonly other: readonly string[];
 }
 
 const KINDS = ["read", "write", "net", "env"] as const;
 type Kind = (typeof KINDS)[number];
-/** Node's way to run to the end tells no more than that it failed. */
+/** Node's function that runs a program to its end reports only that the command failed. */
 const RUN = /(?:Requires run access to "|Command failed: )([^"\s]{1,300})/g;
 
-/** Reads the record, a line of JSON each, and the texts; relative paths are those of `cwd`. */
+/**
+ * Reads the record, which has one line of JSON for each request, and the texts. Relative paths
+ * start from `cwd`.
+ */
 export function askedFor(
   record: string,
   { texts, cwd }: { readonly texts: string; readonly cwd: string },
@@ -43,7 +46,8 @@ export function askedFor(
     const { permission, value } = parsed(line);
     const kind = KINDS.find((one) => one === permission);
     if (kind === undefined) {
-      // It may ask the system what it likes; what it imports from its own folder it reads.
+      // Information about the system is not restricted, and imports from the server's own folder
+      // are recorded as reads.
       if (permission !== undefined && permission !== "sys") asked.other.add(String(permission));
     } else if (typeof value !== "string") {
       if (kind !== "env") asked.other.add(`${kind} without a bound`);
@@ -55,7 +59,7 @@ export function askedFor(
   return { ...Object.fromEntries(lists), run: [...run].sort() };
 }
 
-/** A request is told by its whole address, too, which may hold a secret. */
+/** The record also contains whole URLs of requests, which may hold a secret. */
 function hostOf(value: string): string {
   const url = value.includes("://") ? URL.parse(value) : null;
   if (url === null) return value.toLowerCase();

@@ -1,5 +1,6 @@
 /**
- * Runs an npm server under Deno with permissions, in place of node with the person's rights.
+ * Makes the Deno command that runs an npm server with permissions, instead of node with the
+ * person's rights.
  *
  * @module
  */
@@ -10,7 +11,7 @@ import { type Access, accessOf, type Grants } from "../permissions/grants.ts";
 import { netFlags, pathFlag } from "../sandbox/net_flags.ts";
 import { dataFolder } from "./data_folder.ts";
 
-/** What a confined server may touch. */
+/** What a confined server may access. */
 export interface Confinement {
   readonly name: string;
   /** The folder of its package, which it may read. */
@@ -19,19 +20,22 @@ export interface Confinement {
   /** The PML home. */
   readonly home: string;
   readonly grants: Grants | undefined;
-  /** The person's certificates, which it may read whatever was granted. */
+  /** The person's certificates. It may always read them. */
   readonly certificates: readonly string[];
-  /** Names that it may not write, and not read, in the workspace. */
+  /** Names in the workspace that it may not write, and names that it may not read. */
   readonly protection: {
     readonly writeProtected: readonly string[];
     readonly readProtected: readonly string[];
   };
 }
 
-/** A server asks for nothing: it gets the workspace and what the person granted. */
+/**
+ * A server, unlike a module, declares no permissions. It gets the workspace and what the person
+ * granted.
+ */
 const ALL = { read: ["."], write: ["."], net: ["*"], run: ["*"], env: [] };
 
-/** Gives what a confined server may touch beside the folder of its package. */
+/** Returns what a confined server may access beside the folder of its package. */
 export function confinedAccess(
   { certificates, ...where }: Omit<Confinement, "folder" | "protection">,
 ): Access {
@@ -44,7 +48,7 @@ export function confinedAccess(
   };
 }
 
-/** Gives the arguments of Deno before the file of the server. */
+/** Returns the arguments of Deno that come before the file of the server. */
 export function confinedArgs(confinement: Confinement): readonly string[] {
   const { name, folder, workspace, protection } = confinement;
   const { read, write, net, run } = confinedAccess(confinement);
@@ -66,7 +70,10 @@ export function confinedArgs(confinement: Confinement): readonly string[] {
   ];
 }
 
-/** Gives what of the workspace a name with a star stands for now; deeper folders are not looked at. */
+/**
+ * Returns the present entries of the workspace that a name with a star matches. Deeper folders are
+ * not searched.
+ */
 function matching(name: string, workspace: string): readonly string[] {
   if (!name.includes("*")) return [];
   const like = new RegExp(`^${name.split("*").map(RegExp.escape).join(".*")}$`, "i");

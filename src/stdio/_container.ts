@@ -1,6 +1,6 @@
 /**
- * Ends the container of a server that is a `docker run`: a container runs below a daemon, so neither
- * the end of the program that started it nor that of its group ends it.
+ * Ends the container of a server that is started with `docker run`. A container is a child of a
+ * daemon, so it does not end with the program that started it or with its process group.
  *
  * @module
  */
@@ -10,17 +10,20 @@ import { type PlainCommand, plainCommand } from "../core/plain_command.ts";
 import { soon } from "../io/waiting.ts";
 import { type Process, type Program, startProcess } from "../sandbox/process.ts";
 
-/** Programs that start containers, and take the same words for it. */
+/** Programs that start containers and have the same arguments. */
 const PROGRAMS = /^(?:docker|podman(?:-remote)?|nerdctl)(?:\.exe)?$/i;
-/** Options before the command that no word follows. */
+/** Options before the command that take no value. */
 const ALONE = /=|^-[^-].|^(?:-[Dr]|--(?:debug|tls|tlsverify|remote|syslog|noout|transient-store))$/;
-/** So long the end of PML waits for that of a container, which goes on by itself. */
+/**
+ * How long the end of PML waits for the end of a container. The container's end goes on without
+ * PML.
+ */
 const END_MS = 3_000;
 /**
- * Waits for the end of its input, which comes when PML has ended, however, and ends the container
- * with a label: one that was to be removed at its end is removed, another is killed. A program that
- * was killed may just have asked for its container, so that is looked for again. All of it ends
- * after ten seconds.
+ * Waits for the end of its input, which comes when PML has ended in any way. Then it ends the
+ * container that has the label: a container with `--rm` is removed, another is killed. A killed
+ * program may just have asked for its container, so the script looks several times. The script ends
+ * after ten seconds at most.
  */
 const SCRIPT = `trap "" HUP INT TERM PIPE
 label=$1 found=$2 ends=$3 tries=5
@@ -34,21 +37,24 @@ while ids=$("$@" ps $found --filter "label=$label"); [ -z "$ids" ] || ! "$@" $en
 done
 kill -s KILL 0`;
 
-/** A command that runs a container, with a label by which that is found again. */
+/** A command that runs a container, with a label to find the container again. */
 export interface ContainerRun {
   /** All of its arguments. */
   readonly args: readonly string[];
-  /** The shell and its options, where a shell runs the command: its profile may set PATH. */
+  /**
+   * The shell and its options if a shell runs the command, because the shell's profile may set
+   * PATH.
+   */
   readonly shell: readonly string[];
   /** The program that runs containers, and its options that say where the daemon is. */
   readonly client: readonly string[];
-  /** The variables that are written into the command. */
+  /** The variables that are set within the command. */
   readonly env: Readonly<Record<string, string>>;
   readonly label: string;
   readonly isRemoved: boolean;
 }
 
-/** Gives the command of a program with a label, where it is `docker run` or one like it. */
+/** Returns the command with a label, if it is `docker run` or a similar one. */
 export function containerRun({ file, args }: Pick<Program, "file" | "args">):
   | ContainerRun
   | undefined {
@@ -68,7 +74,7 @@ export function containerRun({ file, args }: Pick<Program, "file" | "args">):
   return placed && { ...placed, client, env: plain.env, label, isRemoved };
 }
 
-/** Writes a label where a command is read as the wanted one then: behind one of its words `run`. */
+/** Adds a label after one of the words `run`, so that the command is read as `wanted`. */
 function labelled(
   { file, args }: Pick<Program, "file" | "args">,
   { wanted, label }: { readonly wanted: PlainCommand; readonly label: string },
@@ -88,34 +94,39 @@ function labelled(
   return undefined;
 }
 
-/** A small process beside a server, which ends its container when the server or PML has ended. */
+/**
+ * A small process beside a server. It ends the server's container when the server or PML has ended.
+ */
 export class ContainerEnd {
   readonly #process: Process | undefined;
 
-  /** Starts it, for a program in its folder and with its environment. */
+  /** Starts the process, with the folder and the environment of the program. */
   constructor({ cwd, env }: Program, run: ContainerRun) {
     const { shell, client, label, isRemoved } = run;
     const how = isRemoved ? ["-aq", "rm -f"] : ["-q", "kill"];
     const end = ["-c", SCRIPT, "pml-container", label, ...how, ...client];
     const through = shell.length === 0 ? ["/bin/sh"] : [...shell, 'exec /bin/sh "$@"', "sh"];
     const [file = "", ...args] = [...through, ...end];
-    // By its mark the reaper would know it for a part of the server, and kill it.
+    // With this mark the reaper would treat it as a part of the server and kill it.
     const { PML_RUN: _, ...own } = { ...env, ...run.env };
     try {
       this.#process = startProcess({ file, args, cwd, env: own }, { heard: false });
       this.#process.unref();
     } catch {
-      // Without a shell a container ends with its input only.
+      // Without a shell, a container ends only with its input.
     }
   }
 
-  /** Has the container ended; `isOver` tells that the program has ended by itself, and it with that. */
+  /**
+   * Ends the container. `isOver` means that the program has ended by itself, and the container with
+   * it.
+   */
   async end({ isOver }: { readonly isOver: boolean }): Promise<void> {
     const { stdin, status } = this.#process ?? {};
     if (stdin === undefined) return;
     this.#process?.ref();
     const writer = stdin.getWriter();
-    // One that somebody killed has ended.
+    // The process may have been killed by somebody else.
     if (isOver) await writer.write(new TextEncoder().encode("over\n")).catch(() => {});
     await writer.close().catch(() => {});
     if (!await soon(status ?? Promise.resolve(), END_MS)) this.#process?.unref();

@@ -1,5 +1,6 @@
 /**
- * Says what a confined server was denied, and the grant that it lacks, as it stands in the file.
+ * Finds what a confined server was denied, and the grant that it lacks, as the person would write
+ * it into the file.
  *
  * @module
  */
@@ -11,14 +12,14 @@ import { lessonOf, merged, type TrialOptions } from "./learn.ts";
 
 const DENIED = /Requires (read|write|net|run|env|sys|ffi) access(?: to "([^"\\]{1,300}))?/;
 
-/** Finds a denial in what a server wrote or said. */
+/** Finds a denial in what a server printed or answered. */
 export function denialIn(text: string, options: TrialOptions): Denial | undefined {
   const found = DENIED.exec(text);
   if (found === null) return undefined;
   const [, permission, value] = found;
   const { name, cwd, grants } = options;
   const record = JSON.stringify({ permission, value });
-  // Of programs there is no record.
+  // Programs are not in the record.
   const asked = permission === "run" ? { record: "", texts: found[0] } : { record, texts: "" };
   const { missing, left } = lessonOf(askedFor(asked.record, { texts: asked.texts, cwd }), options);
   const line = JSON.stringify({ [name]: merged(grants, missing) });
@@ -26,14 +27,14 @@ export function denialIn(text: string, options: TrialOptions): Denial | undefine
   return {
     why: `it was denied ${permission} access to ${quoted(value ?? "all", 300)}`,
     hint: Object.keys(missing).length > 0
-      ? `Where you want that, write into .pml.json: "grants": ${line}; ${proposes}`
+      ? `To allow it, write into .pml.json: "grants": ${line}; ${proposes}`
       : `${
         left[0]?.replace(/^.*?: /, "") ?? "it has a grant for that"
       }; ${proposes}. Without "confine" it has your rights`,
   };
 }
 
-/** Adds what is lacking to an answer that tells of a denial. */
+/** Adds the missing grant to an answer that reports a denial. */
 export function withRemark(
   message: unknown,
   denied: (text: string) => Denial | undefined,
@@ -57,5 +58,5 @@ export function withRemark(
 }
 
 function remark({ why, hint }: Denial): string {
-  return `PML confines this server, and by what it says ${why}. ${hint}`;
+  return `PML confines this server, and its answer says that ${why}. ${hint}`;
 }

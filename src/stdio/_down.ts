@@ -1,5 +1,5 @@
 /**
- * What a call is told whose server is not there any more.
+ * Makes the error for calls of a server that is no longer there.
  *
  * @module
  */
@@ -8,10 +8,12 @@ import { PmlError } from "../core/errors.ts";
 import { quoted, visibleLines } from "../core/json.ts";
 import type { Denial } from "../mcp_client/wire.ts";
 
-/** How much of what a server wrote last is told. */
+/** The number of characters that are shown of what a server printed last. */
 const TAIL = 4_000;
 
-/** Makes the error, with what the server wrote last and the permission that it lacked, if any. */
+/**
+ * Returns the error, with what the server printed last and the permission that it lacked, if any.
+ */
 export function downError(
   name: string,
   { why, mayHaveRun, stderr, denial, more }: {
@@ -19,7 +21,7 @@ export function downError(
     readonly mayHaveRun: boolean;
     readonly stderr: string;
     readonly denial: Denial | undefined;
-    /** What else may be why. */
+    /** Another possible reason. */
     readonly more?: string | undefined;
   },
 ): PmlError {

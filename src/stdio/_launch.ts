@@ -1,5 +1,5 @@
 /**
- * Says with what program a server is started: its own command, or what PML installed for it.
+ * Finds the program that a server is started with: its own command, or what PML installed for it.
  *
  * @module
  */
@@ -14,25 +14,25 @@ import { findProgram, searchPath } from "../sandbox/search_path.ts";
 import { confinedArgs } from "./_confined.ts";
 import { denialIn } from "./_denial.ts";
 import { type PackageCommand, packageCommand } from "./_package_command.ts";
-import { type Confining, scriptReach } from "./_script_reach.ts";
-import { type Scripted, scriptsHint } from "./_scripts.ts";
+import { type ScriptConfinement, scriptReach } from "./_script_reach.ts";
+import { type ScriptedPackage, scriptsHint } from "./_scripts.ts";
 import { dataFolder, withDataFolder } from "./data_folder.ts";
-import { type InstalledPackage, Installs, type Present } from "./installs.ts";
+import { type InstalledPackage, Installs, type PresentPackage } from "./installs.ts";
 import type { StdioServersOptions, StdioValues } from "./stdio_servers.ts";
 import type { StdioWireOptions } from "./stdio_wire.ts";
 
-/** What a server is started with, and what to say where it does not start or is denied something. */
-export type Launched = Pick<StdioWireOptions, "program" | "hint" | "denied">;
+/** The program of a server, and functions that explain a failed start or a denied access. */
+export type LaunchedProgram = Pick<StdioWireOptions, "program" | "hint" | "denied">;
 
-/** The package that a server is, and its install scripts. */
+/** The package of a server, and its install scripts. */
 export interface ServerScripts {
   readonly installed: InstalledPackage;
-  /** What has some that did not run. */
-  readonly waiting: readonly Scripted[];
-  /** What would hold those scripts. */
+  /** The packages whose scripts did not run yet. */
+  readonly waiting: readonly ScriptedPackage[];
+  /** The layer that would confine the scripts. */
   readonly layer: Layer;
-  /** Runs those that a person agreed to. */
-  readonly run: (agreed: readonly Scripted[], tell: Tell) => Promise<void>;
+  /** Runs the scripts of the packages that a person agreed to. */
+  readonly run: (agreed: readonly ScriptedPackage[], tell: Tell) => Promise<void>;
 }
 
 /** Finds and installs the programs of servers. */
@@ -40,7 +40,7 @@ export class Launch {
   readonly #options: StdioServersOptions;
   readonly #installs: Installs;
 
-  /** Takes the definitions; `closing` gives up what is being installed. */
+  /** Takes the options; `closing` stops installations. */
   constructor(options: StdioServersOptions, closing: AbortSignal) {
     this.#options = options;
     const { home, environment, installEnvironment, groups } = options;
@@ -56,8 +56,8 @@ export class Launch {
     });
   }
 
-  /** Gives the program of a server, after installing it where it is not there yet. */
-  async programOf(server: StdioValues): Promise<Launched> {
+  /** Returns the program of a server. Installs the package first if it is missing. */
+  async programOf(server: StdioValues): Promise<LaunchedProgram> {
     const { name, command, args, cwd, trial } = server;
     const env = { ...server.env, ...this.#tried(server) };
     const { environment, groups } = this.#options;
@@ -70,7 +70,7 @@ export class Launch {
     if (wanted === undefined) {
       return { program: { file: this.#found(command, server), args, cwd, env: own } };
     }
-    // The options are those of node, and Deno is what would hold it.
+    // These options are for node, but Deno would run a confined server.
     if (confine && wanted.env.NODE_OPTIONS !== undefined) {
       throw unconfinable(name, "--node-options");
     }
@@ -81,14 +81,14 @@ export class Launch {
     return { ...this.#program({ ...server, confine }, { wanted, present, env: own }), hint };
   }
 
-  /** Installs the package of a server, and gives what of it has scripts that did not run. */
+  /** Installs the package of a server, and returns its packages with scripts that did not run. */
   async scriptsOf(server: StdioValues): Promise<ServerScripts> {
     const wanted = packageCommand(server);
     if (wanted === undefined) {
       const message = `Cannot install ${quoted(server.name)}: its command names no package`;
       throw new PmlError("BAD_ARGUMENTS", message, { hint: "`npx` and `uvx` name one" });
     }
-    // Who asks for it says more than the option of the command.
+    // The person asks for this installation, so an offline option of the command does not count.
     const present = await this.#installed(server, { ...wanted, isOffline: false });
     const waiting = present.waiting();
     const confining = await this.#confining(waiting);
@@ -103,8 +103,8 @@ export class Launch {
     };
   }
 
-  /** Finds out by what scripts are held here, where there are some. */
-  async #confining(waiting: readonly Scripted[]): Promise<Confining> {
+  /** Finds the layer that confines scripts on this machine, if there are scripts. */
+  async #confining(waiting: readonly ScriptedPackage[]): Promise<ScriptConfinement> {
     const { home, environment, certificates, osLayer } = this.#options;
     const [workspace, path] = [this.#options.workspace(), this.#path().join(delimiter)];
     const where = { home, workspace, userHome: environment.HOME ?? home, certificates };
@@ -113,7 +113,7 @@ export class Launch {
     return { ...where, layer: await programLayer({ wanted: osLayer(), path, workspace }, reach) };
   }
 
-  async #installed(server: StdioValues, wanted: PackageCommand): Promise<Present> {
+  async #installed(server: StdioValues, wanted: PackageCommand): Promise<PresentPackage> {
     const { starts, packages } = this.#options;
     const { name, definition } = server;
     const present = await this.#installs.fileOf(wanted, {
@@ -129,18 +129,18 @@ export class Launch {
     server: StdioValues,
     { wanted, present: { folder, file }, env }: {
       readonly wanted: PackageCommand;
-      readonly present: Present;
+      readonly present: PresentPackage;
       readonly env: Readonly<Record<string, string>>;
     },
-  ): Launched {
+  ): LaunchedProgram {
     const { cwd } = server;
     const { args, runtime } = wanted;
     if (server.confine) return this.#confined(server, { folder, file, args, env });
     if (runtime === undefined) {
-      // What it would compile for later starts would be files that were not installed.
+      // Python would write compiled files, which are not among the installed ones.
       return { program: { file, args, cwd, env: { PYTHONDONTWRITEBYTECODE: "1", ...env } } };
     }
-    // What runs it was asked for by its name, too: npm's packages are written for node.
+    // The command asked for this runtime by its name: packages of npm are written for node.
     const run = this.#beside(runtime, besideOf(server, wanted));
     return { program: { file: run, args: [file, ...args], cwd, env } };
   }
@@ -148,7 +148,7 @@ export class Launch {
   #confined(
     { name, cwd, trial }: StdioValues,
     { folder, file, args, env }: Omit<Program, "cwd"> & { readonly folder: string },
-  ): Launched {
+  ): LaunchedProgram {
     const { workspace, grants, protection, certificates, home, environment } = this.#options;
     const where = { name, home, workspace: workspace(), protection, certificates };
     const granted = trial?.grants ?? grants(name) ?? {};
@@ -168,13 +168,16 @@ export class Launch {
     };
   }
 
-  /** Gives the variables with which a server is tried out. */
+  /** Returns the variables of a server that is tried. */
   #tried({ name, trial }: StdioValues): StdioValues["env"] {
     const { home, workspace } = this.#options;
     return withDataFolder(trial?.env ?? {}, dataFolder({ home, workspace: workspace(), name }));
   }
 
-  /** Makes the folder of a server's data, where it is confined to that or its definition names it. */
+  /**
+   * Makes the folder of a server's data, if the server is confined or its definition names the
+   * folder.
+   */
   #makeData({ name, args, env }: StdioValues, confine: boolean): void {
     const { home, workspace } = this.#options;
     const folder = dataFolder({ home, workspace: workspace(), name });
@@ -182,8 +185,8 @@ export class Launch {
     if (confine || isNamed) Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
 
-  /** Finds a program beside the one that a command names by its path, else on PATH. */
-  #beside(program: string, { command, name, cwd }: Beside): string {
+  /** Finds a program in the folder of the command, if the command is a path, otherwise on PATH. */
+  #beside(program: string, { command, name, cwd }: ProgramSearch): string {
     const beside = resolve(cwd, join(dirname(command), program));
     const path = [dirname(beside)];
     const isThere = /[\\/]/.test(command) &&
@@ -192,7 +195,7 @@ export class Launch {
   }
 
   #found(command: string, { name, cwd }: Pick<StdioValues, "name" | "cwd">): string {
-    // A path is the person's own word, which was shown.
+    // The person wrote this path and was shown it.
     if (/[\\/]/.test(command)) return resolve(cwd, command);
     const where = { path: this.#path(), workspace: this.#options.workspace() };
     const file = findProgram(command, where);
@@ -209,25 +212,26 @@ export class Launch {
   }
 }
 
-type Beside = Pick<StdioValues, "command" | "name" | "cwd">;
+/** The server that needs a program, and the command that it is searched beside. */
+type ProgramSearch = Pick<StdioValues, "command" | "name" | "cwd">;
 
-function besideOf({ name, cwd }: StdioValues, { command }: PackageCommand): Beside {
+function besideOf({ name, cwd }: StdioValues, { command }: PackageCommand): ProgramSearch {
   return { name, cwd, command };
 }
 
-/** What could take the permissions away that hold a server; certificates cannot. */
+/** Variables that could remove the permissions of a server. Those for certificates cannot. */
 const STEERS_DENO = /^DENO_(?!CERT$|TLS_CA_STORE$)/i;
 
 function unconfinable(name: string, what: string): PmlError {
   const isSteering = STEERS_DENO.test(what);
   const why = isSteering
-    ? "changes what holds it"
+    ? "changes its permissions"
     : what === "--node-options"
-    ? "is for node alone"
-    : "is no npm package";
+    ? "works only with node"
+    : "is not an npm package";
   const message = `Cannot confine ${quoted(name)}: ${quoted(what, 300)} ${why}`;
   const hint = isSteering || what === "--node-options"
-    ? "Take it out of the definition, or `confine`: then it runs with your rights"
-    : "Start it with npx, or take `confine` out: then it runs with your rights";
+    ? "Remove it from the definition, or remove `confine`: then it runs with your rights"
+    : "Start it with npx, or remove `confine`: then it runs with your rights";
   return new PmlError("UPSTREAM_DOWN", message, { hint });
 }

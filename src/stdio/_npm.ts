@@ -1,5 +1,5 @@
 /**
- * What PML has npm do, and where it finds the program of a package then.
+ * Installs packages with npm, and finds their programs.
  *
  * @module
  */
@@ -12,8 +12,8 @@ import { npmPackage } from "./_package_command.ts";
 import type { Installer } from "./installs.ts";
 
 /**
- * Keeps npm from starting any program: an older one would have git fetch what a package names, and
- * install within that by its settings, whatever npm itself is told of scripts.
+ * Keeps npm from starting any program. An older npm would let git fetch what a package names and
+ * install it by the settings found there, even with scripts turned off.
  */
 const ALONE = `data:text/javascript,${
   encodeURIComponent(
@@ -22,10 +22,13 @@ const ALONE = `data:text/javascript,${
       "throw Error('PML lets npm start no program')};s()",
   )
 }`;
-/** The host that npm takes for that of the configured registry, and no other that looks like it. */
+/** The host that npm replaces by the configured registry. No similar host counts. */
 const USUAL_HOST = ["registry", "npmjs", "org"].join(".");
 
-/** Installs what `npx` names: no script of any package runs, and each is one of a registry. */
+/**
+ * Installs what `npx` names. No script of any package runs, and each package must come from a
+ * registry.
+ */
 export const npm: Installer = {
   files: { "package.json": '{"private":true}' },
   environment: { NODE_OPTIONS: `--import=${ALONE}` },
@@ -36,13 +39,14 @@ export const npm: Installer = {
     const install = [
       ...["install", "--ignore-scripts", "--no-audit", "--no-fund", "--save-exact"],
       ...["--allow-git=none", "--allow-file=none", "--allow-directory=none"],
-      // What it came to is looked at.
+      // The lock file is checked afterwards.
       ...["--package-lock", "--lockfile-version=3", "--no-omit-lockfile-registry-resolved"],
-      // It tells of each file that it fetches.
+      // npm then reports each file that it fetches.
       ...["--loglevel=http", "--color=false", ...settings],
     ];
     return [
-      // The registry says of each version whether it has scripts: nothing of it is fetched yet.
+      // First only the metadata: the registry says which versions have scripts, and no package is
+      // fetched yet.
       [...install, "--package-lock-only", "--", spec, ...beside],
       [...install, "--", spec, ...beside],
       ["config", "list", "--json", "--loglevel=silent", ...settings],
@@ -55,11 +59,11 @@ export const npm: Installer = {
     const registries = registriesIn(objectOf(JSON.parse(settings)));
     for (const [path, said] of packages) {
       const { resolved, integrity, inBundle } = objectOf(said);
-      // What was in the archive of another has its hash.
+      // A package that came in the archive of another is covered by that archive's hash.
       if (path === "" || inBundle === true && resolved === undefined) continue;
       if (!isOf(registries, resolved)) {
         const from = quoted(String(resolved ?? "nowhere"), 300);
-        return `${quoted(path, 200)} comes from ${from}, and not from a registry of yours`;
+        return `${quoted(path, 200)} comes from ${from}, which is not one of your registries`;
       }
       if (typeof integrity !== "string") return `${quoted(path, 200)} comes without a hash`;
     }
@@ -84,7 +88,7 @@ function packageIn(folder: string, name: string): JsonObject {
   return objectOf(JSON.parse(readRegularText(join(folder, "node_modules", name, "package.json"))));
 }
 
-/** Gives the files of the programs of a package by their names. */
+/** Returns the files of a package's programs by their names. */
 function programsIn(folder: string, name: string): Readonly<Record<string, string>> {
   const { bin } = packageIn(folder, name);
   const programs = isObject(bin) ? bin : { [name.split("/").at(-1) ?? ""]: bin };
@@ -96,7 +100,7 @@ function programsIn(folder: string, name: string): Readonly<Record<string, strin
   return Object.fromEntries(files);
 }
 
-/** Gives the registries that the person configured, also for names of one scope. */
+/** Returns the registries that the person configured, also those for one scope. */
 function registriesIn(settings: JsonObject): readonly URL[] {
   const urls = Object.entries(settings).filter(([key]) => /(?:^|:)registry$/.test(key));
   return urls.flatMap(([, url]) => URL.parse(String(url)) ?? []);
@@ -111,7 +115,7 @@ function isOf(registries: readonly URL[], resolved: unknown): boolean {
     );
 }
 
-/** Makes the error of a package that does not have the program that is to be started. */
+/** Returns the error of a package that lacks the program to start. */
 export function noProgram({ name, wanted, has, hint }: {
   readonly name: string;
   readonly wanted: string;

@@ -1,20 +1,20 @@
 /**
- * Sends messages to a process, those that wait together in one piece.
+ * Sends messages to a process. Messages that wait are sent in one piece.
  *
  * @module
  */
 
 import type { JsonObject } from "../core/json.ts";
 
-/** How much may wait for a process that does not read. */
+/** The limit of what may wait for a process that does not read. */
 export interface OutboxLimit {
   /** In characters. */
   readonly max: number;
-  /** Told when more would have to wait; what it was is lost. */
+  /** Called when a message would exceed the limit. The message is dropped. */
   readonly onFull: () => void;
 }
 
-/** The way of messages to a process. */
+/** The messages to a process. */
 export class Outbox {
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
   readonly #limit: OutboxLimit;
@@ -28,10 +28,10 @@ export class Outbox {
     this.#limit = limit;
   }
 
-  /** Sends a message of JSON-RPC. */
+  /** Sends a JSON-RPC message. */
   send(message: JsonObject): void {
     const line = `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`;
-    // One message may be as long as it likes.
+    // A single message may have any length.
     if (this.#waiting > 0 && this.#waiting + line.length > this.#limit.max) {
       return this.#limit.onFull();
     }
@@ -40,17 +40,17 @@ export class Outbox {
     if (this.#unsent.length === 1 && !this.#isWriting) queueMicrotask(() => void this.#flush());
   }
 
-  /** Ends the standard input. */
+  /** Closes the standard input. */
   async close(): Promise<void> {
-    await this.#stdin.close().catch(() => {}); // its end is gone already
+    await this.#stdin.close().catch(() => {}); // its other end is gone already
   }
 
-  // While one piece is written, others come.
+  // While one piece is written, more messages can come.
   async #flush(): Promise<void> {
     this.#isWriting = true;
     while (this.#unsent.length > 0) {
       const text = this.#unsent.splice(0).join("");
-      // A pipe that broke is told by the end of the process.
+      // A broken pipe is reported by the end of the process.
       await this.#stdin.write(new TextEncoder().encode(text)).catch(() => {});
       this.#waiting -= text.length;
     }

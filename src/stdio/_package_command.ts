@@ -1,6 +1,6 @@
 /**
- * Reads commands that install before they run, such as `npx -y NAME`: such a program would obey the
- * workspace that it runs in, so PML installs in its place.
+ * Reads commands that install before they run, such as `npx -y NAME`. Such a program would obey
+ * settings of the workspace that it runs in, so PML installs the package itself.
  *
  * @module
  */
@@ -11,53 +11,57 @@ import { type PlainCommand, plainCommand } from "../core/plain_command.ts";
 
 /** What a command such as `npx -y some-package --flag` names. */
 export interface PackageCommand {
-  /** What was written in the place of npm, such as `/opt/node/bin/npx`. */
+  /** The command as it was written, such as `/opt/node/bin/npx`. */
   readonly command: string;
-  /** What installs it. */
+  /** The tool that installs the package. */
   readonly tool: "npm" | "uv";
-  /** What runs its program; a program of uv runs by itself. */
+  /** The runtime of its program; a program of uv runs by itself. */
   readonly runtime: "node" | "bun" | undefined;
-  /** `name`, `name@version` or `name@tag`; for uv what it takes for a requirement. */
+  /** `name`, `name@version` or `name@tag`; for uv a requirement. */
   readonly spec: string;
   readonly name: string;
-  /** The program of the package, where it has several. */
+  /** The program of the package, if it is named. */
   readonly bin: string | undefined;
-  /** What the program itself is given. */
+  /** The arguments of the program itself. */
   readonly args: readonly string[];
-  /** Packages that are installed beside it. */
+  /** Packages that are installed with it. */
   readonly beside: readonly string[];
-  /** The Python that is asked for. */
+  /** The Python version that is asked for. */
   readonly python: string | undefined;
-  /** Options that npm installs with: its registries, how it takes peers. */
+  /** The options of npm's installation: its registries, and how it handles peer dependencies. */
   readonly settings: readonly string[];
-  /** How npm proves who it is to a registry, as the definition's environment says. */
+  /** The variables with npm's tokens for registries, from the definition's environment. */
   readonly tokens: Readonly<Record<string, string>>;
-  /** What the program finds in its environment by the command itself. */
+  /** Variables that the command itself sets for the program. */
   readonly env: Readonly<Record<string, string>>;
-  /** Whether only what is there already is to be run. */
+  /** Whether only an installed package may be run. */
   readonly isOffline: boolean;
-  /** Whether the command itself wants no scripts of packages. */
+  /** Whether the command itself turns scripts of packages off. */
   readonly isScriptless: boolean;
 }
 
-/** A server's command, as it was written. */
-export interface Written {
+/** A server's command as it was written. */
+export interface WrittenCommand {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
-interface Form {
+/** How a command installs and runs a package. */
+interface CommandForm {
   readonly tool: "npm" | "uv";
   readonly runtime?: "node" | "bun";
 }
 
-const NODE: Form = { tool: "npm", runtime: "node" };
-const BUN: Form = { tool: "npm", runtime: "bun" };
-const UV: Form = { tool: "uv" };
-/** The words that a command begins with; without a form it is known and refused. */
-const FORMS: Readonly<Record<string, Form | undefined>> = {
+const NODE: CommandForm = { tool: "npm", runtime: "node" };
+const BUN: CommandForm = { tool: "npm", runtime: "bun" };
+const UV: CommandForm = { tool: "uv" };
+/**
+ * The words that a command begins with. A command whose value is undefined is known, and PML
+ * refuses it.
+ */
+const FORMS: Readonly<Record<string, CommandForm | undefined>> = {
   "npx": NODE,
   "npm exec": NODE,
   "npm x": NODE,
@@ -75,75 +79,81 @@ const NPM_VERSION = /^[\w.^~<>=*+-]+$/;
 const PYPI =
   /^([a-z0-9](?:[\w.-]*[a-z0-9])?)(\[[\w.,-]+\])?(@[\w.+!-]+|(?:[=<>!~]=|[<>])[\w.,*+!<>=~-]+)?$/i;
 const BIN = /^[\w.@][\w.@+-]*$/;
-/** Options that say nothing of what is run. */
+/** Options that do not change what is run. */
 const IDLE = {
   npm: /^(?:-[yqsd]+|--(?:quiet|silent|verbose|bun))$/,
   uv: /^(?:-q|--quiet|-v|--verbose|--isolated|--no-progress|--no-config)$/,
 };
-/** What npm can be told to do and not to do; of most of it nothing is to be taken over. */
+/** The switches of npm that are known. Most of them have no effect here. */
 const SWITCH =
   /^--(no-)?(yes|install|audit|fund|update-notifier|prefer-offline|prefer-online|progress|ignore-scripts|legacy-peer-deps)(?:=(true|false))?$/;
-/** Options before which npx would take the package for their value, and so take the next ones for its own. */
+/** Options after which npx would take the package for their value. */
 const EATS = /^(?:-[yqsd]{2,}|--no-(?!install$).*)$/;
 const SCOPE = /^--@[\w.-]+:registry$/;
-/** Options that a word follows, and what they name. */
-const NAMING: Readonly<Record<Form["tool"], Readonly<Record<string, keyof Named>>>> = {
-  npm: {
-    "-p": "from",
-    "--package": "from",
-    "--registry": "registry",
-    "--node-options": "nodeOptions",
-    "--loglevel": "idle",
-  },
-  uv: {
-    "--from": "from",
-    "-w": "beside",
-    "--with": "beside",
-    "-p": "python",
-    "--python": "python",
-  },
-};
+/** Options with a value, and the field for the value. */
+const NAMING: Readonly<Record<CommandForm["tool"], Readonly<Record<string, keyof NamedOptions>>>> =
+  {
+    npm: {
+      "-p": "from",
+      "--package": "from",
+      "--registry": "registry",
+      "--node-options": "nodeOptions",
+      "--loglevel": "idle",
+    },
+    uv: {
+      "--from": "from",
+      "-w": "beside",
+      "--with": "beside",
+      "-p": "python",
+      "--python": "python",
+    },
+  };
 
-/** What the options said. */
-class Named {
+/** The values of the options. */
+class NamedOptions {
   readonly from: string[] = [];
   readonly beside: string[] = [];
   readonly python: string[] = [];
   readonly registry: string[] = [];
   readonly nodeOptions: string[] = [];
   readonly idle: string[] = [];
-  /** Switches, by what they are called. */
+  /** Switches, by their names. */
   readonly switches = new Map<string, boolean>();
 }
 
-/** Gives what a command installs and runs, or nothing where it installs nothing; throws what PML does not take over. */
-export function packageCommand(written: Written): PackageCommand | undefined {
+/**
+ * Returns what a command installs and runs, or undefined if it installs nothing. Throws if PML does
+ * not support an option.
+ */
+export function packageCommand(written: WrittenCommand): PackageCommand | undefined {
   const plain = plainCommand(written);
   const found = formOf(plain);
   if (found === undefined) return undefined;
   const { form, before, rest, words } = found;
-  if (form === undefined) throw refused(written, "PML does not install with it");
-  const named = new Named();
+  if (form === undefined) throw refused(written, "PML does not support it");
+  const named = new NamedOptions();
   const reading = { form, named, written };
   const env = { ...written.env, ...plain.env };
   if (form.tool === "npm") takeOptions(optionsIn(env), reading);
   takeOptions(before, reading);
-  // Then it is a command of npm that has a word of that name.
+  // This is a command of npm that contains a word of that name.
   if (before.length > 0) return undefined;
   const last = takeOptions(rest, reading);
   const first = rest.shift();
   const bin = named.from.length === 0 ? undefined : first;
   if (last !== "--") takeDashes(rest, { words, last, written });
   const odd = [bin, named.python[0]].find((one) => one !== undefined && !BIN.test(one));
-  if (odd !== undefined) throw refused(written, `${quoted(odd)} is no program`);
+  if (odd !== undefined) throw refused(written, `${quoted(odd)} is not the name of a program`);
   const read = form.tool === "npm" ? npmPackage : pythonPackage;
   const [spec = first, ...others] = named.from;
   const [which, ...beside] = [spec, ...others, ...named.beside].map((one) => {
     const known = read(one);
-    if (known === undefined) throw refused(written, `${quoted(one ?? "")} is none of a registry`);
+    if (known === undefined) {
+      throw refused(written, `${quoted(one ?? "")} is not a package of a registry`);
+    }
     return known;
   });
-  if (form.tool === "uv" && others.length > 0) throw refused(written, "it names several");
+  if (form.tool === "uv" && others.length > 0) throw refused(written, "it names several packages");
   const { tool, runtime } = form;
   const options = named.nodeOptions.at(-1);
   return {
@@ -170,14 +180,15 @@ function formOf({ command, args }: PlainCommand) {
   return undefined;
 }
 
-interface Reading {
-  readonly form: Form;
-  readonly named: Named;
-  readonly written: Written;
+/** What options are read by, and where their values go. */
+interface OptionReading {
+  readonly form: CommandForm;
+  readonly named: NamedOptions;
+  readonly written: WrittenCommand;
 }
 
-/** Takes the options off the front of `rest`, and gives the last of them. */
-function takeOptions(rest: string[], { form: { tool }, named, written }: Reading): string {
+/** Removes the options from the front of `rest`, and returns the last of them. */
+function takeOptions(rest: string[], { form: { tool }, named, written }: OptionReading): string {
   let arg = "";
   while (rest[0]?.startsWith("-")) {
     arg = rest.shift() ?? "";
@@ -190,26 +201,26 @@ function takeOptions(rest: string[], { form: { tool }, named, written }: Reading
     else if (kind !== undefined && kind !== "switches") {
       const word = value ?? rest.shift() ?? "";
       if (kind === "registry" && !isRegistry(word)) {
-        throw refused(written, `${quoted(option)} names no address of a registry`);
+        throw refused(written, `${quoted(option)} is not followed by the address of a registry`);
       }
-      // A comma may also stand between extras, or between bounds of a version.
+      // A comma may also stand between extras, or between limits of a version.
       if (kind === "beside") named.beside.push(...word.split(/,(?=[a-z])(?![^[]*\])/i));
       else named[kind].push(kind === "registry" ? `${option}=${word}` : word);
     } else if (!IDLE[tool].test(arg)) {
-      // What follows the sign may be a secret.
-      throw refused(written, `PML does not take over its option ${quoted(option)}`);
+      // The value after `=` may be a secret, so it is not shown.
+      throw refused(written, `PML does not support its option ${quoted(option)}`);
     }
   }
   return arg;
 }
 
-/** Takes two dashes away where npm does: it takes the options before them for its own. */
+/** Removes `--` in the same cases as npm, which takes the options before it for its own. */
 function takeDashes(
   rest: string[],
   { words, last, written }: {
     readonly words: string;
     readonly last: string;
-    readonly written: Written;
+    readonly written: WrittenCommand;
   },
 ): void {
   const isNpm = words === "npm exec" || words === "npm x";
@@ -221,7 +232,10 @@ function takeDashes(
   if (isNpm ? dashes >= 0 : dashes === 0) rest.splice(dashes, 1);
 }
 
-/** Gives as options what npm is told by variables; each other one of npm's is none of the program's. */
+/**
+ * Returns the options that variables set for npm. Other variables of npm have no effect on the
+ * program.
+ */
 function optionsIn(env: Readonly<Record<string, string>>): string[] {
   return Object.entries(env).flatMap(([variable, value]) => {
     const [, key = ""] = /^npm_config_(.+)/i.exec(variable) ?? [];
@@ -236,8 +250,8 @@ function tokensIn(env: Readonly<Record<string, string>>): Record<string, string>
   return Object.fromEntries(Object.entries(env).filter(([name]) => /^npm_config_\/\//i.test(name)));
 }
 
-/** Says to npm what an installation stands on: of what is said twice the last counts. */
-function settingsOf({ registry, switches }: Named): readonly string[] {
+/** Returns the options of npm's installation. If one is given twice, the last counts. */
+function settingsOf({ registry, switches }: NamedOptions): readonly string[] {
   const last = new Map(registry.map((one) => [one.replace(/=.*/s, ""), one]));
   const peers = switches.get("legacy-peer-deps") === true ? ["--legacy-peer-deps"] : [];
   return [...last.values()].sort().concat(peers);
@@ -248,7 +262,7 @@ function isRegistry(word: string): boolean {
   return url !== null && /^https?:$/.test(url.protocol) && url.username + url.password === "";
 }
 
-/** Gives a package of a registry of npm. */
+/** Reads the name of a package in an npm registry. */
 export function npmPackage(spec = ""): Pick<PackageCommand, "spec" | "name"> | undefined {
   const at = spec.indexOf("@", 1);
   const name = at < 0 ? spec : spec.slice(0, at);
@@ -256,7 +270,7 @@ export function npmPackage(spec = ""): Pick<PackageCommand, "spec" | "name"> | u
   return NPM_NAME.test(name) && NPM_VERSION.test(version) ? { spec, name } : undefined;
 }
 
-/** Gives a package as uv takes it for a requirement: `name@1.2` is a word of `uvx` alone. */
+/** Reads the name of a Python package as a requirement. Only `uvx` accepts `name@1.2`. */
 function pythonPackage(spec = ""): Pick<PackageCommand, "spec" | "name"> | undefined {
   const [, name, extras = "", version = ""] = PYPI.exec(spec) ?? [];
   if (name === undefined) return undefined;
@@ -264,7 +278,7 @@ function pythonPackage(spec = ""): Pick<PackageCommand, "spec" | "name"> | undef
   return { spec: `${name}${extras}${which}`, name };
 }
 
-function refused({ name, command }: Written, why: string): PmlError {
+function refused({ name, command }: WrittenCommand, why: string): PmlError {
   const message = `Cannot start ${quoted(name)}: ${
     quoted(command, 300)
   } names no package to install: ${why}`;

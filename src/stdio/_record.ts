@@ -1,5 +1,5 @@
 /**
- * The record that stands beside an installed package: what it is, and the hash of its files.
+ * Reads and writes the record of an installed package: its version, and the hash of its files.
  *
  * @module
  */
@@ -11,37 +11,37 @@ import { keepFile } from "../io/kept.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { changedSince, RECORD, treeHash, treeStamp } from "../io/tree.ts";
 
-/** What tells a package that is there from any other. */
+/** The identity of an installed package. */
 export interface InstalledPackage {
   readonly version: string;
-  /** `sha256-` and the hash over all of its files. */
+  /** `sha256-` and the hash of all its files. */
   readonly integrity: string;
 }
 
-/** What was installed, as it stands beside it. */
-export interface Installed {
+/** The record that is stored in the folder of an installed package. */
+export interface InstallRecord {
   readonly spec: string;
   readonly version: string;
   /** Relative to the folder. */
   readonly file: string;
-  /** The hash over all files, and what tells soon that none has changed. */
+  /** The hash of all files, and a stamp that shows quickly that none has changed. */
   readonly tree: string;
   readonly stamp: string;
-  /** Once scripts ran: the hash that was there before, which is the same on every machine. */
+  /** The hash before scripts ran, which is the same on every machine. Undefined if none ran. */
   readonly origin?: string;
   /** The packages whose scripts ran. */
   readonly ran?: readonly string[];
 }
 
-const NEW = "Remove it to have it installed anew";
+const NEW = "Remove it, and PML installs it again";
 
-/** Gives what tells it from any other. */
-export function packageOf({ version, tree, origin = tree }: Installed): InstalledPackage {
+/** Returns the identity of an installed package. */
+export function packageOf({ version, tree, origin = tree }: InstallRecord): InstalledPackage {
   return { version, integrity: `sha256-${origin}` };
 }
 
-/** Throws where the files are not those of the record. */
-export async function assertSame(known: Installed, folder: string): Promise<void> {
+/** Throws `INTEGRITY_MISMATCH` if the files are not those of the record. */
+export async function assertSame(known: InstallRecord, folder: string): Promise<void> {
   if (await treeHash(folder) === known.tree) {
     return keep({ ...known, stamp: await treeStamp(folder) }, folder);
   }
@@ -52,7 +52,7 @@ export async function assertSame(known: Installed, folder: string): Promise<void
     quoted(known.spec)
   }: its files are not those that were installed${which}`;
   throw new PmlError("INTEGRITY_MISMATCH", message, {
-    hint: `${NEW}: ${quoted(folder, 400)}; what the server is to keep needs a place outside of it`,
+    hint: `${NEW}: ${quoted(folder, 400)}; the server must keep its data outside of it`,
   });
 }
 
@@ -61,8 +61,8 @@ export function keep(record: Installed, folder: string): void {
   keepFile(join(folder, RECORD), JSON.stringify(record), { by: folder });
 }
 
-/** Reads the record: a folder appears with it or not at all. */
-export function recordOf(folder: string): Installed | undefined {
+/** Reads the record; undefined if there is none. A folder appears only together with its record. */
+export function recordOf(folder: string): InstallRecord | undefined {
   const path = join(folder, RECORD);
   try {
     const said: unknown = JSON.parse(readRegularText(path));
@@ -70,11 +70,11 @@ export function recordOf(folder: string): Installed | undefined {
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
   }
-  const message = `Cannot use ${quoted(path, 400)}: it is no record of what was installed`;
+  const message = `Cannot use ${quoted(path, 400)}: it is not a valid record of an installation`;
   throw new PmlError("INTEGRITY_MISMATCH", message, { hint: `${NEW}: ${quoted(folder, 400)}` });
 }
 
-function isInstalled(said: unknown): said is Installed {
+function isInstalled(said: unknown): said is InstallRecord {
   if (!isObject(said)) return false;
   const { file } = said;
   const isText = ["spec", "version", "file", "tree", "stamp"].every((key) =>

@@ -1,5 +1,6 @@
 /**
- * What install scripts reach: the system's programs, their package, and a folder that goes with them.
+ * Decides which paths install scripts can use: the system's programs, their package, and a folder
+ * that is removed afterwards.
  *
  * @module
  */
@@ -9,29 +10,29 @@ import { isInside, realPathIfAny } from "../io/place.ts";
 import type { Layer, Reach } from "../sandbox/confined_program.ts";
 import { findProgram } from "../sandbox/search_path.ts";
 
-/** What scripts are confined by. */
-export interface Confining {
+/** How scripts are confined. */
+export interface ScriptConfinement {
   readonly layer: Layer;
-  /** The PML home; scripts read nothing there but their package. */
+  /** The PML home. Scripts can read only their package there. */
   readonly home: string;
   readonly workspace: string;
   readonly userHome: string;
-  /** The person's certificates, which they may read. */
+  /** The person's certificates, which scripts may read. */
   readonly certificates: readonly string[];
 }
 
 const SYSTEM = [
   ...["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/opt", "/etc"],
   ...["/nix", "/gnu", "/snap"],
-  // What names are resolved with.
+  // The files for resolving names.
   ...["/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf", "/run/nscd"],
 ];
-/** What compiles native modules may lie in the person's folder, each in one of its own. */
+/** Tools for native modules may be in the person's folder, each in a folder of its own. */
 const TOOLS = ["node", "npm", "python3", "python"];
 
-/** Gives what scripts may read and write, where their programs are found on this PATH. */
+/** Returns what scripts may read and write. Their programs are searched on `path`. */
 export function scriptReach(
-  { home, workspace, userHome, certificates }: Omit<Confining, "layer">,
+  { home, workspace, userHome, certificates }: Omit<ScriptConfinement, "layer">,
   { path, write, more = [] }: {
     readonly path: string | undefined;
     readonly write: readonly string[];
@@ -51,7 +52,7 @@ export function scriptReach(
   return { read: [...new Set([...system, ...open, ...certificates])], write };
 }
 
-/** Gives a folder, or what is in it where something closed lies there. */
+/** Returns a folder or, if it contains something closed, the open parts of it. */
 function without(closed: readonly string[], folder: string): readonly string[] {
   if (!closed.some((one) => isInside(folder, one))) return [folder];
   if (closed.includes(folder)) return [];

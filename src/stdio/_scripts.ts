@@ -1,5 +1,5 @@
 /**
- * The install scripts of packages of npm: what has some, and how a person's word has them run.
+ * Finds the install scripts of npm packages, and runs those that a person agreed to.
  *
  * @module
  */
@@ -16,37 +16,40 @@ import {
   type PrivateFolder,
 } from "../sandbox/confined_program.ts";
 import { type Program, type RunOptions, runProgram } from "../sandbox/process.ts";
-import { type Confining, scriptReach } from "./_script_reach.ts";
+import { type ScriptConfinement, scriptReach } from "./_script_reach.ts";
 
-/** A package that has scripts which npm would run as it installs it. */
-export interface Scripted {
-  /** What tells it from any other: where it lies, its version and its hash. */
+/** A package with scripts that npm would run when it installs the package. */
+export interface ScriptedPackage {
+  /** The identity: path, version and hash. */
   readonly id: string;
-  /** Where it lies: another one of that name and version may lie elsewhere. */
+  /** Its path in the installation. The same version can be installed at several paths. */
   readonly path: string;
-  /** The name by which it is installed, and its version. */
+  /** The installed name and version. */
   readonly spec: string;
-  /** What its registry says that its archive has; "none" for what was in the archive of another. */
+  /**
+   * The hash of its archive, from the registry; "none" if it came in the archive of another
+   * package.
+   */
   readonly hash: string;
   readonly scripts: Readonly<Record<string, string>>;
 }
 
 const EVENTS = ["preinstall", "install", "postinstall"];
-/** What of the person's settings of npm scripts go by: how the network is reached, and from where. */
+/** The person's npm settings that scripts use: how and from where the network is reached. */
 const CARRIED =
   /^(?:(?:https?-)?proxy|noproxy|cafile|strict-ssl|disturl|nodedir|.+_binary_(?:host|mirror|site).*)$/;
 const RUN_MS = 900_000;
 const KEPT = 200_000;
 const TAIL = 2_000;
 
-/** Gives what of an installed package, itself and what it needs, has install scripts. */
-export function scriptedIn(folder: string): readonly Scripted[] {
+/** Returns the packages of an installation that have install scripts. */
+export function scriptedIn(folder: string): readonly ScriptedPackage[] {
   const lock = objectIn(folder, "package-lock.json");
   return Object.entries(objectOf(lock?.packages)).flatMap(([path, said]) => {
     const { hasInstallScript, version, integrity = "none" } = objectOf(said);
     const isBuilt = path !== "" && isThere(join(folder, path, "binding.gyp"));
     if (path === "" || hasInstallScript !== true && !isBuilt) return [];
-    // What is for another system was not installed.
+    // A package for another system was not installed.
     const own = objectIn(folder, path, "package.json");
     if (own === undefined) return [];
     const scripts: Record<string, string> = {};
@@ -67,21 +70,24 @@ export function scriptedIn(folder: string): readonly Scripted[] {
   });
 }
 
-/** What scripts are run with. */
-interface Running extends Pick<RunOptions, "signal" | "groups"> {
+/** The options of running scripts. */
+interface ScriptRunOptions extends Pick<RunOptions, "signal" | "groups"> {
   readonly npm: string;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly installing: Installing;
-  readonly confining: Confining;
+  readonly confining: ScriptConfinement;
 }
 
-/** Names what has install scripts, by what the registry said of each version; nothing need be there. */
+/**
+ * Returns the packages with install scripts, from the registry's metadata. They need not be
+ * installed yet.
+ */
 export function announcedIn(folder: string): readonly string[] {
   const lock = objectIn(folder, "package-lock.json");
   const named = Object.entries(objectOf(lock?.packages)).flatMap(([path, said]) => {
     const { hasInstallScript, version, os } = objectOf(said);
-    // What is for another system is not installed.
+    // A package for another system is not installed.
     const isForeign = Array.isArray(os) && !os.includes(process.platform);
     if (path === "" || hasInstallScript !== true || isForeign) return [];
     return [`${path.split("node_modules/").at(-1)}@${version}`];
@@ -89,7 +95,7 @@ export function announcedIn(folder: string): readonly string[] {
   return [...new Set(named)];
 }
 
-/** Says before an installation what of it has scripts that do not run. */
+/** Returns a text, shown before an installation, that names packages whose scripts will not run. */
 export function announcement(named: readonly string[]): string {
   const first = named.slice(0, 5).map((spec) => quoted(spec)).join(", ");
   const more = named.length > 5 ? ` and ${named.length - 5} more` : "";
@@ -97,13 +103,16 @@ export function announcement(named: readonly string[]): string {
     "not run by itself";
 }
 
-/** Has npm run the scripts of these packages, confined as the system can, and nothing else. */
-export async function runScripts(scripted: readonly Scripted[], options: Running): Promise<void> {
+/** Runs the scripts of these packages with npm, as confined as this system can. */
+export async function runScripts(
+  scripted: readonly ScriptedPackage[],
+  options: ScriptRunOptions,
+): Promise<void> {
   const { installing, signal, groups, confining } = options;
   const specs = scripted.map(({ spec }) => spec);
   const args = [
     ...["rebuild", "--ignore-scripts=false", "--foreground-scripts", "--color=false"],
-    // Newer ones run none that they were not told of; those that are named were.
+    // Newer versions of npm run only scripts that are allowed. The packages named here are allowed.
     ...["--dangerously-allow-all-scripts", "--", ...scripted.map(({ path }) => `./${path}`)],
   ];
   await using own = openPrivateFolder(confining.home, confining.workspace);
@@ -120,19 +129,24 @@ export async function runScripts(scripted: readonly Scripted[], options: Running
     groups,
     onStderr: (text) => installing.hear(text),
   }).catch((error) => {
-    throw late.aborted ? failed(`they took over ${RUN_MS / 60_000} min`, installing.tail) : error;
+    throw late.aborted
+      ? failed(`they took longer than ${RUN_MS / 60_000} min`, installing.tail)
+      : error;
   });
   if (code !== 0) throw failed(`npm ended with ${code}`, `${stdout}\n${installing.tail}`);
 }
 
-/** Gives npm as it runs scripts: with folders of their own, and without what is for installers alone. */
+/**
+ * Returns the npm command that runs scripts, with private folders and without the variables that
+ * are only for installers.
+ */
 async function scriptProgram(
-  { npm: file, args, cwd, env: all, own, confining, ...run }: Running & {
+  { npm: file, args, cwd, env: all, own, confining, ...run }: ScriptRunOptions & {
     readonly args: readonly string[];
     readonly own: PrivateFolder;
   },
 ): Promise<Program> {
-  // Scripts are no installer: they find no token of a registry.
+  // Scripts do not need the tokens of registries.
   const { NPM_TOKEN: _, NODE_AUTH_TOKEN: __, ...env } = all;
   const program = { file, args, cwd, env, kept: true };
   const { layer } = confining;
@@ -156,8 +170,11 @@ async function scriptProgram(
   return confinedProgram(confined, { layer, reach });
 }
 
-/** Says what waits for a person's word, to those who cannot give it. */
-export function scriptsHint(server: string, waiting: readonly Scripted[]): string | undefined {
+/** Returns a text for those who cannot decide, which names the packages that wait for a person. */
+export function scriptsHint(
+  server: string,
+  waiting: readonly ScriptedPackage[],
+): string | undefined {
   if (waiting.length === 0) return undefined;
   const first = waiting.slice(0, 5).map(({ spec }) => quoted(spec)).join(", ");
   const more = waiting.length > 5 ? ` and ${waiting.length - 5} more` : "";
@@ -169,7 +186,7 @@ function objectIn(...path: readonly string[]): JsonObject | undefined {
   try {
     return objectOf(JSON.parse(readRegularText(join(...path))));
   } catch {
-    return undefined; // it is not there, or none
+    return undefined; // it does not exist, or is not JSON
   }
 }
 

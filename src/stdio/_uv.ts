@@ -1,5 +1,5 @@
 /**
- * What PML has uv do, and where it finds the program of a package then.
+ * Installs packages with uv, and finds their programs.
  *
  * @module
  */
@@ -11,28 +11,28 @@ import { readRegularText } from "../io/regular_file.ts";
 import { noProgram } from "./_npm.ts";
 import type { Installer } from "./installs.ts";
 
-/** Neither `uv.toml`, `pyproject.toml` nor `.python-version` of any folder counts. */
+/** No `uv.toml`, `pyproject.toml` or `.python-version` of any folder is used. */
 const APART = ["--no-config", "--no-progress", "--color=never"];
 const VENV = "venv";
 const IS_WINDOWS = Deno.build.os === "windows";
 
-/** Installs what `uvx` names from wheels alone, so that no build script of any package runs. */
+/** Installs what `uvx` names, only from wheels, so that no build script of any package runs. */
 export const uv: Installer = {
   files: {},
   environment: {},
   refusals: /no (?:usable |matching )?wheels|source distribution|--no-build|building/i,
   hint: "PML runs no build script, and there is no wheel for this Python: name a version that " +
     "has one, or another Python (`--python`), or install it yourself and give its path",
-  // Installers of Python note beside a package when it was named by an address and not by a name.
+  // Python installers write this file if a package was named by a URL instead of a name.
   foreign: (folder) => {
     const direct = packagesOf(join(folder, VENV)).find(({ at }) =>
       namesIn(at).includes("direct_url.json")
     );
     return direct &&
-      `${quoted(direct.whose, 200)} comes from an address, and not from a registry of yours`;
+      `${quoted(direct.whose, 200)} comes from a URL, which is not one of your registries`;
   },
   commands: ({ spec, beside, python }) => [
-    // Relocatable, because it is moved into place once it is whole.
+    // Relocatable, because it is moved when it is complete.
     [
       "venv",
       ...APART,
@@ -42,7 +42,7 @@ export const uv: Installer = {
     ],
     [
       ...["pip", "install", ...APART, "--no-build", "--python", VENV],
-      // Files of its own that nothing adds to: neither links into uv's cache, nor bytecode later.
+      // Copies of all files, and bytecode now, so that the folder does not change later.
       ...["--link-mode=copy", "--compile-bytecode", "--", spec, ...beside],
     ],
   ],
@@ -58,7 +58,10 @@ export const uv: Installer = {
   },
 };
 
-/** Reads what the package says of itself, where every installer of Python lays it. */
+/**
+ * Reads the version and the programs of a package, from the files that every Python installer
+ * writes.
+ */
 function installed(
   venv: string,
   name: string,
@@ -68,11 +71,11 @@ function installed(
     return { version, programs: scriptsIn(textOf(join(at, "entry_points.txt"))) };
   }
   throw new PmlError("UPSTREAM_DOWN", `Cannot find ${quoted(name)} in what uv installed`, {
-    hint: "Look at its name",
+    hint: "Check its name",
   });
 }
 
-/** Gives what each package that was installed says of itself, and where. */
+/** Returns the name, the version and the metadata folder of each installed package. */
 function packagesOf(venv: string) {
   const lib = join(venv, IS_WINDOWS ? "Lib" : "lib");
   const pythons = IS_WINDOWS ? [""] : namesIn(lib);
@@ -97,7 +100,9 @@ function namesIn(folder: string): readonly string[] {
   return [...Deno.readDirSync(folder)].map(({ name }) => name);
 }
 
-/** Names of packages differ in nothing by case, dots, dashes and underscores. */
+/**
+ * Returns the common form of package names that differ only in case, dots, dashes and underscores.
+ */
 function plain(name: string): string {
   return name.toLowerCase().replace(/[-_.]+/g, "-");
 }

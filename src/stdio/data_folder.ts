@@ -1,5 +1,6 @@
 /**
- * The folder in which a server keeps its data: its own, in the PML home, apart for each workspace.
+ * Finds the folder in which a server keeps its data. It lies in the PML home, one for each
+ * workspace and server.
  *
  * @module
  */
@@ -7,10 +8,10 @@
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
 
-/** How a definition names it. */
+/** How a definition names the folder. */
 export const DATA_FOLDER = "${dataFolder}";
 
-/** Gives its path. */
+/** Returns the path of the folder. */
 export function dataFolder(
   { home, workspace, name }: {
     readonly home: string;
@@ -21,9 +22,9 @@ export function dataFolder(
   return join(home, "data", sha256(workspace).slice(0, 32), name);
 }
 
-/** Gives values with its path where they name it. */
+/** Returns values in which the name of the folder is replaced by its path. */
 export function withDataFolder<T>(values: T, folder: string): T {
-  // Nothing else changes, so it is of the same kind.
+  // Only strings change, so the type stays.
   return JSON.parse(
     JSON.stringify(values),
     (_, value) => typeof value === "string" ? value.replaceAll(DATA_FOLDER, () => folder) : value,

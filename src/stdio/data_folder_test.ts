@@ -1,5 +1,5 @@
 /**
- * What a definition says of a server's own folder.
+ * Tests how a definition names a server's own folder.
  *
  * @module
  */

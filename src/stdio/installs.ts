@@ -1,6 +1,6 @@
 /**
- * Installs the packages that servers are, apart from the workspace: the exact version that was there
- * first, no script of theirs, and only the tree of files that it was then.
+ * Installs the packages of servers outside the workspace. The version that was installed first is
+ * kept, no script runs by itself, and the files must stay as they were.
  *
  * @module
  */
@@ -14,78 +14,92 @@ import { Installing, type Tell } from "../io/installing.ts";
 import { copyTree, treeHash, treeStamp } from "../io/tree.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
 import { npm } from "./_npm.ts";
-import { type PackageCommand, packageCommand, type Written } from "./_package_command.ts";
+import { type PackageCommand, packageCommand, type WrittenCommand } from "./_package_command.ts";
 import {
   assertSame,
-  type Installed,
   type InstalledPackage,
+  type InstallRecord,
   keep,
   packageOf,
   recordOf,
 } from "./_record.ts";
-import type { Confining } from "./_script_reach.ts";
-import { announcedIn, announcement, runScripts, type Scripted, scriptedIn } from "./_scripts.ts";
+import type { ScriptConfinement } from "./_script_reach.ts";
+import {
+  announcedIn,
+  announcement,
+  runScripts,
+  scriptedIn,
+  type ScriptedPackage,
+} from "./_scripts.ts";
 import { uv } from "./_uv.ts";
 
 export type { InstalledPackage };
 
-/** What installing needs from outside. */
+/** The options of `Installs`. */
 export interface InstallsOptions {
   readonly home: string;
-  /** What installers find in their environment. */
+  /** Returns the environment of installers. */
   readonly environment: () => Readonly<Record<string, string>>;
-  /** Gives up what is being installed. */
+  /** Stops installations. */
   readonly closing: AbortSignal;
   readonly groups: RunOptions["groups"];
   readonly onLog: (level: "debug" | "info", text: string) => void;
 }
 
-/** Who wants a package. */
-export interface Wanting {
+/** The options of one request for a package. */
+export interface InstallRequest {
   /** Finds a program by its name, or throws. */
   readonly find: (program: string) => string;
-  /** Told what is installed. */
+  /** Called with messages about the installation. */
   readonly tell: Tell;
-  /** The exact version that is pinned, for a package that is named without one. */
+  /** The pinned version, for a command that names none. */
   readonly version?: string | undefined;
 }
 
-/** A package that is there. */
-export interface Present {
+/** An installed package. */
+export interface PresentPackage {
   readonly folder: string;
   readonly file: string;
   readonly installed: InstalledPackage;
-  /** Looks what of it has install scripts that did not run. */
-  readonly waiting: () => readonly Scripted[];
+  /** Returns the packages with install scripts that did not run. */
+  readonly waiting: () => readonly ScriptedPackage[];
 }
 
 /** How packages of one kind are installed. */
 export interface Installer {
-  /** What lies in the folder before. */
+  /** Files that are written into the folder first. */
   readonly files: Readonly<Record<string, string>>;
-  /** What it finds in its environment beside what all do. */
+  /** Additional variables of the installer. */
   readonly environment: Readonly<Record<string, string>>;
-  /** How it says that it refused what a package needs, and what to do then. */
+  /** Matches the installer's message when it refuses a package; `hint` says what to do then. */
   readonly refusals: RegExp;
   readonly hint: string;
-  /** Says what came from elsewhere than a registry, by the folder and what the commands wrote. */
+  /**
+   * Returns why a package does not come from a registry; undefined if all do. Takes the folder and
+   * what the commands printed.
+   */
   readonly foreign: (folder: string, wrote: readonly string[]) => string | undefined;
-  /** What is run in the folder, in this order. */
+  /** Returns the arguments of the commands that are run in the folder, in this order. */
   readonly commands: (wanted: PackageCommand) => readonly (readonly string[])[];
-  /** Finds the program of a package: the one that is named, the only one, or the one of its own name. */
+  /**
+   * Finds the program of a package: the one that is named, the only one, or the one with the
+   * package's name.
+   */
   readonly programOf: (
     folder: string,
     wanted: PackageCommand,
-  ) => Found | Promise<Found>;
+  ) => PackageProgram | Promise<PackageProgram>;
 }
 
-interface Found {
+/** The version of a package, and the file of its program. */
+interface PackageProgram {
   readonly version: string;
   readonly file: string;
 }
 
-interface Under {
-  readonly present: Promise<Present>;
+/** An installation that runs, and all who want to hear of it. */
+interface RunningInstall {
+  readonly present: Promise<PresentPackage>;
   readonly told: Set<Tell>;
 }
 
@@ -98,15 +112,20 @@ const WRITTEN_MAX = 1_000_000;
 /** The packages in the PML home. */
 export class Installs {
   readonly #options: InstallsOptions;
-  readonly #under = new Map<string, Under>();
+  readonly #under = new Map<string, RunningInstall>();
 
-  /** Takes where and how; nothing is installed before it is asked for. */
+  /** Installs nothing yet. */
   constructor(options: InstallsOptions) {
     this.#options = options;
   }
 
-  /** Gives a package's folder and the file of its program, installing the package where it is not there yet. */
-  async fileOf(asked: PackageCommand, { find, tell, version }: Wanting): Promise<Present> {
+  /**
+   * Returns a package's folder and the file of its program. Installs the package if it is missing.
+   */
+  async fileOf(
+    asked: PackageCommand,
+    { find, tell, version }: InstallRequest,
+  ): Promise<PresentPackage> {
     const { home } = this.#options;
     const wanted = pinnedCommand(asked, { home, version });
     const folder = folderOf(home, wanted);
@@ -128,8 +147,8 @@ export class Installs {
 
   async #present(
     wanted: PackageCommand,
-    { folder, ...wanting }: Wanting & { readonly folder: string },
-  ): Promise<Present> {
+    { folder, ...wanting }: InstallRequest & { readonly folder: string },
+  ): Promise<PresentPackage> {
     const known = recordOf(folder) ?? await this.#installed(wanted, { folder, ...wanting });
     if (await treeStamp(folder) !== known.stamp) await assertSame(known, folder);
     const { file, version } = known;
@@ -138,12 +157,15 @@ export class Installs {
     return { folder, file: join(folder, file), installed: packageOf(known), waiting };
   }
 
-  /** Runs scripts that a person agreed to in a copy of a package, which then takes its place. */
+  /**
+   * Runs scripts that a person agreed to in a copy of a package. The copy then replaces the
+   * package.
+   */
   async runScripts(
-    { folder }: Present,
-    { scripted, find, tell, confining }: Pick<Wanting, "find" | "tell"> & {
-      readonly scripted: readonly Scripted[];
-      readonly confining: Confining;
+    { folder }: PresentPackage,
+    { scripted, find, tell, confining }: Pick<InstallRequest, "find" | "tell"> & {
+      readonly scripted: readonly ScriptedPackage[];
+      readonly confining: ScriptConfinement;
     },
   ): Promise<void> {
     const { environment, closing, groups } = this.#options;
@@ -174,8 +196,8 @@ export class Installs {
 
   async #installed(
     wanted: PackageCommand,
-    { folder, find, tell }: Wanting & { readonly folder: string },
-  ): Promise<Installed> {
+    { folder, find, tell }: InstallRequest & { readonly folder: string },
+  ): Promise<InstallRecord> {
     const { tool, spec } = wanted;
     const { onLog } = this.#options;
     if (wanted.isOffline) throw notThere(wanted);
@@ -205,7 +227,7 @@ export class Installs {
       }
       const found = await installer.programOf(fresh, wanted);
       const tree = await treeHash(fresh);
-      const record: Installed = { spec, ...found, tree, stamp: await treeStamp(fresh) };
+      const record: InstallRecord = { spec, ...found, tree, stamp: await treeStamp(fresh) };
       keep(record, fresh);
       Deno.renameSync(fresh, folder);
       onLog("info", `Installed ${spec}: version ${found.version}`);
@@ -219,13 +241,13 @@ export class Installs {
     } catch (error) {
       Deno.removeSync(fresh, { recursive: true });
       const others = recordOf(folder);
-      // Another PML was faster: what it installed is as good.
+      // Another PML was faster, and its installation is just as good.
       if (others === undefined) throw error;
       return others;
     }
   }
 
-  /** Says what has install scripts before any of it is fetched. */
+  /** Names the packages with install scripts before they are fetched. */
   #announce(named: readonly string[], tell: Tell): void {
     this.#options.onLog("info", announcement(named));
     tell(announcement(named));
@@ -236,7 +258,7 @@ export class Installs {
     { wanted: { spec, tool, tokens }, installing, named }: {
       readonly wanted: PackageCommand;
       readonly installing: Installing;
-      /** What has install scripts. */
+      /** The packages with install scripts. */
       readonly named: readonly string[];
     },
   ): Promise<string> {
@@ -257,8 +279,8 @@ export class Installs {
       const hint = installer.refusals.test(tail)
         ? installer.hint
         : OLD_NODE.test(tail)
-        ? "npm needs node 18.19 or newer here: without it, nothing keeps it from starting programs"
-        : "Look at its name and version, and whether its registry can be reached";
+        ? "npm needs node 18.19 or newer: PML cannot keep an older one from starting programs"
+        : "Check its name and version, and whether its registry can be reached";
       const detail = { step, stderr: tail, ...named.length > 0 && { install_scripts: named } };
       const whole = named.length > 0 ? `${hint}. ${announcement(named)}` : hint;
       return new PmlError(code, `Cannot install ${quoted(spec)}: ${why}`, { hint: whole, detail });
@@ -270,7 +292,7 @@ export class Installs {
       onStderr: (text) => installing.hear(text),
     }).catch((error) => {
       if (!late.aborted) throw error;
-      throw failed(`\`${step}\` took over ${INSTALL_MS / 1_000} s`, "TIMED_OUT");
+      throw failed(`\`${step}\` took longer than ${INSTALL_MS / 1_000} s`, "TIMED_OUT");
     });
     if (code !== 0) throw failed(`\`${step}\` ended with ${code}`, "UPSTREAM_DOWN");
     return stdout;
@@ -279,15 +301,15 @@ export class Installs {
 
 function notThere({ spec }: PackageCommand): PmlError {
   const why =
-    "it is not installed, and `--no-install` (or `--yes=false`) lets nothing be installed";
+    "it is not installed, and `--no-install` (or `--yes=false`) does not allow to install it";
   return new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(spec)}: ${why}`, {
-    hint: "PML runs what it installed itself: `pml install SERVER` installs it",
+    hint: "Install it with `pml install SERVER`",
   });
 }
 
-/** Gives what is there already of a command's package; nothing is installed, and nothing run. */
+/** Returns the installed package of a command, without installing or running anything. */
 export function installedPackage(
-  written: Written,
+  written: WrittenCommand,
   from: { readonly home: string; readonly version: string | undefined },
 ): InstalledPackage | undefined {
   try {
@@ -295,27 +317,32 @@ export function installedPackage(
     const known = asked && recordOf(folderOf(from.home, pinnedCommand(asked, from)));
     return known && packageOf(known);
   } catch {
-    // Starting it says why it cannot be used.
+    // Starting the server reports why it cannot be used.
     return undefined;
   }
 }
 
-/** Gives what of a command's package that is there has install scripts that did not run. */
+/**
+ * Returns the packages of a command that are installed and have install scripts that did not run.
+ */
 export function waitingScripts(
-  written: Written,
+  written: WrittenCommand,
   from: { readonly home: string; readonly version: string | undefined },
-): readonly Scripted[] {
+): readonly ScriptedPackage[] {
   try {
     const asked = packageCommand(written);
     const folder = asked && folderOf(from.home, pinnedCommand(asked, from));
     const known = folder && recordOf(folder);
     return !known || asked.isScriptless ? [] : waitingIn(folder, known);
   } catch {
-    return []; // starting it says why it cannot be used
+    return []; // starting the server reports why it cannot be used
   }
 }
 
-/** Names the pinned version where a command names none, unless what is there is of that version. */
+/**
+ * Adds the pinned version if a command names none, unless the installed package has that version
+ * already.
+ */
 function pinnedCommand(
   wanted: PackageCommand,
   { home, version = "" }: { readonly home: string; readonly version: string | undefined },
@@ -334,7 +361,7 @@ function folderOf(home: string, wanted: PackageCommand): string {
   return join(home, "servers", `${tool}-${id}`);
 }
 
-function waitingIn(folder: string, { ran = [] }: Installed): readonly Scripted[] {
+function waitingIn(folder: string, { ran = [] }: InstallRecord): readonly ScriptedPackage[] {
   return scriptedIn(folder).filter(({ id }) => !ran.includes(id));
 }
 

@@ -1,6 +1,6 @@
 /**
- * Tries a server out: it runs confined to certain grants, and what it asked for beyond them becomes
- * the smallest grants that cover it, or a reason why it is to have none.
+ * Tries a server: it runs confined to certain grants. What it asked for beyond them becomes the
+ * smallest grants that cover it, or a reason against a grant.
  *
  * @module
  */
@@ -16,42 +16,44 @@ import { type AskedFor, askedFor } from "./_asked_for.ts";
 import { confinedAccess, type Confinement } from "./_confined.ts";
 import { DATA_FOLDER } from "./data_folder.ts";
 
-/** What a trial is held in. */
+/** The options of a trial. */
 export interface TrialOptions extends Omit<Confinement, "folder" | "grants"> {
   readonly grants: Grants;
-  /** Variables that it finds beside its own; they may name its data folder. */
+  /** Additional variables of the server. They may name its data folder. */
   readonly env: Readonly<Record<string, string>>;
   readonly userHome: string;
   readonly cwd: string;
-  /** The variables that the server finds. */
+  /** The names of the variables that are set for the server. */
   readonly given: readonly string[];
 }
 
-/** What a trial taught. */
+/** The result of a trial. */
 export interface Lesson {
-  /** What would cover what it was denied. */
+  /** The grants that would cover what was denied. */
   readonly missing: Grants;
-  /** What it was denied and is not to be granted, and why. */
+  /** What was denied and should not be granted, with the reason. */
   readonly left: readonly string[];
-  /** Variables that it looked for and that it is not given. */
+  /** Variables that it read and that are not set for it. */
   readonly variables: readonly string[];
-  /** Variables that give it its own folder for what it keeps in its package, and their values. */
+  /**
+   * Variables that move what it writes into its package to a folder of its own, with their values.
+   */
   readonly env: Readonly<Record<string, string>>;
 }
 
-type Mutable = { -readonly [K in keyof Grants]: string[] };
+type MutableGrants = { -readonly [K in keyof Grants]: string[] };
 
-/** So many files of a folder are granted as the folder. */
+/** If more files of one folder are needed, the folder is granted. */
 const FOLDED = 3;
-/** What runs whatever it is told to. */
+/** Programs that can run any code. */
 const ANYTHING =
   /^(?:\w*sh|cmd|powershell|pwsh|node|deno|bun|bunx|npm|npx|pnpm|yarn|python[\d.]*|uvx?|perl|ruby|env|sudo|doas)(?:\.exe)?$/i;
 const PROGRAM = /^[\w.+-]+$/;
 const HOST = /^(?:[\w.-]+|\[[\da-f:]+\]):\d+$/i;
-/** What node's own ways of starting look at. */
+/** Variables that node reads when it starts. */
 const NOISE = /^(?:NODE_|DENO_|__|(?:PATH|PML_RUN|NO_COLOR|FORCE_COLOR|CI|DEBUG|TERM|COLORTERM)$)/;
 const TEXTS = 200_000;
-/** What a variable is called that says where something is kept, and where a folder is meant. */
+/** Names of variables that hold a place for data, and of those that hold a folder. */
 const PLACE = /(?:PATH|FILE|FILENAME|DIR|DIRECTORY|FOLDER|DB|DATABASE|STORAGE|STORE)$/i;
 const FOLDER = /(?:DIR|DIRECTORY|FOLDER)$/i;
 
@@ -59,11 +61,11 @@ const FOLDER = /(?:DIR|DIRECTORY|FOLDER)$/i;
 export class Trial implements Disposable {
   /** The name of the server. */
   readonly name: string;
-  /** What it runs with. */
+  /** The grants that it runs with. */
   readonly grants: Grants;
-  /** The variables that it finds beside its own. */
+  /** Additional variables of the server. */
   readonly env: Readonly<Record<string, string>>;
-  /** Where Deno writes what it asks for. */
+  /** The file where Deno records what the server asks for. */
   readonly file: string;
   readonly #options: TrialOptions;
   #texts = "";
@@ -78,19 +80,19 @@ export class Trial implements Disposable {
     keepFile(this.file, "");
   }
 
-  /** Takes what it wrote and answered. */
+  /** Adds what the server printed or answered. */
   hear(text: string): void {
     this.#texts = (this.#texts + text).slice(-TEXTS);
   }
 
-  /** Tells what it was denied till now. */
+  /** Returns what was denied until now. */
   lesson(): Lesson {
     const record = readRegularText(this.file);
     const asked = askedFor(record, { texts: this.#texts, cwd: this.#options.cwd });
     return lessonOf(asked, this.#options);
   }
 
-  /** Gives what it runs with and more, as one. */
+  /** Returns the grants of the trial with `more` added. */
   with(more: Grants): Grants {
     return merged(this.grants, more);
   }
@@ -101,7 +103,7 @@ export class Trial implements Disposable {
   }
 }
 
-/** Gives some grants and more, as one. */
+/** Returns two sets of grants joined. */
 export function merged(grants: Grants, more: Grants): Grants {
   const all = [...Object.entries(grants), ...Object.entries(more)];
   const kinds = Map.groupBy(all, ([kind]) => kind);
@@ -109,12 +111,12 @@ export function merged(grants: Grants, more: Grants): Grants {
   return Object.fromEntries(lists);
 }
 
-/** Says what grants would cover what was asked for, beyond those that were there. */
+/** Returns the grants that would cover what was asked for, beyond those that the server has. */
 export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
   const { workspace, given } = options;
   const has = confinedAccess(options);
   const left: string[] = asked.other.map((what) => `${what}: it cannot be granted`);
-  const missing: Mutable = {};
+  const missing: MutableGrants = {};
   for (const kind of ["read", "write"] as const) {
     const own = kind === "read" ? [...has.read, join(options.home, "servers")] : has.write;
     const beyond = asked[kind].map((path) => realPathIfAny(path) ?? path).filter((path) => {
@@ -132,19 +134,19 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
   const named = [...net, ...has.net].some((host) => !isLiteral(host));
   missing.net = net.filter((host) => {
     const why = !HOST.test(host)
-      ? "it is no host"
+      ? "it is not a host with a port"
       : /:0$/.test(host)
-      ? "a port of the system's choice cannot be granted"
+      ? "port 0 cannot be granted"
       : named && isLiteral(host)
-      ? "an address cannot be granted beside names"
+      ? "an IP address cannot be granted beside host names"
       : undefined;
     if (why !== undefined) left.push(`net ${visible(host, 300)}: ${why}`);
     return why === undefined;
   }).map((host) => host.replace(/:443$/, ""));
   missing.run = [...new Set(asked.run.map((program) => basename(program)))].filter((program) => {
-    // The server chose the words that it was taken from.
+    // The server wrote the text that this name was taken from.
     const isOpen = ANYTHING.test(program) || !PROGRAM.test(program);
-    if (isOpen) left.push(`run ${visible(program)}: it runs anything, with your rights`);
+    if (isOpen) left.push(`run ${visible(program)}: it can run any code with your rights`);
     return !isOpen && !has.run.includes(program);
   });
   const lists = Object.entries(missing).filter(([, list]) => list.length > 0);
@@ -153,14 +155,17 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
   return { missing: Object.fromEntries(lists), left: [...new Set(left)], variables, env };
 }
 
-/** Finds the variables that say where a server keeps what it wanted to write into its package. */
+/**
+ * Finds the variables that say where a server keeps the data that it wanted to write into its
+ * package.
+ */
 function dataIn(
   { read, write }: AskedFor,
   { variables, home }: { readonly variables: readonly string[]; readonly home: string },
 ): Lesson["env"] {
   const path = write.find((one) => isInside(join(home, "servers"), one));
   if (path === undefined) return {};
-  // What is written beside a file takes its place at last.
+  // A temporary file beside a file replaces that file later.
   const file = read.filter((one) => path.startsWith(`${one}.`)).sort().at(-1) ??
     path.replace(/\.te?mp$/, "");
   const places = variables.filter((name) => PLACE.test(name));
@@ -171,18 +176,21 @@ function dataIn(
   );
 }
 
-/** Says why nobody is asked to grant a path. */
+/** Returns why a path should not be granted; undefined if it can be. */
 function refusal(path: string, options: TrialOptions): string | undefined {
   const { home } = options;
   if (isInside(join(home, "servers"), path)) {
-    return `its package stays as it was installed: give it ${DATA_FOLDER} by a variable or option`;
+    return `its package must not change: set a variable or option to ${DATA_FOLDER}`;
   }
   if (isInside(home, path)) return "it belongs to PML";
   if (path.includes(",")) return "Deno cannot grant a path with a comma";
-  return isTooWide(path, options) ? "it is too much: grant it by hand if you mean it" : undefined;
+  return isTooWide(path, options) ? "it is too wide: grant it by hand if you want that" : undefined;
 }
 
-/** What is protected in the workspace is so beyond it, too: there lie the keys. */
+/**
+ * Names that are protected in the workspace are protected everywhere, because keys are in such
+ * files.
+ */
 function protectedName(path: string, { protection, home }: TrialOptions): string | undefined {
   if (isInside(home, path)) return undefined;
   const parts = path.split(sep);
@@ -195,13 +203,16 @@ function protectedName(path: string, { protection, home }: TrialOptions): string
   return found && `${found} is protected`;
 }
 
-/** The home folder, what holds it or the workspace, and the top of the system. */
+/**
+ * Returns whether a path is too wide: the home folder, a folder that contains it or the workspace,
+ * or a top folder of the system.
+ */
 function isTooWide(path: string, { home, userHome, workspace }: TrialOptions): boolean {
   const isTop = dirname(dirname(path)) === dirname(path);
   return isTop || [home, userHome, workspace].some((folder) => isInside(path, folder));
 }
 
-/** Gives a folder in the place of several files in it. */
+/** Replaces several files of one folder by the folder. */
 function folded(paths: readonly string[], options: TrialOptions): readonly string[] {
   const counts = Map.groupBy(paths, (path) => dirname(path));
   const some = paths.map((path) => {
@@ -213,7 +224,7 @@ function folded(paths: readonly string[], options: TrialOptions): readonly strin
   return all.filter((path) => !all.some((other) => other !== path && isInside(other, path))).sort();
 }
 
-/** Writes a path as a person would: from the workspace, where that is near. */
+/** Returns a path as a person would write it: relative to the workspace if it is near. */
 function written(path: string, workspace: string): string {
   const near = relative(workspace, path);
   return /^(?:\.\.[\\/]){2}/.test(near) ? path : near;

@@ -1,5 +1,5 @@
 /**
- * The stdio servers that a person defines: what they are started from, and the way to each.
+ * Starts the stdio servers that a person defines.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import type { InstalledPackage } from "./installs.ts";
 import type { Trial } from "./learn.ts";
 import { StdioWire, type StdioWireOptions } from "./stdio_wire.ts";
 
-/** A server as it is started; values are filled in. */
+/** The values that a server is started with. Variables are replaced by their values. */
 export interface StdioValues {
   readonly name: string;
   readonly command: string;
@@ -24,15 +24,15 @@ export interface StdioValues {
   readonly cwd: string;
   /** Whether it runs under Deno with permissions. */
   readonly confine: boolean;
-  /** The only tools of it that count, where they are named. */
+  /** The only tools that may be used, if they are named. */
   readonly tools: readonly string[] | undefined;
-  /** Its definition as it was written: without the values of variables. */
+  /** Its definition as it was written, without the values of variables. */
   readonly definition: StdioDefinition;
-  /** Where it is tried out: confined, with these grants and no others. */
+  /** The trial, if the server is being tried: it is confined to the trial's grants. */
   readonly trial?: Trial | undefined;
 }
 
-/** What starting servers needs from outside; functions are asked at each start. */
+/** The options for starting servers. The functions are called at each start. */
 export interface StdioServersOptions
   extends
     Pick<UpstreamsOptions, "workspace" | "home" | "onLog" | "starts" | "room" | "withoutSecrets"> {
@@ -40,22 +40,25 @@ export interface StdioServersOptions
   readonly protection: Confinement["protection"];
   /** The person's certificates, which confined servers may read. */
   readonly certificates: readonly string[];
-  /** What every server finds in its environment, PATH among it. */
+  /** The environment of every server, with PATH. */
   readonly environment: Readonly<Record<string, string>>;
-  /** What installers find there beside that: how the registry of the person is reached. */
+  /** Additional variables of installers: how the person's registry is reached. */
   readonly installEnvironment: Readonly<Record<string, string>>;
-  /** What install scripts are confined by, where the system has it. */
+  /** Returns the layer that should confine install scripts. */
   readonly osLayer: () => OsLayerChoice;
   readonly limits: () => StdioWireOptions["limits"];
   readonly groups: StdioWireOptions["groups"] & { readonly mark: string };
   readonly packages?: PackagePins;
 }
 
-/** What is pinned of packages: of the definition that is started, whatever has its name by then. */
+/**
+ * The pins of packages. They are looked up by the definition that is started, because another
+ * server may have its name by then.
+ */
 export interface PackagePins {
-  /** Gives the exact version that is pinned for a server. */
+  /** Returns the pinned version of a server's package. */
   readonly versionOf: (own: StdioDefinition) => Promise<string | undefined>;
-  /** Throws where what is installed is not what was pinned: then it is not started. */
+  /** Throws if the installed package is not the pinned one. The server is then not started. */
   readonly check: (own: StdioDefinition, installed: InstalledPackage) => Promise<void>;
 }
 
@@ -63,17 +66,20 @@ export type { ServerScripts };
 
 /** Starts servers. */
 export class StdioServers {
-  /** Gives the way to a server: the same object for the same one. */
+  /** Returns the way to a server. Equal values give the same object. */
   readonly of: (server: StdioValues) => UpstreamServer = memoized((server) => this.#made(server));
   readonly #options: StdioServersOptions;
   #launch: Launch | undefined;
 
-  /** Takes what they stand in; nothing is started yet. */
+  /** Starts nothing yet. */
   constructor(options: StdioServersOptions) {
     this.#options = options;
   }
 
-  /** Installs the package of a server, and gives what of it has install scripts that did not run. */
+  /**
+   * Installs the package of a server, and returns its packages with install scripts that did not
+   * run.
+   */
   async scriptsOf(server: StdioValues, closing: AbortSignal): Promise<ServerScripts> {
     return await this.#launching(closing).scriptsOf(server);
   }
@@ -90,9 +96,9 @@ export class StdioServers {
       name,
       tools,
       definition,
-      // A trial is there to start it.
+      // A trial needs a new start.
       isKept: trial === undefined,
-      // What holds it is part of what it is.
+      // Other grants make another server.
       version: () => key + (confine ? JSON.stringify(grants(name) ?? null) : ""),
       way: async (closing) => {
         const own = { name, groups, room, withoutSecrets };

@@ -1,5 +1,6 @@
 /**
- * The pipes of a process as the wire of an MCP server. Lines that are no messages are passed over.
+ * Connects to an MCP server through the pipes of its process. Lines that are not messages are
+ * ignored.
  *
  * @module
  */
@@ -11,21 +12,21 @@ import type { Room } from "../io/backlog.ts";
 import { soon } from "../io/waiting.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../io/lines.ts";
 import type { Denial, Wire, WireEnds } from "../mcp_client/wire.ts";
-import { type Process, type Program, Started } from "../sandbox/process.ts";
+import { type Process, type Program, StartedProgram } from "../sandbox/process.ts";
 import { ContainerEnd, containerRun } from "./_container.ts";
 import { withRemark } from "./_denial.ts";
 import { downError } from "./_down.ts";
 import { Outbox } from "./_outbox.ts";
 
-/** What a process is started with. */
+/** The options of a process. */
 export interface StdioWireOptions {
   readonly name: string;
   readonly program: Program;
-  /** Says what else may be why it is not there. */
+  /** Returns another possible reason if the server is not there. */
   readonly hint?: (() => string | undefined) | undefined;
-  /** Says what it lacks, by what it wrote or said, where it is confined. */
+  /** Returns what a confined server was denied, from what it printed or answered. */
   readonly denied?: ((text: string) => Denial | undefined) | undefined;
-  /** Takes secrets out of what it writes beside its messages. */
+  /** Removes secrets from what the server prints beside its messages. */
   readonly withoutSecrets: (text: string) => string;
   readonly limits: {
     readonly lineBytes: number;
@@ -33,13 +34,13 @@ export interface StdioWireOptions {
     readonly stderrBytes: number;
   };
   readonly room?: Room | undefined;
-  /** Keeps the process group, so that it ends with PML however it ends. */
+  /** Records the process group, so that it ends with PML, however PML ends. */
   readonly groups: { add(pid: number): void; remove(pid: number): void };
 }
 
 const EOF_MS = 300;
 const TERM_MS = 700;
-/** The most characters of a line beside the messages; a longer one is passed over. */
+/** The most characters of a line on stderr. A longer line is dropped. */
 const LINE_MAX = 256_000;
 
 /** A process that speaks MCP on its pipes. */
@@ -48,16 +49,16 @@ export class StdioWire implements Wire {
   readonly tells = true;
   readonly #options: StdioWireOptions;
   readonly #ends: WireEnds;
-  readonly #started: Started;
+  readonly #started: StartedProgram;
   readonly #process: Process;
   readonly #container: ContainerEnd | undefined;
   #containerEnded: Promise<void> | undefined;
   readonly #outbox: Outbox;
   readonly #ended: Promise<void>;
-  /** Whether nothing that it still says is taken. */
+  /** Whether its further messages are ignored. */
   #isGivenUp = false;
   #stderr = "";
-  /** The line that has no end yet; undefined while one that is too long goes on. */
+  /** The part of a line without its end; undefined while a line that is too long goes on. */
   #line: string | undefined = "";
 
   /** Starts the process. */
@@ -66,7 +67,7 @@ export class StdioWire implements Wire {
     this.#ends = ends;
     const { program } = options;
     const run = containerRun(program);
-    // It is there before the container is.
+    // This process must run before the container does.
     this.#container = run && new ContainerEnd(program, run);
     try {
       this.#started = started(options, { ...program, ...run && { args: run.args } });
@@ -78,36 +79,41 @@ export class StdioWire implements Wire {
     options.groups.add(this.#process.pid);
     this.#outbox = new Outbox(this.#process.stdin, {
       max: options.limits.lineBytes,
-      onFull: () => ends.broken("it does not read what it is sent"),
+      onFull: () => ends.broken("it does not read its input"),
     });
     this.#ended = this.#follow();
   }
 
-  /** Sends a message of JSON-RPC. */
+  /** Sends a JSON-RPC message. */
   send(message: JsonObject): void {
     this.#outbox.send(message);
   }
 
-  /** Makes the error for what is not answered any more, with what the process wrote last. */
+  /**
+   * Returns the error for requests that will not be answered, with what the process printed last.
+   */
   down(why: string, mayHaveRun: boolean): PmlError {
     const { name, hint } = this.#options;
     const said = { why, mayHaveRun, stderr: this.#said };
     return downError(name, { ...said, denial: this.denial(""), more: hint?.() });
   }
 
-  /** Says what permission it lacks, by what it said last or else wrote. */
+  /** Returns the permission that the server lacks, from `text` or from what it printed. */
   denial(text: string): Denial | undefined {
     const { denied } = this.#options;
     return denied?.(text) ?? denied?.(this.#said);
   }
 
-  /** Ends it by force, with all that it started. */
+  /** Kills the process, with all that it started. */
   kill(): void {
     this.#isGivenUp = true;
     this.#started.kill();
   }
 
-  /** Ends it: the end of its input, then a word, then by force, with all that it started. */
+  /**
+   * Ends the process: it closes its input, then sends SIGTERM, then kills it with all that it
+   * started.
+   */
   async close(): Promise<void> {
     // A server that reads nothing is not waited for.
     void this.#outbox.close();
@@ -127,16 +133,16 @@ export class StdioWire implements Wire {
 
   async #follow(): Promise<void> {
     const { stdout, stderr, status } = this.#process;
-    // Without an output it can answer nothing more.
+    // Without its output, the process cannot answer.
     const read = this.#read(stdout).finally(async () => {
       if (!await soon(status, EOF_MS)) this.#started.kill();
     });
     const heard = Promise.all([read, this.#hear(stderr)]);
-    // Looked at when the process has ended.
+    // Handled when the process has ended.
     heard.catch(() => {});
     const { code, signal } = await status;
     this.#containerEnded = this.#container?.end({ isOver: signal === null });
-    // What it started and left behind goes with it, and would hold its output open.
+    // Processes that it left behind are killed. They would keep its output open.
     this.#started.kill();
     await soon(heard, EOF_MS);
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
@@ -180,7 +186,7 @@ export class StdioWire implements Wire {
     if (this.#line) this.#heard("\n");
   }
 
-  /** Takes whole lines only: in half of one, half of a key would not be known. */
+  /** Takes whole lines only, because a secret that is cut in two would not be recognized. */
   #heard(text: string): void {
     const end = text.lastIndexOf("\n") + 1;
     const line = (this.#line ?? "") + text.slice(end);
@@ -196,11 +202,11 @@ export class StdioWire implements Wire {
   }
 }
 
-function started({ name }: StdioWireOptions, program: Program): Started {
+function started({ name }: StdioWireOptions, program: Program): StartedProgram {
   try {
-    return new Started({ ...program, kept: true });
+    return new StartedProgram({ ...program, kept: true });
   } catch (cause) {
-    const message = `Cannot start ${quoted(name)}: ${quoted(program.file, 300)} does not run`;
+    const message = `Cannot start ${quoted(name)}: ${quoted(program.file, 300)} cannot be run`;
     throw new PmlError("UPSTREAM_DOWN", message, { hint: "Check its command", cause });
   }
 }

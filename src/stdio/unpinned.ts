@@ -1,27 +1,27 @@
 /**
- * Names the packages whose version is not in the command that installs them.
+ * Finds packages whose command does not name a version.
  *
  * @module
  */
 
-import { type PackageCommand, packageCommand, type Written } from "./_package_command.ts";
+import { type PackageCommand, packageCommand, type WrittenCommand } from "./_package_command.ts";
 
 const NPM = /.@[=v]?\d+\.\d+\.\d+(?:[-+][\w.+-]*)?$/;
 const PYTHON = /[^=]={2,3}\d[\w.+!-]*$/;
 
-/** Gives what a command installs in whatever version is the newest of it, as it is written there. */
-export function unpinnedPackages(written: Written): readonly string[] {
+/** Returns the packages that a command installs without an exact version, as they are written. */
+export function unpinnedPackages(written: WrittenCommand): readonly string[] {
   const named = commandOf(written);
   if (named === undefined) return [];
   const exact = named.tool === "npm" ? NPM : PYTHON;
   return [named.spec, ...named.beside].filter((spec) => !exact.test(spec));
 }
 
-function commandOf(written: Written): PackageCommand | undefined {
+function commandOf(written: WrittenCommand): PackageCommand | undefined {
   try {
     return packageCommand(written);
   } catch {
-    // Starting it says why it installs nothing.
+    // Starting the server reports why nothing is installed.
     return undefined;
   }
 }

@@ -151,7 +151,10 @@ for (const era of ERAS) {
       const asked = `"${whose}@1\\.0\\.0" with the hash sha512-\\S+\\s+${event}: node make\\.js`;
       assert.match(yes.stdout, new RegExp(asked));
       shown += yes.stdout;
-      assert.match(yes.stdout, /reach the network\. Landlock confines them: they write in/);
+      assert.match(
+        yes.stdout,
+        /can use the network\. Landlock confines them: they can write only in/,
+      );
     }
     // Each ran once, without the token of the registry.
     assert.equal(at.ran(), "own undefined\nnative undefined\n");
@@ -163,7 +166,7 @@ for (const era of ERAS) {
     assert.ok(shown.includes(lock.servers.own.integrity), "what is pinned is what was installed");
 
     const twice = await runPmlOnTerminal(ws, ["install", "own"], options);
-    assert.match(twice.stdout, /No install script waits for you/);
+    assert.match(twice.stdout, /No install script needs your decision/);
     assert.doesNotMatch((await runPml(ws, ["doctor"], options)).stdout, /scripts of/);
     const folders = await readdir(join(ws.home, "servers"));
     assert.ok(folders.every((one) => /^npm-[\da-f]{32}$/.test(one)), folders.join());
@@ -310,8 +313,8 @@ for (const isOff of [false, true]) {
     });
     assert.equal(code, 0, stdout);
     const question = isOff
-      ? /nothing confines them here \(it is off\): .* your files with your rights/
-      : /Landlock confines them: they write in their package .* but neither your files nor/;
+      ? /nothing confines them on this machine \(it is off\): .* your files with your rights/
+      : /Landlock confines them: they can write only in their package .* but not your files or/;
     assert.match(stdout, question);
     await using again = new RawStdio(ws, { env });
     await again.open();

@@ -54,5 +54,5 @@ Deno.test("Who reads stderr loses no line of it, not even of the last ones (GW4)
   for (let round = 0; round < 3; round++) await flood(pml, "a:log", 1_000);
   await endWell(ws, pml);
   for (const line of pml.stderr.trimEnd().split("\n")) assert.match(line, LINE);
-  assert.match(pml.stderr, /debug What was served [^\n]+\n$/);
+  assert.match(pml.stderr, /debug Served [^\n]+\n$/);
 });

@@ -125,7 +125,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   syntax: [
     `export const __meta__ = {;\n${PING}`,
     "CONFIG_INVALID",
-    /syntax\.ts.*it is no TypeScript/,
+    /syntax\.ts.*it is not valid TypeScript/,
   ],
   type: [
     `export const __meta__ = { name: "type" };\nconst a = 1 +;\n${PING}`,
@@ -156,7 +156,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     "CONFIG_INVALID",
     /permissions\.root/,
   ],
-  bad_comment: [`// __meta__: {"name": oops}\n${PING}`, "CONFIG_INVALID", /comment is no JSON/],
+  bad_comment: [`// __meta__: {"name": oops}\n${PING}`, "CONFIG_INVALID", /comment is not JSON/],
   throws: [`throw new RangeError("at the top");\n${PING}`, "SANDBOX_CRASHED", /at the top/],
   other_tool: [
     `export const __meta__ = { name: "other_tool", tools: { pong: {} } };\nexport const pong = () => 1;`,

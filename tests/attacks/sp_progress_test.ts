@@ -131,6 +131,6 @@ Deno.test("A record of an install that is none stops the server; data beside its
     await stopped();
     await writeFile(path, JSON.stringify({ ...record, file }));
     const answer = await call();
-    assert.match(JSON.stringify(answer), /INTEGRITY_MISMATCH.*it is no record/, `${file}`);
+    assert.match(JSON.stringify(answer), /INTEGRITY_MISMATCH.*it is not a valid record/, `${file}`);
   }
 });

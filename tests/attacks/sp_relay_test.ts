@@ -45,7 +45,7 @@ for (const era of ERAS) {
     const { ws, pml } = scene;
     const answer = await call(pml, "rude:deaf");
     assert.equal(toldCode(answer), "UPSTREAM_PROTOCOL");
-    assert.match(textOf(answer), /does not read what it is sent/);
+    assert.match(textOf(answer), /does not read its input/);
     assert.equal(textOf(await call(pml, "rude:word")), "one");
     await endWell(ws, pml);
   });

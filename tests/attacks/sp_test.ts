@@ -51,8 +51,8 @@ Deno.test("A stdio server that starts badly says why, and delays no other (SP1, 
   });
   const wanted: Record<string, RegExp> = {
     exit0: /^UPSTREAM_DOWN: .*exit code 0/,
-    denied: /^UPSTREAM_DOWN: .*does not run/,
-    garbage: /^UPSTREAM_DOWN: .*(?:does not run|ended with)/,
+    denied: /^UPSTREAM_DOWN: .*cannot be run/,
+    garbage: /^UPSTREAM_DOWN: .*(?:cannot be run|ended with)/,
     tells: /^UPSTREAM_DOWN: .*exit code 1/,
     neither: /^UPSTREAM_PROTOCOL: .*refused the handshake/,
     exit: /^UPSTREAM_DOWN: .*exit code 1/,

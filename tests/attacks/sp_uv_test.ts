@@ -96,9 +96,9 @@ Deno.test("A package of uvx that cannot be installed says why, and what to do (G
   await using uv = await FakeUv.make({ old: isSource, suite, lured });
   const wanted: Readonly<Record<string, RegExp>> = {
     old: /^UPSTREAM_DOWN: Cannot install "old": `uv pip install` ended with 1.*no wheel.*--python/s,
-    "no-such": /^UPSTREAM_DOWN: Cannot install "no-such": .*Look at its name/s,
+    "no-such": /^UPSTREAM_DOWN: Cannot install "no-such": .*Check its name/s,
     lured:
-      /^UPSTREAM_DOWN: Cannot install "lured": "needed" comes from an address.*nothing but packages/s,
+      /^UPSTREAM_DOWN: Cannot install "lured": "needed" comes from a URL.*nothing but packages/s,
     suite: /^UPSTREAM_DOWN: .*has no program "suite".*--from/s,
   };
   for (const [name, like] of Object.entries(wanted)) {

@@ -1,14 +1,14 @@
 /**
- * Keeps the head and the tail of an output, and no more of it.
+ * Keeps the first and the last part of an output.
  *
  * @module
  */
 
 const LAST = 4_096;
 
-/** The output of a program, bounded. */
+/** The output of a program, with a limited size. */
 export class Tail {
-  /** How many bytes of the middle were left out. */
+  /** The number of bytes in the middle that were dropped. */
   omitted = 0;
   readonly #half: number;
   #head: Uint8Array[] = [];
@@ -16,12 +16,12 @@ export class Tail {
   #tail: Uint8Array[] = [];
   #tailSize = 0;
 
-  /** Takes how many bytes are kept. */
+  /** Makes a tail that keeps `max` bytes. */
   constructor(max: number) {
     this.#half = Math.ceil(max / 2);
   }
 
-  /** Adds what was written. */
+  /** Adds a piece of output. */
   add(chunk: Uint8Array): void {
     const room = this.#half - this.#headSize;
     const first = chunk.slice(0, Math.max(room, 0));
@@ -39,13 +39,13 @@ export class Tail {
     }
   }
 
-  /** Gives what is kept, with a line where something was left out. */
+  /** Returns the kept text, with a line where bytes were dropped. */
   text(): string {
     const gap = `\n[${this.omitted} bytes left out]\n`;
     return [decoded(this.#head), ...(this.omitted > 0 ? [gap] : []), decoded(this.#tail)].join("");
   }
 
-  /** Gives the end of it. */
+  /** Returns the last part of the output. */
   last(): string {
     const pieces = this.#tailSize > 0 ? this.#tail : this.#head;
     return decoded(pieces.slice(-2)).slice(-LAST);

@@ -1,71 +1,72 @@
 /**
- * Answers what the Worker asks: files at once, in one step each; what takes time when it is done.
+ * Answers the requests of the Worker. File requests are answered at once, in one step each.
+ * Requests that take time are answered when they are done.
  *
  * @module
  */
 
 import type { Broker } from "./broker.ts";
 import type { FromWorker, Reply } from "./message.ts";
-import type { Power } from "./power.ts";
+import type { HostFunction } from "./host_function.ts";
 import { failed } from "./refusal.ts";
 
 const ANSWER_START = 1 << 16;
 const SPARE = 1 << 20;
-/** How many requests that take time one Worker may have open. */
+/** The most requests that one Worker may have open at the same time, of those that take time. */
 const OPEN_MAX = 1_024;
 const TOO_MANY = { name: "Error", message: `Too many open requests: ${OPEN_MAX}` };
 
-/** Who answers. */
+/** The parts that answer requests. */
 export interface AnswersOptions {
-  /** The largest answer to a request that the Worker waits for. */
+  /** The largest answer to a synchronous request, in bytes. */
   readonly resultBytes: number;
   readonly files: Pick<Broker, "answer">;
-  readonly powers: Readonly<Record<string, Power>>;
+  readonly ops: Readonly<Record<string, HostFunction>>;
 }
 
 /** The requests of one Worker. */
 export class Answers {
-  /** Where answers lie that the Worker waits for. */
+  /** The shared memory where the Worker finds answers to synchronous requests. */
   readonly slot: AnswerSlot;
   readonly #port: MessagePort;
   readonly #options: AnswersOptions;
-  readonly #powers: ReadonlyMap<string, Power>;
+  readonly #ops: ReadonlyMap<string, HostFunction>;
   readonly #open = new Map<number, AbortController>();
 
-  /** Takes the way back. */
+  /** Makes the object that answers on `port`. */
   constructor(port: MessagePort, options: AnswersOptions) {
     this.#port = port;
     this.#options = options;
-    this.#powers = new Map(Object.entries(options.powers));
+    this.#ops = new Map(Object.entries(options.ops));
     this.slot = new AnswerSlot(options.resultBytes + SPARE);
   }
 
-  /** Takes a request, or lets go of one. */
+  /** Handles a request, or stops one that the Worker no longer waits for. */
   take(message: Exclude<FromWorker, { readonly kind: "frame" }>): void {
     const { id } = message;
     if (message.kind === "drop") return this.#open.get(id)?.abort();
     const { op, args } = message;
-    // A Worker that waits in the middle of a synchronous call is answered at once.
-    const power = id === 0 ? undefined : this.#powers.get(op);
-    if (power !== undefined) return void this.#answer(power, { id, op, args });
+    // A request with id 0 is synchronous: the Worker is blocked and must get its answer at once.
+    const run = id === 0 ? undefined : this.#ops.get(op);
+    if (run !== undefined) return void this.#answer(run, { id, op, args });
     const reply = this.#options.files.answer(op, args);
     if (id === 0) return this.slot.put(reply);
     this.#reply(id, reply);
   }
 
   async #answer(
-    power: Power,
+    run: HostFunction,
     { id, op, args }: { readonly id: number; readonly op: string; readonly args: unknown[] },
   ): Promise<void> {
     const controller = new AbortController();
     const say = (value: unknown) => this.#port.postMessage({ kind: "said", id, value });
     try {
-      // One more under the number of another would be counted by nobody.
+      // A second request with the same id could not be counted.
       if (this.#open.size >= OPEN_MAX || this.#open.has(id)) {
         return this.#reply(id, { ok: false, error: TOO_MANY });
       }
       this.#open.set(id, controller);
-      const value = await power(args, { signal: controller.signal, say });
+      const value = await run(args, { signal: controller.signal, say });
       this.#reply(id, { ok: true, value });
     } catch (error) {
       this.#reply(id, failed(error, { op, args }));
@@ -80,13 +81,13 @@ export class Answers {
 }
 
 function bytesIn(reply: Reply): Uint8Array<ArrayBuffer> | undefined {
-  // The host thread makes its own, never in shared memory.
+  // The host thread makes these bytes itself and never in shared memory.
   return reply.ok && reply.value instanceof Uint8Array
     ? reply.value as Uint8Array<ArrayBuffer>
     : undefined;
 }
 
-/** Hands answers to a Worker that waits in the middle of a synchronous call. */
+/** Gives answers to a Worker that is blocked in a synchronous call. */
 class AnswerSlot {
   readonly turn = new SharedArrayBuffer(8);
   readonly answer: SharedArrayBuffer;

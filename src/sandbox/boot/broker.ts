@@ -1,12 +1,12 @@
 /**
- * The only way of a module to files: each request is one synchronous step under the lock, on
- * values that were copied out of the message.
+ * The only way of a module to files. Each request is one synchronous step under the lock. Its
+ * values were copied out of the message first.
  *
  * @module
  */
 
-import { lookAt, PathGuard, type Place, type Try } from "./path_guard.ts";
-import { copied, type Op, type Opened, OpenFiles, resize, writeAll } from "./handles.ts";
+import { type CheckedPath, lookAt, type PathAttempt, PathGuard } from "./path_guard.ts";
+import { copied, type Op, type OpenFile, OpenFiles, resize, writeAll } from "./handles.ts";
 import type { WorkspaceLock } from "./lock.ts";
 import type { FileScope, Reply } from "./message.ts";
 import { type Access, isSame } from "./protect.ts";
@@ -18,17 +18,17 @@ const ENTRY_BYTES = 80;
 
 /** Answers the file requests of one Worker. */
 export class Broker {
-  /** Counts what the module writes. */
+  /** Counts the bytes that the module writes. */
   readonly budget: Budget;
-  readonly #walls: PathGuard;
+  readonly #guard: PathGuard;
   readonly #files: OpenFiles;
   readonly #lock: WorkspaceLock;
-  readonly #ground: FileScope;
+  readonly #scope: FileScope;
   readonly #looks: Readonly<Record<string, Op>> = {
-    stat: (path) => this.#walls.follow(tryTo("look at", path, "look")).info,
-    lstat: (path) => found(this.#walls.entry(tryTo("look at", path, "look")).info),
-    realPath: (path) => this.#walls.follow(tryTo("resolve", path, "look")).path,
-    readLink: (path) => Deno.readLinkSync(this.#walls.entry(tryTo("look at", path, "look")).path),
+    stat: (path) => this.#guard.follow(tryTo("look at", path, "look")).info,
+    lstat: (path) => found(this.#guard.entry(tryTo("look at", path, "look")).info),
+    realPath: (path) => this.#guard.follow(tryTo("resolve", path, "look")).path,
+    readLink: (path) => Deno.readLinkSync(this.#guard.entry(tryTo("look at", path, "look")).path),
     readDir: (path) => this.#readDir(tryTo("list", path, "read")),
     readFile: (path) => this.#readFile(tryTo("read", path, "read")),
   };
@@ -44,12 +44,12 @@ export class Broker {
     },
     chmod: (path, mode) => {
       const attempt = tryTo("change the mode of", path, "write");
-      const place = this.#walls.owned(attempt);
-      this.#walls.requireFree(place, { attempt });
+      const place = this.#guard.owned(attempt);
+      this.#guard.requireFree(place, { attempt });
       Deno.chmodSync(place.path, typeof mode === "number" ? mode & 0o777 : mode);
     },
     utime: (path, access, change) => {
-      const place = this.#walls.owned(tryTo("change the times of", path, "write"));
+      const place = this.#guard.owned(tryTo("change the times of", path, "write"));
       Deno.utimeSync(place.path, access, change);
     },
     makeTempFile: (options) => {
@@ -66,12 +66,12 @@ export class Broker {
   };
   readonly #ops: ReadonlyMap<string, Op>;
 
-  /** Takes the ground that the module may use. */
-  constructor(ground: FileScope, lock: WorkspaceLock) {
-    this.#walls = new PathGuard(ground);
+  /** Makes a broker for the files that the module may use. */
+  constructor(scope: FileScope, lock: WorkspaceLock) {
+    this.#guard = new PathGuard(scope);
     this.#lock = lock;
-    this.#ground = ground;
-    this.budget = new Budget(ground.writeBytes);
+    this.#scope = scope;
+    this.budget = new Budget(scope.writeBytes);
     this.#files = new OpenFiles(this.budget);
     const locked = (ops: Readonly<Record<string, Op>>, exclusive: boolean) =>
       Object.entries(ops).map(([name, op]): [string, Op] => [
@@ -86,35 +86,35 @@ export class Broker {
     ]);
   }
 
-  /** Does one request. */
+  /** Answers one request. */
   answer(op: string, args: readonly unknown[]): Reply {
     try {
       const run = this.#ops.get(op);
       if (run === undefined) throw new TypeError(`unknown file request`);
-      // Not spread: the Worker chooses how long the list is.
+      // Not spread, because the Worker chooses how long the list is.
       return { ok: true, value: run(args[0], args[1], args[2]) };
     } catch (error) {
       return failed(error, { op, args });
     }
   }
 
-  #readDir(attempt: Try): Deno.DirEntry[] {
-    const place = this.#walls.follow(attempt);
+  #readDir(attempt: PathAttempt): Deno.DirEntry[] {
+    const place = this.#guard.follow(attempt);
     if (!place.info.isDirectory) throw systemError("NotADirectory");
     const entries = Deno.readDirSync(place.path).toArray();
-    // As they cross: each name with its three flags.
+    // The size of the message: each name with its three flags.
     const size = entries.reduce((sum, { name }) => sum + 2 * name.length + ENTRY_BYTES, 0);
     this.#refuseLarge(size, attempt);
     return entries;
   }
 
-  #readFile(attempt: Try): Uint8Array {
-    const place = this.#walls.follow(attempt);
+  #readFile(attempt: PathAttempt): Uint8Array {
+    const place = this.#guard.follow(attempt);
     this.#refuseLarge(place.info.size, attempt);
-    using file = this.#walls.openFile(place, { attempt, open: { read: true } });
+    using file = this.#guard.openFile(place, { attempt, open: { read: true } });
     let bytes = new Uint8Array(place.info.size);
     for (let length = 0;;) {
-      // A full buffer needs one look further: the file may have grown.
+      // If the buffer is full, one more read shows whether the file has grown.
       const rest = length < bytes.length ? bytes.subarray(length) : new Uint8Array(1);
       const read = file.readSync(rest);
       if (read === null) return length === bytes.length ? bytes : bytes.slice(0, length);
@@ -129,8 +129,8 @@ export class Broker {
     }
   }
 
-  #refuseLarge(size: number, attempt: Try): void {
-    const { resultBytes } = this.#ground;
+  #refuseLarge(size: number, attempt: PathAttempt): void {
+    const { resultBytes } = this.#scope;
     if (size <= resultBytes) return;
     const why = `it has ${size} bytes, more than the ${resultBytes} of one result`;
     throw refusal("RESULT_TOO_LARGE", attempt, why);
@@ -146,7 +146,7 @@ export class Broker {
     });
     using _ = file;
     this.budget.take(bytes.length, { op: "write", asked });
-    // As Deno does, also where the file was there, or the umask has taken some of the mode.
+    // Deno does this too, also if the file existed, or if the umask removed a part of the mode.
     if (mode !== undefined) Deno.chmodSync(place.path, mode);
     if (!append) file.truncateSync(0);
     writeAll(file, bytes);
@@ -169,21 +169,21 @@ export class Broker {
     return this.#lock.alone(open, write || append);
   }
 
-  #openFile(op: string, path: unknown, flags: Flags): Opened & { readonly place: Place } {
+  #openFile(op: string, path: unknown, flags: Flags): OpenFile & { readonly place: CheckedPath } {
     const { truncate, create, createNew, mode, read, append } = flags;
     const write = flags.write || append;
     const attempt = tryTo(op, path, write ? "write" : "read");
-    if (write && read) this.#walls.target({ ...attempt, access: "read" });
-    const place = write ? this.#walls.target(attempt) : this.#walls.follow(attempt);
+    if (write && read) this.#guard.target({ ...attempt, access: "read" });
+    const place = write ? this.#guard.target(attempt) : this.#guard.follow(attempt);
     if (place.info && createNew) throw systemError("AlreadyExists");
     if (!create && !createNew) found(place.info);
-    const file = this.#walls.openFile(place, { attempt, open: { read, write, append, mode } });
+    const file = this.#guard.openFile(place, { attempt, open: { read, write, append, mode } });
     if (truncate && write && place.info) file.truncateSync(0);
     return { file, asked: attempt.asked, write, append, place };
   }
 
   #freshPath(options: unknown): string {
-    const { dir = this.#ground.temp, prefix, suffix } = Object(options);
+    const { dir = this.#scope.temp, prefix, suffix } = Object(options);
     if (typeof dir !== "string") {
       const attempt = { op: "make a temporary file in", asked: "TMPDIR" };
       throw refusal("SANDBOX_DENIED", attempt, 'the module has no write grant (pass "dir")');
@@ -196,41 +196,41 @@ export class Broker {
     return dir === "" ? name : joinPath(dir.replace(/(?<=.)\/$/, ""), name);
   }
 
-  #mkdir(attempt: Try, { recursive, mode }: Flags): void {
+  #mkdir(attempt: PathAttempt, { recursive, mode }: Flags): void {
     const make = (folder: string) => Deno.mkdirSync(folder, { mode });
-    if (!recursive) return make(this.#walls.entry(attempt).path);
-    const { folders, base } = this.#walls.missing(attempt);
+    if (!recursive) return make(this.#guard.entry(attempt).path);
+    const { folders, base } = this.#guard.missing(attempt);
     if (folders.length === 0 && !lookAt(base)?.isDirectory) throw systemError("AlreadyExists");
     folders.forEach(make);
   }
 
-  #remove(attempt: Try, { recursive }: Flags): void {
-    const place = this.#walls.entry(attempt);
-    this.#walls.requireFree(place, { attempt });
+  #remove(attempt: PathAttempt, { recursive }: Flags): void {
+    const place = this.#guard.entry(attempt);
+    this.#guard.requireFree(place, { attempt });
     Deno.removeSync(place.path, { recursive });
   }
 
-  #rename(leave: Try, to: unknown): void {
+  #rename(leave: PathAttempt, to: unknown): void {
     const arrive = tryTo("rename", to, "write");
-    this.#walls.entry({ ...leave, access: "read" });
-    const source = this.#walls.entry(leave);
-    const target = this.#walls.entry(arrive);
+    this.#guard.entry({ ...leave, access: "read" });
+    const source = this.#guard.entry(leave);
+    const target = this.#guard.entry(arrive);
     found(source.info);
-    this.#walls.requireFree(source, { attempt: leave, movedTo: target.path });
-    this.#walls.requireFree(target, { attempt: arrive });
+    this.#guard.requireFree(source, { attempt: leave, movedTo: target.path });
+    this.#guard.requireFree(target, { attempt: arrive });
     Deno.renameSync(source.path, target.path);
   }
 
-  #copyFile(attempt: Try, to: unknown): void {
-    const place = this.#walls.follow(attempt);
+  #copyFile(attempt: PathAttempt, to: unknown): void {
+    const place = this.#guard.follow(attempt);
     if (place.info.isDirectory) throw systemError("Invalid");
-    using source = this.#walls.openFile(place, { attempt, open: { read: true } });
+    using source = this.#guard.openFile(place, { attempt, open: { read: true } });
     const mode = (place.info.mode ?? 0o644) & 0o777;
     const opened = this.#openFile("copy", to, flagsOf({ write: true, create: true, mode }));
     using target = opened.file;
     if (isSame(place.info, target.statSync())) throw systemError("Invalid");
     this.budget.take(place.info.size, { op: "copy", asked: opened.asked });
-    // Also where the file was there, or the umask has taken some of it.
+    // Also if the file existed, or if the umask removed a part of the mode.
     Deno.chmodSync(opened.place.path, mode);
     target.truncateSync(0);
     const piece = new Uint8Array(PIECE);
@@ -250,10 +250,10 @@ function flagsOf(value: unknown): Flags {
   const { mode: asked } = given;
   if (asked != null && typeof asked !== "number") throw new TypeError("the mode must be a number");
   const mode = asked == null ? undefined : asked & 0o777;
-  return { ...flags as Record<typeof FLAGS[number], boolean>, mode }; // of all their names
+  return { ...flags as Record<typeof FLAGS[number], boolean>, mode }; // it has all of their names
 }
 
-function tryTo(op: string, path: unknown, access: Access): Try {
+function tryTo(op: string, path: unknown, access: Access): PathAttempt {
   if (typeof path === "string") return { op, asked: path, access };
   throw new TypeError("a path must be a string or a URL");
 }

@@ -151,16 +151,16 @@ Deno.test("Broker answers any text with a reply, never with a throw", () => {
 
 Deno.test("PathGuard.openFile() refuses a file that was replaced after it was looked at", () => {
   using yard = new BrokerYard();
-  const walls = new PathGuard(yard.ground());
+  const guard = new PathGuard(yard.ground());
   const attempt = { op: "open", asked: "a.txt", access: "write" } as const;
-  const old = walls.target(attempt);
+  const old = guard.target(attempt);
   Deno.removeSync(`${yard.ws}/a.txt`);
   Deno.symlinkSync(`${yard.outside}/secret.txt`, `${yard.ws}/a.txt`);
-  const open = () => walls.openFile(old, { attempt, open: { write: true } });
+  const open = () => guard.openFile(old, { attempt, open: { write: true } });
   assert.throws(open, /replaced while it was being opened/);
   const fresh = { path: `${yard.ws}/d/new.txt`, info: undefined };
   Deno.symlinkSync(yard.outside, `${yard.ws}/d`);
-  assert.throws(() => walls.openFile(fresh, { attempt, open: { write: true } }), /replaced/);
+  assert.throws(() => guard.openFile(fresh, { attempt, open: { write: true } }), /replaced/);
 });
 
 Deno.test("Broker opens neither pipes nor devices, and reads nothing too large", () => {

@@ -1,5 +1,5 @@
 /**
- * What runs before a confined program, below its keeper.
+ * Runs before a confined program, below its keeper.
  *
  * @module
  */

@@ -1,65 +1,76 @@
 /**
- * The SQLite databases of a module. SQLite is native code that opens files beside a database
- * without asking Deno, so each step looks at them first, under the lock of the workspace.
+ * The SQLite databases of a module. SQLite is native code and opens files beside a database without
+ * asking Deno. So each step first checks these files, under the lock of the workspace.
  *
  * @module
  */
 
 import type { DatabaseSync } from "node:sqlite";
-import { lookAt, type PathGuard, type Place, type Try } from "./path_guard.ts";
+import { type CheckedPath, lookAt, type PathAttempt, type PathGuard } from "./path_guard.ts";
 import type { WorkspaceLock } from "./lock.ts";
-import type { Power } from "./power.ts";
+import type { HostFunction } from "./host_function.ts";
 import { isSame } from "./protect.ts";
 import { folderOf } from "./names.ts";
 import { type Budget, failureOf, Refusal, refusal } from "./refusal.ts";
-import { LOCKED, NO_DATABASE, Sql, Unfit, unfit } from "./sql.ts";
+import { LOCKED, NO_DATABASE, Sql, SqlProblem, sqlProblem } from "./sql.ts";
 
 const OPEN_MAX = 16;
 const ROWS = 1_000;
 const ROWS_MAX = 10_000;
 const BUSY_MS = 2_000;
 const BUSY_STEP_MS = 10;
-/** The largest database that is read as a whole where SQLite would have to make files beside it. */
+/**
+ * The largest database, in bytes, that is read as a whole if SQLite would have to make files beside
+ * it.
+ */
 const SNAPSHOT_MAX = 64 << 20;
 const MAGIC = "SQLite format 3\0";
 const WAL = 2;
-/** What a journal ends with that names another file, which SQLite would delete. */
+/** The last bytes of a journal that names another file, which SQLite would delete. */
 const SUPER_JOURNAL = "d9d505f920a163d7";
 
-type Class = typeof DatabaseSync;
+type DatabaseClass = typeof DatabaseSync;
 
-interface Opened {
+/** An open database. */
+interface OpenDatabase {
   readonly sql: Sql;
-  readonly attempt: Try;
-  readonly place: Place;
-  /** Whether it was read as a whole and lies in memory. */
+  readonly attempt: PathAttempt;
+  readonly place: CheckedPath;
+  /** Whether the database was read as a whole and is in memory. */
   readonly snapshot: boolean;
 }
 
-/** What bounds databases. */
+/** The limits of databases. */
 export interface DatabasesOptions {
   readonly resultBytes: number;
-  /** Counts what the child writes. */
+  /** Counts the bytes that the child writes. */
   readonly budget: Budget;
 }
 
 /** Opens databases for one Worker and runs its statements. */
 export class Databases implements Disposable {
-  readonly #walls: PathGuard;
+  readonly #guard: PathGuard;
   readonly #lock: WorkspaceLock;
   readonly #resultBytes: number;
   readonly #budget: Budget;
-  readonly #opened = new Map<unknown, Opened>();
-  /** Those that cannot be closed, because what SQLite would remove then may be others' files. */
-  readonly #stuck: Opened[] = [];
+  readonly #opened = new Map<unknown, OpenDatabase>();
+  /**
+   * Databases that cannot be closed safely: SQLite would remove files, which may belong to somebody
+   * else by now.
+   */
+  readonly #stuck: OpenDatabase[] = [];
   #last = 0;
 
-  /** The requests; all but the first begin with the number of a database. */
-  readonly ops: Readonly<Record<string, Power>> = {
+  /** The requests. All but the first begin with the number of a database. */
+  readonly ops: Readonly<Record<string, HostFunction>> = {
     "sqlite.open": async ([path, write]) => {
       const { DatabaseSync } = await import("node:sqlite");
       const access = write === true ? "write" : "read";
-      const attempt: Try = { op: "open", asked: typeof path === "string" ? path : "", access };
+      const attempt: PathAttempt = {
+        op: "open",
+        asked: typeof path === "string" ? path : "",
+        access,
+      };
       return told(attempt, () => this.#open(attempt, DatabaseSync));
     },
     "sqlite.query": ([number, sql, parameters, limit, offset]) =>
@@ -67,7 +78,7 @@ export class Databases implements Disposable {
         one.query(sql, parameters, {
           limit: count(limit, ROWS, ROWS_MAX),
           offset: count(offset, 0),
-          // What is bytes or needs escapes grows on its way out.
+          // Values that are bytes or need escapes grow when they are sent.
           bytes: this.#resultBytes >> 2,
         })),
     "sqlite.execute": ([number, sql, parameters]) =>
@@ -79,37 +90,37 @@ export class Databases implements Disposable {
     },
   };
 
-  /** Takes the walls and the lock that the files of the module have. */
-  constructor(walls: PathGuard, lock: WorkspaceLock, options: DatabasesOptions) {
-    this.#walls = walls;
+  /** Takes the path guard and the lock that the module's files use. */
+  constructor(guard: PathGuard, lock: WorkspaceLock, options: DatabasesOptions) {
+    this.#guard = guard;
     this.#lock = lock;
     this.#resultBytes = options.resultBytes;
     this.#budget = options.budget;
   }
 
-  /** Closes all of them, which undoes unfinished transactions. */
+  /** Closes all databases, which undoes unfinished transactions. */
   [Symbol.dispose](): void {
     for (const { sql } of this.#opened.values()) sql[Symbol.dispose]();
     this.#opened.clear();
   }
 
-  #open(attempt: Try, Database: Class): number {
-    if (this.#opened.size >= OPEN_MAX) throw new Unfit(`${OPEN_MAX} databases are open`, "");
+  #open(attempt: PathAttempt, Database: DatabaseClass): number {
+    if (this.#opened.size >= OPEN_MAX) throw new SqlProblem(`${OPEN_MAX} databases are open`, "");
     const opened = this.#lock.alone(() => this.#found(attempt, Database));
     this.#opened.set(++this.#last, opened);
     return this.#last;
   }
 
-  #found(attempt: Try, Database: Class): Opened {
+  #found(attempt: PathAttempt, Database: DatabaseClass): OpenDatabase {
     const write = attempt.access === "write";
-    if (write) this.#walls.target({ ...attempt, access: "read" });
-    const place = write ? this.#walls.target(attempt) : this.#walls.follow(attempt);
+    if (write) this.#guard.target({ ...attempt, access: "read" });
+    const place = write ? this.#guard.target(attempt) : this.#guard.follow(attempt);
     const { path } = place;
     const isWal = this.#isWal(place, attempt);
     this.#lookBeside(path, attempt);
     const snapshot = isWal && !write && !hasLog(path);
     using opening = new DisposableStack();
-    // Who waits for another does so without the lock.
+    // SQLite must not wait here for another process, because it would wait with the lock.
     const options = { readOnly: !write, timeout: 0 };
     const db = snapshot ? inMemory(path, Database) : new Database(path, options);
     const sql = opening.use(new Sql(db, write));
@@ -119,44 +130,48 @@ export class Databases implements Disposable {
     return opened;
   }
 
-  /** Looks at what the file begins with. */
-  #isWal(place: Place, attempt: Try): boolean {
+  /** Reads the start of the file and returns whether it is a database in WAL mode. */
+  #isWal(place: CheckedPath, attempt: PathAttempt): boolean {
     const { info } = place;
     for (const { place: { info: held }, snapshot } of this.#opened.values()) {
       if (!info || snapshot || !isSame(held, info)) continue;
-      // To close a file takes away all locks that this process has on it, also those of SQLite.
-      this.#walls.requireFile(place.path, info, attempt);
+      // If a process closes a file, the system drops all locks of that process on it, also those of
+      // SQLite.
+      this.#guard.requireFile(place.path, info, attempt);
       return false;
     }
     const open = info ? { read: true } : { write: true };
-    using file = this.#walls.openFile(place, { attempt, open });
+    using file = this.#guard.openFile(place, { attempt, open });
     if (!info?.size) return false;
     const head = new Uint8Array(20);
     file.readSync(head);
     if (new TextDecoder("latin1").decode(head.subarray(0, 16)) === MAGIC) return head[18] === WAL;
-    throw new Unfit(NO_DATABASE, "");
+    throw new SqlProblem(NO_DATABASE, "");
   }
 
-  /** Refuses what SQLite must not meet beside a database: links, pipes, a journal that deletes. */
-  #lookBeside(path: string, attempt: Try): void {
+  /**
+   * Refuses files beside a database that are dangerous to SQLite: links, pipes, and a journal that
+   * deletes another file.
+   */
+  #lookBeside(path: string, attempt: PathAttempt): void {
     for (const end of ["-journal", "-wal", "-shm"]) {
       const beside = { ...attempt, asked: `${path}${end}` };
-      const { info } = this.#walls.entry(beside);
+      const { info } = this.#guard.entry(beside);
       if (!info) continue;
-      this.#walls.requireFile(beside.asked, info, beside);
+      this.#guard.requireFile(beside.asked, info, beside);
       if (end === "-journal" && endOf(beside.asked, info.size) === SUPER_JOURNAL) {
         throw refusal("SANDBOX_DENIED", beside, "it names another file, which SQLite would delete");
       }
     }
   }
 
-  #requireSame({ place, attempt }: Opened): void {
+  #requireSame({ place, attempt }: OpenDatabase): void {
     const now = lookAt(place.path);
     if (now?.isFile && isSame(place.info, now)) return;
     throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it was replaced after it was opened");
   }
 
-  #close(opened: Opened): void {
+  #close(opened: OpenDatabase): void {
     const folder = folderOf(opened.place.path);
     if (opened.snapshot || isStraight(folder)) opened.sql[Symbol.dispose]();
     else this.#stuck.push(opened);
@@ -172,10 +187,10 @@ export class Databases implements Disposable {
   }
 
   /**
-   * Runs a statement on a file. The lock is held while SQLite may open, make or remove files, and
-   * not while the statement runs, which can take as long as it likes.
+   * Runs a statement on a file. The lock is held while SQLite may open, make or remove files. It is
+   * not held while the statement runs, which can take a long time.
    */
-  #runFile<T>(opened: Opened, text: unknown, step: (sql: Sql) => T): T {
+  #runFile<T>(opened: OpenDatabase, text: unknown, step: (sql: Sql) => T): T {
     const { sql, attempt } = opened;
     const isReader = attempt.access !== "write";
     const need = isReader ? "reads" : this.#guarded(opened, () => sql.need(text));
@@ -199,8 +214,11 @@ export class Databases implements Disposable {
     });
   }
 
-  /** Does a step under the lock on files that were looked at; waits where another has them. */
-  #guarded<T>(opened: Opened, step: () => T): T {
+  /**
+   * Runs a step under the lock, after the files were checked. Waits if another process has locked
+   * the database.
+   */
+  #guarded<T>(opened: OpenDatabase, step: () => T): T {
     for (const since = performance.now();;) {
       try {
         return this.#lock.shared(() => {
@@ -215,9 +233,11 @@ export class Databases implements Disposable {
     }
   }
 
-  /** Counts what `run` writes; what it runs as `bounded` goes as far as the child may write. */
+  /**
+   * Counts what `run` writes. The part that runs in `bounded` can write no more than the child may.
+   */
   #counted<T>(
-    { sql, attempt, place: { path } }: Opened,
+    { sql, attempt, place: { path } }: OpenDatabase,
     run: (bounded: (step: () => T) => T) => T,
   ): T {
     const sizeOf = (end: string) => lookAt(`${path}${end}`)?.size ?? 0;
@@ -226,7 +246,8 @@ export class Databases implements Disposable {
     try {
       return run((step) => {
         this.#budget.take(1, attempt);
-        // What is new comes into the log first, if there is one, and then into the database too.
+        // New data is written into the log first, if there is one, and then into the database as
+        // well.
         if (lookAt(`${path}-wal`)) times = 2;
         sql.bound(this.#budget.left / times);
         const size = () => sql.size() + sizeOf("-journal");
@@ -243,8 +264,10 @@ export class Databases implements Disposable {
     }
   }
 
-  /** Keeps what a statement changed: of one that failed, too, what SQLite did not undo. */
-  #commit(opened: Opened): void {
+  /**
+   * Commits what a statement changed. If a statement failed, this keeps what SQLite did not undo.
+   */
+  #commit(opened: OpenDatabase): void {
     try {
       this.#guarded(opened, () => opened.sql.end("COMMIT"));
     } catch (error) {
@@ -256,34 +279,40 @@ export class Databases implements Disposable {
 
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
-/** Tells whether no link leads to a folder; where it is gone, nothing is removed in it. */
+/**
+ * Returns whether no link leads to a folder. If the folder is gone, nothing can be removed in it.
+ */
 function isStraight(folder: string): boolean {
   try {
     return Deno.realPathSync(folder) === folder;
   } catch {
-    return true; // gone, or a file alone was granted
+    return true; // gone, or only a file was granted
   }
 }
 
-/** Tells whether a write-ahead log is in use, which is read together with its index only. */
+/**
+ * Returns whether a write-ahead log is in use. Throws if the log has lost its index, because SQLite
+ * needs both.
+ */
 function hasLog(path: string): boolean {
   const [log, index] = [lookAt(`${path}-wal`), lookAt(`${path}-shm`)];
   if (log && index) return true;
   if (!log?.size) return false;
-  throw new Unfit("its log (-wal) was left without its index; open it for writing once", "");
+  throw new SqlProblem("its log (-wal) was left without its index; open it for writing once", "");
 }
 
-/** Reads a database as a whole, because SQLite makes files beside one that has a log. */
-function inMemory(path: string, Database: Class): DatabaseSync {
+/** Reads a database as a whole, because SQLite would make files beside one that has a log. */
+function inMemory(path: string, Database: DatabaseClass): DatabaseSync {
   const bytes = Deno.statSync(path).size > SNAPSHOT_MAX ? undefined : Deno.readFileSync(path);
   if (bytes === undefined || hasLog(path)) {
     const why = "to read it in WAL mode SQLite makes files beside it";
-    throw new Unfit(
+    throw new SqlProblem(
       `${why}; open it for writing, or end WAL with PRAGMA journal_mode = delete`,
       "",
     );
   }
-  // What a database in memory cannot have: the mode for writing and for reading.
+  // A database in memory cannot be in WAL mode, so the bytes for the write mode and the read mode
+  // are changed.
   bytes.fill(1, 18, 20);
   const db = new Database(":memory:") as DatabaseSync & { deserialize(bytes: Uint8Array): void };
   db.deserialize(bytes);
@@ -298,17 +327,17 @@ function endOf(path: string, size: number): string {
   return end.toHex();
 }
 
-function told<T>(attempt: Try, step: () => T, sql?: Sql): T {
+function told<T>(attempt: PathAttempt, step: () => T, sql?: Sql): T {
   try {
     return step();
   } catch (error) {
     if (error instanceof Refusal) throw error;
-    // What Deno says of the system has a code like ENOENT, or a class of its own.
-    if (sql === undefined && !(error instanceof Unfit || /^ERR_/.test(Object(error).code))) {
+    // An error of the system has a code like ENOENT, or a class of its own.
+    if (sql === undefined && !(error instanceof SqlProblem || /^ERR_/.test(Object(error).code))) {
       const failure = failureOf(error, attempt);
       throw Object.assign(new Error(failure.message), failure);
     }
-    const { message, code } = unfit(sql?.refused() ?? error);
+    const { message, code } = sqlProblem(sql?.refused() ?? error);
     const found = refusal(code, attempt, message);
     throw code === "" ? Object.assign(new Error(found.message), { name: "SqliteError" }) : found;
   }

@@ -84,7 +84,7 @@ Deno.test("Databases refuses a hard link to a protected file", async () => {
   await refused(db.query(COUNT), /another name of a protected/, "PATH_PROTECTED");
 });
 
-/** Builds a journal that ends in the name of another file, as SQLite writes it. */
+/** Builds a journal that ends with the name of another file, as SQLite writes it. */
 function superJournal(name: string): Uint8Array<ArrayBuffer> {
   const text = new TextEncoder().encode(name);
   const page = 512;
@@ -119,7 +119,7 @@ Deno.test("Databases refuses a planted journal that makes SQLite delete an outsi
   await refused(writer.query(COUNT), /names another file/, "SANDBOX_DENIED");
   await refused(writer.execute("DELETE FROM t"), /names another file/, "SANDBOX_DENIED");
   assert.equal(yard.fingerprint(), before);
-  // The plant works: SQLite itself deletes the file when it reads the database.
+  // The test file works: SQLite itself deletes the other file when it reads the database.
   using real = new DatabaseSync(path);
   real.prepare(COUNT).get();
   assert.notEqual(yard.fingerprint(), before);

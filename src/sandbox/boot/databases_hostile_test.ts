@@ -33,7 +33,7 @@ const CHANGES = [
   "UPDATE r SET x1 = 900",
 ];
 
-/** Does to a database what a module could, and lets it fail cleanly only. */
+/** Uses a database in each way that a module can. Only clean failures are allowed. */
 async function useAll(yard: DatabaseYard, write: boolean): Promise<void> {
   const failed = (error: Error & { code?: string }) => {
     assert.match(error.message, /^Cannot (open|query|change) |os error/);
@@ -63,14 +63,14 @@ Deno.test("Databases stays whole, and outside untouched, on a damaged file or jo
   await fc.assert(
     fc.asyncProperty(damage, async ({ flips, cut, write }) => {
       const bytes = good.slice(0, cut ?? good.length);
-      // Half of them in the first page, where the schema is.
+      // Half of the changes are in the first page, which holds the schema.
       for (const [index, { at, to }] of flips.entries()) {
         bytes[Math.floor(at * (index % 2 ? bytes.length : 4_096))] = to;
       }
       Deno.writeFileSync(path, bytes);
       await useAll(yard, write);
       for (const end of ["-journal", "-wal", "-shm"]) {
-        await Deno.remove(`${path}${end}`).catch(() => {}); // mostly not there
+        await Deno.remove(`${path}${end}`).catch(() => {}); // most of them do not exist
       }
       assert.equal(yard.fingerprint(), before);
       assert.deepEqual(yard.names(), ["a.db"]);
@@ -110,7 +110,7 @@ Deno.test("Databases stays whole on a damaged log and index", async () => {
   assert.deepEqual(await yard.ask("sqlite.close", 0), undefined, "the child lives");
 });
 
-/** Puts statements into the schema as an attacker with an editor can. */
+/** Puts statements into the schema, as an attacker with an editor can. */
 function forged(
   yard: DatabaseYard,
   name: string,
@@ -138,7 +138,7 @@ Deno.test("Databases runs nothing dangerous that a schema calls", async () => {
     ["view", "v2", "CREATE VIEW v2 AS SELECT fts3_tokenizer('simple')"],
     ["view", "v3", "CREATE VIEW v3 AS SELECT * FROM pragma_query_only"],
     ["view", "v4", "CREATE VIEW v4 AS SELECT writefile('x', 'y'), edit('x')"],
-    // Of the functions that a schema may call where it is trusted.
+    // One of the functions that a trusted schema may call.
     ["view", "v5", "CREATE VIEW v5 AS SELECT rtreecheck('main', 't')"],
     ["table", "m", "CREATE VIRTUAL TABLE m USING csv(filename='/etc/passwd')"],
     ["table", "z", `CREATE VIRTUAL TABLE z USING zipfile('${outside}/canary')`],

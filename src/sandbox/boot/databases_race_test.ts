@@ -7,7 +7,7 @@ import { WorkspaceLock } from "./lock.ts";
 
 const MS = 3_000;
 
-/** What another child does to files: the same broker, under the same lock. */
+/** Does what another child does to files: the same broker, under the same lock. */
 function neighbour(yard: DatabaseYard): (op: string, ...args: unknown[]) => void {
   const { ws, root } = yard;
   const protection = { ...protectedPaths, paths: [], granted: [] };
@@ -53,7 +53,7 @@ for (const mode of ["delete", "wal"]) {
     const working = work();
     for (; !isOver; counts.moved++) {
       move("rename", "real", "d");
-      // Long enough for a statement now and then, and else in the middle of one.
+      // Long enough for a statement to end now and then; otherwise it comes in the middle of one.
       await new Promise((turn) =>
         setTimeout(turn, counts.moved % 5 === 0 ? 200 : counts.moved % 30)
       );

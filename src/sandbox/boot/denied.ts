@@ -4,18 +4,19 @@
  * @module
  */
 
-import { denied } from "./asking.ts";
+import { denied } from "./host_client.ts";
 import type { Denied } from "./message.ts";
 
 /**
- * Gives what stands in `Deno` for the functions that a module cannot use. `Deno.env` and what tells
- * of the machine stay: built-in modules of node look there, and without a permission they give nothing.
+ * Returns replacements for the functions of `Deno` that a module cannot use. `Deno.env` and
+ * functions that describe the machine stay, because built-in Node modules use them; without a
+ * permission they give nothing.
  */
 export function deniedInDeno({ inDeno }: Denied): Record<string, unknown> {
   return refusals("Deno.", inDeno);
 }
 
-/** Gives what stands in the global scope for what a module cannot use. */
+/** Returns replacements for the globals that a module cannot use. */
 export function deniedGlobals({ global }: Denied): Record<string, unknown> {
   const refused = refusals("", global);
   return { ...refused, fetch: () => Promise.try(() => refused.fetch?.()) };
@@ -25,7 +26,7 @@ function refusals(before: string, names: Denied["global"]): Record<string, () =>
   const refused: Record<string, () => never> = {};
   for (const [why, list] of Object.entries(names)) {
     for (const name of list.split(" ")) {
-      // No arrow function, because some of them are called with `new`.
+      // Not an arrow function, because some of them are called with `new`.
       refused[name] = function () {
         throw denied(`Cannot use ${before}${name}: ${why}`);
       };

@@ -1,22 +1,24 @@
 import assert from "node:assert/strict";
 import { DENIED } from "../denied_names.ts";
-import type { Asking } from "./asking.ts";
+import type { HostClient } from "./host_client.ts";
 import { deniedInDeno } from "./denied.ts";
 import { brokeredFiles } from "./files.ts";
 
-/** What a module may have as it is: it does nothing outside its thread. */
+/** Names that a module may use unchanged: they have no effect outside its thread. */
 const HARMLESS =
   "internal test bench lint isatty cpuUsage memoryUsage version build errors inspect " +
   "SeekMode stdin stdout stderr permissions Permissions PermissionStatus upgradeWebSocket " +
   "refTimer unrefTimer consoleSize ChildProcess HttpClient telemetry pid ppid noColor args";
-/** What Deno itself refuses without a permission, or what ends the module's own thread only. */
+/**
+ * Names that Deno itself refuses without a permission, or that only end the module's own thread.
+ */
 const CLOSED = "env mainModule exit execPath hostname networkInterfaces osRelease osUptime " +
   "loadavg systemMemoryInfo uid gid";
-/** What the Worker puts in place by itself. */
+/** Names that the Worker replaces itself. */
 const OWN = "cwd";
 
 Deno.test("Every name of Deno is brokered, refused, or harmless", () => {
-  const brokered = Object.keys(brokeredFiles({} as Asking));
+  const brokered = Object.keys(brokeredFiles({} as HostClient));
   const refused = Object.keys(deniedInDeno(DENIED));
   const known = new Set([brokered, refused, `${HARMLESS} ${CLOSED} ${OWN}`.split(" ")].flat());
   assert.deepEqual(Object.keys(Deno).filter((name) => !known.has(name)), []);
@@ -33,7 +35,7 @@ Deno.test("What is refused says why, and what to use instead", () => {
     openKv: /host\.sqlite/,
     symlink: /cannot make links/,
     umask: /pass a mode/,
-    watchFs: /read the files again/,
+    watchFs: /read them again/,
     chown: /owners/,
     addSignalListener: /host\.signal/,
     UnsafePointer: /native code/,

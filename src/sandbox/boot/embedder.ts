@@ -1,37 +1,37 @@
 /**
- * The child that makes vectors of texts: it loads the library and the model once, and answers line
- * by line until its input ends.
+ * The child that turns texts into vectors. It loads the library and the model once, and answers one
+ * line at a time until its input ends.
  *
  * @module
  */
 
 import { stdinLines } from "./lines.ts";
 
-/** The first line of its input: addresses of files. */
+/** The first line of its input: the URLs of files. */
 export interface EmbedderStart {
   readonly library: string;
   readonly wasm: string;
-  /** The folder of the model, with a slash at its end. */
+  /** The folder of the model, with a slash at the end. */
   readonly model: string;
-  /** How the numbers of the model are kept, as the library calls it. */
+  /** The number format of the model, by the library's name for it. */
   readonly dtype: string;
 }
 
-/** Any other line of its input. */
+/** Every other line of its input. */
 export interface EmbedderRequest {
   readonly id: number;
   readonly texts: readonly string[];
 }
 
-/** A line of its output: vectors as base64 of 32-bit floats, or why there are none. */
+/** One line of its output: vectors as base64 of 32-bit floats, or an error. */
 export interface EmbedderAnswer {
-  /** 0 tells that the model is loaded. */
+  /** The id of the request; 0 reports that the model is loaded. */
   readonly id: number;
   readonly vectors?: readonly string[];
   readonly error?: string;
 }
 
-/** What of the library is used. */
+/** The parts of the library that are used. */
 interface Library {
   readonly env: {
     allowRemoteModels: boolean;
@@ -63,7 +63,7 @@ type Pipeline = (
 /** Loads the model and answers until the input ends. */
 export async function embedder(): Promise<void> {
   const { exit, stdout } = Deno;
-  // A model loaded by a library that prints would talk where only answers may stand.
+  // Stdout is only for answers, and the library may print.
   for (const word of ["log", "info", "debug"] as const) console[word] = console.error;
   const say = (answer: EmbedderAnswer) => {
     const bytes = new TextEncoder().encode(`${JSON.stringify(answer)}\n`);
@@ -99,24 +99,24 @@ export async function embedder(): Promise<void> {
 
 async function loaded({ library, wasm, model, dtype }: EmbedderStart): Promise<Pipeline> {
   const binary = await Deno.readFile(new URL(wasm));
-  // With these it takes this for a browser, or for Node, and reaches for what is not granted.
+  // If these exist, the library takes this for a browser or for Node, and uses what is not granted.
   for (const name of ["caches", "process"]) Reflect.deleteProperty(globalThis, name);
   const { env, pipeline }: Library = await import(library);
   env.allowRemoteModels = false;
   env.allowLocalModels = true;
   env.useBrowserCache = false;
-  // A name of its own: that of the folder may be none that the library takes for one.
+  // The model gets a fixed name, because the library may not accept the folder's own name.
   env.localModelPath = PLACE;
   env.fetch = (address) => fetch(`${address}`.replace(`${PLACE}${NAME}/`, model));
   const { wasm: runtime } = env.backends.onnx;
   runtime.wasmBinary = binary;
-  // Its own would be an address in the network.
+  // The default is a URL on the network.
   runtime.wasmPaths = {};
   runtime.numThreads = 1;
   return await pipeline("feature-extraction", NAME, {
     dtype,
     device: "wasm",
-    // Numbers that are kept small are made large once, and not again for each text.
+    // Numbers of a small format are converted once, and not again for each text.
     session_options: { extra: { session: { disable_quant_qdq: "1" } } },
   });
 }

@@ -1,5 +1,5 @@
 /**
- * What the child of the embedding model runs. It may read the library and the model, and nothing
+ * The entry of the child of the embedding model. It may read the library and the model, and nothing
  * else: no network, no environment, no other file.
  *
  * @module

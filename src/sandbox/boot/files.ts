@@ -1,16 +1,16 @@
 /**
- * The file functions of `Deno`, over the broker.
+ * The file functions of `Deno`, made of requests to the broker.
  *
  * @module
  */
 
-import type { Asking } from "./asking.ts";
-import { type Any, brokered, compact, fileClass, infoOf, type Table } from "./fs_file.ts";
+import type { HostClient } from "./host_client.ts";
+import { type Any, brokered, compact, fileClass, type FunctionTable, infoOf } from "./fs_file.ts";
 
-/** Gives the brokered functions by their names in `Deno`. */
-export function brokeredFiles(asking: Asking): Record<string, unknown> {
-  const { FsFile, opened } = fileClass(asking);
-  const functions = brokered(asking, tableOf(opened));
+/** Returns the brokered functions by their names in `Deno`. */
+export function brokeredFiles(client: HostClient): Record<string, unknown> {
+  const { FsFile, opened } = fileClass(client);
+  const functions = brokered(client, tableOf(opened));
   const { readDir, open } = functions;
   const writeFile = streamed(functions.writeFile, open);
   return {
@@ -32,7 +32,7 @@ export function brokeredFiles(asking: Asking): Record<string, unknown> {
   };
 }
 
-function tableOf(opened: (number: number) => unknown): Table {
+function tableOf(opened: (number: number) => unknown): FunctionTable {
   const one = (path: unknown, ...rest: unknown[]) => [textOf(path), ...rest];
   const two = (from: unknown, to: unknown) => [textOf(from), textOf(to)];
   const withOptions = (path: unknown, options?: unknown) => [textOf(path), plain(options)];
@@ -45,7 +45,7 @@ function tableOf(opened: (number: number) => unknown): Table {
     const { dir, prefix, suffix } = options;
     return [{ dir: dir === undefined ? dir : textOf(dir), prefix, suffix }];
   };
-  // A mark of the byte order at the begin stays, as Deno keeps it.
+  // A byte order mark at the start stays, as in Deno.
   const text = new TextDecoder("utf-8", { ignoreBOM: true });
   const encoder = new TextEncoder();
   const made = { read: true, write: true, truncate: true, create: true };
@@ -80,7 +80,7 @@ function tableOf(opened: (number: number) => unknown): Table {
   };
 }
 
-/** Lets a function that writes take a stream too, as Deno's do. */
+/** Returns a write function that also takes a stream, as Deno's does. */
 function streamed(write: Any, open: Any) {
   return async (path: unknown, data: unknown, options: Any = {}): Promise<void> => {
     if (!(data instanceof ReadableStream)) return await write(path, data, options);
@@ -92,12 +92,12 @@ function streamed(write: Any, open: Any) {
 }
 
 function textOf(path: unknown): string {
-  if (!(path instanceof URL)) return `${path as string}`; // anything: a symbol throws, as in Deno
+  if (!(path instanceof URL)) return `${path as string}`; // a symbol throws here, as in Deno
   if (path.protocol === "file:") return path.href;
   throw new TypeError("Must be a file URL");
 }
 
-/** Keeps what can cross: flags, numbers and texts. */
+/** Returns the options that can be sent: booleans, numbers and strings. */
 function plain(options: unknown): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(options ?? {}).filter(([, value]) =>

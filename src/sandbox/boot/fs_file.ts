@@ -1,10 +1,10 @@
 /**
- * Functions over the broker, and `Deno.FsFile` made of them.
+ * Makes functions that send requests to the broker, and `Deno.FsFile` from them.
  *
  * @module
  */
 
-import type { Asking } from "./asking.ts";
+import type { HostClient } from "./host_client.ts";
 
 const STREAM_PIECE = 1 << 16;
 const LOCK_WAIT_MS = 50;
@@ -13,19 +13,22 @@ const LOCK_WAIT_MS = 50;
 export type Any = any;
 
 /** Requests by the names of the functions that send them. */
-export type Table = Readonly<Record<string, Brokered>>;
+export type FunctionTable = Readonly<Record<string, BrokeredFunction>>;
 
-interface Brokered {
-  /** The request, where it is not called like the function. */
+/** A function that sends a request. */
+interface BrokeredFunction {
+  /** The name of the request, if it differs from the function's. */
   readonly op?: string;
-  /** What is sent, from what the module passed; the same unless said. */
+  /** Returns what is sent for the module's arguments; by default the arguments themselves. */
   readonly send?: (...given: Any[]) => unknown[];
-  /** What the module gets, from what came back and what it passed; what came back unless said. */
+  /**
+   * Returns the function's result for the answer and the arguments; by default the answer itself.
+   */
   readonly give?: (value: Any, given: Any[]) => unknown;
 }
 
-/** Makes each function of a table, and its twin that waits. */
-export function brokered(asking: Asking, table: Table): Record<string, Any> {
+/** Makes each function of a table, and its synchronous version. */
+export function brokered(client: HostClient, table: FunctionTable): Record<string, Any> {
   const functions: Record<string, Any> = {};
   for (const [name, { op = name, send, give = same }] of Object.entries(table)) {
     const sending = (given: Any[]) => {
@@ -33,11 +36,11 @@ export function brokered(asking: Asking, table: Table): Record<string, Any> {
       return send?.(...given) ?? given;
     };
     functions[name] = async (...given: Any[]) => {
-      const value = await asking.later(op, sending(given));
+      const value = await client.later(op, sending(given));
       for (const one of given) one?.signal?.throwIfAborted();
       return give(value, given);
     };
-    functions[`${name}Sync`] = (...given: Any[]) => give(asking.now(op, sending(given)), given);
+    functions[`${name}Sync`] = (...given: Any[]) => give(client.now(op, sending(given)), given);
   }
   return functions;
 }
@@ -46,7 +49,7 @@ function same(value: unknown): unknown {
   return value;
 }
 
-const STEPS: Table = {
+const STEPS: FunctionTable = {
   read: {
     op: "file.read",
     send: (number, into) => {
@@ -69,10 +72,10 @@ const STEPS: Table = {
   unlock: { op: "file.unlock" },
 };
 
-/** Gives `Deno.FsFile`, and what makes one of the number that the broker gave. */
-export function fileClass(asking: Asking): { FsFile: Any; opened: (number: number) => Any } {
+/** Returns `Deno.FsFile`, and a function that makes an instance from the broker's file number. */
+export function fileClass(client: HostClient): { FsFile: Any; opened: (number: number) => Any } {
   const key = Symbol();
-  const steps = brokered(asking, STEPS);
+  const steps = brokered(client, STEPS);
 
   class FsFile {
     static readonly name = "FsFile";
@@ -100,7 +103,7 @@ export function fileClass(asking: Asking): { FsFile: Any; opened: (number: numbe
     }
 
     setRaw(): never {
-      this.statSync(); // which tells of one that is closed
+      this.statSync(); // throws if the file is closed
       throw new Deno.errors.BadResource("ENOTTY: Not a typewriter");
     }
 
@@ -113,7 +116,7 @@ export function fileClass(asking: Asking): { FsFile: Any; opened: (number: numbe
     }
 
     close(): void {
-      asking.now("file.close", [this.#number]);
+      client.now("file.close", [this.#number]);
     }
 
     [Symbol.dispose](): void {
@@ -136,7 +139,7 @@ function notConstructed(): TypeError {
   return new TypeError(`'Deno.FsFile' cannot be constructed, ${use}`);
 }
 
-// Not in the host thread: it has others to answer while this one waits.
+// The host thread must not wait for a lock, because it has other requests to answer.
 async function untilLocked(tries: () => Promise<boolean>): Promise<void> {
   for (let ms = 1; !await tries(); ms = later(ms)) {
     await new Promise((done) => setTimeout(done, ms));
@@ -156,7 +159,7 @@ function quietly(close: () => void): void {
   try {
     close();
   } catch {
-    // Closed already, which is no fault here.
+    // It is closed already, which is fine here.
   }
 }
 
@@ -165,7 +168,7 @@ function readableOf(file: Any): ReadableStream<Uint8Array> {
     type: "bytes",
     autoAllocateChunkSize: STREAM_PIECE,
     pull: async (controller) => {
-      const request = controller.byobRequest; // there is one, because of the chunk size
+      const request = controller.byobRequest; // the chunk size makes sure that there is one
       const length: number | null = await file.read(request?.view);
       if (length === null) {
         controller.close();
@@ -187,13 +190,13 @@ function writableOf(file: Any): WritableStream<Uint8Array> {
   });
 }
 
-/** Gives bytes that cross alone: a view of a part would take the whole with it. */
+/** Returns bytes that can be sent alone. A view of a part would send the whole buffer. */
 export function compact(bytes: unknown): Uint8Array {
   if (!(bytes instanceof Uint8Array)) throw new TypeError("expected a Uint8Array to write");
   return bytes.length < bytes.buffer.byteLength ? bytes.slice() : bytes;
 }
 
-/** Rebuilds what `Deno.stat` gives: its times may have crossed as texts. */
+/** Rebuilds what `Deno.stat` returns. Its times may have been sent as text. */
 export function infoOf(value: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(value).map(([key, one]) => [

@@ -1,19 +1,19 @@
 /**
- * Files that a module holds open; what may be opened was decided when they were.
+ * The open files of a module. Access was decided when they were opened.
  *
  * @module
  */
 
 import { type Budget, refusal } from "./refusal.ts";
 
-/** Does one request, on what the Worker sent for it. */
+/** Runs one request with what the Worker sent for it. */
 // deno-lint-ignore no-explicit-any -- a Worker sends what it likes: each step looks at what it uses
 export type Op = (...args: any[]) => unknown;
 
 /** A file, and how it was opened. */
-export interface Opened {
+export interface OpenFile {
   readonly file: Deno.FsFile;
-  /** The path as it was asked for. */
+  /** The path as the module gave it. */
   readonly asked: string;
   readonly write: boolean;
   readonly append: boolean;
@@ -25,7 +25,7 @@ const READ_MAX = 1 << 22;
 /** The open files of one Worker. */
 export class OpenFiles {
   readonly #budget: Budget;
-  readonly #files = new Map<number, Opened>();
+  readonly #files = new Map<number, OpenFile>();
   #last = 0;
 
   /** The requests on open files; each begins with the file's number. */
@@ -46,7 +46,8 @@ export class OpenFiles {
     "file.syncData": (file) => this.#get(file).file.syncDataSync(),
     "file.utime": (file, access, change) => {
       const { file: open, asked, write } = this.#get(file);
-      // The system asks only who owns the file, so a grant to read would be one to change.
+      // The system checks only who owns the file, so a read grant would be enough to change the
+      // times.
       const why = "it was opened to be read only";
       if (!write) throw refusal("SANDBOX_DENIED", { op: "change the times of", asked }, why);
       open.utimeSync(access, change);
@@ -59,13 +60,13 @@ export class OpenFiles {
     },
   };
 
-  /** Takes what counts the bytes that are written. */
+  /** Takes the budget that counts written bytes. */
   constructor(budget: Budget) {
     this.#budget = budget;
   }
 
-  /** Keeps a file and gives its number. */
-  add(opened: Opened): number {
+  /** Keeps a file and returns its number. */
+  add(opened: OpenFile): number {
     if (this.#files.size >= OPEN_MAX) {
       opened.file.close();
       throw new Error(`Too many open files: a module can hold ${OPEN_MAX}`);
@@ -74,15 +75,15 @@ export class OpenFiles {
     return this.#last;
   }
 
-  #get(number: number): Opened {
+  #get(number: number): OpenFile {
     const opened = this.#files.get(number);
     if (opened === undefined) throw new Deno.errors.BadResource("Bad resource ID");
     return opened;
   }
 
-  #write({ file, asked, write, append }: Opened, bytes: Uint8Array): number {
+  #write({ file, asked, write, append }: OpenFile, bytes: Uint8Array): number {
     if (write) {
-      // What a step past the end leaves empty counts too.
+      // An empty part that is left by seeking past the end counts too.
       const gap = append ? 0 : file.seekSync(0, Deno.SeekMode.Current) - file.statSync().size;
       this.#budget.take(bytes.length + Math.max(gap, 0), { op: "write", asked });
     }
@@ -90,24 +91,24 @@ export class OpenFiles {
   }
 }
 
-/** Gives bytes that the Worker cannot change any more, also where it sent shared memory. */
+/** Returns bytes that the Worker can no longer change, even if it sent shared memory. */
 export function copied(value: unknown): Uint8Array {
   if (!(value instanceof Uint8Array)) throw new TypeError("the content must be bytes");
   return value.buffer instanceof SharedArrayBuffer ? new Uint8Array(value) : value;
 }
 
-/** Writes all bytes, however many steps it takes. */
+/** Writes all bytes, in as many steps as needed. */
 export function writeAll(file: Deno.FsFile, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
 }
 
-/** Cuts a file, or lets it grow, which counts as written. */
+/** Cuts a file or lets it grow. Growth counts as written bytes. */
 export function resize(
   file: Deno.FsFile,
   to: { readonly length: unknown; readonly asked: string; readonly budget: Budget },
 ): void {
   const growth = Number(to.length ?? 0) - file.statSync().size;
-  // Said in this way round, because no number is neither more nor less.
+  // Written this way because NaN is neither more nor less.
   if (growth > 0) to.budget.take(growth, { op: "truncate", asked: to.asked });
-  file.truncateSync(to.length as number); // whatever it is, Deno looks at it itself
+  file.truncateSync(to.length as number); // Deno checks the value itself
 }

@@ -1,6 +1,6 @@
 /**
- * The host thread of a sandbox child: it holds the permissions, the nonce and the broker, and
- * believes nothing that the Worker says.
+ * The host thread of a sandbox child. It holds the permissions, the nonce and the broker, and
+ * trusts nothing that the Worker sends.
  *
  * @module
  */
@@ -11,22 +11,22 @@ import { Databases } from "./databases.ts";
 import { PathGuard } from "./path_guard.ts";
 import { confine } from "./landlock.ts";
 import { afterLife } from "./life.ts";
-import { frameWriter, stdinLines, type Write } from "./lines.ts";
+import { frameWriter, stdinLines, type WriteFrame } from "./lines.ts";
 import { WorkspaceLock } from "./lock.ts";
-import type { FromWorker, Start, WorkerStart } from "./message.ts";
+import type { FromWorker, HostStart, WorkerStart } from "./message.ts";
 import { Network } from "./network.ts";
 import { fileDoors, openDoors } from "./probe.ts";
 import { Programs } from "./programs.ts";
 
-// What only this thread may say is not among them.
+// Frames that only the host thread may send are not in this list.
 const FROM_WORKER = ["tested", "ready", "unloaded", "result", "text", "failed", "log", "progress"];
 
-/** Starts the Worker and carries messages until stdin ends. */
+/** Starts the Worker and passes messages until stdin ends. */
 export async function boot(): Promise<void> {
   const lines = stdinLines();
-  // The line is taken before a Worker exists that could read stdin too.
+  // The first line is read before there is a Worker that could read stdin, too.
   const { value = "{}" } = await lines.next();
-  const start: Start = JSON.parse(value);
+  const start: HostStart = JSON.parse(value);
   const { canary, lock, env, denied, workspace, resultBytes } = start;
   const write = frameWriter(start.nonce);
   write("confined", 0, JSON.stringify(confined(start, write)));
@@ -39,7 +39,7 @@ export async function boot(): Promise<void> {
   if (open.length > 0) end(write, "refused", `its host thread is open: ${open.join(", ")}`);
   const { port1, port2 } = new MessageChannel();
   const { turn, answer } = serve(port1, start, write);
-  // The lock file is open to this thread and must not be to the Worker.
+  // The host thread can read the lock file; the Worker must not.
   const told: WorkerStart = {
     port: port2,
     closed: [canary, lock],
@@ -52,11 +52,11 @@ export async function boot(): Promise<void> {
   };
   worker.postMessage(told, [port2]);
   for await (const line of lines) port1.postMessage(JSON.parse(line));
-  // The gateway is gone.
+  // PML has ended.
   Deno.exit(0);
 }
 
-function confined(start: Start, write: Write): string {
+function confined(start: HostStart, write: WriteFrame): string {
   const { system } = start;
   if (system === undefined) return "no landlock: it is off";
   try {
@@ -66,12 +66,12 @@ function confined(start: Start, write: Write): string {
   }
 }
 
-function end(write: Write, type: string, why: string): never {
+function end(write: WriteFrame, type: string, why: string): never {
   write(type, 0, JSON.stringify(why));
   Deno.exit(70);
 }
 
-function newWorker(code: string, write: Write): Worker {
+function newWorker(code: string, write: WriteFrame): Worker {
   const url = URL.createObjectURL(new Blob([code], { type: "application/javascript" }));
   const worker = new Worker(url, { type: "module", deno: { permissions: "none" } });
   worker.addEventListener("error", (event) => {
@@ -81,19 +81,19 @@ function newWorker(code: string, write: Write): Worker {
   return worker;
 }
 
-/** Answers the Worker; gives the shared memory where it finds answers that it waits for. */
-function serve(port: MessagePort, start: Start, write: Write): Answers["slot"] {
-  const walls = new PathGuard(start);
+/** Answers the Worker's requests. Returns the shared memory for synchronous answers. */
+function serve(port: MessagePort, start: HostStart, write: WriteFrame): Answers["slot"] {
+  const guard = new PathGuard(start);
   const lock = new WorkspaceLock(start.lock);
-  const programs = new Programs(start, walls, (event, pid) => write(event, 0, `${pid}`));
+  const programs = new Programs(start, guard, (event, pid) => write(event, 0, `${pid}`));
   const files = new Broker(start, lock);
   const answers = new Answers(port, {
     resultBytes: start.resultBytes,
     files,
-    powers: {
+    ops: {
       ...programs.ops,
       ...new Network(start).ops,
-      ...new Databases(walls, lock, { ...start, budget: files.budget }).ops,
+      ...new Databases(guard, lock, { ...start, budget: files.budget }).ops,
     },
   });
   port.onmessage = ({ data: message }: MessageEvent<FromWorker>) => {

@@ -1,5 +1,5 @@
 /**
- * What a sandbox child runs: the host thread.
+ * The entry of a sandbox child: the host thread.
  *
  * @module
  */

@@ -1,19 +1,23 @@
 /**
- * The two steps of Deno between PML and a kept program: one becomes the shell that keeps it, the
- * other becomes the program. Deno has no functions for what they set, so they call the C library.
+ * The two steps of Deno between PML and a kept program. One step becomes the shell that keeps the
+ * program, the other becomes the program. Deno has no functions for the settings that they need, so
+ * they call the C library.
  *
  * @module
  */
 
 import type { Reach } from "./reach.ts";
 
-/** What the second step becomes; it comes on standard input, where nobody else can read it. */
+/**
+ * The program that the second step becomes. It is sent on standard input, where nobody else can
+ * read it.
+ */
 export interface KeptProgram {
   readonly file: string;
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** What it reads and writes, where it is confined. */
+  /** The paths that it may read and write, if it is confined. */
   readonly reach?: Reach;
 }
 
@@ -21,7 +25,10 @@ export interface KeptProgram {
 const SET_DEATH_SIGNAL = 1;
 const SET_CHILD_SUBREAPER = 36;
 const TERM = 15n;
-/** SIGINT, SIGQUIT and SIGPIPE, which shells and runtimes have programs ignore. */
+/**
+ * SIGINT, SIGQUIT and SIGPIPE. Programs inherit whether these are ignored, and shells and runtimes
+ * often ignore them.
+ */
 const IGNORED = [2, 3, 13];
 
 const LIBC = {
@@ -35,9 +42,9 @@ const LIBC = {
 } as const;
 
 /**
- * Becomes the program that standard input names, where the only argument is the length of that; else
- * the keeper, after the process id of PML and the command of the keeper. A program that is to be
- * confined does not run without it.
+ * Becomes the program that standard input describes, if the only argument is the length of that
+ * description. Otherwise becomes the keeper; the arguments are then the process id of PML and the
+ * command of the keeper. A program that should be confined does not run without confinement.
  */
 export function boot(confine?: (reach: Reach) => string): void {
   const { symbols: libc } = Deno.dlopen("libc.so.6", LIBC);
@@ -58,35 +65,35 @@ export function boot(confine?: (reach: Reach) => string): void {
     console.error(`PML cannot run ${file}`);
     Deno.exit(127);
   }
-  // What loses its parent below here becomes a child of this process, and of no other.
+  // A process below that loses its parent becomes a child of this process.
   libc.prctl(SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n);
   // Both settings stay when a process becomes another program.
   libc.prctl(SET_DEATH_SIGNAL, TERM, 0n, 0n, 0n);
-  // Else PML ended before it could be told.
+  // If the parent is another one, PML ended before the setting was made.
   if (libc.getppid() === Number(first)) libc.execv(text(command[0] ?? ""), texts(command));
   Deno.exit(70);
 }
 
-/** Reads so many bytes and not one more: what follows is the program's own. */
+/** Reads exactly `length` bytes, because the rest belongs to the program. */
 function taken(length: number): KeptProgram {
   const bytes = new Uint8Array(length);
   for (let have = 0, count: number | null = 0; have < length; have += count) {
     count = Deno.stdin.readSync(bytes.subarray(have));
-    if (count === null) Deno.exit(0); // PML gave it up
+    if (count === null) Deno.exit(0); // PML stopped the start
   }
   return JSON.parse(new TextDecoder().decode(bytes));
 }
 
 const held: Uint8Array<ArrayBuffer>[] = [];
 
-/** Gives a text as C has it; its memory is held as long as the process. */
+/** Returns a text as a C string. Its memory is kept as long as the process runs. */
 function text(value: string): Uint8Array<ArrayBuffer> {
   const bytes = new TextEncoder().encode(`${value}\0`);
   held.push(bytes);
   return bytes;
 }
 
-/** Gives the addresses of texts and, at their end, none. */
+/** Returns a list of the addresses of texts, with a null at the end. */
 function texts(values: readonly string[]): BigUint64Array<ArrayBuffer> {
   const addresses = values.map((each) =>
     Deno.UnsafePointer.value(Deno.UnsafePointer.of(text(each)))

@@ -1,5 +1,5 @@
 /**
- * What runs before a keeper and before the program below it.
+ * The entry of the step before a keeper, and of the step before the program below it.
  *
  * @module
  */

@@ -1,16 +1,17 @@
 /**
- * The few calls of Linux that Deno has no function for; their numbers are those of x86-64 and ARM.
+ * The system calls of Linux that Deno has no function for. Their numbers are those of x86-64 and
+ * ARM.
  *
  * @module
  */
 
-/** Opens a path as a place only, which reads nothing of it. */
+/** Opens a path without reading from it. */
 export const PATH_ONLY = 0o12000000; // O_PATH and O_CLOEXEC
 /** Opens a path only if no part of it is a link. */
 export const STRAIGHT = 4; // RESOLVE_NO_SYMLINKS
 
-/** What a ruleset decides about; what it does not handle stays free. */
-export interface Handled {
+/** The rights that a ruleset controls. Other rights stay free. */
+export interface RulesetRights {
   readonly files: number;
   readonly network: number;
   readonly scopes: number;
@@ -35,10 +36,10 @@ const ERRORS: Readonly<Record<number, string>> = {
 };
 const PATH_AT = 64;
 
-/** System calls of this thread; none after it is closed. */
+/** Makes system calls in this thread, until it is disposed. */
 export class Kernel implements Disposable {
   readonly #libc: ReturnType<typeof openLibc>;
-  /** What is passed by address: numbers at the start, a path behind them. */
+  /** Memory for values that are passed by address: numbers at the start, a path after them. */
   readonly #memory = new DataView(new ArrayBuffer(1 << 13));
   readonly #address = Number(
     Deno.UnsafePointer.value(Deno.UnsafePointer.of(this.#memory)),
@@ -48,7 +49,7 @@ export class Kernel implements Disposable {
     this.#libc = libc;
   }
 
-  /** Opens the way to the kernel; nothing where there is no library that leads there. */
+  /** Opens the C library; returns undefined if it is not there. */
   static open(): Kernel | undefined {
     try {
       return new Kernel(openLibc());
@@ -58,21 +59,21 @@ export class Kernel implements Disposable {
     }
   }
 
-  /** Gives the version of Landlock, or the name of the error. */
+  /** Returns the version of Landlock, or the name of the error. */
   landlockVersion(): number | string {
     const version = this.#call(CREATE_RULESET, 0, 0, 1);
     return version > 0 ? version : this.error();
   }
 
-  /** Makes a ruleset and gives its number. */
-  newRuleset({ files, network, scopes }: Handled): number {
+  /** Makes a ruleset and returns its file descriptor. */
+  newRuleset({ files, network, scopes }: RulesetRights): number {
     return this.#must(CREATE_RULESET, this.#numbers(files, network, scopes), 24, 0);
   }
 
-  /** Allows rights on what was opened, and closes it; what is not there allows nothing. */
+  /** Allows rights on an opened path and closes it. A negative descriptor allows nothing. */
   allow(ruleset: number, opened: number, rights: readonly number[]): void {
     if (opened < 0) return;
-    // A file refuses the rights that only folders have.
+    // A file does not accept the rights that only folders have.
     rights.some((some) => {
       const rule = this.#numbers(some, opened);
       return this.#call(ADD_RULE, ruleset, 1, rule) === 0;
@@ -80,34 +81,40 @@ export class Kernel implements Disposable {
     this.close(opened);
   }
 
-  /** Puts a ruleset on this thread and all that it makes; on the whole process where that goes. */
+  /**
+   * Applies a ruleset to this thread and to all that it starts, and to the whole process if the
+   * kernel can.
+   */
   restrict(ruleset: number, version: number): void {
     this.#must(PRCTL, NO_NEW_PRIVS, 1);
     this.#must(RESTRICT_SELF, ruleset, version < 8 ? 0 : ALL_THREADS);
     this.close(ruleset);
   }
 
-  /** Opens a path and gives its number; negative where that fails. */
+  /** Opens a path and returns its descriptor; negative if that fails. */
   openPath(path: string, flags: number, resolve = 0): number {
     const bytes = new Uint8Array(this.#memory.buffer, PATH_AT);
     const { written } = new TextEncoder().encodeInto(`${path}\0`, bytes);
-    // A path that is too long for the memory is too long for the kernel too.
+    // A path that is too long for this memory is too long for the kernel, too.
     if (bytes[written - 1] !== 0) bytes[bytes.length - 1] = 1;
     const how = this.#numbers(flags, 0, resolve);
     return this.#call(OPENAT2, -100, this.#address + PATH_AT, how, 24);
   }
 
-  /** Closes what was opened. */
+  /** Closes a descriptor. */
   close(opened: number): void {
     this.#call(CLOSE_RANGE, opened, opened);
   }
 
-  /** Lets standard output take a large frame at once; where that is not granted it stays narrow. */
+  /**
+   * Makes the pipe of standard output larger, so that a large frame fits. If the system refuses,
+   * nothing changes.
+   */
   widenOutput(): void {
     this.#call(FCNTL, 1, SET_PIPE_SIZE, WIDE);
   }
 
-  /** Lowers a limit of the process; one that is lower already stays. */
+  /** Lowers a limit of the process. A lower limit stays. */
   limit(resource: number, most: number): void {
     this.#must(PRLIMIT, 0, resource, 0, this.#numbers());
     const [now, ever] = [0, 8].map((at) => Number(this.#memory.getBigUint64(at, true)));
@@ -115,7 +122,7 @@ export class Kernel implements Disposable {
     this.#must(PRLIMIT, 0, resource, limits);
   }
 
-  /** Names the error of the last call. */
+  /** Returns the name of the last call's error. */
   error(): string {
     const at = this.#libc.symbols.__errno_location();
     const code = at === null ? 0 : new Deno.UnsafePointerView(at).getInt32();
@@ -132,7 +139,7 @@ export class Kernel implements Disposable {
   }
 
   #call(number: number, ...rest: readonly number[]): number {
-    // What is not given is 0: the kernel takes what lies in the register else.
+    // Missing arguments must be 0, because the kernel reads the registers in any case.
     const [a = 0n, b = 0n, c = 0n, d = 0n, e = 0n] = rest.map(BigInt);
     return Number(this.#libc.symbols.syscall(BigInt(number), a, b, c, d, e));
   }

@@ -1,37 +1,40 @@
 /**
- * What Linux itself keeps from a child: its host thread gives up all files but those of its grants,
- * before a Worker exists. A path that is swapped between a check and an open leads nowhere then.
+ * Confines a child with Landlock: its host thread gives up all files outside its grants before
+ * there is a Worker. If a path is replaced between a check and an open, it then leads nowhere.
  *
  * @module
  */
 
-import { type Handled, Kernel, PATH_ONLY, STRAIGHT } from "./kernel.ts";
+import { Kernel, PATH_ONLY, type RulesetRights, STRAIGHT } from "./kernel.ts";
 import { lookAt } from "./path_guard.ts";
 import { folderOf, within } from "./names.ts";
 
-/** What a child keeps. All paths are absolute and real. */
-export interface Confinement {
+/** What a child can still use. All paths are absolute and real. */
+export interface LandlockRules {
   readonly workspace: string;
   readonly read: readonly string[];
   readonly write: readonly string[];
   readonly lock: string;
   /** The private folders of the child: its temporary folder and its `DENO_DIR`. */
   readonly own: readonly string[];
-  /** What is read of the system: libraries, time zones and, to resolve names, its settings. */
+  /**
+   * The paths of the system that it reads: libraries, time zones and, to resolve names, their
+   * settings.
+   */
   readonly system: readonly string[];
-  /** A file outside, which proves that the rules hold. */
+  /** A file outside the grants, which is used to check that the rules hold. */
   readonly canary: string;
-  /** Whether it may connect; else the kernel refuses TCP. */
+  /** Whether it may connect; if not, the kernel refuses TCP. */
   readonly net: boolean;
-  /** Where it may run programs: they read and run what they need. */
-  readonly programs?: Programs;
+  /** The limits of programs, if it may run some. They can read and run what they need. */
+  readonly programs?: ProgramLimits;
 }
 
-/** What bounds a child that may run programs. */
-export interface Programs {
-  /** How many processes and threads the person may have, all together; root is never bound. */
+/** The limits of a child that may run programs. */
+export interface ProgramLimits {
+  /** The most processes and threads that the user may have in total. Root has no limit. */
   readonly processes: number;
-  /** Whether they write in the write roots alone; else they write what the person can. */
+  /** Whether programs may write only in the write roots; if not, they write what the user can. */
   readonly writesOnly: boolean;
 }
 
@@ -42,28 +45,32 @@ export const READ = READ_FILE | 1 << 3;
 const TRUNCATE = 1 << 14;
 export const IOCTL_DEV = 1 << 15;
 export const RESOLVE_UNIX = 1 << 16;
-/** Remove files and folders, make files, folders and links, move between folders, truncate. */
+/**
+ * The rights to remove files and folders, make files, folders and links, move between folders, and
+ * truncate.
+ */
 export const CHANGE = WRITE_FILE | 3 << 4 | 3 << 7 | 3 << 12 | TRUNCATE;
-/** What can be granted on a file. */
+/** The rights that can be granted on a file. */
 export const OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV | RESOLVE_UNIX;
 
 // Resource numbers of the system.
 const CORE = 4;
 const PROCESSES = 6;
 const WRITING = 1;
-/** What the runtime looks at while it runs. */
+/** The paths that the runtime reads while it runs. */
 const RUNTIME = [
   ...["/dev/null", "/dev/urandom", "/proc/self", "/proc/meminfo", "/sys/fs/cgroup"],
   ...["/proc/sys/vm/overcommit_memory", "/sys/devices/system/cpu"],
 ];
-/** What programs write beside files. */
+/** The devices that programs write to. */
 const DEVICES = ["null", "zero", "full", "tty", "ptmx", "pts", "shm"].map((name) => `/dev/${name}`);
 
 /**
- * Confines this thread, those that it makes and, where the kernel can, the whole process. Gives
- * `landlock` and its version, or why there is none; throws where it should hold and does not.
+ * Confines this thread, the threads that it starts and, if the kernel can, the whole process.
+ * Returns `landlock` and its version, or why Landlock is not used. Throws if Landlock should hold
+ * and does not.
  */
-export function confine(keep: Confinement): string {
+export function confine(keep: LandlockRules): string {
   const { os, arch } = Deno.build;
   if (os !== "linux" || !["x86_64", "aarch64"].includes(arch)) {
     return "no landlock: not on this system";
@@ -75,22 +82,22 @@ export function confine(keep: Confinement): string {
     limit(kernel, keep.programs);
     return lock(kernel, keep);
   } finally {
-    // All that follows goes without it.
+    // Nothing after this needs FFI.
     Deno.permissions.revokeSync({ name: "ffi" });
   }
 }
 
-function limit(kernel: Kernel, programs: Programs | undefined): void {
-  // What a broken process leaves behind would hold what it read.
+function limit(kernel: Kernel, programs: ProgramLimits | undefined): void {
+  // A core dump would contain what the process has read.
   kernel.limit(CORE, 0);
   if (programs !== undefined) kernel.limit(PROCESSES, programs.processes);
 }
 
-function lock(kernel: Kernel, keep: Confinement): string {
+function lock(kernel: Kernel, keep: LandlockRules): string {
   if (keep.programs?.writesOnly === false) return "no landlock: it runs programs";
   const version = kernel.landlockVersion();
   if (typeof version === "string") return `no landlock: ${version}`;
-  // The first one moves nothing from folder to folder, whatever the rules.
+  // With version 1, nothing can be moved from folder to folder, whatever the rules are.
   if (version < 2) return `no landlock: version ${version} is too old`;
   const handled = handledBy(version, keep);
   const ruleset = kernel.newRuleset(handled);
@@ -103,11 +110,14 @@ function lock(kernel: Kernel, keep: Confinement): string {
   return `landlock ${version}`;
 }
 
-/** Gives what a version of Landlock can decide about, as far as a child is to be confined in it. */
+/**
+ * Returns the rights that a version of Landlock can control and that this child must not have
+ * everywhere.
+ */
 export function handledBy(
   version: number,
-  { net, programs }: Pick<Confinement, "net" | "programs">,
-): Handled {
+  { net, programs }: Pick<LandlockRules, "net" | "programs">,
+): RulesetRights {
   const since: readonly (readonly [number, number])[] = [
     [2, (1 << 14) - 1],
     [3, TRUNCATE],
@@ -123,9 +133,9 @@ export function handledBy(
   };
 }
 
-function rulesOf(kernel: Kernel, keep: Confinement): [number, number][] {
+function rulesOf(kernel: Kernel, keep: LandlockRules): [number, number][] {
   const { workspace, read, write, own, net, programs } = keep;
-  // Who moves a link makes one there, for the kernel; no function of a module makes a new one.
+  // For the kernel, moving a link makes one. No function of a module makes a new link.
   const change = READ | CHANGE;
   const granted = (roots: readonly string[], rights: number) =>
     roots.map((root): [number, number] => [rootOf(kernel, root, workspace), rights]);
@@ -137,21 +147,21 @@ function rulesOf(kernel: Kernel, keep: Confinement): [number, number][] {
     ...known([keep.lock], READ),
     ...known(own, change),
     ...known(RUNTIME, READ),
-    // Who resolves names asks those that listen there.
+    // Resolving names connects to sockets of the system.
     ...known(keep.system, READ | (net ? RESOLVE_UNIX : 0)),
     ...(programs ? known(DEVICES, READ | CHANGE) : known(["/dev/null"], WRITE_FILE)),
   ];
 }
 
 /**
- * Opens a root as it is named, links not followed. Within the workspace one that is a file, or not
- * there yet, is kept by its folder: editors put a new file in the place of an old one.
+ * Opens a root without following links. If it is a file in the workspace, or does not exist yet,
+ * its folder is opened instead: editors replace a file by a new one.
  */
 function rootOf(kernel: Kernel, root: string, workspace: string): number {
   let at = root;
   while (at !== workspace && within(workspace, at)) {
     const folder = kernel.openPath(`${at}/.`, PATH_ONLY, STRAIGHT);
-    // The number of the error may be another's by now: what lies there says it surely.
+    // The error code may be of another call by now, so the path itself is checked.
     const info = folder < 0 ? lookAt(at) : undefined;
     if (folder >= 0 || info?.isDirectory || info?.isSymlink) return folder;
     at = folderOf(at);
@@ -159,8 +169,8 @@ function rootOf(kernel: Kernel, root: string, workspace: string): number {
   return kernel.openPath(at, PATH_ONLY, STRAIGHT);
 }
 
-/** Tries what must fail now. With roots that hold the whole machine there is nothing to try. */
-function prove(kernel: Kernel, { canary, read, write, programs }: Confinement): void {
+/** Tries what must fail now. If the roots contain the whole machine, there is nothing to try. */
+function prove(kernel: Kernel, { canary, read, write, programs }: LandlockRules): void {
   const [flags, roots] = programs ? [WRITING, write] : [0, [...read, ...write]];
   const tried = programs ? [canary] : [canary, "/"];
   for (const path of tried.filter((one) => !roots.some((root) => within(root, one)))) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { ConfinedYard, hasLandlock } from "../../../tests/fixtures/modules/confined.ts";
 import { handledBy } from "./landlock.ts";
 
-// Skipped where the kernel has none.
+// Skipped if the kernel has no Landlock.
 const ignore = !await hasLandlock();
 const HELD = /^landlock \d+$/;
 
@@ -123,7 +123,10 @@ Deno.test(
   },
 );
 
-/** What another process does between two steps of the broker: a folder becomes a link, and back. */
+/**
+ * What another process does between two steps of the broker: it replaces a folder by a link, and
+ * back.
+ */
 const SWAP = `
   const [real, swapped] = [Deno.lstatSync, () => {
     Deno.renameSync(ws + "/d", ws + "/kept"); Deno.renameSync(ws + "/link", ws + "/d");
@@ -164,7 +167,7 @@ Deno.test("A swap that the broker cannot see leads out without the kernel, and w
   for (const [text, harmed] of swaps) {
     for (const isHeld of [false, true]) {
       using yard = new ConfinedYard();
-      // Read and removed is what lies there under this name too.
+      // The file at this path is read and removed, also under this name.
       Deno.writeTextFileSync(`${yard.ws}/d/secret.txt`, "inside");
       const told = (await yard.told([text], isHeld ? yard.keep() : undefined)).at(-1) ?? "";
       const leaked = /SECRET|secret\.txt/.test(told) || harmed(yard);

@@ -1,5 +1,5 @@
 /**
- * Tells the host thread when the Worker is gone, however it ended.
+ * Tells the host thread when the Worker has ended, in whatever way.
  *
  * @module
  */
@@ -20,12 +20,12 @@ export function holdLife(): Promise<void> {
   });
 }
 
-/** Runs `then` when the thread that holds the lock has ended, also without a word. */
+/** Runs `then` when the thread that holds the lock has ended, also if it sent no message. */
 export function afterLife(then: () => void): void {
   void locks().request(LIFE, then);
 }
 
 function locks(): Locks {
-  // Deno has Web Locks; its types do not name them yet.
+  // Deno has Web Locks, but its types do not list them yet.
   return (navigator as unknown as { readonly locks: Locks }).locks;
 }

@@ -1,5 +1,5 @@
 /**
- * Lines from the gateway, and frames to it.
+ * Reads lines from PML and writes frames to it.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { copied } from "./handles.ts";
 
 const LARGE = 1 << 16;
 
-/** Reads stdin line by line; what a line took is given up after it. */
+/** Reads stdin line by line. The memory of a line is released after it. */
 export async function* stdinLines(): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   const chunk = new Uint8Array(1 << 16);
@@ -27,13 +27,16 @@ export async function* stdinLines(): AsyncGenerator<string> {
 }
 
 /**
- * Writes one frame as a whole. JSON may come as a text or as bytes that the Worker has let go of;
- * what comes as bytes under the type `text` is no JSON and is told by its length.
+ * Writes one whole frame. JSON comes as a string, or as bytes that the Worker has transferred.
+ * Bytes of the type `text` are not JSON, and their length is sent with them.
  */
-export type Write = (type: string, id: number, said: unknown) => void;
+export type WriteFrame = (type: string, id: number, said: unknown) => void;
 
-/** Gives what writes frames as only this thread can: each begins with the nonce, on a new line. */
-export function frameWriter(nonce: string): Write {
+/**
+ * Returns a function that writes frames. Each begins with the nonce on a new line, so only this
+ * thread can write one.
+ */
+export function frameWriter(nonce: string): WriteFrame {
   const encoder = new TextEncoder();
   return (type, id, said) => {
     const bytes = said instanceof Uint8Array ? copied(said) : encoder.encode(String(said));

@@ -1,5 +1,5 @@
 /**
- * The lock of a workspace: it keeps other children from changing what a step has just checked.
+ * The lock of a workspace. It keeps other children from changing what a step has just checked.
  *
  * @module
  */
@@ -13,12 +13,12 @@ export class WorkspaceLock {
     this.#file = Deno.openSync(path, { read: true });
   }
 
-  /** Runs one step beside other readers. */
+  /** Runs one step. Other readers may run at the same time. */
   shared<T>(step: () => T): T {
     return this.alone(step, false);
   }
 
-  /** Runs one step alone. */
+  /** Runs one step while nobody else has the lock. */
   alone<T>(step: () => T, exclusive = true): T {
     this.#file.lockSync(exclusive);
     try {

@@ -1,105 +1,111 @@
 /**
- * What the gateway, the host thread and the Worker say to each other.
+ * The messages between PML, the host thread and the Worker.
  *
  * @module
  */
 
-import type { Programs } from "./landlock.ts";
+import type { ProgramLimits } from "./landlock.ts";
 
-/** Names and places that stay closed inside a grant. */
+/** Names and paths that stay closed inside a grant. */
 export interface Protection {
-  /** Names (`.git`, `.env*`, `.github/workflows`) that are not written at any depth. */
+  /** Names (`.git`, `.env*`, `.github/workflows`) that cannot be written at any depth. */
   readonly writeProtected: readonly string[];
-  /** Names that are neither read nor written at any depth. */
+  /** Names that cannot be read or written at any depth. */
   readonly readProtected: readonly string[];
-  /** Absolute files and folders that are not written, such as private module files. */
+  /** Absolute files and folders that cannot be written, such as private module files. */
   readonly paths: readonly string[];
-  /** Absolute paths that the person's grants name: one that names a protected name opens it. */
+  /** Absolute paths that the person's grants name. A grant that names a protected name opens it. */
   readonly granted: readonly string[];
 }
 
-/** Where a module may go. All paths are absolute and real. */
+/** The files that a module may use. All paths are absolute and real. */
 export interface FileScope {
   readonly workspace: string;
   readonly read: readonly string[];
   readonly write: readonly string[];
   readonly protection: Protection;
-  /** The PML home: closed to every module. */
+  /** The PML home, which is closed to every module. */
   readonly home: string;
-  /** A folder of this child alone for temporary files, in the home all the same. */
+  /** This child's own folder for temporary files. It is open although it lies in the home. */
   readonly temp?: string | undefined;
-  /** The largest file that is read in one piece. */
+  /** The largest file that is read at once, in bytes. */
   readonly resultBytes: number;
   /** The most bytes that the child may write to files. */
   readonly writeBytes: number;
 }
 
-/** What a module may do beside files; nothing of it without a grant. */
-export interface Grants {
-  /** Programs: the file of each by its name, or `*` for any that lies on `path`. */
+/** What a module may use beside files. Nothing of it is possible without a grant. */
+export interface HostGrants {
+  /** Programs: the file of each by its name, or `*` for any program on `path`. */
   readonly run: "*" | Readonly<Record<string, string>>;
-  /** Absolute folders outside the workspace where programs are looked for, in order. */
+  /** Absolute folders outside the workspace where programs are searched, in order. */
   readonly path: readonly string[];
-  /** What every program finds in its environment. */
+  /** The environment of every program. */
   readonly environment: Readonly<Record<string, string>>;
-  /** The names of variables that change how programs run, as a pattern. */
+  /** A pattern for the names of variables that change what programs do. */
   readonly steering: string;
-  /** Hosts as `name:port`; `*` stands for every public one, at port 443. */
+  /** Hosts as `name:port`; `*` stands for every public host at port 443. */
   readonly net: readonly string[];
-  /** The variables that `host.env` gives; null where one is not set. */
+  /** The variables that `host.env` returns; null if one is not set. */
   readonly env: Readonly<Record<string, string | null>>;
 }
 
-/** Names that no module uses, as one text for each reason. */
+/** Names that no module can use: for each reason, one text with the names. */
 export interface Denied {
   readonly inDeno: Readonly<Record<string, string>>;
   readonly global: Readonly<Record<string, string>>;
 }
 
-/** The first line of stdin: what the host thread starts with. No module is named yet. */
-export interface Start extends FileScope, Grants {
-  /** What every frame begins with; the Worker never sees it. */
+/**
+ * The first line of stdin, with all that the host thread needs at the start. It holds no module
+ * yet.
+ */
+export interface HostStart extends FileScope, HostGrants {
+  /** The start of every frame. The Worker never sees it. */
   readonly nonce: string;
   readonly lock: string;
   readonly canary: string;
   /** The private folders of the child: its temporary folder and its `DENO_DIR`. */
   readonly own: readonly string[];
-  /** What is read of the system, where the child is to confine itself; else it is not to. */
+  /**
+   * The paths of the system that the child may read. Undefined if the child should not use
+   * Landlock.
+   */
   readonly system?: readonly string[];
-  /** What bounds the programs that the module may run. */
-  readonly programs?: Programs;
+  /** The limits of the programs that the module may run. */
+  readonly programs?: ProgramLimits;
   readonly denied: Denied;
   readonly worker: string;
 }
 
-/** An error that crosses a thread or a pipe. */
-export interface Failure {
+/** An error as it is sent to another thread or process. */
+export interface SentError {
   readonly name: string;
   readonly message: string;
   readonly code?: string;
 }
 
-/** What the host thread answers to a request. */
+/** The host thread's answer to a request. */
 export type Reply =
   | { readonly ok: true; readonly value?: unknown }
-  | { readonly ok: false; readonly error: Failure };
+  | { readonly ok: false; readonly error: SentError };
 
-/** What the Worker starts with. */
+/** The first message to the Worker. */
 export interface WorkerStart {
   readonly port: MessagePort;
-  /** Files that it must not be able to read. */
+  /** Files that the Worker must not be able to read. */
   readonly closed: readonly string[];
-  readonly env: Grants["env"];
+  readonly env: HostGrants["env"];
   readonly denied: Denied;
   readonly workspace: string;
   readonly resultBytes: number;
-  /** Two numbers: what answer is there (0 none, 1 JSON, 2 bytes), and its length. */
+  /** Two numbers: the kind of the answer (0 none, 1 JSON, 2 bytes) and its length. */
   readonly turn: SharedArrayBuffer;
-  /** Where the host thread puts answers to synchronous requests; it grows. */
+  /** The memory for answers to synchronous requests; it can grow. */
   readonly answer: SharedArrayBuffer;
 }
 
-/** What the gateway and the host thread tell the Worker. */
+/** The messages from PML and the host thread to the Worker. */
 export type ToWorker =
   | { readonly kind: "call"; readonly id: number; readonly fn: string; readonly arguments: unknown }
   | { readonly kind: "cancel"; readonly id: number }
@@ -107,7 +113,10 @@ export type ToWorker =
   | { readonly kind: "said"; readonly id: number; readonly value: unknown }
   | { readonly kind: "reply"; readonly id: number; readonly reply: Reply };
 
-/** What the Worker tells the host thread. It is not trusted: the module can send anything. */
+/**
+ * The messages from the Worker to the host thread. They are not trusted, because the module can
+ * send anything.
+ */
 export type FromWorker =
   | { readonly kind: "ask"; readonly id: number; readonly op: string; readonly args: unknown[] }
   | { readonly kind: "drop"; readonly id: number }

@@ -1,19 +1,19 @@
 /**
- * Names of files: which spellings mean the same file somewhere, and which are protected.
+ * File names: which spellings can mean the same file, and which names are protected.
  *
  * @module
  */
 
 const DEVICE = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(\.|$)/i;
 
-/** Folds a name to what any file system may take it for. */
+/** Returns one form for all spellings that any file system may treat as the same name. */
 export function fold(name: string): string {
   if (/^[a-z0-9_-]+$/.test(name)) return name;
   return name.normalize("NFKC").replace(/[\p{DI}\p{Cf}]/gu, "").toUpperCase().toLowerCase()
     .replace(/[.\s]+$/u, "");
 }
 
-/** Tells whether a name means another file, or a device, on Windows. */
+/** Returns whether a name means another file, or a device, on Windows. */
 export function isWindowsTrick(name: string): boolean {
   return /[. ]$/.test(name) || name.includes(":") || /~\d/.test(name) || DEVICE.test(name);
 }
@@ -23,7 +23,7 @@ export function namesOf(path: string): string[] {
   return path.split("/").filter((name) => name !== "");
 }
 
-/** Tells whether a path is a folder or lies below it, by whole names. */
+/** Returns whether a path is a folder or lies below it. It compares whole names. */
 export function within(folder: string, path: string): boolean {
   return path === folder || folder === "/" || path.startsWith(`${folder}/`);
 }
@@ -43,17 +43,17 @@ export function joinPath(folder: string, name: string): string {
   return folder === "/" ? `/${name}` : `${folder}/${name}`;
 }
 
-/** Gives the folder that a path lies in. */
+/** Returns the folder of a path. */
 export function folderOf(path: string): string {
   return path.slice(0, Math.max(path.lastIndexOf("/"), 1));
 }
 
-/** A list of protected names; one may be several names deep (`.git/config`) or end in `*`. */
+/** A list of protected names. One may have several parts (`.git/config`) or contain `*`. */
 export class NameList {
   readonly #plain: ReadonlySet<string>;
   readonly #patterns: readonly (readonly RegExp[])[];
 
-  /** Takes the names as they are written. */
+  /** Takes the names as they are written in the configuration. */
   constructor(names: readonly string[]) {
     const isPlain = (name: string) => !/[*/]/.test(name);
     this.#plain = new Set(names.filter(isPlain).map(fold));
@@ -61,7 +61,7 @@ export class NameList {
       .map((name) => namesOf(name).map(nameExpression));
   }
 
-  /** Gives, for each protected name in a path, how many names reach to its end. */
+  /** For each protected name in a path, returns how many parts of the path reach to its end. */
   ends(names: readonly string[]): number[] {
     const folded = names.map(fold);
     return folded.flatMap((name, at) => [
@@ -72,7 +72,7 @@ export class NameList {
     ]);
   }
 
-  /** Tells whether a protected name may begin with this one. */
+  /** Returns whether a protected name may begin with this part. */
   begins(name: string): boolean {
     const folded = fold(name);
     return this.#plain.has(folded) || this.#patterns.some((pattern) => pattern[0]?.test(folded));

@@ -1,19 +1,20 @@
 /**
- * Fetches for a module, from the hosts of its net grants and from no private address.
+ * Fetches for a module: only from the hosts of its net grants, and from no private address.
  *
  * @module
  */
 
 import { isLiteral, isPrivate } from "../../core/address.ts";
-import type { Start } from "./message.ts";
-import type { Power, Talk } from "./power.ts";
+import type { HostStart } from "./message.ts";
+import type { HostFunction, RequestContext } from "./host_function.ts";
 import { Refusal, shown } from "./refusal.ts";
 
 const HOPS_MAX = 10;
-/** What goes to its own origin only. */
+/** Headers that are not sent to another origin. */
 const SECRETS = ["authorization", "cookie", "proxy-authorization"];
 
-interface Asked {
+/** A request as the Worker sends it. */
+interface ModuleRequest {
   readonly url: string;
   readonly method: string;
   readonly headers: readonly (readonly [string, string])[];
@@ -23,18 +24,18 @@ interface Asked {
 
 /** The network of a module. */
 export class Network {
-  /** `fetch`, with a request whose body was read. */
-  readonly ops: Readonly<Record<string, Power>> = {
+  /** `fetch`, with a request whose body is read already. */
+  readonly ops: Readonly<Record<string, HostFunction>> = {
     fetch: ([request], talk) => this.#fetch(Object(request), talk),
   };
-  readonly #start: Start;
+  readonly #start: HostStart;
 
   /** Takes the grants. */
-  constructor(start: Start) {
+  constructor(start: HostStart) {
     this.#start = start;
   }
 
-  async #fetch(asked: Asked, { signal }: Talk): Promise<unknown> {
+  async #fetch(asked: ModuleRequest, { signal }: RequestContext): Promise<unknown> {
     let { url, method, body } = asked;
     const headers = new Headers([...asked.headers].map(([name, value]) => [name, value]));
     for (let hops = 0; hops <= HOPS_MAX; hops++) {
@@ -76,7 +77,7 @@ export class Network {
     if (!isNamed && (!net.includes("*") || !at.endsWith(":443"))) {
       throw denied(url, `this module has no net grant for ${at}`);
     }
-    // Deno denies IPv4 ranges when it connects; of IPv6 it can deny single addresses only.
+    // Deno can deny ranges of IPv4 when it connects, but only single addresses of IPv6.
     const { lookup } = await import("node:dns/promises");
     const found = await lookup(hostname.replace(/^\[|\]$/g, ""), { all: true });
     for (const { address } of found) {

@@ -1,6 +1,6 @@
 /**
- * Finds what a path leads to, and lets it pass only inside the grants and outside what is
- * protected. Every function here must run in the same synchronous step as the operation.
+ * Finds what a path leads to. Lets it pass only if it is inside the grants and not protected. Every
+ * function here must run in the same synchronous step as the operation.
  *
  * @module
  */
@@ -13,30 +13,30 @@ import { type Attempt, refusal, systemError } from "./refusal.ts";
 /** The longest path that Linux takes, in bytes. */
 const PATH_MAX = 4_096;
 
-/** A path that has passed, and what lies there. */
-export interface Place {
+/** A path that was checked, and what is there. */
+export interface CheckedPath {
   readonly path: string;
   readonly info: Deno.FileInfo | undefined;
 }
 
-/** One try at a path. */
-export interface Try extends Attempt {
+/** An attempt to use a path. */
+export interface PathAttempt extends Attempt {
   readonly access: Access;
 }
 
-/** The folders of a module, with their walls. */
+/** Checks the paths of a module. */
 export class PathGuard {
   readonly #ground: FileScope;
   readonly #protected: Protected;
 
-  /** Builds the walls round a ground. */
-  constructor(ground: FileScope) {
-    this.#ground = ground;
-    this.#protected = new Protected(ground);
+  /** Makes a guard for the files that a module may use. */
+  constructor(scope: FileScope) {
+    this.#ground = scope;
+    this.#protected = new Protected(scope);
   }
 
-  /** Gives the absolute path that is meant, links not followed. */
-  lexical(attempt: Try): string {
+  /** Returns the absolute path that is meant, without following links. */
+  lexical(attempt: PathAttempt): string {
     const { workspace } = this.#ground;
     const asked = pathOf(attempt);
     const at = resolvePath(workspace, asked);
@@ -50,16 +50,16 @@ export class PathGuard {
     throw refusal("PATH_PROTECTED", attempt, "its name means another file on Windows");
   }
 
-  /** Finds what a path leads to, links followed; it must exist. */
-  follow(attempt: Try): Place & { readonly info: Deno.FileInfo } {
+  /** Finds what a path leads to, following links. Throws if nothing is there. */
+  follow(attempt: PathAttempt): CheckedPath & { readonly info: Deno.FileInfo } {
     const path = this.#real(this.lexical(attempt), attempt);
     const info = Deno.lstatSync(path);
     requireFolder(info, attempt);
     return { path, info };
   }
 
-  /** Finds the entry itself, links not followed; there may be nothing. */
-  entry(attempt: Try): Place {
+  /** Finds the entry itself, without following links. There may be nothing. */
+  entry(attempt: PathAttempt): CheckedPath {
     const at = this.lexical(attempt);
     const path = this.#isRoot(at, attempt.access)
       ? this.#straight(at, attempt)
@@ -70,22 +70,25 @@ export class PathGuard {
     return { path, info };
   }
 
-  /** Finds a file to open, or the free place where it can be made. */
-  target(attempt: Try): Place {
+  /** Finds a file to open, or the path where it can be made. */
+  target(attempt: PathAttempt): CheckedPath {
     const place = this.entry(attempt);
     if (!place.info && attempt.asked.endsWith("/")) throw systemError("IsADirectory");
     return place.info ? this.follow(attempt) : place;
   }
 
-  /** Finds a file or folder whose mode or times are to change. */
-  owned(attempt: Try): Place {
+  /** Finds a file or folder whose mode or times will be changed. */
+  owned(attempt: PathAttempt): CheckedPath {
     const place = this.follow(attempt);
     if (!place.info.isDirectory) this.requireFile(place.path, place.info, attempt);
     return place;
   }
 
-  /** Opens a regular file, and makes sure that it is the one that was looked at. */
-  openFile(place: Place, options: { attempt: Try; open: Deno.OpenOptions }): Deno.FsFile {
+  /** Opens a regular file. Throws if it is not the file that was checked. */
+  openFile(
+    place: CheckedPath,
+    options: { attempt: PathAttempt; open: Deno.OpenOptions },
+  ): Deno.FsFile {
     const { attempt, open } = options;
     const { info } = place;
     if (info?.isDirectory && (open.write || open.append)) throw systemError("IsADirectory");
@@ -101,8 +104,8 @@ export class PathGuard {
     throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it was replaced while it was being opened");
   }
 
-  /** Refuses what is no regular file, and a second name of a protected one. */
-  requireFile(path: string, info: Deno.FileInfo, attempt: Try): void {
+  /** Throws if a path is not a regular file, or is another name of a protected file. */
+  requireFile(path: string, info: Deno.FileInfo, attempt: PathAttempt): void {
     if (info.isDirectory) throw systemError("IsADirectory");
     if (!info.isFile) {
       throw refusal("SANDBOX_DENIED", attempt, "it is neither a regular file nor a folder");
@@ -112,8 +115,11 @@ export class PathGuard {
     }
   }
 
-  /** Refuses to take away or move a root, or a folder that holds something protected. */
-  requireFree(place: Place, options: { attempt: Try; movedTo?: string }): void {
+  /**
+   * Throws if a path must not be removed or moved: a root, or a folder that contains something
+   * protected.
+   */
+  requireFree(place: CheckedPath, options: { attempt: PathAttempt; movedTo?: string }): void {
     const { attempt, movedTo } = options;
     if (this.#isRoot(place.path, attempt.access)) {
       throw refusal("PATH_PROTECTED", attempt, "it is a folder or file that was granted");
@@ -124,8 +130,11 @@ export class PathGuard {
     throw refusal("PATH_PROTECTED", attempt, `it holds "${held.slice(place.path.length + 1)}"`);
   }
 
-  /** Gives the folders that are missing on the way to one, the outermost first, and what is there. */
-  missing(attempt: Try): { readonly folders: readonly string[]; readonly base: string } {
+  /**
+   * Returns the folders that are missing on the way to a path, the outermost first, and the folder
+   * that exists.
+   */
+  missing(attempt: PathAttempt): { readonly folders: readonly string[]; readonly base: string } {
     const names: string[] = [];
     let at = this.lexical(attempt);
     while (lookAt(at) === undefined && !this.#isRoot(at, attempt.access)) {
@@ -140,8 +149,11 @@ export class PathGuard {
     return { folders: info ? folders : [base, ...folders], base };
   }
 
-  /** Gives a root of the workspace as it is: what is made there must not come to lie behind a link. */
-  #straight(root: string, attempt: Try): string {
+  /**
+   * Returns a root as it is. Throws if its folder is a link in the workspace, because what is made
+   * there would lie behind the link.
+   */
+  #straight(root: string, attempt: PathAttempt): string {
     const folder = folderOf(root);
     if (attempt.access !== "write") return root;
     if (!within(this.#ground.workspace, folder) || lookAt(folder) === undefined) return root;
@@ -149,14 +161,14 @@ export class PathGuard {
     throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "its folder is a link");
   }
 
-  #real(at: string, attempt: Try, folder = false): string {
+  #real(at: string, attempt: PathAttempt, folder = false): string {
     const real = this.#resolved(at, attempt);
     this.#admit(real, attempt, folder ? "folder" : "real");
     return real;
   }
 
-  // What exists outside must not show in the kind of error, so a failure is looked into here.
-  #resolved(at: string, attempt: Try): string {
+  // The kind of error must not tell whether something exists outside, so a failure is checked here.
+  #resolved(at: string, attempt: PathAttempt): string {
     try {
       return Deno.realPathSync(at);
     } catch (error) {
@@ -172,7 +184,7 @@ export class PathGuard {
     return path === this.#ground.workspace || rootsOf(this.#ground, access).includes(path);
   }
 
-  #admit(path: string, attempt: Try, as: "text" | "folder" | "real" = "real"): void {
+  #admit(path: string, attempt: PathAttempt, as: "text" | "folder" | "real" = "real"): void {
     const { workspace } = this.#ground;
     if (!rootsOf(this.#ground, attempt.access).some((root) => within(root, path))) {
       if (within(workspace, path)) {
@@ -190,14 +202,14 @@ export class PathGuard {
   }
 }
 
-// A slash at the end says that a folder is meant.
-function requireFolder(info: Deno.FileInfo | undefined, { asked }: Try): void {
+// A slash at the end means that a folder is expected.
+function requireFolder(info: Deno.FileInfo | undefined, { asked }: PathAttempt): void {
   if (info && !info.isDirectory && asked.endsWith("/")) throw systemError("NotADirectory");
 }
 
-function pathOf(attempt: Try): string {
+function pathOf(attempt: PathAttempt): string {
   const { asked } = attempt;
-  // Before it is looked at name by name, which takes its time while other children wait.
+  // This comes before the path is checked part by part, which takes time while other children wait.
   if (asked.length > PATH_MAX) throw systemError("NameTooLong");
   if (asked === "") throw systemError("NotFound");
   const path = /^file:\/\//i.test(asked) ? pathOfUrl(asked) : asked;
@@ -211,11 +223,11 @@ function pathOfUrl(text: string): string | undefined {
     const url = new URL(text);
     return url.host === "" ? decodeURIComponent(url.pathname) : undefined;
   } catch {
-    return undefined; // neither a URL nor well encoded: told as one refusal
+    return undefined; // not a URL or wrongly encoded; the caller refuses both
   }
 }
 
-/** Looks at the entry itself; nothing there is no error. */
+/** Returns information about the entry itself; undefined if nothing is there. */
 export function lookAt(path: string): Deno.FileInfo | undefined {
   try {
     return Deno.lstatSync(path);

@@ -7,7 +7,7 @@ async function makeWalls() {
   const root = await Deno.realPath(await Deno.makeTempDir());
   const workspace = `${root}/ws`;
   await Deno.mkdir(workspace);
-  const walls = new PathGuard({
+  const guard = new PathGuard({
     workspace,
     read: [workspace],
     write: [workspace],
@@ -16,23 +16,23 @@ async function makeWalls() {
     resultBytes: 1_000,
     writeBytes: 1_000,
   });
-  return { walls, workspace, [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+  return { guard, workspace, [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
 }
 
 Deno.test("openFile() gives no file that came to the place of the one that was looked at", async () => {
   await using made = await makeWalls();
-  const { walls, workspace } = made;
+  const { guard, workspace } = made;
   Deno.writeTextFileSync(`${workspace}/a.txt`, "a");
   Deno.writeTextFileSync(`${workspace}/b.txt`, "b");
   const attempt = { op: "read", asked: "a.txt", access: "read" } as const;
-  const place = walls.follow(attempt);
+  const place = guard.follow(attempt);
   const { openSync } = Deno;
   Deno.openSync = (path, options) => {
     Deno.renameSync(`${workspace}/b.txt`, path);
     return openSync(path, options);
   };
   try {
-    assert.throws(() => walls.openFile(place, { attempt, open: { read: true } }), {
+    assert.throws(() => guard.openFile(place, { attempt, open: { read: true } }), {
       code: "PATH_OUTSIDE_WORKSPACE",
       message: /it was replaced while it was being opened/,
     });
@@ -43,11 +43,11 @@ Deno.test("openFile() gives no file that came to the place of the one that was l
 
 Deno.test("requireFile() refuses a pipe, whose opening would wait for a writer", async () => {
   await using made = await makeWalls();
-  const { walls, workspace } = made;
+  const { guard, workspace } = made;
   const path = `${workspace}/pipe`;
   new Deno.Command("mkfifo", { args: [path] }).outputSync();
   const attempt = { op: "read", asked: "pipe", access: "read" } as const;
-  assert.throws(() => walls.requireFile(path, Deno.lstatSync(path), attempt), {
+  assert.throws(() => guard.requireFile(path, Deno.lstatSync(path), attempt), {
     code: "SANDBOX_DENIED",
     message: /it is neither a regular file nor a folder/,
   });

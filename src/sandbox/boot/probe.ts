@@ -1,12 +1,12 @@
 /**
- * Tries what must not work, before any module is there: the sandbox proves itself at each start.
+ * Tries what must not work, before there is a module. So the sandbox tests itself at each start.
  *
  * @module
  */
 
 /**
- * Gives a sentence for each thing that this thread could do and must not; `files` are closed to it,
- * and `granted` names what was opened to it as a whole.
+ * Returns a sentence for each thing that this thread can do and must not. `files` must be closed to
+ * it; `granted` names what is open to it as a whole.
  */
 export async function openDoors(
   files: readonly string[],
@@ -30,7 +30,7 @@ export async function openDoors(
   return open;
 }
 
-/** Gives a sentence for each kind of file access that is granted at all. */
+/** Returns a sentence for each kind of file access that is granted without limits. */
 export function fileDoors(): string[] {
   return (["read", "write"] as const)
     .filter((name) => Deno.permissions.querySync({ name }).state === "granted")

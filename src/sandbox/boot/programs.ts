@@ -1,6 +1,6 @@
 /**
- * Runs programs for a module: found once, outside the workspace, each in a group of its own that
- * is killed with everything in it.
+ * Runs programs for a module. A program is found once, outside the workspace. Each runs in a
+ * process group of its own, which is killed as a whole.
  *
  * @module
  */
@@ -8,9 +8,9 @@
 import { Tail } from "./_tail.ts";
 import type { PathGuard } from "./path_guard.ts";
 import { copied } from "./handles.ts";
-import type { Start } from "./message.ts";
+import type { HostStart } from "./message.ts";
 import { resolvePath, within } from "./names.ts";
-import type { Power, Talk } from "./power.ts";
+import type { HostFunction, RequestContext } from "./host_function.ts";
 import { Refusal, refusal, shown } from "./refusal.ts";
 
 const KEPT = 1 << 20;
@@ -18,16 +18,19 @@ const KEPT_MAX = 1 << 24;
 const SAY_MS = 50;
 const TERM_MS = 500;
 const DRAIN_MS = 200;
-/** What is longer, a timer takes for nothing at all. */
+/** A timer with a longer time fires at once. */
 const TIMER_MAX = 2 ** 31 - 1;
-/** What no module may set: what programs load by themselves, and what PML sets. */
+/**
+ * Variables that no module may set: those that load code into programs, and those that PML sets.
+ */
 const CLOSED_NAME = /^(LD_|DYLD_|PML_)/;
 const OPEN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** Tells the gateway of a group: that it is there, that it is over, or that it is to be killed. */
+/** Tells PML about a process group: it has started, it must be killed, or it has ended. */
 export type OnGroup = (event: "group" | "kill" | "gone", pid: number) => void;
 
-interface Run {
+/** One run of a program. All of its values were checked. */
+interface ProgramRun {
   readonly file: string;
   readonly args: readonly string[];
   readonly cwd: string;
@@ -37,27 +40,27 @@ interface Run {
   readonly maxBytes: number;
 }
 
-/** What ended a run before its time. */
-type Cut = "timeout" | "abort" | undefined;
+/** Why a run was ended early. */
+type EarlyEnd = "timeout" | "abort" | undefined;
 
 /** Runs the programs that a module was granted. */
 export class Programs {
   /** `exec`, with the program, its arguments and its options. */
-  readonly ops: Readonly<Record<string, Power>> = {
+  readonly ops: Readonly<Record<string, HostFunction>> = {
     exec: ([program, args, options], talk) => this.#exec(this.#runOf(program, args, options), talk),
   };
-  readonly #start: Start;
-  readonly #walls: PathGuard;
+  readonly #start: HostStart;
+  readonly #guard: PathGuard;
   readonly #onGroup: OnGroup;
 
-  /** Takes the grants, the walls for working folders, and who is told of groups. */
-  constructor(start: Start, walls: PathGuard, onGroup: OnGroup) {
+  /** Takes the grants, the guard for working folders, and the function that reports groups. */
+  constructor(start: HostStart, guard: PathGuard, onGroup: OnGroup) {
     this.#start = start;
-    this.#walls = walls;
+    this.#guard = guard;
     this.#onGroup = onGroup;
   }
 
-  async #exec(run: Run, { signal, say }: Talk): Promise<unknown> {
+  async #exec(run: ProgramRun, { signal, say }: RequestContext): Promise<unknown> {
     signal.throwIfAborted();
     const { file, args, cwd, env } = run;
     const piped = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
@@ -71,10 +74,10 @@ export class Programs {
       follow(child.stdout, tails.stdout, (text) => say({ stream: "stdout", text })),
       follow(child.stderr, tails.stderr, (text) => say({ stream: "stderr", text })),
     ];
-    // A program that does not read to the end breaks the pipe, which is its own affair.
+    // A program that does not read its whole input breaks the pipe, which is no error.
     void feed(child.stdin, run.stdin).catch(() => {});
-    let cut: Cut;
-    const end = (why: Cut) => {
+    let cut: EarlyEnd;
+    const end = (why: EarlyEnd) => {
       cut ??= why;
       if (why === "timeout") terminate(child);
       setTimeout(() => this.#onGroup("kill", child.pid), why === "timeout" ? TERM_MS : 0);
@@ -85,7 +88,7 @@ export class Programs {
     const { code, signal: ended } = await child.status;
     clearTimeout(timer);
     signal.removeEventListener("abort", onAbort);
-    // What it left behind dies with it; what fled from the group is not waited for.
+    // Processes that it left in its group are killed. Those that left the group are not waited for.
     this.#onGroup("kill", child.pid);
     await Promise.race([Promise.all(ends), new Promise((late) => setTimeout(late, DRAIN_MS))]);
     this.#onGroup("gone", child.pid);
@@ -100,7 +103,7 @@ export class Programs {
     };
   }
 
-  #runOf(program: unknown, args: unknown, options: unknown): Run {
+  #runOf(program: unknown, args: unknown, options: unknown): ProgramRun {
     const { cwd = ".", stdin, env, timeoutMs, maxBytes } = Object(options);
     return {
       file: this.#find(text(program, "the program")),
@@ -113,11 +116,14 @@ export class Programs {
     };
   }
 
-  /** What a module gives a program; where it may run some only, nothing that makes another of one. */
+  /**
+   * Returns the variables that a module gives a program. If only some programs may run, it cannot
+   * set variables that turn one program into another.
+   */
   #variables(value: unknown, program: unknown): Record<string, string> {
     const given = variables(value);
     const { run, steering, environment, env } = this.#start;
-    // The arguments of a program can do what its own variables can.
+    // A program's own variables can do no more than its arguments.
     const own = `${String(program).replace(/.*\//s, "").toUpperCase()}_`;
     const name = Object.keys(given).find((name) =>
       run !== "*" && new RegExp(steering, "is").test(name) && !name.startsWith(own) &&
@@ -142,7 +148,8 @@ export class Programs {
       throw refusal("SANDBOX_DENIED", attempt, "this module has no run grant for it");
     }
     const isPath = program.includes("/");
-    // A path that the person was shown as it is; its links may not be seen from here.
+    // The person was shown this path, so it is used as it is. Its links may not be visible from
+    // here.
     const file = isPath
       ? program.startsWith("/") ? resolvePath("/", program) : `${workspace}/${program}`
       : path.map((folder) => `${folder}/${program}`).find(isExecutable);
@@ -152,8 +159,8 @@ export class Programs {
       throw new Refusal("ENOENT", message, "NotFound");
     }
     const real = isPath ? file : Deno.realPathSync(file);
-    // Run by the name that it was found under: some programs are many by their name. What lies
-    // in /proc leads anywhere: to the working folder too.
+    // The program keeps the name that it was found under, because some programs act by their name.
+    // A path in /proc can lead anywhere, also to the working folder.
     if (![workspace, "/proc"].some((folder) => within(folder, real))) return file;
     const hint = "give it to the program that reads it, such as sh, node or python";
     throw refusal("SANDBOX_DENIED", attempt, `it lies in the workspace: ${hint}`);
@@ -161,7 +168,7 @@ export class Programs {
 
   #folder(asked: string): string {
     const attempt = { op: "run in", asked, access: "read" } as const;
-    const { path, info } = this.#walls.follow(attempt);
+    const { path, info } = this.#guard.follow(attempt);
     if (info.isDirectory) return path;
     throw refusal("SANDBOX_DENIED", attempt, "it is no folder");
   }
@@ -172,7 +179,7 @@ function isExecutable(file: string): boolean {
     const { isFile, mode } = Deno.statSync(file);
     return isFile && ((mode ?? 0) & 0o111) !== 0;
   } catch {
-    return false; // not in this folder, or not to be seen
+    return false; // not in this folder, or not visible
   }
 }
 
@@ -180,7 +187,7 @@ function terminate(child: Deno.ChildProcess): void {
   try {
     child.kill();
   } catch {
-    // It has just ended, or became another person's.
+    // It has just ended, or belongs to another user now.
   }
 }
 
@@ -193,7 +200,7 @@ async function feed(
   await writer.close();
 }
 
-/** Reads an output to its end; now and then its last lines are told. */
+/** Reads an output to its end, and passes on its last lines now and then. */
 async function follow(
   stream: ReadableStream<Uint8Array>,
   tail: Tail,

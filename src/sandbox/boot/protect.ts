@@ -1,5 +1,5 @@
 /**
- * Tells which paths stay closed although they lie inside a grant.
+ * Decides which paths stay closed although they are inside a grant.
  *
  * @module
  */
@@ -7,24 +7,24 @@
 import type { FileScope } from "./message.ts";
 import { fold, folderOf, joinPath, NameList, namesOf, within } from "./names.ts";
 
-/** What is done to a file; to look is to see its name, kind, size and times. */
+/** What is done to a file. To "look" is to see its name, kind, size and times. */
 export type Access = "look" | "read" | "write";
 
-/** The most entries that a search for protected files behind a hard link looks at. */
+/** The most entries that are searched for the protected file that a hard link belongs to. */
 const LINK_SEARCH_MAX = 20_000;
 
 /** Knows the protected names and places. */
 export class Protected {
-  readonly #ground: FileScope;
+  readonly #scope: FileScope;
   readonly #names: Readonly<Record<Access, NameList>>;
   readonly #places: Readonly<Record<Access, readonly string[]>>;
 
-  /** Takes the lists of a ground. */
-  constructor(ground: FileScope) {
-    const { readProtected, writeProtected } = ground.protection;
-    this.#ground = ground;
-    const home = foldPath(ground.home);
-    const closed = [home, ...ground.protection.paths.map(foldPath)];
+  /** Takes the lists of protected names and paths. */
+  constructor(scope: FileScope) {
+    const { readProtected, writeProtected } = scope.protection;
+    this.#scope = scope;
+    const home = foldPath(scope.home);
+    const closed = [home, ...scope.protection.paths.map(foldPath)];
     this.#places = { look: [home], read: [home], write: closed };
     this.#names = {
       look: new NameList([]),
@@ -33,24 +33,25 @@ export class Protected {
     };
   }
 
-  /** Tells whether a path is closed to an access by its name or its place. */
+  /** Returns whether a path is closed to an access, by its name or its place. */
   covers(path: string, access: Access): boolean {
-    const { temp } = this.#ground;
+    const { temp } = this.#scope;
     if (temp !== undefined && within(temp, path)) return false;
     const folded = foldPath(path);
     if (this.#places[access].some((place) => within(place, folded))) return true;
-    // The folders above the workspace are the person's own choice.
-    const base = within(this.#ground.workspace, path) ? namesOf(this.#ground.workspace).length : 0;
+    // The person chose the folders above the workspace, so their names do not count.
+    const base = within(this.#scope.workspace, path) ? namesOf(this.#scope.workspace).length : 0;
     return this.#names[access].ends(namesOf(path).slice(base))
       .some((end) => !this.#isGranted(path, { access, end: base + end }));
   }
 
   /**
-   * Tells whether a real path lies in what git takes for a repository under whatever name, or would
-   * make a folder one. To be read are all of it but its settings, as those of `.git`.
+   * Returns whether a real path lies in a folder that git treats as a repository, whatever its
+   * name, or would turn a folder into one. Such a folder can be read, but its `config` cannot, as
+   * in `.git`.
    */
   coversRepository(path: string, access: Access): boolean {
-    const { workspace, temp } = this.#ground;
+    const { workspace, temp } = this.#scope;
     if (access === "look" || temp !== undefined && within(temp, path)) return false;
     const names = namesOf(path);
     const base = within(workspace, path) ? namesOf(workspace).length : 0;
@@ -58,16 +59,19 @@ export class Protected {
     if (isRead && fold(names.at(-1) ?? "") !== "config") return false;
     for (let end = isRead ? names.length - 1 : base; end <= names.length; end++) {
       const folder = `/${names.slice(0, end).join("/")}`;
-      // A workspace that is one already is the person's own choice.
+      // If the workspace itself is a repository of this kind, the person chose that.
       const isOne = isRepository(folder, names[end]) && (end > base || !isRepository(folder));
       if (isOne && !this.#isGranted(path, { access, end })) return true;
     }
     return false;
   }
 
-  /** Gives the protected entry in a folder, at any depth, under its own path or as moved to another. */
+  /**
+   * Returns the first protected entry in a folder, at any depth, under its own path or under the
+   * path that it is moved to.
+   */
   heldBy(folder: string, movedTo = folder): string | undefined {
-    // It may have been made where names say nothing, in the folder for temporary files.
+    // It may have been made in the temporary folder, where names are not checked.
     const reach = { access: "write", end: namesOf(movedTo).length } as const;
     if (movedTo !== folder && isRepository(folder) && !this.#isGranted(movedTo, reach)) {
       return joinPath(folder, "HEAD");
@@ -83,7 +87,7 @@ export class Protected {
     return undefined;
   }
 
-  /** Tells whether a file with several names is one of the protected files nearby. */
+  /** Returns whether a file with several names is one of the protected files nearby. */
   isTwin(path: string, options: { info: Deno.FileInfo; access: Access }): boolean {
     const { info, access } = options;
     if ((info.nlink ?? 1) < 2) return false;
@@ -92,20 +96,20 @@ export class Protected {
 
   #isGranted(path: string, reach: { access: Access; end: number }): boolean {
     const opens = (root: string) => within(root, path) && namesOf(root).length >= reach.end;
-    return this.#ground.protection.granted.some(opens) &&
-      rootsOf(this.#ground, reach.access).some(opens);
+    return this.#scope.protection.granted.some(opens) &&
+      rootsOf(this.#scope, reach.access).some(opens);
   }
 
   #protectedFiles(path: string, access: Access): string[] {
-    const found = access === "write" ? [...this.#ground.protection.paths] : [];
-    const { workspace } = this.#ground;
+    const found = access === "write" ? [...this.#scope.protection.paths] : [];
+    const { workspace } = this.#scope;
     const queue: string[] = [];
     for (let folder = folderOf(path); within(workspace, folder); folder = folderOf(folder)) {
       queue.push(folder);
       if (folder === workspace) break;
     }
     const tops = queue.length;
-    // Breadth first, so that a large store of objects cannot hide the files beside it.
+    // Breadth first, so that a large object store cannot hide the files beside it.
     for (let at = 0, seen = 0; at < queue.length && seen < LINK_SEARCH_MAX; at++) {
       for (const entry of entriesOf(queue[at] ?? "")) {
         seen++;
@@ -120,23 +124,26 @@ export class Protected {
   }
 }
 
-/** Gives the roots that an access may go to. */
-export function rootsOf(ground: FileScope, access: Access): readonly string[] {
-  const roots = access === "write" ? ground.write : ground.read;
-  return ground.temp === undefined ? roots : [...roots, ground.temp];
+/** Returns the roots for an access. */
+export function rootsOf(scope: FileScope, access: Access): readonly string[] {
+  const roots = access === "write" ? scope.write : scope.read;
+  return scope.temp === undefined ? roots : [...roots, scope.temp];
 }
 
-/** Tells whether two looks at a file saw the same one. */
+/** Returns whether two looks at a file saw the same file. */
 export function isSame(one: Deno.FileInfo | undefined, other: Deno.FileInfo): boolean {
   return one !== undefined && one.dev === other.dev && one.ino === other.ino;
 }
 
-/** Tells whether git takes a folder for a repository by what is in it, or would with one name more. */
+/**
+ * Returns whether git treats a folder as a repository because of its content, or would if `added`
+ * were in it.
+ */
 function isRepository(folder: string, added = ""): boolean {
   const name = fold(added);
   const has = (piece: string) =>
     name === piece.toLowerCase() || statOf(joinPath(folder, piece)) !== undefined;
-  // Without settings git takes it for one, too, if it has references, and runs its hooks.
+  // Git also accepts a folder without settings if it has references, and runs its hooks.
   return has("HEAD") &&
     (has("objects") && (has("config") || has("refs")) || has("commondir"));
 }
@@ -149,7 +156,7 @@ function statOf(path: string): Deno.FileInfo | undefined {
   try {
     return Deno.lstatSync(path);
   } catch {
-    return undefined; // gone, or outside what this process may see: then no open reaches it either
+    return undefined; // gone, or not visible to this process; then it cannot be opened either
   }
 }
 
@@ -157,6 +164,6 @@ function entriesOf(folder: string): Deno.DirEntry[] {
   try {
     return [...Deno.readDirSync(folder)];
   } catch {
-    return []; // a grant narrower than the workspace: what lies above it cannot be seen
+    return []; // a grant is narrower than the workspace; the folders above it are not visible
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What Linux keeps from a program that is no module: this process gives up all files but those that
- * it is told, and then becomes that program.
+ * Confines a program that is not a module with Landlock: this process gives up all files but those
+ * that it was given, and then becomes that program.
  *
  * @module
  */
@@ -8,13 +8,18 @@
 import { Kernel, PATH_ONLY } from "./kernel.ts";
 import { CHANGE, EXECUTE, handledBy, IOCTL_DEV, OF_FILES, READ, RESOLVE_UNIX } from "./landlock.ts";
 
-/** What a program, and all that it starts, may read and write. All paths are absolute and real. */
+/**
+ * The paths that a program, and all that it starts, may read and write. All are absolute and real.
+ */
 export interface Reach {
   readonly read: readonly string[];
   readonly write: readonly string[];
 }
 
-/** What the system tells of itself; nothing of processes, whose environment root could read. */
+/**
+ * Files that describe the system. Those of processes are not among them, because root could read
+ * their environment.
+ */
 const SYSTEM = [
   ...["cpuinfo", "meminfo", "stat", "version", "loadavg", "uptime", "filesystems", "sys"]
     .map((name) => `/proc/${name}`),
@@ -22,7 +27,10 @@ const SYSTEM = [
 ];
 const DEVICES = ["/dev/null", "/dev/zero", "/dev/full"];
 
-/** Confines this thread and what it becomes. Gives `landlock` and its version, or why there is none. */
+/**
+ * Confines this thread and the program that it becomes. Returns `landlock` and its version, or why
+ * that is not possible.
+ */
 export function confineTo({ read, write }: Reach): string {
   using kernel = Kernel.open();
   if (kernel === undefined) return "no landlock: no libc.so.6";
@@ -30,7 +38,7 @@ export function confineTo({ read, write }: Reach): string {
   if (typeof version === "string") return `no landlock: ${version}`;
   if (version < 2) return `no landlock: version ${version} is too old`;
   const handled = handledBy(version, { net: true });
-  // What it can read it may run, too.
+  // What it can read, it may also run.
   const files = handled.files & ~(EXECUTE | IOCTL_DEV);
   const ruleset = kernel.newRuleset({ ...handled, files });
   const allow = (paths: readonly string[], rights: number) => {

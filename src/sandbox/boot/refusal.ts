@@ -1,18 +1,21 @@
 /**
- * Errors of the broker, and how any error crosses to the Worker.
+ * Errors of the broker, and how any error is sent to the Worker.
  *
  * @module
  */
 
-import type { Failure, Reply } from "./message.ts";
+import type { Reply, SentError } from "./message.ts";
 
-/** A refusal in words that cross as they are: a `NotCapable` with a code of PML, unless said. */
+/**
+ * A refusal whose message is sent as it is. Its name is `NotCapable` by default, and its code is
+ * one of PML.
+ */
 export class Refusal extends Error {
   override readonly name: string;
   /** `PATH_OUTSIDE_WORKSPACE`, `PATH_PROTECTED`, `SANDBOX_DENIED` or `RESULT_TOO_LARGE`. */
   readonly code: string;
 
-  /** Says what was tried and what is so. */
+  /** Makes a refusal; the message says what was tried and why it failed. */
   constructor(code: string, message: string, name = "NotCapable") {
     super(message);
     this.name = name;
@@ -31,12 +34,15 @@ export class Budget {
   readonly #bytes: number;
   #left: number;
 
-  /** Takes the limit. */
+  /** Takes the limit in bytes. */
   constructor(bytes: number) {
     this.#bytes = this.#left = bytes;
   }
 
-  /** Takes what a step may add to files at most, before it is done. */
+  /**
+   * Counts the most bytes that a step may add to files, before the step. Throws if the limit is
+   * reached.
+   */
   take(bytes: number, attempt: Attempt): void {
     if (bytes > this.#left) {
       const why =
@@ -47,18 +53,18 @@ export class Budget {
     this.#left -= Math.max(bytes, 0);
   }
 
-  /** How many bytes are left; below nothing where a step added more than was known before. */
+  /** The number of bytes left. It is negative if a step wrote more than was known before it. */
   get left(): number {
     return this.#left;
   }
 
-  /** Counts what a step has added. */
+  /** Counts the bytes that a step has added. */
   spend(bytes: number): void {
     this.#left -= Math.max(bytes, 0);
   }
 }
 
-/** Refuses an attempt on a path. */
+/** Returns the refusal of an attempt on a path. */
 export function refusal(code: string, attempt: Attempt, why: string): Refusal {
   return new Refusal(code, `Cannot ${attempt.op} ${shown(attempt.asked)}: ${why}`);
 }
@@ -72,7 +78,7 @@ const SYSTEM = {
   Invalid: ["EINVAL", "Invalid argument (os error 22)"],
 } as const;
 
-/** Builds the error that the system gives in such a case. */
+/** Returns the error that the system gives in such a case. */
 export function systemError(name: keyof typeof SYSTEM): Error {
   const [code, message] = SYSTEM[name];
   // Deno has no class of its own for these two.
@@ -80,7 +86,7 @@ export function systemError(name: keyof typeof SYSTEM): Error {
   return Object.assign(new classes[name](message), { code });
 }
 
-/** Answers a request that failed. */
+/** Returns the answer to a request that failed. */
 export function failed(
   error: unknown,
   { op, args: [asked] }: { readonly op: string; readonly args: readonly unknown[] },
@@ -91,8 +97,11 @@ export function failed(
   };
 }
 
-/** Turns an error into what crosses; the system's own words name the path as it was asked for. */
-export function failureOf(error: unknown, attempt: Attempt): Failure {
+/**
+ * Returns an error as it is sent. The path in an error of the system is replaced by the path that
+ * the module gave.
+ */
+export function failureOf(error: unknown, attempt: Attempt): SentError {
   if (!(error instanceof Error)) return { name: "Error", message: String(error) };
   const { name, message } = error;
   const code = (error as { code?: unknown }).code;
@@ -102,7 +111,7 @@ export function failureOf(error: unknown, attempt: Attempt): Failure {
   return { name, message: said, ...(typeof code === "string" ? { code } : {}) };
 }
 
-/** Writes a text between quotes, cut, with what cannot be seen made visible. */
+/** Returns a text in quotes. It is cut, and invisible characters are made visible. */
 export function shown(path: string): string {
   const cut = path.length > 200 ? `${path.slice(0, 200)}…` : path;
   return `"${

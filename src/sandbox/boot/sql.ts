@@ -1,6 +1,5 @@
 /**
- * One SQLite connection that reaches nothing but its own database, with limits on what a
- * statement may take and give.
+ * A SQLite connection that can use only its own database, with limits for statements and results.
  *
  * @module
  */
@@ -9,8 +8,8 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { SqlChanges, SqlRows } from "../../core/host.ts";
 import { copied } from "./handles.ts";
 
-/** Why a statement is not run: what is so, in a few words. */
-export class Unfit extends Error {
+/** The reason why a statement is not run. */
+export class SqlProblem extends Error {
   readonly code: string;
 
   /** Takes the reason and a code of PML. */
@@ -20,16 +19,16 @@ export class Unfit extends Error {
   }
 }
 
-/** Which rows of a result are wanted. */
-export interface Page {
+/** The part of a result that is wanted. */
+export interface RowPage {
   readonly limit: number;
   readonly offset: number;
-  /** How many bytes the values may have together. */
+  /** The most bytes that the values may have in total. */
   readonly bytes: number;
 }
 
-/** What `node:sqlite` of Deno has and its types do not know. */
-interface Native extends Omit<DatabaseSync, "prepare"> {
+/** Parts of Deno's `node:sqlite` that its types lack. */
+interface NativeDatabase extends Omit<DatabaseSync, "prepare"> {
   prepare(sql: string): NativeStatement;
   readonly limits: Record<string, number>;
   setAuthorizer(judge: (action: number, one: string | null, two: string | null) => number): void;
@@ -37,14 +36,14 @@ interface Native extends Omit<DatabaseSync, "prepare"> {
 
 interface NativeStatement extends Omit<StatementSync, "iterate"> {
   setReturnArrays(active: boolean): void;
-  // Without the parameter that says what it takes: a Worker chose it.
+  // It has no `this` parameter with the type of values, because a Worker chose them.
   iterate(...values: unknown[]): Iterator<unknown>;
 }
 
-/** What a file is that SQLite cannot read. */
+/** The reason for a file that SQLite cannot read. */
 export const NO_DATABASE = "it is not a SQLite database, or it is encrypted";
 
-/** What SQLite says where another has the database. */
+/** SQLite's message if another process has locked the database. */
 export const LOCKED = "database is locked";
 
 const HEAP = 256 << 20;
@@ -64,15 +63,15 @@ const PRAGMAS = [
 ];
 const [PRAGMA, ATTACH, DETACH, FUNCTION] = [19, 24, 25, 31];
 const [TRANSACTION, SAVEPOINT] = [22, 32];
-/** What a statement does that only reads: it reads a column, selects, calls a function, recurs. */
+/** The actions of a statement that only reads: read a column, select, call a function, recurse. */
 const READING = [20, 21, FUNCTION, 33];
 const FUNCTIONS = ["load_extension", "fts3_tokenizer", "sqlite_log"];
 const TOO_MANY_VALUES = 25;
 
-// Those that do nothing, or something else, within a transaction.
+// Pragmas that do nothing, or something else, within a transaction.
 const LONE = ("foreign_keys defer_foreign_keys recursive_triggers encoding page_size auto_vacuum " +
   "wal_checkpoint incremental_vacuum").split(" ");
-// Those that look, and those whose change stays in the database and cannot spoil it.
+// Pragmas that only look, and pragmas whose change stays in the database and cannot damage it.
 const ALLOWED = new Set([
   ...LONE,
   ...("table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list " +
@@ -80,11 +79,11 @@ const ALLOWED = new Set([
     "module_list pragma_list page_count freelist_count data_version user_version application_id " +
     "optimize").split(" "),
 ]);
-// A journal that is not on the disk cannot undo a change when the child is killed in it.
+// A journal that is not on the disk cannot undo a change if the child is killed during it.
 const JOURNAL = "journal_mode";
 const JOURNALS = ["delete", "truncate", "wal"];
 
-// Deno gives the number of an error in some cases only, its text in all.
+// Deno gives the number of an error only in some cases, but its text in all.
 const WHY: Readonly<Record<string, string>> = {
   776: "a program stopped in the middle of a change; open it for writing once, which undoes that",
   1544: "SQLite has to make files beside it, and its folder is not writable",
@@ -102,25 +101,25 @@ const WHY: Readonly<Record<string, string>> = {
 const FULL = "database or disk is full";
 
 /**
- * What a statement needs: a transaction to read or to write in, or none, because it begins or ends
- * one by itself.
+ * What a statement needs: a transaction to read, a transaction to write, or none, because it begins
+ * or ends one itself.
  */
-export type Need = "reads" | "writes" | "stands alone";
-const NEEDS: readonly Need[] = ["reads", "writes", "stands alone"];
+export type StatementNeed = "reads" | "writes" | "stands alone";
+const NEEDS: readonly StatementNeed[] = ["reads", "writes", "stands alone"];
 
 /** A confined connection. */
 export class Sql implements Disposable {
-  readonly #db: Native;
+  readonly #db: NativeDatabase;
   readonly #empty: NativeStatement;
   #refused: string | undefined;
   #need = 0;
-  /** Whether what is prepared is PML's own. */
+  /** Whether PML itself prepares the statement. */
   #isOurs = false;
 
   /** Confines a connection before it has read anything. */
   constructor(db: DatabaseSync, write: boolean) {
-    // The types of `node:sqlite` lag behind Deno.
-    this.#db = db as unknown as Native;
+    // The types of `node:sqlite` are older than Deno.
+    this.#db = db as unknown as NativeDatabase;
     Object.assign(this.#db.limits, LIMITS);
     for (const pragma of [...PRAGMAS, `query_only=${write ? 0 : 1}`]) db.exec(`PRAGMA ${pragma}`);
     this.#empty = this.#db.prepare("");
@@ -133,24 +132,25 @@ export class Sql implements Disposable {
     });
   }
 
-  /** Looks at a statement without running it. */
-  need(sql: unknown): Need {
-    // Of what begins by itself, such as VACUUM, SQLite tells nothing.
+  /** Returns what a statement needs, without running it. */
+  need(sql: unknown): StatementNeed {
+    // SQLite reports no action for statements that begin a transaction themselves, such as VACUUM.
     this.#need = -1;
     this.#prepared(sql);
     return NEEDS[this.#need] ?? "stands alone";
   }
 
   /**
-   * Opens all files that a statement needs, in a transaction that is begun where there is none; no
-   * other is opened, made or removed before that ends. Tells whether one was begun.
+   * Opens all files that a statement needs, by beginning a transaction if there is none. Until the
+   * transaction ends, no other file is opened, made or removed. Returns whether a transaction was
+   * begun.
    */
-  begin(need: Need): boolean {
+  begin(need: StatementNeed): boolean {
     const isNew = !this.#db.isTransaction;
     if (isNew) this.#db.exec(need === "writes" ? "BEGIN IMMEDIATE" : "BEGIN");
     try {
       this.#db.prepare("SELECT 1 FROM sqlite_schema").get();
-      // To write a number over itself begins the journal.
+      // Writing a number over itself creates the journal.
       if (need === "writes") this.#pragma(`user_version = ${this.#pragma("user_version")}`);
       return isNew;
     } catch (error) {
@@ -159,17 +159,20 @@ export class Sql implements Disposable {
     }
   }
 
-  /** Ends the transaction, if SQLite has not done so because of an error. */
+  /** Ends the transaction, unless SQLite has ended it because of an error. */
   end(how: "COMMIT" | "ROLLBACK"): void {
     if (this.#db.isTransaction) this.#db.exec(how);
   }
 
-  /** How many bytes the database has, those among them that are not written yet; within a transaction. */
+  /**
+   * Returns the size of the database in bytes, with those that are not written yet. It is 0 outside
+   * a transaction.
+   */
   size(): number {
     return this.#db.isTransaction ? this.#pragma("page_count") * this.#pragma("page_size") : 0;
   }
 
-  /** Lets the database grow by so many bytes. */
+  /** Lets the database grow by at most `growth` bytes. */
   bound(growth: number): void {
     const pages = this.#pragma("page_count") + Math.floor(growth / this.#pragma("page_size"));
     this.#pragma(`max_page_count = ${Math.min(pages, 0xfffffffe)}`);
@@ -184,8 +187,8 @@ export class Sql implements Disposable {
     }
   }
 
-  /** Runs one statement and gives a page of its rows. */
-  query(sql: unknown, parameters: unknown, { limit, offset, bytes }: Page): SqlRows {
+  /** Runs one statement and returns a page of its rows. */
+  query(sql: unknown, parameters: unknown, { limit, offset, bytes }: RowPage): SqlRows {
     const statement = this.#prepared(sql);
     const rows: SqlRows["rows"][number][] = [];
     const given = (more: boolean) => {
@@ -197,7 +200,9 @@ export class Sql implements Disposable {
       const row = values.map(plain);
       left -= row.reduce((sum: number, one) => sum + sizeOf(one), 0);
       if (rows.length === limit || left < 0 && rows.length > 0) return given(true);
-      if (left < 0) throw new Unfit(`one row has more than ${bytes} bytes`, "RESULT_TOO_LARGE");
+      if (left < 0) {
+        throw new SqlProblem(`one row has more than ${bytes} bytes`, "RESULT_TOO_LARGE");
+      }
       rows.push(row);
     }
     return given(false);
@@ -209,14 +214,14 @@ export class Sql implements Disposable {
     const [before] = this.#counts();
     for (const _ of this.#run(statement, parameters));
     const [after, changes = 0, lastInsertRowid = 0] = this.#counts();
-    // The count of the last change stays when a statement changes nothing.
+    // If a statement changes nothing, SQLite still returns the count of the last change.
     return { changes: before === after ? 0 : Number(changes), lastInsertRowid };
   }
 
   #counts(): readonly (number | bigint)[] {
     const sql = "SELECT total_changes(), changes(), last_insert_rowid()";
     const { rows: [counts = []] } = this.query(sql, [], { limit: 1, offset: 0, bytes: 100 });
-    return counts as number[]; // as the statement has it
+    return counts as number[]; // the statement above returns numbers
   }
 
   *#run(statement: NativeStatement, parameters: unknown): Generator<unknown[]> {
@@ -229,10 +234,10 @@ export class Sql implements Disposable {
     }
   }
 
-  /** Fails where SQLite did: there `iterate` of Deno ends without a word. */
+  /** Throws if SQLite failed. Deno's `iterate` ends without an error in that case. */
   #requireDone(): void {
     try {
-      // To run nothing is misuse, which is told in the text of what happened last.
+      // Running an empty statement is a misuse, and its error text is that of the last failure.
       this.#empty.run();
     } catch (error) {
       const { message } = Object(error);
@@ -240,42 +245,44 @@ export class Sql implements Disposable {
     }
   }
 
-  /** Gives the reason why the last statement was refused, once. */
-  refused(): Unfit | undefined {
+  /** Returns the reason why the last statement was refused. The next call returns undefined. */
+  refused(): SqlProblem | undefined {
     const why = this.#refused;
     this.#refused = undefined;
-    return why === undefined ? undefined : new Unfit(why);
+    return why === undefined ? undefined : new SqlProblem(why);
   }
 
   #prepared(sql: unknown): NativeStatement {
-    if (typeof sql !== "string" || sql.includes("\0")) throw new Unfit("the SQL is no text", "");
-    // An empty one must not get further: looking at it ends the process.
-    if (isBare(sql)) throw new Unfit("there is no statement in it", "");
+    if (typeof sql !== "string" || sql.includes("\0")) {
+      throw new SqlProblem("the SQL is no text", "");
+    }
+    // An empty statement must not be used, because reading it ends the process.
+    if (isBare(sql)) throw new SqlProblem("there is no statement in it", "");
     const statement = this.#db.prepare(sql);
     if (!isBare(sql.slice(statement.sourceSQL.length))) {
-      throw new Unfit("it holds several statements; send them one by one", "");
+      throw new SqlProblem("it holds several statements; send them one by one", "");
     }
     statement.setReadBigInts(true);
     statement.setReturnArrays(true);
     return statement;
   }
 
-  /** Closes it, which undoes an unfinished transaction. */
+  /** Closes the connection, which undoes an unfinished transaction. */
   [Symbol.dispose](): void {
     this.#db.close();
   }
 }
 
-/** Says in our words why SQLite failed. */
-export function unfit(error: unknown): Unfit {
-  if (error instanceof Unfit) return error;
+/** Returns our text for an error of SQLite. */
+export function sqlProblem(error: unknown): SqlProblem {
+  if (error instanceof SqlProblem) return error;
   const { errcode = 0, message } = Object(error);
   if (message === FULL) {
-    return new Unfit(
+    return new SqlProblem(
       "it would grow beyond what the module may still write (limits.write_bytes), or the disk is full",
     );
   }
-  return new Unfit(WHY[errcode] ?? WHY[message] ?? String(message), "");
+  return new SqlProblem(WHY[errcode] ?? WHY[message] ?? String(message), "");
 }
 
 function refusedBy(action: number, one: string, two: string | null): string | undefined {
@@ -291,7 +298,7 @@ function refusedBy(action: number, one: string, two: string | null): string | un
   return `PRAGMA ${one}${two === null ? "" : ` = ${two.slice(0, 50)}`} is not available`;
 }
 
-/** Gives the place among all needs of what one step of a statement needs. */
+/** Returns the index in `NEEDS` of what one action of a statement needs. */
 function needOf(action: number, one: string, two: string | null): number {
   if (action === TRANSACTION || action === SAVEPOINT) return 2;
   if (action !== PRAGMA) return READING.includes(action) ? 0 : 1;
@@ -299,21 +306,21 @@ function needOf(action: number, one: string, two: string | null): number {
   return one === "optimize" || two !== null && /^(user_version|application_id)$/.test(one) ? 1 : 0;
 }
 
-/** Tells whether there is nothing but blanks, comments and semicolons. */
+/** Returns whether a text has only spaces, comments and semicolons. */
 function isBare(sql: string): boolean {
   return sql.replace(/[\s;]+|--[^\n]*|\/\*[^]*?(\*\/|$)/g, "") === "";
 }
 
-/** Binds the values; nothing has run before the first `next`. */
+/** Binds the values. Nothing runs before the first `next`. */
 function bound(statement: NativeStatement, parameters: unknown): Iterator<unknown> {
   if (!Array.isArray(parameters)) {
     const names = Object.entries(Object(parameters)).map(([name, value]) => [name, fit(value)]);
     return statement.iterate(...names.length === 0 ? [] : [Object.fromEntries(names)]);
   }
   const values = parameters.slice(0, 40_000).map(fit);
-  // SQLite takes what is missing for NULL: one value more has to be one too many.
+  // SQLite uses NULL for missing values. If one more value is not too many, values are missing.
   if (!overflows(() => statement.iterate(...values, null))) {
-    throw new Unfit(`it has more parameters than the ${values.length} values given`, "");
+    throw new SqlProblem(`it has more parameters than the ${values.length} values given`, "");
   }
   return statement.iterate(...values);
 }
@@ -330,15 +337,15 @@ function overflows(bind: () => unknown): boolean {
 
 function fit(value: unknown): unknown {
   if (value instanceof Uint8Array) return copied(value);
-  // SQLite would take any number of JavaScript for a REAL.
-  if (Number.isSafeInteger(value)) return BigInt(value as number); // looked at just before
+  // SQLite would treat any JavaScript number as a REAL.
+  if (Number.isSafeInteger(value)) return BigInt(value as number); // checked just before
   if (value === null || ["number", "bigint", "string"].includes(typeof value)) return value;
-  throw new Unfit("a value to bind is no number, text, bytes or null", "");
+  throw new SqlProblem("a value to bind is no number, text, bytes or null", "");
 }
 
 function plain(value: unknown): null | number | bigint | string | Uint8Array {
   const number = typeof value === "bigint" ? Number(value) : NaN;
-  return Number.isSafeInteger(number) ? number : value as bigint; // what SQLite has is one of these
+  return Number.isSafeInteger(number) ? number : value as bigint; // SQLite returns one of these
 }
 
 function sizeOf(value: unknown): number {

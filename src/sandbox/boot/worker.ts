@@ -1,18 +1,18 @@
 /**
- * The thread that a module runs on: it puts brokered functions in place of Deno's, loads the
- * module and calls it. The module shares this thread, so nothing here is a wall.
+ * The thread that a module runs on. It replaces functions of Deno with brokered ones, loads the
+ * module and calls it. The module runs in the same thread, so nothing here protects against it.
  *
  * @module
  */
 
-import { Asking } from "./asking.ts";
+import { HostClient } from "./host_client.ts";
 import { deniedGlobals, deniedInDeno } from "./denied.ts";
 import { brokeredFiles } from "./files.ts";
-import { hostOf } from "./host_face.ts";
+import { hostOf } from "./module_host.ts";
 import { holdLife } from "./life.ts";
-import type { Failure, ToWorker, WorkerStart } from "./message.ts";
+import type { SentError, ToWorker, WorkerStart } from "./message.ts";
 import { openDoors } from "./probe.ts";
-import { brokeredSqlite } from "./sqlite_face.ts";
+import { brokeredSqlite } from "./module_sqlite.ts";
 
 const LONG = 1 << 14;
 
@@ -23,18 +23,19 @@ export function bootWorker(): void {
   }, { once: true });
 }
 
+/** Loads one module and runs its calls. */
 class ModuleThread {
   readonly #start: WorkerStart;
-  readonly #asking: Asking;
+  readonly #client: HostClient;
   readonly #running = new Map<number, AbortController>();
-  // Taken now: a module may replace what is global, which should trouble itself alone.
+  // Kept now, because a module may replace globals, which must not break this code.
   readonly #json = JSON.stringify;
   #module: Readonly<Record<string, unknown>> = {};
 
   constructor(start: WorkerStart) {
     const post = start.port.postMessage.bind(start.port);
     this.#start = start;
-    this.#asking = new Asking(start, post);
+    this.#client = new HostClient(start, post);
     start.port.onmessage = (event: MessageEvent<ToWorker>) => this.#take(event.data);
   }
 
@@ -49,9 +50,9 @@ class ModuleThread {
       case "load":
         return void this.#load(message.code);
       case "said":
-        return this.#asking.hear(message.id, message.value);
+        return this.#client.hear(message.id, message.value);
       case "reply":
-        return this.#asking.settle(message.id, message.reply);
+        return this.#client.settle(message.id, message.reply);
       case "cancel":
         return this.#running.get(message.id)?.abort();
       case "call":
@@ -62,7 +63,7 @@ class ModuleThread {
   async #load(code: string): Promise<void> {
     const { denied, workspace } = this.#start;
     replaceIn(Deno, {
-      ...brokeredFiles(this.#asking),
+      ...brokeredFiles(this.#client),
       ...deniedInDeno(denied),
       cwd: () => workspace,
     });
@@ -97,10 +98,10 @@ class ModuleThread {
     const run = this.#module[fn];
     if (typeof run !== "function") throw new TypeError(`The module exports no function "${fn}"`);
     const { workspace, env } = this.#start;
-    // What the call opened is closed before its result is told.
-    await using sqlite = brokeredSqlite((op, sent) => this.#asking.later(op, sent));
+    // Databases that the call opened are closed before its result is sent.
+    await using sqlite = brokeredSqlite((op, sent) => this.#client.later(op, sent));
     const send = (type: string, value: unknown) => this.#send(type, id, value);
-    return await run(args, hostOf(this.#asking, { signal, workspace, env, sqlite, send }));
+    return await run(args, hostOf(this.#client, { signal, workspace, env, sqlite, send }));
   }
 
   #give(id: number, value: unknown): void {
@@ -110,7 +111,7 @@ class ModuleThread {
     this.#send("failed", id, tooLarge(`${json.length} characters`));
   }
 
-  /** Gives a long text as it is: as JSON it would be looked through twice more on each side. */
+  /** Sends a long text as it is. As JSON it would have to be scanned twice more on each side. */
   #giveText(id: number, text: string): void {
     const bytes = text.length > this.#start.resultBytes
       ? undefined
@@ -142,7 +143,7 @@ class ModuleThread {
     this.#start.port.postMessage({ kind: "frame", type, id, json });
   }
 
-  // Bytes change hands, where a long text would be copied.
+  // Bytes are transferred; a long text would be copied.
   #hand(type: string, id: number, json: Uint8Array<ArrayBuffer>): void {
     this.#start.port.postMessage({ kind: "frame", type, id, json }, [json.buffer]);
   }
@@ -154,23 +155,23 @@ function replaceIn(target: object, values: Record<string, unknown>): void {
   }
 }
 
-function tooLarge(size: string): Failure {
+function tooLarge(size: string): SentError {
   return noResult("RESULT_TOO_LARGE", `it has ${size}`);
 }
 
-function notJson(why: string): Failure {
+function notJson(why: string): SentError {
   return noResult("OUTPUT_INVALID", `it is not JSON: ${why}`);
 }
 
-function noResult(code: string, why: string): Failure {
+function noResult(code: string, why: string): SentError {
   return { name: "Error", message: `Cannot return the result: ${why}`, code };
 }
 
-/** Tells an error that may be anything: a module can throw what it likes. */
-function failed(error: unknown): Failure {
+/** Returns a failure for anything that a module may throw. */
+function failed(error: unknown): SentError {
   try {
     if (Object(error) !== error) return { name: "Error", message: String(error) };
-    const { name = "Error", message = "", code } = error as Partial<Failure>; // read as text below
+    const { name = "Error", message = "", code } = error as Partial<SentError>; // read as text below
     const said = { name: String(name), message: String(message) };
     return typeof code === "string" ? { ...said, code } : said;
   } catch {

@@ -1,5 +1,5 @@
 /**
- * What the Worker in a sandbox child runs, before the module.
+ * The entry of the Worker in a sandbox child; it runs before the module.
  *
  * @module
  */

@@ -1,5 +1,6 @@
 /**
- * `pml trust` and `pml approve`: shows everything that a yes covers, and asks for a typed word.
+ * `pml trust` and `pml approve`: show everything that an approval covers, and ask the person to
+ * type a word.
  *
  * @module
  */
@@ -15,7 +16,7 @@ type Approvals = Awaited<ReturnType<App["callPath"]>>["approvals"];
 type Pending = Awaited<ReturnType<Approvals["pendingApprovals"]>>[number];
 type Untrusted = NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>;
 
-/** Shows what the workspace file and its modules bring, and asks whether that is trusted. */
+/** Shows what the workspace file and its modules bring, and asks the person to trust it. */
 export async function trust({ app, signal }: CommandContext, { json }: Typed): Promise<Shown> {
   const open = await app.policy.unapproved();
   const file = app.loaded().workspace.file ?? null;
@@ -30,7 +31,10 @@ export async function trust({ app, signal }: CommandContext, { json }: Typed): P
   return { value, text: "Not trusted: nothing was changed", code: 1 };
 }
 
-/** Shows what nobody has approved yet of a server, and keeps a yes. */
+/**
+ * Shows what is not approved yet, and stores the approval if the person types "trust". Returns
+ * whether it was given.
+ */
 export async function askUntrusted(open: Untrusted, signal: AbortSignal): Promise<boolean> {
   for (const fact of open.facts) tell(fact);
   if (await askWord('Type "trust" to trust exactly this', signal) !== "trust") return false;
@@ -38,7 +42,7 @@ export async function askUntrusted(open: Untrusted, signal: AbortSignal): Promis
   return true;
 }
 
-/** Shows the calls that wait for a person, and asks about each of them. */
+/** Shows the calls that wait for approval, and asks about each of them. */
 export async function approve(
   at: CommandContext,
   { words: [id = ""], json }: Typed,
@@ -46,9 +50,9 @@ export async function approve(
   const waiting = (await (await at.app.callPath()).approvals.pendingApprovals())
     .filter((each) => each.id.startsWith(id));
   if (id !== "" && waiting.length !== 1) {
-    const said = `${waiting.length} calls wait under it`;
+    const said = `${waiting.length} waiting calls have an id that begins like this`;
     throw new PmlError("APPROVAL_STALE", `Cannot approve ${quoted(id)}: ${said}`, {
-      hint: "`pml approve --json` lists what waits; what expired has to be called again",
+      hint: "`pml approve --json` lists the waiting calls; an expired call must be made again",
     });
   }
   const value = waiting.map(({ id, text, asked, expires }) => ({
@@ -58,7 +62,7 @@ export async function approve(
     expires: new Date(expires),
   }));
   if (json) return { value };
-  if (waiting.length === 0) return { value, text: "Nothing waits for your approval" };
+  if (waiting.length === 0) return { value, text: "No call waits for your approval" };
   needPerson("Cannot approve a call", "pml approve");
   let code = 0;
   for (const each of waiting) {
@@ -67,29 +71,31 @@ export async function approve(
   return { value, text: "", code };
 }
 
-/** Asks about one call that waits: the word approves, `no` takes it away, all else leaves it. */
+/**
+ * Asks about one waiting call. "approve" approves it, "no" refuses it, anything else lets it wait.
+ */
 export async function decide(
   { id, text }: Pending,
   { app, signal }: CommandContext,
 ): Promise<"approved" | "refused" | "left"> {
   if (signal.aborted) return "left";
-  tell(`${text}\nAsked under ${id}\n`);
+  tell(`${text}\nThe id of this call: ${id}\n`);
   const word = await askWord('Type "approve" to accept exactly this, or "no" to refuse it', signal);
   const { approvals } = await app.callPath();
   switch (word) {
     case "approve":
       await approvals.grant(id);
       tell(
-        "Approved: exactly this call now passes once, unless what a look finds is asked about; " +
-          "trust that it was shown to need stays",
+        "Approved: exactly this call may run once. PML still asks about what a look at a server finds. " +
+          "Trust given for it stays",
       );
       return "approved";
     case "no":
       await approvals.refuse(id);
-      tell("Refused: it was taken away");
+      tell("Refused: the call waits no longer");
       return "refused";
     default:
-      tell("Neither: it waits until it expires");
+      tell("Not answered: the call waits until it expires");
       return "left";
   }
 }

@@ -1,13 +1,13 @@
 /**
- * The second argument of a module's functions, in the module's own thread.
+ * Makes `host`, the second argument of a module's functions, in the module's own thread.
  *
  * @module
  */
 
 import type { ExecOptions, ExecOutput, Host } from "../../core/host.ts";
-import { type Asking, denied } from "./asking.ts";
+import { denied, type HostClient } from "./host_client.ts";
 
-/** What belongs to one call. */
+/** The parts that belong to one call. */
 export interface CallOfHost {
   readonly signal: AbortSignal;
   readonly workspace: string;
@@ -17,8 +17,8 @@ export interface CallOfHost {
   readonly send: (type: "log" | "progress", value: unknown) => void;
 }
 
-/** Makes the host of one call. */
-export function hostOf(asking: Asking, call: CallOfHost): Host {
+/** Returns the `host` of one call. */
+export function hostOf(client: HostClient, call: CallOfHost): Host {
   const { signal, workspace, env, sqlite, send } = call;
   return {
     signal,
@@ -33,10 +33,10 @@ export function hostOf(asking: Asking, call: CallOfHost): Host {
       const { onOutput, ...plain } = options;
       const onSay = onOutput && ((output: unknown) => onOutput(output as ExecOutput));
       const sent = [program, [...args], plain];
-      // The host thread gives exactly this.
-      return await asking.later("exec", sent, { signal, onSay }) as never;
+      // The host thread returns exactly this type.
+      return await client.later("exec", sent, { signal, onSay }) as never;
     },
-    fetch: async (url, init) => await fetched(asking, new Request(url, init), signal),
+    fetch: async (url, init) => await fetched(client, new Request(url, init), signal),
     env: (name) => {
       if (Object.hasOwn(env, name)) return env[name] ?? undefined;
       throw denied(`Cannot read the variable "${name}": this module has no env grant for it`);
@@ -44,15 +44,15 @@ export function hostOf(asking: Asking, call: CallOfHost): Host {
   };
 }
 
-/** What the host thread gives of a response. */
-interface Told extends ResponseInit {
+/** The parts of a response that the host thread sends. */
+interface ResponseParts extends ResponseInit {
   readonly url: string;
   readonly redirected: boolean;
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
 async function fetched(
-  asking: Asking,
+  client: HostClient,
   request: Request,
   signal: AbortSignal,
 ): Promise<Response> {
@@ -60,8 +60,8 @@ async function fetched(
   const body = request.body && new Uint8Array(await request.arrayBuffer());
   const sent = { url, method, redirect, headers: [...request.headers], ...(body && { body }) };
   const both = AbortSignal.any([signal, request.signal]);
-  // The host thread gives exactly this.
-  const told = await asking.later("fetch", [sent], { signal: both }) as Told;
+  // The host thread returns exactly this type.
+  const told = await client.later("fetch", [sent], { signal: both }) as ResponseParts;
   const isBare = [101, 204, 205, 304].includes(told.status ?? 0);
   const response = new Response(isBare ? null : told.body, told);
   const { redirected } = told;

@@ -6,11 +6,11 @@
 
 import type { Database, Host, SqlChanges, SqlRows } from "../../core/host.ts";
 
-/** Asks the host thread and gives its answer. */
-export type Later = (op: string, args: readonly unknown[]) => Promise<unknown>;
+/** Sends a request to the host thread and resolves with its answer. */
+export type AskHost = (op: string, args: readonly unknown[]) => Promise<unknown>;
 
-/** Gives `host.sqlite`; to dispose of it closes all that was opened with it. */
-export function brokeredSqlite(later: Later): Host["sqlite"] & AsyncDisposable {
+/** Returns `host.sqlite`. Disposing it closes all databases that were opened with it. */
+export function brokeredSqlite(later: AskHost): Host["sqlite"] & AsyncDisposable {
   const open = new Set<unknown>();
   const close = async (number: unknown) => {
     if (open.delete(number)) await later("sqlite.close", [number]);
@@ -24,13 +24,14 @@ export function brokeredSqlite(later: Later): Host["sqlite"] & AsyncDisposable {
   return Object.assign(sqlite, { [Symbol.asyncDispose]: closeAll });
 }
 
-interface Held {
+/** The number of an open database, and how to close it. */
+interface OpenHandle {
   readonly number: unknown;
   readonly close: () => Promise<void>;
 }
 
-// What the host thread answers is what its types say.
-function databaseOf(later: Later, { number, close }: Held): Database {
+// The host thread's answers have the types that are stated here.
+function databaseOf(later: AskHost, { number, close }: OpenHandle): Database {
   return {
     query: (sql, parameters = [], { limit, offset } = {}) =>
       later("sqlite.query", [number, sql, parameters, limit, offset]) as Promise<SqlRows>,

@@ -1,43 +1,44 @@
 /**
- * Asks the host thread, waiting for the answer or not.
+ * Sends requests to the host thread, and waits for the answers with or without blocking.
  *
  * @module
  */
 
-import type { Failure, Reply, WorkerStart } from "./message.ts";
+import type { Reply, SentError, WorkerStart } from "./message.ts";
 
-/** How an answer is waited for. */
-export interface Waiting {
-  /** Lets go of the request: the answer is the signal's reason. */
+/** Options of a request. */
+export interface RequestOptions {
+  /** Stops waiting when it aborts; the request then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Takes what is said before the answer. */
+  /** Called with each message that comes before the answer. */
   readonly onSay?: ((value: unknown) => void) | undefined;
 }
 
-interface Asked extends PromiseWithResolvers<unknown> {
-  readonly onSay: Waiting["onSay"];
+/** A request without an answer yet. */
+interface PendingRequest extends PromiseWithResolvers<unknown> {
+  readonly onSay: RequestOptions["onSay"];
 }
 
-/** Both ways to ask the host thread. */
-export class Asking {
+/** Sends requests to the host thread in both ways. */
+export class HostClient {
   readonly #post: (message: unknown) => void;
   readonly #turn: Int32Array;
   readonly #answer: SharedArrayBuffer;
-  readonly #waiting = new Map<number, Asked>();
+  readonly #waiting = new Map<number, PendingRequest>();
   #last = 0;
 
-  /** Takes the shared memory of synchronous answers and the way to send. */
+  /** Takes the shared memory for synchronous answers, and the function that sends a message. */
   constructor(start: WorkerStart, post: (message: unknown) => void) {
     this.#post = post;
     this.#turn = new Int32Array(start.turn);
     this.#answer = start.answer;
   }
 
-  /** Asks, and gives the answer when it comes. */
+  /** Sends a request and resolves with its answer. */
   async later(
     op: string,
     args: readonly unknown[],
-    { signal, onSay }: Waiting = {},
+    { signal, onSay }: RequestOptions = {},
   ): Promise<unknown> {
     signal?.throwIfAborted();
     const id = ++this.#last;
@@ -58,11 +59,12 @@ export class Asking {
     }
   }
 
-  /** Asks, and blocks this thread until the answer is there. */
+  /** Sends a request and blocks this thread until the answer comes. */
   now(op: string, args: readonly unknown[]): unknown {
     Atomics.store(this.#turn, 0, 0);
     this.#post({ kind: "ask", id: 0, op, args });
-    // The host thread wakes after it has answered: the wake of the last answer may come only now.
+    // The host thread notifies after it has written the answer, so a late notification of the last
+    // answer may wake us too early.
     while (Atomics.load(this.#turn, 0) === 0) Atomics.wait(this.#turn, 0, 0);
     const [kind, length] = this.#turn;
     // Copied, because the next answer overwrites this memory.
@@ -70,12 +72,12 @@ export class Asking {
     return kind === 2 ? bytes : valueOf(JSON.parse(new TextDecoder().decode(bytes)));
   }
 
-  /** Hands an answer to whoever asked. */
+  /** Resolves a request with its answer. */
   settle(id: number, reply: Reply): void {
     this.#waiting.get(id)?.resolve(Promise.try(valueOf, reply));
   }
 
-  /** Hands on what is said before an answer. */
+  /** Passes on a message that comes before the answer. */
   hear(id: number, value: unknown): void {
     this.#waiting.get(id)?.onSay?.(value);
   }
@@ -86,8 +88,8 @@ function valueOf(reply: Reply): unknown {
   throw errorOf(reply.error);
 }
 
-/** Builds an error of the class that Deno itself would throw. */
-function errorOf({ name, message, code }: Failure): Error {
+/** Returns an error of the class that Deno itself would throw. */
+function errorOf({ name, message, code }: SentError): Error {
   const classes: Readonly<Record<string, new (message: string) => Error>> = {
     ...Deno.errors,
     TypeError,
@@ -96,7 +98,7 @@ function errorOf({ name, message, code }: Failure): Error {
   return code === undefined ? error : Object.assign(error, { code });
 }
 
-/** Builds the error of something that no module may use. */
+/** Returns the error for something that no module may use. */
 export function denied(message: string): Error {
   return errorOf({ name: "NotCapable", message, code: "SANDBOX_DENIED" });
 }

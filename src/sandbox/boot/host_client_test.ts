@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { Asking } from "./asking.ts";
+import { HostClient } from "./host_client.ts";
 import type { WorkerStart } from "./message.ts";
 
-/** A thread that wakes whoever waits, many times before it answers. */
+/** A thread that notifies many times before it answers. */
 const WAKER = `
   globalThis.onmessage = ({ data: { turn, answer } }) => {
     const numbers = new Int32Array(turn);
@@ -22,10 +22,10 @@ Deno.test("Asking.now() takes no old answer when a late wake comes before the ne
   new Int32Array(turn)[1] = stale.length;
   const url = URL.createObjectURL(new Blob([WAKER], { type: "application/javascript" }));
   const waker = new Worker(url, { type: "module" });
-  const asking = new Asking({ turn, answer } as WorkerStart, () => {
+  const client = new HostClient({ turn, answer } as WorkerStart, () => {
     waker.postMessage({ turn, answer });
   });
-  assert.equal(asking.now("readFile", ["a"]), "fresh");
+  assert.equal(client.now("readFile", ["a"]), "fresh");
   waker.terminate();
   URL.revokeObjectURL(url);
 });
