@@ -19,7 +19,7 @@ import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 /** What the person said. */
-export interface Said {
+export interface WizardAnswers {
   readonly client: ClientName | "other";
   /** How many servers there are to be beside those that were measured. */
   readonly planned: number;

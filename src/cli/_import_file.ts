@@ -190,11 +190,11 @@ function donePath(app: App, path: string): string {
   return join(app.config().home, "imports", `${sha256(path)}.json`);
 }
 
-function readDone(app: App, path: string): readonly Done[] {
+function readDone(app: App, path: string): readonly ImportRecord[] {
   const plain = readPlain(donePath(app, path));
   return plain === undefined ? [] : JSON.parse(new TextDecoder().decode(plain.bytes));
 }
 
-async function keepDone(app: App, path: string, all: readonly Done[]): Promise<void> {
+async function keepDone(app: App, path: string, all: readonly ImportRecord[]): Promise<void> {
   await writePrivate(donePath(app, path), all);
 }

@@ -37,7 +37,7 @@ export interface CloudEntry {
 }
 
 /** Where the calls of a server go, as far as no key is needed to know it. */
-interface Place {
+interface CloudAddress {
   readonly url: string;
   readonly isHub: boolean;
   readonly named: ReadonlySet<string>;

@@ -57,7 +57,7 @@ export async function assertSame(known: InstallRecord, folder: string): Promise<
 }
 
 /** Puts the record among the files; it is written outside, for the folder is looked at as a whole. */
-export function keep(record: Installed, folder: string): void {
+export function keep(record: InstallRecord, folder: string): void {
   keepFile(join(folder, RECORD), JSON.stringify(record), { by: folder });
 }
 
