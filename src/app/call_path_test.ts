@@ -78,7 +78,8 @@ async function openOracle(
     },
   });
   const ran = () => made.flatMap((server) => server.ran);
-  return { stage, made, ran, [Symbol.asyncDispose]: () => stage[Symbol.asyncDispose]() };
+  const looks = () => made.reduce((sum, server) => sum + server.looks, 0);
+  return { stage, made, ran, looks, [Symbol.asyncDispose]: () => stage[Symbol.asyncDispose]() };
 }
 
 function questionOf(outcome: Outcome): { readonly text: string; readonly yes: Answer } {
@@ -121,10 +122,10 @@ Deno.test("A deny that appears while a call is looked at refuses it, whoever was
     }),
     (at: CallPathStage) => ({ onLook: denies(at) }),
   ];
-  for (const of of places) {
+  for (const [looks, of] of places.entries()) {
     await using at = await openOracle({ pml: ALLOWED, of: (stage) => of(stage) });
     await assert.rejects(at.stage.call("far", "ask"), { code: "PERMISSION_DENIED" });
-    assert.deepEqual(at.ran(), []);
+    assert.deepEqual([at.ran(), at.looks()], [[], looks]);
   }
 });
 
@@ -145,6 +146,64 @@ Deno.test("A deny that appears while a question is open refuses the call that wa
     code: "PERMISSION_DENIED",
   });
   assert.deepEqual(at.ran(), []);
+});
+
+Deno.test("A verdict or an answer that a call brings along says nothing", async () => {
+  const verdict = { kind: "allow", rule: "*", source: "itself" } as const;
+  await using at = await openOracle({ pml: FILE });
+  const answer = { handle: "made-up", reply: "Yes" } as const;
+  assert.equal((await at.stage.call("far", "ask", { verdict, answer })).kind, "ask");
+  await at.stage.change(DENIED);
+  await assert.rejects(at.stage.call("far", "ask", { verdict, answer }), {
+    code: "PERMISSION_DENIED",
+  });
+  assert.deepEqual(at.ran(), []);
+});
+
+Deno.test("A deny that comes with a yes refuses the call, and nothing is started for it", async () => {
+  const facts = ["the server"];
+  await using at = await openOracle({
+    pml: ALLOWED,
+    of: (stage) => {
+      let isAsked = true;
+      const accept = async () => {
+        isAsked = false;
+        await stage.change(DENIED);
+      };
+      const asked = () =>
+        isAsked ? { code: "APPROVAL_REQUIRED", facts, accept } as const : undefined;
+      return {
+        approval: { ...knownDouble("far").approval, unapproved: () => Promise.resolve(asked()) },
+      };
+    },
+  });
+  const { yes } = questionOf(await at.stage.call("far", "ask"));
+  await assert.rejects(at.stage.call("far", "ask", { answer: yes }), { code: "PERMISSION_DENIED" });
+  assert.deepEqual([at.ran(), at.looks()], [[], 0]);
+});
+
+Deno.test("A yes holds in a pass that begins anew for exactly what was shown", async () => {
+  const other = { ...FILE, permissions: { ask: ["far:*"] } };
+  // Another version alone, and other rules.
+  const changes = [
+    { change: (at: CallPathStage) => Promise.resolve(at.policy.approve([])), came: "result" },
+    { change: (at: CallPathStage) => at.change(other), came: "ask" },
+  ];
+  for (const { change, came } of changes) {
+    const atConsent: { change?: (() => Promise<void>) | undefined } = {};
+    await using at = await openOracle({
+      pml: FILE,
+      of: () => ({ onConsent: () => atConsent.change?.() }),
+    });
+    const { yes } = questionOf(await at.stage.call("far", "ask"));
+    atConsent.change = () => {
+      atConsent.change = undefined;
+      return change(at.stage);
+    };
+    assert.equal((await at.stage.call("far", "ask", { answer: yes })).kind, came);
+    assert.equal(atConsent.change, undefined, "it changed between the answer and the run");
+    assert.deepEqual(at.ran(), came === "result" ? ["far:ask"] : []);
+  }
 });
 
 Deno.test("Of a server whose definition changes within a call, the one that came is looked at and runs", async () => {
