@@ -23,6 +23,8 @@ export interface Hops {
   readonly files: number;
   /** The files in the order in which the call went into them; one may come again. */
   readonly order: readonly string[];
+  /** The functions with a name in the order in which they were entered. */
+  readonly entered: readonly Hop[];
 }
 
 const ROOT = new URL("../src/", import.meta.url).href;
@@ -108,6 +110,7 @@ function hopsOf(call: string, functions: readonly Hop[], traced: readonly Hop[])
     functions: functions.length,
     files: new Set(functions.map(({ file }) => file)).size,
     order,
+    entered: traced.filter(({ name }) => name !== "").map(({ name, file }) => ({ name, file })),
   };
 }
 

@@ -34,13 +34,16 @@ Deno.test("callTool() runs no module whose file came after its trust was looked 
 
 Deno.test("callTool() runs the bytes that were compared, however often the file changes", async () => {
   const good = integrityOf(new TextEncoder().encode(MODULE));
-  for (let honest = 0; honest < 12; honest++) {
+  for (let look = 0; look < 24; look++) {
+    // Another process puts its own code there after so many looks, for good or for one look.
+    const [honest, isOnce] = [look >> 1, look % 2 === 1];
     let looks = 0;
     const flipping = new ModuleFiles();
     const identify = flipping.identify.bind(flipping);
-    // Another process puts its own code there after so many looks.
     flipping.identify = (source, maxBytes) => {
-      if (looks++ < honest) return identify(source, maxBytes);
+      const isIts = isOnce ? looks === honest : looks >= honest;
+      looks++;
+      if (!isIts) return identify(source, maxBytes);
       const code = new TextEncoder().encode(MODULE.replace('"ran"', '"other"'));
       return { code, integrity: integrityOf(code) };
     };
@@ -158,6 +161,30 @@ Deno.test("A verdict or an answer that a call brings along says nothing", async 
     code: "PERMISSION_DENIED",
   });
   assert.deepEqual(at.ran(), []);
+});
+
+Deno.test("The rules see the arguments that the person fixed for a tool", async () => {
+  const { private_mcps: { far } } = FILE;
+  const fixed = {
+    private_mcps: { far: { ...far, tools: { ask: { arguments: { city: "Oslo" } } } } },
+  };
+  const cases = [
+    { permissions: { allow: ["far:ask(city=Oslo)"] }, came: "result" },
+    {
+      permissions: { allow: ["far:ask"], deny: ["far:ask(city=Oslo)"] },
+      came: "PERMISSION_DENIED",
+    },
+    { permissions: { allow: ["far:ask"], deny: ["far:ask(city=Rome)"] }, came: "result" },
+  ];
+  for (const { permissions, came } of cases) {
+    await using at = await openOracle({ pml: { ...fixed, permissions } });
+    const said = await at.stage.call("far", "ask").then(({ kind }) => kind, ({ code }) => code);
+    assert.equal(said, came, JSON.stringify(permissions));
+    // What is fixed is nobody's to set.
+    const other = at.stage.call("far", "ask", { arguments: { city: "Rome" } });
+    await assert.rejects(other, ({ code }) => /BAD_ARGUMENTS|PERMISSION_DENIED/.test(code));
+    assert.equal(at.ran().length, Number(came === "result"));
+  }
 });
 
 Deno.test("A deny that comes with a yes refuses the call, and nothing is started for it", async () => {
