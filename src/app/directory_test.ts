@@ -70,6 +70,18 @@ Deno.test("A call of a disabled name asks no registry, and says which file switc
   }
 });
 
+Deno.test("The first call of a name that was pinned to run here goes to no cloud", async () => {
+  const pinned = { source: "private", kind: "stdio", command: ["npx", "-y", "tavily"], tools: {} };
+  const pml = { permissions: { allow: ["tavily:*"] } };
+  const codes: string[] = [];
+  for (const servers of [{ tavily: pinned }, {}]) {
+    const files = { "pml.lock": JSON.stringify({ version: 1, servers }) };
+    await using stage = await CallPathStage.open({ pml, files });
+    codes.push(await stage.call("tavily", "search").then(({ kind }) => kind, ({ code }) => code));
+  }
+  assert.deepEqual(codes, ["UNKNOWN_TOOL", "CLOUD_KEY_REQUIRED"]);
+});
+
 Deno.test("Directory gives one object for the same definition, and another after a change of it", async () => {
   const opened: string[] = [];
   const open = (listing: { readonly name: string }) => {

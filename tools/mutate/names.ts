@@ -111,6 +111,15 @@ export const NAMES: readonly Mutant[] = [
     filter: "The first question about a registry's server shows the grants of now",
   },
   {
+    name: "nameless",
+    guard: "A name that nobody offered is told to no registry before the person is asked",
+    file: "registry_servers.ts",
+    find: "isNamed || isUsed ? undefined :",
+    put: 'isNamed || isUsed || name !== "" ? undefined :',
+    test: "tests/attacks/gw_names_test.ts",
+    filter: "A name that nobody offered is told to no registry before a question that shows it",
+  },
+  {
     name: "keys-first",
     guard: "Missing keys are told before the person is asked",
     file: "registry_servers.ts",
@@ -149,6 +158,15 @@ export const NAMES: readonly Mutant[] = [
     filter: "What was pinned to run here never goes to the cloud, and a registry that is not asked",
   },
   {
+    name: "pinned-read",
+    guard: "What is pinned is read before a name is asked for in the cloud",
+    file: "kinds.ts",
+    find: "if (listing.definition === undefined) await pins.state();",
+    put: "",
+    test: "src/app/directory_test.ts",
+    filter: "The first call of a name that was pinned to run here goes to no cloud",
+  },
+  {
     name: "registry-missing",
     guard: "A registry that is not asked any more is an error, and no reason to look elsewhere",
     file: "approval_sources.ts",
@@ -156,16 +174,6 @@ export const NAMES: readonly Mutant[] = [
     put: "",
     test: "tests/attacks/rg_seams_test.ts",
     filter: "What was pinned to run here never goes to the cloud, and a registry that is not asked",
-  },
-  {
-    name: "shipped-is-local",
-    guard: "What ships with PML runs here, whatever the lists of the cloud say",
-    file: "kinds.ts",
-    find: 'if (origin === "builtin") {',
-    put: 'if (origin === "builtin" && !this.#runsInCloud(name)) {',
-    test: "tests/attacks/ni_cloud_test.ts",
-    filter:
-      "What runs on this machine opens no socket and reaches no cloud, whatever the cloud says (NI3)",
   },
   {
     name: "own-is-local",
