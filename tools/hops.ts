@@ -66,7 +66,10 @@ export async function hops(): Promise<readonly Hops[]> {
   const echo = () => gateway.callTool("echo:echo", { a: 1 });
   const found: Hops[] = [];
   for (
-    const [call, run] of [["filesystem:read_file", read], ["a server on stdio", echo]] as const
+    const [call, run] of [["a warm `filesystem:read_file`", read], [
+      "a warm call of a server on stdio",
+      echo,
+    ]] as const
   ) {
     // What is done once is not of a warm call.
     for (let turn = 0; turn < 3; turn++) await run();
@@ -77,7 +80,7 @@ export async function hops(): Promise<readonly Hops[]> {
   const [count, order] = NAMES.map((name) => () => use(gateway, name)) as [Run, Run];
   const functions = await session.covered(count);
   const traced = await session.traced(functions, order);
-  return [...found, hopsOf("a first use of a registry's server", functions, traced)];
+  return [...found, hopsOf("a first use of a registry's module", functions, traced)];
 }
 
 type Run = () => Promise<unknown>;
