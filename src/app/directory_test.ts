@@ -40,6 +40,18 @@ Deno.test("Directory has a trusted file's server in the place of a built-in, and
   }
 });
 
+Deno.test("The name of a person's own server stands for it until the file that takes it is trusted", async () => {
+  const person = 'mcpServers: { mine: { url: "https://person.example/mcp" } }\n';
+  const urls: unknown[] = [];
+  for (const trusted of [false, true]) {
+    await using stage = await CallPathStage.open({ pml: { private_mcps: MINE }, person, trusted });
+    const server = stage.directory.at("mine");
+    assert.equal(server.blocked(), undefined);
+    urls.push((server.definition as { readonly url: string }).url);
+  }
+  assert.deepEqual(urls, ["https://person.example/mcp", "https://mine.example/mcp"]);
+});
+
 Deno.test("Directory lets a disabled name own itself, and knows the servers of registries", async () => {
   const pml = { mcpServers: { mine: OFF } };
   const registries = REGISTRIES;

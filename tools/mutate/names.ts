@@ -56,12 +56,14 @@ export const NAMES: readonly Mutant[] = [
   },
   {
     name: "own-is-private",
-    guard: "What a file defines has nothing of a server of a registry that has its name",
+    guard:
+      "What a file defines has nothing of a server of a registry, and no registry is asked of it",
     file: "registry_servers.ts",
     find: "own.some((server) => server.name === name);",
     put: "own.some(() => false);",
-    test: "tests/attacks/passing_gates_test.ts",
-    filter: "An own module gets nothing that a server of a registry was granted by its name",
+    test: "src/app/registry_servers_test.ts",
+    filter:
+      "RegistryServers has nothing under a name that a file defines, and asks nobody about it",
   },
   {
     name: "another-definition",
@@ -215,12 +217,14 @@ export const NAMES: readonly Mutant[] = [
   },
   {
     name: "untrusted-name",
-    guard: "The name of a built-in stands for the built-in until the file that takes it is trusted",
+    guard:
+      "The name of a person's own server stands for it until the file that takes it is trusted",
     file: "policy.ts",
     find: "if (!trust.trusted) return this.#now.known(server);",
     put: "if (!trust.trusted) return false;",
-    test: "tests/attacks/modules_test.ts",
-    filter: "a private module takes a built-in's name only where the file is trusted",
+    test: "src/app/directory_test.ts",
+    filter:
+      "The name of a person's own server stands for it until the file that takes it is trusted",
   },
   {
     name: "untrusted-file",
