@@ -7,6 +7,8 @@
 
 import type { ServerDefinition } from "../config/servers.ts";
 import type { Call, Outcome } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
 import type { Listing } from "../core/known_server.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import type { Followed, PassCall, Server } from "../core/server.ts";
@@ -181,7 +183,16 @@ class Entry implements Server {
   }
 
   list(list: ListName): Promise<readonly ListItem[]> {
-    return this.#by((server) => server.list(list));
+    return this.#by((server) => {
+      const why = this.blocked();
+      if (why === undefined) return server.list(list);
+      // To read what a server says of itself is to run it.
+      throw new PmlError(
+        "APPROVAL_REQUIRED",
+        `Cannot read the ${list} of ${quoted(this.name)}: ${why}`,
+        { hint: "Call the tool itself: the question to the person comes with it" },
+      );
+    });
   }
 
   call(call: Call): Promise<Outcome> {

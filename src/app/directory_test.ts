@@ -52,6 +52,18 @@ Deno.test("The name of a person's own server stands for it until the file that t
   assert.deepEqual(urls, ["https://person.example/mcp", "https://mine.example/mcp"]);
 });
 
+Deno.test("A server that nobody approved is not asked for a list, and the person's own is", async () => {
+  const open = (listing: { readonly name: string }) => new OracleServer(knownDouble(listing.name));
+  const options = { pml: { private_mcps: MINE }, open };
+  await using untrusted = await CallPathStage.open({ ...options, trusted: false });
+  await assert.rejects(untrusted.directory.at("mine").list("tools"), {
+    code: "APPROVAL_REQUIRED",
+    message: /Cannot read the tools of "mine": the workspace file is not trusted/,
+  });
+  await using trusted = await CallPathStage.open(options);
+  assert.equal((await trusted.directory.at("mine").list("tools")).length, 1);
+});
+
 Deno.test("Directory lets a disabled name own itself, and knows the servers of registries", async () => {
   const pml = { mcpServers: { mine: OFF } };
   const registries = REGISTRIES;

@@ -198,9 +198,10 @@ export class Kinds {
     return isAdded || getToolRouting(name) === "cloud";
   }
 
-  /** Finds the way to a server by what its name stands for now. */
+  /** Finds the way to a server by what its name stands for now; to none that nobody approved. */
   #wayTo(name: string, isCloud: boolean): UpstreamServer {
-    const server = this.#open(this.#options.directory.at(name));
+    const listing = this.#options.directory.at(name);
+    const server = listing.blocked() === undefined ? this.#open(listing) : undefined;
     if (server instanceof McpServer && server instanceof CloudServer === isCloud) {
       return server.way();
     }

@@ -5,11 +5,11 @@
  */
 
 import type { ToolResult } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, objectOf, quoted } from "../core/json.ts";
 import { type ListName, LISTS } from "../core/lists.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
-import type { Answered } from "./_peer.ts";
+import { Answered } from "./_peer.ts";
 import type { Denial } from "./wire.ts";
 
 /** Codes by which a client would think that PML itself asks it, or does not know its revision. */
@@ -40,7 +40,13 @@ export function resultOf(
 
 /** Says what error a server answered, in its own words. */
 export function answeredBy(who: string, { code, message }: Answered): string {
-  return `${who} answered with the error ${code}: ${message}`;
+  return `${who} answered with the error ${code}${message && `: ${message}`}`;
+}
+
+/** Says, in one line, why a resource of a server is not followed. */
+export function notFollowed(name: string, error: unknown): string {
+  const why = error instanceof Answered ? answeredBy("it", error) : asPmlError(error).message;
+  return `Cannot follow a resource of ${quoted(name)}: ${why.replace(/\s*\n\s*/g, " ")}`;
 }
 
 /** Hands on the error that a server answered, but for those that are between a client and PML. */

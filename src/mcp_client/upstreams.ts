@@ -16,7 +16,7 @@ import { splitToolId } from "../core/tool_id.ts";
 import type { Room } from "../io/backlog.ts";
 import { soon, StartTimer } from "../io/in_time.ts";
 import { Pool, type PoolLimits, type PoolUse } from "../io/pool.ts";
-import { answeredBy, listRefused, refused, resultOf } from "./_answers.ts";
+import { answeredBy, listRefused, notFollowed, refused, resultOf } from "./_answers.ts";
 import { Greetings } from "./_greetings.ts";
 import { Answered } from "./_peer.ts";
 import { ownName } from "./_readable.ts";
@@ -121,7 +121,7 @@ export class Upstreams implements AsyncDisposable {
     this.#greetings = new Greetings(options.capabilities, (name) => this.#outdated(name));
     this.#subscriptions = new Subscriptions(
       (following) => this.#follow(following),
-      (server, error) => options.onLog(server, "warn", `Cannot follow a resource: ${error}`),
+      (server, error) => options.onLog(server, "warn", notFollowed(server, error)),
     );
   }
 

@@ -51,12 +51,11 @@ export class CloudServer extends McpServer {
   /** Returns the tools that its registry tells of. */
   override list(list: ListName): Promise<readonly ListItem[]> {
     const { cloud, entry } = this.#options;
-    const { tools = [] } = entry.manifest ?? {};
-    return Promise.try(() =>
-      list === "tools"
-        ? tools.map(({ name }) => cloud.definition(entry, name) as ListItem)
-        : NO_ITEMS
-    );
+    return Promise.try(() => {
+      if (entry.manifest === undefined) throw toolsOnly(this.name);
+      if (list !== "tools") return NO_ITEMS;
+      return entry.manifest.tools.map(({ name }) => cloud.definition(entry, name) as ListItem);
+    });
   }
 
   /** Sends a call there, and asks for the list of the hub behind it. */

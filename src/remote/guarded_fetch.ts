@@ -65,14 +65,16 @@ export class GuardedFetch implements Disposable {
   };
   readonly #options: GuardedFetchOptions;
   readonly #agents = new Map<string, Agent>();
+  #isClosed = false;
 
   /** Opens nothing yet. */
   constructor(options: GuardedFetchOptions = {}) {
     this.#options = options;
   }
 
-  /** Closes the connections. */
+  /** Closes the connections; nothing is sent any more. */
   [Symbol.dispose](): void {
+    this.#isClosed = true;
     for (const agent of this.#agents.values()) agent.destroy();
     this.#agents.clear();
   }
@@ -82,6 +84,7 @@ export class GuardedFetch implements Disposable {
     const { request } = target.isSecure ? await import("node:https") : await import("node:http");
     const options = await this.#requestOptions(sending);
     signal.throwIfAborted();
+    if (this.#isClosed) throw new PmlError("CANCELLED", "Cannot send a request: PML is ending");
     const asked = request(options);
     const state = { sent: false };
     const late = setTimeout(
@@ -216,7 +219,10 @@ function headersOf({ url }: Target, { headers = {}, body }: FetchOptions): Recor
 /** Tells when a connection is there: before that nothing of a request can have been read. */
 function followed(asked: ClientRequest, { isSecure }: Target, sent: () => void): void {
   asked.once("socket", (socket) => {
-    if (asked.reusedSocket) sent();
+    const isKept = asked.reusedSocket;
+    // Deno would send it again where a kept connection breaks, and even where it is given up.
+    asked.reusedSocket = false;
+    if (isKept) sent();
     else socket.once(isSecure ? "secureConnect" : "connect", sent);
   });
 }

@@ -137,6 +137,23 @@ Deno.test("What follows a resource ends with what it rests on, and can always be
   await endWell(ws, pml);
 });
 
+Deno.test("What was followed is not started anew where the file is trusted no more", async () => {
+  await using scene = await sceneOf("2025-11-25", {
+    trusted: false,
+    capabilities: { elicitation: { form: {} } },
+    answer: () => ({ action: "accept", content: { answer: "Yes" } }),
+  });
+  const { ws, pml } = scene;
+  assert.equal((await pml.request("resources/subscribe", { uri: PAGE })).error, undefined);
+  const [one = 0] = await pidsOf(ws, "rude");
+  await writeFile(ws.file(".pml.json"), JSON.stringify(pmlFile("two")));
+  await until(() => /The configuration was applied/.test(pml.stderr));
+  // It is followed anew, by what its name stands for now: a command that nobody agreed to.
+  await until(() => /Cannot follow/.test(pml.stderr));
+  assert.deepEqual(await pidsOf(ws, "rude"), [one]);
+  await endWell(ws, pml);
+});
+
 Deno.test("Who listens with the first message of all is told, and who stops at once follows nothing", async () => {
   await using scene = await sceneOf("2026-07-28");
   const { ws, pml } = scene;

@@ -6,6 +6,10 @@
  * @module
  */
 
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+
 export type Json = Record<string, unknown>;
 
 const ITEMS: Readonly<Record<string, Json>> = {
@@ -162,34 +166,52 @@ export function answered(
   return typeof odd === "object" ? { jsonrpc: "2.0", id, ...odd } : odd;
 }
 
+/** A server that listens over HTTP until it is disposed. */
+export interface OddServer extends Disposable {
+  readonly url: string;
+}
+
 /** Listens over HTTP; a status is answered with a page of HTML. */
-export function listen(
+export async function listen(
   { fault, isModern, status }: {
     readonly fault: string;
     readonly isModern: boolean;
     readonly status?: number;
   },
-): Deno.HttpServer<Deno.NetAddr> {
-  const headers = { "content-type": "application/json", "mcp-session-id": "one" };
-  const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
-  return Deno.serve(options, async (request) => {
-    if (request.method !== "POST") return new Response(null, { status: 405 });
-    const message = await request.json() as Json;
-    if (message.id === undefined) return new Response(null, { status: 202 });
+): Promise<OddServer> {
+  return await serveHttp((message, response) => {
     const isGreeting = ["initialize", "server/discover", "ping"].includes(String(message.method));
     if (status !== undefined && !isGreeting) {
       const page = `<html><title>Status ${status}</title><h1>nginx</h1></html>`;
-      return new Response(page, { status, headers: { "content-type": "text/html" } });
+      return void response.writeHead(status, { "content-type": "text/html" }).end(page);
     }
     const said = answered(message, { fault, isModern });
-    if (said !== undefined) {
-      return new Response(typeof said === "string" ? said : JSON.stringify(said), { headers });
+    response.writeHead(200, { "content-type": "application/json", "mcp-session-id": "one" });
+    if (said === undefined) {
+      response.flushHeaders();
+      return void setTimeout(() => response.destroy());
     }
-    const body = new ReadableStream<Uint8Array>({
-      pull: (controller) => controller.error(new Error("the connection breaks")),
-    });
-    return new Response(body, { headers });
+    response.end(typeof said === "string" ? said : JSON.stringify(said));
   });
+}
+
+/** Listens over HTTP, and hands on each request that wants an answer. */
+export async function serveHttp(
+  answer: (message: Json, response: ServerResponse) => void,
+): Promise<OddServer> {
+  const server = createServer(async (request, response) => {
+    if (request.method !== "POST") return void response.writeHead(405).end();
+    const message = JSON.parse(await text(request)) as Json;
+    if (message.id === undefined) return void response.writeHead(202).end();
+    answer(message, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const close = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { url: `http://127.0.0.1:${port}/mcp`, [Symbol.dispose]: close };
 }
 
 /** Answers a line, or ends. */
@@ -198,8 +220,8 @@ function serve(line: string, how: { readonly fault: string; readonly isModern: b
   if (message.id === undefined || message.method === undefined) return;
   const said = answered(message, how);
   if (said === undefined) Deno.exit(7);
-  const text = typeof said === "string" ? said : `${JSON.stringify(said)}\n`;
-  Deno.stdout.writeSync(new TextEncoder().encode(text));
+  const reply = typeof said === "string" ? said : `${JSON.stringify(said)}\n`;
+  Deno.stdout.writeSync(new TextEncoder().encode(reply));
   if (how.fault === "cut" && typeof said === "string") Deno.exit(8);
 }
 

@@ -216,6 +216,24 @@ export const NAMES: readonly Mutant[] = [
     filter: "What follows a resource ends with what it rests on, and can always be given up",
   },
   {
+    name: "following-approved",
+    guard: "What is followed is started anew only where its name is approved now",
+    file: "kinds.ts",
+    find: "listing.blocked() === undefined ? this.#open(listing) : undefined;",
+    put: "this.#open(listing);",
+    test: "tests/attacks/sp_relay_test.ts",
+    filter: "What was followed is not started anew where the file is trusted no more",
+  },
+  {
+    name: "list-approved",
+    guard: "A server that nobody approved is not asked for a list",
+    file: "directory.ts",
+    find: "if (why === undefined) return server.list(list);",
+    put: 'if (why !== "") return server.list(list);',
+    test: "src/app/directory_test.ts",
+    filter: "A server that nobody approved is not asked for a list, and the person's own is",
+  },
+  {
     name: "untrusted-name",
     guard:
       "The name of a person's own server stands for it until the file that takes it is trusted",
