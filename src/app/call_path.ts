@@ -34,7 +34,7 @@ import { type AskedAll, askForAll } from "../permissions/ask_all.ts";
 import { askGate, type AskGateOptions, judged, refuse } from "../permissions/gate.ts";
 import { approvalRequired } from "../permissions/left.ts";
 import type { Subject } from "../permissions/subject.ts";
-import { trustGate } from "../permissions/trust_gate.ts";
+import { MOST_PASSES, restless, trustGate } from "../permissions/trust_gate.ts";
 import type { PinEvent } from "../policy/pins.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import { askedOfClient } from "./asked_of_client.ts";
@@ -47,9 +47,6 @@ export interface CallPathOptions extends KindsOptions {
   readonly metrics: Metrics;
   readonly schemas: Schemas;
 }
-
-/** After so many changes within one call it is given up. */
-const MOST_PASSES = 20;
 
 /** The way of every call, and what it needs: questions, servers, the journal. */
 export class CallPath implements AsyncDisposable {
@@ -304,10 +301,4 @@ function admitted(call: PassCall): PassCall {
   refuse(call);
   if (call.pass.unsettled !== undefined) throw call.pass.unsettled;
   return call;
-}
-
-function restless({ id }: Call): PmlError {
-  return new PmlError("OVERLOADED", `Cannot run "${id}": what it needs keeps changing`, {
-    hint: "Call it again when the configuration is at rest",
-  });
 }

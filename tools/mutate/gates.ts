@@ -128,7 +128,7 @@ export const GATES: readonly Mutant[] = [
     find: 'if (verdict?.kind === "deny") throw denied(id, verdict);',
     put: "",
     test: "src/permissions/gate_test.ts",
-    filter: "refuseGate() refuses also without askGate(), and leaves the rest to it",
+    filter: "refuse() throws for what is denied, and leaves the rest to askGate()",
   },
   {
     name: "trust",
@@ -254,10 +254,10 @@ export const GATES: readonly Mutant[] = [
     name: "refuse-in-ask",
     guard: "What is denied by then is not asked about",
     file: "gate.ts",
-    find: "refuseGate()(async (call) => {",
-    put: "(async (call) => {",
+    find: "// It may be the only gate.\n    refuse(call);",
+    put: "",
     test: "src/permissions/gate_test.ts",
-    filter: "askGate() refuses a denied call also without refuseGate()",
+    filter: "askGate() refuses a denied call, also as the only gate",
   },
   {
     name: "schema",
