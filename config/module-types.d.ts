@@ -95,6 +95,8 @@ readonly inputSchema?: object;
 readonly outputSchema?: object;
 readonly annotations?: object;
 readonly permissions?: Partial<Permissions>;
+readonly errors?: Readonly<Record<string, string | object>>;
+readonly visibility?: "internal" | "external";
 readonly icons?: readonly object[];
 readonly execution?: object;
 readonly _meta?: object;

@@ -276,6 +276,8 @@ Deno.test("pml import --workspace keeps the trust that the file had, and gives n
   const made = await take(ws, "--workspace", "windsurf");
   assert.equal(made.code, 0, made.stdout);
   assert.equal(await isTrusted(), true);
+  // As a process leaves it that was killed while it wrote the file.
+  await Deno.writeTextFile(`${path}.0123456789abcdef.pml-tmp`, "half");
   const second = await take(ws, "--workspace", "codex");
   assert.equal(second.code, 0, second.stdout);
   assert.equal(await isTrusted(), true);

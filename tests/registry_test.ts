@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { answerOf, type Asked, picked, questionOf, read } from "./attacks/questions.ts";
 import { FakeCloud } from "./kit/fake_cloud.ts";
@@ -10,6 +10,7 @@ import { npmServer } from "./kit/npm_server.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { FullHttp } from "./kit/full_http.ts";
+import { until } from "./kit/wait.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const ERAS: readonly Era[] = ["2025-11-25", "2026-07-28"];
@@ -93,6 +94,56 @@ for (const era of ERAS) {
       assert.equal(textOf(await asked.answer(picked("Yes"))), "Bonjour Ada");
       assert.equal((await pml.close()).code, 0);
     }
+  });
+}
+
+for (const era of ERAS) {
+  Deno.test(`An own definition hides a registry's server of its name, told once at debug level, on ${era}`, async () => {
+    await using registry = await FakeRegistry.open([
+      await moduleEntry("greeter", greeter("Theirs")),
+      await moduleEntry("other", greeter("Hello").replace('"greeter"', '"other"')),
+    ]);
+    const env = { PML_REGISTRIES: registry.url };
+    const own = { greeter: { type: "deno", path: "own.js" } };
+    const pml = { version: 1, private_mcps: own, permissions: { allow: ["*"] } };
+    const said = async (trusted: boolean, level: string) => {
+      await using ws = await makeWorkspace({
+        env: { ...env, PML_LOG_LEVEL: level },
+        files: { "own.js": greeter("Mine") },
+        pml,
+        trusted,
+      });
+      await using client = new RawStdio(ws, { era, capabilities: {} });
+      await client.open();
+      const search = async () => {
+        const found = textOf(await client.callTool("search", { query: "greet somebody" }));
+        assert.match(found, /other:greet/);
+        assert.doesNotMatch(found, /greeter:.*\[registry/);
+      };
+      await search();
+      // Another configuration has the catalog looked at anew.
+      await writeFile(ws.file("next.json"), JSON.stringify({ ...pml, intent: "Greetings" }));
+      await rename(ws.file("next.json"), ws.file(".pml.json"));
+      await until(() => client.stderr.includes("The configuration was applied"));
+      await search();
+      if (trusted) {
+        assert.equal(textOf(await client.callTool("greeter__greet", { name: "A" })), "Mine A");
+      }
+      assert.equal((await client.close()).code, 0);
+      assert.ok(!registry.paths.some((path) => path.includes("/greeter")), "its name was told");
+      return client.stderr.split("\n").filter((line) =>
+        line.includes("your own definition counts")
+      );
+    };
+    const [line = "", ...more] = await said(true, "debug");
+    assert.match(
+      line,
+      / debug +A registry has a server "greeter", too: your own definition counts$/,
+    );
+    assert.deepEqual(more, []);
+    assert.deepEqual(await said(true, "info"), []);
+    // What nobody trusts defines nothing yet.
+    assert.deepEqual(await said(false, "debug"), []);
   });
 }
 

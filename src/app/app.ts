@@ -256,7 +256,7 @@ export class App implements AsyncDisposable {
 
   /** What a client is told when it opens a connection. */
   hello(): Hello {
-    return helloOf(this.servers.states());
+    return helloOf(this.servers.states(), this.config().gateway);
   }
 
   /** What servers and tools were when they were first seen, or approved. */

@@ -283,8 +283,8 @@ export class CallPath implements AsyncDisposable {
   async #mayGoOn({ id, verdict, answer, method, pass }: PassCall): Promise<boolean> {
     const isWanted = this.#config().journal === "best_effort";
     const isPlain = verdict?.kind === "allow" && answer === undefined && method === undefined;
-    return isWanted && isPlain &&
-      await pass.server.onlyReads(splitToolId(id).tool).catch(() => false);
+    const tool = splitToolId(id).tool;
+    return isWanted && isPlain && await pass.server.onlyReads(tool).catch(() => false) === true;
   }
 }
 

@@ -178,7 +178,7 @@ class Entry implements Server {
     return this.#by((server) => server.permissionLines(tool));
   }
 
-  onlyReads(tool: string): Promise<boolean> {
+  onlyReads(tool: string): Promise<boolean | undefined> {
     return this.#by((server) => server.onlyReads(tool));
   }
 

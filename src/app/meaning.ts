@@ -180,7 +180,7 @@ export class Meaning implements Semantics, AsyncDisposable {
       const since = performance.now();
       const dimensions = await this.#tried(opened.embedder);
       const ms = Math.round(performance.now() - since);
-      this.#pins.accept(seen);
+      await this.#pins.accept(seen);
       this.#opening = Promise.resolve(opened);
       return { dimensions, ms };
     } catch (error) {

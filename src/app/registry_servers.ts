@@ -50,6 +50,8 @@ export class RegistryServers implements Disposable {
   readonly #here = new Map<string, RegistryServer>();
   /** Their names, and those of servers that are something else now than was approved. */
   readonly #approved = new Set<string>();
+  /** The names that were told to be hidden by the person's own. */
+  readonly #hidden = new Set<string>();
   /** What was looked up anew to be compared: what was shown is what is pinned then. */
   readonly #newer: Newer;
   #places: readonly RegistryEntry[] = [];
@@ -63,7 +65,7 @@ export class RegistryServers implements Disposable {
     this.#registries = this.#opened();
     this.offers = new OnOffer({
       registries: () => this.#registries,
-      isOther: (name) => this.#isOther(name),
+      isOther: (name) => this.#isHidden(name),
       closing: this.#closing.signal,
     });
     this.#newer = new Newer({
@@ -89,7 +91,7 @@ export class RegistryServers implements Disposable {
     const { pins } = this.#options;
     const { home } = await pins.state();
     for (const [name, { source }] of Object.entries(home)) {
-      if (source === "private" || this.#isOther(name)) continue;
+      if (source === "private" || this.#isHidden(name)) continue;
       this.#approved.add(name);
       const found = this.#registries.kept(name);
       if (found === undefined || misusedToken(found, this.#places) !== undefined) continue;
@@ -303,6 +305,17 @@ export class RegistryServers implements Disposable {
     const own = [config, file, ...parents].flatMap((each) => each?.servers ?? []);
     return builtins.has(name) || policy.disabledIn(name) !== undefined ||
       own.some((server) => server.name === name);
+  }
+
+  /** Tells whether what a registry has under a name is hidden; that a person's own hides it, once. */
+  #isHidden(name: string): boolean {
+    const { policy, log } = this.#options;
+    const isOwn = policy.now.config.servers.some((own) => own.name === name);
+    if (isOwn && !this.#hidden.has(name)) {
+      log.debug(`A registry has a server ${quoted(name)}, too: your own definition counts`);
+      this.#hidden.add(name);
+    }
+    return this.#isOther(name);
   }
 
   #take(server: RegistryServer): void {

@@ -6,6 +6,7 @@
 
 import { join } from "node:path";
 import process from "node:process";
+import { unlessGone } from "../io/private_files.ts";
 
 const MOST_FILES = 512;
 const NAME = /^(.+-(\d+)-[0-9a-f]{8})\.\d{4,}\.jsonl$/;
@@ -66,14 +67,6 @@ export class JournalFile {
   }
 }
 
-/** Makes the folder for its owner alone, or refuses one that is a link or no folder. */
-export function openFolder(path: string): void {
-  Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
-  const found = Deno.lstatSync(path);
-  if (!found.isDirectory) throw new Error(`"${path}" is not a folder`);
-  if (found.mode !== null && (found.mode & 0o077) !== 0) Deno.chmodSync(path, 0o700);
-}
-
 /** Removes the oldest files beyond a number of bytes, but none of `keep` or of a living process. */
 export function prune(
   folder: string,
@@ -103,8 +96,7 @@ function ifThere<T>(look: () => T): T | undefined {
   try {
     return look();
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
+    return unlessGone(error);
   }
 }
 

@@ -10,8 +10,9 @@ import { setImmediate } from "node:timers";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
+import { privateFolder } from "../io/private_files.ts";
 import type { Redactor } from "./redact.ts";
-import { JournalFile, openFolder, prune, removeIfThere } from "./_journal_file.ts";
+import { JournalFile, prune, removeIfThere } from "./_journal_file.ts";
 
 /** What `prev` is in the first record of a process. */
 const NO_HASH = "0".repeat(64);
@@ -206,7 +207,7 @@ export class Journal implements Disposable {
   }
 
   #begin(): JournalFile {
-    openFolder(this.#folder);
+    privateFolder(this.#folder);
     // Counted first: a name whose file could not be begun is not tried again.
     this.#files += 1;
     const file = this.#file = JournalFile.create(this.#pathOf(this.#files));

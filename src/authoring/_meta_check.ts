@@ -27,6 +27,8 @@ const OF_TOOL = [
   "outputSchema",
   "annotations",
   "permissions",
+  "errors",
+  "visibility",
   "icons",
   "execution",
   "_meta",

@@ -6,7 +6,8 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { App } from "../app/app.ts";
-import { gatewayFrom, type GatewayOptions, gatewaySection } from "../config/gateway_options.ts";
+import { gatewayFrom, type GatewayOptions } from "../config/gateway_options.ts";
+import { gatewaySection } from "../config/gateway_section.ts";
 import { type Preset, presets } from "../config/presets.ts";
 import { objectOf, quoted } from "../core/json.ts";
 import { number } from "./_config_costs.ts";
@@ -84,7 +85,7 @@ function settingsOf({ section: { hybrid = {}, ...rest } }: Preset): readonly Set
 
 /** Gives what holds for keys of the preset, where that is not what the preset says. */
 function otherwise(preset: Preset, after: GatewayOptions): readonly string[] {
-  const holds = objectOf(gatewaySection(after));
+  const holds = gatewaySection(after);
   return settingsOf(preset).flatMap(({ at: [, key = "", option], entry }) => {
     const held = option === undefined ? holds[key] : objectOf(holds[key])[option];
     if (isDeepStrictEqual(held, entry)) return [];

@@ -5,13 +5,10 @@
  */
 
 import type { App } from "../app/app.ts";
-import {
-  DEFAULT_GATEWAY,
-  type GatewayOptions,
-  type SaidOfGateway,
-} from "../config/gateway_options.ts";
+import { DEFAULT_GATEWAY, type SaidOfGateway } from "../config/gateway_options.ts";
+import { gatewaySection } from "../config/gateway_section.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "../config/limits.ts";
-import { quoted } from "../core/json.ts";
+import { objectOf, quoted } from "../core/json.ts";
 import { matches, type Pattern } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { MANY_TOKENS } from "./_cost.ts";
@@ -98,19 +95,13 @@ function saysHybrid(app: App): boolean {
   return person.gateway.hybrid !== undefined || own?.hybrid !== undefined;
 }
 
-/** Options by the names that they have in files; patterns by their text. */
-function flat({ exposure, metaTools, prefix, hybrid = {} }: SaidOfGateway | GatewayOptions): Flat {
-  const options = Object.entries(hybrid).map(([name, value]) => {
-    const key = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    const shown = Array.isArray(value) ? value.map(({ text }: Pattern) => text) : value;
-    return [`gateway.hybrid.${key}`, shown] as const;
-  });
-  return {
-    "gateway.tools_exposure": exposure,
-    "gateway.meta_tools": metaTools,
-    "gateway.prefix": prefix,
-    ...Object.fromEntries(options),
-  };
+/** Returns options by their keys in files, those of `hybrid` among them. */
+function flat(said: SaidOfGateway): Flat {
+  const { hybrid, ...own } = gatewaySection(said);
+  const options = Object.entries(objectOf(hybrid)).map(([key, value]) => [`hybrid.${key}`, value]);
+  return Object.fromEntries(
+    [...Object.entries(own), ...options].map(([key, value]) => [`gateway.${key}`, value]),
+  );
 }
 
 function by(pattern: Pattern): (id: ToolId) => boolean {

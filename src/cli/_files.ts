@@ -5,8 +5,9 @@
  */
 
 import { join } from "node:path";
-import { exists, holds } from "../config/workspace.ts";
+import { exists } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
+import { isInside } from "../io/place.ts";
 import { readPlain, UNCHANGED, writeWhole } from "../io/private_files.ts";
 import { refused as unused } from "../io/regular_file.ts";
 
@@ -24,7 +25,7 @@ export async function readInside(folder: string, name: string): Promise<Found | 
   if (!exists(named)) return undefined;
   try {
     const path = await Deno.realPath(named);
-    if (!holds(folder, path)) {
+    if (!isInside(folder, path)) {
       throw refused(named, "it is a link that leads out of its folder");
     }
     const plain = readPlain(path);

@@ -9,6 +9,7 @@ import type { App } from "../app/app.ts";
 import { FILE_NAME } from "../config/workspace.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";
+import { readPlain, writePrivate } from "../io/private_files.ts";
 import { withValue } from "./_client_file.ts";
 import { usage } from "./_failure.ts";
 import { backUp, type Found, place, readInside, refused } from "./_files.ts";
@@ -65,7 +66,7 @@ export async function addServers(app: App, target: Target, servers: Servers): Pr
     const trusted = before !== undefined && await store.isTrusted(path, before);
     const backup = found && await backUp(found);
     const done = { backup: backup ?? null, before: before ?? null, after, trusted };
-    const earlier = await readDone(app, path);
+    const earlier = readDone(app, path);
     await keepDone(app, path, [...earlier, done]);
     try {
       if (found !== undefined) await replace(app, { path, found, text, trusted });
@@ -88,7 +89,7 @@ export async function findUndo(
   target: Target,
 ): Promise<{ readonly said: string; readonly run: () => Promise<string> }> {
   const { path, found } = target;
-  const all = await readDone(app, path);
+  const all = readDone(app, path);
   const last = all.at(-1);
   if (last === undefined) {
     throw usage(`Cannot undo: no import wrote ${path}`, "`--workspace` undoes one into .pml.json");
@@ -181,16 +182,11 @@ function donePath(app: App, path: string): string {
   return join(app.config().home, "imports", `${sha256(path)}.json`);
 }
 
-async function readDone(app: App, path: string): Promise<readonly Done[]> {
-  const file = donePath(app, path);
-  await Deno.mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  const found = await readInside(dirname(file), basename(file));
-  return found === undefined ? [] : JSON.parse(found.text);
+function readDone(app: App, path: string): readonly Done[] {
+  const plain = readPlain(donePath(app, path));
+  return plain === undefined ? [] : JSON.parse(new TextDecoder().decode(plain.bytes));
 }
 
 async function keepDone(app: App, path: string, all: readonly Done[]): Promise<void> {
-  const file = donePath(app, path);
-  const found = await readInside(dirname(file), basename(file));
-  const over = found === undefined ? {} : { over: found.text };
-  await place(file, { text: `${JSON.stringify(all, null, 2)}\n`, mode: 0o600, ...over });
+  await writePrivate(donePath(app, path), all);
 }

@@ -39,6 +39,8 @@ async function roundTrip(text: string, workspace: boolean): Promise<string> {
   const path = scratch.write(name, text);
   const environment = scratch.environment({ PML_WORKSPACE: scratch.ws });
   const open = () => openApp({ cwd: scratch.ws, environment });
+  // As a process leaves it that was killed while it wrote the file.
+  scratch.write(`${name}.0123456789abcdef.pml-tmp`, "half");
   const written = await within(await open(), async (app) => {
     await addServers(app, await findTarget(app, workspace), SERVERS);
     return await Deno.readTextFile(path);

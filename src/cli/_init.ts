@@ -76,11 +76,14 @@ async function readClient(root: string): Promise<Client> {
   return { path, found, edit: await editClientText(found?.text ?? "{}\n", path) };
 }
 
-async function writeClient({ path, found, edit }: Client, { ask, signal }: Asking): Promise<Step> {
+async function writeClient(
+  { path, found, edit }: Client,
+  { app: { policy: { store } }, ask, signal }: Asking,
+): Promise<Step> {
   if (edit === undefined) return { path, changed: false, said: "has PML already" };
   const { text, before } = edit;
   if (found === undefined) {
-    await place(path, { text, mode: 0o644 });
+    await store.whileEditing(path, () => place(path, { text, mode: 0o644 }));
     return { path, changed: true, said: "created, with PML as a server" };
   }
   // It is somebody's own, whatever it starts, and this is no place to judge it.
@@ -91,8 +94,11 @@ async function writeClient({ path, found, edit }: Client, { ask, signal }: Askin
   if (ask && await askReply(`Add PML to ${path}?`, { signal }) !== "Yes") {
     return { path, changed: false, said: "left as it is", todo: TODO };
   }
-  const backup = await backUp(found);
-  await place(found.path, { text, mode: found.mode, over: found.text });
+  const backup = await store.whileEditing(found.path, async () => {
+    const copy = await backUp(found);
+    await place(found.path, { text, mode: found.mode, over: found.text });
+    return copy;
+  });
   return { path, changed: true, said: `PML was added; the file before is ${backup}` };
 }
 
@@ -103,7 +109,7 @@ async function writeWorkspace(app: App): Promise<Step> {
     const but = app.config().trusted ? "" : ", and not trusted: run `pml trust`";
     return { path, changed: false, said: `is there already${but}` };
   }
-  await make(app, { path, text: workspaceText() });
+  await app.policy.store.whileEditing(path, () => make(app, { path, text: workspaceText() }));
   return { path, changed: true, said: "created with the default rules, and trusted" };
 }
 
@@ -135,7 +141,7 @@ async function keepKey({ app, ask, signal }: Asking): Promise<Step> {
   if (!/^[\x21-\x7e]+$/.test(key)) {
     throw usage("Cannot keep the key: it holds blanks or other characters", "Paste only the key");
   }
-  await Deno.mkdir(home, { recursive: true, mode: 0o700 });
-  await place(path, { text: `${key}\n`, mode: 0o600 });
+  const text = `${key}\n`;
+  await app.policy.store.whileEditing(path, () => place(path, { text, mode: 0o600 }));
   return { path, changed: true, said: "keeps your key, readable for you alone" };
 }

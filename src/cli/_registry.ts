@@ -5,9 +5,9 @@
  */
 
 import { once } from "node:events";
-import { holds } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
+import { isInside } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { usage } from "./_failure.ts";
 import type { Typed } from "./_command_context.ts";
@@ -70,7 +70,7 @@ function keyOf(file: string, served: string): string {
     usage(`Cannot sign with ${quoted(file, 300)}: ${why}`, "Keep the key where nobody else reads");
   try {
     const path = Deno.realPathSync(file);
-    if (holds(served, path)) throw refused("it lies in the folder that is served");
+    if (isInside(served, path)) throw refused("it lies in the folder that is served");
     return readRegularText(path);
   } catch (error) {
     throw error instanceof PmlError ? error : refused("it cannot be read");

@@ -7,10 +7,11 @@
 
 import { dirname, resolve } from "node:path";
 import { quoted } from "../core/json.ts";
+import { isInside } from "../io/place.ts";
 import { setByClients } from "./_client_files.ts";
 import { type Environment, ignoring } from "./env.ts";
 import { NETWORK_NAMES } from "./network_names.ts";
-import { foldersAbove, holds, markedProject, realPathOf } from "./workspace.ts";
+import { foldersAbove, markedProject, realPathOf } from "./workspace.ts";
 
 const HOMES = ["HOME", "USERPROFILE"];
 const NAMES = ["PML_HOME", "PML_TRUST", "PML_REGISTRIES", "PML_WORKSPACE", ...NETWORK_NAMES];
@@ -31,7 +32,7 @@ export function countingEnvironment(environment: Environment, cwd: string): Envi
   const { homeless: unknown, ...own } = withOwnHome(environment, places);
   const { home, userHome, account = userHome } = own;
   const homes = unknown === undefined ? [userHome, account].map(realPathOf) : [];
-  const theirs = { places, isPersons: (each: string) => homes.some((one) => holds(each, one)) };
+  const theirs = { places, isPersons: (each: string) => homes.some((one) => isInside(each, one)) };
   const set = NAMES.filter((name) => environment.get(name));
   const setBy = setByClients(set, [root, ...foldersOf([...places, home], theirs)]);
   const why = new Map([...setBy].map(([name, { path }]) => [name, setIn(path)]));
@@ -43,14 +44,14 @@ export function countingEnvironment(environment: Environment, cwd: string): Envi
   const by = setBy.get("PML_WORKSPACE");
   // Whoever moved a home may have moved the workspace round the other one.
   const isMoved = own.namedHome !== undefined || inside !== undefined;
-  const around = isMoved && places.find((place) => holds(place, realPathOf(counting.home)));
+  const around = isMoved && places.find((place) => isInside(place, realPathOf(counting.home)));
   // Who says where the PML home is needs no other home.
   const isSaid = environment.get("PML_HOME") && !why.has("PML_HOME");
   const homeless = (isSaid ? undefined : unknown) ??
     (around ? liesIn(counting.home, around) : whereInside(counting.home, theirs));
   return Object.freeze({
     ...counting,
-    ...by !== undefined && !holds(by.folder, root) && { sentBy: by.path },
+    ...by !== undefined && !isInside(by.folder, root) && { sentBy: by.path },
     ...homeless !== undefined && { homeless },
   });
 }
@@ -63,7 +64,7 @@ function withOwnHome(environment: Environment, places: readonly string[]): Envir
   // Nobody clones into the top folder.
   const isPersons = (folder: string) =>
     dirname(folder) === folder ||
-    own !== undefined && !places.includes(folder) && holds(folder, own);
+    own !== undefined && !places.includes(folder) && isInside(folder, own);
   const theirs = { places, isPersons };
   const [file] = setByClients(HOMES, foldersOf([...places, userHome], theirs)).values();
   const why = whereInside(userHome, theirs) ?? (file && setIn(file.path));
@@ -81,7 +82,7 @@ function foldersOf(paths: readonly string[], { isPersons }: Theirs): readonly st
 function whereInside(path: string, theirs: Theirs): string | undefined {
   const folder = theirs.places.map((place) => foldersOf([place], theirs))
     .map((folders) => markedProject(folders) ?? folders[0])
-    .find((each) => each !== undefined && holds(each, realPathOf(path)));
+    .find((each) => each !== undefined && isInside(each, realPathOf(path)));
   return folder === undefined ? undefined : liesIn(path, folder);
 }
 

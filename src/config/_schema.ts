@@ -23,13 +23,15 @@ const PART = "a number from 0 to 1";
 const TOOLS = 'the pattern "server:tool", "server:*" or "*"';
 const MOST_LISTED = 10_000;
 const MOST_TOKENS = 1_000_000;
+const LABEL = "a string of 1 to 128 visible characters";
 const RULE = `the rule ${GRAMMAR}`;
 
 /** What a `.pml.json` may say. */
 export function workspaceSchema(zod: Zod) {
   const { object, text, list, filled, url } = words(zod);
   const texts = list(filled, "strings");
-  return object({ version: zod.literal(1, "1") }, {
+  return object({}, {
+    version: zod.literal(1, "1"),
     $schema: text(),
     workspace: text("a relative path", /^(?![/\\]|[A-Za-z]:|(.*[/\\])?\.\.([/\\]|$))./s),
     ...shared(zod),
@@ -76,10 +78,13 @@ function shared(zod: Zod) {
   const registry = url(...REGISTRY_BEGINNINGS);
   const rule = text(RULE, { test: (value) => succeeds(() => parsePattern(value)) });
   const rules = list(rule, "rules");
+  const label = text(LABEL, /^(?=.*\S)[^\p{C}\p{Zl}\p{Zp}]{1,128}$/u);
   const metaTool = zod.enum([...META_TOOLS, "execute_workflow", "execute_code"]);
   return {
     permissions: object({}, { allow: rules, ask: rules, deny: rules }),
     gateway: object({}, {
+      name: label,
+      version: label,
       tools_exposure: text(),
       meta_tools: list(metaTool, "names"),
       prefix: flag,

@@ -8,10 +8,11 @@ import { isUtf8 } from "node:buffer";
 import { basename, dirname, extname, isAbsolute, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
+import { isInside } from "../io/place.ts";
 import { readRegular, whyUnread } from "../io/regular_file.ts";
 import { parseJsonc } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
-import { exists, holds, realPathOf } from "./workspace.ts";
+import { exists, realPathOf } from "./workspace.ts";
 
 /** The clients whose files are known. */
 export const CLIENTS = [
@@ -148,7 +149,7 @@ function foldersIn(folder: string): readonly string[] {
 function readText({ path, inside }: ClientFile): string {
   const real = join(realPathOf(dirname(path)), basename(path));
   try {
-    if (inside !== undefined && !holds(inside, real)) throw bad(path, "it lies elsewhere");
+    if (inside !== undefined && !isInside(inside, real)) throw bad(path, "it lies elsewhere");
     if (Deno.lstatSync(real).isSymlink) throw bad(path, "it is a link");
     const { bytes } = readRegular(real, { most: MOST_BYTES });
     if (!isUtf8(bytes)) throw bad(path, "it is no UTF-8 text");

@@ -8,7 +8,7 @@ import { dirname, join, relative, sep } from "node:path";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
-import { staysInside } from "../io/place.ts";
+import { isInside, staysInside } from "../io/place.ts";
 import { countingEnvironment } from "./_counting.ts";
 import { invalid, type Problem, type Report } from "./_problem.ts";
 import { whyWide } from "./_wide.ts";
@@ -21,14 +21,7 @@ import { type Channel, type PersonConfig, readPerson } from "./person.ts";
 import { askedRegistries, type RegistryEntry, registryProblems } from "./registries.ts";
 import { crowdedRules, defaultRules, NO_RULES, type Rules } from "./rules.ts";
 import type { ServerDefinition } from "./servers.ts";
-import {
-  findWorkspace,
-  holds,
-  homesOf,
-  realPathOf,
-  rulingFiles,
-  type Workspace,
-} from "./workspace.ts";
+import { findWorkspace, homesOf, realPathOf, rulingFiles, type Workspace } from "./workspace.ts";
 
 /** Everything that was read, before anybody said whether the workspace file is trusted. */
 export interface LoadedConfig {
@@ -198,9 +191,9 @@ async function loadFiles(
 function homeProblems(environment: Environment, root: string): Problem[] {
   const { home, homeless } = environment;
   // Whoever opens the home folder or all of the machine opens the PML home with it.
-  const isInside = holds(root, realPathOf(home)) &&
-    !homesOf(environment).some((each) => holds(root, each));
-  const found = homeless ?? (isInside ? `${quoted(home, 200)}, which lies in the workspace` : "");
+  const isBrought = isInside(root, realPathOf(home)) &&
+    !homesOf(environment).some((each) => isInside(root, each));
+  const found = homeless ?? (isBrought ? `${quoted(home, 200)}, which lies in the workspace` : "");
   if (found === "") return [];
   return [{ file: "the home of PML", key: "", found, wanted: "a folder outside the workspace" }];
 }
@@ -220,7 +213,7 @@ function narrowed(
   try {
     const named = join(root, file.workspace);
     const folder = staysInside(root, named) ? Deno.realPathSync(named) : dirname(root);
-    const inside = holds(root, folder) && Deno.statSync(folder).isDirectory;
+    const inside = isInside(root, folder) && Deno.statSync(folder).isDirectory;
     // What is protected is known by names below the workspace: it must not begin within `.git`.
     const hidden = relative(root, folder).split(sep).some((name) => name.startsWith("."));
     if (inside && !hidden) return folder;

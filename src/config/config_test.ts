@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import fc from "fast-check";
 import { matches } from "../core/pattern.ts";
+import { VERSION } from "../core/version.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Scratch } from "./_scratch_test.ts";
 import { loadConfig, settle } from "./config.ts";
@@ -37,6 +38,8 @@ Deno.test("loadConfig() without a file gives the defaults", async () => {
     assert.deepEqual(config.ignored, []);
     assert.deepEqual(config.servers, []);
     assert.deepEqual(config.gateway, {
+      name: "pml",
+      version: VERSION,
       exposure: "meta_only",
       hybrid: {
         exposeMetaTools: true,

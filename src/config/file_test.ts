@@ -36,7 +36,15 @@ const BAD_TEXTS: readonly (readonly [string, number, number, string, string, str
     '"\\u{0}" (a string)',
     "at most 2000 characters",
   ],
-  ["{}", 1, 1, "version", "nothing", "1"],
+  ['{"version": null}', 1, 13, "version", "null", "1"],
+  [
+    '{"private_mcps": {"a": {"type": "deno"}}}',
+    1,
+    24,
+    "private_mcps.a.path",
+    "nothing",
+    "the path of a file",
+  ],
   [
     '{\n  "version": 1,\n  "permissions": {\n    "allow": "*"\n  }\n}',
     4,
@@ -196,6 +204,13 @@ Deno.test("readWorkspaceFile() reads comments, trailing commas and CRLF", async 
   assert.deepEqual(file?.permissions?.deny.map(({ pattern }) => pattern.text), ["a:b"]);
   const [bad] = await problemsOf(text.replace("a:b", "a b"));
   assert.deepEqual([bad?.line, bad?.column], [3, 26]);
+});
+
+Deno.test("readWorkspaceFile() reads a file without a version as version 1", async () => {
+  const rules = '"permissions": {"deny": ["a:b"]}';
+  const { file, error } = await read(`{${rules}}`);
+  assert.equal(error, undefined);
+  assert.deepEqual(file?.permissions?.deny.map(({ pattern }) => pattern.text), ["a:b"]);
 });
 
 Deno.test("readWorkspaceFile() gives the hash of the bytes", async () => {

@@ -7,6 +7,7 @@
 import type { Exposure, HybridOptions } from "../core/exposure.ts";
 import { defined, quoted } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
+import { VERSION } from "../core/version.ts";
 import { keyOf } from "./limits.ts";
 
 export type { Exposure, HybridOptions } from "../core/exposure.ts";
@@ -19,6 +20,10 @@ export type MetaTool = "search" | "schema" | "call" | "batch";
 
 /** What the gateway shows of itself and of the servers behind it. */
 export interface GatewayOptions {
+  /** What clients are told as the name of this server. */
+  readonly name: string;
+  /** What clients are told as its version. */
+  readonly version: string;
   /** What `tools/list` shows. */
   readonly exposure: Exposure;
   /** What it shows where the exposure is `hybrid`. */
@@ -42,6 +47,8 @@ export const SEMANTIC = { most: 20, threshold: 0.7 };
 
 /** What holds where nobody says otherwise. */
 export const DEFAULT_GATEWAY: GatewayOptions = {
+  name: "pml",
+  version: VERSION,
   exposure: "meta_only",
   hybrid: {
     exposeMetaTools: true,
@@ -59,6 +66,8 @@ export const DEFAULT_GATEWAY: GatewayOptions = {
 
 /** What `gateway` of a file looks like once its grammar was checked. */
 export interface GatewaySection {
+  readonly name?: string;
+  readonly version?: string;
   readonly tools_exposure?: string;
   readonly meta_tools?: readonly string[];
   readonly prefix?: boolean;
@@ -76,7 +85,7 @@ export interface GatewaySection {
 
 /** Reads what a file says of the gateway; nothing for what it leaves open. */
 export function gatewayOf(
-  { tools_exposure: said, meta_tools: names, prefix, hybrid }: GatewaySection,
+  { tools_exposure: said, meta_tools: names, hybrid, name, version, prefix }: GatewaySection,
   warn: (said: string) => void,
 ): SaidOfGateway {
   const exposure = EXPOSURES.find((one) => one === said);
@@ -90,7 +99,7 @@ export function gatewayOf(
   return {
     ...(said !== undefined && { exposure: exposure ?? "meta_only" }),
     ...(names && { metaTools: META_TOOLS.filter((name) => names.includes(name)) }),
-    ...(prefix !== undefined && { prefix }),
+    ...defined({ name, version, prefix }),
     ...(hybrid && { hybrid: hybridOf(hybrid) }),
   };
 }
@@ -108,35 +117,11 @@ export function gatewayFrom(...said: readonly (SaidOfGateway | undefined)[]): Ga
   return { ...options, hybrid };
 }
 
-/** Gives what was said as files say it; what is not set is left out. */
-export function gatewaySection(said: SaidOfGateway): GatewaySection {
-  return defined({
-    tools_exposure: said.exposure,
-    meta_tools: said.metaTools,
-    prefix: said.prefix,
-    hybrid: said.hybrid && hybridSection(said.hybrid),
-  });
-}
-
-/** Gives the names of options as files have them, with their values; what is not set is left out. */
-export function hybridSection(
-  options: Partial<HybridOptions>,
-): NonNullable<GatewaySection["hybrid"]> {
-  return renamed((name) => {
-    const { [name]: value } = options;
-    return [keyOf(name), Array.isArray(value) ? value.map(({ text }) => text) : value];
-  });
-}
-
+/** Takes every option of `hybrid` that is set, with patterns that were read. */
 function hybridOf(said: NonNullable<GatewaySection["hybrid"]>): Partial<HybridOptions> {
-  return renamed((name) => {
+  const options = Object.keys(DEFAULT_GATEWAY.hybrid).map((name) => {
     const value = Reflect.get(said, keyOf(name));
     return [name, Array.isArray(value) ? value.map(parsePattern) : value];
   });
-}
-
-/** Makes an object of every option of `hybrid` that is set, as `entry` says it. */
-function renamed(entry: (name: keyof HybridOptions) => readonly [string, unknown]): object {
-  const names = Object.keys(DEFAULT_GATEWAY.hybrid) as (keyof HybridOptions)[]; // of a literal
-  return defined(Object.fromEntries(names.map(entry)));
+  return defined(Object.fromEntries(options));
 }

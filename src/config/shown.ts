@@ -11,7 +11,7 @@ import { withoutSecrets } from "./_secret_words.ts";
 import { networkEnvironment } from "./child_environment.ts";
 import type { Environment } from "./env.ts";
 import type { WorkspaceFile } from "./file.ts";
-import { gatewaySection } from "./gateway_options.ts";
+import { gatewaySection } from "./gateway_section.ts";
 import type { ServerDefinition } from "./servers.ts";
 
 /** Whatever its length: what is cut off would be trusted unseen. */

@@ -4,13 +4,10 @@
  * @module
  */
 
-import { dirname, join } from "node:path";
-import { setTimeout } from "node:timers/promises";
+import { join } from "node:path";
+import { Following } from "../io/following.ts";
 import { type LoadedConfig, reloadConfig } from "./config.ts";
-import { FILE_NAME, holds, realPathOf, rulingFolders } from "./workspace.ts";
-
-/** How long a folder must be quiet before the files are read again: editors write in steps. */
-const QUIET_MS = 40;
+import { FILE_NAME, realPathOf, rulingFolders } from "./workspace.ts";
 
 /**
  * Calls `onChange` with what was read whenever it differs from what was read before, until the
@@ -22,43 +19,14 @@ export async function watchConfig(
   signal: AbortSignal,
 ): Promise<void> {
   for (let known = loaded; !signal.aborted;) {
-    const paths = pathsOf(known);
-    using watching = watch(paths, signal);
+    using files = new Following(pathsOf(known), signal);
     // Read after the watching has begun, so that no change falls between.
     const now = await reloadConfig(known);
     if (signal.aborted) return;
     if (fingerprint(now) !== fingerprint(known)) onChange(now);
     known = now;
-    await watching.change();
+    await files.change();
   }
-}
-
-interface Watching extends Disposable {
-  /** Comes back a moment after one of the paths was touched, or on abort. */
-  change(): Promise<void>;
-}
-
-function watch(paths: readonly string[], signal: AbortSignal): Watching {
-  // Folders are watched, not files: a file may come later, or be put in the place of another.
-  const folders = new Set(paths.map((path) => nearest(dirname(path))));
-  const watcher = Deno.watchFs([...folders], { recursive: false });
-  const close = () => watcher.close();
-  signal.addEventListener("abort", close, { once: true });
-  return {
-    async change() {
-      for await (const { kind, paths: touched } of watcher) {
-        // Reading is an event too, and it must not lead to another reading.
-        if (kind === "access") continue;
-        if (touched.some((folder) => paths.some((path) => holds(folder, path)))) break;
-      }
-      // An abort only ends the wait sooner.
-      await setTimeout(QUIET_MS, undefined, { signal }).catch(() => {});
-    },
-    [Symbol.dispose]() {
-      signal.removeEventListener("abort", close);
-      if (!signal.aborted) close();
-    },
-  };
 }
 
 /** Gives each path at which something that rules is or may come. */
@@ -67,15 +35,6 @@ function pathsOf({ environment, workspace, person }: LoadedConfig): readonly str
     .flatMap((folder) => [join(folder, FILE_NAME), join(folder, ".git")]);
   // Behind a link, it is the real file that changes.
   return [...ruling, person.path].flatMap((path) => [path, realPathOf(path)]);
-}
-
-function nearest(path: string): string {
-  try {
-    if (Deno.statSync(path).isDirectory) return path;
-  } catch {
-    // The folder above is watched until this one is there.
-  }
-  return nearest(dirname(path));
 }
 
 /** Tells what was read from what was read before. */

@@ -4,9 +4,10 @@
  * @module
  */
 
-import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import type { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { isInside } from "../io/place.ts";
 import { invalid } from "./_problem.ts";
 import type { Environment } from "./env.ts";
 
@@ -70,15 +71,9 @@ export function rulingFolders(environment: Environment, { root, found }: Place):
   // Where no file was near, one that stood too high to make a workspace still denies and asks.
   const passes = found !== ".pml.json" && found !== "PML_WORKSPACE";
   const rules = (folder: string) =>
-    (repository !== undefined && holds(repository, folder)) ||
-    (passes && homes.some((home) => holds(folder, home)));
+    (repository !== undefined && isInside(repository, folder)) ||
+    (passes && homes.some((home) => isInside(folder, home)));
   return [root, ...above.filter(rules)];
-}
-
-/** Tells whether a path is a folder or lies in it, by components. */
-export function holds(folder: string, path: string): boolean {
-  const way = relative(folder, path);
-  return way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
 /** Gives the real path of what exists of a path, with the rest as written. */
@@ -123,7 +118,7 @@ function detect(
   const candidates = here === named
     ? []
     : [here, ...foldersAbove(here)].filter((folder) =>
-      folder !== named && !homes.some((home) => holds(folder, home))
+      folder !== named && !homes.some((home) => isInside(folder, home))
     );
   const place = marked(MARKERS, candidates);
   if (place !== undefined) return place;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { Scratch } from "./_scratch_test.ts";
-import { findWorkspace, holds, realPathOf } from "./workspace.ts";
+import { findWorkspace, realPathOf } from "./workspace.ts";
 
 function said(find: () => unknown): string {
   try {
@@ -113,14 +113,6 @@ Deno.test("findWorkspace() takes a link to nothing and a folder for a .pml.json 
   assert.equal(findWorkspace(scratch.environment(), join(scratch.ws, "a")).root, scratch.ws);
   Deno.mkdirSync(join(scratch.ws, "a/.pml.json"));
   assert.equal(findWorkspace(scratch.environment(), join(scratch.ws, "a")).found, ".pml.json");
-});
-
-Deno.test("holds() compares components, not prefixes", () => {
-  assert.ok(holds("/a/b", "/a/b"));
-  assert.ok(holds("/a/b", "/a/b/..c"));
-  assert.ok(holds("/", "/a"));
-  assert.ok(!holds("/a/b", "/a/bc"));
-  assert.ok(!holds("/a/b", "/a"));
 });
 
 Deno.test("realPathOf() resolves what exists and keeps the rest", () => {

@@ -101,9 +101,9 @@ export abstract class KnownServer implements Server {
     return Promise.resolve(NO_LINES);
   }
 
-  /** Returns false: nobody can tell. */
-  onlyReads(_tool: string): Promise<boolean> {
-    return Promise.resolve(false);
+  /** Returns nothing: nobody can tell. */
+  onlyReads(_tool: string): Promise<boolean | undefined> {
+    return Promise.resolve(undefined);
   }
 
   /** Forgets lists. */

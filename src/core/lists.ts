@@ -5,6 +5,7 @@
  */
 
 import type { Json } from "./json.ts";
+import { memoized } from "./memo.ts";
 
 /** A list of a server: the field of the result that holds it. */
 export type ListName = "tools" | "resources" | "resourceTemplates" | "prompts";
@@ -39,3 +40,15 @@ export interface ListItem {
   /** The value of a member. */
   readonly [key: string]: Json | undefined;
 }
+
+/**
+ * Returns the tools of a list that others than their server may know of: the same array for the
+ * same list. A tool whose `visibility` is `internal` is in no list and no search, and who calls it
+ * is told that there is none.
+ */
+export const externalTools: <T extends object>(tools: readonly T[]) => readonly T[] = memoized(
+  <T extends { readonly visibility?: Json }>(tools: readonly T[]) => {
+    const shown = tools.filter(({ visibility }) => visibility !== "internal");
+    return shown.length === tools.length ? tools : shown;
+  },
+);

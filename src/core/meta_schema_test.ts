@@ -58,6 +58,8 @@ const tool = some({
   description: or(fc.string()),
   inputSchema: inputs,
   outputSchema: object,
+  errors: some({ NO: or(fc.oneof(fc.string(), fc.constant({}))) }),
+  visibility: or(fc.constantFrom("internal", "external")),
   annotations: object,
   permissions,
   _meta: object,

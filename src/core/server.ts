@@ -42,8 +42,8 @@ export interface Server {
   consentLines(call: Pick<Call, "id" | "method">): Promise<readonly string[]>;
   /** Returns what a tool may do beyond its server, one line each; of modules alone it is known. */
   permissionLines(tool: string): Promise<readonly string[]>;
-  /** Tells whether a tool can change nothing and reach nobody. */
-  onlyReads(tool: string): Promise<boolean>;
+  /** Tells whether a tool can change nothing and reach nobody; undefined where nobody can tell. */
+  onlyReads(tool: string): Promise<boolean | undefined>;
   /** Returns a list: the same array as long as it is unchanged. */
   list(list: ListName): Promise<readonly ListItem[]>;
   /** Runs a call that passed the gates. */

@@ -47,6 +47,8 @@ export interface ToolDefinition {
   readonly outputSchema?: JsonObject;
   /** Hints on what it does to the world. */
   readonly annotations?: JsonObject;
+  /** `internal` keeps it from everybody but its own server. */
+  readonly visibility?: Json;
   /** Whatever else its server says of it. */
   readonly [key: string]: Json | undefined;
 }
@@ -99,6 +101,10 @@ export interface ToolMeta {
   readonly annotations?: object;
   /** What it asks for, in place of what the module asks for. */
   readonly permissions?: Partial<Permissions>;
+  /** What it fails with, by code: when, or JSON Schema of the structured content that comes. */
+  readonly errors?: Readonly<Record<string, string | object>>;
+  /** `internal` for what only the module itself calls; no list or search has it. */
+  readonly visibility?: "internal" | "external";
   /** Pictures of it. */
   readonly icons?: readonly object[];
   /** What MCP says of how it is run. */
@@ -146,6 +152,23 @@ const TOOL_NAME: Kind<string> = {
   // An author can choose: what clients would have to shorten is not taken.
   is: (value) => typeof value === "string" && /^[A-Za-z0-9_./-]{1,128}$/.test(value),
 };
+/** What a tool may say beside its schemas and permissions; other keys are kept as they are. */
+const BESIDE: Readonly<Record<string, Kind<unknown>>> = {
+  title: TEXT,
+  description: TEXT,
+  annotations: OBJECT_IF_ANY,
+  _meta: OBJECT_IF_ANY,
+  errors: {
+    wanted: "an object of texts or JSON Schema objects, by the code of the error",
+    is: (value) =>
+      value === undefined || isObject(value) &&
+        Object.values(value).every((said) => typeof said === "string" || isObject(said)),
+  },
+  visibility: {
+    wanted: '"internal" or "external"',
+    is: (value) => [undefined, "internal", "external"].includes(value as string),
+  },
+};
 const PERMISSION: Kind<keyof Permissions> = {
   wanted: "one of read, write, net, run, env",
   is: (value) => Object.hasOwn(NO_PERMISSIONS, String(value)),
@@ -181,8 +204,7 @@ function parseTool(
   const key = `.tools.${name}`;
   read(key, name, TOOL_NAME);
   const { permissions, inputSchema, outputSchema, ...rest } = read(key, said, OBJECT);
-  for (const name of ["title", "description"]) read(`${key}.${name}`, rest[name], TEXT);
-  for (const name of ["annotations", "_meta"]) read(`${key}.${name}`, rest[name], OBJECT_IF_ANY);
+  for (const [name, kind] of Object.entries(BESIDE)) read(`${key}.${name}`, rest[name], kind);
   const output = read(`${key}.outputSchema`, outputSchema, SCHEMA);
   const definition = {
     ...rest,

@@ -11,6 +11,7 @@ import { PmlError } from "../core/errors.ts";
 import { isObject, visible } from "../core/json.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { eachPiece, endsOf, LineReader } from "../io/lines.ts";
+import { after } from "../io/waiting.ts";
 import { DENO_ALONE, DENO_QUIET, programUrl } from "../sandbox/alone.ts";
 import bootCode from "../sandbox/boot/embedder.min.js" with { type: "text" };
 import type { EmbedderRequest, EmbedderStart } from "../sandbox/boot/embedder.ts";
@@ -122,14 +123,12 @@ export class EmbedderChild implements AsyncDisposable {
     if (this.#broken !== undefined) throw this.#broken;
     const { promise, resolve, reject } = Promise.withResolvers<TextVectors>();
     this.#waiting.set(this.#next, { count, resolve, reject });
-    const late = setTimeout(() => {
-      this.#fail(down(`it did not answer in ${ms} ms`, { code: "TIMED_OUT" }));
-    }, ms);
+    const late = () => this.#fail(down(`it did not answer in ${ms} ms`, { code: "TIMED_OUT" }));
+    using _ = after(ms, late);
     this.#watch ??= setInterval(() => this.#weigh(), LOOK_MS);
     try {
       return await promise;
     } finally {
-      clearTimeout(late);
       if (this.#waiting.size === 0) {
         clearInterval(this.#watch);
         this.#watch = undefined;

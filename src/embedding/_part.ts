@@ -6,8 +6,8 @@
 
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { readRegularText } from "../io/regular_file.ts";
-import { removeIfAny } from "../io/replaced_file.ts";
+import { drop, keepFile } from "../io/kept.ts";
+import { openRegular, readRegularText } from "../io/regular_file.ts";
 import { fileHash } from "../io/tree.ts";
 import type { HubFile } from "./model_hub.ts";
 
@@ -52,8 +52,8 @@ export class Part {
     if (!goesOn && status !== 200) return false;
     const etag = headers.get("etag") ?? "";
     // A weak one says of two contents that they are alike, not that they are the same.
-    if (/^"[\x21\x23-\x7e]{1,200}"$/.test(etag)) Deno.writeTextFileSync(this.#name, etag);
-    this.#open = Deno.openSync(this.#part, { append: true, create: true, mode: 0o600 });
+    if (/^"[\x21\x23-\x7e]{1,200}"$/.test(etag)) keepFile(this.#name, etag);
+    this.#open = openRegular(this.#part, { append: true, create: true, mode: 0o600 });
     return true;
   }
 
@@ -75,7 +75,7 @@ export class Part {
   /** Forgets what has come. */
   remove(): void {
     this.close();
-    for (const path of [this.#part, this.#name]) removeIfAny(path);
+    for (const path of [this.#part, this.#name]) drop(path);
     this.#bytes = 0;
   }
 
@@ -91,7 +91,7 @@ export class Part {
       });
     }
     Deno.renameSync(this.#part, this.path);
-    removeIfAny(this.#name);
+    drop(this.#name);
   }
 
   #etag(): string | undefined {

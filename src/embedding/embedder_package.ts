@@ -11,6 +11,7 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { megabytes } from "../core/megabytes.ts";
 import { Installing, type Tell } from "../io/installing.ts";
+import { keepFile } from "../io/kept.ts";
 import { unlessGone } from "../io/private_files.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { RECORD, treeHash, treeStamp } from "../io/tree.ts";
@@ -94,7 +95,7 @@ export class EmbedderPackage {
         }`,
       });
     }
-    keepStamp(folder, stamp);
+    keepFile(join(folder, RECORD), stamp, { by: folder });
     return folder;
   }
 
@@ -222,10 +223,4 @@ function stampOf(folder: string): string | undefined {
   } catch {
     return undefined; // then the files are read
   }
-}
-
-function keepStamp(folder: string, stamp: string): void {
-  const fresh = `${folder}.${crypto.randomUUID()}.stamp`;
-  Deno.writeTextFileSync(fresh, stamp, { mode: 0o600 });
-  Deno.renameSync(fresh, join(folder, RECORD));
 }

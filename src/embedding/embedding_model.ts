@@ -11,8 +11,8 @@ import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject, quoted } from "../core/json.ts";
 import { stampOf } from "../io/place.ts";
+import { writePrivate } from "../io/private_files.ts";
 import { openRegular, readRegularText } from "../io/regular_file.ts";
-import { replaceFile } from "../io/replaced_file.ts";
 import { fileHash } from "../io/tree.ts";
 
 /** A model as it lies in its folder. */
@@ -113,7 +113,7 @@ export class ModelPins {
   async hashOf(model: EmbeddingModel): Promise<string> {
     const seen = await this.look(model);
     this.mustBeKnown(seen);
-    if (this.#pinOf(model.folder)?.stamp !== seen.stamp) this.accept(seen);
+    if (this.#pinOf(model.folder)?.stamp !== seen.stamp) await this.accept(seen);
     return seen.hash;
   }
 
@@ -128,8 +128,8 @@ export class ModelPins {
   }
 
   /** Pins a model as it was looked at, whatever was pinned; the person said so. */
-  accept({ folder, hash, stamp }: SeenModel): void {
-    replaceFile(this.#fileOf(folder), JSON.stringify({ folder, hash, stamp }));
+  async accept({ folder, hash, stamp }: SeenModel): Promise<void> {
+    await writePrivate(this.#fileOf(folder), { folder, hash, stamp });
   }
 
   /** Throws where a model is another than the pinned one. */

@@ -11,7 +11,7 @@ import { type ErrorCode, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
 import { alone } from "../io/folder_lock.ts";
-import { pause } from "../io/in_time.ts";
+import { pause } from "../io/waiting.ts";
 import { unlessGone } from "../io/private_files.ts";
 import { isSame, isWhole, Part } from "./_part.ts";
 import { MODEL_TEXTS, onnxOf } from "./embedding_model.ts";

@@ -41,6 +41,9 @@ const FRESH = { ttlMs: 5_000, cacheScope: "private" };
 
 /** What the configuration says of the face. */
 export interface FaceSettings extends ExposureSettings {
+  /** What clients are told as the name and the version of this server. */
+  readonly name: string;
+  readonly version: string;
   /** Whether questions may go to the client at all. */
   readonly asksClient: boolean;
   /** How long a question waits for its answer. */
@@ -121,14 +124,15 @@ export class Gateway implements Disposable {
 
   /** Makes the server of one connection, for either era. */
   readonly factory: McpServerFactory = ({ era }) => {
-    const { onError, servers } = this.#options;
-    const { serverInfo, ...hello } = helloOf(servers.states(), era === "modern");
+    const { onError, servers, settings } = this.#options;
+    const isModern = era === "modern";
+    const { serverInfo, ...hello } = helloOf(servers.states(), { ...settings(), isModern });
     const server = new Server(serverInfo, {
       ...hello,
       debouncedNotificationMethods: ["tools", "resources", "prompts"]
         .map((list) => `notifications/${list}/list_changed`),
     });
-    const client = this.#clients.add(server, era === "modern");
+    const client = this.#clients.add(server, isModern);
     // It may have said so before it was here.
     if (client.isModern) this.#listen(client);
     server.onerror = onError;

@@ -4,7 +4,6 @@
  * @module
  */
 
-import { VERSION } from "../core/version.ts";
 import { instructions } from "./instructions.ts";
 import type { ServerState } from "./servers.ts";
 
@@ -28,14 +27,21 @@ export interface Hello {
   readonly instructions: string;
 }
 
-/** Says hello, with how each server stands. */
-export function helloOf(states: readonly ServerState[], isModern = false): Hello {
+/** Says hello by the name that the configuration gives this server, with how each server stands. */
+export function helloOf(
+  states: readonly ServerState[],
+  { name, version, isModern = false }: {
+    readonly name: string;
+    readonly version: string;
+    readonly isModern?: boolean;
+  },
+): Hello {
   const tasks = isModern
     ? { extensions: { "io.modelcontextprotocol/tasks": {} } }
     : { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
   return {
     capabilities: { ...CAPABILITIES, ...tasks },
-    serverInfo: { name: "pml", title: "PML", version: VERSION },
+    serverInfo: { name, title: name === "pml" ? "PML" : name, version },
     instructions: instructions(states),
   };
 }

@@ -14,6 +14,7 @@ import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { type BatchItem, runBatch } from "../workflow/batch.ts";
+import { kindOf } from "./_tool_kind.ts";
 import type { GatewayOptions } from "./gateway.ts";
 import { type MetaTool, metaTools } from "./meta_tools.ts";
 import { errorBody, errorResult } from "./results.ts";
@@ -77,7 +78,7 @@ export class MetaCalls {
     };
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
     const answer = await search(query, { ...defined({ server }), limit, allowed });
-    const lines = answer.hits.map((hit) => this.#line(hit));
+    const lines = await Promise.all(answer.hits.map((hit) => this.#line(hit)));
     const said = [...lines, ...remarks(answer), `mode: ${answer.mode}`, ...this.#troubles(server)];
     return textResult(said.join("\n"));
   }
@@ -93,9 +94,9 @@ export class MetaCalls {
     return [...lines, `${left} more have a problem: see pml://servers, or search with \`server\``];
   }
 
-  #line({ id, tool, server, score }: Pick<SearchHit, "id" | "tool" | "server"> & {
+  async #line({ id, tool, server, score }: Pick<SearchHit, "id" | "tool" | "server"> & {
     readonly score?: number;
-  }): string {
+  }): Promise<string> {
     const runs = this.#options.judge(id).kind === "allow" && !server.isOffer ? "runs" : "asks";
     const said = (tool.description ?? "").split("\n").find((each) => each.trim() !== "") ?? "";
     const line = visible(said.trim(), DESCRIPTION_MAX);
@@ -105,7 +106,9 @@ export class MetaCalls {
     const twin = server.isOffer ? confusableWith(server.name, names()) : undefined;
     const like = twin === undefined ? "" : `, not ${twin} but a name like it`;
     // What PML says comes before what the server says of itself, which may look like it.
-    const own = `${server.name}:${call} [${server.origin}, ${runs}${scored}${like}]`;
+    const onlyReads = server.isOffer ? undefined : await this.#options.servers.onlyReads(id);
+    const kind = kindOf(tool, { origin: server.origin, onlyReads });
+    const own = `${server.name}:${call} [${server.origin}${kind}, ${runs}${scored}${like}]`;
     return line === "" ? own : `${own}\n  ${line}`;
   }
 
@@ -154,8 +157,9 @@ export class MetaCalls {
     if (outcome.kind === "ask") return outcome;
     await servers.prepare("tools", { only: splitToolId(id).server });
     const shown = (entry: CatalogEntry) => judge(entry.id).kind !== "deny";
-    const lines = catalog.toolsOf(splitToolId(id).server).filter(shown)
-      .map((entry) => this.#line(entry));
+    const lines = await Promise.all(
+      catalog.toolsOf(splitToolId(id).server).filter(shown).map((entry) => this.#line(entry)),
+    );
     return { kind: "result", result: textResult(lines.join("\n") || "It has no tools") };
   }
 

@@ -8,7 +8,7 @@ import type { Call, FixedArguments } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { canonical, type JsonObject, quoted } from "../core/json.ts";
 import { parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
-import type { ListItem, ListName } from "../core/lists.ts";
+import { externalTools, type ListItem, type ListName } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Server } from "../core/server.ts";
 import { settingOf } from "../core/tool_settings.ts";
@@ -237,6 +237,11 @@ export class Servers implements Disposable {
     throw this.unknown(id);
   }
 
+  /** Tells whether a tool can change nothing and reach nobody; undefined where nobody can tell. */
+  async onlyReads(id: ToolId): Promise<boolean | undefined> {
+    return await this.#sourceOf(id)?.onlyReads(splitToolId(id).tool).catch(() => undefined);
+  }
+
   /** Loads the tools of a server where they are not known; throws why that failed. */
   async load(server: string): Promise<void> {
     const entry = this.#entries.get(server);
@@ -325,7 +330,8 @@ export class Servers implements Disposable {
     const before = lists.get(list);
     const age = this.#age;
     try {
-      const items = await source.list(list);
+      const all = await source.list(list);
+      const items = list === "tools" ? externalTools(all) : all;
       // What was asked for one client is not shown to another, while that can be had.
       if (age !== this.#age && tries > 1) return await this.#load(entry, list, tries - 1);
       ages.set(list, age);
@@ -346,8 +352,8 @@ export class Servers implements Disposable {
       lists.set(list, items);
       if (unusable === undefined) return true;
       const { tools: kept = tools, changes = [], unmet = [] } = said ?? {};
-      const all = new Map([...changes, ...unusable]);
-      entry.rejected = this.#options.catalog.set(source, kept, all);
+      const shown = new Map([...changes, ...unusable]);
+      entry.rejected = this.#options.catalog.set(source, kept, shown);
       entry.left = tools.length - kept.length;
       entry.unmet = unmet;
       return true;

@@ -7,6 +7,7 @@
 import { dirname } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { stampAt, stampOf } from "./place.ts";
 
 /** Holds a folder that is being made, until it is disposed; throws where another does. */
 export function alone(folder: string): Disposable {
@@ -14,7 +15,7 @@ export function alone(folder: string): Disposable {
   Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const file = Deno.openSync(path, { read: true, write: true, create: true, mode: 0o600 });
   // Who was just done took the file away, which others may have opened before.
-  if (!file.tryLockSync(true) || inoOf(path) !== file.statSync().ino) {
+  if (!file.tryLockSync(true) || stampAt(path) !== stampOf(file.statSync())) {
     file.close();
     const message = `Cannot install ${quoted(folder, 400)}: another PML is installing it`;
     throw new PmlError("OVERLOADED", message, { hint: "Run it again when the other is done" });
@@ -25,12 +26,4 @@ export function alone(folder: string): Disposable {
       file.close();
     },
   };
-}
-
-function inoOf(path: string): number | null | undefined {
-  try {
-    return Deno.lstatSync(path).ino;
-  } catch {
-    return undefined; // it was taken away
-  }
 }

@@ -1,18 +1,17 @@
 /**
- * What can be found out again and is kept in the PML home all the same: whole files of JSON, for
- * this person alone.
+ * Writes what may be lost, because it can be found out again: whole, for this person alone, neither
+ * synced nor locked.
  *
  * @module
  */
 
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { readRegularText } from "./regular_file.ts";
-import { replaceFile } from "./replaced_file.ts";
 
 /** The length of what stands behind the name of whom a file is about: a hash, and `.json`. */
 const HASH_END = 37;
 
-/** Reads what was kept; undefined where nothing is, or no JSON. */
+/** Reads what `keep` wrote; undefined where nothing is, or no JSON. */
 export function readKept(file: string): unknown {
   try {
     return JSON.parse(readRegularText(file));
@@ -22,17 +21,35 @@ export function readKept(file: string): unknown {
   }
 }
 
-/** Keeps a value: the whole file, or the one that was there. */
+/** Keeps a value as JSON. */
 export function keep(file: string, value: unknown): void {
-  replaceFile(file, JSON.stringify(value));
+  keepFile(file, JSON.stringify(value));
 }
 
-/** Keeps a file no longer. */
+/**
+ * Puts a file in place, whole, and makes its folder where that is missing. It is written beside
+ * itself, or beside what `by` names.
+ */
+export function keepFile(file: string, content: string | Uint8Array, { by = file } = {}): void {
+  Deno.mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
+  const fresh = `${by}.${crypto.randomUUID()}.tmp`;
+  try {
+    Deno.writeFileSync(fresh, bytes, { createNew: true, mode: 0o600 });
+    Deno.renameSync(fresh, file);
+  } catch (error) {
+    // Of a full disk the beginning would stay.
+    drop(fresh);
+    throw error;
+  }
+}
+
+/** Removes a file, if it is there and can be removed. */
 export function drop(file: string): void {
   try {
     Deno.removeSync(file);
   } catch {
-    // Another process was faster.
+    // It was never made, or another process was faster.
   }
 }
 

@@ -1,5 +1,6 @@
 /**
- * Private files: whole or not at all, one writer at a time, never through a link.
+ * Writes what a person's word or security depends on: whole or not at all, synced, one writer at a
+ * time, never through a link.
  *
  * @module
  */
@@ -15,23 +16,23 @@ const WRITING = ".pml-tmp";
 export const UNCHANGED = "It is as it was; look at it, then try again";
 
 /** Opens a folder of the PML home for this person alone, making it where it is missing. */
-export async function privateFolder(folder: string): Promise<void> {
-  await Deno.mkdir(folder, { recursive: true, mode: 0o700 }).catch((error) => {
-    throw new PmlError("CONFIG_INVALID", `Cannot use the PML home: ${error.message}`, {
+export function privateFolder(folder: string): void {
+  try {
+    Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new PmlError("CONFIG_INVALID", `Cannot use the PML home: ${Object(error).message}`, {
       hint: "Make it a folder that you can write, or set PML_HOME to one",
       cause: error,
     });
-  });
-  const { isDirectory, mode } = await Deno.lstat(folder);
-  if (!isDirectory) {
-    throw refused(folder, "it is not a folder");
   }
-  if (Deno.build.os !== "windows" && ((mode ?? 0) & 0o077) !== 0) await Deno.chmod(folder, 0o700);
+  const { isDirectory, mode } = Deno.lstatSync(folder);
+  if (!isDirectory) throw refused(folder, "it is not a folder");
+  if (Deno.build.os !== "windows" && ((mode ?? 0) & 0o077) !== 0) Deno.chmodSync(folder, 0o700);
 }
 
 /** Runs `work` while no other process, and nothing else in this one, holds the same side file. */
 export async function locked<T>(sideFile: string, work: () => Promise<T>): Promise<T> {
-  await privateFolder(dirname(sideFile));
+  privateFolder(dirname(sideFile));
   using file = openRegular(sideFile, { read: true, write: true, create: true, mode: 0o600 });
   // Closing the file gives the lock back, and so does the end of the process.
   await file.lock(true);
@@ -54,15 +55,15 @@ export function readPlain(path: string, most?: number): Plain | undefined {
   }
 }
 
-/** How what PML keeps is read again. */
+/** How a private file is read again. */
 export interface Reading<T> {
   /** Makes of the JSON what is used of it; throws where it is something else. */
   readonly parse: (json: unknown) => T;
   readonly warn: (message: string) => void;
 }
 
-/** Reads what `keep` wrote; what cannot be read is told, and is nothing. */
-export function readKept<T>(path: string, reading: Reading<T>): T | undefined {
+/** Reads what `writePrivate` wrote; what cannot be read is told, and is nothing. */
+export function readPrivate<T>(path: string, reading: Reading<T>): T | undefined {
   try {
     const plain = readPlain(path);
     return plain && reading.parse(JSON.parse(new TextDecoder().decode(plain.bytes)));
@@ -72,9 +73,9 @@ export function readKept<T>(path: string, reading: Reading<T>): T | undefined {
   }
 }
 
-/** Keeps a value as JSON, for this person alone. */
-export async function keep(path: string, value: unknown): Promise<void> {
-  await privateFolder(dirname(path));
+/** Writes a value as JSON, for this person alone. */
+export async function writePrivate(path: string, value: unknown): Promise<void> {
+  privateFolder(dirname(path));
   const bytes = new TextEncoder().encode(`${JSON.stringify(value, null, 2)}\n`);
   await writeWhole(path, { bytes, mode: 0o600 });
 }
@@ -102,6 +103,11 @@ export async function writeWhole(path: string, { over, bytes, mode }: Whole): Pr
   } finally {
     await Deno.remove(temporary).catch(unlessGone);
   }
+  await syncName(path);
+}
+
+/** Waits until the disk has what a name leads to, or that it leads nowhere any more. */
+export async function syncName(path: string): Promise<void> {
   if (Deno.build.os === "windows") return;
   using folder = await Deno.open(dirname(path));
   await folder.sync();

@@ -22,13 +22,18 @@ export async function unlessAborted<T>(
   return await Promise.race([work, over.promise]);
 }
 
+/** Acts after a while; what is disposed acts no more. */
+export function after(ms: number, act: () => void): Disposable {
+  const timer = setTimeout(act, ms);
+  return { [Symbol.dispose]: () => clearTimeout(timer) };
+}
+
 /** Tells whether something is over in time, however it went. */
 export async function soon(over: Promise<unknown>, ms: number): Promise<boolean> {
-  const timer = Promise.withResolvers<false>();
-  const late = setTimeout(timer.resolve, ms, false);
-  const isOver = await Promise.race([over.then(() => true, () => true), timer.promise]);
-  clearTimeout(late);
-  return isOver;
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  using _ = after(ms, () => resolve(false));
+  over.then(() => resolve(true), () => resolve(true));
+  return await promise;
 }
 
 /** Lets others have their turn. */
@@ -39,8 +44,11 @@ export function turn(): Promise<void> {
 /** Waits for a while, or until the signal aborts. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
   using _ = onAbort(signal, resolve);
-  await promise;
-  clearTimeout(timer);
+  await soon(promise, ms);
+}
+
+/** Settles when a signal aborts. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => void onAbort(signal, resolve));
 }

@@ -7,7 +7,7 @@
 
 import type { Call } from "../core/call.ts";
 import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
-import { pause } from "../io/in_time.ts";
+import { pause } from "../io/waiting.ts";
 import { Answered } from "./_peer.ts";
 import type { Connection } from "./connection.ts";
 

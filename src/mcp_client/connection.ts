@@ -18,7 +18,8 @@ import {
 } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
-import { aborted, pause, StartTimer } from "../io/in_time.ts";
+import { aborted, pause } from "../io/waiting.ts";
+import { StartTimer } from "./_start_timer.ts";
 import type { Living } from "../io/pool.ts";
 import { deniedTo } from "./_answers.ts";
 import { ALL_CHANGES, CLIENT, withMeta } from "./_meta.ts";

@@ -14,15 +14,17 @@ import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Room } from "../io/backlog.ts";
-import { soon, StartTimer } from "../io/in_time.ts";
-import { Pool, type PoolLimits, type PoolUse } from "../io/pool.ts";
+import { isUnsent, Outages } from "../io/outages.ts";
+import { Pool, type PoolLimits } from "../io/pool.ts";
 import { answeredBy, listRefused, notFollowed, refused, resultOf } from "./_answers.ts";
 import { Greetings } from "./_greetings.ts";
+import { Notices } from "./_notices.ts";
 import { Answered } from "./_peer.ts";
 import { ownName } from "./_readable.ts";
 import { type ListOwner, ServerLists } from "./_server_lists.ts";
+import { StartTimer } from "./_start_timer.ts";
 import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
-import { callTool, RunningTasks, stateOf, taskIn } from "./_tasks.ts";
+import { callTool, RunningTasks, taskIn } from "./_tasks.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import type { StartProgress } from "./start_progress.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
@@ -73,19 +75,10 @@ export interface UpstreamsOptions {
   readonly starts: StartProgress;
 }
 
-/** How long a call waits for a look whether a server is there again that was not. */
-const LOOK_MS = 70;
 /** What is said of a server that does not answer. */
 const UNREACHED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "TIMED_OUT"];
 /** How long a list holds of a server that tells of no change. */
 const FRESH_MS = 60_000;
-
-/** Which lists a notification says have changed. */
-const CHANGES: Readonly<Record<string, readonly ListName[]>> = {
-  "notifications/tools/list_changed": ["tools"],
-  "notifications/resources/list_changed": ["resources", "resourceTemplates"],
-  "notifications/prompts/list_changed": ["prompts"],
-};
 
 /** The servers of this PML. */
 export class Upstreams implements AsyncDisposable {
@@ -99,12 +92,12 @@ export class Upstreams implements AsyncDisposable {
     // One that is gone ends its tasks.
     this.#use(this.#options.server(name), () => until).catch(() => {});
   });
-  /** Why the servers are not there that were not when they were last looked for. */
-  readonly #gone = new Map<string, { readonly version: string; readonly error: PmlError }>();
+  readonly #outages = new Outages();
   readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
     new Map(tools.flatMap((tool) => [[String(tool.name), tool], [ownName(tool), tool]] as const))
   );
   readonly #subscriptions: Subscriptions;
+  readonly #notices: Notices;
 
   /** Takes the definitions; nothing is started before the first request. */
   constructor(options: UpstreamsOptions) {
@@ -118,7 +111,14 @@ export class Upstreams implements AsyncDisposable {
       options.home,
       (error) => options.onLog("lists", "warn", `Cannot keep the lists of a server: ${error}`),
     );
-    this.#greetings = new Greetings(options.capabilities, (name) => this.#outdated(name));
+    this.#greetings = new Greetings(options.capabilities, (name) => {
+      for (const list of LIST_NAMES) options.told.changed(name, list);
+    });
+    this.#notices = new Notices({
+      ...options,
+      tasks: this.#tasks,
+      forget: (name, lists) => this.forget(options.server(name), lists),
+    });
     this.#subscriptions = new Subscriptions(
       (following) => this.#follow(following),
       (server, error) => options.onLog(server, "warn", notFollowed(server, error)),
@@ -261,9 +261,24 @@ export class Upstreams implements AsyncDisposable {
   async #use<T>(server: UpstreamServer, use: (connection: Connection) => Promise<T>): Promise<T> {
     const { name } = server;
     const version = server.version();
-    const what = { name, version, start: () => this.#start(server, version) };
+    // By another way it may be there.
+    const key = `${name} ${version}`;
+    const note = (error: unknown) => {
+      if (server.isRemote && error instanceof PmlError) {
+        this.#outages.note(key, error);
+      }
+      throw error;
+    };
+    // Whatever it was, the pool would soon say only that it always fails.
+    const what = { name, version, start: () => this.#started(server).catch(note) };
     using _ = this.#greetings.use(name);
-    await this.#look(what);
+    const away = this.#outages.of(key);
+    // One that answers, such as that a key is wrong, does so soon.
+    const waits = away && !UNREACHED.includes(away.code);
+    await this.#outages.pass(key, {
+      look: () => this.#pool.use(name, { ...what, use: () => Promise.resolve() }),
+      ...(waits && { waitMs: this.#options.limits().startMs }),
+    });
     const used = () => this.#pool.use(name, { ...what, use });
     try {
       return await used().catch((error) => {
@@ -271,44 +286,7 @@ export class Upstreams implements AsyncDisposable {
         throw error;
       });
     } catch (error) {
-      const isUnsent = error instanceof PmlError && error.detail?.may_have_run === false;
-      if (isUnsent && error.code === "UPSTREAM_DOWN") this.#note(server, { version, error });
-      throw error;
-    }
-  }
-
-  /** Looks, once for all calls, whether a server is there again; throws at once where it is not. */
-  async #look(what: Omit<PoolUse<Connection, void>, "use"> & { version: string }): Promise<void> {
-    const { name, version } = what;
-    const gone = () => {
-      const known = this.#gone.get(name);
-      return known?.version === version ? known.error : undefined;
-    };
-    const before = gone();
-    if (before === undefined) return;
-    const look = this.#pool.use(name, { ...what, use: () => Promise.resolve() });
-    const isThere = look.then(() => void this.#gone.delete(name), () => {});
-    // One that answers, such as that a key is wrong, does so soon.
-    const isAway = UNREACHED.includes(before.code);
-    await soon(isThere, isAway ? LOOK_MS : this.#options.limits().startMs);
-    const still = gone();
-    if (still !== undefined) throw still;
-  }
-
-  #note(
-    server: UpstreamServer,
-    gone: { readonly version: string; readonly error: PmlError },
-  ): void {
-    if (server.isRemote) this.#gone.set(server.name, gone);
-  }
-
-  async #start(server: UpstreamServer, version: string): Promise<Connection> {
-    try {
-      return await this.#started(server);
-    } catch (error) {
-      // Whatever it was, the pool would soon say only that it always fails.
-      if (error instanceof PmlError) this.#note(server, { version, error });
-      throw error;
+      throw isUnsent(error) ? note(error) : error;
     }
   }
 
@@ -327,7 +305,7 @@ export class Upstreams implements AsyncDisposable {
       home,
       closing,
       onLog: (level, text) => onLog(name, level, text),
-      onNotification: (method, params) => this.#notified(name, { method, params }),
+      onNotification: (method, params) => this.#notices.take(name, { method, params }),
       tool: (tool) => this.#tool(server, tool),
       onEnd: (ended) => {
         this.#running.delete(ended);
@@ -342,47 +320,8 @@ export class Upstreams implements AsyncDisposable {
     return connection;
   }
 
-  /** Has a server's lists read again that were those of another client. */
-  #outdated(name: string): void {
-    for (const list of LIST_NAMES) this.#options.told.changed(name, list);
-  }
-
   /** Gives what is known of a tool, by its name here or there. */
   #tool(server: UpstreamServer, tool: string): ListItem | undefined {
     return this.#toolsOf(this.#lists.known(this.#ownerOf(server), "tools")).get(tool);
-  }
-
-  /** Takes what a server tells of a task; one that is more than it may be is asked for by who wants it. */
-  #heard(name: string, params: JsonObject): void {
-    const state = stateOf(params);
-    if (state === undefined) return;
-    this.#tasks.heard(name, state);
-    try {
-      const told = resultOf(params, { name, method: "tasks/get" });
-      this.#options.told.task?.(name, told as unknown as JsonObject); // plain JSON
-    } catch (error) {
-      this.#options.onLog(name, "debug", `A notification was passed over: ${error}`);
-    }
-  }
-
-  #notified(
-    name: string,
-    { method, params }: { readonly method: string; readonly params: JsonObject },
-  ): void {
-    const { told } = this.#options;
-    if (method === "notifications/message") return told.logged(params);
-    if (method === "notifications/elicitation/complete") return told.elicited(params);
-    if (method === "notifications/resources/updated") return told.updated(name, textOf(params.uri));
-    if (method === "notifications/tasks/status" || method === "notifications/tasks") {
-      return this.#heard(name, params);
-    }
-    const lists = CHANGES[method] ?? [];
-    // It may run since before its definition was read again, and what is known is known of that.
-    try {
-      this.forget(this.#options.server(name), lists);
-    } catch {
-      // A value is missing, and nothing is kept of it: who asks for its list is told.
-    }
-    for (const list of lists) told.changed(name, list);
   }
 }

@@ -7,7 +7,13 @@
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { keep, privateFolder, readKept, unlessGone } from "../io/private_files.ts";
+import {
+  privateFolder,
+  readPrivate,
+  syncName,
+  unlessGone,
+  writePrivate,
+} from "../io/private_files.ts";
 import { fullText } from "./_question.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
@@ -53,7 +59,7 @@ export class PendingFiles {
     const others = (await this.list()).filter((other) => other.id !== id);
     for (const oldest of others.slice(0, 1 - MOST_WAITING)) await this.refuse(oldest.id);
     const kept = { subjects, asked: now(), expires: now() + ttl };
-    await keep(this.#path("pending", id), kept);
+    await writePrivate(this.#path("pending", id), kept);
     return { ...kept, id, text: fullText(subjects) };
   }
 
@@ -65,11 +71,13 @@ export class PendingFiles {
 
   /** Moves what waits to what was given. */
   async grant(id: string): Promise<void> {
-    await privateFolder(join(this.#home, "approved"));
+    privateFolder(join(this.#home, "approved"));
     const asked = this.#read("pending", id);
+    const approved = this.#path("approved", id);
     const given = asked !== undefined &&
-      await succeeded(Deno.rename(this.#path("pending", id), this.#path("approved", id)));
+      await succeeded(Deno.rename(this.#path("pending", id), approved));
     if (!given) throw stale(id);
+    await syncName(approved);
   }
 
   /** Removes what waits. */
@@ -79,8 +87,12 @@ export class PendingFiles {
 
   /** Uses up what was given: a file can be removed once, whoever tries. */
   async take(id: string): Promise<boolean> {
+    const path = this.#path("approved", id);
     const given = this.#read("approved", id);
-    return given !== undefined && await succeeded(Deno.remove(this.#path("approved", id)));
+    if (given === undefined || !await succeeded(Deno.remove(path))) return false;
+    // A machine that loses its power now must not give it once more.
+    await syncName(path);
+    return true;
   }
 
   async #live(state: State): Promise<PendingApproval[]> {
@@ -105,7 +117,7 @@ export class PendingFiles {
   /** Reads one that can still be used. */
   #read(state: State, id: string): PendingApproval | undefined {
     const { warn, now } = this.#options;
-    const kept = readKept(this.#path(state, id), { warn, parse: (json) => parsed(json, id) });
+    const kept = readPrivate(this.#path(state, id), { warn, parse: (json) => parsed(json, id) });
     return kept && kept.asked <= now() && now() < kept.expires ? kept : undefined;
   }
 

@@ -8,7 +8,7 @@ import { dirname } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { RULES_FILE_MAX } from "../core/pattern.ts";
-import { type Plain, readPlain, removeLeftovers, writeWhole } from "../io/private_files.ts";
+import { type Plain, readPlain, writeWhole } from "../io/private_files.ts";
 import { allowingText, newText, type RuleLists } from "./_rule_text.ts";
 import { hashOf, type TrustStore } from "./trust.ts";
 
@@ -31,7 +31,6 @@ export interface AllowOptions {
 export async function addAllow(file: string, options: AllowOptions): Promise<void> {
   if (await Deno.realPath(dirname(file)) !== dirname(file)) throw notTrusted(file);
   await options.trusted.whileEditing(file, async () => {
-    await removeLeftovers(file);
     const before = readPlain(file);
     await (before === undefined ? create(file, options) : edit(file, { before, ...options }));
   });

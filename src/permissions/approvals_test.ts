@@ -293,6 +293,32 @@ Deno.test("what a killed process left behind passes nothing, and goes when it is
   assert.deepEqual([...Deno.readDirSync(join(at.home, "approved"))], []);
 });
 
+Deno.test("an approval that was used up is gone from the disk before its call runs", async () => {
+  if (Deno.build.os === "windows") return;
+  await using at = await fixture();
+  const left = await at.approvals.leave(at.approvals.open([subject()]).handle);
+  await at.approvals.grant(left?.id ?? "");
+  const order: string[] = [];
+  const { remove } = Deno;
+  const { sync } = Deno.FsFile.prototype;
+  try {
+    Deno.FsFile.prototype.sync = async function () {
+      await sync.call(this);
+      order.push("synced");
+    };
+    Deno.remove = async (path, options) => {
+      await remove(path, options);
+      order.push("removed");
+    };
+    assert.equal(await at.take(left?.id ?? ""), true);
+    order.push("taken");
+  } finally {
+    Object.assign(Deno, { remove });
+    Deno.FsFile.prototype.sync = sync;
+  }
+  assert.deepEqual(order, ["removed", "synced", "taken"]);
+});
+
 Deno.test("the oldest waiting approval goes where there are too many", async () => {
   await using at = await fixture();
   const paths = Array.from({ length: 51 }, (_, index) => `${index}`);

@@ -7,7 +7,13 @@
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";
-import { keep, locked, readKept, unlessGone } from "../io/private_files.ts";
+import {
+  locked,
+  readPrivate,
+  removeLeftovers,
+  unlessGone,
+  writePrivate,
+} from "../io/private_files.ts";
 
 /** The approved code of modules, as `sha256-<hex>`, by server. */
 export type ApprovedCode = Readonly<Record<string, string>>;
@@ -56,7 +62,7 @@ export class TrustStore {
   /** Gives what is kept of a path; a record that cannot be read is told, and is none. */
   record(path: string): TrustRecord | undefined {
     const parse = (json: unknown) => parseRecord(json, path);
-    return readKept(this.#file(path), { parse, warn: this.#warn });
+    return readPrivate(this.#file(path), { parse, warn: this.#warn });
   }
 
   /** Trusts a file as it was shown, in place of what was trusted there before. */
@@ -92,9 +98,9 @@ export class TrustStore {
     );
   }
 
-  /** Runs `work` while no other PML edits the file at `path`. */
+  /** Runs `work` while no other PML edits the file at `path`; what a killed one left is removed. */
   async whileEditing<T>(path: string, work: () => Promise<T>): Promise<T> {
-    return await locked(`${this.#file(path)}.edit`, work);
+    return await locked(`${this.#file(path)}.edit`, () => removeLeftovers(path).then(work));
   }
 
   async #change(
@@ -105,7 +111,7 @@ export class TrustStore {
     return await locked(`${file}.lock`, async () => {
       const before = this.record(path);
       const after = change(before);
-      if (JSON.stringify(after) !== JSON.stringify(before)) await keep(file, after);
+      if (JSON.stringify(after) !== JSON.stringify(before)) await writePrivate(file, after);
       return after;
     });
   }

@@ -11,12 +11,12 @@ import { isObject, quoted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { stampAt } from "../io/place.ts";
 import {
-  keep,
   locked,
-  readKept,
   readPlain,
+  readPrivate,
   removeLeftovers,
   unlessGone,
+  writePrivate,
   writeWhole,
 } from "../io/private_files.ts";
 import { definitionHash } from "../registry/integrity.ts";
@@ -82,7 +82,7 @@ export class PinFiles {
       const before = await this.#read();
       const { lock, home } = change(before);
       if (lockText(home) !== lockText(before.home)) {
-        await keep(this.#home, { path: folder, ...JSON.parse(lockText(home)) });
+        await writePrivate(this.#home, { path: folder, ...JSON.parse(lockText(home)) });
       }
       const text = lockText(lock);
       if (text !== lockText(before.lock)) {
@@ -96,7 +96,7 @@ export class PinFiles {
 
   /** Keeps the text of a definition, to show it beside a later one. */
   async keepDefinition(hash: string, definition: ToolDefinition): Promise<void> {
-    await keep(join(this.#definitions, `${hash}.json`), definition);
+    await writePrivate(join(this.#definitions, `${hash}.json`), definition);
   }
 
   /** Gives the definition of a hash, where it was kept and is still that. */
@@ -106,7 +106,7 @@ export class PinFiles {
       if (definitionHash(definition) !== hash) throw new TypeError("it is another one");
       return definition;
     };
-    return readKept(join(this.#definitions, `${hash}.json`), { parse, warn: () => {} });
+    return readPrivate(join(this.#definitions, `${hash}.json`), { parse, warn: () => {} });
   }
 
   async #read(): Promise<PinState> {
@@ -117,7 +117,7 @@ export class PinFiles {
       if (!isObject(json) || json.path !== folder) throw new TypeError(`no pins of ${folder}`);
       return parsePinned(json.servers, this.#home);
     };
-    const home = readKept(this.#home, { parse, warn });
+    const home = readPrivate(this.#home, { parse, warn });
     return { lock: await this.#readLock(), home: home ?? {}, stamp };
   }
 

@@ -142,7 +142,7 @@ function rowOf(said: unknown): Row | undefined {
   const listed = toolsOf(Array.isArray(tools) ? tools.slice(0, MOST.tools) : [], {
     asked,
     onLeftOut: () => {},
-  }).tools;
+  }).tools.filter(({ definition }) => definition?.visibility !== "internal");
   const isDefined = listed.some(({ definition }) => definition !== undefined);
   const definitions = isDefined
     ? JSON.stringify(listed.map(({ definition }) => definition && shortened(definition)))
@@ -159,11 +159,12 @@ function rowOf(said: unknown): Row | undefined {
 }
 
 function shortened(definition: ToolDefinition): ToolDefinition {
-  const { name, title, description, inputSchema } = definition;
+  const { name, title, description, inputSchema, annotations } = definition;
   return {
     name,
     ...(title === undefined ? {} : { title: shownText(title) ?? "" }),
     description: shownText(description) ?? "",
     inputSchema,
+    ...(annotations && { annotations }),
   };
 }

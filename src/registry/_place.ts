@@ -8,8 +8,8 @@ import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { Manifest } from "../core/manifest.ts";
 import { memoized } from "../core/memo.ts";
+import type { Outages } from "../io/outages.ts";
 import type { Cache } from "./cache.ts";
-import { inTime } from "./client.ts";
 import { entryName, type Fqdn } from "./fqdn.ts";
 import { manifestHash, parseManifest } from "./manifest.ts";
 import { verifyManifest } from "./signature.ts";
@@ -57,14 +57,12 @@ export interface Read {
 export interface PlaceOptions {
   readonly cache: Cache;
   readonly warn: (message: string) => void;
-  /** How long it is not asked again after it could not be reached, more or less. */
-  readonly restMs: number;
+  /** The registries that could not be reached, by their addresses. */
+  readonly outages: Outages;
 }
 
 /** How many names are remembered that a registry does not have. */
 const MOST_NAMES = 20_000;
-/** How long who asks waits for the look whether a registry is there again that was away. */
-const LOOK_MS = 70;
 
 /** A registry, its entries in the cache, and its state. */
 export class Place {
@@ -78,9 +76,6 @@ export class Place {
   readonly #options: PlaceOptions;
   readonly #kept = new Map<string, Kept>();
   readonly #reads = new Map<string, (kept: KeptEntry) => Read>();
-  #down: { readonly error: PmlError; readonly until: number } | undefined;
-  /** The look whether it is there again, which never fails. */
-  #probe: Promise<void> | undefined;
 
   /** Asks nothing, and reads nothing. */
   constructor({ source, publicKey, named = () => [] }: RegistryPlace, options: PlaceOptions) {
@@ -96,55 +91,44 @@ export class Place {
 
   /** Whether it could not be reached when it was last asked. */
   get isDown(): boolean {
-    return this.#down !== undefined;
+    return this.#options.outages.of(this.source.url) !== undefined;
   }
 
   /** Whether a question would be put to it, and not be answered by what is known of its state. */
   get canAsk(): boolean {
-    return this.#down === undefined || this.#probe === undefined && Date.now() >= this.#down.until;
+    return this.#options.outages.isDue(this.source.url);
   }
 
   /** Asks it something; while it is away one question at a time finds out whether it still is. */
   async ask<T>(question: (source: Source) => Promise<T>): Promise<T> {
-    if (this.#down === undefined) return await this.#asked(question);
-    if (!this.canAsk) throw this.#down.error;
+    const { outages } = this.#options;
+    const { url } = this.source;
+    const down = outages.of(url);
+    if (down !== undefined && !this.canAsk) throw down;
     const answer = this.#asked(question);
-    const over = () => void (this.#probe = undefined);
-    this.#probe = answer.then(over, over);
+    outages.watch(url, answer);
     return await answer;
   }
 
-  /**
-   * Does what somebody waits for. While it is away that is no longer than a moment: then who waits is
-   * told what is known, and the question goes on behind, so that nobody waits for silence twice.
-   */
+  /** Does what somebody waits for; while it is away, only for a moment. */
   async briefly<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#probe !== undefined) await this.#aMoment(this.#probe);
-    return await this.#aMoment(work());
-  }
-
-  async #aMoment<T>(work: Promise<T>): Promise<T> {
-    const down = this.#down;
-    if (down === undefined) return await work;
-    const late = new AbortController();
-    const timer = setTimeout(() => late.abort(down.error), LOOK_MS);
-    try {
-      return await inTime(work, late.signal);
-    } finally {
-      clearTimeout(timer);
-    }
+    return await this.#options.outages.briefly(this.source.url, work);
   }
 
   async #asked<T>(question: (source: Source) => Promise<T>): Promise<T> {
+    const { outages, warn } = this.#options;
+    const { url } = this.source;
     try {
       const answer = await question(this.source);
-      this.#down = undefined;
+      outages.forget(url);
       return answer;
     } catch (error) {
       if (!(error instanceof PmlError)) throw error;
-      if (error.code === "REGISTRY_OFFLINE") this.#rest(error);
+      const isAway = error.code === "REGISTRY_OFFLINE";
+      if (isAway && !this.isDown) warn(`${error.message}; what is cached of it is used`);
+      if (isAway) outages.note(url, error);
       // It answered, whatever it said.
-      else if (error.code === "REGISTRY_BAD_RESPONSE") this.#down = undefined;
+      else if (error.code === "REGISTRY_BAD_RESPONSE") outages.forget(url);
       throw error;
     }
   }
@@ -232,14 +216,6 @@ export class Place {
       ? 0
       : verifyManifest(json, { registry: this.source.url, publicKey });
     return { read: { manifest, hash: manifestHash(manifest), leftOut }, issued };
-  }
-
-  #rest(error: PmlError): void {
-    if (this.#down === undefined) {
-      this.#options.warn(`${error.message}; what is cached of it is used`);
-    }
-    const rest = this.#options.restMs * (0.75 + Math.random() / 2);
-    this.#down = { error, until: Date.now() + rest };
   }
 }
 

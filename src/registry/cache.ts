@@ -9,9 +9,10 @@ import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
+import { drop, keepFile } from "../io/kept.ts";
 import { stampAt } from "../io/place.ts";
+import { privateFolder } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
-import { removeIfAny, replaceFile } from "../io/replaced_file.ts";
 import { integrityOf } from "./integrity.ts";
 
 /** What a cache needs. */
@@ -104,9 +105,8 @@ export class Cache {
   #write(name: string, parts: readonly Uint8Array[]): void {
     const path = join(this.#folder, name);
     try {
-      Deno.mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-      if (!this.#isOurs()) throw new Error("it is no folder of yours alone");
-      replaceFile(path, Buffer.concat(parts));
+      privateFolder(this.#folder);
+      keepFile(path, Buffer.concat(parts));
       for (const { length } of parts) this.#written += length;
       if (this.#written >= LOOK_BYTES) this.#prune();
     } catch (error) {
@@ -136,7 +136,7 @@ export class Cache {
     let kept = 0;
     for (const { path, size, used } of files) {
       const isLeft = path.endsWith(WRITING) && used < Date.now() - HOUR_MS;
-      if (isLeft || kept + size > most) removeIfAny(path);
+      if (isLeft || kept + size > most) drop(path);
       else kept += size;
     }
     this.#written = 0;

@@ -4,17 +4,16 @@
  * @module
  */
 
-import type { Progress } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
 import type { DenoManifest, Manifest } from "../core/manifest.ts";
+import { Outages } from "../io/outages.ts";
 import type { CatalogItem } from "./_catalog.ts";
 import { type CatalogOutcome, Catalogs } from "./_catalogs.ts";
+import { Downloads, type Wanting } from "./_downloads.ts";
 import { type KeptEntry, type LeftOut, Place, type RegistryPlace } from "./_place.ts";
 import type { Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
 import { type Fqdn, parseFqdn } from "./fqdn.ts";
-import { integrityOf } from "./integrity.ts";
 
 export type { CatalogItem, CatalogOutcome, LeftOut, RegistryPlace };
 
@@ -63,15 +62,7 @@ export interface Found {
   readonly leftOut: readonly LeftOut[];
 }
 
-/** How long somebody waits. */
-interface Waiting {
-  readonly signal: AbortSignal;
-}
-
-interface Download {
-  readonly bytes: Promise<Uint8Array>;
-  readonly told: Set<(progress: Progress) => void>;
-}
+type Waiting = Pick<Wanting, "signal">;
 
 const MINUTE_MS = 60_000;
 const ENTRY_MS = 15 * MINUTE_MS;
@@ -88,15 +79,18 @@ export class Registries {
   readonly #places: readonly Place[];
   readonly #finding = new Map<string, Promise<Found | undefined>>();
   readonly #behind = new Map<string, { readonly at: number; isOver: boolean }>();
-  readonly #downloads = new Map<string, Download>();
+  readonly #downloads: Downloads;
   readonly #catalogs: Catalogs;
 
   /** Takes the registries in their order. */
   constructor(options: RegistriesOptions) {
     const { cache, warn, restMs = REST_MS } = options;
+    const outages = new Outages(restMs);
     this.#options = options;
-    this.#places = options.places.map((place) => new Place(place, { cache, warn, restMs }));
+    this.#places = options.places.map((place) => new Place(place, { cache, warn, outages }));
     this.#catalogs = new Catalogs(this.#places, options);
+    const onMismatch = (place: Place, name: string) => this.#refreshBehind(place, name, true);
+    this.#downloads = new Downloads({ ...options, onMismatch });
   }
 
   /**
@@ -161,25 +155,12 @@ export class Registries {
   }
 
   /** Gives the code of a module: the bytes whose hash its entry says, or an error. */
-  async code(
-    found: Found,
-    { signal, onProgress }: Waiting & {
-      readonly onProgress?: ((progress: Progress) => void) | undefined;
-    },
-  ): Promise<Uint8Array> {
-    const { manifest } = found;
+  async code({ manifest, source }: Found, wanting: Omit<Wanting, "place">): Promise<Uint8Array> {
     if (manifest.kind !== "deno") {
       throw new PmlError("BUG", `Cannot load "${manifest.fqdn}": it is no module`);
     }
-    const cached = this.#options.cache.code(manifest.integrity);
-    if (cached !== undefined) return cached;
-    const download = this.#downloads.get(manifest.integrity) ?? this.#download(found);
-    if (onProgress !== undefined) download.told.add(onProgress);
-    try {
-      return await inTime(download.bytes, signal);
-    } finally {
-      if (onProgress !== undefined) download.told.delete(onProgress);
-    }
+    const place = this.#places.find((place) => place.source.url === source);
+    return await this.#downloads.code(manifest, { ...wanting, place });
   }
 
   /** Gives what is known of all that there is; what is old is asked for again, behind the caller. */
@@ -314,44 +295,6 @@ export class Registries {
       now.isOver = true;
     });
   }
-
-  #download(found: Found): Download {
-    const told = new Set<(progress: Progress) => void>();
-    const { manifest, source } = found;
-    const integrity = manifest.kind === "deno" ? manifest.integrity : "";
-    const bytes = this.#fetched(found, (progress) => {
-      for (const tell of told) tell(progress);
-    }).finally(() => this.#downloads.delete(integrity));
-    // Who asked may be gone when it fails.
-    bytes.catch((error) => {
-      const place = this.#places.find((place) => place.source.url === source);
-      // The entry is older than the code, or the code is not what it should be: the entry tells.
-      if (asPmlError(error).code === "INTEGRITY_MISMATCH" && place !== undefined) {
-        this.#refreshBehind(place, manifest.fqdn, true);
-      }
-    });
-    const download = { bytes, told };
-    this.#downloads.set(integrity, download);
-    return download;
-  }
-
-  async #fetched(
-    { manifest, source }: Found,
-    onProgress: (progress: Progress) => void,
-  ): Promise<Uint8Array> {
-    const place = this.#places.find((place) => place.source.url === source);
-    if (place === undefined || manifest.kind !== "deno") {
-      throw new PmlError("BUG", `Cannot load "${manifest.fqdn}": its registry is not configured`);
-    }
-    const { closing: signal, cache } = this.#options;
-    return await place.briefly(async () => {
-      const bytes = await place.ask((source) => source.code(manifest, { signal, onProgress }));
-      const integrity = integrityOf(bytes);
-      if (integrity !== manifest.integrity) throw mismatch(manifest, { integrity, source });
-      cache.keepCode(bytes);
-      return bytes;
-    });
-  }
 }
 
 function vouchedBy({ isSigned, isSecure, host }: Place): string {
@@ -359,16 +302,4 @@ function vouchedBy({ isSigned, isSecure, host }: Place): string {
   return isSecure
     ? `vouched for by TLS to ${host} only`
     : `vouched for by nobody: ${host} is reached without TLS`;
-}
-
-function mismatch(
-  { fqdn, version, integrity: wanted }: Extract<Manifest, { kind: "deno" }>,
-  { integrity, source }: { readonly integrity: string; readonly source: string },
-): PmlError {
-  const what = `${quoted(fqdn)} ${version} from ${quoted(source, 200)}`;
-  return new PmlError(
-    "INTEGRITY_MISMATCH",
-    `Cannot load ${what}: its code is ${integrity}, and its entry says ${wanted}`,
-    { hint: "Nothing of it ran; call again later, or tell who runs the registry" },
-  );
 }

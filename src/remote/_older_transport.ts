@@ -6,6 +6,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { after } from "../io/waiting.ts";
 import { EVENTS_TYPE, leave, typeOf } from "./_event_stream.ts";
 
 /** The first event of such a stream names the address for messages. */
@@ -22,7 +23,7 @@ export async function olderTransport(
   },
 ): Promise<PmlError | undefined> {
   const over = new AbortController();
-  const late = setTimeout(() => over.abort(), LOOK_MS);
+  using _ = after(LOOK_MS, () => over.abort());
   try {
     const stream = await get(AbortSignal.any([over.signal, signal]));
     const isStream = stream.ok && typeOf(stream) === EVENTS_TYPE;
@@ -31,7 +32,6 @@ export async function olderTransport(
   } catch {
     // Nothing more is known than that the handshake was refused.
   } finally {
-    clearTimeout(late);
     over.abort();
   }
   return undefined;

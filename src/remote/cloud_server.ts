@@ -53,8 +53,7 @@ export class CloudServer extends McpServer {
     const { cloud, entry } = this.#options;
     return Promise.try(() => {
       if (entry.manifest === undefined) throw toolsOnly(this.name);
-      if (list !== "tools") return NO_ITEMS;
-      return entry.manifest.tools.map(({ name }) => cloud.definition(entry, name) as ListItem);
+      return list === "tools" ? cloud.definitions(entry) : NO_ITEMS;
     });
   }
 

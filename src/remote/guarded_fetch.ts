@@ -15,7 +15,7 @@ import { PmlError } from "../core/errors.ts";
 import type { Fetch, FetchOptions } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
-import { onAbort } from "../io/waiting.ts";
+import { after, onAbort } from "../io/waiting.ts";
 
 /** What a test stands in for. */
 export interface GuardedFetchOptions {
@@ -87,13 +87,13 @@ export class GuardedFetch implements Disposable {
     if (this.#isClosed) throw new PmlError("CANCELLED", "Cannot send a request: PML is ending");
     const asked = request(options);
     const state = { sent: false };
-    const late = setTimeout(
-      () => asked.destroy(failure({ code: "ETIMEDOUT" }, { target, sent: false })),
+    const late = after(
       this.#options.connectMs ?? CONNECT_MS,
+      () => asked.destroy(failure({ code: "ETIMEDOUT" }, { target, sent: false })),
     );
     followed(asked, target, () => {
       state.sent = true;
-      clearTimeout(late);
+      late[Symbol.dispose]();
     });
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const aborting = onAbort(signal, () => {
@@ -104,7 +104,7 @@ export class GuardedFetch implements Disposable {
     // What comes after the answer is told by the answer.
     asked.on("error", (error) => reject(failure(error, { target, sent: state.sent })));
     asked.once("close", () => {
-      clearTimeout(late);
+      late[Symbol.dispose]();
       aborting[Symbol.dispose]();
     });
     asked.end(body);

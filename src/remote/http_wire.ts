@@ -10,7 +10,7 @@ import type { Fetch } from "../core/fetch.ts";
 import { isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { excessOf, parsedJson } from "../core/json_bounds.ts";
 import type { Room } from "../io/backlog.ts";
-import { pause, soon } from "../io/in_time.ts";
+import { after, pause, soon } from "../io/waiting.ts";
 import { endsOf } from "../io/lines.ts";
 import { SessionLost, type Wire, type WireEnds } from "../mcp_client/wire.ts";
 import {
@@ -288,13 +288,12 @@ export class HttpWire implements Wire {
   async #tell(message: JsonObject): Promise<void> {
     const key = Symbol();
     const abort = this.#opened(key);
-    const late = setTimeout(() => abort.abort(), TELL_MS);
+    using _ = after(TELL_MS, () => abort.abort());
     try {
       await leave(await this.#fetch("POST", { message, signal: abort.signal }));
     } catch {
       // What goes with a request is told by that: this only adds to it.
     } finally {
-      clearTimeout(late);
       this.#open.delete(key);
     }
   }

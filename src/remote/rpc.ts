@@ -10,10 +10,11 @@
 import { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
+import { externalTools } from "../core/lists.ts";
 import type { CloudManifest } from "../core/manifest.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { soon } from "../io/in_time.ts";
+import { isUnsent, Outages } from "../io/outages.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
 import { HttpServers, type HttpServersOptions, type HttpValues } from "./http_servers.ts";
 
@@ -54,24 +55,15 @@ interface Place {
 }
 
 const WRITTEN = { authorization: "Bearer ${PML_API_KEY}" };
-/** How long a call waits for a look whether the cloud is there again that was not. */
-const LOOK_MS = 70;
-/** How long a look may take, and how often there is one at most. */
-const LOOKS = { lateMs: 30_000, everyMs: 500 };
-
-/** An origin that could not be reached, and the look whether it is there again. */
-interface Gone {
-  readonly error: unknown;
-  readonly look: Promise<void>;
-  readonly at: number;
-}
+/** How long a look whether an origin is back may take, and how long there is none after it. */
+const LOOKS = { lateMs: 30_000, restMs: 500 };
 
 /** The cloud, as far as this PML may use it. */
 export class Cloud {
   readonly #options: CloudOptions;
   readonly #servers: HttpServers;
   readonly #made = new Map<string, { readonly key: string; readonly server: UpstreamServer }>();
-  readonly #gone = new Map<string, Gone>();
+  readonly #outages = new Outages(LOOKS.restMs);
 
   /** Takes the way out; nothing is sent yet. */
   constructor(options: CloudOptions) {
@@ -97,17 +89,23 @@ export class Cloud {
     this.#reached(entry);
   }
 
-  /** Gives what is known of a tool. */
-  definition({ name: server, manifest }: CloudEntry, tool: string): ToolDefinition {
+  /** Returns the tools that its registry tells of. */
+  definitions({ manifest }: CloudEntry): readonly ToolDefinition[] {
     const { tools = [] } = manifest ?? {};
+    return externalTools(tools.map(({ name, definition }) => definition ?? undescribed(name)));
+  }
+
+  /** Gives what is known of a tool. */
+  definition(entry: CloudEntry, tool: string): ToolDefinition {
+    const { name: server, manifest } = entry;
+    const tools = this.definitions(entry);
     const known = tools.find(({ name }) => name === tool);
-    if (known === undefined && tools.length > 0) {
+    if (known === undefined && manifest !== undefined && manifest.tools.length > 0) {
       const has = tools.slice(0, 20).map(({ name }) => name).join(", ");
       const message = `Cannot find the tool ${quoted(`${server}:${tool}`, 200)}: it has ${has}`;
       throw new PmlError("UNKNOWN_TOOL", message, { hint: "Find its name with `search`" });
     }
-    // The hub looks at arguments that nobody here knows a schema for.
-    return known?.definition ?? { name: tool, inputSchema: { type: "object" } };
+    return known ?? undescribed(tool);
   }
 
   /** Says where a call goes and what goes with it, for a person. */
@@ -180,38 +178,23 @@ export class Cloud {
   /** That nobody can be reached at an origin is found out once for all servers there. */
   readonly #fetch: Fetch = async (url, options) => {
     const { origin } = new URL(url);
-    if (this.#gone.has(origin)) await this.#look(origin, options.named);
-    const gone = this.#gone.get(origin);
-    if (gone !== undefined) throw gone.error;
+    const { fetch } = this.#options;
+    // The look carries no key and says nothing of any call.
+    const look = async () => {
+      const signal = AbortSignal.timeout(LOOKS.lateMs);
+      await fetch(origin, { method: "HEAD", signal, named: options.named }).catch((error) => {
+        // Whoever answers anything at all is there.
+        if (!(error instanceof PmlError) || isUnsent(error)) throw error;
+      });
+    };
+    await this.#outages.pass(origin, { look });
     try {
-      return await this.#options.fetch(url, options);
+      return await fetch(url, options);
     } catch (error) {
-      if (isUnsent(error)) {
-        this.#gone.set(origin, { error, look: Promise.resolve(), at: performance.now() });
-      }
+      if (isUnsent(error)) this.#outages.note(origin, error);
       throw error;
     }
   };
-
-  /** Looks whether an origin is there again; a look that takes long goes on without who waits. */
-  async #look(origin: string, named: ReadonlySet<string>): Promise<void> {
-    const gone = this.#gone.get(origin);
-    if (gone === undefined) return;
-    if (performance.now() - gone.at < LOOKS.everyMs) return void await soon(gone.look, LOOK_MS);
-    const signal = AbortSignal.timeout(LOOKS.lateMs);
-    // It carries no key and says nothing of any call.
-    const look = this.#options.fetch(origin, { method: "HEAD", signal, named }).then(
-      () => void this.#gone.delete(origin),
-      // Whoever answers anything at all is there.
-      (error) => void (error instanceof PmlError && !isUnsent(error) && this.#gone.delete(origin)),
-    );
-    this.#gone.set(origin, { ...gone, look, at: Infinity });
-    const again = look.then(() => {
-      const still = this.#gone.get(origin);
-      if (still !== undefined) this.#gone.set(origin, { ...still, at: performance.now() });
-    });
-    await soon(again, LOOK_MS);
-  }
 }
 
 /**
@@ -224,9 +207,9 @@ export function isProxy(url: string, hub: string | undefined): boolean {
     /^\/mcp\/proxy\/[^/]+$/.test(address.pathname) && address.search === "";
 }
 
-function isUnsent(error: unknown): boolean {
-  return error instanceof PmlError && error.code === "UPSTREAM_DOWN" &&
-    error.detail?.may_have_run === false;
+// The hub looks at arguments that nobody here knows a schema for.
+function undescribed(tool: string): ToolDefinition {
+  return { name: tool, inputSchema: { type: "object" } };
 }
 
 /** Makes the error of a call that the hub would let in by a key alone. */

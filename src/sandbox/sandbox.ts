@@ -7,7 +7,7 @@
 import type { Progress } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
-import { onAbort } from "../io/waiting.ts";
+import { after, onAbort } from "../io/waiting.ts";
 import { type Child, type ChildStart, startChild } from "./_child.ts";
 import { failure, failureFrom, ModuleFailure } from "./_failure.ts";
 import { assertDenoFloor } from "./_floor.ts";
@@ -180,7 +180,7 @@ export class Sandbox implements AsyncDisposable {
   async #come(phase: "blank" | "ready", signal: AbortSignal | undefined): Promise<Sandbox> {
     const { promise, reject } = this.#next;
     const late = () => this.#kill("start", "it did not load in time");
-    const timer = setTimeout(late, this.#limits.startMs);
+    using _late = after(this.#limits.startMs, late);
     using _ = signal && onAbort(signal, () => reject(reasonOf(signal)));
     if (this.#dead) reject(this.#dead);
     try {
@@ -191,8 +191,6 @@ export class Sandbox implements AsyncDisposable {
     } catch (error) {
       await this[Symbol.asyncDispose]();
       throw error;
-    } finally {
-      clearTimeout(timer);
     }
   }
 

@@ -7,8 +7,8 @@
 
 import { Buffer } from "node:buffer";
 import { sha256 } from "../core/hash.ts";
+import { keepFile } from "../io/kept.ts";
 import { readRegular } from "../io/regular_file.ts";
-import { replaceFile } from "../io/replaced_file.ts";
 
 /** A vector as it is kept: its numbers between -127 and 127, and what one of them stands for. */
 export interface Kept {
@@ -55,7 +55,7 @@ export function writeVectors(path: string, model: string, all: KeptVectors): voi
     at += row;
   }
   bytes.write(sha256(bytes.subarray(0, at)), at, "hex");
-  replaceFile(path, bytes);
+  keepFile(path, bytes);
 }
 
 /** Reads the vectors of a model; none where there is no such file. */

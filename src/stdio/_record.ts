@@ -7,6 +7,7 @@
 import { isAbsolute, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
+import { keepFile } from "../io/kept.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { changedSince, RECORD, treeHash, treeStamp } from "../io/tree.ts";
 
@@ -55,11 +56,9 @@ export async function assertSame(known: Installed, folder: string): Promise<void
   });
 }
 
-/** Puts the record beside the files, whole or not at all. */
+/** Puts the record among the files; it is written outside, for the folder is looked at as a whole. */
 export function keep(record: Installed, folder: string): void {
-  const fresh = `${folder}.${crypto.randomUUID()}.json`;
-  Deno.writeTextFileSync(fresh, JSON.stringify(record), { mode: 0o600 });
-  Deno.renameSync(fresh, join(folder, RECORD));
+  keepFile(join(folder, RECORD), JSON.stringify(record), { by: folder });
 }
 
 /** Reads the record: a folder appears with it or not at all. */

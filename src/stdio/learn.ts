@@ -8,6 +8,7 @@
 import { basename, dirname, join, relative, sep } from "node:path";
 import { isLiteral } from "../core/address.ts";
 import { visible } from "../core/json.ts";
+import { keepFile } from "../io/kept.ts";
 import { isInside, realPathIfAny } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import type { Grants } from "../permissions/grants.ts";
@@ -73,10 +74,8 @@ export class Trial implements Disposable {
     this.name = options.name;
     this.grants = options.grants;
     this.env = options.env;
-    const folder = join(options.home, "servers");
-    Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
-    this.file = join(folder, `trial-${crypto.randomUUID()}.jsonl`);
-    Deno.writeTextFileSync(this.file, "", { createNew: true, mode: 0o600 });
+    this.file = join(options.home, "servers", `trial-${crypto.randomUUID()}.jsonl`);
+    keepFile(this.file, "");
   }
 
   /** Takes what it wrote and answered. */

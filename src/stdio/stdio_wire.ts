@@ -8,7 +8,7 @@ import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { excessOf, parsedJson } from "../core/json_bounds.ts";
 import type { Room } from "../io/backlog.ts";
-import { soon } from "../io/in_time.ts";
+import { soon } from "../io/waiting.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../io/lines.ts";
 import type { Denial, Wire, WireEnds } from "../mcp_client/wire.ts";
 import { type Process, type Program, Started } from "../sandbox/process.ts";

@@ -36,8 +36,6 @@ const POWERS: readonly Power[] = [
       "src/audit/_journal_file.ts",
       "src/io/private_files.ts",
       "src/io/folder_lock.ts",
-      "src/embedding/_part.ts",
-      "src/registry/cache.ts",
       "src/sandbox/_private.ts",
     ],
     spelled: ["Deno.open", "Deno.openSync"],

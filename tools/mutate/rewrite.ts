@@ -102,8 +102,8 @@ export const REWRITE: readonly Mutant[] = [
   {
     name: "listed-anew",
     guard: "A list that changed makes what was kept of it old: nothing unpinned runs",
-    file: "upstreams.ts",
-    find: "this.forget(this.#options.server(name), lists);",
+    file: "_notices.ts",
+    find: "forget(server, lists);",
     put: "",
     test: "tests/attacks/rp_test.ts",
     filter: "A changed tool runs once the person has seen how it changed",

@@ -1,5 +1,5 @@
 /**
- * How long a server may take to start, and the waits of who talks to one.
+ * How long a server may take to start.
  *
  * @module
  */
@@ -7,17 +7,6 @@
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-
-import { onAbort } from "./waiting.ts";
-
-export { pause, soon } from "./waiting.ts";
-
-/** Settles when a signal aborts. */
-export function aborted(signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  onAbort(signal, resolve);
-  return promise;
-}
 
 /** The longest start that `limits.start_ms` allows. */
 const LONGEST_MS = 600_000;

@@ -1,0 +1,22 @@
+/**
+ * Writes what is said of the gateway as files say it.
+ *
+ * @module
+ */
+
+import { isObject } from "../core/json.ts";
+import type { SaidOfGateway } from "./gateway_options.ts";
+import { keyOf } from "./limits.ts";
+
+/** Returns options by the keys that they have in files; patterns are their texts. */
+export function gatewaySection({ exposure, ...said }: SaidOfGateway): Record<string, unknown> {
+  return written({ toolsExposure: exposure, ...said });
+}
+
+function written(options: object): Record<string, unknown> {
+  const entries = Object.entries(options).map(([name, value]) => {
+    if (isObject(value)) return [keyOf(name), written(value)];
+    return [keyOf(name), Array.isArray(value) ? value.map((one) => one.text ?? one) : value];
+  });
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { drop, keepFile } from "./kept.ts";
+
+Deno.test("keepFile() puts a whole file in place, for this person alone, and leaves no other", async () => {
+  const home = await mkdtemp(join(tmpdir(), "pml-kept-"));
+  const path = join(home, "deep", "kept.json");
+  keepFile(path, "one");
+  keepFile(path, new TextEncoder().encode("two"));
+  assert.equal(await readFile(path, "utf8"), "two");
+  if (Deno.build.os !== "windows") assert.equal((Deno.statSync(path).mode ?? 0) & 0o777, 0o600);
+  assert.deepEqual(await readdir(join(home, "deep")), ["kept.json"]);
+  // What was planted is replaced, and what it leads to left alone.
+  const other = join(home, "deep", "other");
+  await writeFile(other, "mine");
+  await rm(path);
+  await symlink(other, path);
+  keepFile(path, "three");
+  assert.deepEqual([await readFile(other, "utf8"), await readFile(path, "utf8")], [
+    "mine",
+    "three",
+  ]);
+  const folder = join(home, "folder");
+  await mkdir(join(folder, "full"), { recursive: true });
+  assert.throws(() => keepFile(folder, "three"));
+  assert.deepEqual((await readdir(home)).toSorted(), ["deep", "folder"]);
+  drop(join(home, "none"));
+  await rm(home, { recursive: true });
+});

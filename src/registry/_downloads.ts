@@ -1,0 +1,102 @@
+/**
+ * The code of modules: one download for all that want it, kept once its hash is what its entry says.
+ *
+ * @module
+ */
+
+import type { Progress } from "../core/call.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import type { DenoManifest } from "../core/manifest.ts";
+import type { Place } from "./_place.ts";
+import type { Cache } from "./cache.ts";
+import { inTime } from "./client.ts";
+import { integrityOf } from "./integrity.ts";
+
+/** What downloads need. */
+export interface DownloadsOptions {
+  readonly cache: Cache;
+  /** Ends what is under way. */
+  readonly closing: AbortSignal;
+  /** Is told of an entry whose registry sends other code: one of the two is old. */
+  readonly onMismatch: (place: Place, name: string) => void;
+}
+
+/** Somebody who wants code, and the registry that has it. */
+export interface Wanting {
+  readonly place: Place | undefined;
+  readonly signal: AbortSignal;
+  readonly onProgress?: ((progress: Progress) => void) | undefined;
+}
+
+interface Download {
+  readonly bytes: Promise<Uint8Array>;
+  readonly told: Set<(progress: Progress) => void>;
+}
+
+/** Downloads code. */
+export class Downloads {
+  readonly #options: DownloadsOptions;
+  readonly #all = new Map<string, Download>();
+
+  /** Downloads nothing yet. */
+  constructor(options: DownloadsOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the bytes whose hash an entry says, or throws. */
+  async code(manifest: DenoManifest, { place, signal, onProgress }: Wanting): Promise<Uint8Array> {
+    const cached = this.#options.cache.code(manifest.integrity);
+    if (cached !== undefined) return cached;
+    const download = this.#all.get(manifest.integrity) ?? this.#begin(manifest, place);
+    if (onProgress !== undefined) download.told.add(onProgress);
+    try {
+      return await inTime(download.bytes, signal);
+    } finally {
+      if (onProgress !== undefined) download.told.delete(onProgress);
+    }
+  }
+
+  #begin(manifest: DenoManifest, place: Place | undefined): Download {
+    const { fqdn, integrity } = manifest;
+    if (place === undefined) {
+      throw new PmlError("BUG", `Cannot load "${fqdn}": its registry is not configured`);
+    }
+    const told: Download["told"] = new Set();
+    const onProgress = (progress: Progress) => told.forEach((tell) => tell(progress));
+    const bytes = this.#fetched(manifest, { place, onProgress }).finally(() =>
+      this.#all.delete(integrity)
+    );
+    // Who asked may be gone when it fails.
+    bytes.catch((error) => {
+      if (asPmlError(error).code === "INTEGRITY_MISMATCH") this.#options.onMismatch(place, fqdn);
+    });
+    const download = { bytes, told };
+    this.#all.set(integrity, download);
+    return download;
+  }
+
+  async #fetched(
+    manifest: DenoManifest,
+    { place, onProgress }: {
+      readonly place: Place;
+      readonly onProgress: (progress: Progress) => void;
+    },
+  ): Promise<Uint8Array> {
+    const { closing: signal, cache } = this.#options;
+    return await place.briefly(async () => {
+      const bytes = await place.ask((source) => source.code(manifest, { signal, onProgress }));
+      const integrity = integrityOf(bytes);
+      const { fqdn, version, integrity: wanted } = manifest;
+      if (integrity !== wanted) {
+        const what = `${quoted(fqdn)} ${version} from ${quoted(place.source.url, 200)}`;
+        const why = `its code is ${integrity}, and its entry says ${wanted}`;
+        throw new PmlError("INTEGRITY_MISMATCH", `Cannot load ${what}: ${why}`, {
+          hint: "Nothing of it ran; call again later, or tell who runs the registry",
+        });
+      }
+      cache.keepCode(bytes);
+      return bytes;
+    });
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * What `schema` and `search` say of tools beside their schemas: errors, and whether a tool reads,
+ * writes or destroys, and who says so.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import type { JsonObject } from "../src/core/json.ts";
+import { textOf } from "./attacks/oracles.ts";
+import { makeScene } from "./attacks/stage.ts";
+import { FakeRegistry, manifestEntry } from "./kit/fake_registry.ts";
+import { ERAS } from "./kit/json_rpc.ts";
+import { runPml } from "./kit/run.ts";
+import type { Table } from "./kit/said_server.ts";
+import { makeWorkspace } from "./kit/workspace.ts";
+import { definitions, filesOf } from "./said_scene.ts";
+
+const ERRORS = {
+  NO_SUCH_CITY: "Nobody knows the city",
+  TOO_FAR: { type: "object", properties: { days: { type: "integer" } } },
+};
+const inputSchema = { type: "object" };
+
+for (const era of ERAS) {
+  Deno.test(`schema gives the errors of a tool, of a module and of a server, on ${era}`, async () => {
+    const table: Table = {
+      "tools/list": { result: { tools: [{ name: "tell", inputSchema, errors: ERRORS }] } },
+    };
+    const meta = { name: "oracle", tools: { tell: { errors: ERRORS }, plain: {} } };
+    await using scene = await makeScene({
+      era,
+      files: {
+        ...filesOf({ said: table }),
+        "oracle.js": `export const __meta__ = ${JSON.stringify(meta)};
+          export function tell() {}
+          export function plain() {}`,
+      },
+      pml: {
+        mcpServers: definitions({ said: table }),
+        private_mcps: { oracle: { type: "deno", path: "oracle.js" } },
+      },
+    });
+    const tools = ["oracle:tell", "said:tell", "oracle:plain"];
+    const shown = JSON.parse(textOf(await scene.pml.callTool("schema", { tools })));
+    const errors = shown.map((one: { readonly errors?: unknown }) => one.errors);
+    assert.deepEqual(errors, [ERRORS, ERRORS, undefined]);
+    assert.equal((await scene.pml.close()).code, 0);
+  });
+}
+
+/** Tools by what they claim, and the kind that `search` gives; `says` where only they know. */
+const CLAIMS: Readonly<
+  Record<string, readonly [annotations: JsonObject | undefined, kind: string]>
+> = {
+  looks: [{ readOnlyHint: true }, "says read"],
+  makes: [{ readOnlyHint: false, destructiveHint: false }, "says write"],
+  wipes: [{ destructiveHint: true }, "says destructive"],
+  both: [{ readOnlyHint: true, destructiveHint: true }, "says destructive"],
+  silent: [undefined, ""],
+  // None of these says anything that a claim could be.
+  odd: [{ readOnlyHint: "true", destructiveHint: 1, title: "read" }, ""],
+};
+const claiming: readonly JsonObject[] = Object.entries(CLAIMS).map(([name, [annotations]]) => ({
+  name,
+  description: "Stamp a letter",
+  inputSchema,
+  ...(annotations === undefined ? {} : { annotations }),
+}));
+/** A module whose tools ask for something, and its kind. */
+const ASKING: Readonly<Record<string, readonly [said: object, kind: string]>> = {
+  reads: [{ permissions: { read: ["."] } }, "read"],
+  // What it may not do it does not do, whatever it says.
+  boasts: [{ annotations: { destructiveHint: true } }, "read"],
+  writes: [{ permissions: { write: ["."] } }, "write"],
+  plays: [{ permissions: { write: ["."] }, annotations: { readOnlyHint: true } }, "says read"],
+  // Nothing was granted of that.
+  ungranted: [{ permissions: { run: ["sh"], net: ["a.example.com"] } }, "read"],
+};
+const stamp = {
+  name: "stamp",
+  tools: Object.fromEntries(
+    Object.entries(ASKING).map(([name, [said]]) => [
+      name,
+      { description: "Stamp a letter", ...said },
+    ]),
+  ),
+};
+const STAMP = `export const __meta__ = ${JSON.stringify(stamp)};
+  ${Object.keys(ASKING).map((name) => `export function ${name}() {}`).join("\n")}`;
+
+/** Gives what stands between origin and verdict in each line of an answer of `search`. */
+function kindsIn(answer: string, server: string): Readonly<Record<string, string>> {
+  const line = new RegExp(
+    `^${server}:(\\w+)\\(.*\\[\\w+, (?:(.*), )?(?:runs|asks), [\\d.]+\\]$`,
+    "gm",
+  );
+  return Object.fromEntries([...answer.matchAll(line)].map(([, tool, kind = ""]) => [tool, kind]));
+}
+
+function expected(of: Readonly<Record<string, readonly [unknown, string]>>) {
+  return Object.fromEntries(Object.entries(of).map(([name, [, kind]]) => [name, kind]));
+}
+
+for (const era of ERAS) {
+  Deno.test(`search says whether a tool reads, writes or destroys, and who says so, on ${era}`, async () => {
+    const table: Table = { "tools/list": { result: { tools: claiming } } };
+    await using registry = await FakeRegistry.open([
+      manifestEntry("far", { type: "http", url: "https://far.example.com/mcp", tools: claiming }),
+    ]);
+    await using scene = await makeScene({
+      era,
+      env: { PML_REGISTRIES: registry.url },
+      files: { ...filesOf({ said: table }), "stamp.js": STAMP },
+      pml: {
+        permissions: { allow: ["filesystem:*"] },
+        mcpServers: definitions({ said: table }),
+        private_mcps: { stamp: { type: "deno", path: "stamp.js" } },
+      },
+    });
+    const { pml } = scene;
+    const found = async (server: string) =>
+      textOf(await pml.callTool("search", { query: "stamp a letter", server, limit: 20 }));
+    assert.deepEqual(kindsIn(await found("said"), "said"), expected(CLAIMS));
+    assert.deepEqual(kindsIn(await found("far"), "far"), expected(CLAIMS));
+    assert.deepEqual(kindsIn(await found("stamp"), "stamp"), expected(ASKING));
+    const files = textOf(await pml.callTool("search", { query: ["read a file", "write a file"] }));
+    assert.match(files, /^filesystem:read_text_file\(.*\[builtin, read, runs, /m);
+    assert.match(files, /^filesystem:write_file\(.*\[builtin, destructive, runs, /m);
+    // A claim lets nothing run.
+    const { result } = await pml.callTool("said__looks", {});
+    assert.equal(result?.structuredContent?.error?.code, "APPROVAL_REQUIRED");
+    assert.equal((await pml.close()).code, 0);
+  });
+}
+
+Deno.test("Errors that are none are told with file, key, found and wanted, and pml check knows the key", async () => {
+  const module = (errors: unknown) =>
+    `export const __meta__ = ${
+      JSON.stringify({ name: "m", description: "M", tools: { a: { description: "A", errors } } })
+    };\nexport function a() {}`;
+  await using ws = await makeWorkspace({
+    files: { "m.js": module({ NO: 7 }), "good.js": module(ERRORS) },
+    pml: { private_mcps: { m: { type: "deno", path: "m.js" } } },
+  });
+  const refused = await runPml(ws, ["call", "m:a"]);
+  assert.match(refused.stderr, /m\.js.*__meta__\.tools\.a\.errors is .*NO.*7.*wanted an object of/);
+  const checked = await runPml(ws, ["check", "good.js"]);
+  assert.match(checked.stdout, /0 failed, 0 to look at/, checked.stdout);
+});
