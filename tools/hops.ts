@@ -23,6 +23,8 @@ export interface Hops {
   readonly files: number;
   /** The files in the order in which the call went into them; one may come again. */
   readonly order: readonly string[];
+  /** The functions with a name in the order in which they were entered. */
+  readonly entered: readonly Hop[];
 }
 
 const ROOT = new URL("../src/", import.meta.url).href;
@@ -64,7 +66,10 @@ export async function hops(): Promise<readonly Hops[]> {
   const echo = () => gateway.callTool("echo:echo", { a: 1 });
   const found: Hops[] = [];
   for (
-    const [call, run] of [["filesystem:read_file", read], ["a server on stdio", echo]] as const
+    const [call, run] of [["a warm `filesystem:read_file`", read], [
+      "a warm call of a server on stdio",
+      echo,
+    ]] as const
   ) {
     // What is done once is not of a warm call.
     for (let turn = 0; turn < 3; turn++) await run();
@@ -75,7 +80,7 @@ export async function hops(): Promise<readonly Hops[]> {
   const [count, order] = NAMES.map((name) => () => use(gateway, name)) as [Run, Run];
   const functions = await session.covered(count);
   const traced = await session.traced(functions, order);
-  return [...found, hopsOf("a first use of a registry's server", functions, traced)];
+  return [...found, hopsOf("a first use of a registry's module", functions, traced)];
 }
 
 type Run = () => Promise<unknown>;
@@ -108,6 +113,7 @@ function hopsOf(call: string, functions: readonly Hop[], traced: readonly Hop[])
     functions: functions.length,
     files: new Set(functions.map(({ file }) => file)).size,
     order,
+    entered: traced.filter(({ name }) => name !== "").map(({ name, file }) => ({ name, file })),
   };
 }
 

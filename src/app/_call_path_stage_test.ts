@@ -32,6 +32,8 @@ import type { RegistryServers } from "./registry_servers.ts";
 export interface CallPathStageOptions {
   /** The workspace file, without its version. */
   readonly pml?: object;
+  /** The person's own configuration, as YAML. */
+  readonly person?: string;
   /** The files beside it. */
   readonly files?: Readonly<Record<string, string>>;
   /** Whether the person trusts the file; true unless said. */
@@ -83,6 +85,7 @@ export class CallPathStage implements AsyncDisposable {
       waitMs: 1_000,
       onChange: () => {},
       policy,
+      keys: { fixed: (written) => Promise.resolve({ sent: written, shown: written }) },
     });
     this.directory = new CountedDirectory({
       policy,
@@ -134,7 +137,12 @@ export class CallPathStage implements AsyncDisposable {
     for (const [name, text] of Object.entries(files)) {
       await Deno.writeTextFile(join(ws, name), text);
     }
-    const variables = { HOME: root, PML_HOME: join(root, "home"), PML_WORKSPACE: ws };
+    const home = join(root, "home");
+    await Deno.mkdir(home, { mode: 0o700 });
+    if (options.person !== undefined) {
+      await Deno.writeTextFile(join(home, "config.yaml"), options.person);
+    }
+    const variables = { HOME: root, PML_HOME: home, PML_WORKSPACE: ws };
     const environment = environmentOf({
       ...variables,
       ...(trusted && { PML_TRUST: ws }),

@@ -116,8 +116,9 @@ async function unpinned(
   { pins, identity }: { readonly pins: Pins; readonly identity: () => ServerIdentity },
 ): Promise<Unapproved | undefined> {
   await pins.state();
-  const first = await pins.unapproved(identity());
-  const isKnown = method !== undefined || pins.hasCode(identity(), splitToolId(id).tool);
+  const before = identity();
+  const first = await pins.unapproved(before);
+  const isKnown = method !== undefined || pins.hasCode(before, splitToolId(id).tool);
   if (first !== undefined || isKnown) return first;
   try {
     const definition = await pass.definition();

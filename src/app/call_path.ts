@@ -36,7 +36,7 @@ import { type AskedAll, askForAll } from "../permissions/ask_all.ts";
 import { askGate, type AskGateOptions, judged, refuse } from "../permissions/gate.ts";
 import { approvalRequired } from "../permissions/left.ts";
 import type { Subject } from "../permissions/subject.ts";
-import { trustGate } from "../permissions/trust_gate.ts";
+import { MOST_PASSES, restless, trustGate } from "../permissions/trust_gate.ts";
 import type { PinEvent } from "../policy/pins.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import { deadlineGate } from "./deadline.ts";
@@ -48,9 +48,6 @@ export interface CallPathOptions extends KindsOptions {
   readonly metrics: Metrics;
   readonly schemas: Schemas;
 }
-
-/** After so many changes within one call it is given up. */
-const MOST_PASSES = 20;
 
 /** The way of every call, and what it needs: questions, servers, the journal. */
 export class CallPath implements AsyncDisposable {
@@ -318,10 +315,4 @@ async function askedOfClient(
   }
   const result = await onAsk({ server: splitToolId(id).server, method, params, signal });
   return { kind: "result", result: result as unknown as ToolResult };
-}
-
-function restless({ id }: Call): PmlError {
-  return new PmlError("OVERLOADED", `Cannot run "${id}": what it needs keeps changing`, {
-    hint: "Call it again when the configuration is at rest",
-  });
 }

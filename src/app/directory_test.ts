@@ -40,6 +40,30 @@ Deno.test("Directory has a trusted file's server in the place of a built-in, and
   }
 });
 
+Deno.test("The name of a person's own server stands for it until the file that takes it is trusted", async () => {
+  const person = 'mcpServers: { mine: { url: "https://person.example/mcp" } }\n';
+  const urls: unknown[] = [];
+  for (const trusted of [false, true]) {
+    await using stage = await CallPathStage.open({ pml: { private_mcps: MINE }, person, trusted });
+    const server = stage.directory.at("mine");
+    assert.equal(server.blocked(), undefined);
+    urls.push((server.definition as { readonly url: string }).url);
+  }
+  assert.deepEqual(urls, ["https://person.example/mcp", "https://mine.example/mcp"]);
+});
+
+Deno.test("A server that nobody approved is not asked for a list, and the person's own is", async () => {
+  const open = (listing: { readonly name: string }) => new OracleServer(knownDouble(listing.name));
+  const options = { pml: { private_mcps: MINE }, open };
+  await using untrusted = await CallPathStage.open({ ...options, trusted: false });
+  await assert.rejects(untrusted.directory.at("mine").list("tools"), {
+    code: "APPROVAL_REQUIRED",
+    message: /Cannot read the tools of "mine": the workspace file is not trusted/,
+  });
+  await using trusted = await CallPathStage.open(options);
+  assert.equal((await trusted.directory.at("mine").list("tools")).length, 1);
+});
+
 Deno.test("Directory lets a disabled name own itself, and knows the servers of registries", async () => {
   const pml = { mcpServers: { mine: OFF } };
   const registries = REGISTRIES;
@@ -68,6 +92,18 @@ Deno.test("A call of a disabled name asks no registry, and says which file switc
       { code: "UNKNOWN_TOOL", message: /"mine" is disabled in ".*\.pml\.json"$/ },
     );
   }
+});
+
+Deno.test("The first call of a name that was pinned to run here goes to no cloud", async () => {
+  const pinned = { source: "private", kind: "stdio", command: ["npx", "-y", "tavily"], tools: {} };
+  const pml = { permissions: { allow: ["tavily:*"] } };
+  const codes: string[] = [];
+  for (const servers of [{ tavily: pinned }, {}]) {
+    const files = { "pml.lock": JSON.stringify({ version: 1, servers }) };
+    await using stage = await CallPathStage.open({ pml, files });
+    codes.push(await stage.call("tavily", "search").then(({ kind }) => kind, ({ code }) => code));
+  }
+  assert.deepEqual(codes, ["UNKNOWN_TOOL", "CLOUD_KEY_REQUIRED"]);
 });
 
 Deno.test("Directory gives one object for the same definition, and another after a change of it", async () => {

@@ -24,9 +24,10 @@ async function openStage(
   stack.defer(() => Deno.remove(root, { recursive: true }));
   const ws = join(root, "ws");
   await Deno.mkdir(ws);
-  const write = async (token_env: string) => {
+  const write = async (token_env: string, more: object = {}) => {
     const registries = [{ url: registry.url, token_env }];
-    await Deno.writeTextFile(join(ws, ".pml.json"), JSON.stringify({ version: 1, registries }));
+    const text = JSON.stringify({ version: 1, registries, ...more });
+    await Deno.writeTextFile(join(ws, ".pml.json"), text);
   };
   await write(token);
   const home = join(root, "home");
@@ -59,6 +60,13 @@ async function openStage(
       await write(name);
       await policy.reload();
     },
+    /** Has the file define servers of its own. */
+    define: async (mcpServers: object) => {
+      await write(token, { mcpServers });
+      await policy.reload();
+    },
+    asked: () => registry.paths.length,
+    signal,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }
@@ -111,4 +119,19 @@ Deno.test("RegistryServers uses no server that was approved before its key becam
   using again = stage.openAdopted();
   await again.open();
   assert.equal(again.manifestOf("far"), undefined);
+});
+
+Deno.test("RegistryServers has nothing under a name that a file defines, and asks nobody about it", async () => {
+  await using stage = await openStage([remote({})]);
+  const { adopted } = stage;
+  await (await stage.unapproved("far"))?.accept();
+  assert.equal(await stage.unapproved("far"), undefined);
+  assert.deepEqual([adopted.names(), adopted.at("far")?.identity.name], [["far"], "far"]);
+  await stage.define({ far: { command: "far" } });
+  const before = stage.asked();
+  assert.deepEqual([adopted.names(), adopted.at("far")], [[], undefined]);
+  assert.equal(await stage.unapproved("far"), undefined);
+  assert.deepEqual([await adopted.identities(), stage.asked()], [[], before]);
+  await stage.define({});
+  assert.deepEqual(adopted.names(), ["far"], "it is there again");
 });

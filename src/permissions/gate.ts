@@ -61,14 +61,6 @@ export function judged(judge: Judge, { id, method, arguments: args }: Call): Ver
 /** The verdict for later requests about a task. The rules judged the call that began it. */
 const BEGUN: Verdict = { kind: "allow", rule: "the call that began its task", source: "defaults" };
 
-/** Refuses calls that a deny rule matches. */
-export function refuseGate(): PassGate {
-  return (next) => async (call) => {
-    refuse(call);
-    return await next(call);
-  };
-}
-
 /** Throws PERMISSION_DENIED if a deny rule matches the call. */
 export function refuse({ id, verdict }: Call): void {
   if (verdict?.kind === "deny") throw denied(id, verdict);
@@ -76,29 +68,30 @@ export function refuse({ id, verdict }: Call): void {
 
 /** Lets allowed calls pass, and asks the person about the others. */
 export function askGate(options: AskGateOptions): PassGate {
-  return (next) =>
-    refuseGate()(async (call) => {
-      if (call.verdict?.kind === "allow") return await next(call);
-      const subject = await options.subjectOf(call);
-      const asked = await askAbout([call], {
-        ...options,
-        subjects: [subject],
-        rule: options.alwaysOffered(call),
-      });
-      if (asked.kind === "ask") return asked;
-      if (asked.kind === "Always") await keepRule(call, options);
-      else {await options.record({
-          event: "approved",
-          call,
-          detail: { channel: asked.kind === "Yes" ? "client" : asked.kind },
-        });}
-      // The handle is used up, so the next gates do not get it.
-      const { answer: _, ...rest } = call;
-      const outcome = await next(rest);
-      if (outcome.kind !== "changed") return outcome;
-      // The pass begins again. The ticket is valid only if the subject is still the same.
-      return { ...outcome, answer: options.approvals.ticket(subject) };
+  return (next) => async (call) => {
+    // It may be the only gate.
+    refuse(call);
+    if (call.verdict?.kind === "allow") return await next(call);
+    const subject = await options.subjectOf(call);
+    const asked = await askAbout([call], {
+      ...options,
+      subjects: [subject],
+      rule: options.alwaysOffered(call),
     });
+    if (asked.kind === "ask") return asked;
+    if (asked.kind === "Always") await keepRule(call, options);
+    else {await options.record({
+        event: "approved",
+        call,
+        detail: { channel: asked.kind === "Yes" ? "client" : asked.kind },
+      });}
+    // The handle is used up, and is nobody's business further in.
+    const { answer: _, ...rest } = call;
+    const outcome = await next(rest);
+    if (outcome.kind !== "changed") return outcome;
+    // The yes holds for exactly what was shown.
+    return { ...outcome, answer: options.approvals.ticket(subject) };
+  };
 }
 
 /**

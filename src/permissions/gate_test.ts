@@ -12,7 +12,7 @@ import {
 import type { PassCall, PassOutcome } from "../core/server.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Approvals } from "./approvals.ts";
-import { askGate, type GateEvent, judged, refuseGate } from "./gate.ts";
+import { askGate, type GateEvent, judged, refuse } from "./gate.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
 const RESULT = { kind: "result", result: textResult("done") } as const;
@@ -49,7 +49,6 @@ async function fixture(options: { readonly verdict?: Verdict; readonly offered?:
   const events: GateEvent[] = [];
   const failing = { always: false, record: false };
   const gates = [
-    refuseGate(),
     askGate({
       approvals,
       subjectOf,
@@ -118,14 +117,13 @@ Deno.test("a denied call never reaches the tool, whatever it brings along", asyn
   assert.deepEqual(at.order, []);
 });
 
-Deno.test("refuseGate() refuses also without askGate(), and leaves the rest to it", async () => {
-  const refused = refuseGate()(() => assert.fail())(passCall(newCall({ verdict: DENY })));
-  await assert.rejects(refused, { code: "PERMISSION_DENIED" });
-  const passed = refuseGate()(() => Promise.resolve(RESULT))(passCall(newCall({ verdict: ASK })));
-  assert.deepEqual(await passed, RESULT);
+Deno.test("refuse() throws for what is denied, and leaves the rest to askGate()", () => {
+  assert.throws(() => refuse(newCall({ verdict: DENY })), { code: "PERMISSION_DENIED" });
+  for (const verdict of [ASK, ALLOW]) refuse(newCall({ verdict }));
+  refuse(newCall());
 });
 
-Deno.test("askGate() refuses a denied call also without refuseGate()", async () => {
+Deno.test("askGate() refuses a denied call, also as the only gate", async () => {
   await using at = await fixture();
   const never = () => assert.fail();
   const gate = askGate({

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { shownArguments } from "../core/call.ts";
+import { type Call, shownArguments } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { PassCall, PassGate } from "../core/server.ts";
 import { askAbout, type AskGateOptions } from "./gate.ts";
@@ -21,8 +21,8 @@ export interface TrustGateOptions
   readonly workspace: () => string;
 }
 
-/** With so many questions and changes in one call something is wrong. */
-const MOST_PASSES = 20;
+/** After so many questions and changes within one call it is given up. */
+export const MOST_PASSES = 20;
 
 /**
  * Lets a call pass if its server is approved; otherwise asks. After a yes it saves the approval,
@@ -68,8 +68,13 @@ export function trustGate(options: TrustGateOptions): PassGate {
       // The approval may have brought another server with this name, and other rules.
       call = await again(call);
     }
-    throw new PmlError("OVERLOADED", `Cannot run "${first.id}": what it needs keeps changing`, {
-      hint: "Call it again when the configuration is at rest",
-    });
+    throw restless(first);
   };
+}
+
+/** Makes the error of a call that is given up. */
+export function restless({ id }: Call): PmlError {
+  return new PmlError("OVERLOADED", `Cannot run "${id}": what it needs keeps changing`, {
+    hint: "Call it again when the configuration is at rest",
+  });
 }

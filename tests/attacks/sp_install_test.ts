@@ -183,8 +183,11 @@ Deno.test("A package that is not the pinned one does not start, whatever is defi
   const list = () => pml.callTool("filesystem__list_directory", { path: "." });
   await until(async () => codeOf(await list()) === "PERMISSION_DENIED");
   release();
-  assert.match(textOf(await answer), /^APPROVAL_STALE: /);
+  // The person is asked about what was installed: the client cannot, so it is left for a terminal.
+  assert.equal(codeOf(await answer), "APPROVAL_STALE");
   assert.ok(!(await readdir(ws.path)).includes("STARTED"), "it started");
+  const waiting = await runPml(ws, ["approve", "--json"]);
+  assert.match(waiting.stdout, /integrity: was .*0000/);
   await endWell(ws, pml);
 });
 

@@ -4,6 +4,8 @@
  * @module
  */
 
+import { CLIENTS } from "./clients.ts";
+import { FILES } from "./files.ts";
 import { GATES } from "./gates.ts";
 import { HASHES } from "./hashes.ts";
 import { NAMES } from "./names.ts";
@@ -15,7 +17,9 @@ import { REWRITE } from "./rewrite.ts";
 export const CHAPTERS: readonly Chapter[] = [
   { title: "Gates", mutants: GATES },
   { title: "Between the rooms", mutants: REWRITE },
+  { title: "The words of persons and clients", mutants: CLIENTS },
   { title: "Names, and what is known of them", mutants: NAMES },
   { title: "Hashes", mutants: HASHES },
   { title: "Paths", mutants: PATHS },
+  { title: "Files of PML's own", mutants: FILES },
 ];

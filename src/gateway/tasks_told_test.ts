@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import type { Server } from "@modelcontextprotocol/server";
+import { type Call, textResult } from "../core/call.ts";
+import type { JsonObject } from "../core/json.ts";
+import { toolId } from "../core/tool_id.ts";
+import { type Client, Clients } from "./_clients.ts";
+import type { ClientRequest } from "./_exchange.ts";
+import type { ServerRequests } from "./_server_requests.ts";
+import { Tasks } from "./_tasks.ts";
+
+/** Makes a connection that keeps what it is told. */
+function connection(told: JsonObject[]): Server {
+  const notification = ({ params }: { readonly params: JsonObject }) => {
+    told.push(params);
+    return Promise.resolve();
+  };
+  return { notification } as unknown as Server; // nothing else of it is used
+}
+
+function callBy(client: Client, tasks: Tasks): Call {
+  const request = { client, params: { task: {} }, capabilities: {} };
+  return {
+    id: toolId("far", "slow"),
+    arguments: {},
+    via: "tools/call",
+    actor: "local",
+    signal: new AbortController().signal,
+    callId: crypto.randomUUID(),
+    // Nothing else of a request says whose it is.
+    ...tasks.wantedBy(request as unknown as ClientRequest),
+  };
+}
+
+Deno.test("What is told of a task comes to the client that began it alone", () => {
+  const never = () => assert.fail("nothing was to be asked");
+  const tasks = new Tasks({
+    callTool: never,
+    leave: never,
+    requests: {} as ServerRequests, // nothing is asked of it
+    unfollow: never,
+    judge: () => ({ kind: "allow", rule: "*", source: "defaults" }),
+    onLost: never,
+  });
+  const clients = new Clients(assert.fail);
+  const all = ["task-1", "task-2", "task-3"].map((taskId) => {
+    const told: JsonObject[] = [];
+    return { taskId, told, client: clients.add(connection(told), false) };
+  });
+  for (const { taskId, client } of all) {
+    const result = { ...textResult(""), task: { taskId, status: "working" } };
+    tasks.begun(callBy(client, tasks), {
+      kind: "result",
+      result: result as never,
+      task: "working",
+    });
+  }
+  const tell = (taskId: string) => {
+    const said = tasks.told("far", { taskId, status: "completed" });
+    if (said !== undefined) clients.taskChanged(said);
+  };
+  for (const [at, { taskId }] of all.entries()) {
+    tell(taskId);
+    assert.deepEqual(
+      all.map(({ told }) => told.length),
+      all.map((_, other) => Number(other <= at)),
+    );
+  }
+  const names = all.map(({ told }) => told[0]?.taskId);
+  assert.equal(new Set([...names, ...all.map(({ taskId }) => taskId)]).size, 6, "each has its own");
+  tell("task-4");
+  assert.equal(tasks.told("near", { taskId: "task-1" }), undefined, "it is another server's");
+  const [gone] = all;
+  if (gone !== undefined) clients.remove(gone.client);
+  tell("task-1");
+  assert.deepEqual(all.map(({ told }) => told.length), [1, 1, 1]);
+});
