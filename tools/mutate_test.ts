@@ -86,9 +86,10 @@ Deno.test("mutate tells a red test from a green one, and both from what says not
 Deno.test("Every guard of the table is where it says, and on the page", async () => {
   await using tree = await Tree.copyOf(repoFile(""));
   const page = await Deno.readTextFile(repoFile("docs/security-tests.md"));
-  for (const mutant of CHAPTERS.flatMap(({ mutants }) => mutants)) {
+  const wrong = CHAPTERS.flatMap(({ mutants }) => mutants).flatMap((mutant) => {
     const place = findGuard(mutant, tree.sources);
-    assert.equal(typeof place, "object", `${mutant.name}: ${JSON.stringify(place)}`);
-    assert.ok(page.includes(mutant.guard), `${mutant.name}: run \`deno task mutate --write\``);
-  }
+    if (typeof place !== "object") return `${mutant.name}: ${place}`;
+    return page.includes(mutant.guard) ? [] : `${mutant.name}: run \`deno task mutate --write\``;
+  });
+  assert.deepEqual(wrong, []);
 });
