@@ -12,7 +12,8 @@ import type { ServerIdentity } from "../core/server_identity.ts";
 import type { ModuleFiles } from "../modules/module_files.ts";
 import type { CodeAtHand, Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
-import { type InstalledPackage, installedPackage, waitingScripts } from "../stdio/installs.ts";
+import { installedPackage, waitingScripts } from "../stdio/installed.ts";
+import type { InstalledPackage } from "../stdio/installs.ts";
 import type { PackagePins } from "../stdio/stdio_servers.ts";
 
 /** Knows what is installed for a definition, and holds it to what is pinned. */

@@ -7,14 +7,14 @@
 
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
-import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import { alone } from "../io/folder_lock.ts";
 import { Installing, type Tell } from "../io/installing.ts";
 import { copyTree, treeHash, treeStamp } from "../io/tree.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
+import { folderOf, isThere, pinnedCommand, waitingIn } from "./installed.ts";
 import { npm } from "./_npm.ts";
-import { type PackageCommand, packageCommand, type WrittenCommand } from "./_package_command.ts";
+import type { PackageCommand } from "./_package_command.ts";
 import {
   assertSame,
   type InstalledPackage,
@@ -24,13 +24,7 @@ import {
   recordOf,
 } from "./_record.ts";
 import type { ScriptConfinement } from "./_script_reach.ts";
-import {
-  announcedIn,
-  announcement,
-  runScripts,
-  scriptedIn,
-  type ScriptedPackage,
-} from "./_scripts.ts";
+import { announcedIn, announcement, runScripts, type ScriptedPackage } from "./_scripts.ts";
 import { uv } from "./_uv.ts";
 
 export type { InstalledPackage };
@@ -104,7 +98,6 @@ interface RunningInstall {
 }
 
 const INSTALLERS = { npm, uv };
-const EXACT = /^\d[\w.+-]*$/;
 const OLD_NODE = /--import\S* is not allowed in NODE_OPTIONS/;
 const INSTALL_MS = 300_000;
 const WRITTEN_MAX = 1_000_000;
@@ -305,70 +298,4 @@ function notThere({ spec }: PackageCommand): PmlError {
   return new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(spec)}: ${why}`, {
     hint: "Install it with `pml install SERVER`",
   });
-}
-
-/** Returns the installed package of a command, without installing or running anything. */
-export function installedPackage(
-  written: WrittenCommand,
-  from: { readonly home: string; readonly version: string | undefined },
-): InstalledPackage | undefined {
-  try {
-    const asked = packageCommand(written);
-    const known = asked && recordOf(folderOf(from.home, pinnedCommand(asked, from)));
-    return known && packageOf(known);
-  } catch {
-    // Starting the server reports why it cannot be used.
-    return undefined;
-  }
-}
-
-/**
- * Returns the packages of a command that are installed and have install scripts that did not run.
- */
-export function waitingScripts(
-  written: WrittenCommand,
-  from: { readonly home: string; readonly version: string | undefined },
-): readonly ScriptedPackage[] {
-  try {
-    const asked = packageCommand(written);
-    const folder = asked && folderOf(from.home, pinnedCommand(asked, from));
-    const known = folder && recordOf(folder);
-    return !known || asked.isScriptless ? [] : waitingIn(folder, known);
-  } catch {
-    return []; // starting the server reports why it cannot be used
-  }
-}
-
-/**
- * Adds the pinned version if a command names none, unless the installed package has that version
- * already.
- */
-function pinnedCommand(
-  wanted: PackageCommand,
-  { home, version = "" }: { readonly home: string; readonly version: string | undefined },
-): PackageCommand {
-  const { tool, spec, name } = wanted;
-  const isOpen = tool === "npm" ? [name, `${name}@latest`].includes(spec) : !/[=<>!~]/.test(spec);
-  if (!isOpen || !EXACT.test(version)) return wanted;
-  if (recordOf(folderOf(home, wanted))?.version === version) return wanted;
-  return { ...wanted, spec: tool === "npm" ? `${name}@${version}` : `${spec}==${version}` };
-}
-
-function folderOf(home: string, wanted: PackageCommand): string {
-  const { tool, spec, bin = "", beside, python = "", settings } = wanted;
-  const more = [...beside, ...settings, ...(tool === "npm" ? [] : [python])];
-  const id = sha256([spec, bin, ...more].join(" ")).slice(0, 32);
-  return join(home, "servers", `${tool}-${id}`);
-}
-
-function waitingIn(folder: string, { ran = [] }: InstallRecord): readonly ScriptedPackage[] {
-  return scriptedIn(folder).filter(({ id }) => !ran.includes(id));
-}
-
-function isThere(folder: string): boolean {
-  try {
-    return Deno.lstatSync(folder).isDirectory;
-  } catch {
-    return false;
-  }
 }

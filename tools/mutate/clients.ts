@@ -107,7 +107,7 @@ export const CLIENTS: readonly Mutant[] = [
     name: "task-denied",
     guard: "Of a task whose tool is denied by now nothing is told",
     file: "_tasks.ts",
-    find: "|| this.#options.isDenied(tool)",
+    find: '|| this.#options.judge(tool).kind === "deny"',
     put: "",
     test: "tests/tasks_http_test.ts",
     filter:

@@ -144,7 +144,7 @@ export const NAMES: readonly Mutant[] = [
     name: "token-later",
     guard: "Nor is one that was approved before its key became that token",
     file: "registry_servers.ts",
-    find: "if (found === undefined || misusedToken(found, this.#places) !== undefined) continue;",
+    find: "if (found === undefined || this.lookup.misused(found) !== undefined) continue;",
     put: "if (found === undefined) continue;",
     test: "src/app/registry_servers_test.ts",
     filter:

@@ -1,0 +1,47 @@
+import type { Reply } from "../core/call.ts";
+import type { JsonObject } from "../core/json.ts";
+import { toolId } from "../core/tool_id.ts";
+import { Approvals } from "./approvals.ts";
+import { digestOf, type Subject } from "./subject.ts";
+
+/** A minute in milliseconds. */
+export const MINUTE = 60_000;
+
+/** Makes what a question is about. */
+export function subject(
+  given: JsonObject = { path: "a.txt" },
+  changes: Partial<Subject> = {},
+): Subject {
+  return {
+    tool: toolId("filesystem", "write_file"),
+    arguments: given,
+    definition: "d1",
+    rules: "r1",
+    actor: "local",
+    workspace: "/w",
+    ...changes,
+  };
+}
+
+/** Opens approvals with a home and a clock of their own. */
+export async function fixture() {
+  const home = await Deno.makeTempDir();
+  const warnings: string[] = [];
+  const clock = { now: Date.now() };
+  const warn = (message: string) => warnings.push(message);
+  const approvals = new Approvals(home, { warn, now: () => clock.now, ttl: 10 * MINUTE });
+  return {
+    home,
+    warnings,
+    clock,
+    approvals,
+    take: async (id: string) => await approvals.said(undefined, id) === "terminal",
+    /** Asks, lets a second pass, and answers. */
+    answered: (asked: Subject, reply: string, about: Subject = asked) => {
+      const { handle } = approvals.open([asked], { always: "fs:write" });
+      clock.now += 1_000;
+      return approvals.settle({ handle, reply: reply as Reply }, digestOf([about]));
+    },
+    [Symbol.asyncDispose]: () => Deno.remove(home, { recursive: true }),
+  };
+}
