@@ -30,7 +30,7 @@ export async function readInside(folder: string, name: string): Promise<TextFile
   try {
     const path = await Deno.realPath(named);
     if (!isInside(folder, path)) {
-      throw refused(named, "it is a link that leads out of its folder");
+      throw refused(named, "it is a link to a place outside its folder");
     }
     const plain = readPlain(path);
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

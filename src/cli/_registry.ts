@@ -73,7 +73,7 @@ function keyOf(file: string, served: string): string {
     );
   try {
     const path = Deno.realPathSync(file);
-    if (isInside(served, path)) throw refused("it lies in the folder that is served");
+    if (isInside(served, path)) throw refused("it is in the folder that is served");
     return readRegularText(path);
   } catch (error) {
     throw error instanceof PmlError ? error : refused("it cannot be read");

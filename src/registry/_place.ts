@@ -128,7 +128,7 @@ export class Place {
     } catch (error) {
       if (!(error instanceof PmlError)) throw error;
       const isAway = error.code === "REGISTRY_OFFLINE";
-      if (isAway && !this.isDown) warn(`${error.message}; what is cached of it is used`);
+      if (isAway && !this.isDown) warn(`${error.message}; PML uses what it has cached`);
       if (isAway) outages.note(url, error);
       // It answered, whatever it said.
       else if (error.code === "REGISTRY_BAD_RESPONSE") outages.forget(url);

@@ -158,8 +158,8 @@ export class Cloud {
 
   #rejected(what: string, detail: Readonly<Record<string, unknown>>): PmlError {
     const from = this.#options.keys.cloud()?.from;
-    return new PmlError("CLOUD_KEY_REJECTED", `${what}: the cloud does not take PML_API_KEY`, {
-      hint: `It was found in ${from}: put one there that holds, or see what your account may use`,
+    return new PmlError("CLOUD_KEY_REJECTED", `${what}: the cloud rejects PML_API_KEY`, {
+      hint: `It was found in ${from}: put a valid key there, or check what your account may use`,
       detail,
     });
   }
