@@ -333,7 +333,8 @@ export class App implements AsyncDisposable {
       askForAll: async (calls) => await (await this.callPath()).askForAll(calls),
       leave: async (question) => await (await this.callPath()).leave(question),
       problem: () => this.config().problem,
-      unfollow: ({ server, ...followed }) => this.directory.at(server).unfollow(followed),
+      unfollow: (followed) =>
+        void this.#path?.then(({ machine }) => machine.unfollow(followed), () => {}),
       onLost: (error) => this.log.warn(error.message),
       setLevel: (level) => {
         this.#level = level;

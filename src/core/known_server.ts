@@ -8,7 +8,7 @@ import type { Call, Outcome } from "./call.ts";
 import { PmlError } from "./errors.ts";
 import { quoted } from "./json.ts";
 import type { ListItem, ListName } from "./lists.ts";
-import { type Followed, methodDefinition, type PassCall, type Server } from "./server.ts";
+import { methodDefinition, type PassCall, type Server } from "./server.ts";
 import type { ServerIdentity, Unapproved } from "./server_identity.ts";
 import { splitToolId, type ToolId } from "./tool_id.ts";
 import type { ToolDefinition } from "./tool.ts";
@@ -108,9 +108,6 @@ export abstract class KnownServer implements Server {
 
   /** Forgets lists. */
   forget(_lists?: readonly ListName[]): void {}
-
-  /** Follows a resource for one client less. */
-  unfollow(_followed: Followed): void {}
 
   /** Returns a list. */
   abstract list(list: ListName): Promise<readonly ListItem[]>;

@@ -50,14 +50,6 @@ export interface Server {
   call(call: Call): Promise<Outcome>;
   /** Forgets lists, all of them unless told, so that the server is asked again. */
   forget(lists?: readonly ListName[]): void;
-  /** Follows a resource, or a task, for one client less. */
-  unfollow(followed: Followed): void;
-}
-
-/** A resource that is followed, or a task by its id. */
-export interface Followed {
-  readonly uri: string;
-  readonly isTask?: boolean;
 }
 
 /** What holds for one pass of a call through the gates; it never travels with an answer. */
@@ -66,6 +58,8 @@ export interface Pass {
   readonly server: Server;
   /** The version of the rules and the configuration that judged the call. */
   readonly version: number;
+  /** Whether the server was blocked when the call was judged, so that its settings did not count. */
+  readonly isBlocked?: boolean;
   /** Why the call cannot be given what the person fixed for its tool. */
   readonly unsettled?: PmlError | undefined;
   /** Returns the definition of the tool or method; it is loaded once. */
