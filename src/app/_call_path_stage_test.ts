@@ -83,6 +83,7 @@ export class CallPathStage implements AsyncDisposable {
       waitMs: 1_000,
       onChange: () => {},
       disabledIn: (server) => policy.disabledIn(server),
+      fixed: (written) => Promise.resolve({ sent: written, shown: written }),
     });
     this.directory = new CountedDirectory({
       policy,

@@ -34,7 +34,7 @@ import { type AskedAll, askForAll } from "../permissions/ask_all.ts";
 import { askGate, type AskGateOptions, judged, refuse } from "../permissions/gate.ts";
 import { approvalRequired } from "../permissions/left.ts";
 import type { Subject } from "../permissions/subject.ts";
-import { trustGate } from "../permissions/trust_gate.ts";
+import { MOST_PASSES, restless, trustGate } from "../permissions/trust_gate.ts";
 import type { PinEvent } from "../policy/pins.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import { askedOfClient } from "./asked_of_client.ts";
@@ -47,9 +47,6 @@ export interface CallPathOptions extends KindsOptions {
   readonly metrics: Metrics;
   readonly schemas: Schemas;
 }
-
-/** After so many changes within one call it is given up. */
-const MOST_PASSES = 20;
 
 /** The way of every call, and what it needs: questions, servers, the journal. */
 export class CallPath implements AsyncDisposable {
@@ -135,6 +132,7 @@ export class CallPath implements AsyncDisposable {
         ...asking,
         again: async (call) => admitted(await this.#passOf(call)),
         isCurrent: (call) => this.#isCurrent(call),
+        read: () => policy.now.loaded,
         workspace: () => this.#config().workspace,
       }),
       schemaGate(schemas),
@@ -150,8 +148,7 @@ export class CallPath implements AsyncDisposable {
         for (let count = 0; count < MOST_PASSES; count++) {
           const outcome = await pass(now);
           if (outcome.kind !== "changed") return outcome;
-          const { answer } = outcome;
-          now = await this.#passOf(answer === undefined ? call : { ...call, answer });
+          now = await this.#passOf({ ...call, ...defined({ answer: outcome.answer }) });
         }
         throw restless(call);
       },
@@ -167,25 +164,32 @@ export class CallPath implements AsyncDisposable {
    * judges it by what holds now.
    */
   async #passOf(given: Call): Promise<PassCall> {
+    // What may run without a record was looked at in its first pass alone.
+    if (given.isLost) throw restless(given);
     const { policy, directory, servers } = this.#options;
     const { version, judge } = policy.now;
     const server = directory.at(splitToolId(given.id).server);
-    const settled = await servers.settled(given, server).catch(asPmlError);
+    const isBlocked = (server.settings && server.blocked()) !== undefined;
+    const settled = await servers.settled(given, { source: server, isBlocked }).catch(asPmlError);
     const unsettled = settled instanceof PmlError ? settled : undefined;
     const call = settled instanceof PmlError ? given : settled;
     let definition: Promise<ToolDefinition> | undefined;
     const pass = {
       server,
       version,
+      isBlocked,
       unsettled,
       definition: () => definition ??= this.#definitionFor(server, call),
     };
     return { ...call, verdict: judged(judge, call), pass };
   }
 
-  /** Tells whether what was judged still holds; the directory changes with the policy alone. */
-  #isCurrent({ pass: { version } }: PassCall): boolean {
-    return this.#options.policy.now.version === version;
+  /**
+   * Tells whether what was judged still holds; the directory changes with the policy alone. What was
+   * blocked was judged without what is fixed for it, and code changes without the policy.
+   */
+  #isCurrent({ pass: { version, isBlocked } }: PassCall): boolean {
+    return this.#options.policy.now.version === version && !isBlocked;
   }
 
   /** Runs what passed, where nothing changed since it was judged. */
@@ -304,10 +308,4 @@ function admitted(call: PassCall): PassCall {
   refuse(call);
   if (call.pass.unsettled !== undefined) throw call.pass.unsettled;
   return call;
-}
-
-function restless({ id }: Call): PmlError {
-  return new PmlError("OVERLOADED", `Cannot run "${id}": what it needs keeps changing`, {
-    hint: "Call it again when the configuration is at rest",
-  });
 }

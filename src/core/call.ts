@@ -116,6 +116,8 @@ export interface Call extends Meanwhile {
   /** Ties the records and frames of one call together; unique in this process. */
   readonly callId: string;
   readonly answer?: Answer;
+  /** Whether its start could not be recorded: it runs as it was looked at, or not at all. */
+  readonly isLost?: boolean;
   readonly verdict?: Verdict;
   /** Set where the definition of its server adds arguments. */
   readonly fixed?: FixedArguments | undefined;

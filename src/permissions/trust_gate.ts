@@ -4,7 +4,7 @@
  * @module
  */
 
-import { shownArguments } from "../core/call.ts";
+import { type Call, shownArguments } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { PassCall, PassGate } from "../core/server.ts";
 import { askAbout, type AskGateOptions } from "./gate.ts";
@@ -18,11 +18,13 @@ export interface TrustGateOptions
   readonly again: (call: PassCall) => Promise<PassCall>;
   /** Tells whether what a pass began with still holds. */
   readonly isCurrent: (call: PassCall) => boolean;
+  /** Returns what was read: the same object as long as no file changes. */
+  readonly read: () => object;
   readonly workspace: () => string;
 }
 
-/** After so many questions and changes within one call something is wrong. */
-const MOST_PASSES = 20;
+/** After so many questions and changes within one call it is given up. */
+export const MOST_PASSES = 20;
 
 /**
  * Lets a call pass whose server is approved. For another it asks; a yes is kept, the server is
@@ -30,15 +32,15 @@ const MOST_PASSES = 20;
  * itself, it is not asked about twice.
  */
 export function trustGate(options: TrustGateOptions): PassGate {
-  const { approvals, subjectOf, record, workspace, again, isCurrent } = options;
+  const { approvals, subjectOf, record, workspace, again, isCurrent, read } = options;
   return (next) => async (first) => {
     let call = first;
-    // Whether the call itself was shown.
-    let isSaid = false;
+    // What held when the person said yes to the call itself: the yes covers nothing that came later.
+    let said: object | undefined;
     for (let pass = 0; pass < MOST_PASSES; pass++) {
       const unapproved = await call.pass.server.unapproved(call);
       if (unapproved === undefined && isCurrent(call)) {
-        if (!isSaid || call.verdict?.kind === "allow") return await next(call);
+        if (said !== read() || call.verdict?.kind === "allow") return await next(call);
         return await next({ ...call, answer: approvals.ticket(await subjectOf(call)) });
       }
       if (unapproved !== undefined) {
@@ -59,8 +61,8 @@ export function trustGate(options: TrustGateOptions): PassGate {
           return { kind: "ask", question: { ...asked.question, otherwise: code } };
         }
         await accept();
+        if (!isLook) said = read();
         await record({ event: "approved", call, detail: { trusted: facts } });
-        isSaid ||= !isLook;
         // The handle is used up.
         const { answer: _, ...rest } = call;
         call = rest;
@@ -68,8 +70,13 @@ export function trustGate(options: TrustGateOptions): PassGate {
       // What was approved may have brought another server of that name, and other rules.
       call = await again(call);
     }
-    throw new PmlError("OVERLOADED", `Cannot run "${first.id}": what it needs keeps changing`, {
-      hint: "Call it again when the configuration is at rest",
-    });
+    throw restless(first);
   };
+}
+
+/** Makes the error of a call that would have to be looked at again and again. */
+export function restless({ id }: Call): PmlError {
+  return new PmlError("OVERLOADED", `Cannot run "${id}": what it needs keeps changing`, {
+    hint: "Call again when the configuration rests",
+  });
 }
