@@ -10,7 +10,7 @@ import type { App } from "./app.ts";
 
 /** Opens the gateway; calls go to the call path, which opens with the first of them. */
 export async function gatewayOf(app: App): Promise<Gateway> {
-  const { servers, catalog, metrics, policy, log, directory } = app;
+  const { servers, catalog, metrics, policy, log } = app;
   return new Gateway({
     servers,
     catalog,
@@ -23,7 +23,8 @@ export async function gatewayOf(app: App): Promise<Gateway> {
     judge: (...asked) => policy.now.judge(...asked),
     settings: () => gatewaySettings(app.config()),
     problem: () => app.config().problem,
-    unfollow: ({ server, ...followed }) => directory.at(server).unfollow(followed),
+    unfollow: (followed) =>
+      void app.callPath().then(({ machine }) => machine.unfollow(followed), () => {}),
     setLevel: (level) => app.setLevel(level),
     onLost: (error) => log.warn(error.message),
     onError: (error) => log.debug(error.message),

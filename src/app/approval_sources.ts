@@ -98,7 +98,9 @@ async function lookedUp(
         // The lists of cloud servers are PML's own and the hub's.
         isNamed: isTyped === true || policy.names(name) || isCloud,
       });
-    const isFound = server.definition !== undefined || policy.now.version !== version;
+    // One whose registry is not asked any more is here, and blocked.
+    const isFound = policy.now.version !== version ||
+      server.definition && server.blocked() === undefined;
     if (unapproved !== undefined || isFound) return unapproved;
   } catch (error) {
     // What runs in the cloud by PML's own list needs no registry.

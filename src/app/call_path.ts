@@ -133,6 +133,7 @@ export class CallPath implements AsyncDisposable {
         ...asking,
         again: async (call) => admitted(await this.#passOf(call)),
         isCurrent: (call) => this.#isCurrent(call),
+        read: () => policy.now.loaded,
         workspace: () => this.#config().workspace,
       }),
       schemaGate(schemas),
@@ -148,8 +149,7 @@ export class CallPath implements AsyncDisposable {
         for (let count = 0; count < MOST_PASSES; count++) {
           const outcome = await pass(now);
           if (outcome.kind !== "changed") return outcome;
-          const { answer } = outcome;
-          now = await this.#passOf(answer === undefined ? call : { ...call, answer });
+          now = await this.#passOf({ ...call, ...defined({ answer: outcome.answer }) });
         }
         throw restless(call);
       },
@@ -165,25 +165,32 @@ export class CallPath implements AsyncDisposable {
    * judges it by what holds now.
    */
   async #passOf(given: Call): Promise<PassCall> {
+    // What may run without a record was looked at in its first pass alone.
+    if (given.isLost) throw restless(given);
     const { policy, directory, servers } = this.#options;
     const { version, judge } = policy.now;
     const server = directory.at(splitToolId(given.id).server);
-    const settled = await servers.settled(given, server).catch(asPmlError);
+    const isBlocked = (server.settings && server.blocked()) !== undefined;
+    const settled = await servers.settled(given, { source: server, isBlocked }).catch(asPmlError);
     const unsettled = settled instanceof PmlError ? settled : undefined;
     const call = settled instanceof PmlError ? given : settled;
     let definition: Promise<ToolDefinition> | undefined;
     const pass = {
       server,
       version,
+      isBlocked,
       unsettled,
       definition: () => definition ??= this.#definitionFor(server, call),
     };
     return { ...call, verdict: judged(judge, call), pass };
   }
 
-  /** Tells whether what was judged still holds; the directory changes with the policy alone. */
-  #isCurrent({ pass: { version } }: PassCall): boolean {
-    return this.#options.policy.now.version === version;
+  /**
+   * Tells whether what was judged still holds; the directory changes with the policy alone. What was
+   * blocked was judged without what is fixed for it, and code changes without the policy.
+   */
+  #isCurrent({ pass: { version, isBlocked } }: PassCall): boolean {
+    return this.#options.policy.now.version === version && !isBlocked;
   }
 
   /** Runs what passed, where nothing changed since it was judged. */

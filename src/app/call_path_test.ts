@@ -56,6 +56,23 @@ Deno.test("callTool() runs the bytes that were compared, however often the file 
   }
 });
 
+Deno.test("What is fixed for a tool is sent where its code was another one only for a moment", async () => {
+  const good = integrityOf(new TextEncoder().encode(MODULE));
+  let others = 0;
+  const tools = { run: { arguments: { path: "fixed" } } };
+  await using at = await CallPathStage.open({
+    pml: { ...RULES, private_mcps: { late: { ...RULES.private_mcps.late, tools } } },
+    files: { "late.js": MODULE },
+    integrityOf: () => others-- > 0 ? "sha256-another" : good,
+  });
+  for (const looks of [0, 1, 2]) {
+    others = looks;
+    const call = at.call("late", "run", { arguments: { path: "another" } });
+    const said = await call.then(({ kind }) => kind, ({ code }) => code);
+    assert.ok(said === "BAD_ARGUMENTS" || looks === 2 && said === "ask", `${looks} looks: ${said}`);
+  }
+});
+
 const FILE = { private_mcps: { far: { type: "http", url: "https://far.example/mcp" } } };
 const ALLOWED = { ...FILE, permissions: { allow: ["far:*"] } };
 const DENIED = { ...FILE, permissions: { deny: ["far:*"] } };

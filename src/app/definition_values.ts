@@ -7,6 +7,7 @@
 import type { Redactor } from "../audit/redact.ts";
 import type { Keys } from "../config/keys.ts";
 import type { HttpDefinition, StdioDefinition } from "../config/servers.ts";
+import { memoized } from "../core/memo.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { HttpValues } from "../remote/http_servers.ts";
 import { dataFolder, withDataFolder } from "../stdio/data_folder.ts";
@@ -57,10 +58,14 @@ export class DefinitionValues {
         };
       },
     );
-    this.http = options.keys.maker(
-      ({ headers }: HttpDefinition) => ({ headers }),
-      (own, { headers }) => this.#overHttp(own, headers),
+    // What is granted says which hosts may be reached.
+    const http = memoized((_grants: object) =>
+      options.keys.maker(
+        ({ headers }: HttpDefinition) => ({ headers }),
+        (own, { headers }) => this.#overHttp(own, headers),
+      )
     );
+    this.http = (own) => http(options.policy.now.config.grants)(own);
   }
 
   #overHttp(own: HttpDefinition, filled: HttpDefinition["headers"]): HttpValues {

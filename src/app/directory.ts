@@ -12,7 +12,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { Listing } from "../core/known_server.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
-import type { Followed, PassCall, Server } from "../core/server.ts";
+import type { PassCall, Server } from "../core/server.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolSettings } from "../core/tool_settings.ts";
@@ -159,8 +159,8 @@ class Entry implements Server {
       kind === this.kind;
   }
 
-  async identity(): Promise<ServerIdentity | undefined> {
-    return await (await this.#opened()).identity();
+  identity(): Promise<ServerIdentity | undefined> {
+    return this.#by((server) => server.identity());
   }
 
   unapproved(call: PassCall): Promise<Unapproved | undefined> {
@@ -202,11 +202,6 @@ class Entry implements Server {
 
   forget(lists?: readonly ListName[]): void {
     this.#opened().then((server) => server.forget(lists), () => {});
-  }
-
-  unfollow(followed: Followed): void {
-    // What was never opened follows nothing.
-    this.#opening?.then((server) => server.unfollow(followed), () => {});
   }
 
   async #by<T>(act: (server: Server) => Promise<T>): Promise<T> {

@@ -129,6 +129,11 @@ export class Machine implements AsyncDisposable {
     this.#each((upstreams) => upstreams.setLevel(level));
   }
 
+  /** Follows a resource for one client less, whatever its server's name stands for now. */
+  unfollow(followed: Parameters<Upstreams["unfollow"]>[0]): void {
+    this.#each((upstreams) => upstreams.unfollow(followed));
+  }
+
   /** Returns the servers of the files as they would be pinned now; starts nothing. */
   identities(): readonly ServerIdentity[] {
     const { policy, files } = this.#options;

@@ -25,7 +25,7 @@ export function auditGate<C extends Call>(
     if (isLost && !await mayGoOn(call)) throw lost;
     const since = performance.now();
     try {
-      const outcome = await next(call);
+      const outcome = await next({ ...call, isLost });
       journal.note(endOf(call, { since, ...endOfOutcome(outcome) }), isLost);
       return isLost ? unrecorded(outcome, lost) : outcome;
     } catch (error) {

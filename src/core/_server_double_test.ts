@@ -28,7 +28,6 @@ export function serverDouble(name: string, change: Partial<Server> = {}): Server
     list: () => Promise.resolve([]),
     call: () => assert.fail("nothing was to run"),
     forget: () => {},
-    unfollow: () => {},
     ...change,
   };
 }

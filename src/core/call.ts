@@ -118,6 +118,8 @@ export interface Call extends Meanwhile {
   /** The id that connects the records and frames of one call. It is unique in this process. */
   readonly callId: string;
   readonly answer?: Answer;
+  /** Whether its start could not be recorded: it runs as it was looked at, or not at all. */
+  readonly isLost?: boolean;
   readonly verdict?: Verdict;
   /** Set if the definition of the server adds arguments. */
   readonly fixed?: FixedArguments | undefined;

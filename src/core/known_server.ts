@@ -8,7 +8,7 @@ import type { Call, Outcome } from "./call.ts";
 import { PmlError } from "./errors.ts";
 import { quoted } from "./json.ts";
 import type { ListItem, ListName } from "./lists.ts";
-import { type Followed, methodDefinition, type PassCall, type Server } from "./server.ts";
+import { methodDefinition, type PassCall, type Server } from "./server.ts";
 import type { ServerIdentity, Unapproved } from "./server_identity.ts";
 import { splitToolId, type ToolId } from "./tool_id.ts";
 import type { ToolDefinition } from "./tool.ts";
@@ -110,9 +110,6 @@ export abstract class KnownServer implements Server {
 
   /** Clears cached lists. */
   forget(_lists?: readonly ListName[]): void {}
-
-  /** Ends one client's subscription to a resource. */
-  unfollow(_followed: Followed): void {}
 
   /** Returns a list. */
   abstract list(list: ListName): Promise<readonly ListItem[]>;

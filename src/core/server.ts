@@ -58,14 +58,6 @@ export interface Server {
   call(call: Call): Promise<Outcome>;
   /** Clears the given cached lists, by default all, so that the server is asked again. */
   forget(lists?: readonly ListName[]): void;
-  /** Ends one client's subscription to a resource or a task. */
-  unfollow(followed: Followed): void;
-}
-
-/** A resource that a client follows, or a task by its id. */
-export interface Followed {
-  readonly uri: string;
-  readonly isTask?: boolean;
 }
 
 /** The state of one pass of a call through the gates. It is never kept with an answer. */
@@ -74,6 +66,8 @@ export interface Pass {
   readonly server: Server;
   /** The version of the rules and the configuration that judged the call. */
   readonly version: number;
+  /** Whether the server was blocked when the call was judged. Its settings did not count then. */
+  readonly isBlocked?: boolean;
   /** The error if the arguments that the person fixed for this tool cannot be added. */
   readonly unsettled?: PmlError | undefined;
   /** Returns the definition of the tool or method. It is loaded once. */

@@ -190,7 +190,14 @@ export class Servers implements Disposable {
    * before is settled anew. Throws where the tool is switched off, and where the call sets what is
    * fixed. What nobody trusts yet changes nothing.
    */
-  async settled<C extends Settled>(call: C, source = this.#sourceOf(call.id)): Promise<C> {
+  async settled<C extends Settled>(
+    call: C,
+    { source = this.#sourceOf(call.id), isBlocked = source?.blocked() !== undefined }: {
+      readonly source?: Server | undefined;
+      /** Whether the server may not run now, where that was looked at already. */
+      readonly isBlocked?: boolean;
+    } = {},
+  ): Promise<C> {
     const { fixed } = call;
     const given = fixed === undefined
       ? call
@@ -199,7 +206,7 @@ export class Servers implements Disposable {
     const { settings } = source ?? {};
     const setting = settingOf(settings, tool);
     const isSaid = call.method === undefined && settings && setting !== undefined;
-    if (!isSaid || source?.blocked() !== undefined) return given;
+    if (!isSaid || isBlocked) return given;
     if (setting.disabled === true) throw this.unknown(call.id);
     const { keys } = this.#options;
     if (keys === undefined || setting.arguments === undefined) return given;

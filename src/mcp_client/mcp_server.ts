@@ -7,7 +7,6 @@
 import type { Call, Outcome } from "../core/call.ts";
 import { KnownServer, type KnownServerOptions } from "../core/known_server.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
-import type { Followed } from "../core/server.ts";
 import type { Upstreams, UpstreamServer } from "./upstreams.ts";
 
 /** What such a server is made with. */
@@ -46,10 +45,5 @@ export class McpServer extends KnownServer {
     } catch {
       // A value is missing, and nothing is kept of it: who asks for its list is told.
     }
-  }
-
-  /** Follows a resource for one client less. */
-  override unfollow(followed: Followed): void {
-    this.#upstreams.unfollow({ server: this.name, ...followed });
   }
 }

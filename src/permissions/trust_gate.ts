@@ -18,6 +18,8 @@ export interface TrustGateOptions
   readonly again: (call: PassCall) => Promise<PassCall>;
   /** Returns whether the rules and the configuration are those that the pass began with. */
   readonly isCurrent: (call: PassCall) => boolean;
+  /** Returns what was read: the same object as long as no file changes. */
+  readonly read: () => object;
   readonly workspace: () => string;
 }
 
@@ -30,15 +32,15 @@ export const MOST_PASSES = 20;
  * not asked about it a second time.
  */
 export function trustGate(options: TrustGateOptions): PassGate {
-  const { approvals, subjectOf, record, workspace, again, isCurrent } = options;
+  const { approvals, subjectOf, record, workspace, again, isCurrent, read } = options;
   return (next) => async (first) => {
     let call = first;
-    // Whether the person has already seen the call itself.
-    let isSaid = false;
+    // What held when the person said yes to the call itself: the yes covers nothing that came later.
+    let said: object | undefined;
     for (let pass = 0; pass < MOST_PASSES; pass++) {
       const unapproved = await call.pass.server.unapproved(call);
       if (unapproved === undefined && isCurrent(call)) {
-        if (!isSaid || call.verdict?.kind === "allow") return await next(call);
+        if (said !== read() || call.verdict?.kind === "allow") return await next(call);
         return await next({ ...call, answer: approvals.ticket(await subjectOf(call)) });
       }
       if (unapproved !== undefined) {
@@ -59,8 +61,8 @@ export function trustGate(options: TrustGateOptions): PassGate {
           return { kind: "ask", question: { ...asked.question, otherwise: code } };
         }
         await accept();
+        if (!isLook) said = read();
         await record({ event: "approved", call, detail: { trusted: facts } });
-        isSaid ||= !isLook;
         // The handle is used up.
         const { answer: _, ...rest } = call;
         call = rest;

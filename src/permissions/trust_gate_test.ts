@@ -58,6 +58,7 @@ async function house(
     alwaysOffered: () => undefined,
     always: () => Promise.resolve(),
     record: ({ event }: GateEvent) => Promise.resolve(void events.push(event)),
+    read: () => state,
   };
   const unapproved = () =>
     Promise.resolve(

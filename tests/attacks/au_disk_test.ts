@@ -203,3 +203,46 @@ Deno.test({
     await endWell(ws, pml);
   },
 });
+
+const LATE = `
+export const __meta__ = {
+  name: "late", version: "1.0.0",
+  tools: { reach: { permissions: { net: ["example.com"] } } },
+};
+await new Promise((resolve) => setTimeout(resolve, 1_500));
+export const reach = () => "reached";
+`;
+
+Deno.test({
+  name: "What is granted while a call goes on without a record does not run in it (AU3)",
+  ...linux,
+  fn: async () => {
+    await using scene = await makeScene("2025-11-25", "best_effort");
+    const { ws, pml, full } = scene;
+    const applied = () => lines(pml.stderr, /The configuration was applied/);
+    const configure = async (grants: object) => {
+      const before = applied();
+      const said = {
+        version: 1,
+        permissions: { allow: ["filesystem:*", "late:*"] },
+        private_mcps: { late: { type: "deno", path: "late.js" } },
+        grants,
+      };
+      await writeFile(ws.file(".pml.json"), JSON.stringify(said));
+      await until(() => applied() > before);
+    };
+    await writeFile(ws.file("late.js"), LATE);
+    await configure({});
+    await full(true);
+    const alone = (await treeOf(pml.pid)).length;
+    const answer = call(pml, "late:reach");
+    // What it may do is looked at, by what it is granted now: it is in a child to be read.
+    await until(async () => (await treeOf(pml.pid)).length > alone);
+    await configure({ late: { net: ["example.com"] } });
+    assert.match(textOf(await answer), /^OVERLOADED/);
+    assert.match(textOf(await call(pml, "late:reach")), /AUDIT_UNAVAILABLE|journal/);
+    await full(false);
+    assert.equal(textOf(await call(pml, "late:reach")), "reached");
+    await endWell(ws, pml);
+  },
+});
