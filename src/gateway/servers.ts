@@ -38,6 +38,13 @@ export interface Listed {
   readonly items: readonly ListItem[];
 }
 
+/** What is known already of the server of a call that is settled. */
+interface Known {
+  readonly source?: Server | undefined;
+  /** Whether it may not run now. */
+  readonly isBlocked?: boolean;
+}
+
 /** What is looked at of a call to settle it. */
 type Settled = Pick<Call, "id" | "arguments" | "method" | "fixed">;
 
@@ -180,38 +187,31 @@ export class Servers implements Disposable {
     const id = this.#options.catalog.byWireName(name) ?? parseToolId(name);
     if (id === undefined) return undefined;
     const { server, tool } = splitToolId(id);
-    const own = [...this.#entries.get(server)?.source.settings?.of ?? []]
-      .find(([, { rename }]) => rename === tool)?.[0];
+    const all = [...this.#sourceOf(id)?.settings?.of ?? []];
+    const own = all.find(([, { rename }]) => rename === tool)?.[0];
     return own === undefined ? id : toolId(server, own);
   }
 
   /**
-   * Gives a call as its server gets it, with the arguments that the person fixed; what was settled
-   * before is settled anew. Throws where the tool is switched off, and where the call sets what is
-   * fixed. What nobody trusts yet changes nothing.
+   * Returns a call as its server gets it, with the arguments that the person fixed. Throws if the
+   * tool is switched off, or the call sets what is fixed. What nobody trusts yet changes nothing.
    */
   async settled<C extends Settled>(
     call: C,
-    { source = this.#sourceOf(call.id), isBlocked = source?.blocked() !== undefined }: {
-      readonly source?: Server | undefined;
-      /** Whether the server may not run now, where that was looked at already. */
-      readonly isBlocked?: boolean;
-    } = {},
+    { source = this.#sourceOf(call.id), isBlocked = source?.blocked() !== undefined }: Known = {},
   ): Promise<C> {
     const { fixed } = call;
-    const given = fixed === undefined
-      ? call
-      : { ...call, arguments: fixed.given, fixed: undefined };
+    const given = fixed ? { ...call, arguments: fixed.given, fixed: undefined } : call;
     const { server, tool } = splitToolId(call.id);
     const { settings } = source ?? {};
     const setting = settingOf(settings, tool);
     const isSaid = call.method === undefined && settings && setting !== undefined;
     if (!isSaid || isBlocked) return given;
     if (setting.disabled === true) throw this.unknown(call.id);
-    const { keys } = this.#options;
-    if (keys === undefined || setting.arguments === undefined) return given;
+    const filled = setting.arguments &&
+      await this.#options.keys?.fixed(setting.arguments, server);
+    if (filled === undefined) return given;
     const { withFixed } = await import("./_tool_settings.ts");
-    const filled = await keys.fixed(setting.arguments, server);
     return withFixed(given, { ...filled, file: settings.file });
   }
 
@@ -219,7 +219,7 @@ export class Servers implements Disposable {
     return this.#entries.get(splitToolId(id).server)?.source;
   }
 
-  /** Gives a tool's definition as its server has it, which is loaded first; throws UNKNOWN_TOOL or why it failed. */
+  /** Returns a tool's definition as its server has it. Throws UNKNOWN_TOOL, or why that failed. */
   async definition(id: ToolId): Promise<ToolDefinition> {
     return (await this.#known(id)).own;
   }

@@ -179,7 +179,7 @@ Deno.test("pml why tells which rule decides about a call", async () => {
   assert.equal(
     plain,
     `${WRITE}: asks\n  by "${allow}" in /WS/.pml.json\n` +
-      `  its arguments decide by "${deny}"\n  its arguments decide by "${allow}"\n`,
+      `  its arguments decide, by the rule "${deny}"\n  its arguments decide, by the rule "${allow}"\n`,
   );
   const table = {
     "src/a": ["runs", allow],

@@ -12,7 +12,7 @@ export const CLIENTS: readonly Mutant[] = [
     name: "fixed-untrusted",
     guard: "What an untrusted file says of tools counts for nothing",
     file: "servers.ts",
-    find: "if (!isSaid || source?.blocked() !== undefined) return given;",
+    find: "if (!isSaid || isBlocked) return given;",
     put: "if (!isSaid) return given;",
     test: "tests/tool_settings_test.ts",
     filter: "What an untrusted file says of tools counts after the yes, not before",
