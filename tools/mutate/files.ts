@@ -87,7 +87,7 @@ export const FILES: readonly Mutant[] = [
     file: "_pending.ts",
     find: "if (!/^[0-9a-f]{64}$/.test(id)) throw stale(id);",
     put: "",
-    test: "src/permissions/approvals_test.ts",
+    test: "src/permissions/pending_approvals_test.ts",
     filter: "an id leads to no other file of the home",
   },
   {

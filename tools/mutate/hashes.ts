@@ -135,7 +135,7 @@ export const HASHES: readonly Mutant[] = [
     find:
       'if (digestOf(kept.subjects) !== id) throw new TypeError("its name stands for another call");',
     put: "",
-    test: "src/permissions/approvals_test.ts",
+    test: "src/permissions/pending_approvals_test.ts",
     filter: "a waiting file that shows another call than its name stands for approves nothing",
   },
   {
@@ -144,7 +144,7 @@ export const HASHES: readonly Mutant[] = [
     file: "_pending.ts",
     find: "return kept && kept.asked <= now() && now() < kept.expires ? kept : undefined;",
     put: "return kept && now() > 0 ? kept : undefined;",
-    test: "src/permissions/approvals_test.ts",
+    test: "src/permissions/pending_approvals_test.ts",
     filter: "what expired can neither be granted nor taken, and is removed",
   },
   {
