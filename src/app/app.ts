@@ -28,6 +28,7 @@ import { Catalog } from "../search/catalog.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
 import { Directory } from "./directory.ts";
 import type { Finder } from "./finder.ts";
+import type { Workflow } from "../workflow/workflow.ts";
 import type { RegistryServers } from "./registry_servers.ts";
 
 /** How a house is opened. */
@@ -108,6 +109,7 @@ export class App implements AsyncDisposable {
   readonly #closing = new AbortController();
   #path: Promise<CallPath> | undefined;
   #pins: Promise<Pins> | undefined;
+  #workflow: Promise<Workflow> | undefined;
   #gateway: Promise<Gateway> | undefined;
   #finder: Promise<Finder> | undefined;
   #opening: Promise<RegistryServers> | undefined;
@@ -164,6 +166,12 @@ export class App implements AsyncDisposable {
   callPath(): Promise<CallPath> {
     this.#path ??= import("./app_call_path.ts").then(({ callPathOf }) => callPathOf(this));
     return this.#path;
+  }
+
+  /** What runs plans and code; loaded by the first of them. */
+  workflow(): Promise<Workflow> {
+    this.#workflow ??= import("./app_workflow.ts").then(({ workflowOf }) => workflowOf(this));
+    return this.#workflow;
   }
 
   /** Has the journal tell of requests whose answers the client did not read. */

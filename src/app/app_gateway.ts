@@ -18,6 +18,7 @@ export async function gatewayOf(app: App): Promise<Gateway> {
     schemas: await app.schemas(),
     callTool: async (call) => await (await app.callPath()).callTool(call),
     askForAll: async (calls) => await (await app.callPath()).askForAll(calls),
+    workflow: () => app.workflow(),
     leave: async (question) => await (await app.callPath()).leave(question),
     search: async (...asked) => await (await app.finder()).search(...asked),
     judge: (...asked) => policy.now.judge(...asked),

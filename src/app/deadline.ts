@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Call, Gate } from "../core/call.ts";
+import type { Call, Gate, Meanwhile } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { onAbort } from "../io/waiting.ts";
 
@@ -48,19 +48,24 @@ export function deadlineGate<C extends Call, O>(limits: () => Deadline): Gate<C,
       heard = performance.now();
       call.onProgress?.(progress);
     };
-    const { onAsk: ask } = call;
     // A person takes the time that they take.
-    const onAsk: Call["onAsk"] = ask && (async (asked) => {
+    const held = async <T>(work: () => Promise<T>) => {
       if (asking++ === 0) since = performance.now();
       try {
-        return await ask(asked);
+        return await work();
       } finally {
         const waited = performance.now() - since;
         if (--asking === 0) [started, heard] = [started + waited, heard + waited];
       }
-    });
+    };
+    const { onAsk: ask, onQuestion: question } = call;
+    const meanwhile: Meanwhile = {
+      onProgress,
+      onAsk: ask && ((asked) => held(() => ask(asked))),
+      onQuestion: question && ((...asked) => held(() => question(...asked))),
+    };
     try {
-      next({ ...call, signal: abort.signal, onProgress, onAsk }).then(over.resolve, over.reject);
+      next({ ...call, signal: abort.signal, ...meanwhile }).then(over.resolve, over.reject);
       return await over.promise;
     } finally {
       // What is still asked is asked in vain.

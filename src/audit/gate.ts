@@ -66,6 +66,7 @@ function startOf(call: Call): StartRecord {
     actor: call.actor,
     via: call.via,
     tool: call.id,
+    ...(call.run !== undefined && { run: call.run }),
     ...(call.request !== undefined && { request: call.request }),
     ...(verdict && { verdict: verdict.kind, rule: ruleOf(verdict), source: verdict.source }),
     ...(call.answer && { answer: call.answer.reply }),

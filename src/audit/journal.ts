@@ -30,6 +30,8 @@ export interface StartRecord {
   readonly actor: string;
   readonly via: string;
   readonly tool: string;
+  /** The id of the run that made the call. All calls of one run have the same. */
+  readonly run?: string;
   /** The id of the client's request that the call belongs to, as JSON. */
   readonly request?: string;
   /** The decision of the rules, with the pattern and the file that decided. */

@@ -52,6 +52,7 @@ async function schemaOf(id: ToolId, { app, signal }: CommandContext): Promise<Js
 export async function answered(asked: RequestedCall, at: CommandContext): Promise<ToolResult> {
   let answer: Answer | undefined;
   const onProgress = progressTeller();
+  const onQuestion: Call["onQuestion"] = (question) => ask(question, { ...at, id: asked.id });
   for (;;) {
     const outcome = await (await at.app.callPath()).callTool({
       ...asked,
@@ -60,6 +61,7 @@ export async function answered(asked: RequestedCall, at: CommandContext): Promis
       actor: "local",
       signal: at.signal,
       callId: crypto.randomUUID(),
+      onQuestion,
       ...(isTerminal() ? { onProgress, isTyped: true } : {}),
     });
     if (outcome.kind === "result") return outcome.result;

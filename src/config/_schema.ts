@@ -79,7 +79,7 @@ function shared(zod: Zod) {
   const rule = text(RULE, { test: (value) => succeeds(() => parsePattern(value)) });
   const rules = list(rule, "rules");
   const label = text(LABEL, /^(?=.*\S)[^\p{C}\p{Zl}\p{Zp}]{1,128}$/u);
-  const metaTool = zod.enum([...META_TOOLS, "execute_workflow", "execute_code"]);
+  const metaTool = zod.enum([...META_TOOLS]);
   return {
     permissions: object({}, { allow: rules, ask: rules, deny: rules }),
     gateway: object({}, {

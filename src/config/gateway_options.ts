@@ -16,7 +16,13 @@ export type { Exposure, HybridOptions } from "../core/exposure.ts";
 export const EXPOSURES: readonly Exposure[] = ["meta_only", "semantic", "hybrid", "full_proxy"];
 
 /** A tool of the gateway itself. */
-export type MetaTool = "search" | "schema" | "call" | "batch";
+export type MetaTool =
+  | "search"
+  | "schema"
+  | "call"
+  | "batch"
+  | "execute_workflow"
+  | "execute_code";
 
 /** Which tools of its own and of its servers the gateway shows. */
 export interface GatewayOptions {
@@ -40,7 +46,14 @@ export interface GatewayOverrides extends Partial<Omit<GatewayOptions, "hybrid">
 }
 
 /** All meta-tools. */
-export const META_TOOLS: readonly MetaTool[] = ["search", "schema", "call", "batch"];
+export const META_TOOLS: readonly MetaTool[] = [
+  "search",
+  "schema",
+  "call",
+  "batch",
+  "execute_workflow",
+  "execute_code",
+];
 
 /** The limits of the exposure `semantic`: how many tools it lists, and how well they must fit. */
 export const SEMANTIC = { most: 20, threshold: 0.7 };

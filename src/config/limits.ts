@@ -44,6 +44,20 @@ export const LIMITS: Readonly<Record<LimitName, readonly [number, number, number
   queuedCalls: [1024, 0, 100_000],
   /** How many calls one batch may contain. */
   batch: [50, 1, 1000],
+  /** How many tasks one plan may contain, those that `for_each` makes included. */
+  planTasks: [100, 1, 10_000],
+  /** How long code may run. The time in which the person is asked does not count. */
+  codeMs: [60 * SECOND, 100, DAY],
+  /** How many calls one run of code may make. */
+  codeCalls: [200, 1, 100_000],
+  /** How many runs may wait for answers of the person at once. */
+  waitingRuns: [4, 1, 1000],
+  /** How many capabilities may call each other, one inside the other. */
+  capabilityDepth: [8, 1, 64],
+  /** How much of results that stay outside of answers is kept. */
+  keptBytes: [64 * MB, 64 * KB, 1024 * MB],
+  /** How long a result that stays outside of its answer is kept. */
+  keptMs: [10 * MINUTE, SECOND, DAY],
   /** How long a sandbox child lives without a call. */
   idleMs: [5 * MINUTE, SECOND, DAY],
   /** How many sandbox children there may be at once. */
@@ -84,6 +98,13 @@ export type LimitName =
   | "concurrentCalls"
   | "queuedCalls"
   | "batch"
+  | "planTasks"
+  | "codeMs"
+  | "codeCalls"
+  | "waitingRuns"
+  | "capabilityDepth"
+  | "keptBytes"
+  | "keptMs"
   | "idleMs"
   | "children"
   | "idleChildren"

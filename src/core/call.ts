@@ -84,6 +84,14 @@ export interface Meanwhile {
   readonly onMessage?: ((message: JsonObject) => void) | undefined;
   /** Sends a request of the server to the client and returns the result. Throws if it cannot. */
   readonly onAsk?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
+  /**
+   * Asks the person a question of PML while the request waits, and returns the answer; undefined if
+   * the answer waits in the PML home. Throws an error that says what to do if nobody can be asked.
+   * Aborting takes the question back.
+   */
+  readonly onQuestion?:
+    | ((question: Question, signal: AbortSignal) => Promise<Answer | undefined>)
+    | undefined;
 }
 
 /** The client's wishes about tasks. In revision 2026-07-28 the server decides. */
@@ -104,14 +112,19 @@ export interface Call extends Meanwhile {
   /** Set if the call may become a task, with the revision of the client that wants it. */
   readonly task?: Task;
   /**
-   * The origin of the call: `tools/call`, `call`, `batch`, `cli`, `library`, another method of MCP,
-   * or `server` for a request that a server sends to the client during a call.
+   * The origin of the call: `tools/call`, `call`, `batch`, `plan`, `code`, `capability`, `sampling`,
+   * `cli`, `library`, another method of MCP, or `server` for a request that a server sends to the
+   * client during a call.
    */
   readonly via: string;
   /** Whether a person typed the name of the tool in a terminal. */
   readonly isTyped?: boolean;
   /** Whether another call waits for this one. Such a call needs no capacity of its own. */
   readonly isNested?: boolean;
+  /** The id of the run that makes the call: of a plan, of code or of a capability. */
+  readonly run?: string;
+  /** How many capabilities wait for this call, one inside the other; 0 if it is not set. */
+  readonly depth?: number;
   /** The name of the caller; `local` if there is only one person. */
   readonly actor: string;
   readonly signal: AbortSignal;

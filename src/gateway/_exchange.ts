@@ -99,19 +99,26 @@ export class Exchange implements Disposable {
     const { settings, leave } = this.#options;
     const asksClient = () => settings().asksClient;
     const onAsk = relay({ ...this.#options, asksClient, askClient, capabilities });
+    const asks = (question: Question) =>
+      asksClient() && !question.terminalOnly && canAsk(capabilities);
+    const onQuestion: Meanwhile["onQuestion"] = async (question, until) => {
+      const said = asks(question)
+        ? await askMeanwhile(question, { askClient, signal: until })
+        : undefined;
+      if (said === undefined) throw await leave(question);
+      return said;
+    };
     const request = JSON.stringify(from.first.mcpReq.id);
-    const working = { signal, request, onAsk, ...told(from.first, from.latest) };
+    const working = { signal, request, onAsk, onQuestion, ...told(from.first, from.latest) };
     let answer = answerOf(from.first);
     for (let round = 1;; round++) {
       const outcome = await run({ ...working, answer });
       // A result is plain JSON.
       if (outcome.kind === "result") return outcome.result as unknown as JsonObject;
       const { question } = outcome;
-      const asks = round <= MOST_ROUNDS && asksClient() && !question.terminalOnly &&
-        canAsk(capabilities);
-      if (asks && isModern) return ask(question);
-      answer = asks ? await askMeanwhile(question, { askClient, signal }) : undefined;
-      if (answer === undefined) throw await leave(question);
+      if (round > MOST_ROUNDS) throw await leave(question);
+      if (isModern && asks(question)) return ask(question);
+      answer = await onQuestion(question, signal);
     }
   }
 }

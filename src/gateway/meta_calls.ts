@@ -58,6 +58,8 @@ export class MetaCalls {
     });
     if (name === "call") return await this.#call(request);
     if (name === "batch") return await this.#batch(request);
+    if (name === "execute_code") return await (await this.#workflow(request)).code();
+    if (name === "execute_workflow") return await (await this.#workflow(request)).plan();
     const answer = name === "search" ? this.#search : this.#schema;
     return { kind: "result", result: await answer.call(this, request.arguments) };
   }
@@ -65,6 +67,13 @@ export class MetaCalls {
   /** Runs one tool through the one door. */
   callTool(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
     return this.#options.callTool(asCall(id, request));
+  }
+
+  async #workflow({ arguments: args, signal, ...meanwhile }: MetaCall) {
+    const workflow = await this.#options.workflow();
+    // A new pass of the same request carries an answer; what runs here asks by `onQuestion`.
+    const request = { ...waysBack(meanwhile), arguments: args, signal, actor: "local" };
+    return { code: () => workflow.code(request), plan: () => workflow.plan(request) };
   }
 
   async #search(args: JsonObject): Promise<ToolResult> {
@@ -222,6 +231,11 @@ function remarks({ hits, unmet, isLoose }: SearchAnswer): readonly string[] {
     return [`Nothing fits ${unmet.map((query) => quoted(query, QUERY_SHOWN)).join(", ")}`];
   }
   return isLoose ? ["These share few words with the query; other words may find better ones"] : [];
+}
+
+/** Returns the ways back to the client, and nothing else of its request. */
+function waysBack({ request, onProgress, onMessage, onAsk, onQuestion }: Meanwhile): Meanwhile {
+  return { request, onProgress, onMessage, onAsk, onQuestion };
 }
 
 interface BatchRequest {

@@ -8,7 +8,14 @@ import type { JsonObject } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
 /** The meta-tools that work. */
-export const META_TOOLS = ["search", "schema", "call", "batch"] as const;
+export const META_TOOLS = [
+  "search",
+  "schema",
+  "call",
+  "batch",
+  "execute_workflow",
+  "execute_code",
+] as const;
 
 /** The name of a meta-tool. */
 export type MetaTool = (typeof META_TOOLS)[number];
@@ -23,7 +30,14 @@ export const SCHEMA_MAX = 10;
 
 /** Gives the definition of each meta-tool; `servers` names what can be found, in a few words. */
 export function metaTools(servers: string, batchMax: number): Record<MetaTool, ToolDefinition> {
-  return { search: searchTool(servers), schema: SCHEMA, call: CALL, batch: batchTool(batchMax) };
+  return {
+    search: searchTool(servers),
+    schema: SCHEMA,
+    call: CALL,
+    batch: batchTool(batchMax),
+    execute_workflow: WORKFLOW,
+    execute_code: CODE,
+  };
 }
 
 const READS = { readOnlyHint: true, openWorldHint: false };
@@ -94,6 +108,45 @@ function batchTool(maxItems: number): ToolDefinition {
     annotations: RUNS,
   };
 }
+
+const WORKFLOW: ToolDefinition = {
+  name: "execute_workflow",
+  title: "Run a plan",
+  description: "Run tools that depend on each other: a plan, or an intent to make one of. " +
+    'Output of a task: {"$ref": "taskId#/json/pointer"}',
+  inputSchema: object({
+    plan: object({
+      tasks: {
+        type: "array",
+        minItems: 1,
+        items: object({
+          id: { type: "string" },
+          tool: { type: "string" },
+          arguments: { type: "object" },
+          depends_on: { type: "array", items: { type: "string" } },
+          when: {},
+          for_each: {},
+        }, ["id", "tool"]),
+      },
+    }, ["tasks"]),
+    intent: { type: "string" },
+    save_as: { type: "string" },
+  }, []),
+  annotations: RUNS,
+};
+
+const CODE: ToolDefinition = {
+  name: "execute_code",
+  title: "Run code",
+  description: "Run TypeScript that calls tools: await mcp.server.tool(args). " +
+    "Returns what it returns. No files, no network",
+  inputSchema: object({
+    code: { type: "string" },
+    timeout_ms: { type: "integer", minimum: 1 },
+    save_as: { type: "string", description: "namespace:action" },
+  }, ["code"]),
+  annotations: RUNS,
+};
 
 function object(properties: JsonObject, required: readonly string[]): JsonObject {
   return { type: "object", properties, required, additionalProperties: false };

@@ -29,7 +29,8 @@ export const FLOORS: readonly Readonly<Record<string, readonly string[]>>[] = [
     policy: ["core", "io", "config", "permissions", "registry"],
     remote: ["core", "io", "mcp_client"],
     stdio: ["core", "io", "mcp_client", "permissions", "sandbox"],
-    workflow: ["core"],
+    sampling: ["core", "io"],
+    workflow: ["core", "io", "sandbox", "search"],
   },
   { gateway: ["core", "io", "search", "workflow"] },
   {

@@ -1,0 +1,35 @@
+/**
+ * The output of a tool as one JSON value. Plans, code and observed results all use this value.
+ *
+ * @module
+ */
+
+import type { ToolResult } from "./call.ts";
+import { isObject, type Json } from "./json.ts";
+
+/**
+ * Returns the output of a tool: its structured content if it has some. Otherwise, if the result is
+ * one text block, the JSON object or array that the text contains, or the text itself. Otherwise
+ * all content blocks.
+ */
+export function outputOf({ structuredContent, content }: ToolResult): Json {
+  // A result came through JSON, or was checked when it came from a module.
+  if (structuredContent !== undefined) return structuredContent as Json;
+  const [block] = content;
+  if (block === undefined) return null;
+  if (content.length > 1 || block.type !== "text" || typeof block.text !== "string") {
+    return content as unknown as Json;
+  }
+  return jsonIn(block.text) ?? block.text;
+}
+
+/** Returns the JSON object or array that a text is; undefined if it is none. */
+function jsonIn(text: string): Json | undefined {
+  if (!/^\s*[[{]/.test(text)) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) || Array.isArray(value) ? value as Json : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * A run: a plan, code or a capability that calls several tools. Each call goes through all gates.
+ * A question to the person is asked while the run waits, so nothing of the run is done twice.
+ *
+ * @module
+ */
+
+import type { Answer, Call, CallTool, Meanwhile, ToolResult } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { defined, type JsonObject } from "../core/json.ts";
+import type { ToolId } from "../core/tool_id.ts";
+
+/** The options of a run. */
+export interface RunOptions extends Meanwhile {
+  /** Connects the records of all its calls in the journal. */
+  readonly id: string;
+  /** The origin that its calls have. */
+  readonly via: "plan" | "code" | "capability" | "sampling";
+  readonly actor: string;
+  /** How many capabilities wait for this run. */
+  readonly depth: number;
+  /** How many calls it may make. */
+  readonly calls: number;
+  readonly callTool: CallTool;
+  readonly signal: AbortSignal;
+}
+
+/** One call of a run. */
+export interface RunCall {
+  readonly id: ToolId;
+  readonly arguments: JsonObject;
+  /** The answer of a question that was asked before the run began. */
+  readonly answer?: Answer | undefined;
+  /** Ends this call alone. */
+  readonly signal?: AbortSignal;
+  readonly onProgress?: Call["onProgress"];
+}
+
+/** One call has one question, or more if its server must be looked up and trusted first. */
+const MOST_QUESTIONS = 4;
+
+/** Makes the calls of one plan, one piece of code or one capability. */
+export class Run {
+  readonly #options: RunOptions;
+  #calls = 0;
+
+  /** Takes the options; calls nothing. */
+  constructor(options: RunOptions) {
+    this.#options = options;
+  }
+
+  /** The id that connects its calls in the journal. */
+  get id(): string {
+    return this.#options.id;
+  }
+
+  /** How many calls it has made. */
+  get calls(): number {
+    return this.#calls;
+  }
+
+  /** Aborts when the run is given up. */
+  get signal(): AbortSignal {
+    return this.#options.signal;
+  }
+
+  /** Calls a tool. If the person must be asked, asks and waits for the answer. */
+  async call({ answer: given, ...asked }: RunCall): Promise<ToolResult> {
+    const { callTool, calls, depth, id: run, onQuestion, ...options } = this.#options;
+    if (++this.#calls > calls) throw tooMany(calls);
+    const signal = asked.signal === undefined
+      ? options.signal
+      : AbortSignal.any([options.signal, asked.signal]);
+    let answer = given;
+    for (let count = 0; count < MOST_QUESTIONS; count++) {
+      const outcome = await callTool({
+        ...options,
+        ...asked,
+        signal,
+        run,
+        depth,
+        onQuestion,
+        // A capability has its place already, and its calls must not wait for another one.
+        isNested: depth > 0,
+        callId: crypto.randomUUID(),
+        ...defined({ answer }),
+      });
+      if (outcome.kind === "result") return outcome.result;
+      if (onQuestion === undefined) throw unasked(asked.id);
+      answer = await onQuestion(outcome.question, signal);
+    }
+    throw unasked(asked.id);
+  }
+}
+
+function tooMany(calls: number): PmlError {
+  return new PmlError("OVERLOADED", `Cannot make more calls in one run: it has made ${calls}`, {
+    hint: "Do the work in several runs, or raise limits.code_calls in config.yaml of the PML home",
+  });
+}
+
+function unasked(id: ToolId): PmlError {
+  return new PmlError("APPROVAL_REQUIRED", `Cannot run "${id}": the person must be asked first`, {
+    hint: "Call it alone, so that the question can be answered",
+  });
+}
