@@ -31,6 +31,10 @@ const DOORS: Readonly<
     const answer = await pml.callTool("batch", { calls });
     return codeOf(answer) ?? JSON.parse(textOf(answer))[0].error?.code;
   },
+  execute_code: async ({ pml }, args) => {
+    const code = `await mcp.filesystem.write_file(${JSON.stringify(args)})`;
+    return codeOf(await pml.callTool("execute_code", { code }));
+  },
   cli: async ({ ws }, args) => {
     const ran = await runPml(ws, ["call", WRITE, "--args", JSON.stringify(args), "--json"]);
     return ran.code === 0 ? undefined : /[A-Z]+_[A-Z_]+/.exec(ran.stdout + ran.stderr)?.[0];

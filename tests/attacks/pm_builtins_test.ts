@@ -56,6 +56,10 @@ const DOORS: Readonly<Record<string, Door>> = {
       { tool: "filesystem:read_file", arguments: { path: "good.txt" } },
       { tool, arguments: args },
     ]),
+  execute_code: async ({ pml }, tool, args) => {
+    const code = `await mcp[${JSON.stringify(tool)}](${JSON.stringify(args)})`;
+    return codeOf(await pml.callTool("execute_code", { code }));
+  },
   cli: async ({ ws }, tool, args) => {
     const ran = await runPml(ws, ["call", tool, "--args", JSON.stringify(args), "--json"]);
     return ran.code === 0 ? undefined : /[A-Z]+_[A-Z_]+/.exec(ran.stdout + ran.stderr)?.[0];
