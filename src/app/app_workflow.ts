@@ -4,11 +4,19 @@
  * @module
  */
 
+import type { CheckTypes } from "../workflow/type_check.ts";
 import { Workflow } from "../workflow/workflow.ts";
 import type { App } from "./app.ts";
 
 /** Opens what runs plans and code; starts nothing. */
 export async function workflowOf(app: App): Promise<Workflow> {
   const { callTool } = await app.callPath();
-  return new Workflow({ callTool });
+  return new Workflow({ callTool, checkTypes: typesOf(app) });
+}
+
+/** Returns what checks types, which is loaded by the first check. */
+function typesOf(app: App): CheckTypes {
+  const loaded = () => import("./code_types.ts").then(({ codeTypes }) => codeTypes(app));
+  let types: ReturnType<typeof loaded> | undefined;
+  return async (code, signal) => (await (types ??= loaded()))(code, signal);
 }

@@ -33,7 +33,7 @@ export interface TypeCheckerOptions extends DeclarationOptions {
   /** Returns the tools of a server; undefined if they are not known. */
   readonly tools: (server: string) => Promise<DeclaredServer["tools"] | undefined>;
   /** Whether a name that is no server's can be called all the same. */
-  readonly isOffered: (server: string) => boolean;
+  readonly isOffered: (server: string) => Promise<boolean>;
   /** How long a check may take; 10,000 by default. */
   readonly checkMs?: number;
 }
@@ -119,13 +119,14 @@ export class TypeChecker implements AsyncDisposable {
     const { names, tools, isOffered } = this.#options;
     const words = new Words(code);
     const all = names();
-    const offered = [...words.servers()].filter((name) => !all.includes(name) && isOffered(name));
+    const strange = [...words.servers()].filter((name) => !all.includes(name)).slice(0, MOST_USED);
+    const offered = await Promise.all(strange.map((name) => isOffered(name).catch(() => true)));
     const named = all.filter((name) => words.has(name)).slice(0, MOST_USED);
     const used = await Promise.all(named.map(async (name) => {
       const known = await tools(name).catch(() => undefined);
       return known === undefined || known.length === 0 ? [] : [{ name, tools: known }];
     }));
-    return { names: [...all, ...offered], used: used.flat() };
+    return { names: [...all, ...strange.filter((_, at) => offered[at])], used: used.flat() };
   }
 
   #rest(): void {

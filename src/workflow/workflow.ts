@@ -7,11 +7,14 @@
 import type { CallTool, Meanwhile, Outcome } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
+import type { CheckTypes } from "./type_check.ts";
 
 /** The options of `Workflow`. */
 export interface WorkflowOptions {
   /** Runs a call through all gates. */
   readonly callTool: CallTool;
+  /** Checks the types of code before it runs. It starts a process that is ended when it is idle. */
+  readonly checkTypes: CheckTypes;
 }
 
 /** A request to run a plan or code. Its arguments were checked against the schema. */
