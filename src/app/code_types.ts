@@ -6,7 +6,14 @@
 
 import { join } from "node:path";
 import { onAbort } from "../io/waiting.ts";
-import type { DeclaredServer } from "../workflow/declarations.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import {
+  declarationsOf,
+  type DeclaredServer,
+  type Observed,
+  type ToolTypes,
+  toolTypes,
+} from "../workflow/declarations.ts";
 import { type CheckTypes, TypeChecker } from "../workflow/type_check.ts";
 import type { App } from "./app.ts";
 
@@ -21,6 +28,7 @@ export function codeTypes(app: App): CheckTypes {
       await app.servers.prepare("tools", { only: server });
       return toolsOf(app, server);
     },
+    observed: observedBy(app),
     isOffered: async (name) =>
       app.catalog.toolsOf(name).length > 0 || (await (await app.finder()).offered(name)).length > 0,
   });
@@ -33,4 +41,24 @@ export function toolsOf(app: App, server: string): DeclaredServer["tools"] {
   return app.catalog.toolsOf(server)
     .filter(({ id }) => app.policy.now.judge(id).kind !== "deny")
     .map(({ tool }) => tool);
+}
+
+/** Returns the declarations of servers, for the programs of a person. */
+export function declarations(app: App, servers: readonly DeclaredServer[]): readonly string[] {
+  return servers.length === 0 ? [] : [declarationsOf(servers, { observed: observedBy(app) })];
+}
+
+/** Returns the types of one tool. */
+export function typesOf(
+  app: App,
+  server: string,
+  tool: ToolDefinition,
+): Pick<ToolTypes, "args" | "output"> {
+  const { args, output } = toolTypes(server, tool, { observed: observedBy(app) });
+  return { args, output };
+}
+
+/** Returns what is known about the outputs of tools that declare none. */
+function observedBy(_app: App): Observed | undefined {
+  return undefined;
 }
