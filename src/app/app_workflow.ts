@@ -10,8 +10,19 @@ import type { App } from "./app.ts";
 
 /** Opens what runs plans and code; starts nothing. */
 export async function workflowOf(app: App): Promise<Workflow> {
-  const { callTool } = await app.callPath();
-  return new Workflow({ callTool, checkTypes: typesOf(app) });
+  const path = await app.callPath();
+  return new Workflow({
+    callTool: path.callTool,
+    children: path.machine.modules.code,
+    limits: () => app.config().limits,
+    checkTypes: typesOf(app),
+    record: (event, about) => path.record(event, about),
+    idOf: (name) => {
+      const id = app.servers.idOf(name);
+      if (id === undefined) throw app.servers.unknown(name);
+      return id;
+    },
+  });
 }
 
 /** Returns what checks types, which is loaded by the first check. */

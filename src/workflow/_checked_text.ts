@@ -16,13 +16,6 @@ import {
   toolTypes,
 } from "./declarations.ts";
 
-/** A problem of code. Lines start at 1. */
-export interface TypeProblem {
-  readonly line: number;
-  readonly message: string;
-  readonly hint?: string;
-}
-
 /** What code can call. */
 export interface Callable {
   /** All servers by name. */

@@ -6,20 +6,13 @@
  */
 
 import { after, unlessAborted } from "../io/waiting.ts";
-import { CheckedText, type TypeProblem, Words } from "./_checked_text.ts";
+import { CheckedText, Words } from "./_checked_text.ts";
 import { LanguageServer, type LanguageServerOptions } from "./_language_server.ts";
+import type { TypesChecked } from "./code_tool.ts";
 import type { DeclarationOptions, DeclaredServer } from "./declarations.ts";
 
-export type { TypeProblem };
-
-/** What is known about the types of code. */
-export type TypeVerdict =
-  | { readonly kind: "checked" }
-  | { readonly kind: "problems"; readonly problems: readonly TypeProblem[] }
-  | { readonly kind: "unchecked"; readonly why: string };
-
 /** Checks code. The lines of problems are those of the code. */
-export type CheckTypes = (code: string, signal: AbortSignal) => Promise<TypeVerdict>;
+export type CheckTypes = (code: string, signal: AbortSignal) => Promise<TypesChecked>;
 
 /** The options of `TypeChecker`. */
 export interface TypeCheckerOptions extends DeclarationOptions {
@@ -86,7 +79,7 @@ export class TypeChecker implements AsyncDisposable {
     await this.#last;
   }
 
-  async #checked(code: string, signal: AbortSignal): Promise<TypeVerdict> {
+  async #checked(code: string, signal: AbortSignal): Promise<TypesChecked> {
     signal.throwIfAborted();
     const { checkMs = CHECK_MS } = this.#options;
     try {
@@ -120,7 +113,10 @@ export class TypeChecker implements AsyncDisposable {
     const words = new Words(code);
     const all = names();
     const strange = [...words.servers()].filter((name) => !all.includes(name)).slice(0, MOST_USED);
-    const offered = await Promise.all(strange.map((name) => isOffered(name).catch(() => true)));
+    // A whole name, as in `mcp["server:tool"](args)`, is looked up when it runs.
+    const offered = await Promise.all(
+      strange.map((name) => name.includes(":") || isOffered(name).catch(() => true)),
+    );
     const named = all.filter((name) => words.has(name)).slice(0, MOST_USED);
     const used = await Promise.all(named.map(async (name) => {
       const known = await tools(name).catch(() => undefined);

@@ -5,7 +5,8 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { until } from "../../tests/kit/wait.ts";
 import { CheckedText } from "./_checked_text.ts";
 import { LanguageServer } from "./_language_server.ts";
-import { TypeChecker, type TypeCheckerOptions, type TypeProblem } from "./type_check.ts";
+import type { TypeProblem } from "./code_tool.ts";
+import { TypeChecker, type TypeCheckerOptions } from "./type_check.ts";
 
 const TEXT = { type: "string" };
 const READ: ToolDefinition = {
@@ -112,7 +113,7 @@ Deno.test("What may be right is no problem", async () => {
     "await mcp.fs.read_file({ path: /a/.exec('a')[0] }); const o = {}; o.x = new Date() - 1",
     "const a = []; a.push(1); try { throw 1 } catch (e) { console.log(e.message) } parseInt(5)",
     "if (args.x) throw new ToolError('x'); progress(1, 2); await mcp['my-server'].any.thing({})",
-    "await mcp.offered.tool({}); await mcp.silent.tool(1); await mcp[args.name].y(); for (const one of ['a']) mcp[one].z()",
+    "await mcp.offered.tool({}); await mcp.silent.tool(1); await mcp[args.name].y(); await mcp["fs:read_file"]({}); for (const one of ['a']) mcp[one].z()",
     "await mcp.fs['list-all'](); const { note } = await mcp.fs.read_file({ path: '' }); note.length",
     "// import what is exported\nreturn 'import module require'",
     "function f(x) { return x.y } return f({ y: 1 })",

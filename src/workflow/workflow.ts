@@ -4,17 +4,19 @@
  * @module
  */
 
-import type { CallTool, Meanwhile, Outcome } from "../core/call.ts";
+import type { Meanwhile, Outcome } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
-import type { CheckTypes } from "./type_check.ts";
+import { type CodeToolHouse, executeCode } from "./code_tool.ts";
+import { WaitingRuns } from "./waiting_runs.ts";
 
 /** The options of `Workflow`. */
-export interface WorkflowOptions {
-  /** Runs a call through all gates. */
-  readonly callTool: CallTool;
-  /** Checks the types of code before it runs. It starts a process that is ended when it is idle. */
-  readonly checkTypes: CheckTypes;
+export interface WorkflowOptions extends Omit<CodeToolHouse, "waiting" | "limits"> {
+  /** Returns the limits of runs. */
+  readonly limits: () => ReturnType<CodeToolHouse["limits"]> & {
+    /** How many runs may wait for answers of the person at once. */
+    readonly waitingRuns: number;
+  };
 }
 
 /** A request to run a plan or code. Its arguments were checked against the schema. */
@@ -27,15 +29,17 @@ export interface WorkflowRequest extends Meanwhile {
 /** Runs plans and code. */
 export class Workflow {
   readonly #options: WorkflowOptions;
+  readonly #waiting: WaitingRuns;
 
   /** Takes the options; starts nothing. */
   constructor(options: WorkflowOptions) {
     this.#options = options;
+    this.#waiting = new WaitingRuns(() => options.limits().waitingRuns);
   }
 
   /** Runs code: the meta-tool `execute_code`. */
-  code(_request: WorkflowRequest): Promise<Outcome> {
-    throw new PmlError("BUG", `Cannot run code ${typeof this.#options}`);
+  async code(request: WorkflowRequest): Promise<Outcome> {
+    return await executeCode(request, { ...this.#options, waiting: this.#waiting });
   }
 
   /** Runs a plan, or makes one from an intent: the meta-tool `execute_workflow`. */
