@@ -96,7 +96,7 @@ Deno.test("A wrong tool, a missing and a mistyped argument each give a line and 
     assert.match(problem?.message ?? "", says, code);
     assert.match(problem?.hint ?? "", hint, code);
   }
-  assert.deepEqual(await scene.problems("return missingName + 1"), [
+  assert.deepEqual(await scene.problems("mcp; return missingName + 1"), [
     { line: 1, message: "Cannot find name 'missingName'." },
   ]);
 });
@@ -113,7 +113,7 @@ Deno.test("What may be right is no problem", async () => {
     "await mcp.fs.read_file({ path: /a/.exec('a')[0] }); const o = {}; o.x = new Date() - 1",
     "const a = []; a.push(1); try { throw 1 } catch (e) { console.log(e.message) } parseInt(5)",
     "if (args.x) throw new ToolError('x'); progress(1, 2); await mcp['my-server'].any.thing({})",
-    "await mcp.offered.tool({}); await mcp.silent.tool(1); await mcp[args.name].y(); await mcp["fs:read_file"]({}); for (const one of ['a']) mcp[one].z()",
+    "await mcp.offered.tool({}); await mcp.silent.tool(1); await mcp[args.name].y(); await mcp['fs:read_file']({}); for (const one of ['a']) mcp[one].z()",
     "await mcp.fs['list-all'](); const { note } = await mcp.fs.read_file({ path: '' }); note.length",
     "// import what is exported\nreturn 'import module require'",
     "function f(x) { return x.y } return f({ y: 1 })",
@@ -123,7 +123,7 @@ Deno.test("What may be right is no problem", async () => {
 
 Deno.test("Code that TypeScript cannot read is not checked", async () => {
   await using scene = await checker();
-  const verdict = await scene.types.check("const a = 1;\nconst b = {;", NEVER);
+  const verdict = await scene.types.check("mcp.fs;\nconst b = {;", NEVER);
   assert.ok(verdict.kind === "unchecked");
   assert.match(verdict.why, /cannot read line 2/);
   const long = await scene.types.check(`//${"x".repeat(300_000)}`, NEVER);
@@ -211,35 +211,41 @@ Deno.test("A check that takes too long ends its process, and the next check has 
   assert.match(verdict.why, /over 3000 ms/);
   await until(() => scene.pids.size === 0);
   await using again = await checker();
-  assert.deepEqual(await again.problems("return 1"), []);
+  assert.deepEqual(await again.problems("return mcp"), []);
 });
 
 Deno.test("A process that dies is replaced, and one that is idle is ended", async () => {
   let idleMs = 60_000;
   await using scene = await checker({ idleMs: () => idleMs });
-  assert.deepEqual(await scene.problems("return 1"), []);
+  assert.deepEqual(await scene.problems("return mcp"), []);
   const [first = 0] = scene.pids;
   Deno.kill(first, "SIGKILL");
   await until(() => scene.pids.size === 0);
   assert.equal((await scene.problems("mcp.fs.nothing()")).length, 1);
   idleMs = 1;
-  assert.deepEqual(await scene.problems("return 1"), []);
+  assert.deepEqual(await scene.problems("return mcp"), []);
   await until(() => scene.pids.size === 0);
-  assert.deepEqual(await scene.problems("return 1"), []);
+  assert.deepEqual(await scene.problems("return mcp"), []);
+});
+
+Deno.test("Code that calls no tool starts no process", async () => {
+  await using scene = await checker();
+  assert.deepEqual(await scene.problems("return 1 + 1"), []);
+  assert.equal(scene.pids.size, 0);
 });
 
 Deno.test("What aborts waits no longer, and the checker goes on", async () => {
   await using scene = await checker();
   const reason = new Error("gone");
   const controller = new AbortController();
-  const work = scene.types.check("return 1", controller.signal);
+  const work = scene.types.check("return mcp", controller.signal);
   controller.abort(reason);
   await assert.rejects(work, reason);
-  assert.deepEqual(await scene.problems("return 1"), []);
+  assert.deepEqual(await scene.problems("return mcp"), []);
 });
 
 Deno.test("Where the process cannot start, code is not checked", async () => {
   await using scene = await checker({ groups: () => Promise.reject(new Error("no groups")) });
-  const verdict = await scene.types.check("return 1", NEVER);
+  const verdict = await scene.types.check("return mcp", NEVER);
   assert.deepEqual(verdict, { kind: "unchecked", why: "the type checker failed: no groups" });
 });
