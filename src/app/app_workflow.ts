@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { CheckTypes } from "../workflow/type_check.ts";
 import { Workflow } from "../workflow/workflow.ts";
 import type { App } from "./app.ts";
 
@@ -14,6 +15,7 @@ export async function workflowOf(app: App): Promise<Workflow> {
     callTool: path.callTool,
     children: path.machine.modules.code,
     limits: () => app.config().limits,
+    checkTypes: typesOf(app),
     record: (event, about) => path.record(event, about),
     idOf: (name) => {
       const id = app.servers.idOf(name);
@@ -21,4 +23,11 @@ export async function workflowOf(app: App): Promise<Workflow> {
       return id;
     },
   });
+}
+
+/** Returns what checks types, which is loaded by the first check. */
+function typesOf(app: App): CheckTypes {
+  const loaded = () => import("./code_types.ts").then(({ codeTypes }) => codeTypes(app));
+  let types: ReturnType<typeof loaded> | undefined;
+  return async (code, signal) => (await (types ??= loaded()))(code, signal);
 }

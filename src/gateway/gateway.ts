@@ -20,6 +20,7 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
 import type { Asked } from "../workflow/batch.ts";
+import type { Observed } from "../workflow/declarations.ts";
 import type { Workflow } from "../workflow/workflow.ts";
 import { type Client, Clients } from "./_clients.ts";
 import { type ClientRequest, Exchange } from "./_exchange.ts";
@@ -71,6 +72,8 @@ export interface GatewayOptions {
   readonly askForAll: (calls: readonly Call[]) => Promise<Asked>;
   /** Gives what runs plans and code; loaded by the first of them. */
   readonly workflow: () => Promise<Workflow>;
+  /** What is known about the outputs of tools that declare none. */
+  readonly observed?: Observed;
   /** Leaves a question for the terminal, for a client that cannot ask; gives the error to tell. */
   readonly leave: (question: Question) => Promise<PmlError>;
   /** Why nothing can be called at all, if so. */

@@ -67,7 +67,7 @@ function searchTool(servers: string): ToolDefinition {
 const SCHEMA: ToolDefinition = {
   name: "schema",
   title: "Show tool schemas",
-  description: "Full input and output schemas of tools, when a signature is not enough",
+  description: "Full schemas of tools, or TypeScript for code",
   inputSchema: object({
     tools: {
       type: "array",
@@ -76,6 +76,7 @@ const SCHEMA: ToolDefinition = {
       maxItems: SCHEMA_MAX,
       description: "Names as `search` gives them",
     },
+    as: { enum: ["typescript"] },
   }, ["tools"]),
   annotations: READS,
 };

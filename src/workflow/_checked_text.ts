@@ -16,13 +16,6 @@ import {
   toolTypes,
 } from "./declarations.ts";
 
-/** A problem of code. Lines start at 1. */
-export interface TypeProblem {
-  readonly line: number;
-  readonly message: string;
-  readonly hint?: string;
-}
-
 /** What code can call. */
 export interface Callable {
   /** All servers by name. */
@@ -46,6 +39,8 @@ const LONGEST_CALL = 20_000;
 const LONGEST_NAMES = 300;
 const NAME = String.raw`(?:\??\.\s*([\w$]+)|(?:\?\.)?\[\s*["'\`]([^"'\`\n]+)["'\`]\s*\])`;
 const NAMES = new RegExp(`${NAME}?\\s*${NAME}$`);
+/** Where the compiler's numbers for syntax, and for types that are not written, begin and end. */
+const IMPLICIT = { from: 7_000, to: 8_000 };
 const SYNTAX = { from: 1_000, to: 2_000 };
 
 /** Words that could name other modules. In the text for the compiler they are plain names. */
@@ -136,6 +131,7 @@ export class CheckedText {
 
   #problem(found: Diagnostic): Omit<TypeProblem, "line"> | undefined {
     const { code, message } = found;
+    if (code >= IMPLICIT.from && code < IMPLICIT.to) return undefined;
     if (NO_NAME.has(code)) return { message: visible(message, LONGEST_MESSAGE) };
     const [, name = "", type = ""] =
       /^Property '(.+)' does not exist on type '\$(Mcp|Server\d+)'/.exec(message) ?? [];

@@ -18,10 +18,13 @@ export interface DeclaredServer {
   readonly tools: readonly ToolDefinition[];
 }
 
+/** Returns the schema of outputs that were seen of a tool; undefined if none were seen. */
+export type Observed = (server: string, tool: ToolDefinition) => JsonObject | undefined;
+
 /** How declarations are written. */
 export interface DeclarationOptions {
-  /** Returns the shape of outputs that were seen of a tool, for one that declares none. */
-  readonly observed?: ((server: string, tool: string) => JsonObject | undefined) | undefined;
+  /** What is known about the outputs of tools that declare none. */
+  readonly observed?: Observed | undefined;
 }
 
 /** The types of a tool. */
@@ -45,7 +48,7 @@ export function toolTypes(
   { observed, ...options }: DeclarationOptions & TypeOptions,
 ): ToolTypes {
   const args = typeOf(tool.inputSchema, options);
-  const seen = tool.outputSchema === undefined ? observed?.(server, tool.name) : undefined;
+  const seen = tool.outputSchema === undefined ? observed?.(server, tool) : undefined;
   // More may come than was seen.
   const output = typeOf(
     tool.outputSchema ?? seen,

@@ -6,20 +6,13 @@
  */
 
 import { after, unlessAborted } from "../io/waiting.ts";
-import { CheckedText, type TypeProblem, Words } from "./_checked_text.ts";
+import { CheckedText, Words } from "./_checked_text.ts";
 import { LanguageServer, type LanguageServerOptions } from "./_language_server.ts";
+import type { TypesChecked } from "./code_tool.ts";
 import type { DeclarationOptions, DeclaredServer } from "./declarations.ts";
 
-export type { TypeProblem };
-
-/** What is known about the types of code. */
-export type TypeVerdict =
-  | { readonly kind: "checked" }
-  | { readonly kind: "problems"; readonly problems: readonly TypeProblem[] }
-  | { readonly kind: "unchecked"; readonly why: string };
-
 /** Checks code. The lines of problems are those of the code. */
-export type CheckTypes = (code: string, signal: AbortSignal) => Promise<TypeVerdict>;
+export type CheckTypes = (code: string, signal: AbortSignal) => Promise<TypesChecked>;
 
 /** The options of `TypeChecker`. */
 export interface TypeCheckerOptions extends DeclarationOptions {
@@ -33,7 +26,7 @@ export interface TypeCheckerOptions extends DeclarationOptions {
   /** Returns the tools of a server; undefined if they are not known. */
   readonly tools: (server: string) => Promise<DeclaredServer["tools"] | undefined>;
   /** Whether a name that is no server's can be called all the same. */
-  readonly isOffered: (server: string) => boolean;
+  readonly isOffered: (server: string) => Promise<boolean>;
   /** How long a check may take; 10,000 by default. */
   readonly checkMs?: number;
 }
@@ -66,6 +59,8 @@ export class TypeChecker implements AsyncDisposable {
     if (code.length > LONGEST_CODE) {
       return { kind: "unchecked", why: `it is longer than ${LONGEST_CODE} characters` };
     }
+    // Code that calls nothing has no wait, and no process, for its check.
+    if (!new Words(code).has("mcp")) return { kind: "checked" };
     if (this.#waiting >= MOST_WAITING) {
       return { kind: "unchecked", why: "too much other code waits for its check" };
     }
@@ -86,7 +81,7 @@ export class TypeChecker implements AsyncDisposable {
     await this.#last;
   }
 
-  async #checked(code: string, signal: AbortSignal): Promise<TypeVerdict> {
+  async #checked(code: string, signal: AbortSignal): Promise<TypesChecked> {
     signal.throwIfAborted();
     const { checkMs = CHECK_MS } = this.#options;
     try {
@@ -119,13 +114,17 @@ export class TypeChecker implements AsyncDisposable {
     const { names, tools, isOffered } = this.#options;
     const words = new Words(code);
     const all = names();
-    const offered = [...words.servers()].filter((name) => !all.includes(name) && isOffered(name));
+    const strange = [...words.servers()].filter((name) => !all.includes(name)).slice(0, MOST_USED);
+    // A whole name, as in `mcp["server:tool"](args)`, is looked up when it runs.
+    const offered = await Promise.all(
+      strange.map((name) => name.includes(":") || isOffered(name).catch(() => true)),
+    );
     const named = all.filter((name) => words.has(name)).slice(0, MOST_USED);
     const used = await Promise.all(named.map(async (name) => {
       const known = await tools(name).catch(() => undefined);
       return known === undefined || known.length === 0 ? [] : [{ name, tools: known }];
     }));
-    return { names: [...all, ...offered], used: used.flat() };
+    return { names: [...all, ...strange.filter((_, at) => offered[at])], used: used.flat() };
   }
 
   #rest(): void {

@@ -25,6 +25,7 @@ export type CodeEnd =
     readonly name: string;
     readonly message: string;
     readonly code?: string;
+    readonly hint?: string;
     readonly place?: Place;
     readonly open: number;
   };
@@ -193,12 +194,14 @@ function failure(error: unknown, placeOf: (error: unknown) => Place | undefined)
   return { kind: "thrown" as const, ...textsOf(error), ...(place && { place }) };
 }
 
-function textsOf(error: unknown): { name: string; message: string; code?: string } {
+function textsOf(
+  error: unknown,
+): { name: string; message: string; code?: string; hint?: string } {
   try {
     if (Object(error) !== error) return { name: "Error", message: String(error) };
-    const { name = "Error", message = "", code } = error as Record<string, unknown>;
-    const said = { name: String(name), message: String(message) };
-    return typeof code === "string" ? { ...said, code } : said;
+    const { name = "Error", message = "", code, hint } = error as Record<string, unknown>;
+    const more = Object.entries({ code, hint }).filter(([, text]) => typeof text === "string");
+    return { name: String(name), message: String(message), ...Object.fromEntries(more) };
   } catch {
     return { name: "Error", message: "the code threw something that cannot be read" };
   }
