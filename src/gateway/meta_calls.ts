@@ -69,7 +69,7 @@ export class MetaCalls {
     if (name === "call") return await this.#call(request);
     if (name === "batch") return await this.#batch(request);
     if (name === "execute_code") return await (await this.#workflow(request)).code();
-    if (name === "execute_workflow") return await (await this.#workflow(request)).plan();
+    if (name === "execute_workflow") return await this.#plan(request);
     const answer = name === "search" ? this.#search : this.#schema;
     return { kind: "result", result: await answer.call(this, request.arguments) };
   }
@@ -98,6 +98,15 @@ export class MetaCalls {
       `Cannot run ${tasks.length} tasks: limits.plan_tasks is ${planMax}`,
       { hint: "Nothing was run. Do the work in several plans" },
     );
+  }
+
+  async #plan(request: MetaCall): Promise<Outcome> {
+    try {
+      return await (await this.#workflow(request)).plan();
+    } catch (error) {
+      // The model wrote the plan: it is the one to mend it.
+      return { kind: "result", result: errorResult(error) };
+    }
   }
 
   async #workflow({ arguments: args, signal, ...meanwhile }: MetaCall) {

@@ -22,7 +22,7 @@ export interface PlansOptions
   readonly results: Results;
   readonly limits: () => Pick<
     Limits,
-    "planTasks" | "concurrentCalls" | "callMaxMs" | "inlineBytes"
+    "planTasks" | "concurrentCalls" | "callMaxMs" | "inlineBytes" | "inputBytes"
   >;
   /** Writes an event of a run to the journal. */
   readonly note: (
@@ -99,7 +99,7 @@ export class Plans {
   ): Promise<PlanOutcome> {
     const { results, limits, idOf, callTool, note, ...options } = this.#options;
     const { actor, via = "plan", depth = 0, request: of, onQuestion, onMessage, onAsk } = request;
-    const { planTasks: most, concurrentCalls, callMaxMs } = limits();
+    const { planTasks: most, inputBytes: mostTaken, concurrentCalls, callMaxMs } = limits();
     using clock = new Clock(callMaxMs, request.signal);
     const meanwhile = {
       request: of,
@@ -110,6 +110,7 @@ export class Plans {
     const { signal } = clock;
     const known: Known = {
       most,
+      mostTaken,
       params: plan.params,
       output: (task) => kept.outputs.get(task),
       kept: (name) => results.output(name, actor),

@@ -14,6 +14,7 @@ const LIMITS = {
   concurrentCalls: 256,
   callMaxMs: 60_000,
   inlineBytes: 0,
+  inputBytes: 1_000_000,
   keptBytes: 100_000,
   keptMs: 60_000,
 };
