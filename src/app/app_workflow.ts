@@ -16,12 +16,14 @@ export async function workflowOf(app: App): Promise<Workflow> {
     children: path.machine.modules.code,
     limits: () => app.config().limits,
     checkTypes: typesOf(app),
-    record: (event, about) => path.record(event, about),
+    record: (event, said) => path.record(event, said),
     idOf: (name) => {
       const id = app.servers.idOf(name);
       if (id === undefined) throw app.servers.unknown(name);
       return id;
     },
+    check: (call, open) => path.ahead.check(call, open),
+    ask: (calls) => path.ahead.askForAll(calls),
   });
 }
 

@@ -118,6 +118,8 @@ const WORKFLOW: ToolDefinition = {
   inputSchema: object({
     plan: object({ tasks: { type: "array", items: { type: "object" } } }, ["tasks"]),
     intent: { type: "string" },
+    resume: { type: "string", description: "Run whose failed part runs again" },
+    read: { type: "string", description: "pml://results/…" },
     save_as: {},
   }, []),
 };
