@@ -76,6 +76,8 @@ export interface Config {
   readonly osLayer: OsLayer;
   /** Whether a call needs a journal record to run. */
   readonly journal: "required" | "best_effort";
+  /** Whether the use of tools is remembered. */
+  readonly memory: boolean;
   /** The person's description of their work. Lists of tools can be chosen by it. */
   readonly intent: string | undefined;
   /** Whether the workspace file is trusted; false if there is none. */
@@ -137,6 +139,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     channel: person.channel,
     osLayer: person.osLayer,
     journal: person.journal,
+    memory: person.memory,
     intent,
     trusted: believed !== undefined,
     ignored: file === undefined || trusted ? [] : ignoredOf(file),

@@ -86,7 +86,7 @@ export class MetaCalls {
       limit?: number;
     };
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
-    const answer = await search(query, { ...defined({ server }), limit, allowed });
+    const answer = await search(query, { ...defined({ server }), limit, allowed, actor: "local" });
     const lines = await Promise.all(answer.hits.map((hit) => this.#line(hit)));
     const said = [...lines, ...remarks(answer), `mode: ${answer.mode}`, ...this.#troubles(server)];
     return textResult(said.join("\n"));
