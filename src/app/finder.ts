@@ -57,7 +57,7 @@ export class Finder implements AsyncDisposable {
   ): Promise<SearchAnswer> {
     await Promise.all([options.offers === false || this.#offers(), this.#follow()]);
     const { actor } = options;
-    if (actor === undefined || !this.#config().memory) {
+    if (actor === undefined || options.fit !== undefined || !this.#config().memory) {
       return await this.#search.search(query, options);
     }
     const memory = await this.#options.memory();

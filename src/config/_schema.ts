@@ -64,6 +64,7 @@ export function personSchema(zod: Zod) {
     mcpServers: clientServersSchema(zod),
     search: object({}, { model: folder }),
     workspaces: list(folder, "paths of folders"),
+    workflow: object({}, { confidence: zod.number(PART).min(0, PART).max(1, PART) }),
     sampling: later,
     telemetry: later,
     identities: later,

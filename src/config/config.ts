@@ -78,6 +78,8 @@ export interface Config {
   readonly journal: "required" | "best_effort";
   /** Whether the use of tools is remembered. */
   readonly memory: boolean;
+  /** The confidence above which a plan that was made of an intent may run at once. */
+  readonly confidence: number;
   /** The person's description of their work. Lists of tools can be chosen by it. */
   readonly intent: string | undefined;
   /** Whether the workspace file is trusted; false if there is none. */
@@ -140,6 +142,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     osLayer: person.osLayer,
     journal: person.journal,
     memory: person.memory,
+    confidence: person.confidence,
     intent,
     trusted: believed !== undefined,
     ignored: file === undefined || trusted ? [] : ignoredOf(file),

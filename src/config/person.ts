@@ -37,6 +37,8 @@ export interface PersonConfig {
   readonly journal: "required" | "best_effort";
   /** Whether the use of tools is remembered. */
   readonly memory: boolean;
+  /** The confidence above which a plan that was made of an intent may run at once. */
+  readonly confidence: number;
   /** The person's own servers, in every workspace. */
   readonly servers: readonly ServerDefinition[];
   /** The names of the servers that the file disables. */
@@ -77,6 +79,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     registries,
     search,
     workspaces = [],
+    workflow,
     mcpServers: _,
     ...later
   } = read?.said ?? {};
@@ -97,6 +100,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     osLayer: sandbox?.os_layer ?? "auto",
     journal,
     memory: typeof memory === "boolean" ? memory : memory.enabled ?? true,
+    confidence: workflow?.confidence ?? 0.8,
     servers,
     disabled: read === undefined ? [] : disabledIn(read),
     registries: registriesOf(registries),

@@ -39,7 +39,7 @@ export interface UsedTool {
 
 const FLUSH_MS = 60_000;
 const MOST_SESSIONS = 100;
-const MOST_SEARCHES = 3;
+const MOST_SEARCHES = 20;
 const MOST_WORDS = 20;
 /** A call belongs to the call or the search before it only within this time. */
 const NEXT_MS = 10 * 60_000;
@@ -203,9 +203,14 @@ export class UseMemory implements AsyncDisposable {
     drop(this.#options.path);
   }
 
+  /** Waits until the last call was remembered. */
+  async settled(): Promise<void> {
+    await this.#noting;
+  }
+
   /** Writes what is new. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#noting;
+    await this.settled();
     this.flush();
   }
 
