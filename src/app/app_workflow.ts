@@ -6,9 +6,22 @@
 
 import { Workflow } from "../workflow/workflow.ts";
 import type { App } from "./app.ts";
+import { intentsOf } from "./app_intents.ts";
 
 /** Opens what runs plans and code; starts nothing. */
 export async function workflowOf(app: App): Promise<Workflow> {
-  const { callTool } = await app.callPath();
-  return new Workflow({ callTool });
+  const path = await app.callPath();
+  return new Workflow({
+    callTool: (call) => path.callTool(call),
+    idOf: (name) => {
+      const id = app.servers.idOf(name);
+      if (id === undefined) throw app.servers.unknown(name);
+      return id;
+    },
+    check: (call, open) => path.ahead.check(call, open),
+    ask: (calls) => path.ahead.askForAll(calls),
+    note: (event, said) => path.note(event, said),
+    limits: () => app.config().limits,
+    intents: intentsOf(app, (call, open) => path.ahead.check(call, open)),
+  });
 }

@@ -32,7 +32,6 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { schemaGate, type Schemas } from "../gateway/schemas.ts";
 import { Approvals } from "../permissions/approvals.ts";
-import { type AskedAll, askForAll } from "../permissions/ask_all.ts";
 import { askGate, type AskGateOptions, judged, refuse } from "../permissions/gate.ts";
 import { approvalRequired } from "../permissions/left.ts";
 import type { Subject } from "../permissions/subject.ts";
@@ -40,6 +39,7 @@ import { MOST_PASSES, restless, trustGate } from "../permissions/trust_gate.ts";
 import type { PinEvent } from "../policy/pins.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import type { UsedTool } from "../workflow/use_memory.ts";
+import { Ahead } from "./ahead.ts";
 import { deadlineGate } from "./deadline.ts";
 import { Kinds, type KindsOptions } from "./kinds.ts";
 import type { Machine } from "./machine.ts";
@@ -56,6 +56,8 @@ export interface CallPathOptions extends KindsOptions {
 export class CallPath implements AsyncDisposable {
   /** Runs a call through every gate. */
   readonly callTool: CallTool;
+  /** Looks at calls before they run. */
+  readonly ahead: Ahead;
   /** The open questions, and those that wait for `pml approve`. */
   readonly approvals: Approvals;
   /** What runs and reaches servers. */
@@ -69,7 +71,7 @@ export class CallPath implements AsyncDisposable {
   constructor(options: CallPathOptions) {
     const { policy, log } = options;
     this.#options = options;
-    this.#records = this.#openRecords();
+    this.#records = recordsOf(options, () => this.#config());
     this.approvals = new Approvals(policy.now.loaded.environment.home, {
       warn: (message) => log.warn(message),
       ttl: policy.now.config.limits.approvalMs,
@@ -78,17 +80,14 @@ export class CallPath implements AsyncDisposable {
     this.#kinds = new Kinds(options);
     this.machine = this.#kinds.machine;
     this.callTool = this.#gated();
+    const { schemas } = options;
+    const leave = (question: Question) => this.leave(question);
+    this.ahead = new Ahead({ ...this.#asking(), ...this.#looking(), schemas, leave });
   }
 
   /** Opens what the directory lists. */
   open(listing: Listing): Promise<Server> {
     return this.#kinds.open(listing);
-  }
-
-  /** Asks once for several calls, or gives what lets each pass. */
-  async askForAll(calls: readonly Call[]): Promise<AskedAll> {
-    const passes = await Promise.all(calls.map((call) => this.#passOf(call)));
-    return await askForAll(passes.map(admitted), this.#asking());
   }
 
   /** Leaves a question for `pml approve`, and gives the error that says so. */
@@ -132,13 +131,7 @@ export class CallPath implements AsyncDisposable {
     const pass = through<PassCall, PassOutcome>([
       this.#problemGate(),
       (next) => async (call) => await next(admitted(call)),
-      trustGate({
-        ...asking,
-        again: async (call) => admitted(await this.#passOf(call)),
-        isCurrent: (call) => this.#isCurrent(call),
-        read: () => policy.now.loaded,
-        workspace: () => this.#config().workspace,
-      }),
+      trustGate({ ...asking, ...this.#looking(), again: this.#looking().look }),
       schemaGate(schemas),
       askGate(asking),
       deadlineGate(() => {
@@ -227,6 +220,23 @@ export class CallPath implements AsyncDisposable {
     };
   }
 
+  #looking() {
+    return {
+      look: async (call: Call) => admitted(await this.#passOf(call)),
+      isCurrent: (call: PassCall) => this.#isCurrent(call),
+      read: () => this.#options.policy.now.loaded,
+      workspace: () => this.#config().workspace,
+    };
+  }
+
+  /** Writes an event of a run to the journal. */
+  note(
+    event: string,
+    { actor, about }: { readonly actor: string; readonly about: JsonObject },
+  ): void {
+    this.#records.note({ kind: "event", event, actor, about });
+  }
+
   #onPin({ event, ...about }: PinEvent): void {
     const { log, servers, directory } = this.#options;
     this.#records.note({ kind: "event", event: `pin ${event}`, about: { ...about } });
@@ -277,19 +287,6 @@ export class CallPath implements AsyncDisposable {
     };
   }
 
-  #openRecords(): Records {
-    const { redactor, log, metrics } = this.#options;
-    return new Records({
-      open: (onFailure) => {
-        const { home, limits } = this.#config();
-        const { journalBytes: fileBytes, journalFiles: filesKept } = limits;
-        return Journal.open(home, { redactor, fileBytes, filesKept, onFailure });
-      },
-      log,
-      onNote: (record) => metrics.recorded(record),
-    });
-  }
-
   /** Tells whether a call may run without a record, where the person wants that. */
   async #mayGoOn({ id, verdict, answer, method, pass }: PassCall): Promise<boolean> {
     const isWanted = this.#config().journal === "best_effort";
@@ -306,6 +303,20 @@ const GIVES = [
   "It gives this text to the model of your client, and gets the answer",
   "The client may count it, or charge for it, as a request of yours",
 ];
+
+function recordsOf(
+  { redactor, log, metrics }: CallPathOptions,
+  config: () => Config,
+): Records {
+  return new Records({
+    open: (onFailure) => {
+      const { home, limits: { journalBytes: fileBytes, journalFiles: filesKept } } = config();
+      return Journal.open(home, { redactor, fileBytes, filesKept, onFailure });
+    },
+    log,
+    onNote: (record) => metrics.recorded(record),
+  });
+}
 
 /** Throws for a call that a deny rule matches, or that cannot be given what is fixed for its tool. */
 function admitted(call: PassCall): PassCall {

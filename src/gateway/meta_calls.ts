@@ -8,7 +8,16 @@ import type { Answer, Call, Meanwhile, Outcome, ToolResult } from "../core/call.
 import { textResult } from "../core/call.ts";
 import { confusableWith } from "../core/confusable.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, inset, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
+import {
+  defined,
+  inset,
+  type Json,
+  type JsonObject,
+  objectOf,
+  quoted,
+  visible,
+} from "../core/json.ts";
+import { outputOf } from "../core/output.ts";
 import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
@@ -51,6 +60,7 @@ export class MetaCalls {
   async call(name: MetaTool, request: MetaCall): Promise<Outcome> {
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;
+    if (name === "execute_workflow") this.#assertFewTasks(request.arguments);
     const definition = metaTools("", this.#options.settings().batchMax)[name];
     await this.#options.schemas.assertArguments(definition, request.arguments, {
       name,
@@ -64,9 +74,30 @@ export class MetaCalls {
     return { kind: "result", result: await answer.call(this, request.arguments) };
   }
 
-  /** Runs one tool through the one door. */
-  callTool(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
-    return this.#options.callTool(asCall(id, request));
+  /** Runs one tool through the one door. A large result may stay outside of the answer. */
+  async callTool(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
+    const outcome = await this.#options.callTool(asCall(id, request));
+    const { inlineBytes } = this.#options.settings();
+    if (!inlineBytes || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
+    if (JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
+    const { outputSchema } = await this.#options.servers.definition(id);
+    // A client that knows the schema could not use what stands in for the result.
+    if (outputSchema !== undefined || outcome.result.isError === true) return outcome;
+    const kept = (await this.#options.workflow()).keep(outputOf(outcome.result), "local");
+    if (kept === undefined) return outcome;
+    return { ...outcome, result: { ...outcome.result, ...linkTo(kept) } };
+  }
+
+  /** Throws before anything looks at each of too many tasks. */
+  #assertFewTasks({ plan }: JsonObject): void {
+    const { tasks } = objectOf(plan);
+    const { planMax } = this.#options.settings();
+    if (!Array.isArray(tasks) || tasks.length <= planMax) return;
+    throw new PmlError(
+      "BAD_ARGUMENTS",
+      `Cannot run ${tasks.length} tasks: limits.plan_tasks is ${planMax}`,
+      { hint: "Nothing was run. Do the work in several plans" },
+    );
   }
 
   async #workflow({ arguments: args, signal, ...meanwhile }: MetaCall) {
@@ -174,35 +205,21 @@ export class MetaCalls {
 
   async #batch(request: MetaCall): Promise<Outcome> {
     const { calls } = request.arguments as unknown as { calls: readonly BatchRequest[] };
-    const { callTool, judge, servers, schemas, askForAll } = this.#options;
-    const asCalls = await Promise.all(calls.map(async (one) => ({
+    const { callTool, askForAll } = this.#options;
+    const asCalls = calls.map((one) => ({
       id: one.id,
       tool: one.tool,
-      call: await this.#batchCall(one, request),
-    })));
-    const outcome = await runBatch(asCalls, {
-      callTool,
-      judge,
-      check: async (call) => {
-        if (this.#isOffer(call.id)) throw neverUsed(call.id);
-        await schemas.assertArguments(await servers.definition(call.id), call.arguments, {
-          name: call.id,
-          isChecked: servers.isChecked(splitToolId(call.id).server),
-        });
-      },
-      ask: askForAll,
-    });
-    if (outcome.kind === "ask") return outcome;
-    return { kind: "result", result: batchResult(outcome.items) };
+      call: this.#batchCall(one, request),
+    }));
+    const items = await runBatch(asCalls, { callTool, ask: askForAll });
+    return { kind: "result", result: batchResult(items) };
   }
 
-  async #batchCall(one: BatchRequest, request: MetaCall): Promise<Call | PmlError> {
-    const { servers } = this.#options;
+  #batchCall(one: BatchRequest, { answer: _, ...request }: MetaCall): Call | PmlError {
     const id = this.#known(one.tool);
-    if (id === undefined) return servers.unknown(one.tool);
-    const call = asCall(id, { ...request, arguments: one.arguments ?? {}, via: "batch" });
-    // What is wrong with it the door tells, and writes down.
-    return await servers.settled(call).catch(() => call);
+    if (id === undefined) return this.#options.servers.unknown(one.tool);
+    const args = { arguments: one.arguments ?? {}, via: "batch", answer: undefined };
+    return asCall(id, { ...request, ...args });
   }
 
   /** Whether a registry offers a tool whose server nobody has used here. */
@@ -238,16 +255,20 @@ function waysBack({ request, onProgress, onMessage, onAsk, onQuestion }: Meanwhi
   return { request, onProgress, onMessage, onAsk, onQuestion };
 }
 
+/** Makes the result that stands for one which is outside: how to read it, for models and clients. */
+function linkTo(kept: JsonObject): Pick<ToolResult, "content" | "structuredContent"> {
+  const { kept: uri } = kept;
+  const link = { type: "resource_link", uri, name: "result", mimeType: "application/json" };
+  return {
+    content: [...textResult(JSON.stringify(kept)).content, link],
+    structuredContent: undefined,
+  };
+}
+
 interface BatchRequest {
   readonly id?: string;
   readonly tool: string;
   readonly arguments?: JsonObject;
-}
-
-function neverUsed(id: ToolId): PmlError {
-  return new PmlError("APPROVAL_REQUIRED", `Cannot run "${id}" in a batch: it was never used`, {
-    hint: "Call it alone first: the question to the person comes with it",
-  });
 }
 
 function asCall(id: ToolId, request: MetaCall & { readonly via: string }): Call {
