@@ -30,7 +30,7 @@ const PATTERNS: readonly (readonly [Literal["kind"], RegExp])[] = [
   ["path", /(?<!\w)(?:[A-Za-z]:\\|~\/|\.{1,2}\/|\/)[\w./\\-]*[\w/]/],
   [
     "path",
-    /\b[\w-]{1,64}(?:\/[\w-]{1,64}){0,9}\.(?!(?:com|org|net|io|ai)\b)[A-Za-z][A-Za-z0-9]{0,4}\b(?![.\w])/,
+    /\b(?!(?:e\.g|i\.e|a\.m|p\.m)\b)[\w-]{1,64}(?:\/[\w-]{1,64}){0,9}\.(?!(?:com|org|net|io|ai)\b)[A-Za-z][A-Za-z0-9]{0,4}\b(?!\.\w)/,
   ],
   ["date", /\b\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?Z?)?\b/],
   ["number", /(?<![\w.-])-?\d{1,15}(?:\.\d{1,10})?(?![\w.]*\w)/],
@@ -54,7 +54,8 @@ export function stepsOf(intent: string): readonly Step[] {
   const literals: Literal[] = [];
   const marked = intent.replaceAll(/[\uE000\uE001]/g, " ").replace(LITERAL, (match, ...groups) => {
     const kind = PATTERNS[groups.findIndex((group) => group !== undefined)]?.[0] ?? "text";
-    return `${OPEN}${literals.push({ kind, value: valueOf(kind, match) }) - 1}${CLOSE}`;
+    const literal = kind === "text" ? quotedLiteral(match.slice(1, -1)) : { kind, value: match };
+    return `${OPEN}${literals.push(literal) - 1}${CLOSE}`;
   }).replace(/[^\S\n]+/g, " ");
   const at = (index: string) => literals[Number(index)] ?? { kind: "text", value: "" };
   const steps: Step[] = [];
@@ -74,8 +75,11 @@ export function stepsOf(intent: string): readonly Step[] {
   return steps.slice(0, MOST_STEPS);
 }
 
-function valueOf(kind: Literal["kind"], match: string): string {
-  return kind === "text" ? match.slice(1, -1) : match;
+/** Returns a quoted text; what is quoted may be an address or a path. */
+function quotedLiteral(value: string): Literal {
+  if (/^https?:\/\/\S+$/.test(value)) return { kind: "url", value };
+  const isPath = /^(?:[A-Za-z]:\\|~?\/|\.{1,2}\/)|^[^<>?*]{0,200}\.[A-Za-z]\w{0,4}$/.test(value);
+  return { kind: isPath ? "path" : "text", value };
 }
 
 function kindWords({ kind, value }: Literal): string {

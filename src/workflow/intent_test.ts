@@ -138,7 +138,7 @@ Deno.test("planOf() repeats a task for each of several literals", async () => {
 });
 
 Deno.test("planOf() hands text on, one task after the other", async () => {
-  const made = await planOf("Read notes.md and write it to copy.md", optionsOf());
+  const made = await planOf("Read notes.md. Write it to copy.md.", optionsOf());
   assert.deepEqual(tasksOf(made), [
     ["fs:read_file", { path: "notes.md" }],
     ["fs:write_file", { path: "copy.md", content: { $ref: "t1#" } }],
