@@ -94,7 +94,7 @@ Deno.test("stepsOf() splits at sentences and words, never within a literal", () 
   assert.deepEqual(
     literals(
       "Get https://example.com/a?b=c. Mail it to ada@example.com on 2026-03-04, with `x = 1`, " +
-        "12.5 and -3, from C:\\data\\in.csv and src/main.ts; not e.g. v1.2.3 of example.com",
+        "12.5 and -3, `my notes.md`, from C:\\data\\in.csv and src/main.ts; not e.g. v1.2.3 of example.com",
     ),
     [
       ["url", "https://example.com/a?b=c"],
@@ -103,6 +103,7 @@ Deno.test("stepsOf() splits at sentences and words, never within a literal", () 
       ["text", "x = 1"],
       ["number", "12.5"],
       ["number", "-3"],
+      ["path", "my notes.md"],
       ["path", "C:\\data\\in.csv"],
       ["path", "src/main.ts"],
     ],
