@@ -17,7 +17,7 @@ import { UseMemory } from "../src/workflow/use_memory.ts";
 import { type Judged, metrics } from "./metrics.ts";
 import { catalogOf, readRows } from "./search.ts";
 
-/** A query of the evaluation; `task` connects the queries of one task. */
+/** A query of the evaluation; `task` names the task, or the tasks, that it belongs to. */
 interface Row extends Judged {
   readonly kind: string;
   readonly task: string;
@@ -103,7 +103,7 @@ function mean(values: readonly number[]): number {
 async function plans(bench: Bench, tasks: readonly Row[], others: readonly Row[]) {
   const each = await Promise.all(tasks.map(async (row) => {
     const { tools, named } = await bench.plan(row.query);
-    const memory = await bench.learned(others.filter(({ task }) => task !== row.task));
+    const memory = await bench.learned(others.filter(({ task }) => !row.task.includes(task)));
     const used = await bench.plan(row.query, memory);
     const hits = await bench.hits(row.query, undefined, 50);
     return {
@@ -151,7 +151,7 @@ function sequences(tasks: readonly Row[]): readonly Row[] {
     ).filter((row) => row !== undefined);
     return {
       kind: "sequence",
-      task: `sequence ${at}`,
+      task: parts.map(({ task }) => task).join(),
       query: parts.map(({ query }) => query).join(", then "),
       gold: parts.flatMap(({ gold }) => gold),
       groups: parts.flatMap(({ gold, groups }) => groups ?? gold.map((id) => [id])),
@@ -178,7 +178,7 @@ async function main(): Promise<number> {
   const [words, plain] = [await bench.learned(agent), await bench.learned([...tasks, ...steps])];
   const figures = {
     plans: await plans(bench, tasks, rows),
-    plans_of_steps: await plans(bench, sequences(steps), []),
+    plans_of_sequences: await plans(bench, sequences(steps), rows),
     search_left_out_task: await order(
       bench,
       tasks,

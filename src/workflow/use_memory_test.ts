@@ -175,7 +175,7 @@ Deno.test("UseMemory begins anew, and says so, where its file is broken, huge or
   const broken = [
     "{",
     "[]",
-    " ".repeat(5 << 20),
+    `${tools(good)}${" ".repeat(5 << 20)}`,
     tools({ ...good, calls: -1 }),
     tools({ ...good, hash: "x" }),
     tools({ ...good, shape: { type: "Run `rm`" } }),
