@@ -7,6 +7,7 @@
 import type { CheckTypes } from "../workflow/type_check.ts";
 import { Workflow } from "../workflow/workflow.ts";
 import type { App } from "./app.ts";
+import { intentsOf } from "./app_intents.ts";
 
 /** Opens what runs plans and code; starts nothing. */
 export async function workflowOf(app: App): Promise<Workflow> {
@@ -24,6 +25,7 @@ export async function workflowOf(app: App): Promise<Workflow> {
     },
     check: (call, open) => path.ahead.check(call, open),
     ask: (calls) => path.ahead.askForAll(calls),
+    intents: intentsOf(app, (call, open) => path.ahead.check(call, open)),
   });
 }
 

@@ -38,6 +38,7 @@ import type { Subject } from "../permissions/subject.ts";
 import { MOST_PASSES, restless, trustGate } from "../permissions/trust_gate.ts";
 import type { PinEvent } from "../policy/pins.ts";
 import { definitionHash } from "../registry/integrity.ts";
+import type { UsedTool } from "../workflow/use_memory.ts";
 import { Ahead } from "./ahead.ts";
 import { deadlineGate } from "./deadline.ts";
 import { Kinds, type KindsOptions } from "./kinds.ts";
@@ -47,6 +48,8 @@ import type { Machine } from "./machine.ts";
 export interface CallPathOptions extends KindsOptions {
   readonly metrics: Metrics;
   readonly schemas: Schemas;
+  /** Is told of each call that reached its server. */
+  readonly onUse?: (used: UsedTool) => void;
 }
 
 /** The way of every call, and what it needs: questions, servers, the journal. */
@@ -191,7 +194,7 @@ export class CallPath implements AsyncDisposable {
     if (!this.#isCurrent(call)) return { kind: "changed" };
     const { server } = call.pass;
     if (call.via === "server") return await askedOfClient(call);
-    if (call.method !== "tools/list") return await server.call(call);
+    if (call.method !== "tools/list") return await used(call, this.#options);
     await server.list("tools");
     return { kind: "result", result: { content: [] } };
   }
@@ -320,6 +323,20 @@ function admitted(call: PassCall): PassCall {
   refuse(call);
   if (call.pass.unsettled !== undefined) throw call.pass.unsettled;
   return call;
+}
+
+/** Has the server run a call, and tells of it. */
+async function used(
+  call: PassCall,
+  { onUse }: Pick<CallPathOptions, "onUse">,
+): Promise<Outcome> {
+  const since = performance.now();
+  let outcome: Outcome | undefined;
+  try {
+    return outcome = await call.pass.server.call(call);
+  } finally {
+    onUse?.({ call, since, outcome });
+  }
 }
 
 /** Puts to the client what a server asks, and returns its answer as it is. */

@@ -16,9 +16,12 @@ import {
 } from "../workflow/declarations.ts";
 import { type CheckTypes, TypeChecker } from "../workflow/type_check.ts";
 import type { App } from "./app.ts";
+import { observedBy } from "./observed.ts";
+
+export { observedBy };
 
 /** Returns what checks types. It starts nothing before the first check. */
-export function codeTypes(app: App): CheckTypes {
+export async function codeTypes(app: App): Promise<CheckTypes> {
   const checker = new TypeChecker({
     folder: join(app.config().home, "types"),
     groups: async () => (await app.callPath()).machine.groups,
@@ -28,7 +31,7 @@ export function codeTypes(app: App): CheckTypes {
       await app.servers.prepare("tools", { only: server });
       return toolsOf(app, server);
     },
-    observed: observedBy(app),
+    observed: await observedBy(app),
     isOffered: async (name) =>
       app.catalog.toolsOf(name).length > 0 || (await (await app.finder()).offered(name)).length > 0,
   });
@@ -44,21 +47,18 @@ export function toolsOf(app: App, server: string): DeclaredServer["tools"] {
 }
 
 /** Returns the declarations of servers, for the programs of a person. */
-export function declarations(app: App, servers: readonly DeclaredServer[]): readonly string[] {
-  return servers.length === 0 ? [] : [declarationsOf(servers, { observed: observedBy(app) })];
+export function declarations(
+  servers: readonly DeclaredServer[],
+  observed: Observed,
+): readonly string[] {
+  return servers.length === 0 ? [] : [declarationsOf(servers, { observed })];
 }
 
 /** Returns the types of one tool. */
 export function typesOf(
-  app: App,
-  server: string,
   tool: ToolDefinition,
+  { server, observed }: { readonly server: string; readonly observed: Observed },
 ): Pick<ToolTypes, "args" | "output"> {
-  const { args, output } = toolTypes(server, tool, { observed: observedBy(app) });
+  const { args, output } = toolTypes(server, tool, { observed });
   return { args, output };
-}
-
-/** Returns what is known about the outputs of tools that declare none. */
-function observedBy(_app: App): Observed | undefined {
-  return undefined;
 }

@@ -21,6 +21,7 @@ import { install } from "./_install.ts";
 import { installModel } from "./_install_model.ts";
 import { learn } from "./_learn.ts";
 import { lock } from "./_lock.ts";
+import { memory } from "./_memory.ts";
 import { approve, trust } from "./_approve.ts";
 import { registry } from "./_registry.ts";
 import { stdio } from "./_stdio.ts";
@@ -108,6 +109,13 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       options: { "--json": "print the types of each tool as JSON" },
       examples: ["pml types filesystem git > mcp.d.ts", "pml types --json"],
       run: inContext(types),
+    },
+    {
+      usage: "memory <what> [tool]",
+      does: "show what is remembered of the use of tools, or clear it: show, clear",
+      options: JSON_OPTION,
+      examples: ["pml memory show", "pml memory show github:search_code", "pml memory clear"],
+      run: inContext(memory),
     },
   ],
   "Your approval (on a terminal):": [

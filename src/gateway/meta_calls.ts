@@ -129,7 +129,7 @@ export class MetaCalls {
       limit?: number;
     };
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
-    const answer = await search(query, { ...defined({ server }), limit, allowed });
+    const answer = await search(query, { ...defined({ server }), limit, allowed, actor: "local" });
     const lines = await Promise.all(answer.hits.map((hit) => this.#line(hit)));
     const { metaTools } = this.#options.settings();
     // Only who looks for several things at once has several calls to make.
@@ -174,7 +174,7 @@ export class MetaCalls {
     const shown = await Promise.all(tools.map((name) => this.#look(name)));
     const isError = shown.every((one) => "error" in one) || undefined;
     const text = as === "typescript"
-      ? await declared(shown, this.#options.observed)
+      ? await declared(shown, await this.#options.observed())
       : JSON.stringify(shown.map((one) => this.#shown(one)));
     return { ...textResult(text), ...defined({ isError }) };
   }

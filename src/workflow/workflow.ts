@@ -6,11 +6,13 @@
 
 import type { Limits } from "../config/limits.ts";
 import { type Meanwhile, type Outcome, textResult } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { pageOf, pageRequestOf } from "./_page.ts";
 import { keptOutput, readHint } from "./_plan_answer.ts";
 import { type CodeToolHouse, executeCode } from "./code_tool.ts";
-import { Plans, type PlansOptions } from "./plans.ts";
+import { answerIntent, type IntentsOptions } from "./intents.ts";
+import { type PlanRequest, Plans, type PlansOptions } from "./plans.ts";
 import { Results } from "./results.ts";
 import { WaitingRuns } from "./waiting_runs.ts";
 
@@ -18,6 +20,8 @@ import { WaitingRuns } from "./waiting_runs.ts";
 export interface WorkflowOptions
   extends Omit<PlansOptions, "results" | "limits">, Omit<CodeToolHouse, "waiting" | "limits"> {
   readonly limits: () => Limits;
+  /** What plans are made of intents with. */
+  readonly intents: IntentsOptions;
 }
 
 /** A request to run a plan or code. Its arguments were checked against the schema. */
@@ -51,13 +55,22 @@ export class Workflow {
 
   /** Runs a plan, or makes one from an intent: the meta-tool `execute_workflow`. */
   async plan(request: WorkflowRequest): Promise<Outcome> {
-    const { arguments: { plan, resume, read }, actor } = request;
+    const { arguments: { plan, resume, read, intent }, actor } = request;
     if (typeof read === "string") {
       return { kind: "result", result: textResult(this.read(read, actor)) };
     }
+    if (typeof intent === "string") {
+      if (plan !== undefined || resume !== undefined) throw both();
+      const run = (made: JsonObject) => this.#run({ ...request, plan: made });
+      return await answerIntent({ ...request, intent, run }, this.#options.intents);
+    }
     // The schema was checked.
     const asked = { plan: plan as JsonObject | undefined, resume: resume as string | undefined };
-    const { result } = await this.plans.run({ ...request, ...asked });
+    return await this.#run({ ...request, ...asked });
+  }
+
+  async #run(request: PlanRequest): Promise<Outcome> {
+    const { result } = await this.plans.run(request);
     return { kind: "result", result };
   }
 
@@ -73,4 +86,10 @@ export class Workflow {
     if (name === undefined) return undefined;
     return { ...keptOutput(name, output), read: readHint(name).replaceAll(".TASK", "") };
   }
+}
+
+function both(): PmlError {
+  return new PmlError("BAD_ARGUMENTS", "Cannot run a plan and an intent at once", {
+    hint: "Give one of `plan`, `intent` and `resume`",
+  });
 }
