@@ -171,15 +171,16 @@ export class Upstreams implements AsyncDisposable {
         });
       return { kind: "result", result: { content: [] } };
     }
+    const owner = this.#ownerOf(server);
     const there = () => {
-      const known = this.#tool(server, tool);
+      const known = this.#tool(owner, tool);
       const own = known === undefined ? tool : ownName(known);
       return server.toolName?.(own) ?? own;
     };
     const params = method === "tools/call" ? { name: there(), arguments: args } : args;
     const meta = call.meta && { _meta: call.meta };
     const request = { method, params: { ...params, ...meta } };
-    const result = await this.#request(server, { ...request, call });
+    const result = await this.#request(server, { ...request, call, owner });
     const task = taskIn(result, call);
     if (task !== undefined) this.#tasks.note(name, task);
     const told = resultOf(result, { name, method });
@@ -207,10 +208,12 @@ export class Upstreams implements AsyncDisposable {
 
   async #request(
     server: UpstreamServer,
-    { method, params, call }: {
+    { method, params, call, owner }: {
       readonly method: string;
       readonly params: JsonObject;
       readonly call: Call;
+      /** The owner of the lists when the call began: computing it takes a hash. */
+      readonly owner: ListOwner;
     },
   ): Promise<Json> {
     const { name } = server;
@@ -219,7 +222,7 @@ export class Upstreams implements AsyncDisposable {
       ({ tells } = connection);
       try {
         if (method !== "tools/call") return await connection.request(method, params, call);
-        const { execution } = this.#tool(server, String(params.name)) ?? {};
+        const { execution } = this.#tool(owner, String(params.name)) ?? {};
         const { taskSupport: support } = objectOf(execution);
         return await callTool(connection, params, { call, support });
       } catch (error) {
@@ -234,7 +237,6 @@ export class Upstreams implements AsyncDisposable {
     const work = () => this.#use(server, ask);
     const result = await this.#options.starts.during(name, { onProgress: call.onProgress, work });
     // What an earlier process of it told is looked at again: it may have been another program.
-    const owner = this.#ownerOf(server);
     for (const list of this.#lists.takeOld(owner, tells ? Infinity : FRESH_MS)) {
       this.#lists.forget(owner, list);
       this.#options.told.changed(name, list);
@@ -306,7 +308,7 @@ export class Upstreams implements AsyncDisposable {
       closing,
       onLog: (level, text) => onLog(name, level, text),
       onNotification: (method, params) => this.#notices.take(name, { method, params }),
-      tool: (tool) => this.#tool(server, tool),
+      tool: (tool) => this.#tool(this.#ownerOf(server), tool),
       onEnd: (ended) => {
         this.#running.delete(ended);
         this.#tasks.end(name);
@@ -321,7 +323,7 @@ export class Upstreams implements AsyncDisposable {
   }
 
   /** Gives what is known of a tool, by its name here or there. */
-  #tool(server: UpstreamServer, tool: string): ListItem | undefined {
-    return this.#toolsOf(this.#lists.known(this.#ownerOf(server), "tools")).get(tool);
+  #tool(owner: ListOwner, tool: string): ListItem | undefined {
+    return this.#toolsOf(this.#lists.known(owner, "tools")).get(tool);
   }
 }
