@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Answered } from "./_peer.ts";
+import { ErrorResponse } from "./_peer.ts";
 import { type Following, Subscriptions } from "./_subscriptions.ts";
 
 const A = { server: "one", uri: "test://a" };
@@ -92,7 +92,7 @@ Deno.test("Subscriptions follows anew what holds, and no server that does not wa
   const refused = Promise.withResolvers<void>();
   let asked = 0;
   using subscriptions = new Subscriptions(async (following) => {
-    if (++asked === 2) throw new Answered(-32601, "no such method");
+    if (++asked === 2) throw new ErrorResponse(-32601, "no such method");
     following.onAgreed();
     await untilAborted(following);
   }, (_, error) => {
@@ -102,5 +102,5 @@ Deno.test("Subscriptions follows anew what holds, and no server that does not wa
   await subscriptions.add(A, NEVER);
   subscriptions.again();
   await refused.promise;
-  assert.deepEqual([asked, lost], [2, ["Answered: no such method"]]);
+  assert.deepEqual([asked, lost], [2, ["ErrorResponse: no such method"]]);
 });

@@ -11,10 +11,10 @@ Deno.test("RunningTasks keeps no server by tasks that it made up, and lets go of
   const kept: Promise<void>[] = [];
   const tasks = new RunningTasks((_, until) => void kept.push(until));
   const state = { taskId: "one", ms: 60_000 };
-  tasks.heard("x", { ...state, status: "working" });
+  tasks.update("x", { ...state, status: "working" });
   assert.equal(kept.length, 0);
   tasks.note("x", { ...state, status: "working" });
   assert.equal(kept.length, 1);
-  tasks.heard("x", { ...state, status: "completed" });
+  tasks.update("x", { ...state, status: "completed" });
   await kept[0];
 });
