@@ -1,5 +1,5 @@
 /**
- * Says what of a server or a tool is not what was pinned, in lines for a person.
+ * Compares servers and tools with their pins, and describes differences in lines for a person.
  *
  * @module
  */
@@ -12,10 +12,10 @@ import { type LockEntry, pinnedChanges, pinnedIn } from "../registry/lock.ts";
 import { type Pin, uncovered } from "./_pin_changes.ts";
 import { LOCK_NAME, type PinState } from "./_pin_files.ts";
 
-/** What nobody has approved, before there is a yes to keep. */
-type Stale = Pick<Unapproved, "code" | "facts">;
+/** An unapproved change, without a way to accept it. */
+export type Stale = Pick<Unapproved, "code" | "facts">;
 
-/** Tells in what a server is not the one that was approved. */
+/** Returns how a server differs from the approved one; undefined if it does not. */
 export function staleServer(identity: ServerIdentity, { lock, home }: PinState): Stale | undefined {
   const { name, origin, pinned: { source }, facts } = identity;
   const approved = pinnedIn(home, name);
@@ -40,12 +40,12 @@ export function staleServer(identity: ServerIdentity, { lock, home }: PinState):
   return lines.length > 0 ? { code: "APPROVAL_STALE", facts: [...lines, ...facts] } : undefined;
 }
 
-/** Tells in what a tool is not the one that was pinned. */
+/** Returns how a tool differs from the pinned one; undefined if it does not. */
 export async function staleTool(
-  { identity: { name, pinned, origin }, tool }: Omit<Pin, "isSaid">,
+  { identity: { name, pinned, origin }, tool }: Omit<Pin, "isApproved">,
   from: {
     readonly state: PinState;
-    /** Gives the definition of a hash, where it is known. */
+    /** Returns the definition of a hash, if it is known. */
     readonly definition: (hash: string) => Promise<ToolDefinition | undefined>;
   },
 ): Promise<Stale | undefined> {
@@ -59,7 +59,7 @@ export async function staleTool(
   const others = [...new Set([approved, locked])]
     .filter((one): one is string => one !== undefined && one !== hash);
   if (others.length === 0) return undefined;
-  // Where only the hash of the one before is known, all of this one is shown.
+  // If only the hash of the earlier definition is known, all of this one is shown.
   const unknown = { name: definition.name, inputSchema: {} };
   const facts: string[] = [];
   for (const other of others) {
@@ -74,7 +74,7 @@ export async function staleTool(
   return { code: "APPROVAL_STALE", facts };
 }
 
-/** Says in what the lock is not what is at hand or was approved, one line each. */
+/** Returns how the lock differs from the present servers and the approvals, one line each. */
 export function differencesOf(
   { lock, home }: PinState,
   identities: readonly ServerIdentity[],
@@ -86,7 +86,7 @@ export function differencesOf(
     if (locked === undefined) {
       return approved === undefined ? [] : [`${name}: approved here, and not in ${LOCK_NAME}`];
     }
-    // What is not known here, such as the version of what is not installed, is no difference.
+    // An unknown value, such as the version of a package that is not installed, is no difference.
     const { version = locked.version, integrity = locked.integrity } = pinned;
     const now = origin === "registry" ? pinned : { ...pinned, version, integrity };
     return [

@@ -232,7 +232,7 @@ Deno.test("A yes counts where the workspace cannot be written, and a warning say
   await (await pins.unapproved(identity))?.accept();
   assert.equal(await pins.unapproved(identity), undefined);
   assert.equal(await pins.unapproved(identityOf("registry")), undefined);
-  assert.match(at.warnings.join(), /^Cannot keep what was pinned in ".*pml\.lock"/);
+  assert.match(at.warnings.join(), /^Cannot write the pins to ".*pml\.lock"/);
 });
 
 Deno.test("differences() tells what a lock does not have right, and nothing of who never used it", async () => {
