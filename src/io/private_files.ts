@@ -21,7 +21,7 @@ export function privateFolder(folder: string): void {
     Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
     throw new PmlError("CONFIG_INVALID", `Cannot use the PML home: ${Object(error).message}`, {
-      hint: "Make it a folder that you can write, or set PML_HOME to one",
+      hint: "Make it writable, or set PML_HOME to a folder that you can write",
       cause: error,
     });
   }

@@ -32,10 +32,10 @@ export async function answerRequest(
     case "sampling/createMessage":
       break;
     default:
-      throw new ErrorResponse(NO_SUCH_METHOD, `PML has no ${visible(method, 100)}`);
+      throw new ErrorResponse(NO_SUCH_METHOD, `PML does not support ${visible(method, 100)}`);
   }
   if (during?.onAsk === undefined) {
-    throw new ErrorResponse(NO_SUCH_METHOD, "no request is open whose client could be asked");
+    throw new ErrorResponse(NO_SUCH_METHOD, "no open request has a client that can be asked");
   }
   const { url, ...rest } = params; // a URL without its key would lead to another page
   return await during.onAsk({

@@ -109,7 +109,7 @@ export class Upstreams implements AsyncDisposable {
     });
     this.#lists = new ServerLists(
       options.home,
-      (error) => options.onLog("lists", "warn", `Cannot keep the lists of a server: ${error}`),
+      (error) => options.onLog("lists", "warn", `Cannot write the lists of a server: ${error}`),
     );
     this.#declared = new DeclaredCapabilities(options.capabilities, (name) => {
       for (const list of LIST_NAMES) options.told.changed(name, list);

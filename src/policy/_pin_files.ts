@@ -103,7 +103,7 @@ export class PinFiles {
   definition(hash: string): ToolDefinition | undefined {
     const parse = (json: unknown) => {
       const definition = json as ToolDefinition; // its hash is compared, so it is what was kept
-      if (definitionHash(definition) !== hash) throw new TypeError("it is another one");
+      if (definitionHash(definition) !== hash) throw new TypeError("it has another hash");
       return definition;
     };
     return readPrivate(join(this.#definitions, `${hash}.json`), { parse, warn: () => {} });

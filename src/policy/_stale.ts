@@ -21,10 +21,13 @@ export function staleServer(identity: ServerIdentity, { lock, home }: PinState):
   const approved = pinnedIn(home, name);
   const locked = origin === "person" ? approved : pinnedIn(lock, name);
   const lines = [
-    ...changedLines(`${quoted(name)} is not what was approved`, { was: approved, identity }),
+    ...changedLines(`${quoted(name)} has changed since it was approved`, {
+      was: approved,
+      identity,
+    }),
     ...(locked === approved
       ? []
-      : changedLines(`${quoted(name)} is not what ${LOCK_NAME} pins`, { was: locked, identity })),
+      : changedLines(`${quoted(name)} differs from ${LOCK_NAME}`, { was: locked, identity })),
   ];
   const others = [approved, locked].filter((was) => was !== undefined && was.source !== source);
   if (others.length > 0) return { code: "NAME_CONFLICT", facts: [...lines, ...facts] };
@@ -34,7 +37,7 @@ export function staleServer(identity: ServerIdentity, { lock, home }: PinState):
   if (origin === "registry" && (approved === undefined || locked === undefined)) {
     const gone = approved === undefined
       ? []
-      : [`${quoted(name)} was approved, and taken out of ${LOCK_NAME} since`];
+      : [`${quoted(name)} was approved, but is no longer in ${LOCK_NAME}`];
     return { code: "APPROVAL_REQUIRED", facts: [...gone, ...lines, ...facts] };
   }
   return lines.length > 0 ? { code: "APPROVAL_STALE", facts: [...lines, ...facts] } : undefined;
@@ -63,10 +66,12 @@ export async function staleTool(
   const unknown = { name: definition.name, inputSchema: {} };
   const facts: string[] = [];
   for (const other of others) {
-    const where = other === approved ? "it was when it was approved" : `${LOCK_NAME} pins`;
+    const how = other === approved
+      ? "has changed since it was approved"
+      : `differs from ${LOCK_NAME}`;
     const was = await from.definition(other);
     facts.push(
-      `The tool ${quoted(definition.name)} of ${quoted(name)} is not what ${where}:`,
+      `The tool ${quoted(definition.name)} of ${quoted(name)} ${how}:`,
       `  definition: was ${other}, is ${hash}`,
       ...definitionChanges(was ?? unknown, definition).map((line) => `  ${line}`),
     );
@@ -84,7 +89,7 @@ export function differencesOf(
     const { name, pinned, origin } = identity;
     const [locked, approved] = [pinnedIn(lock, name), pinnedIn(home, name)];
     if (locked === undefined) {
-      return approved === undefined ? [] : [`${name}: approved here, and not in ${LOCK_NAME}`];
+      return approved === undefined ? [] : [`${name}: approved here, but not in ${LOCK_NAME}`];
     }
     // An unknown value, such as the version of a package that is not installed, is no difference.
     const { version = locked.version, integrity = locked.integrity } = pinned;
@@ -98,7 +103,7 @@ export function differencesOf(
   const left = Object.entries(lock).filter(([name, { source }]) =>
     source === "private" && !names.has(name)
   );
-  return [...lines, ...left.map(([name]) => `${name}: in ${LOCK_NAME}, and nothing defines it`)];
+  return [...lines, ...left.map(([name]) => `${name}: in ${LOCK_NAME}, but no file defines it`)];
 }
 
 function toolDifferences(
@@ -109,7 +114,7 @@ function toolDifferences(
     const other = pinnedIn(locked.tools, tool);
     if (other === hash) return [];
     const pins = other === undefined ? "does not pin it" : `pins ${other}`;
-    return [`${name}:${tool}: ${hash} was approved here, ${LOCK_NAME} ${pins}`];
+    return [`${name}:${tool}: ${hash} was approved here, but ${LOCK_NAME} ${pins}`];
   });
 }
 
