@@ -18,7 +18,7 @@ interface Outage {
 /** The options of `pass`. */
 export interface PassOptions {
   /** Probes the target: resolves if it can be reached. It must have no other effect. */
-  readonly look: () => Promise<unknown>;
+  readonly probe: () => Promise<unknown>;
   /** How long the caller waits for the probe, in milliseconds; by default a short time. */
   readonly waitMs?: number;
 }
@@ -77,9 +77,9 @@ export class Outages {
   }
 
   /** Throws the remembered error, unless there is no outage or the probe soon ends it. */
-  async pass(key: string, { look, waitMs = WAIT_MS }: PassOptions): Promise<void> {
+  async pass(key: string, { probe, waitMs = WAIT_MS }: PassOptions): Promise<void> {
     if (this.of(key) === undefined) return;
-    if (this.isDue(key)) this.watch(key, look());
+    if (this.isDue(key)) this.watch(key, probe());
     await soon(this.#probed(key), waitMs);
     const still = this.of(key);
     if (still !== undefined) throw still;

@@ -8,7 +8,7 @@ const other = new PmlError("UPSTREAM_DOWN", "Cannot reach it: it is still away")
 /** Counts looks that end when they are told to. */
 class Looks {
   readonly begun: PromiseWithResolvers<void>[] = [];
-  readonly look = (): Promise<void> => {
+  readonly probe = (): Promise<void> => {
     const one = Promise.withResolvers<void>();
     this.begun.push(one);
     return one.promise;
@@ -51,7 +51,7 @@ Deno.test("Outages looks again after a look that failed, and not before the rest
     const outages = new Outages(restMs);
     outages.note("a", error);
     assert.equal(outages.isDue("a"), isDue);
-    outages.watch("a", looks.look());
+    outages.watch("a", looks.probe());
     const waiting = outages.pass("a", { ...looks, waitMs: 60_000 });
     looks.begun[0]?.reject(other);
     await assert.rejects(waiting, error);

@@ -13,7 +13,7 @@ import { openRegular, readRegular, refused } from "./regular_file.ts";
 
 const WRITING = ".pml-tmp";
 /** The hint for a file that could not be written. */
-export const UNCHANGED = "The file is unchanged. Check it, then try again";
+export const UNCHANGED = "The file is unchanged. Look at it, then try again";
 
 /** Makes a folder of the PML home private, and creates it if it is missing. */
 export function privateFolder(folder: string): void {
@@ -21,7 +21,7 @@ export function privateFolder(folder: string): void {
     Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
     throw new PmlError("CONFIG_INVALID", `Cannot use the PML home: ${Object(error).message}`, {
-      hint: "Make it writable, or set PML_HOME to a folder that you can write",
+      hint: "Make it writable, or set PML_HOME to another folder",
       cause: error,
     });
   }
@@ -94,7 +94,7 @@ export async function writeWhole(path: string, { over, bytes, mode }: Whole): Pr
       throw refused(
         path,
         `it cannot be written: ${error.message}`,
-        "The file is unchanged. Free some disk space",
+        "The file is unchanged. Free disk space",
       );
     });
     if (over instanceof Uint8Array) mustHold(path, over);

@@ -9,7 +9,7 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, objectOf, quoted } from "../core/json.ts";
 import { type ListName, LISTS } from "../core/lists.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
-import { ErrorResponse } from "./_peer.ts";
+import { ErrorResponse, INTERNAL_ERROR } from "./_peer.ts";
 import { type Denial, unusable } from "./wire.ts";
 
 /**
@@ -17,7 +17,6 @@ import { type Denial, unusable } from "./wire.ts";
  * revision.
  */
 const RESERVED = [-32042, -32020, -32021, -32022];
-const INTERNAL_ERROR = -32603;
 
 /**
  * Returns the result of a server without the fields that only PML may set: with them it could look

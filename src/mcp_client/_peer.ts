@@ -56,7 +56,8 @@ interface Pending {
   readonly lasts: boolean;
 }
 
-const INTERNAL_ERROR = -32603;
+/** The JSON-RPC code for an internal error. */
+export const INTERNAL_ERROR = -32603;
 /** How long the server may take to answer a ping, in milliseconds. */
 const PONG_MS = 1_000;
 /** How many cancelled requests are remembered. */

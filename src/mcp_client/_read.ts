@@ -9,6 +9,7 @@ import { LEVELS } from "../core/levels.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import { ErrorResponse } from "./_peer.ts";
 import { readable } from "./_readable.ts";
+import { NO_SUCH_METHOD } from "./_revisions.ts";
 import { isListItem } from "./_server_lists.ts";
 
 /** The options of `readList`. */
@@ -21,7 +22,6 @@ export interface Reading {
   readonly max: number;
 }
 
-const NO_SUCH_METHOD = -32601;
 const PAGES_MAX = 1_000;
 const LIST_MAX = 32_000_000;
 /** The most characters of the data of a log message. */

@@ -8,7 +8,7 @@
 import type { Call } from "../core/call.ts";
 import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { pause } from "../io/waiting.ts";
-import { ErrorResponse } from "./_peer.ts";
+import { ErrorResponse, INTERNAL_ERROR } from "./_peer.ts";
 import type { Connection } from "./connection.ts";
 
 /** The extension of 2026-07-28. */
@@ -16,7 +16,6 @@ export const TASKS = "io.modelcontextprotocol/tasks";
 
 const CALL = "tools/call";
 const MISSING_CAPABILITY = -32021;
-const INTERNAL_ERROR = -32603;
 /** The least, the most and the default time between two `tasks/get` requests. */
 const [POLL_MIN_MS, POLL_MAX_MS, POLL_MS] = [50, 5_000, 500];
 /** How long a server is kept running for a task without a `ttl`, and the most for any task. */

@@ -160,7 +160,7 @@ export class Upstreams implements AsyncDisposable {
 
   /** Sends a call, or another request, that has passed the gates. */
   async call(server: UpstreamServer, call: Call): Promise<Outcome> {
-    const { server: name, tool } = splitToolId(call.id);
+    const { name } = server;
     const { method = "tools/call", arguments: args } = call;
     const isTask = method === "tasks/listen";
     if (isTask || method === "resources/subscribe") {
@@ -173,14 +173,15 @@ export class Upstreams implements AsyncDisposable {
     }
     const owner = this.#ownerOf(server);
     const nameThere = () => {
+      const { tool } = splitToolId(call.id);
       const known = this.#tool(owner, tool);
       const own = known === undefined ? tool : ownName(known);
       return server.toolName?.(own) ?? own;
     };
     const params = method === "tools/call" ? { name: nameThere(), arguments: args } : args;
     const meta = call.meta && { _meta: call.meta };
-    const request = { method, params: { ...params, ...meta } };
-    const result = await this.#request(server, { ...request, call, owner });
+    const all = { ...params, ...meta };
+    const result = await this.#request(server, { method, params: all, call, owner });
     const task = taskIn(result, call);
     if (task !== undefined) this.#tasks.note(name, task);
     const checked = resultOf(result, { name, method });
@@ -278,7 +279,7 @@ export class Upstreams implements AsyncDisposable {
     // A server that answers, such as with a wrong key, answers soon.
     const waits = outage && !UNREACHED.includes(outage.code);
     await this.#outages.pass(key, {
-      look: () => this.#pool.use(name, { ...what, use: () => Promise.resolve() }),
+      probe: () => this.#pool.use(name, { ...what, use: () => Promise.resolve() }),
       ...(waits && { waitMs: this.#options.limits().startMs }),
     });
     const run = () => this.#pool.use(name, { ...what, use });

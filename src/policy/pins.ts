@@ -128,11 +128,11 @@ export class Pins {
     identity: ServerIdentity,
     definition: ToolDefinition,
   ): Promise<Unapproved | undefined> {
-    let state = await this.state();
+    await this.state();
     if (this.#passed.has(definition)) return undefined;
     // A pin that is being written counts, too.
     await this.#writing;
-    state = await this.state();
+    const state = await this.state();
     const pin = { identity, tool: { definition, hash: this.#hash(definition) } };
     const stale = await staleTool(pin, {
       state,
@@ -180,19 +180,18 @@ export class Pins {
     { code, facts }: Stale,
     { of, ...pin }: Omit<Pin, "isApproved"> & { readonly of: object },
   ): Unapproved {
-    const { identity: { name: server }, tool } = pin;
-    const about = tool && { tool: tool.definition.name, hash: tool.hash };
-    const key = JSON.stringify([server, about, facts]);
+    const subject = subjectOf(pin);
+    const key = JSON.stringify([subject, facts]);
     // Without a listener, it is reported the next time.
     const isHeard = this.#listeners.size > 0;
     if (code !== "APPROVAL_REQUIRED" && isHeard && !this.#reported.has(key)) {
       this.#reported.add(key);
-      this.#emit({ event: "stale", server, ...about });
+      this.#emit({ event: "stale", ...subject });
     }
     const accept = async () => {
       await this.#write([{ ...pin, isApproved: true }], this.#files);
       this.#passed.add(of);
-      this.#emit({ event: "accepted", server, ...about });
+      this.#emit({ event: "accepted", ...subject });
     };
     return { code, facts: facts.map(unhidden), accept };
   }
@@ -204,10 +203,7 @@ export class Pins {
     this.#writing = this.#writing.then(async () => {
       if (this.#waiting === pins) this.#waiting = [];
       await this.#write(pins, files);
-      for (const { identity, tool } of pins) {
-        const about = tool && { tool: tool.definition.name, hash: tool.hash };
-        this.#emit({ event: "pinned", server: identity.name, ...about });
-      }
+      for (const pin of pins) this.#emit({ event: "pinned", ...subjectOf(pin) });
     }).catch((error) => this.#options.warn(`Cannot write new pins: ${error}`));
   }
 
@@ -229,6 +225,12 @@ export class Pins {
   #emit(event: PinEvent): void {
     for (const listener of this.#listeners) listener(event);
   }
+}
+
+/** Returns the server and the tool of a pin, for an event. */
+function subjectOf({ identity, tool }: Omit<Pin, "isApproved">): Omit<PinEvent, "event"> {
+  const fields = tool && { tool: tool.definition.name, hash: tool.hash };
+  return { server: identity.name, ...fields };
 }
 
 /** Returns the pins of the workspace of a policy. */

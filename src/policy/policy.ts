@@ -232,14 +232,13 @@ export class Policy {
   }
 
   #alwaysRule({ id, arguments: args, fixed }: AskedCall): string | undefined {
-    const { run = [] } = this.#now.config.grants[splitToolId(id).server] ?? {};
-    // Otherwise the rule would write the value of a variable to the file.
-    const hasSecret = fixed !== undefined && JSON.stringify(fixed.shown) !== JSON.stringify(args);
     // No rule can name the listing of a server's tools.
     if (id.endsWith(":@tools")) return undefined;
-    const exact = run.length > 0 || this.#options.exactAlways?.(id);
-    if (exact && hasSecret) return undefined;
-    return exact ? argumentsRule(id, args) : id;
+    const { run = [] } = this.#now.config.grants[splitToolId(id).server] ?? {};
+    if (run.length === 0 && !this.#options.exactAlways?.(id)) return id;
+    // A rule for arguments must not write the value of a variable to the file.
+    const hasSecret = fixed !== undefined && JSON.stringify(fixed.shown) !== JSON.stringify(args);
+    return hasSecret ? undefined : argumentsRule(id, args);
   }
 
   #isApproved(server: string): boolean {
