@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { alone } from "./folder_lock.ts";
 
-Deno.test("alone() lets one in, refuses the others, and leaves nothing behind", async () => {
+Deno.test("alone() locks a folder for one owner, and leaves no file behind", async () => {
   const root = await Deno.makeTempDir();
   const folder = join(root, "deep", "made");
   {
@@ -13,7 +13,7 @@ Deno.test("alone() lets one in, refuses the others, and leaves nothing behind", 
   assert.deepEqual([...Deno.readDirSync(join(root, "deep"))], []);
   const { openSync } = Deno;
   try {
-    // Who held it takes the file away just now: a lock on that keeps nobody out.
+    // The previous owner removes the file now: a lock on the removed file protects nothing.
     Deno.openSync = (path, options) => {
       const file = openSync(path, options);
       Deno.removeSync(path);
