@@ -10,7 +10,7 @@ import { quoted } from "../core/json.ts";
 import { stampAt, stampOf } from "./place.ts";
 
 /** Locks a folder until it is disposed. Throws `OVERLOADED` if another process holds the lock. */
-export function alone(folder: string): Disposable {
+export function lockFolder(folder: string): Disposable {
   const path = `${folder}.lock`;
   Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const file = Deno.openSync(path, { read: true, write: true, create: true, mode: 0o600 });

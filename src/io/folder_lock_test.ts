@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { alone } from "./folder_lock.ts";
+import { lockFolder } from "./folder_lock.ts";
 
-Deno.test("alone() locks a folder for one owner, and leaves no file behind", async () => {
+Deno.test("lockFolder() locks a folder for one owner, and leaves no file behind", async () => {
   const root = await Deno.makeTempDir();
   const folder = join(root, "deep", "made");
   {
-    using _ = alone(folder);
-    assert.throws(() => alone(folder), { code: "OVERLOADED", message: /another PML/ });
+    using _ = lockFolder(folder);
+    assert.throws(() => lockFolder(folder), { code: "OVERLOADED", message: /another PML/ });
   }
-  alone(folder)[Symbol.dispose]();
+  lockFolder(folder)[Symbol.dispose]();
   assert.deepEqual([...Deno.readDirSync(join(root, "deep"))], []);
   const { openSync } = Deno;
   try {
@@ -19,7 +19,7 @@ Deno.test("alone() locks a folder for one owner, and leaves no file behind", asy
       Deno.removeSync(path);
       return file;
     };
-    assert.throws(() => alone(folder), { code: "OVERLOADED" });
+    assert.throws(() => lockFolder(folder), { code: "OVERLOADED" });
   } finally {
     Object.assign(Deno, { openSync });
   }
