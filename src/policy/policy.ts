@@ -50,7 +50,7 @@ export class Policy {
   readonly #trust: WorkspaceTrust;
   readonly #listeners = new Set<(change: Change) => void>();
   #loaded: LoadedConfig;
-  /** The names of approved servers of registries. */
+  /** The names of the servers of registries that the person approved here. */
   #approved: readonly string[] = [];
   #version = 0;
   #now: PolicySnapshot;
@@ -93,7 +93,7 @@ export class Policy {
       // If the files were read again meanwhile, the trust is that of older files.
     } while (loaded !== this.#loaded);
     this.#now = this.#snapshotOf(loaded, trust);
-    this.#emit("configuration");
+    this.#tell("configuration");
   }
 
   /** Sets the names of the approved servers of registries. */
@@ -101,16 +101,16 @@ export class Policy {
     this.#approved = names;
     // Files that were read meanwhile are used only after their trust was decided.
     this.#now = this.#snapshotOf(this.#now.loaded, this.#now.trust);
-    this.#emit("registry");
+    this.#tell("registry");
   }
 
-  /** Reads the files again and makes a new snapshot. */
+  /** Reads the files again, and settles. */
   async reload(): Promise<void> {
     this.#loaded = await reloadConfig(this.#loaded);
     await this.settle();
   }
 
-  /** Watches the files until the signal aborts. */
+  /** Follows changes of the files until the signal aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     const follow = (loaded: LoadedConfig) => {
       this.#loaded = loaded;
@@ -219,7 +219,7 @@ export class Policy {
     return file?.path ?? join(workspace.root, FILE_NAME);
   }
 
-  #emit(change: Change): void {
+  #tell(change: Change): void {
     for (const listener of this.#listeners) listener(change);
   }
 

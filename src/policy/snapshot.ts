@@ -25,10 +25,10 @@ export interface PolicySnapshot {
   readonly rules: () => string;
 }
 
-/** The source of a verdict that asks before reading a wide workspace. */
+/** What has reading ask. */
 const WIDE = "the workspace, which config.yaml does not name";
 
-/** Returns the snapshot of a configuration and the trust in it. */
+/** Makes what holds of what was read and what is trusted of it. */
 export function snapshotOf(
   loaded: LoadedConfig,
   from: Pick<PolicySnapshot, "trust" | "version"> & { readonly known: readonly string[] },
