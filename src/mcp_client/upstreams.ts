@@ -137,7 +137,7 @@ export class Upstreams implements AsyncDisposable {
         const items = await connection.list(list, late.signal).catch((error) => {
           throw error instanceof ErrorResponse ? listRefused(name, list, error) : error;
         });
-        // Meanwhile it may have been started for another client.
+        // Meanwhile it may have been started or asked for another client.
         if (this.#ownerOf(server) !== owner) this.#lists.forget(owner, list);
         return items;
       });
