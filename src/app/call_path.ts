@@ -32,13 +32,14 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { schemaGate, type Schemas } from "../gateway/schemas.ts";
 import { Approvals } from "../permissions/approvals.ts";
-import { type AskedAll, askForAll } from "../permissions/ask_all.ts";
 import { askGate, type AskGateOptions, judged, refuse } from "../permissions/gate.ts";
 import { approvalRequired } from "../permissions/left.ts";
 import type { Subject } from "../permissions/subject.ts";
 import { MOST_PASSES, restless, trustGate } from "../permissions/trust_gate.ts";
 import type { PinEvent } from "../policy/pins.ts";
 import { definitionHash } from "../registry/integrity.ts";
+import type { UsedTool } from "../workflow/use_memory.ts";
+import { Ahead } from "./ahead.ts";
 import { deadlineGate } from "./deadline.ts";
 import { Kinds, type KindsOptions } from "./kinds.ts";
 import type { Machine } from "./machine.ts";
@@ -47,12 +48,16 @@ import type { Machine } from "./machine.ts";
 export interface CallPathOptions extends KindsOptions {
   readonly metrics: Metrics;
   readonly schemas: Schemas;
+  /** Is told of each call that reached its server. */
+  readonly onUse?: (used: UsedTool) => void;
 }
 
 /** The way of every call, and what it needs: questions, servers, the journal. */
 export class CallPath implements AsyncDisposable {
   /** Runs a call through every gate. */
   readonly callTool: CallTool;
+  /** Looks at calls before they run. */
+  readonly ahead: Ahead;
   /** The open questions, and those that wait for `pml approve`. */
   readonly approvals: Approvals;
   /** What runs and reaches servers. */
@@ -66,7 +71,7 @@ export class CallPath implements AsyncDisposable {
   constructor(options: CallPathOptions) {
     const { policy, log } = options;
     this.#options = options;
-    this.#records = this.#openRecords();
+    this.#records = recordsOf(options, () => this.#config());
     this.approvals = new Approvals(policy.now.loaded.environment.home, {
       warn: (message) => log.warn(message),
       ttl: policy.now.config.limits.approvalMs,
@@ -75,17 +80,14 @@ export class CallPath implements AsyncDisposable {
     this.#kinds = new Kinds(options);
     this.machine = this.#kinds.machine;
     this.callTool = this.#gated();
+    const { schemas } = options;
+    const leave = (question: Question) => this.leave(question);
+    this.ahead = new Ahead({ ...this.#asking(), ...this.#looking(), schemas, leave });
   }
 
   /** Opens what the directory lists. */
   open(listing: Listing): Promise<Server> {
     return this.#kinds.open(listing);
-  }
-
-  /** Asks once for several calls, or gives what lets each pass. */
-  async askForAll(calls: readonly Call[]): Promise<AskedAll> {
-    const passes = await Promise.all(calls.map((call) => this.#passOf(call)));
-    return await askForAll(passes.map(admitted), this.#asking());
   }
 
   /** Leaves a question for `pml approve`, and gives the error that says so. */
@@ -99,11 +101,6 @@ export class CallPath implements AsyncDisposable {
     for (const request of requests) {
       this.#records.note({ kind: "event", event: "answer lost", about: { request } });
     }
-  }
-
-  /** Records an event of a run, such as its beginning. */
-  record(event: string, about: JsonObject): void {
-    this.#records.note({ kind: "event", event, actor: "local", about });
   }
 
   /** Tries what calls need on this machine: the sandbox and the journal. */
@@ -134,13 +131,7 @@ export class CallPath implements AsyncDisposable {
     const pass = through<PassCall, PassOutcome>([
       this.#problemGate(),
       (next) => async (call) => await next(admitted(call)),
-      trustGate({
-        ...asking,
-        again: async (call) => admitted(await this.#passOf(call)),
-        isCurrent: (call) => this.#isCurrent(call),
-        read: () => policy.now.loaded,
-        workspace: () => this.#config().workspace,
-      }),
+      trustGate({ ...asking, ...this.#looking(), again: this.#looking().look }),
       schemaGate(schemas),
       askGate(asking),
       deadlineGate(() => {
@@ -203,7 +194,7 @@ export class CallPath implements AsyncDisposable {
     if (!this.#isCurrent(call)) return { kind: "changed" };
     const { server } = call.pass;
     if (call.via === "server") return await askedOfClient(call);
-    if (call.method !== "tools/list") return await server.call(call);
+    if (call.method !== "tools/list") return await used(call, this.#options);
     await server.list("tools");
     return { kind: "result", result: { content: [] } };
   }
@@ -227,6 +218,23 @@ export class CallPath implements AsyncDisposable {
         return this.#records.write({ kind: "event", event, actor: call.actor, about });
       },
     };
+  }
+
+  #looking() {
+    return {
+      look: async (call: Call) => admitted(await this.#passOf(call)),
+      isCurrent: (call: PassCall) => this.#isCurrent(call),
+      read: () => this.#options.policy.now.loaded,
+      workspace: () => this.#config().workspace,
+    };
+  }
+
+  /** Writes an event of a run to the journal. */
+  record(
+    event: string,
+    { actor, about }: { readonly actor: string; readonly about: JsonObject },
+  ): void {
+    this.#records.note({ kind: "event", event, actor, about });
   }
 
   #onPin({ event, ...about }: PinEvent): void {
@@ -279,19 +287,6 @@ export class CallPath implements AsyncDisposable {
     };
   }
 
-  #openRecords(): Records {
-    const { redactor, log, metrics } = this.#options;
-    return new Records({
-      open: (onFailure) => {
-        const { home, limits } = this.#config();
-        const { journalBytes: fileBytes, journalFiles: filesKept } = limits;
-        return Journal.open(home, { redactor, fileBytes, filesKept, onFailure });
-      },
-      log,
-      onNote: (record) => metrics.recorded(record),
-    });
-  }
-
   /** Tells whether a call may run without a record, where the person wants that. */
   async #mayGoOn({ id, verdict, answer, method, pass }: PassCall): Promise<boolean> {
     const isWanted = this.#config().journal === "best_effort";
@@ -309,11 +304,39 @@ const GIVES = [
   "The client may count it, or charge for it, as a request of yours",
 ];
 
+function recordsOf(
+  { redactor, log, metrics }: CallPathOptions,
+  config: () => Config,
+): Records {
+  return new Records({
+    open: (onFailure) => {
+      const { home, limits: { journalBytes: fileBytes, journalFiles: filesKept } } = config();
+      return Journal.open(home, { redactor, fileBytes, filesKept, onFailure });
+    },
+    log,
+    onNote: (record) => metrics.recorded(record),
+  });
+}
+
 /** Throws for a call that a deny rule matches, or that cannot be given what is fixed for its tool. */
 function admitted(call: PassCall): PassCall {
   refuse(call);
   if (call.pass.unsettled !== undefined) throw call.pass.unsettled;
   return call;
+}
+
+/** Has the server run a call, and tells of it. */
+async function used(
+  call: PassCall,
+  { onUse }: Pick<CallPathOptions, "onUse">,
+): Promise<Outcome> {
+  const since = performance.now();
+  let outcome: Outcome | undefined;
+  try {
+    return outcome = await call.pass.server.call(call);
+  } finally {
+    onUse?.({ call, since, outcome });
+  }
 }
 
 /** Puts to the client what a server asks, and returns its answer as it is. */

@@ -76,6 +76,10 @@ export interface Config {
   readonly osLayer: OsLayer;
   /** Whether a call needs a journal record to run. */
   readonly journal: "required" | "best_effort";
+  /** Whether the use of tools is remembered. */
+  readonly memory: boolean;
+  /** The confidence above which a plan that was made of an intent may run at once. */
+  readonly confidence: number;
   /** The person's description of their work. Lists of tools can be chosen by it. */
   readonly intent: string | undefined;
   /** Whether the workspace file is trusted; false if there is none. */
@@ -137,6 +141,8 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     channel: person.channel,
     osLayer: person.osLayer,
     journal: person.journal,
+    memory: person.memory,
+    confidence: person.confidence,
     intent,
     trusted: believed !== undefined,
     ignored: file === undefined || trusted ? [] : ignoredOf(file),

@@ -4,19 +4,24 @@
  * @module
  */
 
-import type { Meanwhile, Outcome } from "../core/call.ts";
+import type { Limits } from "../config/limits.ts";
+import { type Meanwhile, type Outcome, textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import type { JsonObject } from "../core/json.ts";
+import type { Json, JsonObject } from "../core/json.ts";
+import { pageOf, pageRequestOf } from "./_page.ts";
+import { keptOutput, readHint } from "./_plan_answer.ts";
 import { type CodeToolHouse, executeCode } from "./code_tool.ts";
+import { answerIntent, type IntentsOptions } from "./intents.ts";
+import { type PlanRequest, Plans, type PlansOptions } from "./plans.ts";
+import { Results } from "./results.ts";
 import { WaitingRuns } from "./waiting_runs.ts";
 
 /** The options of `Workflow`. */
-export interface WorkflowOptions extends Omit<CodeToolHouse, "waiting" | "limits"> {
-  /** Returns the limits of runs. */
-  readonly limits: () => ReturnType<CodeToolHouse["limits"]> & {
-    /** How many runs may wait for answers of the person at once. */
-    readonly waitingRuns: number;
-  };
+export interface WorkflowOptions
+  extends Omit<PlansOptions, "results" | "limits">, Omit<CodeToolHouse, "waiting" | "limits"> {
+  readonly limits: () => Limits;
+  /** What plans are made of intents with. */
+  readonly intents: IntentsOptions;
 }
 
 /** A request to run a plan or code. Its arguments were checked against the schema. */
@@ -28,6 +33,10 @@ export interface WorkflowRequest extends Meanwhile {
 
 /** Runs plans and code. */
 export class Workflow {
+  /** The outputs that stay outside of answers. */
+  readonly results: Results;
+  /** Runs plans. */
+  readonly plans: Plans;
   readonly #options: WorkflowOptions;
   readonly #waiting: WaitingRuns;
 
@@ -35,6 +44,8 @@ export class Workflow {
   constructor(options: WorkflowOptions) {
     this.#options = options;
     this.#waiting = new WaitingRuns(() => options.limits().waitingRuns);
+    this.results = new Results(options.limits);
+    this.plans = new Plans({ ...options, results: this.results });
   }
 
   /** Runs code: the meta-tool `execute_code`. */
@@ -43,7 +54,42 @@ export class Workflow {
   }
 
   /** Runs a plan, or makes one from an intent: the meta-tool `execute_workflow`. */
-  plan(_request: WorkflowRequest): Promise<Outcome> {
-    throw new PmlError("BUG", `Cannot run a plan ${typeof this.#options}`);
+  async plan(request: WorkflowRequest): Promise<Outcome> {
+    const { arguments: { plan, resume, read, intent }, actor } = request;
+    if (typeof read === "string") {
+      return { kind: "result", result: textResult(this.read(read, actor)) };
+    }
+    if (typeof intent === "string") {
+      if (plan !== undefined || resume !== undefined) throw both();
+      const run = (made: JsonObject) => this.#run({ ...request, plan: made });
+      return await answerIntent({ ...request, intent, run }, this.#options.intents);
+    }
+    // The schema was checked.
+    const asked = { plan: plan as JsonObject | undefined, resume: resume as string | undefined };
+    return await this.#run({ ...request, ...asked });
   }
+
+  async #run(request: PlanRequest): Promise<Outcome> {
+    const { result } = await this.plans.run(request);
+    return { kind: "result", result };
+  }
+
+  /** Returns a page of an output that was kept, as JSON. */
+  read(uri: string, actor: string): string {
+    const asked = pageRequestOf(uri);
+    return JSON.stringify(pageOf(this.results.output(asked.name, actor), asked));
+  }
+
+  /** Keeps an output outside of its answer. Returns what to say instead; undefined without room. */
+  keep(output: Json, actor: string): JsonObject | undefined {
+    const name = this.results.put(actor, output);
+    if (name === undefined) return undefined;
+    return { ...keptOutput(name, output), read: readHint(name).replaceAll(".TASK", "") };
+  }
+}
+
+function both(): PmlError {
+  return new PmlError("BAD_ARGUMENTS", "Cannot run a plan and an intent at once", {
+    hint: "Give one of `plan`, `intent` and `resume`",
+  });
 }

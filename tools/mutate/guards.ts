@@ -8,6 +8,7 @@ import { CLIENTS } from "./clients.ts";
 import { FILES } from "./files.ts";
 import { GATES } from "./gates.ts";
 import { HASHES } from "./hashes.ts";
+import { LEARNING } from "./learning.ts";
 import { NAMES } from "./names.ts";
 import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
@@ -22,4 +23,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Hashes", mutants: HASHES },
   { title: "Paths", mutants: PATHS },
   { title: "Files of PML's own", mutants: FILES },
+  { title: "Memory of use, and plans of intents", mutants: LEARNING },
 ];
