@@ -4,8 +4,6 @@ import { endWell, type JournalLine, journalOf, ofKind } from "./attacks/oracles.
 import { makeScene } from "./attacks/stage.ts";
 import { until } from "./kit/wait.ts";
 
-const UNCHECKED = /^types: unchecked \(.+\)$/;
-
 Deno.test("execute_code gives what the code returns, or its last expression", async () => {
   await using scene = await makeScene();
   const { ws, pml } = scene;
@@ -57,16 +55,19 @@ Deno.test("execute_code tells what is wrong, with the line and column of the cod
     ],
     ["await mcp.led.fail()", /^ToolError: it broke \(line 1, column 15\)$/],
     [
-      "await mcp.led.nope()",
+      "await (mcp as any).led.nope()",
       /^ToolError UNKNOWN_TOOL: Cannot find the tool "led:nope".*\nFind its name/,
     ],
-    ["await mcp.nope.nope()", /^ToolError UNKNOWN_TOOL: Cannot find the tool "nope:nope"/],
-    ["await mcp.filesystem.read_file({ pth: 1 })", /^ToolError BAD_ARGUMENTS: .*"pth" is unknown/],
-    ["await mcp.led.note({ text: 1n })", /^ToolError BAD_ARGUMENTS: .*"text" is a BigInt/],
-    ["await mcp.led.note('a')", /^ToolError BAD_ARGUMENTS: .*not an object/],
-    ["mcp.led({})", /^TypeError: Cannot call mcp\.led: it is a server/],
-    ["mcp({})", /^TypeError: Cannot call mcp: call a tool/],
-    ["mcp.led = 1", /^TypeError: Cannot set mcp\.led/],
+    ["await (mcp as any).nope.nope()", /^ToolError UNKNOWN_TOOL: Cannot find the tool "nope:nope"/],
+    [
+      "await (mcp as any).filesystem.read_file({ pth: 1 })",
+      /^ToolError BAD_ARGUMENTS: .*"pth" is unknown/,
+    ],
+    ["await (mcp as any).led.note({ text: 1n })", /^ToolError BAD_ARGUMENTS: .*"text" is a BigInt/],
+    ["await (mcp as any).led.note('a')", /^ToolError BAD_ARGUMENTS: .*not an object/],
+    ["(mcp as any).led({})", /^TypeError: Cannot call mcp\.led: it is a server/],
+    ["(mcp as any)({})", /^TypeError: Cannot call mcp: call a tool/],
+    ["(mcp as any).led = 1", /^TypeError: Cannot set mcp\.led/],
     ["await fetch('http://127.0.0.1:1')", /^TypeError: Cannot use fetch: code has no network/],
   ];
   for (const [code, told] of cases) {
@@ -89,8 +90,8 @@ Deno.test("execute_code refuses a result that is not plain JSON, and says what i
     ["return { s: new Set() }", /OUTPUT_INVALID.*\[\.\.\.set\]/],
     ["return { p: Promise.resolve(1) }", /OUTPUT_INVALID.*"p" is a Promise; await it/],
     ["const a = {}; a.a = a; return a", /OUTPUT_INVALID.*refers to itself/],
-    ["return mcp", /OUTPUT_INVALID.*function/],
-    ["return mcp.led", /OUTPUT_INVALID.*function/],
+    ["return (mcp as any)", /OUTPUT_INVALID.*function/],
+    ["return (mcp as any).led", /OUTPUT_INVALID.*function/],
     ['return JSON.parse(\'{"__proto__":{"a":1}}\')', /OUTPUT_INVALID/],
     ["return { constructor: 1 }", /OUTPUT_INVALID/],
     ["let a = 1; for (let i = 0; i < 5000; i++) a = [a]; return a", /OUTPUT_INVALID/],
@@ -175,8 +176,7 @@ Deno.test("execute_code tells what the code wrote, up to a limit, also of code t
     ),
   );
   assert.equal(value, "1");
-  const lines = said.split("\n");
-  assert.deepEqual(lines.slice(0, -1), [
+  assert.deepEqual(said.split("\n"), [
     "console:",
     "a { b: [ 1 ] } 2",
     "warn: w",
@@ -184,14 +184,13 @@ Deno.test("execute_code tells what the code wrote, up to a limit, also of code t
     "i",
     "d",
   ]);
-  assert.match(lines.at(-1) ?? "", UNCHECKED);
   const many = textsOf(
     await runCode(pml, `for (let i = 0; i < 5_000; i++) console.log("x".repeat(100)); 1`),
   )[1] ?? "";
   assert.ok(many.length < 70_000 && many.length > 60_000, `${many.length} characters`);
   assert.match(many, /\(\d{4} more lines were left out\)/);
   const failed = textsOf(await runCode(pml, `console.log("before"); throw new Error("no")`));
-  assert.match(failed.join("\n"), /^Error: no \(line 1, column 30\)\nconsole:\nbefore\n/);
+  assert.match(failed.join("\n"), /^Error: no \(line 1, column 30\)\nconsole:\nbefore$/);
   const late = await runCode(pml, `console.log("before"); await 1; for (;;);`, { timeout_ms: 500 });
   assert.equal(late.result?.isError, true);
   assert.match(textsOf(late).join("\n"), /^TIMED_OUT: [^]*500 ms[^]*console:\nbefore/);
@@ -255,3 +254,27 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
     assert.deepEqual(await ledgerOf(ws), ["hang", "stopped", "note spins"]);
   });
 }
+
+Deno.test("execute_code runs nothing where the configuration is broken or not trusted", async () => {
+  await using broken = await makeScene({
+    pml: { version: 1, permissions: { allow: "*" } } as never,
+  });
+  const refused = await runCode(broken.pml, "return 1");
+  assert.match(textsOf(refused).join(), /CONFIG_INVALID/);
+  await using untrusted = await ledgerScene({ trusted: false, capabilities: {} });
+  const code = `try { await (mcp as any).led.note() } catch ({ code }) { return code }`;
+  assert.equal(await valueOf(untrusted.pml, code), "WORKSPACE_UNTRUSTED");
+  assert.deepEqual(await ledgerOf(untrusted.ws), []);
+});
+
+Deno.test("execute_code says which types are wrong before anything runs", async () => {
+  await using scene = await ledgerScene();
+  const { ws, pml } = scene;
+  const code = `await mcp.led.note({ text: "before" });
+await mcp.filesystem.read_file({ path: 5 });`;
+  const answer = await runCode(pml, code);
+  assert.equal(answer.result?.isError, true);
+  assert.match(textsOf(answer)[0] ?? "", /^The code did not run: its types are wrong\nline 2: /);
+  assert.deepEqual(await ledgerOf(ws), []);
+  await endWell(ws, pml, { calls: 1 });
+});
