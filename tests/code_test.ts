@@ -160,6 +160,8 @@ Deno.test("execute_code gives each run a child of its own, which knows nothing o
     return seen;`;
   for (let run = 0; run < 3; run++) {
     assert.match(await valueOf(pml, code), /^nothing$/);
+    // A child that waits for the next code is started a quarter of a second later.
+    await new Promise((resolve) => setTimeout(resolve, 800));
     assert.equal(await valueOf(pml, "return [1].map((x) => x + 1)"), "[2]");
   }
   await endWell(ws, pml);

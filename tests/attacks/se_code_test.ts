@@ -62,6 +62,15 @@ Deno.test("Every probe of hostile code is refused, and no secret is told (SE12)"
   await endWell(ws, pml, { secrets: [] });
 });
 
+Deno.test("Code reads no file of the workspace (SE12)", async () => {
+  await using scene = await makeScene();
+  const { ws, pml } = scene;
+  for (const code of ["Deno.readTextFileSync('good.txt')", "[...Deno.readDirSync('.')]"]) {
+    assert.match(await valueOf(pml, code), /SANDBOX_DENIED|PATH_OUTSIDE_WORKSPACE/, code);
+  }
+  await endWell(ws, pml);
+});
+
 Deno.test("Code ends nothing but its own child, and the next code has another (SE12)", async (t) => {
   await using scene = await makeScene();
   const { ws, pml } = scene;

@@ -5,6 +5,7 @@
  */
 
 import { CLIENTS } from "./clients.ts";
+import { CODE } from "./code.ts";
 import { FILES } from "./files.ts";
 import { GATES } from "./gates.ts";
 import { HASHES } from "./hashes.ts";
@@ -23,5 +24,6 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Hashes", mutants: HASHES },
   { title: "Paths", mutants: PATHS },
   { title: "Files of PML's own", mutants: FILES },
+  { title: "Code that calls tools", mutants: CODE },
   { title: "Memory of use, and plans of intents", mutants: LEARNING },
 ];
