@@ -14,6 +14,7 @@ import { type Limits, limitsOf } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
+import type { SamplingSettings } from "./sampling.ts";
 import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
 
 /** Where questions go. */
@@ -41,6 +42,8 @@ export interface PersonConfig {
   readonly disabled: readonly string[];
   /** The registries, if the person chose them. */
   readonly registries: readonly RegistryEntry[] | undefined;
+  /** The model that answers what servers ask, if the person chose one. */
+  readonly sampling: SamplingSettings | undefined;
   /**
    * The folders in which reading needs no question although they are large or private; absolute
    * paths.
@@ -74,6 +77,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     registries,
     search,
     workspaces = [],
+    sampling,
     mcpServers: _,
     ...later
   } = read?.said ?? {};
@@ -96,6 +100,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     servers,
     disabled: read === undefined ? [] : disabledIn(read),
     registries: registriesOf(registries),
+    sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     workspaces: workspaces.map(pathOf),
   };
 }

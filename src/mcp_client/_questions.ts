@@ -35,7 +35,10 @@ export async function answerTo(
       throw new Answered(NO_SUCH_METHOD, `PML has no ${visible(method, 100)}`);
   }
   if (during?.onAsk === undefined) {
-    throw new Answered(NO_SUCH_METHOD, "no request is open whose client could be asked");
+    const how = method === "sampling/createMessage"
+      ? "; `sampling` in config.yaml of the PML home names a model to ask"
+      : "";
+    throw new Answered(NO_SUCH_METHOD, `no request is open whose client could be asked${how}`);
   }
   const { url, ...said } = params; // an address without its key leads elsewhere
   return await during.onAsk({
