@@ -105,6 +105,7 @@ export function resultBlocks({ content, structuredContent }: Block): readonly Bl
 export function untaken(what: string, provider: string): PmlError {
   return new PmlError("BAD_REQUEST", `Cannot sample: ${provider} takes no ${what}`, {
     hint: "Leave it out, or configure another provider in `sampling` of config.yaml",
+    detail: { may_have_run: false },
   });
 }
 
