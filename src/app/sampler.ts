@@ -117,13 +117,13 @@ export class Sampler {
 
   /** Sends a request through the gates, and asks the person as they want. */
   async #judged(own: Call): Promise<JsonObject> {
-    const { callTool, leave } = this.#options.path;
+    const { path } = this.#options;
     let answer: Answer | undefined;
     for (let round = 0; round < ROUNDS; round++) {
-      const outcome = await callTool({ ...own, ...defined({ answer }) });
+      const outcome = await path.callTool({ ...own, ...defined({ answer }) });
       // What the model said, as plain JSON.
       if (outcome.kind === "result") return outcome.result as unknown as JsonObject;
-      if (own.onQuestion === undefined) throw await leave(outcome.question);
+      if (own.onQuestion === undefined) throw await path.leave(outcome.question);
       answer = await own.onQuestion(outcome.question, own.signal);
     }
     throw new PmlError("APPROVAL_REQUIRED", `Cannot run "${own.id}": the person must be asked`);
