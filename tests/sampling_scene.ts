@@ -60,7 +60,7 @@ export interface SamplingOptions extends Omit<SceneOptions, "pml"> {
 
 /** Makes a workspace with servers and a module that ask for a model. */
 export async function samplingWorkspace(options: SamplingOptions = {}): Promise<Workspace> {
-  const { provider, settings, rules = {}, files, ...rest } = options;
+  const { provider, settings, rules = {}, files, limits, ...rest } = options;
   const { servers = { legacy: full("legacy"), modern: full("modern") } } = options;
   const names = Object.keys(servers);
   const allow = [...names.map((name) => `${name}:sample`), "writer:ask", "writer:later"];
@@ -74,7 +74,8 @@ export async function samplingWorkspace(options: SamplingOptions = {}): Promise<
       private_mcps: { writer: { type: "deno", path: "writer.js" } },
     },
     prepare: async (ws) => {
-      const text = provider?.config(settings) ?? "";
+      const bounds = limits === undefined ? "" : `limits: ${JSON.stringify(limits)}\n`;
+      const text = (provider?.config(settings) ?? "") + bounds;
       await writeFile(join(ws.home, "config.yaml"), text);
       await options.prepare?.(ws);
     },
