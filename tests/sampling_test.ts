@@ -59,7 +59,7 @@ for (const era of ERAS) {
       ));
       assert.match(
         question,
-        /about \d+ tokens of text and at most 10 of answers; at most 0\.000\d/,
+        /about \d+ tokens of text and at most 10 of answers; about 0\.000\d/,
       );
       assert.match(question, /Say it/);
       assert.equal(questions.length, 0);

@@ -4,6 +4,7 @@
  * @module
  */
 
+import assert from "node:assert/strict";
 import { join } from "node:path";
 import { FakeProvider, type Format, type Reply } from "../../tests/kit/fake_provider.ts";
 import { samplingOf, type SamplingSection, type SamplingSettings } from "../config/sampling.ts";
@@ -90,7 +91,7 @@ export class Scene implements AsyncDisposable {
       if (error instanceof PmlError) return error;
       throw error;
     }
-    throw new Error("it answered");
+    assert.fail("it answered");
   }
 
   /** Stops the provider. */

@@ -89,17 +89,18 @@ export class Sampling {
   lines(prompt: Prompt, settings: SamplingSettings): readonly string[] {
     const { provider, key, prices, maxTurns, tools } = settings;
     const turn = turnOf(prompt, settings);
-    const most = { input: estimateOf(turn), output: settings.maxTokens };
+    const input = estimateOf(turn);
     const isLoop = loops(prompt) && tools.length > 0;
-    const output = isLoop ? most.output : turn.maxTokens;
-    const cost = prices && `; ${isLoop ? "the first turn costs " : ""}at most ` +
-        shownMoney(moneyOf({ ...most, output }, settings));
-    const turns = isLoop ? ` in at most ${maxTurns} turns, each with all that was said before` : "";
+    const output = isLoop ? settings.maxTokens : turn.maxTokens;
+    const money = shownMoney(moneyOf({ input: isLoop ? 0 : input, output }, settings));
+    const bound = isLoop ? `the answers cost ${money} at most, the texts beside` : `about ${money}`;
+    const cost = prices === undefined ? "" : `; ${bound}`;
+    const turns = isLoop
+      ? ` in at most ${maxTurns} turns, each with all that was said before and what the tools are`
+      : "";
     return [
       `It gives this text to ${turn.model} at ${hostOf(settings)} (${provider}), with your ${key}`,
-      `It uses about ${most.input} tokens of text and at most ${output} of answers${turns}${
-        cost ?? ""
-      }`,
+      `It uses about ${input} tokens of text and at most ${output} of answers${turns}${cost}`,
       ...(loops(prompt) ? [toolsLine(prompt, settings)] : []),
     ];
   }
