@@ -8,7 +8,8 @@
 import { join } from "node:path";
 import type { SamplingSettings } from "../config/sampling.ts";
 import { PmlError } from "../core/errors.ts";
-import { isObject, quoted } from "../core/json.ts";
+import { boundedJson } from "../core/json_bounds.ts";
+import { objectOf, quoted } from "../core/json.ts";
 import { locked, readPlain, writePrivate } from "../io/private_files.ts";
 import type { Usage } from "./_wire.ts";
 
@@ -144,18 +145,12 @@ function unreadable(path: string): PmlError {
 }
 
 function parsed(bytes: Uint8Array): Kept | undefined {
-  try {
-    const kept: unknown = JSON.parse(new TextDecoder().decode(bytes));
-    if (!isObject(kept)) return undefined;
-    const { day, tokens, money, recent } = kept;
-    const isKept = typeof day === "string" && isAmount(tokens) && isAmount(money) &&
-      Array.isArray(recent) && recent.every((at) => typeof at === "number");
-    return isKept ? kept as unknown as Kept : undefined; // every member was checked
-  } catch {
-    return undefined; // the caller says so
-  }
+  const { day, tokens, money, recent } = objectOf(boundedJson(bytes));
+  const isKept = typeof day === "string" && isAmount(tokens) && isAmount(money) &&
+    Array.isArray(recent) && recent.every(isAmount);
+  return isKept ? { day, tokens, money, recent } as Kept : undefined; // every member was checked
 }
 
 function isAmount(value: unknown): boolean {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0;
+  return typeof value === "number" && value >= 0;
 }

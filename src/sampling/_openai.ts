@@ -24,13 +24,6 @@ const STOP_REASONS: Readonly<Record<string, string>> = {
 };
 /** How many stop sequences the API takes. */
 const STOPS_MAX = 4;
-const AUDIO: Readonly<Record<string, string>> = {
-  "audio/wav": "wav",
-  "audio/x-wav": "wav",
-  "audio/mpeg": "mp3",
-  "audio/mp3": "mp3",
-};
-
 /** The Chat Completions API. */
 export const OPENAI: WireFormat = {
   path: "/chat/completions",
@@ -44,7 +37,6 @@ function bodyOf(turn: Turn, isCompatible: boolean): JsonObject {
   if ((stopSequences?.length ?? 0) > STOPS_MAX) {
     throw untaken("more than 4 stop sequences", "OpenAI");
   }
-  const user = turn.metadata?.user_id;
   const system = systemPrompt === undefined ? [] : [{ role: "system", content: systemPrompt }];
   return defined({
     model,
@@ -53,7 +45,6 @@ function bodyOf(turn: Turn, isCompatible: boolean): JsonObject {
     [isCompatible ? "max_tokens" : "max_completion_tokens"]: maxTokens,
     temperature: temperature && Math.min(Math.max(temperature, 0), 2),
     stop: stopSequences,
-    safety_identifier: typeof user === "string" && !isCompatible ? user.slice(0, 64) : undefined,
     tools: tools?.map(({ name, description, inputSchema }) => ({
       type: "function",
       function: defined({ name, description, parameters: inputSchema }),
@@ -87,16 +78,12 @@ function messagesOf({ role, content }: Message): readonly JsonObject[] {
 }
 
 function partOf({ type, text, data, mimeType }: Block, role: string): JsonObject {
-  const kind = textOf(mimeType);
-  const format = AUDIO[kind.toLowerCase()];
   if (type === "text") return { type: "text", text: textOf(text) };
-  if (type === "image" && role === "user") {
-    return { type: "image_url", image_url: { url: `data:${kind};base64,${textOf(data)}` } };
-  }
-  if (type === "audio" && role === "user" && format !== undefined) {
-    return { type: "input_audio", input_audio: { data: textOf(data), format } };
-  }
-  throw untaken(`${type} (${kind.slice(0, 100)}) of the ${role}`, "OpenAI");
+  if (type !== "image" || role !== "user") throw untaken(`${type} of the ${role}`, "OpenAI");
+  return {
+    type: "image_url",
+    image_url: { url: `data:${textOf(mimeType)};base64,${textOf(data)}` },
+  };
 }
 
 function reader(): AnswerReader {

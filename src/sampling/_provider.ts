@@ -5,8 +5,7 @@
  * @module
  */
 
-import { isLoopback } from "../core/address.ts";
-import { PmlError } from "../core/errors.ts";
+import { type ErrorCode, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
@@ -45,7 +44,7 @@ const BUSY = [408, 429, 500, 502, 503, 504, 529];
 const [WAIT_MS, WAIT_MAX_MS] = [500, 20_000];
 /** An event that brings one token has some 300 bytes. */
 const [BYTES_A_TOKEN, BYTES_BESIDE] = [1_024, 256 * 1_024];
-const TOO_LONG = /context|too long|too large|maximum.{1,30}tokens|prompt/i;
+const TOO_LONG = /too (?:long|large)|context|maximum.{1,30}tokens/i;
 const IN_STREAM: Readonly<Record<string, number>> = {
   overloaded_error: 529,
   rate_limit_error: 429,
@@ -160,15 +159,10 @@ function messageIn(text: string): string {
   return visible(said === "" ? text.replace(/\s+/g, " ") : said, 300);
 }
 
-/** Returns how long a provider wants PML to wait: in milliseconds, in seconds, or till a date. */
+/** Returns how many milliseconds a provider wants PML to wait. */
 function waitOf(headers: Headers): number | undefined {
-  const ms = headers.get("retry-after-ms");
-  if (ms !== null && /^\d{1,9}(\.\d+)?$/.test(ms)) return Number(ms);
-  const after = headers.get("retry-after");
-  if (after === null) return undefined;
-  if (/^\d{1,6}(\.\d+)?$/.test(after)) return Number(after) * 1_000;
-  const until = Date.parse(after) - Date.now();
-  return Number.isNaN(until) ? undefined : Math.max(until, 0);
+  const after = headers.get("retry-after") ?? "";
+  return /^\d{1,6}$/.test(after) ? Number(after) * 1_000 : undefined;
 }
 
 function broken(settings: SamplingSettings, why: string): PmlError {
@@ -181,36 +175,33 @@ function broken(settings: SamplingSettings, why: string): PmlError {
 
 /** Returns the error that says who must do what. */
 function refusalError({ status, said, waitMs }: Refusal, asking: Asking): PmlError {
-  const { settings, withoutSecrets } = asking;
-  const { baseUrl, key, model } = settings;
-  const cannot = (why: string) =>
-    `Cannot sample at ${quoted(hostOf(settings))}: ${why} (${status}: ${withoutSecrets(said)})`;
-  const detail = { status };
-  if (status === 401 || status === 403) {
-    const hint = `Set ${key} in the environment that starts pml to a key that may use this model`;
-    return new PmlError("KEY_MISSING", cannot(`it refuses ${key}`), { hint, detail });
-  }
-  if (status === 404) {
-    const hint = "Set sampling.model and sampling.base_url in config.yaml to ones that exist";
-    return new PmlError("UPSTREAM_PROTOCOL", cannot(`it has no ${quoted(model)}`), {
-      hint,
-      detail,
-    });
+  const { settings: { key, model, baseUrl }, withoutSecrets } = asking;
+  const fault = (code: ErrorCode, why: string, hint: string) =>
+    new PmlError(
+      code,
+      `Cannot sample at ${quoted(hostOf({ baseUrl }))}: ${why} ` +
+        `(${status}: ${withoutSecrets(said)})`,
+      { hint, detail: { status } },
+    );
+  switch (status) {
+    case 401:
+    case 403: {
+      const hint = `Set ${key} in the environment that starts pml to a key that may use the model`;
+      return fault("KEY_MISSING", `it refuses ${key}`, hint);
+    }
+    case 404: {
+      const hint = "Look at sampling.model and sampling.base_url in config.yaml";
+      return fault("UPSTREAM_PROTOCOL", `it has no ${quoted(model)}`, hint);
+    }
+    case 429: {
+      const after = waitMs === undefined ? "" : ` in ${Math.ceil(waitMs / 1_000)} s`;
+      return fault("OVERLOADED", "the limit of your account is met", `Try again${after}`);
+    }
   }
   if (status === 413 || status === 400 && TOO_LONG.test(said)) {
-    const hint = "Send less text, or fewer and shorter messages";
-    return new PmlError("INPUT_TOO_LARGE", cannot("the request is too long"), { hint, detail });
+    return fault("INPUT_TOO_LARGE", "the request is too long", "Send fewer and shorter messages");
   }
-  if (status === 429) {
-    const seconds = waitMs === undefined ? "a while" : `${Math.ceil(waitMs / 1_000)} s`;
-    const hint = `Try again in ${seconds}, or ask the provider for a higher limit`;
-    return new PmlError("OVERLOADED", cannot("the limit of your account is met"), { hint, detail });
-  }
-  if (BUSY.includes(status)) {
-    const hint = `It was asked ${ATTEMPTS} times; try again later`;
-    return new PmlError("UPSTREAM_DOWN", cannot("it is overloaded or down"), { hint, detail });
-  }
-  const place = isLoopback(new URL(baseUrl).hostname) ? "the server" : "the provider";
-  const hint = `Look at what ${place} says, and at \`sampling\` in config.yaml`;
-  return new PmlError("UPSTREAM_PROTOCOL", cannot("it refuses the request"), { hint, detail });
+  return BUSY.includes(status)
+    ? fault("UPSTREAM_DOWN", "it is overloaded or down", `It was asked ${ATTEMPTS} times`)
+    : fault("UPSTREAM_PROTOCOL", "it refuses the request", "Look at `sampling` in config.yaml");
 }

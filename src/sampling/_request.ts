@@ -6,7 +6,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { defined, isObject, type JsonObject, objectOf } from "../core/json.ts";
+import { isObject, type JsonObject, objectOf, textOf } from "../core/json.ts";
 
 /** A part of a message: text, image, audio, the use of a tool, or the result of that. */
 export type Block = JsonObject & { readonly type: string };
@@ -43,56 +43,48 @@ export interface Prompt {
 const MESSAGES_MAX = 1_000;
 const TOOLS_MAX = 128;
 const PATTERNS_MAX = 100;
-const KINDS = ["text", "image", "audio", "tool_use", "tool_result"];
+const MODES = ["auto", "required", "none"];
+const COUNT = "a whole number from 1";
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 /** The names that both providers take. */
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Reads a request. Throws BAD_REQUEST if it is none. */
 export function promptOf(params: JsonObject): Prompt {
-  const { messages, systemPrompt, maxTokens, temperature, stopSequences, toolChoice } = params;
-  const { metadata, modelPreferences, tools } = params;
-  check(Array.isArray(messages) && messages.length > 0, "messages", "an array of messages");
-  check((messages as readonly unknown[]).length <= MESSAGES_MAX, "messages", "at most 1,000");
-  check(isNone(systemPrompt) || typeof systemPrompt === "string", "systemPrompt", "a text");
-  check(isNone(maxTokens) || isCount(maxTokens), "maxTokens", "a whole number from 1");
-  check(isNone(temperature) || typeof temperature === "number", "temperature", "a number");
-  check(isNone(stopSequences) || isTexts(stopSequences), "stopSequences", "an array of texts");
-  const mode = isNone(toolChoice) ? undefined : objectOf(toolChoice).mode ?? toolChoice;
-  check(
-    mode === undefined || ["auto", "required", "none"].includes(String(mode)),
-    "toolChoice.mode",
-    "auto, required or none",
-  );
+  const { messages, toolChoice, tools, metadata, modelPreferences } = params;
+  const { systemPrompt, maxTokens, temperature, stopSequences } = params;
+  const mode = toolChoice && (objectOf(toolChoice).mode ?? toolChoice);
+  const all = listOf(messages, "messages", MESSAGES_MAX).map(messageOf);
+  check(all.length > 0, "messages", "a list with a message");
+  check(isOr(systemPrompt, isText), "systemPrompt", "a text");
+  check(isOr(maxTokens, (one) => Number.isSafeInteger(one) && Number(one) > 0), "maxTokens", COUNT);
+  check(isOr(temperature, (one) => typeof one === "number"), "temperature", "a number");
+  check(isOr(stopSequences, isTexts), "stopSequences", "a list of texts");
+  check(isOr(mode, (one) => MODES.includes(String(one))), "toolChoice.mode", `of ${MODES}`);
   const { hints } = objectOf(modelPreferences);
+  const said = { systemPrompt, maxTokens, temperature, stopSequences, toolChoice: mode };
+  const offered = listOf(tools ?? [], "tools", TOOLS_MAX).map(toolOf);
+  const own = { tools: offered.length > 0 && offered };
+  const given = Object.entries({ ...said, ...own }).filter(([, value]) => value);
   // Every field was checked.
   return {
-    messages: (messages as readonly unknown[]).map(messageOf),
-    hints: (Array.isArray(hints) ? hints : []).flatMap((hint) => {
-      const { name } = objectOf(hint);
-      return typeof name === "string" && name !== "" ? [name] : [];
-    }),
+    ...Object.fromEntries(given),
+    ...(temperature === 0 && { temperature }),
+    ...(isObject(metadata) && { metadata }),
+    messages: all,
+    hints: (Array.isArray(hints) ? hints : []).map((hint) => textOf(objectOf(hint).name))
+      .filter((name) => name !== ""),
     patterns: patternsOf(params),
-    ...defined({
-      systemPrompt: systemPrompt ?? undefined,
-      maxTokens: maxTokens ?? undefined,
-      temperature: temperature ?? undefined,
-      stopSequences: stopSequences ?? undefined,
-      toolChoice: mode,
-      metadata: isObject(metadata) ? metadata : undefined,
-      tools: toolsOf(tools),
-    }),
-  } as Prompt;
+  } as unknown as Prompt;
 }
 
 /** Returns the patterns of the tools that a request wants PML to run. */
 export function patternsOf({ _meta, allowedToolPatterns }: JsonObject): readonly string[] {
-  const said = allowedToolPatterns ?? objectOf(_meta).allowedToolPatterns;
-  if (isNone(said)) return [];
-  check(isTexts(said), "allowedToolPatterns", "an array of texts");
-  const patterns = said as readonly string[]; // see above
-  check(patterns.length <= PATTERNS_MAX, "allowedToolPatterns", `at most ${PATTERNS_MAX}`);
-  check(patterns.every(({ length }) => length <= 200), "allowedToolPatterns", "of 200 characters");
-  return patterns;
+  const place = "allowedToolPatterns";
+  const said = allowedToolPatterns ?? objectOf(_meta)[place] ?? [];
+  const patterns = listOf(said, place, PATTERNS_MAX);
+  check(patterns.every((one) => isText(one) && one.length <= 200), place, "a list of short texts");
+  return patterns as readonly string[]; // see above
 }
 
 function messageOf(said: unknown, at: number): Message {
@@ -101,7 +93,7 @@ function messageOf(said: unknown, at: number): Message {
   check(role === "user" || role === "assistant", `${place}.role`, "user or assistant");
   const given = typeof content === "string" ? { type: "text", text: content } : content;
   const blocks: readonly unknown[] = Array.isArray(given) ? given : [given];
-  check(blocks.length > 0 && blocks.every(isBlock), `${place}.content`, `of ${KINDS.join(", ")}`);
+  check(blocks.length > 0 && blocks.every(isBlock), `${place}.content`, "content of MCP");
   return { role, content: blocks } as Message; // see above
 }
 
@@ -109,52 +101,44 @@ function isBlock(said: unknown): boolean {
   const { type, text, data, mimeType, id, name, input, toolUseId, content } = objectOf(said);
   switch (type) {
     case "text":
-      return typeof text === "string";
+      return isText(text);
     case "image":
     case "audio":
-      return isBase64(data) && typeof mimeType === "string";
+      return isText(mimeType) && isText(data) && BASE64.test(data);
     case "tool_use":
-      return typeof id === "string" && typeof name === "string" && isObject(input);
-    case "tool_result":
-      return typeof toolUseId === "string" && Array.isArray(content);
+      return isText(id) && isText(name) && isObject(input);
     default:
-      return false;
+      return type === "tool_result" && isText(toolUseId) && Array.isArray(content);
   }
 }
 
-function toolsOf(tools: unknown): readonly OfferedTool[] | undefined {
-  if (isNone(tools)) return undefined;
-  check(Array.isArray(tools), "tools", "an array of tools");
-  const all = tools as readonly unknown[]; // see above
-  check(all.length <= TOOLS_MAX, "tools", `at most ${TOOLS_MAX}`);
-  return all.map((tool, at) => {
-    const { name, description, inputSchema } = objectOf(tool);
-    check(typeof name === "string" && TOOL_NAME.test(name), `tools[${at}].name`, `${TOOL_NAME}`);
-    check(isObject(inputSchema), `tools[${at}].inputSchema`, "a JSON Schema");
-    const said = typeof description === "string" ? description : undefined;
-    return { name, inputSchema, ...defined({ description: said }) } as OfferedTool; // see above
-  });
+function toolOf(tool: unknown, at: number): OfferedTool {
+  const { name, description, inputSchema } = objectOf(tool);
+  check(isText(name) && TOOL_NAME.test(name), `tools[${at}].name`, `${TOOL_NAME}`);
+  check(isObject(inputSchema), `tools[${at}].inputSchema`, "a JSON Schema");
+  return { name, inputSchema, ...(isText(description) && { description }) } as OfferedTool; // see above
 }
 
 function check(isRight: boolean, place: string, wanted: string): void {
   if (isRight) return;
   throw new PmlError("BAD_REQUEST", `Cannot sample: "${place}" is not ${wanted}`, {
-    hint: "Write the request as `sampling/createMessage` of MCP defines it",
+    hint: "Write the request as `sampling/createMessage` of MCP",
   });
 }
 
-function isNone(value: unknown): boolean {
-  return value === undefined || value === null;
+function listOf(value: unknown, place: string, most: number): readonly unknown[] {
+  check(Array.isArray(value) && value.length <= most, place, `a list of at most ${most}`);
+  return value as readonly unknown[]; // see above
 }
 
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && Number(value) > 0;
+function isOr(value: unknown, test: (value: unknown) => boolean): boolean {
+  return value === undefined || value === null || test(value);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
 }
 
 function isTexts(value: unknown): boolean {
-  return Array.isArray(value) && value.every((one) => typeof one === "string");
-}
-
-function isBase64(value: unknown): boolean {
-  return typeof value === "string" && /^[A-Za-z0-9+/]*={0,2}$/.test(value);
+  return Array.isArray(value) && value.every(isText);
 }

@@ -91,14 +91,14 @@ export function countOf(...values: readonly unknown[]): number | undefined {
 }
 
 /** Returns the content of a tool's result as blocks of text and images. */
-export function resultBlocks({ content, structuredContent }: Block): readonly Block[] {
-  const blocks = (Array.isArray(content) ? content : []).map(objectOf).map((block): Block => {
-    if (block.type === "text" && typeof block.text === "string") return { ...block, type: "text" };
-    if (block.type === "image") return { ...block, type: "image" };
-    return { type: "text", text: JSON.stringify(block) };
+export function resultBlocks({ content, structuredContent }: JsonObject): readonly Block[] {
+  const blocks = Array.isArray(content) && content.length > 0 ? content : [structuredContent ?? ""];
+  return blocks.map((block) => {
+    const { type } = objectOf(block);
+    const isPlain = type === "text" || type === "image";
+    // A block of either kind has its own fields.
+    return isPlain ? block as Block : { type: "text", text: JSON.stringify(block) };
   });
-  const isSaid = blocks.length > 0 || structuredContent === undefined;
-  return isSaid ? blocks : [{ type: "text", text: JSON.stringify(structuredContent) }];
 }
 
 /** Returns the error of a part that a provider does not take. */

@@ -15,7 +15,7 @@ import type { ToolId } from "../core/tool_id.ts";
 import { Budget, moneyOf, shownMoney, type Used } from "./_budget.ts";
 import { askProvider, hostOf } from "./_provider.ts";
 import { type Block, type Message, type OfferedTool, type Prompt, promptOf } from "./_request.ts";
-import { type Answer, BAD_INPUT, type Turn, type Usage } from "./_wire.ts";
+import { type Answer, BAD_INPUT, resultBlocks, type Turn, type Usage } from "./_wire.ts";
 
 export { patternsOf } from "./_request.ts";
 export { fits } from "./_tools.ts";
@@ -257,28 +257,17 @@ function failed(use: Block, why: string): Block {
   return toolResult(use, { content: [{ type: "text", text: why }], isError: true });
 }
 
-function toolResult(
-  { id }: Block,
-  { content, structuredContent, isError }: JsonObject,
-): Block {
+function toolResult({ id }: Block, { isError, ...result }: JsonObject): Block {
   let left = RESULT_MAX;
-  const blocks = (Array.isArray(content) ? content : []).map((block: Block): Block => {
-    if (block.type === "image") return block;
-    const text = block.type === "text" ? textOf(block.text) : JSON.stringify(block);
+  const content = resultBlocks(result).map((block) => {
+    const text = textOf(block.text);
     const part = text.slice(0, Math.max(left, 0));
     left -= text.length;
     const cut = part.length < text.length ? `… (${text.length - part.length} more)` : "";
-    return { type: "text", text: part + cut };
+    return block.type === "text" ? { type: "text", text: part + cut } : block;
   });
-  const structured = blocks.length === 0 && structuredContent !== undefined
-    ? [{ type: "text", text: JSON.stringify(structuredContent).slice(0, RESULT_MAX) }]
-    : blocks;
-  return {
-    type: "tool_result",
-    toolUseId: textOf(id),
-    content: structured,
-    ...(isError === true && { isError }),
-  };
+  const failed = isError === true && { isError };
+  return { type: "tool_result", toolUseId: textOf(id), content, ...failed };
 }
 
 function isCap(error: unknown): boolean {

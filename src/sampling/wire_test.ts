@@ -155,7 +155,7 @@ Deno.test("Every field and header of a request to OpenAI is as its API has it", 
   assert.deepEqual(scene.provider.bodies[0], { ...expected, max_tokens: 77 });
 });
 
-Deno.test("At its own address OpenAI gets the newer names, and knows who asks", async () => {
+Deno.test("At its own address OpenAI gets the newer name of a bound", async () => {
   await using scene = new Scene({ format: "openai" });
   const own = { ...scene.settings, isCompatible: false };
   const sent: string[] = [];
@@ -174,10 +174,8 @@ Deno.test("At its own address OpenAI gets the newer names, and knows who asks", 
     onAsked: () => {},
   });
   assert.equal(sent[0], "https://api.openai.com/v1/chat/completions");
-  const { max_completion_tokens: most, max_tokens: older, safety_identifier: user } = JSON.parse(
-    sent[1] ?? "",
-  );
-  assert.deepEqual([most, older, user], [77, undefined, "u-9"]);
+  const { max_completion_tokens: most, max_tokens: older } = JSON.parse(sent[1] ?? "");
+  assert.deepEqual([most, older], [77, undefined]);
 });
 
 Deno.test("An answer comes back as MCP has it, from both formats", async () => {
@@ -265,7 +263,7 @@ Deno.test("A request takes older forms, and says what is wrong with others", asy
   assert.equal(scene.provider.bodies[0].max_tokens, 50);
   const message = { role: "user", content: "x" };
   const wrong: readonly (readonly [JsonObject, RegExp])[] = [
-    [{ messages: [] }, /"messages" is not an array/],
+    [{ messages: [] }, /"messages" is not a list/],
     [{ messages: [{ role: "system", content: "x" }] }, /"messages\[0\]\.role"/],
     [
       { messages: [message, { role: "user", content: { type: "video" } }] },
