@@ -12,7 +12,7 @@ export const PROVIDERS = ["anthropic", "openai"] as const;
 
 /** The settings of sampling by a provider. */
 export interface SamplingSettings {
-  readonly provider: typeof PROVIDERS[number];
+  readonly provider: "anthropic" | "openai";
   readonly model: string;
   /** More models; a request may prefer one of them. */
   readonly models: readonly string[];
