@@ -31,6 +31,10 @@ export type {
   ExecOutput,
   ExecResult,
   Host,
+  SampleBlock,
+  SampleMessage,
+  SampleRequest,
+  SampleResult,
   SqlChanges,
   SqliteOptions,
   SqlParameters,
@@ -55,6 +59,7 @@ export type { LimitName, Limits } from "./src/config/limits.ts";
 export type { OsLayer } from "./src/config/os_layer.ts";
 export type { Channel } from "./src/config/person.ts";
 export type { RuleLine, Rules } from "./src/config/rules.ts";
+export type { SamplingSettings } from "./src/config/sampling.ts";
 export type {
   DenoDefinition,
   HttpDefinition,

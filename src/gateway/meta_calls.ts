@@ -278,8 +278,10 @@ function remarks({ hits, unmet, isLoose }: SearchAnswer): readonly string[] {
 }
 
 /** Returns the ways back to the client, and nothing else of its request. */
-function waysBack({ request, onProgress, onMessage, onAsk, onQuestion }: Meanwhile): Meanwhile {
-  return { request, onProgress, onMessage, onAsk, onQuestion };
+function waysBack(
+  { request, onProgress, onMessage, onAsk, onQuestion, sampling }: Meanwhile,
+): Meanwhile {
+  return { request, onProgress, onMessage, onAsk, onQuestion, sampling };
 }
 
 /** Makes the result that stands for one which is outside: how to read it, for models and clients. */

@@ -13,6 +13,7 @@ import { NAMES } from "./names.ts";
 import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
 import { REWRITE } from "./rewrite.ts";
+import { SAMPLING } from "./sampling.ts";
 
 /** The guards, in the order of the page. */
 export const CHAPTERS: readonly Chapter[] = [
@@ -24,4 +25,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Paths", mutants: PATHS },
   { title: "Files of PML's own", mutants: FILES },
   { title: "Memory of use, and plans of intents", mutants: LEARNING },
+  { title: "Sampling", mutants: SAMPLING },
 ];
