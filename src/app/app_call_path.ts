@@ -17,6 +17,7 @@ export async function callPathOf(app: App): Promise<CallPath> {
     ...app.parts,
     ...{ pins, schemas, servers, metrics, backlog, directory },
     registries: () => app.registries(),
+    capabilities: () => app.capabilities(),
     builtins: builtins(),
     events: {
       told: toldTo(app),

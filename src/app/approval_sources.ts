@@ -38,6 +38,12 @@ export const DISABLED_APPROVAL: Approval = {
   text: () => "a server that a file switched off",
 };
 
+/** The person approved the content of each capability. */
+export const CAPABILITY_APPROVAL: Approval = {
+  ...SHIPPED_APPROVAL,
+  text: () => "a capability that you saved: it calls tools, and nothing else",
+};
+
 /** Makes the approval of a server that a file defines. */
 export function ownApproval(
   own: ServerDefinition,

@@ -224,6 +224,14 @@ export class CallPath implements AsyncDisposable {
     };
   }
 
+  /** Writes an event of a run to the journal. */
+  note(
+    event: string,
+    { actor, about }: { readonly actor: string; readonly about: JsonObject },
+  ): void {
+    this.#records.note({ kind: "event", event, actor, about });
+  }
+
   #onPin({ event, ...about }: PinEvent): void {
     const { log, servers, directory } = this.#options;
     this.#records.note({ kind: "event", event: `pin ${event}`, about: { ...about } });

@@ -17,6 +17,7 @@ import { CloudServer } from "../remote/cloud_server.ts";
 import { getToolRouting, isListedLocal } from "../remote/routing.ts";
 import type { CloudEntry } from "../remote/rpc.ts";
 import {
+  CAPABILITY_APPROVAL,
   DISABLED_APPROVAL,
   namedApproval,
   ownApproval,
@@ -29,6 +30,7 @@ import { grantsOf } from "./entry.ts";
 import { Machine, type MachineOptions } from "./machine.ts";
 import type { RegistryServer } from "./entry.ts";
 import type { RegistryServers } from "./registry_servers.ts";
+import type { Capabilities, Namespace } from "../workflow/capabilities.ts";
 import { UnknownServer } from "./unknown_server.ts";
 
 /** What opening servers needs. */
@@ -38,6 +40,8 @@ export interface KindsOptions extends Omit<MachineOptions, "way" | "values"> {
   readonly builtins: ReadonlyMap<string, ModuleSource>;
   /** Returns the servers of registries. */
   readonly registries: () => Promise<RegistryServers>;
+  /** Returns what the person saved. */
+  readonly capabilities: () => Promise<{ readonly capabilities: Capabilities }>;
 }
 
 /** What a server is approved by, and how it is made. */
@@ -61,6 +65,7 @@ export class Kinds {
   readonly #opened = new WeakMap<Listing, Server>();
   readonly #values: DefinitionValues;
   #registered: Registered | undefined;
+  #capabilities: Capabilities | undefined;
 
   /** Takes what there is. */
   constructor(options: KindsOptions) {
@@ -85,6 +90,9 @@ export class Kinds {
       const values = () => new DefinitionValues({ ...this.#options, registryOf });
       this.#registered ??= { servers, values: values() };
     }
+    if (listing.kind === "capability") {
+      this.#capabilities = (await this.#options.capabilities()).capabilities;
+    }
     return this.#open(listing);
   }
 
@@ -104,6 +112,12 @@ export class Kinds {
     if (kind === "disabled") return { approval: DISABLED_APPROVAL, make: unknown };
     if (origin === "builtin") {
       return { approval: SHIPPED_APPROVAL, make: this.#module(() => this.#shipped(name)) };
+    }
+    if (kind === "capability") {
+      const namespace = listing.definition as Namespace; // the directory took it from there
+      const make: Kind["make"] = (options) =>
+        this.#capabilities?.server(namespace, options) ?? unknown(options);
+      return { approval: CAPABILITY_APPROVAL, make };
     }
     if (origin === "private") {
       const own = listing.definition as ServerDefinition; // the directory took it from a file

@@ -32,6 +32,7 @@ export interface MetaCall extends Meanwhile {
 
 const DESCRIPTION_MAX = 160;
 const QUERY_SHOWN = 60;
+const REMARK_MAX = 200;
 /** How many servers with a problem are told of in an answer of `search`. */
 const TROUBLES_MAX = 3;
 const TROUBLE_MAX = 120;
@@ -115,9 +116,10 @@ export class MetaCalls {
     const twin = server.isOffer ? confusableWith(server.name, names()) : undefined;
     const like = twin === undefined ? "" : `, not ${twin} but a name like it`;
     // What PML says comes before what the server says of itself, which may look like it.
-    const onlyReads = server.isOffer ? undefined : await this.#options.servers.onlyReads(id);
+    const { onlyReads, remark } = server.isOffer ? {} : await this.#options.servers.about(id);
     const kind = kindOf(tool, { origin: server.origin, onlyReads });
-    const own = `${server.name}:${call} [${server.origin}${kind}, ${runs}${scored}${like}]`;
+    const told = remark === undefined ? "" : `, ${inset(remark, REMARK_MAX)}`;
+    const own = `${server.name}:${call} [${server.origin}${kind}, ${runs}${scored}${like}${told}]`;
     return line === "" ? own : `${own}\n  ${line}`;
   }
 
@@ -140,6 +142,7 @@ export class MetaCalls {
         tool: toolId(splitToolId(id).server, shown),
         ...definition as JsonObject,
         permission,
+        ...defined({ remark: (await servers.about(id)).remark }),
       };
     } catch (error) {
       return { tool: name, error: errorBody(asPmlError(error)) as unknown as Json };

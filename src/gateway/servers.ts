@@ -7,7 +7,7 @@
 import type { Keys } from "../config/keys.ts";
 import type { Call } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { canonical, type JsonObject, quoted } from "../core/json.ts";
+import { canonical, defined, type JsonObject, quoted } from "../core/json.ts";
 import { parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -231,9 +231,14 @@ export class Servers implements Disposable {
     throw this.unknown(id);
   }
 
-  /** Tells whether a tool can change nothing and reach nobody; undefined where nobody can tell. */
-  async onlyReads(id: ToolId): Promise<boolean | undefined> {
-    return await this.#sourceOf(id)?.onlyReads(splitToolId(id).tool).catch(() => undefined);
+  /** Tells whether a tool can change nothing and reach nobody, and what else must be known of it. */
+  async about(id: ToolId): Promise<{ readonly onlyReads?: boolean; readonly remark?: string }> {
+    const { tool } = splitToolId(id);
+    const server = this.#sourceOf(id);
+    // Nobody can tell, where that fails.
+    const said = [server?.onlyReads(tool), server?.remark(tool)] as const;
+    const [onlyReads, remark] = await Promise.all(said).catch(() => []);
+    return defined({ onlyReads, remark });
   }
 
   /** Loads the tools of a server where they are not known; throws why that failed. */

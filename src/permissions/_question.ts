@@ -13,7 +13,10 @@ export const LONGEST_QUESTION = 4_000;
 
 /** Returns the whole question, however long it is. */
 export function fullText(subjects: readonly Subject[]): string {
-  if (subjects.length === 1) return `PML asks: may this tool run?\n${subjects.map(block).join("")}`;
+  if (subjects.length === 1) {
+    const may = subjects[0]?.isSaved ? "this be saved as a tool" : "this tool run";
+    return `PML asks: may ${may}?\n${subjects.map(block).join("")}`;
+  }
   const blocks = subjects.map((subject, at) => `\nCall ${at + 1}\n${block(subject)}`);
   return `PML asks: may these ${subjects.length} calls run?\n${blocks.join("")}`;
 }

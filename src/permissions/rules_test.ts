@@ -215,22 +215,45 @@ Deno.test("alwaysWins() is true only where the rule would decide", () => {
 });
 
 Deno.test("inferCapabilityApprovalMode() is the strictest of what the rules say", () => {
-  const judge = makeJudge(set({ deny: ["no:*"], ask: ["fs:write"], allow: ["fs:*"] }));
-  const infer = (...tools: string[]) =>
-    inferCapabilityApprovalMode(judge, tools.map((text) => text as ToolId));
+  const permissions = { deny: ["no:*"], ask: ["fs:write"], allow: ["fs:*"] };
+  const infer = (...tools: string[]) => inferCapabilityApprovalMode(tools, permissions);
   assert.equal(infer("fs:read", "fs:list"), "auto");
   assert.equal(infer(), "auto");
   assert.equal(infer("fs:read", "fs:write"), "hil");
-  const conditioned = makeJudge(set({ allow: ["fs:read(path=src/**)"] }));
-  assert.equal(inferCapabilityApprovalMode(conditioned, [ID]), "hil");
   assert.equal(infer("fs:read", "unknown:tool"), "hil");
   assert.throws(() => infer("fs:write", "no:way"), (error) => {
     assert.ok(error instanceof PmlError);
     assert.equal(error.code, "PERMISSION_DENIED");
     assert.match(error.message, /"no:way"/);
-    assert.match(error.hint ?? "", /"no:\*" in "file"/);
+    assert.match(error.hint ?? "", /"no:\*" in "permissions"/);
     return true;
   });
+});
+
+Deno.test("inferCapabilityApprovalMode() takes the lists of a .pml.json", () => {
+  const used = ["filesystem:read", "tavily:search"];
+  const lists = { allow: ["tavily:*"], ask: ["filesystem:*"] };
+  assert.equal(inferCapabilityApprovalMode(used, lists), "hil");
+  assert.equal(
+    inferCapabilityApprovalMode(used, { allow: ["tavily:*", "filesystem:read"] }),
+    "auto",
+  );
+  assert.equal(inferCapabilityApprovalMode(used, {}), "hil");
+  assert.equal(inferCapabilityApprovalMode(used, { allow: ["*"] }), "auto");
+  // Conditions depend on arguments that nobody knows yet; shell needs a rule of its own.
+  assert.equal(
+    inferCapabilityApprovalMode(["fs:read"], { allow: ["fs:read(path=src/**)"] }),
+    "hil",
+  );
+  assert.equal(inferCapabilityApprovalMode(["shell:exec"], { allow: ["*"] }), "hil");
+  for (const odd of ["", "fs", "a:b:c d!", "*", "__proto__"]) {
+    assert.equal(inferCapabilityApprovalMode([odd], { allow: ["*"] }), "hil", odd);
+    assert.throws(
+      () => inferCapabilityApprovalMode([odd], { deny: ["*"] }),
+      /PERMISSION_DENIED|deny rule/,
+    );
+  }
+  assert.throws(() => inferCapabilityApprovalMode([], { allow: ["a b"] }), /Cannot read the rule/);
 });
 
 Deno.test("rulesVersion() changes with any rule or source, and not with the order", () => {

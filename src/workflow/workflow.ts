@@ -4,9 +4,11 @@
  * @module
  */
 
-import type { CallTool, Meanwhile, Outcome } from "../core/call.ts";
+import type { Call, CallTool, Meanwhile, Outcome, ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
+import type { Capability } from "./capability.ts";
+import type { Run } from "./run.ts";
 
 /** The options of `Workflow`. */
 export interface WorkflowOptions {
@@ -33,6 +35,17 @@ export class Workflow {
   /** Runs code: the meta-tool `execute_code`. */
   code(_request: WorkflowRequest): Promise<Outcome> {
     throw new PmlError("BUG", `Cannot run code ${typeof this.#options}`);
+  }
+
+  /** Throws if code or a plan could not run as it stands. Nothing of it runs. */
+  async assertRuns(_capability: Pick<Capability, "kind" | "text">): Promise<void> {}
+
+  /** Runs what was saved as a capability. */
+  capability(
+    _capability: Capability,
+    _options: { readonly run: Run; readonly call: Call },
+  ): Promise<ToolResult> {
+    throw new PmlError("BUG", `Cannot run a capability ${typeof this.#options}`);
   }
 
   /** Runs a plan, or makes one from an intent: the meta-tool `execute_workflow`. */
