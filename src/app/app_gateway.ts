@@ -17,7 +17,7 @@ export async function gatewayOf(app: App): Promise<Gateway> {
     metrics,
     schemas: await app.schemas(),
     callTool: async (call) => await (await app.callPath()).callTool(call),
-    askForAll: async (calls) => await (await app.callPath()).askForAll(calls),
+    askForAll: async (calls) => await (await app.callPath()).ahead.askForAll(calls),
     workflow: () => app.workflow(),
     leave: async (question) => await (await app.callPath()).leave(question),
     search: async (...asked) => await (await app.finder()).search(...asked),

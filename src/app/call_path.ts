@@ -32,13 +32,13 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { schemaGate, type Schemas } from "../gateway/schemas.ts";
 import { Approvals } from "../permissions/approvals.ts";
-import { type AskedAll, askForAll } from "../permissions/ask_all.ts";
 import { askGate, type AskGateOptions, judged, refuse } from "../permissions/gate.ts";
 import { approvalRequired } from "../permissions/left.ts";
 import type { Subject } from "../permissions/subject.ts";
 import { MOST_PASSES, restless, trustGate } from "../permissions/trust_gate.ts";
 import type { PinEvent } from "../policy/pins.ts";
 import { definitionHash } from "../registry/integrity.ts";
+import { Ahead } from "./ahead.ts";
 import { deadlineGate } from "./deadline.ts";
 import { Kinds, type KindsOptions } from "./kinds.ts";
 import type { Machine } from "./machine.ts";
@@ -53,6 +53,8 @@ export interface CallPathOptions extends KindsOptions {
 export class CallPath implements AsyncDisposable {
   /** Runs a call through every gate. */
   readonly callTool: CallTool;
+  /** Looks at calls before they run. */
+  readonly ahead: Ahead;
   /** The open questions, and those that wait for `pml approve`. */
   readonly approvals: Approvals;
   /** What runs and reaches servers. */
@@ -75,17 +77,14 @@ export class CallPath implements AsyncDisposable {
     this.#kinds = new Kinds(options);
     this.machine = this.#kinds.machine;
     this.callTool = this.#gated();
+    const { schemas } = options;
+    const leave = (question: Question) => this.leave(question);
+    this.ahead = new Ahead({ ...this.#asking(), ...this.#looking(), schemas, leave });
   }
 
   /** Opens what the directory lists. */
   open(listing: Listing): Promise<Server> {
     return this.#kinds.open(listing);
-  }
-
-  /** Asks once for several calls, or gives what lets each pass. */
-  async askForAll(calls: readonly Call[]): Promise<AskedAll> {
-    const passes = await Promise.all(calls.map((call) => this.#passOf(call)));
-    return await askForAll(passes.map(admitted), this.#asking());
   }
 
   /** Leaves a question for `pml approve`, and gives the error that says so. */
@@ -129,13 +128,7 @@ export class CallPath implements AsyncDisposable {
     const pass = through<PassCall, PassOutcome>([
       this.#problemGate(),
       (next) => async (call) => await next(admitted(call)),
-      trustGate({
-        ...asking,
-        again: async (call) => admitted(await this.#passOf(call)),
-        isCurrent: (call) => this.#isCurrent(call),
-        read: () => policy.now.loaded,
-        workspace: () => this.#config().workspace,
-      }),
+      trustGate({ ...asking, ...this.#looking(), again: this.#looking().look }),
       schemaGate(schemas),
       askGate(asking),
       deadlineGate(() => {
@@ -221,6 +214,15 @@ export class CallPath implements AsyncDisposable {
         const about = { tool: call.id, callId: call.callId, ...detail } as JsonObject;
         return this.#records.write({ kind: "event", event, actor: call.actor, about });
       },
+    };
+  }
+
+  #looking() {
+    return {
+      look: async (call: Call) => admitted(await this.#passOf(call)),
+      isCurrent: (call: PassCall) => this.#isCurrent(call),
+      read: () => this.#options.policy.now.loaded,
+      workspace: () => this.#config().workspace,
     };
   }
 

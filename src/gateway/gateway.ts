@@ -12,14 +12,13 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Metrics } from "../audit/metrics.ts";
-import type { Call, CallTool, Outcome, Question, Verdict } from "../core/call.ts";
+import type { Answer, Call, CallTool, Outcome, Question, Verdict } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
-import type { Asked } from "../workflow/batch.ts";
 import type { Workflow } from "../workflow/workflow.ts";
 import { type Client, Clients } from "./_clients.ts";
 import { type ClientRequest, Exchange } from "./_exchange.ts";
@@ -67,8 +66,8 @@ export interface GatewayOptions {
   readonly settings: () => FaceSettings;
   /** Tells the servers from which level on log messages are wanted. */
   readonly setLevel: (level: string) => void;
-  /** Asks once for several calls, or gives what lets each pass. */
-  readonly askForAll: (calls: readonly Call[]) => Promise<Asked>;
+  /** Asks once for several calls. Returns what lets each pass, by its `callId`. */
+  readonly askForAll: (calls: readonly Call[]) => Promise<ReadonlyMap<string, Answer>>;
   /** Gives what runs plans and code; loaded by the first of them. */
   readonly workflow: () => Promise<Workflow>;
   /** Leaves a question for the terminal, for a client that cannot ask; gives the error to tell. */

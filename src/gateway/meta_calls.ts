@@ -177,35 +177,21 @@ export class MetaCalls {
 
   async #batch(request: MetaCall): Promise<Outcome> {
     const { calls } = request.arguments as unknown as { calls: readonly BatchRequest[] };
-    const { callTool, judge, servers, schemas, askForAll } = this.#options;
-    const asCalls = await Promise.all(calls.map(async (one) => ({
+    const { callTool, askForAll } = this.#options;
+    const asCalls = calls.map((one) => ({
       id: one.id,
       tool: one.tool,
-      call: await this.#batchCall(one, request),
-    })));
-    const outcome = await runBatch(asCalls, {
-      callTool,
-      judge,
-      check: async (call) => {
-        if (this.#isOffer(call.id)) throw neverUsed(call.id);
-        await schemas.assertArguments(await servers.definition(call.id), call.arguments, {
-          name: call.id,
-          isChecked: servers.isChecked(splitToolId(call.id).server),
-        });
-      },
-      ask: askForAll,
-    });
-    if (outcome.kind === "ask") return outcome;
-    return { kind: "result", result: batchResult(outcome.items) };
+      call: this.#batchCall(one, request),
+    }));
+    const items = await runBatch(asCalls, { callTool, ask: askForAll });
+    return { kind: "result", result: batchResult(items) };
   }
 
-  async #batchCall(one: BatchRequest, request: MetaCall): Promise<Call | PmlError> {
-    const { servers } = this.#options;
+  #batchCall(one: BatchRequest, { answer: _, ...request }: MetaCall): Call | PmlError {
     const id = this.#known(one.tool);
-    if (id === undefined) return servers.unknown(one.tool);
-    const call = asCall(id, { ...request, arguments: one.arguments ?? {}, via: "batch" });
-    // What is wrong with it the door tells, and writes down.
-    return await servers.settled(call).catch(() => call);
+    if (id === undefined) return this.#options.servers.unknown(one.tool);
+    const args = { arguments: one.arguments ?? {}, via: "batch", answer: undefined };
+    return asCall(id, { ...request, ...args });
   }
 
   /** Whether a registry offers a tool whose server nobody has used here. */
@@ -245,12 +231,6 @@ interface BatchRequest {
   readonly id?: string;
   readonly tool: string;
   readonly arguments?: JsonObject;
-}
-
-function neverUsed(id: ToolId): PmlError {
-  return new PmlError("APPROVAL_REQUIRED", `Cannot run "${id}" in a batch: it was never used`, {
-    hint: "Call it alone first: the question to the person comes with it",
-  });
 }
 
 function asCall(id: ToolId, request: MetaCall & { readonly via: string }): Call {

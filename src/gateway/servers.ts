@@ -63,6 +63,13 @@ export interface ServersOptions {
   readonly keys?: Pick<Keys, "fixed">;
 }
 
+/** What is known of a tool beside its definition. */
+interface About {
+  /** Whether it can change nothing and reach nobody; missing where nobody can tell. */
+  readonly onlyReads?: boolean;
+  readonly remark?: string;
+}
+
 /** Knows the servers and their lists, and fills the catalog with their tools. */
 export class Servers implements Disposable {
   /** Has lists asked for again whose servers say that they have changed. */
@@ -231,14 +238,9 @@ export class Servers implements Disposable {
     throw this.unknown(id);
   }
 
-  /** Tells whether a tool can change nothing and reach nobody, and what else must be known of it. */
-  async about(id: ToolId): Promise<{ readonly onlyReads?: boolean; readonly remark?: string }> {
-    const { tool } = splitToolId(id);
-    const server = this.#sourceOf(id);
-    // Nobody can tell, where that fails.
-    const said = [server?.onlyReads(tool), server?.remark(tool)] as const;
-    const [onlyReads, remark] = await Promise.all(said).catch(() => []);
-    return defined({ onlyReads, remark });
+  /** Tells what is known of a tool beside its definition. */
+  async about(id: ToolId): Promise<About> {
+    return await aboutOf(this.#sourceOf(id), splitToolId(id).tool);
   }
 
   /** Loads the tools of a server where they are not known; throws why that failed. */
@@ -318,6 +320,12 @@ export class Servers implements Disposable {
   [Symbol.dispose](): void {
     this.changes[Symbol.dispose]();
   }
+}
+
+async function aboutOf(server: Server | undefined, tool: string): Promise<About> {
+  const said = [server?.onlyReads(tool), server?.remark(tool)] as const;
+  const [onlyReads, remark] = await Promise.all(said).catch(() => []);
+  return defined({ onlyReads, remark });
 }
 
 function disabled(

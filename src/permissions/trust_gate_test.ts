@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { passCall, serverDouble } from "../core/_server_double_test.ts";
-import { type Call, type Outcome, textResult } from "../core/call.ts";
+import { type Call, type Outcome, type Question, type Reply, textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { parsePattern } from "../core/pattern.ts";
 import type { PassCall, PassOutcome, Server } from "../core/server.ts";
@@ -58,7 +58,7 @@ async function house(
     alwaysOffered: () => undefined,
     always: () => Promise.resolve(),
     record: ({ event }: GateEvent) => Promise.resolve(void events.push(event)),
-    read: () => state,
+    read: (): object => state,
   };
   const unapproved = () =>
     Promise.resolve(
@@ -271,36 +271,90 @@ Deno.test("trustGate() lets nothing pass that changed while it was looked at, an
   await assert.rejects(forever(restless.again(callOf())), { code: "OVERLOADED" });
 });
 
+type House = Awaited<ReturnType<typeof house>>;
+
+/** Asks for calls of a house; `reply` answers each question. */
+function askingAll(at: House, calls: readonly Call[], reply: (question: Question) => Reply) {
+  const questions: Question[] = [];
+  const asked = askForAll(calls, {
+    ...at.asking,
+    look: admitted(at.again),
+    isCurrent: () => true,
+    workspace: () => "/ws",
+    assertFits: ({ arguments: { city } }) => {
+      if (city === 1) throw new PmlError("BAD_ARGUMENTS", "no");
+      return Promise.resolve();
+    },
+    ask: (question) => {
+      questions.push(question);
+      at.clock.now += 1_000;
+      return Promise.resolve({ handle: question.handle, reply: reply(question) });
+    },
+  });
+  return { asked, questions };
+}
+
+function callsTo(...cities: readonly (string | number)[]): readonly Call[] {
+  return cities.map((city) => callOf({ arguments: { city } }));
+}
+
 Deno.test("askForAll() asks once for several calls and gives each a ticket for itself alone", async () => {
   await using at = await house({});
   at.state.trusted = true;
-  const calls = ["Oslo", "Rome"].map((city) => callOf({ arguments: { city } }));
-  const asked = await askForAll(calls.map(at.again), at.asking);
-  assert.ok(asked.kind === "ask");
-  assert.ok(asked.question.text.includes("Oslo") && asked.question.text.includes("Rome"));
-  const answer = { handle: asked.question.handle, reply: "Yes" as const };
-  const answered = await askForAll(calls.map((call) => at.again({ ...call, answer })), at.asking);
-  assert.ok(answered.kind === "answers");
-  const [oslo, rome] = calls;
-  assert.ok(oslo !== undefined && rome !== undefined);
-  const ticket = answered.answers.get(oslo.callId);
+  const calls = callsTo("Oslo", "Rome", 1);
+  const { asked, questions } = askingAll(at, calls, () => "Yes");
+  const tickets = await asked;
+  assert.equal(questions.length, 1);
+  assert.match(questions[0]?.text ?? "", /these 2 calls[^]*Oslo[^]*Rome/);
+  const [oslo, rome] = calls as [Call, Call];
+  const ticket = tickets.get(oslo.callId);
   assert.ok(ticket !== undefined);
   assert.equal((await at.callTool({ ...rome, answer: ticket })).kind, "ask");
   assert.equal((await at.callTool({ ...oslo, answer: ticket })).kind, "ask", "used up");
-  const other = answered.answers.get(rome.callId);
+  const other = tickets.get(rome.callId);
   assert.ok(other !== undefined);
   assert.equal((await at.callTool({ ...rome, answer: other })).kind, "result");
 });
 
-Deno.test("askForAll() refuses the whole batch on a no", async () => {
+Deno.test("askForAll() refuses all calls on a no, and approves nothing", async () => {
   await using at = await house({});
-  const calls = [callOf(), callOf()];
-  const asked = await askForAll(calls.map(at.again), at.asking);
-  assert.ok(asked.kind === "ask");
-  at.clock.now += 1_000;
-  const answer = { handle: asked.question.handle, reply: "No" as const };
-  await assert.rejects(
-    askForAll(calls.map((call) => at.again({ ...call, answer })), at.asking),
-    (error) => error instanceof PmlError && error.code === "APPROVAL_DECLINED",
-  );
+  const { asked } = askingAll(at, callsTo("Oslo", "Rome"), () => "No");
+  await assert.rejects(asked, { code: "APPROVAL_DECLINED" });
+  assert.equal(at.state.accepted, 0);
+});
+
+Deno.test("askForAll() asks about a server that nobody approved with its calls, and approves it once", async () => {
+  await using at = await house({ deny: ["weather:yesterday"] });
+  const denied = callOf({ id: toolId("weather", "yesterday") });
+  const calls = [...callsTo("Oslo", "Rome"), denied];
+  const { asked, questions } = askingAll(at, calls, () => "Yes");
+  const tickets = await asked;
+  assert.equal(questions.length, 1);
+  const text = questions[0]?.text ?? "";
+  assert.match(text, /the file \/ws\/\.pml\.json[^]*Oslo[^]*What call 1 says[^]*Rome/);
+  assert.equal(questions[0]?.otherwise, "WORKSPACE_UNTRUSTED");
+  assert.equal(at.state.accepted, 1);
+  // The rules of the file hold now: one of them denies a call that was shown.
+  assert.equal(tickets.size, 2);
+  for (const call of calls.slice(0, 2)) {
+    const answer = tickets.get(call.callId);
+    assert.ok(answer !== undefined);
+    assert.equal((await at.callTool({ ...call, answer })).kind, "result");
+  }
+});
+
+Deno.test("askForAll() asks again about calls that were shown for a look only", async () => {
+  await using at = await house({ isLook: true });
+  const { asked, questions } = askingAll(at, callsTo("Oslo"), () => "Yes");
+  assert.equal((await asked).size, 1);
+  assert.equal(questions.length, 2);
+});
+
+Deno.test("askForAll() asks again about calls whose files changed since the yes", async () => {
+  await using at = await house({});
+  let reads = 0;
+  at.asking.read = () => reads++ === 0 ? {} : at.state;
+  const { asked, questions } = askingAll(at, callsTo("Oslo"), () => "Yes");
+  assert.equal((await asked).size, 1);
+  assert.equal(questions.length, 2);
 });
