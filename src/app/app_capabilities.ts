@@ -44,7 +44,7 @@ export function capabilitiesOf(app: App): OpenCapabilities {
     changes: definitionChanges,
     onChange: () =>
       policy.takeCapabilities({
-        names: [...capabilities.namespaces.keys()],
+        names: [...capabilities.namespaces.values()].flatMap(({ hashes }) => [...hashes.keys()]),
         judge: (judges) =>
           capabilityJudge({ ...judges, toolsOf: (id) => capabilities.toolsOf(id) }),
       }),
@@ -86,9 +86,7 @@ export function ownerOf(app: App, name: string): string | undefined {
   const disabled = app.policy.disabledIn(name);
   if (disabled !== undefined) return `a server that ${quoted(disabled, 400)} disables`;
   if (app.registryServers?.names().includes(name)) return "a server of a registry that you use";
-  if ((app.registryServers?.offers.catalog?.toolsOf(name).length ?? 0) > 0) {
-    return "a server that a registry offers";
-  }
+  if (app.registryServers?.offers.has(name)) return "a server that a registry offers";
   const isListed = isListedLocal(name) || getToolRouting(name) === "cloud";
   return isListed ? "a server that PML knows by this name" : undefined;
 }

@@ -18,6 +18,7 @@ import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolSettings } from "../core/tool_settings.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Capabilities } from "../workflow/capabilities.ts";
+import type { Parts } from "./namespace_server.ts";
 import type { RegistryServers } from "./registry_servers.ts";
 
 /** What servers are gathered from. */
@@ -43,6 +44,8 @@ export class Directory {
   readonly #options: DirectoryOptions;
   #version = 0;
   #entries: ReadonlyMap<string, Entry> = new Map();
+  /** What stands behind names with capabilities of registries. */
+  readonly #parts = new Map<string, Parts>();
 
   /** Takes where servers are defined. */
   constructor(options: DirectoryOptions) {
@@ -80,24 +83,51 @@ export class Directory {
     const shipped = [...builtins].filter((name) => !taken.has(name));
     for (const name of shipped) taken.add(name);
     const known = registries();
-    const found = known?.names() ?? [];
+    const all = known?.names() ?? [];
+    const found = all.filter((name) => !name.includes(":"));
+    const actions = all.filter((name) => name.includes(":"));
     // A server's name stands for the server alone.
     const saved = [...this.#options.capabilities?.()?.namespaces ?? []]
       .filter(([name]) => !taken.has(name) && !found.includes(name));
     for (const [name] of saved) taken.add(name);
     // An untrusted file cannot hide a built-in, or what is the person's, behind its name.
     const waiting = (file?.servers ?? []).filter(({ name }) => !taken.has(name));
-    return [
+    const listed = [
       ...shipped.map((name) => listing({ name, kind: "deno", origin: "builtin" }, SHIPPED)),
       ...saved.map(([name, all]) => listing({ name, kind: "capability", origin: "private" }, all)),
-      ...found.map((name) => {
-        const manifest = known?.manifestOf(name);
-        const { kind } = manifest ?? { kind: "deno" };
-        const own = listing({ name, kind, origin: "registry" }, manifest);
-        return { ...own, blocked: () => known?.blocked(name) };
-      }),
+      ...found.map((name) => registryListing(name, known)),
       ...[...servers, ...waiting].map((own) => this.#ownListing(own)),
     ];
+    return known === undefined || actions.length === 0
+      ? listed
+      : this.#withActions(listed, { actions, known });
+  }
+
+  /** Puts the capabilities of registries beside what has their namespace. */
+  #withActions(
+    listed: readonly Listing[],
+    { actions, known }: { readonly actions: readonly string[]; readonly known: RegistryServers },
+  ): readonly Listing[] {
+    const spaces = Map.groupBy(actions, (name) => name.split(":", 1)[0] ?? "");
+    const made = [...spaces].map(([name, names]) => {
+      const base = listed.find((one) => one.name === name);
+      const parts = {
+        base,
+        actions: names.map((whole) => ({
+          action: whole.slice(name.length + 1),
+          listing: { ...registryListing(whole, known), name },
+        })),
+      };
+      const before = this.#parts.get(name);
+      const isSame = before !== undefined && lookOf(before).length === lookOf(parts).length &&
+        lookOf(before).every((each, at) => each === lookOf(parts)[at]);
+      if (!isSame) this.#parts.set(name, parts);
+      const { tells = false } = base ?? {};
+      const origin = base?.origin ?? "registry";
+      const own = listing({ name, kind: "namespace", origin }, isSame ? before : parts);
+      return { ...own, tells };
+    });
+    return [...listed.filter(({ name }) => !spaces.has(name)), ...made];
   }
 
   #ownListing(own: ServerDefinition): Listing {
@@ -117,12 +147,25 @@ export class Directory {
   }
 }
 
+/** What makes the parts of a name the same ones. */
+function lookOf({ base, actions }: Parts): readonly unknown[] {
+  const definitions = actions.flatMap(({ action, listing }) => [action, listing.definition]);
+  return [base?.definition, base?.kind, ...definitions];
+}
+
+function registryListing(name: string, known: RegistryServers | undefined): Listing {
+  const manifest = known?.manifestOf(name);
+  const { kind } = manifest ?? { kind: "deno" };
+  const own = listing({ name, kind, origin: "registry" }, manifest);
+  return { ...own, blocked: () => known?.blocked(name) };
+}
+
 function listing(
   from: Pick<Listing, "name" | "kind" | "origin">,
   definition?: object,
 ): Listing {
   // A module shows everybody the same, and what runs it checks no arguments.
-  const isProgram = from.kind !== "deno" && from.kind !== "capability";
+  const isProgram = !["deno", "capability", "namespace"].includes(from.kind);
   return {
     ...from,
     title: undefined,

@@ -24,7 +24,7 @@ export interface PolicySnapshot {
   readonly rules: () => string;
 }
 
-/** What holds of capabilities: their namespaces, and how they are judged. */
+/** What holds of capabilities: their whole names, and how they are judged. */
 export interface CapabilityPolicy {
   readonly names: readonly string[];
   readonly judge?: (judges: { readonly plain: Judge; readonly judge: Judge }) => Judge;
@@ -46,8 +46,13 @@ export function snapshotOf(
   const own = new Set(config.servers.map(({ name }) => name));
   const rules = withoutDefaultsFor(own, config.rules);
   const all = new Set([...own, ...from.known]);
-  const known = (server: string) => all.has(server);
-  const plain = makeJudge(rules, { known, workspace: config.workspace });
+  // Of a namespace only what is known by its whole name is.
+  const names = new Set([...all].map((name) => name.split(":", 1)[0]));
+  const known = (server: string) => names.has(server);
+  const plain = makeJudge(rules, {
+    known: (server, id) => all.has(server) || all.has(id),
+    workspace: config.workspace,
+  });
   const judge: Judge = loaded.wide
     ? (id, args) => reads(config, id) ? asking(plain(id, args)) : plain(id, args)
     : plain;
