@@ -100,6 +100,11 @@ export class CallPath implements AsyncDisposable {
     }
   }
 
+  /** Records an event of a run, such as its beginning. */
+  record(event: string, about: JsonObject): void {
+    this.#records.note({ kind: "event", event, actor: "local", about });
+  }
+
   /** Tries what calls need on this machine: the sandbox and the journal. */
   async checks(): Promise<readonly Check[]> {
     return [

@@ -13,9 +13,9 @@ import type { Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Capability } from "./capability.ts";
+import type { CapabilityCall } from "./capability_run.ts";
 import { CapabilityServer } from "./capability_server.ts";
 import { type Approved, CapabilityStore } from "./capability_store.ts";
-import { Run } from "./run.ts";
 
 /** The capabilities of one namespace: the same object as long as none of them changes. */
 export interface Namespace {
@@ -30,7 +30,7 @@ export type KnownDefinition = ToolDefinition | "gone" | undefined;
 /** Runs the code or the plan of a capability. */
 export type RunCapability = (
   capability: Capability,
-  options: { readonly run: Run; readonly call: Call },
+  called: CapabilityCall,
 ) => Promise<ToolResult>;
 
 /** The options of `Capabilities`. */
@@ -257,29 +257,26 @@ export class Capabilities {
   /** Runs a capability. Its calls pass all gates, each for itself. */
   async run(call: Call): Promise<Outcome> {
     const { limits, callTool, runCapability } = this.#options;
-    const { id, run: above, actor, signal, request, onProgress, onMessage, onAsk, onQuestion } =
-      call;
-    const { capabilityDepth, codeCalls } = limits();
-    const depth = (call.depth ?? 0) + 1;
+    const { id, run: above = "", depth: around = 0 } = call;
+    const { capabilityDepth, codeCalls: calls } = limits();
+    const depth = around + 1;
     if (depth > capabilityDepth) throw tooDeep(id, capabilityDepth);
     // What runs is what was compared.
     const capability = this.load(id);
-    const left = this.#left.get(above ?? "") ?? { calls: codeCalls };
-    const run = new Run({
-      ...{ actor, signal, request, onProgress, onMessage, onAsk, onQuestion, depth },
-      id: crypto.randomUUID(),
-      via: "capability",
-      calls: codeCalls,
-      callTool: async (inner) => {
-        if (left.calls-- <= 0) throw tooMany(id, codeCalls);
-        return await callTool(inner);
-      },
-    });
-    this.#left.set(run.id, left);
+    const left = this.#left.get(above) ?? { calls };
+    const run = crypto.randomUUID();
+    this.#left.set(run, left);
     try {
-      return { kind: "result", result: await runCapability(capability, { run, call }) };
+      const result = await runCapability(capability, {
+        ...{ call, depth, calls, id: run },
+        callTool: async (inner) => {
+          if (left.calls-- <= 0) throw tooMany(id, calls);
+          return await callTool(inner);
+        },
+      });
+      return { kind: "result", result };
     } finally {
-      this.#left.delete(run.id);
+      this.#left.delete(run);
     }
   }
 

@@ -5,10 +5,9 @@
  * @module
  */
 
-import type { Meanwhile, ToolResult } from "../core/call.ts";
+import type { Meanwhile } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
-import { outputOf } from "../core/output.ts";
 import { parseToolId, splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Capabilities } from "./capabilities.ts";
 import {
@@ -46,7 +45,7 @@ export interface Review {
 export interface Ran {
   /** The tools that it called. */
   readonly tools: readonly string[];
-  readonly result?: ToolResult;
+  readonly output?: Json;
 }
 
 /** How the person is asked. */
@@ -115,7 +114,7 @@ export class CapabilitySaving {
   /** Returns what a person is shown, and what saves it. */
   async review(
     { id, capability, notes }: Prepared,
-    { tools, result }: Ran,
+    { tools, output }: Ran,
   ): Promise<Review> {
     const { capabilities, idOf } = this.#options;
     const { kind, text } = capability;
@@ -123,7 +122,7 @@ export class CapabilitySaving {
     const ids = [...new Set([...tools.flatMap((name) => parseToolId(name) ?? []), ...named])]
       .sort();
     const { hashes, unknown } = await capabilities.hashesOf(ids);
-    const returns = result && shapeSchema(outputOf(result));
+    const returns = output === undefined ? undefined : shapeSchema(output);
     const whole: Capability = { ...capability, toolsUsed: hashes, ...defined({ returns }) };
     const more = unknown.map((tool) => `It names ${tool}, which is not known here`);
     return this.#reviewOf(id, whole, [...notes, ...more]);
