@@ -130,7 +130,7 @@ const WORKFLOW: ToolDefinition = {
       },
     }, ["tasks"]),
     intent: { type: "string" },
-    save_as: { type: "string" },
+    save_as: {},
   }, []),
   annotations: RUNS,
 };
@@ -143,7 +143,8 @@ const CODE: ToolDefinition = {
   inputSchema: object({
     code: { type: "string" },
     timeout_ms: { type: "integer", minimum: 1 },
-    save_as: { type: "string", description: "namespace:action" },
+    // What it may be is checked where it is read.
+    save_as: { description: '"namespace:action" or {name, parameters: {city: "Paris"}}' },
   }, ["code"]),
   annotations: RUNS,
 };
