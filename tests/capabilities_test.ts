@@ -99,6 +99,39 @@ for (const era of ERAS) {
     assert.equal(starts.filter(({ tool }) => tool === "weather:get").length, 2);
   });
 
+  Deno.test(`A plan that worked is saved and called with other arguments, on ${era}`, async () => {
+    await using scene = await capabilityScene(era);
+    const { pml, asked } = scene;
+    const plan = {
+      tasks: [
+        { id: "a", tool: "weather:get", arguments: { city: "Paris", days: 2 } },
+        { id: "b", tool: "weather:get", arguments: { city: { $ref: "a#/city" }, days: 9 } },
+      ],
+    };
+    const message = await pml.callTool("execute_workflow", {
+      plan,
+      save_as: { name: "my:plan", parameters: { city: "Paris" } },
+    });
+    const said = JSON.stringify(message).replaceAll('\\"', '"');
+    assert.match(said, /"saved":"my:plan"/, said);
+    assert.match(asked[0] ?? "", /\|.*"\$ref": "\$params#\/city"/);
+    const { result } = await pml.callTool("call", {
+      tool: "my:plan",
+      arguments: { city: "Rome" },
+    });
+    assert.deepEqual(result?.structuredContent, { city: "Rome", days: 9, sun: true });
+    const inPlan = await pml.callTool("execute_workflow", {
+      plan: { tasks: [{ id: "x", tool: "my:plan", arguments: { city: "Oslo" } }] },
+    });
+    assert.match(JSON.stringify(inPlan), /Oslo/);
+    const earlier = await pml.callTool("execute_workflow", {
+      plan: { tasks: [{ id: "x", tool: "weather:get", arguments: { city: { $ref: "r.a#/x" } } }] },
+      save_as: "my:other",
+    });
+    assert.match(JSON.stringify(earlier), /output of an earlier run/);
+    assert.equal(asked.length, 1);
+  });
+
   Deno.test(`What cannot be saved does not run, on ${era}`, async () => {
     await using scene = await capabilityScene(era, { files: {} });
     const { pml, ws } = scene;

@@ -87,6 +87,44 @@ Deno.test("pml capability saves, shows, lists, renames and deletes", async () =>
   await assert.rejects(stat(await fileOf(ws)));
 });
 
+Deno.test("pml capability save takes a plan, and nothing that could not run", async () => {
+  const tasks = [{ id: "a", tool: "weather:get", arguments: { city: "Paris" } }];
+  await using ws = await workspace();
+  const files: Record<string, string> = {
+    "plan.json": JSON.stringify({ tasks }),
+    "cycle.json": JSON.stringify({ tasks: [{ ...tasks[0], depends_on: ["a"] }] }),
+    "odd.json": JSON.stringify({ tasks: [{ id: "a" }] }),
+    "odd.ts": "const a = 1;\nconst = 2;",
+    "import.ts": 'import fs from "node:fs";\nreturn 1',
+  };
+  for (const [name, text] of Object.entries(files)) await writeFile(join(ws.path, name), text);
+  await saved(ws, [
+    "capability",
+    "save",
+    "my:plan",
+    "--plan",
+    "plan.json",
+    "--parameter",
+    "city=Paris",
+  ]);
+  const ran = await runPml(ws, ["call", "my:plan", "city=Rome"]);
+  assert.match(ran.stdout, /"city": ?"Rome"/, ran.stderr);
+  const cases: [string[], RegExp][] = [
+    [["--plan", "cycle.json"], /BAD_ARGUMENTS/],
+    [["--plan", "odd.json"], /BAD_ARGUMENTS/],
+    [["--code", "odd.ts"], /BAD_ARGUMENTS.*SyntaxError[\s\S]*line 2/],
+    [["--code", "import.ts"], /BAD_ARGUMENTS/],
+    [["--code", "missing.ts"], /there is no such file/],
+    [["--code", "odd.ts", "--plan", "odd.json"], /wanted a name/],
+    [[], /wanted a name/],
+  ];
+  for (const [words, wanted] of cases) {
+    const refused = await runPml(ws, ["capability", "save", "my:odd", ...words]);
+    assert.match(refused.stderr, wanted, words.join(" "));
+  }
+  assert.equal((await runPml(ws, ["capability", "nonsense"])).code, 2);
+});
+
 Deno.test("pml capability moves to another machine by export and import", async () => {
   await using ws = await workspace();
   await saved(ws);

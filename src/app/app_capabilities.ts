@@ -16,6 +16,7 @@ import { definitionChanges } from "../registry/definition_changes.ts";
 import { definitionHash } from "../registry/integrity.ts";
 export { unhidden } from "../permissions/trust_gate.ts";
 import { getToolRouting, isListedLocal } from "../remote/routing.ts";
+import type { Capability } from "../workflow/capability.ts";
 import { Capabilities, type KnownDefinition } from "../workflow/capabilities.ts";
 import { type Asking, CapabilitySaving, type Review } from "../workflow/capability_saving.ts";
 import type { App } from "./app.ts";
@@ -67,6 +68,21 @@ export function capabilitiesOf(app: App): OpenCapabilities {
     }
   });
   return { capabilities, saving };
+}
+
+/** Throws if code or a plan could not run as it stands. Nothing of it runs. */
+export async function assertRuns(
+  app: App,
+  capability: Pick<Capability, "kind" | "text">,
+): Promise<void> {
+  if (capability.kind === "plan") {
+    const { metaTools } = await import("../gateway/meta_tools.ts");
+    const schemas = await app.schemas();
+    const plan = JSON.parse(capability.text);
+    const { execute_workflow: workflow } = metaTools("", 1);
+    await schemas.assertArguments(workflow, { plan }, { name: "the plan", isChecked: false });
+  }
+  await (await app.workflow()).assertRuns(capability);
 }
 
 /** Says that capabilities are hidden by a server. */

@@ -11,9 +11,8 @@ import type { App } from "./app.ts";
 export async function workflowOf(app: App): Promise<Workflow> {
   const path = await app.callPath();
   return new Workflow({
-    callTool: path.callTool,
+    callTool: (call) => path.callTool(call),
     children: path.machine.modules.code,
-    limits: () => app.config().limits,
     saving: async () => (await app.capabilities()).saving,
     record: (event, about) => path.record(event, about),
     idOf: (name) => {
@@ -21,5 +20,9 @@ export async function workflowOf(app: App): Promise<Workflow> {
       if (id === undefined) throw app.servers.unknown(name);
       return id;
     },
+    check: (call, open) => path.ahead.check(call, open),
+    ask: (calls) => path.ahead.askForAll(calls),
+    note: (event, said) => path.note(event, said),
+    limits: () => app.config().limits,
   });
 }

@@ -68,7 +68,7 @@ export class CallPath implements AsyncDisposable {
   constructor(options: CallPathOptions) {
     const { policy, log } = options;
     this.#options = options;
-    this.#records = this.#openRecords();
+    this.#records = recordsOf(options, () => this.#config());
     this.approvals = new Approvals(policy.now.loaded.environment.home, {
       warn: (message) => log.warn(message),
       ttl: policy.now.config.limits.approvalMs,
@@ -289,19 +289,6 @@ export class CallPath implements AsyncDisposable {
     };
   }
 
-  #openRecords(): Records {
-    const { redactor, log, metrics } = this.#options;
-    return new Records({
-      open: (onFailure) => {
-        const { home, limits } = this.#config();
-        const { journalBytes: fileBytes, journalFiles: filesKept } = limits;
-        return Journal.open(home, { redactor, fileBytes, filesKept, onFailure });
-      },
-      log,
-      onNote: (record) => metrics.recorded(record),
-    });
-  }
-
   /** Tells whether a call may run without a record, where the person wants that. */
   async #mayGoOn({ id, verdict, answer, method, pass }: PassCall): Promise<boolean> {
     const isWanted = this.#config().journal === "best_effort";
@@ -318,6 +305,20 @@ const GIVES = [
   "It gives this text to the model of your client, and gets the answer",
   "The client may count it, or charge for it, as a request of yours",
 ];
+
+function recordsOf(
+  { redactor, log, metrics }: CallPathOptions,
+  config: () => Config,
+): Records {
+  return new Records({
+    open: (onFailure) => {
+      const { home, limits: { journalBytes: fileBytes, journalFiles: filesKept } } = config();
+      return Journal.open(home, { redactor, fileBytes, filesKept, onFailure });
+    },
+    log,
+    onNote: (record) => metrics.recorded(record),
+  });
+}
 
 /** Throws for a call that a deny rule matches, or that cannot be given what is fixed for its tool. */
 function admitted(call: PassCall): PassCall {

@@ -6,7 +6,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import { hidden, ownerOf, unhidden } from "../app/app_capabilities.ts";
+import { assertRuns, hidden, ownerOf, unhidden } from "../app/app_capabilities.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, quoted, visible, visibleLines } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
@@ -139,7 +139,7 @@ async function save(at: CommandContext, typed: Typed): Promise<Shown> {
   const parameters = parseArguments(parameter, { base: {}, schema: {} });
   const text = textOf(file);
   if (kind === "plan") parsed(text, file);
-  await (await at.app.workflow()).assertRuns({ kind, text });
+  await assertRuns(at.app, { kind, text });
   const prepared = saving.prepare({ name, parameters, ...defined({ description }) }, {
     kind,
     text,
@@ -152,7 +152,7 @@ async function imported(at: CommandContext, typed: Typed): Promise<Shown> {
   if (file === undefined) throw usage("Cannot import: wanted a file", "See `--help`");
   const { saving } = await at.app.capabilities();
   const { id, capability } = saving.parse(parsed(textOf(file), file), name);
-  await (await at.app.workflow()).assertRuns(capability);
+  await assertRuns(at.app, capability);
   return await agreed(at, { review: await saving.imported(id, capability), ...typed });
 }
 

@@ -24,7 +24,7 @@ import { type Client, Clients } from "./_clients.ts";
 import { type ClientRequest, Exchange } from "./_exchange.ts";
 import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
-import { isOwn, readOwn } from "./_own_resources.ts";
+import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
 import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { takeTasks, Tasks } from "./_tasks.ts";
@@ -50,6 +50,10 @@ export interface FaceSettings extends ExposureSettings {
   readonly asksClient: boolean;
   /** How long a question waits for its answer. */
   readonly approvalMs: number;
+  /** How many tasks a plan may have. */
+  readonly planMax: number;
+  /** The size from which a result stays outside of its answer; 0 if it never does. */
+  readonly inlineBytes: number;
 }
 
 /** What the face needs of the house; functions are asked at each request. */
@@ -197,6 +201,7 @@ export class Gateway implements Disposable {
         return await this.#call(request);
       case "resources/read":
         if (isOwn(params.uri)) return readOwn(params.uri, this.#options);
+        if (isKept(params.uri)) return await readKept(params.uri, this.#options);
         return await this.#requests.askAbout(request);
       case "prompts/get":
       case "completion/complete":

@@ -8,7 +8,16 @@ import type { Answer, Call, Meanwhile, Outcome, ToolResult } from "../core/call.
 import { textResult } from "../core/call.ts";
 import { confusableWith } from "../core/confusable.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, inset, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
+import {
+  defined,
+  inset,
+  type Json,
+  type JsonObject,
+  objectOf,
+  quoted,
+  visible,
+} from "../core/json.ts";
+import { outputOf } from "../core/output.ts";
 import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
@@ -52,6 +61,7 @@ export class MetaCalls {
   async call(name: MetaTool, request: MetaCall): Promise<Outcome> {
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;
+    if (name === "execute_workflow") this.#assertFewTasks(request.arguments);
     const definition = metaTools("", this.#options.settings().batchMax)[name];
     await this.#options.schemas.assertArguments(definition, request.arguments, {
       name,
@@ -60,14 +70,44 @@ export class MetaCalls {
     if (name === "call") return await this.#call(request);
     if (name === "batch") return await this.#batch(request);
     if (name === "execute_code") return await (await this.#workflow(request)).code();
-    if (name === "execute_workflow") return await (await this.#workflow(request)).plan();
+    if (name === "execute_workflow") return await this.#plan(request);
     const answer = name === "search" ? this.#search : this.#schema;
     return { kind: "result", result: await answer.call(this, request.arguments) };
   }
 
-  /** Runs one tool through the one door. */
-  callTool(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
-    return this.#options.callTool(asCall(id, request));
+  /** Runs one tool through the one door. A large result may stay outside of the answer. */
+  async callTool(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
+    const outcome = await this.#options.callTool(asCall(id, request));
+    const { inlineBytes } = this.#options.settings();
+    if (!inlineBytes || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
+    if (JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
+    const { outputSchema } = await this.#options.servers.definition(id);
+    // A client that knows the schema could not use what stands in for the result.
+    if (outputSchema !== undefined || outcome.result.isError === true) return outcome;
+    const kept = (await this.#options.workflow()).keep(outputOf(outcome.result), "local");
+    if (kept === undefined) return outcome;
+    return { ...outcome, result: { ...outcome.result, ...linkTo(kept) } };
+  }
+
+  /** Throws before anything looks at each of too many tasks. */
+  #assertFewTasks({ plan }: JsonObject): void {
+    const { tasks } = objectOf(plan);
+    const { planMax } = this.#options.settings();
+    if (!Array.isArray(tasks) || tasks.length <= planMax) return;
+    throw new PmlError(
+      "BAD_ARGUMENTS",
+      `Cannot run ${tasks.length} tasks: limits.plan_tasks is ${planMax}`,
+      { hint: "Nothing was run. Do the work in several plans" },
+    );
+  }
+
+  async #plan(request: MetaCall): Promise<Outcome> {
+    try {
+      return await (await this.#workflow(request)).plan();
+    } catch (error) {
+      // The model wrote the plan: it is the one to mend it.
+      return { kind: "result", result: errorResult(error) };
+    }
   }
 
   async #workflow({ arguments: args, signal, ...meanwhile }: MetaCall) {
@@ -225,6 +265,16 @@ function remarks({ hits, unmet, isLoose }: SearchAnswer): readonly string[] {
 /** Returns the ways back to the client, and nothing else of its request. */
 function waysBack({ request, onProgress, onMessage, onAsk, onQuestion }: Meanwhile): Meanwhile {
   return { request, onProgress, onMessage, onAsk, onQuestion };
+}
+
+/** Makes the result that stands for one which is outside: how to read it, for models and clients. */
+function linkTo(kept: JsonObject): Pick<ToolResult, "content" | "structuredContent"> {
+  const { kept: uri } = kept;
+  const link = { type: "resource_link", uri, name: "result", mimeType: "application/json" };
+  return {
+    content: [...textResult(JSON.stringify(kept)).content, link],
+    structuredContent: undefined,
+  };
 }
 
 interface BatchRequest {

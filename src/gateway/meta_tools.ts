@@ -130,6 +130,8 @@ const WORKFLOW: ToolDefinition = {
       },
     }, ["tasks"]),
     intent: { type: "string" },
+    resume: { type: "string" },
+    read: { type: "string" },
     save_as: {},
   }, []),
   annotations: RUNS,

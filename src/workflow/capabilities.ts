@@ -264,19 +264,23 @@ export class Capabilities {
     // What runs is what was compared.
     const capability = this.load(id);
     const left = this.#left.get(above) ?? { calls };
-    const run = crypto.randomUUID();
-    this.#left.set(run, left);
+    const runs = new Set<string>();
     try {
       const result = await runCapability(capability, {
-        ...{ call, depth, calls, id: run },
+        ...{ call, depth, calls, id: crypto.randomUUID() },
         callTool: async (inner) => {
+          // A capability that it calls shares what is left.
+          if (inner.run !== undefined) {
+            runs.add(inner.run);
+            this.#left.set(inner.run, left);
+          }
           if (left.calls-- <= 0) throw tooMany(id, calls);
           return await callTool(inner);
         },
       });
       return { kind: "result", result };
     } finally {
-      this.#left.delete(run);
+      for (const run of runs) this.#left.delete(run);
     }
   }
 

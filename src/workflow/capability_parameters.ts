@@ -21,7 +21,9 @@ export interface Parametrized {
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 /** How a plan refers to an argument. */
-export const ARGUMENTS = "args";
+const PARAMETERS = "$params";
+/** A reference to an output of an earlier run, which is not kept for ever. */
+const OF_RUN = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(?:#|$)/;
 /** A text that is shorter stands inside too many others to tell of it. */
 const TOLD_LENGTH = 3;
 
@@ -103,14 +105,19 @@ function inPlan(text: string, named: Named): Made {
     const name = named.find(([, each]) => same(each, value))?.[0];
     if (name !== undefined) {
       counts.set(name, (counts.get(name) ?? 0) + 1);
-      return { $ref: `${ARGUMENTS}#/${name}` };
+      return { $ref: `${PARAMETERS}#/${name}` };
     }
     if (typeof value === "string") texts.push(value);
     if (Array.isArray(value)) return value.map(replaced);
     if (!isObject(value)) return value;
-    const { $ref } = value;
+    const { $ref, $literal } = value;
+    if ($literal !== undefined) {
+      const isNamed = named.some(([, each]) => same(each, $literal as Json));
+      return isNamed ? replaced($literal as Json) : value as JsonObject;
+    }
     if (typeof $ref === "string") {
-      const own = new RegExp(`^${ARGUMENTS}#/([^/]+)`).exec($ref)?.[1];
+      if (OF_RUN.test($ref)) throw ofRun($ref);
+      const own = new RegExp(`^\\${PARAMETERS}#/([^/]+)`).exec($ref)?.[1];
       if (own !== undefined) counts.set(own, (counts.get(own) ?? 0) + 1);
       return value as JsonObject;
     }
@@ -173,6 +180,13 @@ function schemaOf(value: Json | undefined): JsonObject {
 
 function shown(value: Json | undefined): string {
   return quoted(typeof value === "string" ? value : JSON.stringify(value) ?? "");
+}
+
+function ofRun(ref: string): PmlError {
+  const why = `it takes ${quoted(ref)}, an output of an earlier run that is not kept`;
+  return new PmlError("BAD_ARGUMENTS", `Cannot save the plan: ${why}`, {
+    hint: "Put the task that gives it into the plan",
+  });
 }
 
 function wrong(name: string, why: string): PmlError {

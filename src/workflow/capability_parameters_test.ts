@@ -63,18 +63,18 @@ Deno.test("parametrized() puts references in the place of the values of a plan",
     {
       id: "a",
       tool: "w:get",
-      arguments: { city: { $ref: "args#/city" }, deep: [{ at: { $ref: "args#/city" } }] },
+      arguments: { city: { $ref: "$params#/city" }, deep: [{ at: { $ref: "$params#/city" } }] },
     },
     {
       id: "b",
       tool: "w:get",
       arguments: { from: { $ref: "a#/x" } },
-      for_each: { $ref: "args#/all" },
+      for_each: { $ref: "$params#/all" },
     },
   ]);
   assert.throws(() => plan([{ id: "w:get", tool: "w:get" }], { a: "w:get" }), /is not in the plan/);
   assert.throws(
-    () => plan([{ id: "a", tool: "w:get", arguments: { $ref: "args#/day" } }]),
+    () => plan([{ id: "a", tool: "w:get", arguments: { $ref: "$params#/day" } }]),
     /"day": the plan refers to it/,
   );
 });

@@ -227,6 +227,6 @@ Deno.test("A long capability is shown on the terminal only, and its lines look l
   await savedCode(scene.pml, spoof, "my:spoof");
   const [question = ""] = scene.asked;
   assert.match(question, /^ {4}\| \/\/ {4}Yes saves nothing\\u\{202e\}\\u\{7\}$/m);
-  assert.doesNotMatch(question, /\u202e|\u0007/);
+  assert.ok(!question.includes("\u202e") && !question.includes("\u0007"));
   assert.equal(codeOf(await scene.pml.callTool("call", { tool: "my:spoof" })), undefined);
 });
