@@ -18,7 +18,6 @@ import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolSettings } from "../core/tool_settings.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Capabilities } from "../workflow/capabilities.ts";
-import type { Parts } from "./namespace_server.ts";
 import type { RegistryServers } from "./registry_servers.ts";
 
 /** What servers are gathered from. */
@@ -44,9 +43,6 @@ export class Directory {
   readonly #options: DirectoryOptions;
   #version = 0;
   #entries: ReadonlyMap<string, Entry> = new Map();
-  /** What stands behind names with capabilities of registries. */
-  readonly #parts = new Map<string, Parts>();
-
   /** Takes where servers are defined. */
   constructor(options: DirectoryOptions) {
     this.#options = options;
@@ -83,9 +79,7 @@ export class Directory {
     const shipped = [...builtins].filter((name) => !taken.has(name));
     for (const name of shipped) taken.add(name);
     const known = registries();
-    const all = known?.names() ?? [];
-    const found = all.filter((name) => !name.includes(":"));
-    const actions = all.filter((name) => name.includes(":"));
+    const found = known?.servers() ?? [];
     // A server's name stands for the server alone.
     const saved = [...this.#options.capabilities?.()?.namespaces ?? []]
       .filter(([name]) => !taken.has(name) && !found.includes(name));
@@ -95,39 +89,15 @@ export class Directory {
     const listed = [
       ...shipped.map((name) => listing({ name, kind: "deno", origin: "builtin" }, SHIPPED)),
       ...saved.map(([name, all]) => listing({ name, kind: "capability", origin: "private" }, all)),
-      ...found.map((name) => registryListing(name, known)),
+      ...found.map((name) => {
+        const manifest = known?.manifestOf(name);
+        const { kind } = manifest ?? { kind: "deno" };
+        const own = listing({ name, kind, origin: "registry" }, manifest);
+        return { ...own, blocked: () => known?.blocked(name) };
+      }),
       ...[...servers, ...waiting].map((own) => this.#ownListing(own)),
     ];
-    return known === undefined || actions.length === 0
-      ? listed
-      : this.#withActions(listed, { actions, known });
-  }
-
-  /** Puts the capabilities of registries beside what has their namespace. */
-  #withActions(
-    listed: readonly Listing[],
-    { actions, known }: { readonly actions: readonly string[]; readonly known: RegistryServers },
-  ): readonly Listing[] {
-    const spaces = Map.groupBy(actions, (name) => name.split(":", 1)[0] ?? "");
-    const made = [...spaces].map(([name, names]) => {
-      const base = listed.find((one) => one.name === name);
-      const parts = {
-        base,
-        actions: names.map((whole) => ({
-          action: whole.slice(name.length + 1),
-          listing: { ...registryListing(whole, known), name },
-        })),
-      };
-      const before = this.#parts.get(name);
-      const isSame = before !== undefined && lookOf(before).length === lookOf(parts).length &&
-        lookOf(before).every((each, at) => each === lookOf(parts)[at]);
-      if (!isSame) this.#parts.set(name, parts);
-      const { tells = false } = base ?? {};
-      const origin = base?.origin ?? "registry";
-      const own = listing({ name, kind: "namespace", origin }, isSame ? before : parts);
-      return { ...own, tells };
-    });
-    return [...listed.filter(({ name }) => !spaces.has(name)), ...made];
+    return known?.withActions(listed) ?? listed;
   }
 
   #ownListing(own: ServerDefinition): Listing {
@@ -147,25 +117,12 @@ export class Directory {
   }
 }
 
-/** What makes the parts of a name the same ones. */
-function lookOf({ base, actions }: Parts): readonly unknown[] {
-  const definitions = actions.flatMap(({ action, listing }) => [action, listing.definition]);
-  return [base?.definition, base?.kind, ...definitions];
-}
-
-function registryListing(name: string, known: RegistryServers | undefined): Listing {
-  const manifest = known?.manifestOf(name);
-  const { kind } = manifest ?? { kind: "deno" };
-  const own = listing({ name, kind, origin: "registry" }, manifest);
-  return { ...own, blocked: () => known?.blocked(name) };
-}
-
 function listing(
   from: Pick<Listing, "name" | "kind" | "origin">,
   definition?: object,
 ): Listing {
   // A module shows everybody the same, and what runs it checks no arguments.
-  const isProgram = !["deno", "capability", "namespace"].includes(from.kind);
+  const isProgram = from.kind !== "deno" && from.kind !== "capability";
   return {
     ...from,
     title: undefined,

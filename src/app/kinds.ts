@@ -33,7 +33,8 @@ import { Machine, type MachineOptions } from "./machine.ts";
 import type { RegistryServer } from "./entry.ts";
 import type { RegistryServers } from "./registry_servers.ts";
 import type { Capabilities, Namespace } from "../workflow/capabilities.ts";
-import { NamespaceServer, type Parts } from "./namespace_server.ts";
+import type { Parts } from "./namespace_parts.ts";
+import { NamespaceServer } from "./namespace_server.ts";
 import { UnknownServer } from "./unknown_server.ts";
 
 /** What opening servers needs. */

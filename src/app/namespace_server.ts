@@ -12,19 +12,7 @@ import type { PassCall, Server } from "../core/server.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
-
-/** A capability of a registry, by its action. */
-export interface Action {
-  readonly action: string;
-  readonly listing: Listing;
-}
-
-/** What stands behind one name: the same object as long as each part is the same. */
-export interface Parts {
-  /** The server of this name, or what the person saved. Its tools win. */
-  readonly base: Listing | undefined;
-  readonly actions: readonly Action[];
-}
+import type { Parts } from "./namespace_parts.ts";
 
 /** The options of `NamespaceServer`. */
 export interface NamespaceServerOptions extends KnownServerOptions {

@@ -9,6 +9,7 @@ import { quoted } from "../core/json.ts";
 import type { Log } from "../audit/log.ts";
 import type { Redactor } from "../audit/redact.ts";
 import type { Keys } from "../config/keys.ts";
+import type { Listing } from "../core/known_server.ts";
 import type { Manifest } from "../core/manifest.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { Pins } from "../policy/pins.ts";
@@ -18,6 +19,7 @@ import { requiredOf } from "../registry/manifest.ts";
 import { entryName, fqdnOf } from "../registry/fqdn.ts";
 import type { Found } from "../registry/registries.ts";
 import { assertKeys, type RegistryServer, registryServer } from "./entry.ts";
+import { NamespaceParts } from "./namespace_parts.ts";
 import { OnOffer } from "./on_offer.ts";
 import { reached, RegistryLookup } from "./registry_lookup.ts";
 
@@ -55,6 +57,7 @@ export class RegistryServers implements Disposable {
   readonly #approved = new Set<string>();
   /** The names that were told to be hidden by the person's own. */
   readonly #hidden = new Set<string>();
+  readonly #parts = new NamespaceParts();
 
   /** Takes what holds; nothing is asked of any registry yet. */
   constructor(options: RegistryServersOptions) {
@@ -107,6 +110,20 @@ export class RegistryServers implements Disposable {
    */
   names(): readonly string[] {
     return [...this.#approved].filter((name) => !this.#isOther(name));
+  }
+
+  /** The names of the servers among them. */
+  servers(): readonly string[] {
+    return this.names().filter((name) => !name.includes(":"));
+  }
+
+  /** Returns a list of servers in which namespaces have their capabilities. */
+  withActions(listed: readonly Listing[]): readonly Listing[] {
+    return this.#parts.with(listed, {
+      actions: this.names().filter((name) => name.includes(":")),
+      manifestOf: (name) => this.manifestOf(name),
+      blocked: (name) => this.blocked(name),
+    });
   }
 
   /** Returns the servers of the lock as their registries have them, to be compared with what is pinned. */

@@ -5,8 +5,9 @@
  */
 
 import type { Verdict } from "../core/call.ts";
-import type { ToolId } from "../core/tool_id.ts";
-import type { Judge } from "./rules.ts";
+import { parsePattern } from "../core/pattern.ts";
+import { parseToolId, type ToolId } from "../core/tool_id.ts";
+import { denied, type Judge, makeJudge } from "./rules.ts";
 
 /** The verdict for a capability that no rule names, and whose calls are all allowed. */
 const ALL_ALLOWED: Verdict = {
@@ -52,4 +53,36 @@ export function capabilityJudge({ plain, judge, toolsOf }: CapabilityRules): Jud
     };
     return whole(asked, args);
   };
+}
+
+/** The person's rules as lists of patterns, as a `.pml.json` has them. */
+export interface PermissionLists {
+  readonly allow?: readonly string[];
+  readonly ask?: readonly string[];
+  readonly deny?: readonly string[];
+}
+
+/**
+ * Returns whether a capability that calls these tools may run without a question: `auto` if all are
+ * allowed, `hil` (a human in the loop) if one asks or no rule matches it. Throws PERMISSION_DENIED
+ * if one is denied. Each real call is judged again, so this allows nothing by itself.
+ */
+export function inferCapabilityApprovalMode(
+  toolsUsed: readonly string[],
+  permissions: PermissionLists,
+): "auto" | "hil" {
+  const rules = (list: readonly string[] = []) =>
+    list.map((text) => ({ pattern: parsePattern(text), source: "permissions" }));
+  const { allow, ask, deny } = permissions;
+  const judge = makeJudge({ deny: rules(deny), ask: rules(ask), allow: rules(allow) }, {
+    // Who asks knows the tools already.
+    known: () => true,
+  });
+  // What is no name of a tool is matched by a bare `*` alone, and is allowed by nothing.
+  const verdicts = toolsUsed.map((text) => ({ text, id: parseToolId(text) }))
+    .map(({ text, id = text as ToolId }) => ({ id, said: judge(id) }));
+  for (const { id, said } of verdicts) if (said.kind === "deny") throw denied(id, said);
+  const isAllowed = ({ id, said }: typeof verdicts[number]) =>
+    said.kind === "allow" && parseToolId(id) !== undefined;
+  return verdicts.every(isAllowed) ? "auto" : "hil";
 }

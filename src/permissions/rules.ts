@@ -9,7 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { type JsonObject, quoted, visible } from "../core/json.ts";
 import { isSameRule, matches, parsePattern } from "../core/pattern.ts";
-import { parseToolId, splitToolId, type ToolId } from "../core/tool_id.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { SeenArguments } from "./_arguments.ts";
 import { type Rule, RuleIndex } from "./_rule_index.ts";
 
@@ -123,38 +123,6 @@ export function alwaysWins(
   );
   const allow = [...of(rules.allow), { pattern: parsePattern(rule), source }];
   return makeJudge({ deny: of(rules.deny), ask, allow }, options)(id, args).kind === "allow";
-}
-
-/** The person's rules as lists of patterns, as a `.pml.json` has them. */
-export interface PermissionLists {
-  readonly allow?: readonly string[];
-  readonly ask?: readonly string[];
-  readonly deny?: readonly string[];
-}
-
-/**
- * Returns whether a capability that calls these tools may run without a question: `auto` if all are
- * allowed, `hil` (a human in the loop) if one asks or no rule matches it. Throws PERMISSION_DENIED
- * if one is denied. Each real call is judged again, so this allows nothing by itself.
- */
-export function inferCapabilityApprovalMode(
-  toolsUsed: readonly string[],
-  permissions: PermissionLists,
-): "auto" | "hil" {
-  const rules = (list: readonly string[] = []) =>
-    list.map((text) => ({ pattern: parsePattern(text), source: "permissions" }));
-  const { allow, ask, deny } = permissions;
-  const judge = makeJudge({ deny: rules(deny), ask: rules(ask), allow: rules(allow) }, {
-    // Who asks knows the tools already.
-    known: () => true,
-  });
-  // What is no name of a tool is matched by a bare `*` alone, and is allowed by nothing.
-  const verdicts = toolsUsed.map((text) => ({ text, id: parseToolId(text) }))
-    .map(({ text, id = text as ToolId }) => ({ id, said: judge(id) }));
-  for (const { id, said } of verdicts) if (said.kind === "deny") throw denied(id, said);
-  const isAllowed = ({ id, said }: typeof verdicts[number]) =>
-    said.kind === "allow" && parseToolId(id) !== undefined;
-  return verdicts.every(isAllowed) ? "auto" : "hil";
 }
 
 /** Returns a hash of the rules that does not depend on their order. */

@@ -1,17 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Verdict } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
 import { matches, narrowness, parsePattern } from "../core/pattern.ts";
 import { type ToolId, toolId } from "../core/tool_id.ts";
-import {
-  alwaysWins,
-  inferCapabilityApprovalMode,
-  makeJudge,
-  type Rule,
-  type RuleSet,
-  rulesVersion,
-} from "./rules.ts";
+import { alwaysWins, makeJudge, type Rule, type RuleSet, rulesVersion } from "./rules.ts";
 
 const ID = toolId("fs", "read");
 const known = () => true;
@@ -212,48 +204,6 @@ Deno.test("alwaysWins() is true only where the rule would decide", () => {
     assert.equal(of({ deny: list([deny], source) }), false);
   }
   assert.equal(of({ deny: list(["git:*"]) }), true);
-});
-
-Deno.test("inferCapabilityApprovalMode() is the strictest of what the rules say", () => {
-  const permissions = { deny: ["no:*"], ask: ["fs:write"], allow: ["fs:*"] };
-  const infer = (...tools: string[]) => inferCapabilityApprovalMode(tools, permissions);
-  assert.equal(infer("fs:read", "fs:list"), "auto");
-  assert.equal(infer(), "auto");
-  assert.equal(infer("fs:read", "fs:write"), "hil");
-  assert.equal(infer("fs:read", "unknown:tool"), "hil");
-  assert.throws(() => infer("fs:write", "no:way"), (error) => {
-    assert.ok(error instanceof PmlError);
-    assert.equal(error.code, "PERMISSION_DENIED");
-    assert.match(error.message, /"no:way"/);
-    assert.match(error.hint ?? "", /"no:\*" in "permissions"/);
-    return true;
-  });
-});
-
-Deno.test("inferCapabilityApprovalMode() takes the lists of a .pml.json", () => {
-  const used = ["filesystem:read", "tavily:search"];
-  const lists = { allow: ["tavily:*"], ask: ["filesystem:*"] };
-  assert.equal(inferCapabilityApprovalMode(used, lists), "hil");
-  assert.equal(
-    inferCapabilityApprovalMode(used, { allow: ["tavily:*", "filesystem:read"] }),
-    "auto",
-  );
-  assert.equal(inferCapabilityApprovalMode(used, {}), "hil");
-  assert.equal(inferCapabilityApprovalMode(used, { allow: ["*"] }), "auto");
-  // Conditions depend on arguments that nobody knows yet; shell needs a rule of its own.
-  assert.equal(
-    inferCapabilityApprovalMode(["fs:read"], { allow: ["fs:read(path=src/**)"] }),
-    "hil",
-  );
-  assert.equal(inferCapabilityApprovalMode(["shell:exec"], { allow: ["*"] }), "hil");
-  for (const odd of ["", "fs", "a:b:c d!", "*", "__proto__"]) {
-    assert.equal(inferCapabilityApprovalMode([odd], { allow: ["*"] }), "hil", odd);
-    assert.throws(
-      () => inferCapabilityApprovalMode([odd], { deny: ["*"] }),
-      /PERMISSION_DENIED|deny rule/,
-    );
-  }
-  assert.throws(() => inferCapabilityApprovalMode([], { allow: ["a b"] }), /Cannot read the rule/);
 });
 
 Deno.test("rulesVersion() changes with any rule or source, and not with the order", () => {
