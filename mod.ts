@@ -66,7 +66,10 @@ export type {
   ServerDefinition,
   StdioDefinition,
 } from "./src/config/servers.ts";
-export { inferCapabilityApprovalMode, type Judge } from "./src/permissions/rules.ts";
+export {
+  inferCapabilityApprovalMode,
+  type PermissionLists,
+} from "./src/permissions/capability_rules.ts";
 export { getToolRouting, type ToolRouting } from "./src/remote/routing.ts";
 export type { CatalogServer } from "./src/search/catalog.ts";
 export type { SearchAnswer, SearchHit, SearchOptions } from "./src/search/search.ts";

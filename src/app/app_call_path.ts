@@ -19,6 +19,7 @@ export async function callPathOf(app: App): Promise<CallPath> {
     ...app.parts,
     ...{ pins, schemas, servers, metrics, backlog, directory },
     registries: () => app.registries(),
+    capabilities: () => app.capabilities(),
     builtins: builtins(),
     onUse: rememberedBy(app),
     events: {
