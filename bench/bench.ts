@@ -7,6 +7,7 @@
 
 import { BUDGET, sizeOf } from "../tools/size.ts";
 import { benchAtOnce, benchCalls } from "./calls.ts";
+import { benchCode } from "./code.ts";
 import { benchFirstAnswer } from "./first_answer.ts";
 import { benchHttp } from "./http.ts";
 import { pathOf, type Row } from "./measure.ts";
@@ -23,6 +24,7 @@ if (import.meta.main) {
     ...await sandboxRows(),
     ...await benchCalls(),
     ...await benchAtOnce(),
+    ...await benchCode(),
     ...await benchHttp(),
     ...await benchRegistry(),
     await sizeRow(),
