@@ -12,6 +12,7 @@ import { NAMES } from "./names.ts";
 import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
 import { REWRITE } from "./rewrite.ts";
+import { TYPES } from "./types_of_code.ts";
 
 /** The guards, in the order of the page. */
 export const CHAPTERS: readonly Chapter[] = [
@@ -22,4 +23,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Hashes", mutants: HASHES },
   { title: "Paths", mutants: PATHS },
   { title: "Files of PML's own", mutants: FILES },
+  { title: "Types of code", mutants: TYPES },
 ];
