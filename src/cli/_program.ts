@@ -26,7 +26,7 @@ import { memory } from "./_memory.ts";
 import { approve, trust } from "./_approve.ts";
 import { registry } from "./_registry.ts";
 import { stdio } from "./_stdio.ts";
-import { types } from "./_types.ts";
+import { types } from "./_declare.ts";
 import { print } from "./out.ts";
 
 /** A command, its help and the function that runs it. */

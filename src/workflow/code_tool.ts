@@ -70,14 +70,16 @@ export async function executeCode(
   const prepared = saveAs && saving?.prepare(saveAs, { kind: "code", text: code });
   const start = { ...request, id, via: "code", calls, ms, mostMs, about } as const;
   try {
-    const result = await inRun(start, house, async (run) => {
-      noticed.types = await typesOf(code, { house, signal: run.signal });
-      if (noticed.types.kind === "problems") return noticed.types;
-      const onLine = (line: string) => noticed.lines.push(line);
-      const ran = await runCode({ code, run, onLine }, house);
-      noticed.tools = run.tools;
-      return ran;
-    });
+    // The run begins after the check, which does not count as its time.
+    noticed.types = await typesOf(code, { house, signal: request.signal });
+    const result = noticed.types.kind === "problems"
+      ? noticed.types
+      : await inRun(start, house, async (run) => {
+        const onLine = (line: string) => noticed.lines.push(line);
+        const ran = await runCode({ code, run, onLine }, house);
+        noticed.tools = run.tools;
+        return ran;
+      });
     const answered = answerOf(result, noticed);
     if (!prepared || saving === undefined) return { kind: "result", result: answered };
     if (result.kind !== "value") return { kind: "result", result: unsaved(answered) };

@@ -14,6 +14,7 @@ import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
 import { REWRITE } from "./rewrite.ts";
 import { SAMPLING } from "./sampling.ts";
+import { TYPES } from "./types_of_code.ts";
 
 /** The guards, in the order of the page. */
 export const CHAPTERS: readonly Chapter[] = [
@@ -26,4 +27,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Files of PML's own", mutants: FILES },
   { title: "Memory of use, and plans of intents", mutants: LEARNING },
   { title: "Sampling", mutants: SAMPLING },
+  { title: "Types of code", mutants: TYPES },
 ];
