@@ -10,6 +10,7 @@ import { benchAtOnce, benchCalls } from "./calls.ts";
 import { benchFirstAnswer } from "./first_answer.ts";
 import { benchHttp } from "./http.ts";
 import { pathOf, type Row } from "./measure.ts";
+import { benchPlans } from "./plans.ts";
 import { benchRegistry } from "./registry.ts";
 import { benchSandbox } from "./sandbox.ts";
 
@@ -23,6 +24,7 @@ if (import.meta.main) {
     ...await sandboxRows(),
     ...await benchCalls(),
     ...await benchAtOnce(),
+    ...await benchPlans(),
     ...await benchHttp(),
     ...await benchRegistry(),
     await sizeRow(),
