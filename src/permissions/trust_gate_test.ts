@@ -274,11 +274,18 @@ Deno.test("trustGate() lets nothing pass that changed while it was looked at, an
 type House = Awaited<ReturnType<typeof house>>;
 
 /** Asks for calls of a house; `reply` answers each question. */
-function askingAll(at: House, calls: readonly Call[], reply: (question: Question) => Reply) {
+function askingAll(
+  at: House,
+  calls: readonly Call[],
+  { reply, look = admitted(at.again) }: {
+    readonly reply: Reply;
+    readonly look?: (call: Call) => Promise<PassCall>;
+  },
+) {
   const questions: Question[] = [];
   const asked = askForAll(calls, {
     ...at.asking,
-    look: admitted(at.again),
+    look,
     isCurrent: () => true,
     workspace: () => "/ws",
     assertFits: ({ arguments: { city } }) => {
@@ -288,7 +295,7 @@ function askingAll(at: House, calls: readonly Call[], reply: (question: Question
     ask: (question) => {
       questions.push(question);
       at.clock.now += 1_000;
-      return Promise.resolve({ handle: question.handle, reply: reply(question) });
+      return Promise.resolve({ handle: question.handle, reply });
     },
   });
   return { asked, questions };
@@ -302,7 +309,7 @@ Deno.test("askForAll() asks once for several calls and gives each a ticket for i
   await using at = await house({});
   at.state.trusted = true;
   const calls = callsTo("Oslo", "Rome", 1);
-  const { asked, questions } = askingAll(at, calls, () => "Yes");
+  const { asked, questions } = askingAll(at, calls, { reply: "Yes" });
   const tickets = await asked;
   assert.equal(questions.length, 1);
   assert.match(questions[0]?.text ?? "", /these 2 calls[^]*Oslo[^]*Rome/);
@@ -318,7 +325,7 @@ Deno.test("askForAll() asks once for several calls and gives each a ticket for i
 
 Deno.test("askForAll() refuses all calls on a no, and approves nothing", async () => {
   await using at = await house({});
-  const { asked } = askingAll(at, callsTo("Oslo", "Rome"), () => "No");
+  const { asked } = askingAll(at, callsTo("Oslo", "Rome"), { reply: "No" });
   await assert.rejects(asked, { code: "APPROVAL_DECLINED" });
   assert.equal(at.state.accepted, 0);
 });
@@ -327,7 +334,7 @@ Deno.test("askForAll() asks about a server that nobody approved with its calls, 
   await using at = await house({ deny: ["weather:yesterday"] });
   const denied = callOf({ id: toolId("weather", "yesterday") });
   const calls = [...callsTo("Oslo", "Rome"), denied];
-  const { asked, questions } = askingAll(at, calls, () => "Yes");
+  const { asked, questions } = askingAll(at, calls, { reply: "Yes" });
   const tickets = await asked;
   assert.equal(questions.length, 1);
   const text = questions[0]?.text ?? "";
@@ -345,7 +352,7 @@ Deno.test("askForAll() asks about a server that nobody approved with its calls, 
 
 Deno.test("askForAll() asks again about calls that were shown for a look only", async () => {
   await using at = await house({ isLook: true });
-  const { asked, questions } = askingAll(at, callsTo("Oslo"), () => "Yes");
+  const { asked, questions } = askingAll(at, callsTo("Oslo"), { reply: "Yes" });
   assert.equal((await asked).size, 1);
   assert.equal(questions.length, 2);
 });
@@ -354,7 +361,26 @@ Deno.test("askForAll() asks again about calls whose files changed since the yes"
   await using at = await house({});
   let reads = 0;
   at.asking.read = () => reads++ === 0 ? {} : at.state;
-  const { asked, questions } = askingAll(at, callsTo("Oslo"), () => "Yes");
+  const { asked, questions } = askingAll(at, callsTo("Oslo"), { reply: "Yes" });
   assert.equal((await asked).size, 1);
   assert.equal(questions.length, 2);
+});
+
+Deno.test("askForAll() asks again about a call that is another one since the yes", async () => {
+  await using at = await house({});
+  // Only what "Rome" calls is approved already, and a yes to the other one changes it.
+  const known = passing(serverDouble("weather"), () => makeJudge({ deny: [], ask: [], allow: [] }));
+  const look = (call: Call) =>
+    call.arguments.city === "Rome" ? Promise.resolve(known(call)) : admitted(at.again)(call);
+  at.asking.subjectOf = async (call) => ({
+    ...await subjectOf(call),
+    rules: `${at.state.trusted}`,
+    definition: at.state.trusted && call.arguments.city === "Rome" ? "another" : "d",
+  });
+  const { asked, questions } = askingAll(at, callsTo("Oslo", "Rome"), { reply: "Yes", look });
+  assert.equal((await asked).size, 2);
+  assert.deepEqual(questions.map(({ text }) => [text.includes("Oslo"), text.includes("Rome")]), [
+    [true, true],
+    [false, true],
+  ]);
 });

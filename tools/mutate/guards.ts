@@ -10,6 +10,7 @@ import { GATES } from "./gates.ts";
 import { HASHES } from "./hashes.ts";
 import { LEARNING } from "./learning.ts";
 import { NAMES } from "./names.ts";
+import { PLAN_GUARDS } from "./plans.ts";
 import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
 import { REWRITE } from "./rewrite.ts";
@@ -19,6 +20,7 @@ import { TYPES } from "./types_of_code.ts";
 /** The guards, in the order of the page. */
 export const CHAPTERS: readonly Chapter[] = [
   { title: "Gates", mutants: GATES },
+  { title: "Plans", mutants: PLAN_GUARDS },
   { title: "Between the rooms", mutants: REWRITE },
   { title: "The words of persons and clients", mutants: CLIENTS },
   { title: "Names, and what is known of them", mutants: NAMES },
