@@ -241,6 +241,11 @@ export class App implements AsyncDisposable {
     return [...own, ...await (await this.registries()).identities()];
   }
 
+  /** Aborts when the house is closed. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
   /** Forgets what servers listed, all or one, so that they are asked again; registries are, too. */
   async refresh(only?: string): Promise<void> {
     if (this.config().registries.length > 0) {

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { CheckTypes } from "../workflow/type_check.ts";
 import { Workflow } from "../workflow/workflow.ts";
 import type { App } from "./app.ts";
 import { intentsOf } from "./app_intents.ts";
@@ -12,7 +13,11 @@ import { intentsOf } from "./app_intents.ts";
 export async function workflowOf(app: App): Promise<Workflow> {
   const path = await app.callPath();
   return new Workflow({
-    callTool: (call) => path.callTool(call),
+    callTool: path.callTool,
+    children: path.machine.modules.code,
+    limits: () => app.config().limits,
+    checkTypes: typesOf(app),
+    record: (event, said) => path.record(event, said),
     idOf: (name) => {
       const id = app.servers.idOf(name);
       if (id === undefined) throw app.servers.unknown(name);
@@ -20,8 +25,13 @@ export async function workflowOf(app: App): Promise<Workflow> {
     },
     check: (call, open) => path.ahead.check(call, open),
     ask: (calls) => path.ahead.askForAll(calls),
-    note: (event, said) => path.note(event, said),
-    limits: () => app.config().limits,
     intents: intentsOf(app, (call, open) => path.ahead.check(call, open)),
   });
+}
+
+/** Returns what checks types, which is loaded by the first check. */
+function typesOf(app: App): CheckTypes {
+  const loaded = () => import("./code_types.ts").then(({ codeTypes }) => codeTypes(app));
+  let types: ReturnType<typeof loaded> | undefined;
+  return async (code, signal) => (await (types ??= loaded()))(code, signal);
 }

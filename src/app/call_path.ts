@@ -230,7 +230,7 @@ export class CallPath implements AsyncDisposable {
   }
 
   /** Writes an event of a run to the journal. */
-  note(
+  record(
     event: string,
     { actor, about }: { readonly actor: string; readonly about: JsonObject },
   ): void {

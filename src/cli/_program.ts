@@ -25,6 +25,7 @@ import { memory } from "./_memory.ts";
 import { approve, trust } from "./_approve.ts";
 import { registry } from "./_registry.ts";
 import { stdio } from "./_stdio.ts";
+import { types } from "./_types.ts";
 import { print } from "./out.ts";
 
 /** A command, its help and the function that runs it. */
@@ -108,6 +109,13 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       options: JSON_OPTION,
       examples: ["pml memory show", "pml memory show github:search_code", "pml memory clear"],
       run: inContext(memory),
+    },
+    {
+      usage: "types [servers...]",
+      does: "write the tools of servers, or of all, as TypeScript for your own programs",
+      options: { "--json": "print the types of each tool as JSON" },
+      examples: ["pml types filesystem git > mcp.d.ts", "pml types --json"],
+      run: inContext(types),
     },
   ],
   "Your approval (on a terminal):": [

@@ -23,6 +23,8 @@ import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { type BatchItem, runBatch } from "../workflow/batch.ts";
+import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
+import { withTasks } from "./_plan_schema.ts";
 import { kindOf } from "./_tool_kind.ts";
 import type { GatewayOptions } from "./gateway.ts";
 import { type MetaTool, metaTools } from "./meta_tools.ts";
@@ -61,7 +63,8 @@ export class MetaCalls {
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;
     if (name === "execute_workflow") this.#assertFewTasks(request.arguments);
-    const definition = metaTools("", this.#options.settings().batchMax)[name];
+    const listed = metaTools("", this.#options.settings().batchMax)[name];
+    const definition = name === "execute_workflow" ? withTasks(listed) : listed;
     await this.#options.schemas.assertArguments(definition, request.arguments, {
       name,
       isChecked: false,
@@ -69,7 +72,7 @@ export class MetaCalls {
     if (name === "call") return await this.#call(request);
     if (name === "batch") return await this.#batch(request);
     if (name === "execute_code") return await (await this.#workflow(request)).code();
-    if (name === "execute_workflow") return await (await this.#workflow(request)).plan();
+    if (name === "execute_workflow") return await this.#plan(request);
     const answer = name === "search" ? this.#search : this.#schema;
     return { kind: "result", result: await answer.call(this, request.arguments) };
   }
@@ -100,6 +103,15 @@ export class MetaCalls {
     );
   }
 
+  async #plan(request: MetaCall): Promise<Outcome> {
+    try {
+      return await (await this.#workflow(request)).plan();
+    } catch (error) {
+      // The model wrote the plan: it is the one to mend it.
+      return { kind: "result", result: errorResult(error) };
+    }
+  }
+
   async #workflow({ arguments: args, signal, ...meanwhile }: MetaCall) {
     const workflow = await this.#options.workflow();
     // A new pass of the same request carries an answer; what runs here asks by `onQuestion`.
@@ -119,7 +131,12 @@ export class MetaCalls {
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
     const answer = await search(query, { ...defined({ server }), limit, allowed, actor: "local" });
     const lines = await Promise.all(answer.hits.map((hit) => this.#line(hit)));
-    const said = [...lines, ...remarks(answer), `mode: ${answer.mode}`, ...this.#troubles(server)];
+    const { metaTools } = this.#options.settings();
+    // Only who looks for several things at once has several calls to make.
+    const isMany = Array.isArray(query) && query.length > 1 && lines.length > 1;
+    const hint = isMany && metaTools.includes("execute_code") ? [CODE_HINT] : [];
+    const mode = `mode: ${answer.mode}`;
+    const said = [...lines, ...remarks(answer), ...hint, mode, ...this.#troubles(server)];
     return textResult(said.join("\n"));
   }
 
@@ -153,28 +170,38 @@ export class MetaCalls {
   }
 
   async #schema(args: JsonObject): Promise<ToolResult> {
-    const { tools } = args as { tools: readonly string[] };
-    const shown = await Promise.all(tools.map((name) => this.#show(name)));
+    const { tools, as } = args as { tools: readonly string[]; as?: "typescript" };
+    const shown = await Promise.all(tools.map((name) => this.#look(name)));
     const isError = shown.every((one) => "error" in one) || undefined;
-    return { ...textResult(JSON.stringify(shown)), ...defined({ isError }) };
+    const text = as === "typescript"
+      ? await declared(shown, this.#options.observed)
+      : JSON.stringify(shown.map((one) => this.#shown(one)));
+    return { ...textResult(text), ...defined({ isError }) };
   }
 
-  async #show(name: string): Promise<JsonObject> {
+  async #look(name: string): Promise<ShownTool & { readonly id?: ToolId }> {
     const { servers, judge } = this.#options;
     try {
       const id = this.#idOf(name);
       if (judge(id).kind === "deny") throw servers.unknown(name);
-      const { name: shown, ...definition } = await servers.shown(id);
-      const isRun = judge(id).kind === "allow" && !this.#isOffer(id);
-      const permission = isRun ? "runs" : "asks the user first";
-      return {
-        tool: toolId(splitToolId(id).server, shown),
-        ...definition as JsonObject,
-        permission,
-      };
+      return { id, server: splitToolId(id).server, tool: await servers.shown(id) };
     } catch (error) {
-      return { tool: name, error: errorBody(asPmlError(error)) as unknown as Json };
+      return { name, error };
     }
+  }
+
+  #shown(one: ShownTool & { readonly id?: ToolId }): JsonObject {
+    if ("error" in one) {
+      return { tool: one.name, error: errorBody(asPmlError(one.error)) as unknown as Json };
+    }
+    const { id, server, tool: { name, ...definition } } = one;
+    const isRun = id !== undefined && this.#options.judge(id).kind === "allow" &&
+      !this.#isOffer(id);
+    return {
+      tool: toolId(server, name),
+      ...definition as JsonObject,
+      permission: isRun ? "runs" : "asks the user first",
+    };
   }
 
   async #call(request: MetaCall): Promise<Outcome> {

@@ -11,6 +11,7 @@ import { failure, failureFrom } from "./_failure.ts";
 import { Meter } from "./_meter.ts";
 import type { SandboxLimits } from "./_options.ts";
 import { plainJson } from "./_plain.ts";
+import { type OnRequest, type Requests, wantedOf } from "./_requests.ts";
 import { progressOf, reasonOf } from "./_said.ts";
 import type { Frame } from "./_wire.ts";
 
@@ -20,6 +21,8 @@ export interface SandboxCall {
   readonly arguments: JsonObject;
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: Progress) => void;
+  /** Answers what its code asks of PML while it runs. Without it such requests are refused. */
+  readonly onRequest?: OnRequest;
   /** How long a cancelled call may take to stop before its child is killed; 0 is at once. */
   readonly graceMs?: number;
 }
@@ -27,8 +30,9 @@ export interface SandboxCall {
 interface Pending {
   readonly meter: Meter;
   readonly onProgress: SandboxCall["onProgress"];
+  readonly onRequest: OnRequest | undefined;
   readonly answer: PromiseWithResolvers<Json>;
-  /** Lets go of the signal and of the timer that would kill. */
+  /** Lets go of the signal, of the timer that would kill, and of what its code asks. */
   release(): void;
 }
 
@@ -39,12 +43,14 @@ type Cancel = (id: number) => ReturnType<typeof setTimeout>;
 export class Calls {
   readonly #limits: SandboxLimits;
   readonly #pending = new Map<number, Pending>();
+  readonly #requests: Requests;
   #last = 0;
   #noise: Meter;
 
-  /** Takes what one call may say, and how long its result may be. */
-  constructor(limits: SandboxLimits) {
+  /** Takes what one call may say, how long its result may be, and what answers requests. */
+  constructor(limits: SandboxLimits, requests: Requests) {
     this.#limits = limits;
+    this.#requests = requests;
     this.#noise = new Meter(limits);
   }
 
@@ -54,19 +60,26 @@ export class Calls {
   }
 
   /** Takes a call under a new id. */
-  add({ signal, onProgress }: SandboxCall, cancel: Cancel): { id: number; answer: Promise<Json> } {
+  add(
+    { signal, onProgress, onRequest }: SandboxCall,
+    cancel: Cancel,
+  ): { id: number; answer: Promise<Json> } {
     const id = ++this.#last;
     const answer = Promise.withResolvers<Json>();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const aborting = onAbort(signal, () => {
       answer.reject(reasonOf(signal));
+      this.#requests.end(id);
       timer = cancel(id);
     });
     this.#pending.set(id, {
       meter: new Meter(this.#limits),
       onProgress,
+      onRequest: onRequest &&
+        ((...asked) => signal.aborted ? Promise.reject(reasonOf(signal)) : onRequest(...asked)),
       answer,
       release: () => {
+        this.#requests.end(id);
         clearTimeout(timer);
         aborting[Symbol.dispose]();
       },
@@ -83,6 +96,19 @@ export class Calls {
   /** Tells whoever made a call of its progress. */
   report(id: number, said: Record<string, unknown>): void {
     this.#pending.get(id)?.onProgress?.(progressOf(said));
+  }
+
+  /**
+   * Has a request of a call answered, or dropped. Only a call that runs can make one. Returns what is
+   * too much, if anything is.
+   */
+  want(frame: Frame): string | undefined {
+    if (frame.type === "drop") return void this.#requests.drop(frame.id);
+    const wanted = wantedOf(frame);
+    const excess = this.charge(frame.json.length, wanted.call);
+    const handler = this.#pending.get(wanted.call)?.onRequest;
+    if (excess === undefined) void this.#requests.take(wanted, handler);
+    return excess;
   }
 
   /** Ends a call with its result or its error; false where no call has the id. */

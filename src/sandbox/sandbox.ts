@@ -22,14 +22,23 @@ import {
 } from "./_options.ts";
 import { osChecks } from "./_os_checks.ts";
 import { type Layer, type OsLayerChoice, OsLayers } from "./_os_layer.ts";
+import { type OnRequest, Requests } from "./_requests.ts";
 import { reasonOf, textOf, unusable, valueOf } from "./_said.ts";
 import { Startup } from "./_startup.ts";
 import { eachPiece, type Frame, frameOf, type Line, LineReader } from "./_wire.ts";
-import type { Protection } from "./boot/message.ts";
+import type { Protection, Reply } from "./boot/message.ts";
 
 export { assertDenoFloor, ModuleFailure, osChecks, OsLayers, SANDBOX_LIMITS };
 export type { ChildOptions, ChildStart, Groups, LogEntry, LogLevel, ModuleOptions };
-export type { Layer, OsLayerChoice, Protection, SandboxCall, SandboxLimits, SandboxOptions };
+export type {
+  Layer,
+  OnRequest,
+  OsLayerChoice,
+  Protection,
+  SandboxCall,
+  SandboxLimits,
+  SandboxOptions,
+};
 
 const GRACE_MS = 250;
 const STDERR_MAX = 4_096;
@@ -52,7 +61,8 @@ export class Sandbox implements AsyncDisposable {
   private constructor(limits: SandboxLimits, child: Child, layer: Layer | undefined) {
     this.#limits = limits;
     this.#child = child;
-    this.#calls = new Calls(limits);
+    const answer = (id: number, reply: Reply) => child.send({ kind: "answered", id, reply });
+    this.#calls = new Calls(limits, new Requests(answer));
     this.#startup = new Startup(layer);
     this.ended = this.#follow();
     this.#rearm();
@@ -217,6 +227,9 @@ export class Sandbox implements AsyncDisposable {
       case "progress":
       case "log":
         return this.#report(frame);
+      case "want":
+      case "drop":
+        return this.#end("frames", this.#calls.want(frame));
       case "crashed":
         return this.#kill("crashed", textOf(frame));
       case "group":
@@ -225,7 +238,8 @@ export class Sandbox implements AsyncDisposable {
         return this.#child.group(frame.type, Number(valueOf(frame)));
       default:
         if (this.#startup.phase === "ready") return this.#charge(frame.json.length);
-        return this.#step(frame);
+        // First come the frames of the self-test, then those of the module.
+        return this.#end("refused", this.#startup.take(frame));
     }
   }
 
@@ -240,14 +254,11 @@ export class Sandbox implements AsyncDisposable {
   }
 
   #charge(bytes: number, call?: number): void {
-    const excess = this.#calls.charge(bytes, call);
-    if (excess !== undefined) this.#kill("frames", excess);
+    this.#end("frames", this.#calls.charge(bytes, call));
   }
 
-  /** Handles a frame of the start: first the self-test, then the module. */
-  #step(frame: Frame): void {
-    const refused = this.#startup.take(frame);
-    if (refused !== undefined) this.#kill("refused", refused);
+  #end(reason: string, why: string | undefined): void {
+    if (why !== undefined) this.#kill(reason, why);
   }
 
   #kill(reason: string, why: string, detail: Record<string, unknown> = {}): void {

@@ -9,6 +9,7 @@ import { sha256 } from "../core/hash.ts";
 import { canonical, type Json, type JsonObject, quoted } from "../core/json.ts";
 import { bad, filled, isList, partAt, type Ref, refsIn, type Take } from "./_refs.ts";
 import { holds } from "./_when.ts";
+import { sizeOf } from "./results.ts";
 
 /** One task of a plan. */
 export interface Task {
@@ -65,6 +66,8 @@ export interface PlanOptions {
 export interface Known {
   /** How many calls one task may make. */
   readonly most: number;
+  /** How large all that one call takes from outputs may be, in characters. */
+  readonly mostTaken: number;
   readonly params: JsonObject;
   readonly output: (task: string) => Json | undefined;
   /** Returns an output of an earlier run. Throws if there is none. */
@@ -186,7 +189,9 @@ function isOfElement({ source }: Ref): boolean {
   return source === "$item" || source === "$index";
 }
 
-function takeFrom({ params, output, kept }: Known, at?: { item: Json; index: number }): Take {
+function takeFrom(known: Known, at?: { item: Json; index: number }): Take {
+  const { params, output, kept, mostTaken } = known;
+  let taken = 0;
   return (ref) => {
     const { source } = ref;
     const whole = source === "$params"
@@ -199,8 +204,18 @@ function takeFrom({ params, output, kept }: Known, at?: { item: Json; index: num
       ? kept(source)
       : output(source);
     if (whole === undefined) throw bad(`the output of ${quoted(source)} is not known`);
-    return partAt(whole, ref);
+    const part = partAt(whole, ref);
+    // Values are shared here. A server gets a copy of each.
+    taken += sizeOf(part);
+    if (taken > mostTaken) throw tooLarge(mostTaken);
+    return part;
   };
+}
+
+function tooLarge(most: number): PmlError {
+  return new PmlError("INPUT_TOO_LARGE", `Cannot take so much from outputs: over ${most} bytes`, {
+    hint: "Refer to the parts that are needed, or raise limits.input_bytes",
+  });
 }
 
 function taskOf(

@@ -25,7 +25,7 @@ function problemsOf(...tasks: readonly JsonObject[]): string {
 
 function knowing(outputs: Readonly<Record<string, Json>>, most = 10): Known {
   const kept = () => assert.fail("nothing is kept");
-  return { most, params: {}, output: (id) => outputs[id], kept };
+  return { most, mostTaken: 1_000, params: {}, output: (id) => outputs[id], kept };
 }
 
 const REF = (text: string): JsonObject => ({ $ref: text });
@@ -153,5 +153,6 @@ Deno.test("stepsOf() gives a call for each element, as far as they are known", (
   const known = (list: Json, most?: number) => () => stepsOf(each, knowing({ a: { list } }, most));
   assert.throws(known("abc"), /`for_each` is no array/);
   assert.throws(known([1]), /"\$item#\/x" is missing: "\$item" is a number/);
+  assert.throws(known([{ x: "x".repeat(990) }]), /Cannot take so much from outputs/);
   assert.throws(known(Array(4).fill({ x: 1 }), 3), /Cannot run 4 tasks: limits\.plan_tasks is 3/);
 });

@@ -22,10 +22,10 @@ export interface PlansOptions
   readonly results: Results;
   readonly limits: () => Pick<
     Limits,
-    "planTasks" | "concurrentCalls" | "callMaxMs" | "inlineBytes"
+    "planTasks" | "concurrentCalls" | "callMaxMs" | "inlineBytes" | "inputBytes"
   >;
   /** Writes an event of a run to the journal. */
-  readonly note: (
+  readonly record: (
     event: string,
     said: { readonly actor: string; readonly about: JsonObject },
   ) => void;
@@ -97,9 +97,9 @@ export class Plans {
     plan: Plan,
     { request, kept }: { readonly request: PlanRequest; readonly kept: KeptRun },
   ): Promise<PlanOutcome> {
-    const { results, limits, idOf, callTool, note, ...options } = this.#options;
+    const { results, limits, idOf, callTool, record, ...options } = this.#options;
     const { actor, via = "plan", depth = 0, request: of, onQuestion, onMessage, onAsk } = request;
-    const { planTasks: most, concurrentCalls, callMaxMs } = limits();
+    const { planTasks: most, inputBytes: mostTaken, concurrentCalls, callMaxMs } = limits();
     using clock = new Clock(callMaxMs, request.signal);
     const meanwhile = {
       request: of,
@@ -110,6 +110,7 @@ export class Plans {
     const { signal } = clock;
     const known: Known = {
       most,
+      mostTaken,
       params: plan.params,
       output: (task) => kept.outputs.get(task),
       kept: (name) => results.output(name, actor),
@@ -133,11 +134,11 @@ export class Plans {
     const about = { run: kept.id, tasks: plan.tasks.length };
     kept.hasBegun = true;
     kept.plan = plan.given;
-    note("plan begun", { actor, about });
+    record("plan began", { actor, about });
     await running.all();
     const counts = Map.groupBy(running.states.values(), ({ state }) => state);
     const states = Object.fromEntries([...counts].map(([state, of]) => [state, of.length]));
-    note("plan ended", { actor, about: { ...about, ...states } });
+    record("plan ended", { actor, about: { ...about, ...states } });
     return answerOf(plan, { kept, states: running.states, inlineBytes: limits().inlineBytes });
   }
 }

@@ -14,6 +14,7 @@ const LIMITS = {
   concurrentCalls: 256,
   callMaxMs: 60_000,
   inlineBytes: 0,
+  inputBytes: 1_000_000,
   keptBytes: 100_000,
   keptMs: 60_000,
 };
@@ -56,7 +57,7 @@ function house(tools: Readonly<Record<string, Tool>>, limits: Partial<typeof LIM
         return { kind: "result", result: { ...textResult(error), isError: true } };
       }
     },
-    note: (event, { about }) => events.push([event, about]),
+    record: (event, { about }) => events.push([event, about]),
   });
   const run = async (tasks: readonly JsonObject[], more: Partial<PlanRequest> = {}) => {
     const signal = new AbortController().signal;
@@ -92,7 +93,7 @@ Deno.test("Plans.run() starts each task as soon as what it needs is done", async
   assert.equal(said.done.c.output, 1);
   assert.ok(said.done.a.ms >= 0);
   assert.deepEqual(at.events.map(([event, about]) => [event, about.run, about.done]), [
-    ["plan begun", run, undefined],
+    ["plan began", run, undefined],
     ["plan ended", run, 4],
   ]);
 });

@@ -59,6 +59,16 @@ export class Run {
     return this.#calls;
   }
 
+  /** How many capabilities wait for it. */
+  get depth(): number {
+    return this.#options.depth;
+  }
+
+  /** Tells the client of the progress of the run, if it asked for that. */
+  get onProgress(): RunOptions["onProgress"] {
+    return this.#options.onProgress;
+  }
+
   /** Aborts when the run is given up. */
   get signal(): AbortSignal {
     return this.#options.signal;

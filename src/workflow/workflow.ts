@@ -4,18 +4,21 @@
  * @module
  */
 
+import type { Limits } from "../config/limits.ts";
 import { type Meanwhile, type Outcome, textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { pageOf, pageRequestOf } from "./_page.ts";
 import { keptOutput, readHint } from "./_plan_answer.ts";
+import { type CodeToolHouse, executeCode } from "./code_tool.ts";
 import { answerIntent, type IntentsOptions } from "./intents.ts";
 import { type PlanRequest, Plans, type PlansOptions } from "./plans.ts";
 import { Results } from "./results.ts";
-import type { Limits } from "../config/limits.ts";
+import { WaitingRuns } from "./waiting_runs.ts";
 
 /** The options of `Workflow`. */
-export interface WorkflowOptions extends Omit<PlansOptions, "results"> {
+export interface WorkflowOptions
+  extends Omit<PlansOptions, "results" | "limits">, Omit<CodeToolHouse, "waiting" | "limits"> {
   readonly limits: () => Limits;
   /** What plans are made of intents with. */
   readonly intents: IntentsOptions;
@@ -35,17 +38,19 @@ export class Workflow {
   /** Runs plans. */
   readonly plans: Plans;
   readonly #options: WorkflowOptions;
+  readonly #waiting: WaitingRuns;
 
   /** Takes the options; starts nothing. */
   constructor(options: WorkflowOptions) {
     this.#options = options;
+    this.#waiting = new WaitingRuns(() => options.limits().waitingRuns);
     this.results = new Results(options.limits);
     this.plans = new Plans({ ...options, results: this.results });
   }
 
   /** Runs code: the meta-tool `execute_code`. */
-  code(_request: WorkflowRequest): Promise<Outcome> {
-    throw new PmlError("BUG", `Cannot run code ${typeof this.#options}`);
+  async code(request: WorkflowRequest): Promise<Outcome> {
+    return await executeCode(request, { ...this.#options, waiting: this.#waiting });
   }
 
   /** Runs a plan, or makes one from an intent: the meta-tool `execute_workflow`. */

@@ -95,6 +95,34 @@ for (const era of ERAS) {
   });
 }
 
+for (const era of ERAS) {
+  Deno.test(`A batch and a plan show how a tool changed in their one question, on ${era} (RP1)`, async () => {
+    await using scene = await makeScene({ era, capabilities: CAN_ASK, ...RUG });
+    const { ws, pml } = scene;
+    await answerOf(pml, ECHO);
+    await until(async () => (await lockOf(ws)).includes('"echo": "sha256-'));
+    await serve(EVIL, { ...scene, mark: "evil" });
+    const calls = ["one", "two"].map((id) => ({ id, tool: "lists:echo", arguments: { a: 1 } }));
+    for (
+      const [name, args] of Object.entries({
+        execute_workflow: { plan: { tasks: calls } },
+        batch: { calls },
+      })
+    ) {
+      const { text, answer } = await questionOf(pml, { name, arguments: args });
+      assert.match(text, /these 2 calls[^]*"echo" of "lists" is not what it was[^]*<IMPORTANT>/);
+      await read();
+      assert.equal(codeOf(await answer(picked("No"))), "APPROVAL_DECLINED");
+    }
+    assert.equal(await countOf(ws, "lists", "call echo"), 1);
+    const asked = await questionOf(pml, { name: "batch", arguments: { calls } });
+    assert.doesNotMatch(textOf(await asked.answer(picked("Yes"))), /error/);
+    assert.equal(await countOf(ws, "lists", "call echo"), 3);
+    assert.equal((await eventsOf(ws)).filter((event) => event === "pin accepted").length, 1);
+    await endWell(ws, pml);
+  });
+}
+
 Deno.test("Another process, `pml lock` and a client that cannot ask know what is pinned (RP1, RG10)", async () => {
   await using scene = await makeScene({ capabilities: {}, ...RUG });
   const { ws, pml } = scene;

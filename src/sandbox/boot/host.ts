@@ -13,10 +13,11 @@ import { confine } from "./landlock.ts";
 import { afterLife } from "./life.ts";
 import { frameWriter, stdinLines, type WriteFrame } from "./lines.ts";
 import { WorkspaceLock } from "./lock.ts";
-import type { FromWorker, HostStart, WorkerStart } from "./message.ts";
+import type { Answered, FromWorker, HostStart, ToWorker, WorkerStart } from "./message.ts";
 import { Network } from "./network.ts";
 import { fileDoors, openDoors } from "./probe.ts";
 import { Programs } from "./programs.ts";
+import { Wants } from "./wants.ts";
 
 // Frames that only the host thread may send are not in this list.
 const FROM_WORKER = ["tested", "ready", "unloaded", "result", "text", "failed", "log", "progress"];
@@ -38,7 +39,8 @@ export async function boot(): Promise<void> {
   const open = [...await openDoors([canary], granted), ...fileDoors()];
   if (open.length > 0) end(write, "refused", `its host thread is open: ${open.join(", ")}`);
   const { port1, port2 } = new MessageChannel();
-  const { turn, answer } = serve(port1, start, write);
+  const wants = new Wants(write);
+  const { turn, answer } = serve(port1, start, { write, wants });
   // The host thread can read the lock file; the Worker must not.
   const told: WorkerStart = {
     port: port2,
@@ -51,7 +53,11 @@ export async function boot(): Promise<void> {
     answer,
   };
   worker.postMessage(told, [port2]);
-  for await (const line of lines) port1.postMessage(JSON.parse(line));
+  for await (const line of lines) {
+    const message: ToWorker | Answered = JSON.parse(line);
+    if (message.kind === "answered") wants.settle(message);
+    else port1.postMessage(message);
+  }
   // PML has ended.
   Deno.exit(0);
 }
@@ -82,7 +88,11 @@ function newWorker(code: string, write: WriteFrame): Worker {
 }
 
 /** Answers the Worker's requests. Returns the shared memory for synchronous answers. */
-function serve(port: MessagePort, start: HostStart, write: WriteFrame): Answers["slot"] {
+function serve(
+  port: MessagePort,
+  start: HostStart,
+  { write, wants }: { readonly write: WriteFrame; readonly wants: Wants },
+): Answers["slot"] {
   const guard = new PathGuard(start);
   const lock = new WorkspaceLock(start.lock);
   const programs = new Programs(start, guard, (event, pid) => write(event, 0, `${pid}`));
@@ -92,6 +102,7 @@ function serve(port: MessagePort, start: HostStart, write: WriteFrame): Answers[
     files,
     ops: {
       ...programs.ops,
+      ...wants.ops,
       ...new Network(start).ops,
       ...new Databases(guard, lock, { ...start, budget: files.budget }).ops,
     },

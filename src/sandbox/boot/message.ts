@@ -113,6 +113,13 @@ export type ToWorker =
   | { readonly kind: "said"; readonly id: number; readonly value: unknown }
   | { readonly kind: "reply"; readonly id: number; readonly reply: Reply };
 
+/** The answer of PML to a request of the host thread, which had this id. */
+export interface Answered {
+  readonly kind: "answered";
+  readonly id: number;
+  readonly reply: Reply;
+}
+
 /**
  * The messages from the Worker to the host thread. They are not trusted, because the module can
  * send anything.

@@ -16,6 +16,9 @@ import { brokeredSqlite } from "./module_sqlite.ts";
 
 const LONG = 1 << 14;
 
+/** A request of the module to PML: its name, its arguments, and what stops waiting for it. */
+type Asked = readonly [name: string, args: unknown, signal?: AbortSignal];
+
 /** Waits for the host thread's first message. */
 export function bootWorker(): void {
   globalThis.addEventListener("message", (event) => {
@@ -101,7 +104,15 @@ class ModuleThread {
     // Databases that the call opened are closed before its result is sent.
     await using sqlite = brokeredSqlite((op, sent) => this.#client.later(op, sent));
     const send = (type: string, value: unknown) => this.#send(type, id, value);
-    return await run(args, hostOf(this.#client, { signal, workspace, env, sqlite, send }));
+    const host = hostOf(this.#client, { signal, workspace, env, sqlite, send });
+    return await run(args, host, (...asked: Asked) => this.#want(id, asked));
+  }
+
+  /** Asks PML for something. It is answered only while the call runs, and only if the call may ask. */
+  #want(id: number, [name, args, signal]: Asked): Promise<unknown> {
+    const json = this.#json([name, args ?? null]);
+    const sent = json.length > LONG ? new TextEncoder().encode(json) : json;
+    return this.#client.later("want", [id, sent], { signal });
   }
 
   #give(id: number, value: unknown): void {

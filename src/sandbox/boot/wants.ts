@@ -1,0 +1,61 @@
+/**
+ * Passes requests of the Worker to PML while a call runs, such as the tool calls of code, and gives
+ * back the answers. The host thread numbers the requests itself, so no request can be answered by
+ * another one.
+ *
+ * @module
+ */
+
+import type { HostFunction } from "./host_function.ts";
+import type { WriteFrame } from "./lines.ts";
+import type { Answered, Reply } from "./message.ts";
+
+const encoder = new TextEncoder();
+
+/** The requests that PML has not answered yet. */
+export class Wants {
+  readonly #write: WriteFrame;
+  readonly #open = new Map<number, (reply: Reply) => void>();
+  #last = 0;
+
+  /** What the Worker sends: the id of its call, and the request as JSON, as a text or as bytes. */
+  readonly ops: Readonly<Record<string, HostFunction>> = {
+    want: async ([call, json], { signal }) => {
+      const id = ++this.#last;
+      const { promise, resolve } = Promise.withResolvers<Reply>();
+      this.#open.set(id, resolve);
+      const drop = () => this.#write("drop", id, "0");
+      try {
+        this.#write("want", id, framed(Number(call), json));
+        signal.addEventListener("abort", drop);
+        const reply = await promise;
+        if (reply.ok) return reply.value;
+        const { message, ...more } = reply.error;
+        throw Object.assign(new Error(message), more);
+      } finally {
+        signal.removeEventListener("abort", drop);
+        this.#open.delete(id);
+      }
+    },
+  };
+
+  /** Takes the function that writes frames. */
+  constructor(write: WriteFrame) {
+    this.#write = write;
+  }
+
+  /** Takes the answer to a request. */
+  settle({ id, reply }: Answered): void {
+    this.#open.get(id)?.(reply);
+  }
+}
+
+/** Returns the id of a call and the JSON behind it. */
+function framed(call: number, json: unknown): string | Uint8Array {
+  const head = `${Number.isSafeInteger(call) && call > 0 ? call : 0} `;
+  if (!(json instanceof Uint8Array)) return head + String(json);
+  const bytes = new Uint8Array(head.length + json.length);
+  bytes.set(encoder.encode(head));
+  bytes.set(json, head.length);
+  return bytes;
+}
