@@ -4,8 +4,6 @@ import { endWell, type JournalLine, journalOf, ofKind } from "./attacks/oracles.
 import { makeScene } from "./attacks/stage.ts";
 import { until } from "./kit/wait.ts";
 
-const UNCHECKED = /^types: unchecked \(.+\)$/;
-
 Deno.test("execute_code gives what the code returns, or its last expression", async () => {
   await using scene = await makeScene();
   const { ws, pml } = scene;
@@ -57,16 +55,25 @@ Deno.test("execute_code tells what is wrong, with the line and column of the cod
     ],
     ["await mcp.led.fail()", /^ToolError: it broke \(line 1, column 15\)$/],
     [
-      "await mcp.led.nope()",
+      "const m: any = mcp; await m.led.nope()",
       /^ToolError UNKNOWN_TOOL: Cannot find the tool "led:nope".*\nFind its name/,
     ],
-    ["await mcp.nope.nope()", /^ToolError UNKNOWN_TOOL: Cannot find the tool "nope:nope"/],
-    ["await mcp.filesystem.read_file({ pth: 1 })", /^ToolError BAD_ARGUMENTS: .*"pth" is unknown/],
-    ["await mcp.led.note({ text: 1n })", /^ToolError BAD_ARGUMENTS: .*"text" is a BigInt/],
-    ["await mcp.led.note('a')", /^ToolError BAD_ARGUMENTS: .*not an object/],
-    ["mcp.led({})", /^TypeError: Cannot call mcp\.led: it is a server/],
-    ["mcp({})", /^TypeError: Cannot call mcp: call a tool/],
-    ["mcp.led = 1", /^TypeError: Cannot set mcp\.led/],
+    [
+      "const m: any = mcp; await m.nope.nope()",
+      /^ToolError UNKNOWN_TOOL: Cannot find the tool "nope:nope"/,
+    ],
+    [
+      "const m: any = mcp; await m.filesystem.read_file({ pth: 1 })",
+      /^ToolError BAD_ARGUMENTS: .*"pth" is unknown/,
+    ],
+    [
+      "const m: any = mcp; await m.led.note({ text: 1n })",
+      /^ToolError BAD_ARGUMENTS: .*"text" is a BigInt/,
+    ],
+    ["const m: any = mcp; await m.led.note('a')", /^ToolError BAD_ARGUMENTS: .*not an object/],
+    ["const m: any = mcp; m.led({})", /^TypeError: Cannot call mcp\.led: it is a server/],
+    ["const m: any = mcp; m({})", /^TypeError: Cannot call mcp: call a tool/],
+    ["const m: any = mcp; m.led = 1", /^TypeError: Cannot set mcp\.led/],
     ["await fetch('http://127.0.0.1:1')", /^TypeError: Cannot use fetch: code has no network/],
   ];
   for (const [code, told] of cases) {
@@ -90,7 +97,7 @@ Deno.test("execute_code refuses a result that is not plain JSON, and says what i
     ["return { p: Promise.resolve(1) }", /OUTPUT_INVALID.*"p" is a Promise; await it/],
     ["const a = {}; a.a = a; return a", /OUTPUT_INVALID.*refers to itself/],
     ["return mcp", /OUTPUT_INVALID.*function/],
-    ["return mcp.led", /OUTPUT_INVALID.*function/],
+    ["return mcp.filesystem", /OUTPUT_INVALID.*function/],
     ['return JSON.parse(\'{"__proto__":{"a":1}}\')', /OUTPUT_INVALID/],
     ["return { constructor: 1 }", /OUTPUT_INVALID/],
     ["let a = 1; for (let i = 0; i < 5000; i++) a = [a]; return a", /OUTPUT_INVALID/],
@@ -175,8 +182,7 @@ Deno.test("execute_code tells what the code wrote, up to a limit, also of code t
     ),
   );
   assert.equal(value, "1");
-  const lines = said.split("\n");
-  assert.deepEqual(lines.slice(0, -1), [
+  assert.deepEqual(said.split("\n"), [
     "console:",
     "a { b: [ 1 ] } 2",
     "warn: w",
@@ -184,14 +190,13 @@ Deno.test("execute_code tells what the code wrote, up to a limit, also of code t
     "i",
     "d",
   ]);
-  assert.match(lines.at(-1) ?? "", UNCHECKED);
   const many = textsOf(
     await runCode(pml, `for (let i = 0; i < 5_000; i++) console.log("x".repeat(100)); 1`),
   )[1] ?? "";
   assert.ok(many.length < 70_000 && many.length > 60_000, `${many.length} characters`);
   assert.match(many, /\(\d{4} more lines were left out\)/);
   const failed = textsOf(await runCode(pml, `console.log("before"); throw new Error("no")`));
-  assert.match(failed.join("\n"), /^Error: no \(line 1, column 30\)\nconsole:\nbefore\n/);
+  assert.match(failed.join("\n"), /^Error: no \(line 1, column 30\)\nconsole:\nbefore$/);
   const late = await runCode(pml, `console.log("before"); await 1; for (;;);`, { timeout_ms: 500 });
   assert.equal(late.result?.isError, true);
   assert.match(textsOf(late).join("\n"), /^TIMED_OUT: [^]*500 ms[^]*console:\nbefore/);
