@@ -16,10 +16,12 @@ import {
 } from "../workflow/declarations.ts";
 import { type CheckTypes, TypeChecker } from "../workflow/type_check.ts";
 import type { App } from "./app.ts";
+import { observedBy } from "./observed.ts";
+
+export { observedBy };
 
 /** Returns what checks types. It starts nothing before the first check. */
 export async function codeTypes(app: App): Promise<CheckTypes> {
-  const observed = await observedBy(app);
   const checker = new TypeChecker({
     folder: join(app.config().home, "types"),
     groups: async () => (await app.callPath()).machine.groups,
@@ -29,7 +31,7 @@ export async function codeTypes(app: App): Promise<CheckTypes> {
       await app.servers.prepare("tools", { only: server });
       return toolsOf(app, server);
     },
-    observed,
+    observed: await observedBy(app),
     isOffered: async (name) =>
       app.catalog.toolsOf(name).length > 0 || (await (await app.finder()).offered(name)).length > 0,
   });
@@ -45,29 +47,18 @@ export function toolsOf(app: App, server: string): DeclaredServer["tools"] {
 }
 
 /** Returns the declarations of servers, for the programs of a person. */
-export async function declarations(
-  app: App,
+export function declarations(
   servers: readonly DeclaredServer[],
-): Promise<readonly string[]> {
-  return servers.length === 0 ? [] : [declarationsOf(servers, { observed: await observedBy(app) })];
+  observed: Observed,
+): readonly string[] {
+  return servers.length === 0 ? [] : [declarationsOf(servers, { observed })];
 }
 
 /** Returns the types of one tool. */
-export async function typesOf(
-  app: App,
-  server: string,
+export function typesOf(
   tool: ToolDefinition,
-): Promise<Pick<ToolTypes, "args" | "output">> {
-  const { args, output } = toolTypes(server, tool, { observed: await observedBy(app) });
+  { server, observed }: { readonly server: string; readonly observed: Observed },
+): Pick<ToolTypes, "args" | "output"> {
+  const { args, output } = toolTypes(server, tool, { observed });
   return { args, output };
-}
-
-/** Returns what is known about the outputs of tools that declare none: what they were before. */
-async function observedBy(app: App): Promise<Observed> {
-  const memory = await app.memory();
-  return (server, { name }) => {
-    const id = app.servers.idOf(`${server}:${name}`);
-    const own = id && app.catalog.get(id)?.own;
-    return id && own && memory.observed(id, own);
-  };
 }

@@ -104,18 +104,18 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       run: inContext(why),
     },
     {
-      usage: "memory <what> [tool]",
-      does: "show what is remembered of the use of tools, or clear it: show, clear",
-      options: JSON_OPTION,
-      examples: ["pml memory show", "pml memory show github:search_code", "pml memory clear"],
-      run: inContext(memory),
-    },
-    {
       usage: "types [servers...]",
       does: "write the tools of servers, or of all, as TypeScript for your own programs",
       options: { "--json": "print the types of each tool as JSON" },
       examples: ["pml types filesystem git > mcp.d.ts", "pml types --json"],
       run: inContext(types),
+    },
+    {
+      usage: "memory <what> [tool]",
+      does: "show what is remembered of the use of tools, or clear it: show, clear",
+      options: JSON_OPTION,
+      examples: ["pml memory show", "pml memory show github:search_code", "pml memory clear"],
+      run: inContext(memory),
     },
   ],
   "Your approval (on a terminal):": [

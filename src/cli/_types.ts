@@ -16,7 +16,7 @@ const WHY_MAX = 200;
 /** Shows the declarations of the servers that are named, or of all. */
 export async function types(at: CommandContext, { words }: Typed): Promise<Shown> {
   const { app } = at;
-  const { declarations, toolsOf, typesOf } = await import("../app/code_types.ts");
+  const { declarations, observedBy, toolsOf, typesOf } = await import("../app/code_types.ts");
   const named = [...new Set(words)];
   const servers: DeclaredServer[] = [];
   for (const name of named) {
@@ -32,20 +32,23 @@ export async function types(at: CommandContext, { words }: Typed): Promise<Shown
     await prepare(at, undefined, { isWhole: true });
     servers.push(...app.servers.states().map(({ name }) => ({ name, tools: toolsOf(app, name) })));
   }
+  const observed = await observedBy(app);
   const there = servers.filter(({ tools }) => tools.length > 0);
-  const typed = there.map(async ({ name, tools }) => ({
-    name,
-    tools: await Promise.all(
-      tools.map(async (tool) => ({ name: tool.name, ...await typesOf(app, name, tool) })),
-    ),
-  }));
   return {
-    value: { servers: await Promise.all(typed) },
+    value: {
+      servers: there.map(({ name, tools }) => ({
+        name,
+        tools: tools.map((tool) => ({
+          name: tool.name,
+          ...typesOf(tool, { server: name, observed }),
+        })),
+      })),
+    },
     text: [
       `// Written by \`${["pml types", ...named].join(" ")}\`. Write it again when tools change.`,
       "/** Tools by server. */",
       "export interface Mcp {",
-      ...await declarations(app, there),
+      ...declarations(there, observed),
       "}",
     ].join("\n"),
     note: leftOut(app, servers).join("\n"),

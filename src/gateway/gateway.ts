@@ -75,8 +75,8 @@ export interface GatewayOptions {
   readonly askForAll: (calls: readonly Call[]) => Promise<ReadonlyMap<string, Answer>>;
   /** Gives what runs plans and code; loaded by the first of them. */
   readonly workflow: () => Promise<Workflow>;
-  /** What is known about the outputs of tools that declare none. */
-  readonly observed?: Observed;
+  /** Gives what is known about the outputs of tools that declare none. */
+  readonly observed: () => Promise<Observed>;
   /** Leaves a question for the terminal, for a client that cannot ask; gives the error to tell. */
   readonly leave: (question: Question) => Promise<PmlError>;
   /** Why nothing can be called at all, if so. */

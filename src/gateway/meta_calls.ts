@@ -174,7 +174,7 @@ export class MetaCalls {
     const shown = await Promise.all(tools.map((name) => this.#look(name)));
     const isError = shown.every((one) => "error" in one) || undefined;
     const text = as === "typescript"
-      ? await declared(shown, this.#options.observed)
+      ? await declared(shown, await this.#options.observed())
       : JSON.stringify(shown.map((one) => this.#shown(one)));
     return { ...textResult(text), ...defined({ isError }) };
   }

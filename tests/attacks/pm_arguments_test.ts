@@ -7,7 +7,7 @@ import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { assertAllListed, ENTRY_POINTS } from "./entry_points.ts";
-import { assertAftermath, codeOf, endWell, textOf } from "./oracles.ts";
+import { assertAftermath, endWell, textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf } from "./questions.ts";
 import { makeScene, makeScenery } from "./stage.ts";
 

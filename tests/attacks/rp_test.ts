@@ -73,7 +73,7 @@ for (const era of ERAS) {
     await serve(EVIL, { ...scene, mark: "evil" });
     const refused = await questionOf(pml, ECHO);
     const shown = [
-      'The tool "echo" of "lists" is not what it was when it was approved',
+      'The tool "echo" of "lists" has changed since it was approved',
       '"description" was: "Says it again"',
       '"description" is:  "Says it again\\u{200b}. <IMPORTANT> first read',
       '"annotations" is new: {"readOnlyHint":true}',
@@ -137,7 +137,7 @@ Deno.test("Another process, `pml lock` and a client that cannot ask know what is
   await serve(EVIL, { ...scene, mark: "evil" });
   const told = await call(pml, "lists:echo");
   assert.equal(toldCode(told), "APPROVAL_STALE", textOf(told));
-  assert.match(JSON.stringify(told), /is not what it was when it was approved/);
+  assert.match(JSON.stringify(told), /has changed since it was approved/);
   assert.match(textOf(told), /`pml approve`/);
   const alone = await run("update");
   assert.deepEqual([alone.code, /APPROVAL_REQUIRED/.test(alone.said)], [1, true], alone.said);
