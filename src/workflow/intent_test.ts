@@ -231,7 +231,10 @@ Deno.test("planOf() makes no task of a tool whose server nobody approved", async
 
 Deno.test("planOf() is bounded in words, steps and time", async () => {
   const options = optionsOf();
-  await assert.rejects(planOf("x".repeat(32_769), options), { code: "INPUT_TOO_LARGE" });
+  await assert.rejects(planOf("x".repeat(32_769), options), {
+    code: "INPUT_TOO_LARGE",
+    message: "Cannot plan: the intent has 32769 characters",
+  });
   const made = await planOf("read a.txt, ".repeat(500), options);
   assert.equal(made.plan.tasks.length, 12);
   const hard = [
