@@ -4,6 +4,7 @@
  * @module
  */
 
+import { CAPABILITIES } from "./capabilities.ts";
 import { CLIENTS } from "./clients.ts";
 import { FILES } from "./files.ts";
 import { GATES } from "./gates.ts";
@@ -22,4 +23,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Hashes", mutants: HASHES },
   { title: "Paths", mutants: PATHS },
   { title: "Files of PML's own", mutants: FILES },
+  { title: "Capabilities", mutants: CAPABILITIES },
 ];
