@@ -93,6 +93,8 @@ for (const era of ERAS) {
     ]);
     const here = textOf(await pml.callTool("search", { query: "count lines" }));
     assert.match(here, /^fs:count\(.*\[registry.*, runs/m);
+    const whole = textOf(await pml.callTool("search", { query: "other entry", server: "fs" }));
+    assert.doesNotMatch(whole, /fs:other/);
     assert.equal((await pml.close()).code, 0);
     // Another start knows it, and needs no question.
     const ran = await runPml(ws, ["call", "fs:read_json", "path=e.json"]);

@@ -57,8 +57,11 @@ export function capabilityJudge({ plain, judge, toolsOf }: CapabilityRules): Jud
 
 /** The person's rules as lists of patterns, as a `.pml.json` has them. */
 export interface PermissionLists {
+  /** What runs without a question. */
   readonly allow?: readonly string[];
+  /** What asks first. */
   readonly ask?: readonly string[];
+  /** What is refused. */
   readonly deny?: readonly string[];
 }
 

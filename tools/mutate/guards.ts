@@ -4,6 +4,7 @@
  * @module
  */
 
+import { CAPABILITIES } from "./capabilities.ts";
 import { CLIENTS } from "./clients.ts";
 import { FILES } from "./files.ts";
 import { GATES } from "./gates.ts";
@@ -30,4 +31,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Memory of use, and plans of intents", mutants: LEARNING },
   { title: "Sampling", mutants: SAMPLING },
   { title: "Types of code", mutants: TYPES },
+  { title: "Capabilities", mutants: CAPABILITIES },
 ];
