@@ -12,7 +12,9 @@ export const PROVIDERS = ["anthropic", "openai"] as const;
 
 /** The settings of sampling by a provider. */
 export interface SamplingSettings {
+  /** Whose format the model is spoken to in. */
   readonly provider: "anthropic" | "openai";
+  /** The name of the model. */
   readonly model: string;
   /** More models; a request may prefer one of them. */
   readonly models: readonly string[];
@@ -28,6 +30,7 @@ export interface SamplingSettings {
   readonly maxTokens: number;
   /** How often the model is asked for one request. */
   readonly maxTurns: number;
+  /** The most requests of a minute. */
   readonly requestsPerMinute: number;
   /** The most tokens of a day, in texts and answers. */
   readonly tokensPerDay: number;

@@ -79,6 +79,7 @@ export interface SampleRequest {
 
 /** A message of a conversation with a model. */
 export interface SampleMessage {
+  /** Who says it. */
   readonly role: "user" | "assistant";
   /** A text, or blocks as MCP has them. */
   readonly content: string | SampleBlock | readonly SampleBlock[];
@@ -86,12 +87,15 @@ export interface SampleMessage {
 
 /** A block of a message: `text`, `image`, `audio`, `tool_use` or `tool_result`. */
 export interface SampleBlock {
+  /** The kind of the block. */
   readonly type: string;
+  /** The fields of a block of this kind, such as `text`. */
   readonly [key: string]: unknown;
 }
 
 /** The answer of a model. */
 export interface SampleResult {
+  /** Who says it: the model. */
   readonly role: "assistant";
   /** The name of the model that answered. */
   readonly model: string;

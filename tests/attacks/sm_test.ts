@@ -79,33 +79,26 @@ for (const era of ERAS) {
 
 Deno.test("A tool that is denied while a loop runs is refused in it (PM8)", async () => {
   const uses = [{ name: "filesystem__write_file", input: { path: "late.txt", content: "x" } }];
-  let scene: Scene | undefined;
-  const denies: Reply = () => {
-    const { ws } = scene ?? assert.fail();
+  const opened = Promise.withResolvers<Scene>();
+  const denying = async (stream: ReadableStreamDefaultController) => {
+    const { ws, pml } = await opened.promise;
     const path = `${ws.home}/config.yaml`;
-    const text = Deno.readTextFileSync(path);
-    Deno.writeTextFileSync(path, `${text}permissions: {deny: ["filesystem:write_file"]}\n`);
-    // It is there when PML has said so.
-    return new Response(
-      new ReadableStream({
-        start: async (stream) => {
-          await until(() => scene?.pml.stderr.includes("The configuration was applied") === true);
-          stream.enqueue(await events(eventsOf("anthropic", { uses })).bytes());
-          stream.close();
-        },
-      }),
-      { headers: STREAM },
-    );
+    const text = await Deno.readTextFile(path);
+    await Deno.writeTextFile(path, `${text}permissions: {deny: ["filesystem:write_file"]}\n`);
+    await until(() => pml.stderr.includes("The configuration was applied"));
+    stream.enqueue(await events(eventsOf("anthropic", { uses })).bytes());
+    stream.close();
   };
+  const denies = () => new Response(new ReadableStream({ start: denying }), { headers: STREAM });
   await using provider = new FakeProvider("anthropic", denies, { text: "done" });
-  scene = await open(provider, {
+  await using scene = await open(provider, {
     settings: { allowed_tool_patterns: ["filesystem:*"] },
     rules: { allow: [...RULES.allow, "filesystem:*"] },
   });
-  await using opened = scene;
-  await call(opened.pml, "legacy:sample", WANTS);
+  opened.resolve(scene);
+  await call(scene.pml, "legacy:sample", WANTS);
   assert.match(resultsIn(provider)[0] ?? "", /PERMISSION_DENIED.*a deny rule matches/);
-  await assert.rejects(stat(opened.ws.file("late.txt")));
+  await assert.rejects(stat(scene.ws.file("late.txt")));
 });
 
 Deno.test("A server that wants tools gets none where the person names none, and no others", async () => {
