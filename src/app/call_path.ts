@@ -154,7 +154,7 @@ export class CallPath implements AsyncDisposable {
       },
     );
     return through<Call, Awaited<ReturnType<CallTool>>>(
-      [this.#capacity.gate, this.#toldGate()],
+      [this.#capacity.gate, cleanProgress(this.#options.redactor)],
       async (call) => await recorded(await this.#passOf(call)),
     );
   }
@@ -285,15 +285,6 @@ export class CallPath implements AsyncDisposable {
     return this.#options.policy.now.config;
   }
 
-  /** What a call is told meanwhile is no result: keys are taken out of it. */
-  #toldGate(): Gate {
-    return (next) => async ({ onProgress, ...call }) => {
-      const tell = onProgress &&
-        ((progress: Progress) => onProgress(this.#options.redactor.clean(progress)));
-      return await next({ ...call, ...defined({ onProgress: tell }) });
-    };
-  }
-
   #problemGate(): PassGate {
     return (next) => async (call) => {
       const { problem } = this.#config();
@@ -328,6 +319,15 @@ const BY_CLIENTS: Check = {
   ok: true,
   said: "by clients whose model can be asked; `sampling` in config.yaml names another model",
 };
+
+/** Takes keys out of the progress of calls, which no gate of results sees. */
+function cleanProgress(redactor: CallPathOptions["redactor"]): Gate {
+  return (next) => async ({ onProgress, ...call }) => {
+    const tell = onProgress &&
+      ((progress: Progress) => onProgress(redactor.clean(progress)));
+    return await next({ ...call, ...defined({ onProgress: tell }) });
+  };
+}
 
 /** Throws for a call that a deny rule matches, or that cannot be given what is fixed for its tool. */
 function admitted(call: PassCall): PassCall {

@@ -25,7 +25,7 @@ export const GATES: readonly Mutant[] = [
     name: "told",
     guard: "What a call is told meanwhile has no key in it",
     file: "call_path.ts",
-    find: ", this.#toldGate()]",
+    find: ", cleanProgress(this.#options.redactor)]",
     put: "]",
     test: "tests/attacks/passing_gates_test.ts",
     filter: "A key that a module tells in its progress reaches no client",

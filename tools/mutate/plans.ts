@@ -6,7 +6,7 @@
 
 import type { Mutant } from "./mutant.ts";
 
-const ASKING = "src/permissions/trust_gate_test.ts";
+const ASKING = "src/permissions/ask_all_test.ts";
 const ATTACKS = "tests/attacks/plans_test.ts";
 const PLANS = "src/workflow/plans_test.ts";
 
