@@ -82,7 +82,8 @@ export class MetaCalls {
     const outcome = await this.#options.callTool(asCall(id, request));
     const { inlineBytes } = this.#options.settings();
     if (!inlineBytes || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
-    if (JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
+    const isText = outcome.result.content.every(({ type }) => type === "text");
+    if (!isText || JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
     const { outputSchema } = await this.#options.servers.definition(id);
     // A client that knows the schema could not use what stands in for the result.
     if (outputSchema !== undefined || outcome.result.isError === true) return outcome;
