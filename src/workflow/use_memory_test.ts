@@ -209,8 +209,8 @@ Deno.test("UseMemory connects the calls of a run, and none that ran at the same 
   await use(memory, "a:two", { run: "r" });
   const [one, two, other] = ["a:one", "a:two", "b:other"] as ToolId[];
   assert.ok(one && two && other);
-  assert.deepEqual([memory.follows(two, one), memory.follows(other, one)], [0.5, 0]);
-  assert.equal(memory.follows(two, other), 0);
+  assert.deepEqual([...memory.next(one)], [[two, 0.5]]);
+  assert.deepEqual([...memory.next(other)], []);
 });
 
 Deno.test("UseMemory knows tools again that were called after a search for like words", async () => {
