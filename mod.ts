@@ -31,6 +31,10 @@ export type {
   ExecOutput,
   ExecResult,
   Host,
+  SampleBlock,
+  SampleMessage,
+  SampleRequest,
+  SampleResult,
   SqlChanges,
   SqliteOptions,
   SqlParameters,
@@ -56,13 +60,17 @@ export type { LimitName, Limits } from "./src/config/limits.ts";
 export type { OsLayer } from "./src/config/os_layer.ts";
 export type { Channel } from "./src/config/person.ts";
 export type { RuleLine, Rules } from "./src/config/rules.ts";
+export type { SamplingSettings } from "./src/config/sampling.ts";
 export type {
   DenoDefinition,
   HttpDefinition,
   ServerDefinition,
   StdioDefinition,
 } from "./src/config/servers.ts";
-export { inferCapabilityApprovalMode, type Judge } from "./src/permissions/rules.ts";
+export {
+  inferCapabilityApprovalMode,
+  type PermissionLists,
+} from "./src/permissions/capability_rules.ts";
 export { getToolRouting, type ToolRouting } from "./src/remote/routing.ts";
 export type { CatalogServer } from "./src/search/catalog.ts";
 export type { SearchAnswer, SearchHit, SearchOptions } from "./src/search/search.ts";

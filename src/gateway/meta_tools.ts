@@ -131,8 +131,9 @@ const CODE: ToolDefinition = {
     "Run TypeScript that calls tools: `await mcp.server.tool(args)`; `return` the result",
   inputSchema: object({
     code: { type: "string" },
-    timeout_ms: { type: "integer" },
-    save_as: { description: "namespace:action to keep it as a tool" },
+    timeout_ms: { type: "integer", minimum: 1 },
+    // What it may be is checked where it is read.
+    save_as: { description: '"namespace:action" or {name, parameters: {city: "Paris"}}' },
   }, ["code"]),
 };
 
