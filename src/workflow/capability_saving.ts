@@ -59,6 +59,8 @@ export interface CapabilitySavingOptions {
   readonly capabilities: Capabilities;
   /** Returns who has a name already, such as a server; undefined if a namespace may have it. */
   readonly takenBy: (namespace: string) => string | undefined;
+  /** Says what this name stands for now, beside what is saved; undefined if it is nothing. */
+  readonly hides: (id: ToolId) => string | undefined;
   /** Returns what the rules say of a tool. */
   readonly judge: (id: ToolId) => "allow" | "ask" | "deny";
   /** Returns the name that a tool has in code and plans as an id. */
@@ -216,9 +218,11 @@ export class CapabilitySaving {
     }
     const hash = capabilityHash(whole);
     const over = capabilities.store.approved().get(id);
-    const replaced = over === undefined
-      ? []
-      : [`It replaces what is saved under this name now: ${over}`];
+    const hides = this.#options.hides(id);
+    const replaced = [
+      ...(over === undefined ? [] : [`It replaces what is saved under this name now: ${over}`]),
+      ...(hides === undefined ? [] : [`It hides ${hides}`]),
+    ];
     return await Promise.resolve({
       id,
       capability: whole,
