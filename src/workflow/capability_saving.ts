@@ -176,8 +176,9 @@ export class CapabilitySaving {
    */
   async save(prepared: Prepared, ran: Ran, asking: Asking): Promise<JsonObject> {
     const { id } = prepared;
-    const review = await this.review(prepared, ran);
+    let review: Review | undefined;
     try {
+      review = await this.review(prepared, ran);
       await this.#options.ask(review, asking);
       await review.accept();
       const properties = prepared.capability.parameters.properties;
@@ -190,7 +191,9 @@ export class CapabilitySaving {
       };
     } catch (error) {
       const { code, message } = asPmlError(error);
-      if (code !== "APPROVAL_REQUIRED") return { saved: false, error: { code, message } };
+      if (code !== "APPROVAL_REQUIRED" || review === undefined) {
+        return { saved: false, error: { code, message } };
+      }
       const path = await this.#options.capabilities.store.draft(id, exportForm(id, review));
       return {
         saved: false,
