@@ -9,6 +9,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { ERAS, type Json, type Message } from "./kit/json_rpc.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
+import { runPmlOnTerminal } from "./kit/run.ts";
 import { waitUntil } from "./kit/wait.ts";
 import { codeOf, endWell, eventsOf, journalOf, ofKind, textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
@@ -144,6 +145,37 @@ for (const era of ERAS) {
     await endWell(ws, pml);
   });
 
+  Deno.test(`A plan that a terminal approved runs, once, on ${era}`, async () => {
+    await using at = await scene({ era });
+    const { ws, pml } = at;
+    const plan = planOf(sleep("a"), write("one", "1.txt"), write("two", "2.txt"));
+    assert.equal(codeOf(await answerOf(pml, plan)), "APPROVAL_REQUIRED");
+    await runPmlOnTerminal(ws, ["approve"], { typed: [['"approve"', "approve"]] });
+    assert.deepEqual(Object.keys(told(await answerOf(pml, plan)).done ?? {}), ["a", "one", "two"]);
+    assert.equal(codeOf(await answerOf(pml, plan)), "APPROVAL_REQUIRED");
+    // What is known late is approved late: the run goes on when it is.
+    const { run, failed } = told(
+      await answerOf(
+        pml,
+        planOf(
+          sleep("name", { arguments: { ms: 1, then: "3.txt" } }),
+          write("late", { $ref: "name#/then" }),
+        ),
+      ),
+    );
+    assert.equal(String(failed?.late?.error?.code), "APPROVAL_REQUIRED");
+    await runPmlOnTerminal(ws, ["approve"], {
+      typed: [['"approve"', "no"], ['"approve"', "approve"]],
+    });
+    const again = await ran(pml, { resume: String(run) });
+    assert.deepEqual([again.done?.name as unknown, again.done?.late?.state], [
+      "earlier",
+      undefined,
+    ]);
+    assert.equal(await readFile(ws.file("3.txt"), "utf8"), "made");
+    await endWell(ws, pml);
+  });
+
   Deno.test(`What failed of a plan runs again, and nothing that is done, on ${era}`, async () => {
     const prepare: SceneOptions["prepare"] = (ws) => writeFile(ws.file("state"), "broken");
     await using at = await scene({ era, prepare });
@@ -166,7 +198,7 @@ for (const era of ERAS) {
     const of = (tool: string) => [`steps:${tool}`, "plan", run];
     assert.deepEqual(tools, [of("sleep"), of("fragile"), of("fragile"), of("sleep")]);
     const events = (await eventsOf(ws)).filter((event) => event.startsWith("plan"));
-    assert.deepEqual(events, ["plan begun", "plan ended", "plan begun", "plan ended"]);
+    assert.deepEqual(events, ["plan began", "plan ended", "plan began", "plan ended"]);
     const changed = { tasks: [sleep("first", { arguments: { ms: 2 } })] };
     const refused = await pml.callTool("execute_workflow", { plan: changed, resume: String(run) });
     assert.match(textOf(refused), /^BAD_ARGUMENTS: .*it did "first" already/);

@@ -28,6 +28,7 @@ import { Catalog } from "../search/catalog.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
 import { Directory } from "./directory.ts";
 import type { Finder } from "./finder.ts";
+import type { UseMemory } from "../workflow/use_memory.ts";
 import type { Workflow } from "../workflow/workflow.ts";
 import type { RegistryServers } from "./registry_servers.ts";
 import { mayHaveCapabilities } from "../workflow/capability_files.ts";
@@ -112,6 +113,7 @@ export class App implements AsyncDisposable {
   readonly #closing = new AbortController();
   #path: Promise<CallPath> | undefined;
   #pins: Promise<Pins> | undefined;
+  #memory: Promise<UseMemory> | undefined;
   #workflow: Promise<Workflow> | undefined;
   #gateway: Promise<Gateway> | undefined;
   #finder: Promise<Finder> | undefined;
@@ -172,6 +174,12 @@ export class App implements AsyncDisposable {
   callPath(): Promise<CallPath> {
     this.#path ??= import("./app_call_path.ts").then(({ callPathOf }) => callPathOf(this));
     return this.#path;
+  }
+
+  /** What is remembered of the use of tools; loaded after the first call. */
+  memory(): Promise<UseMemory> {
+    this.#memory ??= import("./app_memory.ts").then(({ memoryOf }) => memoryOf(this));
+    return this.#memory;
   }
 
   /** What runs plans and code; loaded by the first of them. */
@@ -260,6 +268,11 @@ export class App implements AsyncDisposable {
     return [...own, ...await (await this.registries()).identities()];
   }
 
+  /** Aborts when the house is closed. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
   /** Forgets what servers listed, all or one, so that they are asked again; registries are, too. */
   async refresh(only?: string): Promise<void> {
     if (this.config().registries.length > 0) {
@@ -295,6 +308,7 @@ export class App implements AsyncDisposable {
     this.openGateway?.[Symbol.dispose]();
     await (await this.#finder)?.[Symbol.asyncDispose]();
     await (await this.#path)?.[Symbol.asyncDispose]();
+    await (await this.#memory)?.[Symbol.asyncDispose]();
   }
 
   /** Gives what checks values against schemas, which is loaded when it is first needed. */

@@ -148,7 +148,9 @@ async function ask(app: App, review: Review, asking: Asking): Promise<void> {
   const { id, hash, facts } = review;
   const path = await app.callPath();
   const record = (event: string) =>
-    Promise.resolve(path.record(`capability ${event}`, { tool: id, hash }));
+    Promise.resolve(
+      path.record(`capability ${event}`, { actor: "local", about: { tool: id, hash } }),
+    );
   const subject = {
     tool: id,
     arguments: {},

@@ -4,17 +4,21 @@
  * @module
  */
 
+import type { CheckTypes } from "../workflow/type_check.ts";
 import { Workflow } from "../workflow/workflow.ts";
 import type { App } from "./app.ts";
+import { intentsOf } from "./app_intents.ts";
 
 /** Opens what runs plans and code; starts nothing. */
 export async function workflowOf(app: App): Promise<Workflow> {
   const path = await app.callPath();
   return new Workflow({
-    callTool: (call) => path.callTool(call),
+    callTool: path.callTool,
     children: path.machine.modules.code,
+    limits: () => app.config().limits,
+    checkTypes: typesOf(app),
     saving: async () => (await app.capabilities()).saving,
-    record: (event, about) => path.record(event, about),
+    record: (event, said) => path.record(event, said),
     idOf: (name) => {
       const id = app.servers.idOf(name);
       if (id === undefined) throw app.servers.unknown(name);
@@ -22,7 +26,13 @@ export async function workflowOf(app: App): Promise<Workflow> {
     },
     check: (call, open) => path.ahead.check(call, open),
     ask: (calls) => path.ahead.askForAll(calls),
-    note: (event, said) => path.note(event, said),
-    limits: () => app.config().limits,
+    intents: intentsOf(app, (call, open) => path.ahead.check(call, open)),
   });
+}
+
+/** Returns what checks types, which is loaded by the first check. */
+function typesOf(app: App): CheckTypes {
+  const loaded = () => import("./code_types.ts").then(({ codeTypes }) => codeTypes(app));
+  let types: ReturnType<typeof loaded> | undefined;
+  return async (code, signal) => (await (types ??= loaded()))(code, signal);
 }

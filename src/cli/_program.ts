@@ -22,9 +22,11 @@ import { install } from "./_install.ts";
 import { installModel } from "./_install_model.ts";
 import { learn } from "./_learn.ts";
 import { lock } from "./_lock.ts";
+import { memory } from "./_memory.ts";
 import { approve, trust } from "./_approve.ts";
 import { registry } from "./_registry.ts";
 import { stdio } from "./_stdio.ts";
+import { types } from "./_declare.ts";
 import { print } from "./out.ts";
 
 /** A command, its help and the function that runs it. */
@@ -101,6 +103,20 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "pml why github:@resources",
       ],
       run: inContext(why),
+    },
+    {
+      usage: "types [servers...]",
+      does: "write the tools of servers, or of all, as TypeScript for your own programs",
+      options: { "--json": "print the types of each tool as JSON" },
+      examples: ["pml types filesystem git > mcp.d.ts", "pml types --json"],
+      run: inContext(types),
+    },
+    {
+      usage: "memory <what> [tool]",
+      does: "show what is remembered of the use of tools, or clear it: show, clear",
+      options: JSON_OPTION,
+      examples: ["pml memory show", "pml memory show github:search_code", "pml memory clear"],
+      run: inContext(memory),
     },
   ],
   "Capabilities (saved code and plans):": [

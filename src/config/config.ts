@@ -20,6 +20,7 @@ import type { OsLayer } from "./os_layer.ts";
 import { type Channel, type PersonConfig, readPerson } from "./person.ts";
 import { askedRegistries, type RegistryEntry, registryProblems } from "./registries.ts";
 import { crowdedRules, defaultRules, NO_RULES, type Rules } from "./rules.ts";
+import type { SamplingSettings } from "./sampling.ts";
 import type { ServerDefinition } from "./servers.ts";
 import { findWorkspace, homesOf, realPathOf, rulingFiles, type Workspace } from "./workspace.ts";
 
@@ -76,6 +77,12 @@ export interface Config {
   readonly osLayer: OsLayer;
   /** Whether a call needs a journal record to run. */
   readonly journal: "required" | "best_effort";
+  /** Whether the use of tools is remembered. */
+  readonly memory: boolean;
+  /** The confidence above which a plan that was made of an intent may run at once. */
+  readonly confidence: number;
+  /** The model that answers what servers ask, if the person chose one. */
+  readonly sampling: SamplingSettings | undefined;
   /** The person's description of their work. Lists of tools can be chosen by it. */
   readonly intent: string | undefined;
   /** Whether the workspace file is trusted; false if there is none. */
@@ -137,6 +144,9 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     channel: person.channel,
     osLayer: person.osLayer,
     journal: person.journal,
+    memory: person.memory,
+    confidence: person.confidence,
+    sampling: person.sampling,
     intent,
     trusted: believed !== undefined,
     ignored: file === undefined || trusted ? [] : ignoredOf(file),

@@ -14,6 +14,7 @@ import { type Limits, limitsOf } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
+import type { SamplingSettings } from "./sampling.ts";
 import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
 
 /** Where questions go. */
@@ -35,12 +36,18 @@ export interface PersonConfig {
   readonly osLayer: OsLayer;
   /** Whether every call needs a journal record, or calls that only read may run without one. */
   readonly journal: "required" | "best_effort";
+  /** Whether the use of tools is remembered. */
+  readonly memory: boolean;
+  /** The confidence above which a plan that was made of an intent may run at once. */
+  readonly confidence: number;
   /** The person's own servers, in every workspace. */
   readonly servers: readonly ServerDefinition[];
   /** The names of the servers that the file disables. */
   readonly disabled: readonly string[];
   /** The registries, if the person chose them. */
   readonly registries: readonly RegistryEntry[] | undefined;
+  /** The model that answers what servers ask, if the person chose one. */
+  readonly sampling: SamplingSettings | undefined;
   /**
    * The folders in which reading needs no question although they are large or private; absolute
    * paths.
@@ -70,10 +77,13 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     limits = {},
     approvals,
     journal = "required",
+    memory = true,
     sandbox,
     registries,
     search,
     workspaces = [],
+    workflow,
+    sampling,
     mcpServers: _,
     ...later
   } = read?.said ?? {};
@@ -93,9 +103,12 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     channel: approvals?.channel,
     osLayer: sandbox?.os_layer ?? "auto",
     journal,
+    memory: typeof memory === "boolean" ? memory : memory.enabled ?? true,
+    confidence: workflow?.confidence ?? 0.8,
     servers,
     disabled: read === undefined ? [] : disabledIn(read),
     registries: registriesOf(registries),
+    sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     workspaces: workspaces.map(pathOf),
   };
 }

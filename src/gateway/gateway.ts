@@ -19,6 +19,7 @@ import type { ListName } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
+import type { Observed } from "../workflow/declarations.ts";
 import type { Workflow } from "../workflow/workflow.ts";
 import { type Client, Clients } from "./_clients.ts";
 import { type ClientRequest, Exchange } from "./_exchange.ts";
@@ -74,6 +75,8 @@ export interface GatewayOptions {
   readonly askForAll: (calls: readonly Call[]) => Promise<ReadonlyMap<string, Answer>>;
   /** Gives what runs plans and code; loaded by the first of them. */
   readonly workflow: () => Promise<Workflow>;
+  /** Gives what is known about the outputs of tools that declare none. */
+  readonly observed: () => Promise<Observed>;
   /** Leaves a question for the terminal, for a client that cannot ask; gives the error to tell. */
   readonly leave: (question: Question) => Promise<PmlError>;
   /** Why nothing can be called at all, if so. */

@@ -23,6 +23,8 @@ import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { type BatchItem, runBatch } from "../workflow/batch.ts";
+import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
+import { withTasks } from "./_plan_schema.ts";
 import { kindOf } from "./_tool_kind.ts";
 import type { GatewayOptions } from "./gateway.ts";
 import { type MetaTool, metaTools } from "./meta_tools.ts";
@@ -62,7 +64,8 @@ export class MetaCalls {
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;
     if (name === "execute_workflow") this.#assertFewTasks(request.arguments);
-    const definition = metaTools("", this.#options.settings().batchMax)[name];
+    const listed = metaTools("", this.#options.settings().batchMax)[name];
+    const definition = name === "execute_workflow" ? withTasks(listed) : listed;
     await this.#options.schemas.assertArguments(definition, request.arguments, {
       name,
       isChecked: false,
@@ -127,9 +130,14 @@ export class MetaCalls {
       limit?: number;
     };
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
-    const answer = await search(query, { ...defined({ server }), limit, allowed });
+    const answer = await search(query, { ...defined({ server }), limit, allowed, actor: "local" });
     const lines = await Promise.all(answer.hits.map((hit) => this.#line(hit)));
-    const said = [...lines, ...remarks(answer), `mode: ${answer.mode}`, ...this.#troubles(server)];
+    const { metaTools } = this.#options.settings();
+    // Only who looks for several things at once has several calls to make.
+    const isMany = Array.isArray(query) && query.length > 1 && lines.length > 1;
+    const hint = isMany && metaTools.includes("execute_code") ? [CODE_HINT] : [];
+    const mode = `mode: ${answer.mode}`;
+    const said = [...lines, ...remarks(answer), ...hint, mode, ...this.#troubles(server)];
     return textResult(said.join("\n"));
   }
 
@@ -164,29 +172,40 @@ export class MetaCalls {
   }
 
   async #schema(args: JsonObject): Promise<ToolResult> {
-    const { tools } = args as { tools: readonly string[] };
-    const shown = await Promise.all(tools.map((name) => this.#show(name)));
+    const { tools, as } = args as { tools: readonly string[]; as?: "typescript" };
+    const shown = await Promise.all(tools.map((name) => this.#look(name)));
     const isError = shown.every((one) => "error" in one) || undefined;
-    return { ...textResult(JSON.stringify(shown)), ...defined({ isError }) };
+    const text = as === "typescript"
+      ? await declared(shown, await this.#options.observed())
+      : JSON.stringify(shown.map((one) => this.#shown(one)));
+    return { ...textResult(text), ...defined({ isError }) };
   }
 
-  async #show(name: string): Promise<JsonObject> {
+  async #look(name: string): Promise<LookedAt> {
     const { servers, judge } = this.#options;
     try {
       const id = this.#idOf(name);
       if (judge(id).kind === "deny") throw servers.unknown(name);
-      const { name: shown, ...definition } = await servers.shown(id);
-      const isRun = judge(id).kind === "allow" && !this.#isOffer(id);
-      const permission = isRun ? "runs" : "asks the user first";
-      return {
-        tool: toolId(splitToolId(id).server, shown),
-        ...definition as JsonObject,
-        permission,
-        ...defined({ remark: (await servers.about(id)).remark }),
-      };
+      const tool = await servers.shown(id);
+      return { id, server: splitToolId(id).server, tool, remark: (await servers.about(id)).remark };
     } catch (error) {
-      return { tool: name, error: errorBody(asPmlError(error)) as unknown as Json };
+      return { name, error };
     }
+  }
+
+  #shown(one: LookedAt): JsonObject {
+    if ("error" in one) {
+      return { tool: one.name, error: errorBody(asPmlError(one.error)) as unknown as Json };
+    }
+    const { id, server, remark, tool: { name, ...definition } } = one;
+    const isRun = id !== undefined && this.#options.judge(id).kind === "allow" &&
+      !this.#isOffer(id);
+    return {
+      tool: toolId(server, name),
+      ...definition as JsonObject,
+      permission: isRun ? "runs" : "asks the user first",
+      ...defined({ remark }),
+    };
   }
 
   async #call(request: MetaCall): Promise<Outcome> {
@@ -263,8 +282,10 @@ function remarks({ hits, unmet, isLoose }: SearchAnswer): readonly string[] {
 }
 
 /** Returns the ways back to the client, and nothing else of its request. */
-function waysBack({ request, onProgress, onMessage, onAsk, onQuestion }: Meanwhile): Meanwhile {
-  return { request, onProgress, onMessage, onAsk, onQuestion };
+function waysBack(
+  { request, onProgress, onMessage, onAsk, onQuestion, sampling }: Meanwhile,
+): Meanwhile {
+  return { request, onProgress, onMessage, onAsk, onQuestion, sampling };
 }
 
 /** Makes the result that stands for one which is outside: how to read it, for models and clients. */
@@ -276,6 +297,9 @@ function linkTo(kept: JsonObject): Pick<ToolResult, "content" | "structuredConte
     structuredContent: undefined,
   };
 }
+
+/** A tool as `schema` shows it. */
+type LookedAt = ShownTool & { readonly id?: ToolId; readonly remark?: string | undefined };
 
 interface BatchRequest {
   readonly id?: string;

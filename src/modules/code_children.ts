@@ -5,7 +5,7 @@
  */
 
 import { Places } from "../io/places.ts";
-import { unlessAborted } from "../io/waiting.ts";
+import { turn, unlessAborted } from "../io/waiting.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { WarmChildren } from "./warm_child.ts";
 
@@ -74,13 +74,20 @@ export class CodeChildren implements AsyncDisposable {
 
   async #openWarm(): Promise<Sandbox> {
     const child = await this.#options.open(this.#placesAt(0).spare());
-    await this.#options.warmUp(child);
-    return child;
+    try {
+      await this.#options.warmUp(child);
+      return child;
+    } catch (error) {
+      await child[Symbol.asyncDispose]();
+      throw error;
+    }
   }
 
-  /** Ends a child, also one that starts late. Nobody waits for that but the end of PML. */
+  /** Ends a child, also one that starts late. Only the end of PML waits for that. */
   #end(opening: Promise<Sandbox>): void {
-    const end = opening.then((child) => child[Symbol.asyncDispose](), () => {})
+    // The answer goes out first.
+    const end = Promise.all([opening.catch(() => undefined), turn()])
+      .then(([child]) => child?.[Symbol.asyncDispose]())
       .finally(() => this.#ends.delete(end));
     this.#ends.add(end);
   }

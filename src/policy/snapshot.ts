@@ -1,5 +1,5 @@
 /**
- * What holds at one moment: the configuration, what of it is trusted, and the rules that follow.
+ * The policy at one moment: the configuration, the trust in it, and the resulting rules.
  *
  * @module
  */
@@ -11,16 +11,17 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { type Judge, makeJudge, rulesVersion } from "../permissions/rules.ts";
 import type { TrustState } from "../permissions/workspace_trust.ts";
 
-/** What holds at one moment. It is replaced as a whole, so that no call sees half of a change. */
+/** The policy at one moment. It is replaced as a whole, so that no call sees half of a change. */
 export interface PolicySnapshot {
-  /** Another number after each change. */
+  /** A number that changes with each snapshot. */
   readonly version: number;
   readonly loaded: LoadedConfig;
   readonly config: Config;
   readonly trust: TrustState;
   readonly judge: Judge;
+  /** Returns whether a name is that of a server. */
   readonly known: (server: string) => boolean;
-  /** A hash of the rules, so that an approval under other rules is none. */
+  /** Returns a hash of the rules. An approval is valid only for equal rules. */
   readonly rules: () => string;
 }
 
@@ -68,7 +69,10 @@ export function snapshotOf(
   };
 }
 
-/** Tells whether a tool may read the workspace: all that runs in a sandbox may, and `shell` asks. */
+/**
+ * Returns whether a tool may read the workspace: everything that runs in a sandbox may. `shell` asks
+ * in any case.
+ */
 export function reads({ servers }: Config, id: ToolId): boolean {
   const { server } = splitToolId(id);
   const own = servers.find(({ name }) => name === server);
@@ -80,7 +84,7 @@ function asking(verdict: Verdict): Verdict {
   return verdict.kind === "allow" ? { ...verdict, kind: "ask", source: WIDE } : verdict;
 }
 
-/** What the defaults say of a built-in is not meant for a server that took its name. */
+/** Removes the default allow rules of built-in servers whose names other servers took. */
 function withoutDefaultsFor(own: ReadonlySet<string>, rules: Rules): Rules {
   const meant = ({ pattern, source }: RuleLine) =>
     source !== DEFAULTS_SOURCE || pattern.kind === "any" || !own.has(pattern.server);

@@ -59,7 +59,8 @@ async function runSavedPlan(
     depth,
   });
   const { run, isDone, output } = outcome;
-  house.record("capability ended", { ...aboutOf(capability, call), run, isDone });
+  const about = { ...aboutOf(capability, call), run, isDone };
+  house.record("capability ended", { actor: call.actor, about });
   return isDone ? resultOf(output) : unfinished(outcome);
 }
 

@@ -7,7 +7,7 @@
 import type { Outcome, ToolResult } from "../core/call.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import type { Json, JsonObject } from "../core/json.ts";
+import { defined, type Json, type JsonObject } from "../core/json.ts";
 import type { CapabilitySaving } from "./capability_saving.ts";
 import { type CodeFailure, type CodeHouse, type CodeResult, runCode } from "./code.ts";
 import { inRun, type RunHouse } from "./run_scope.ts";
@@ -70,14 +70,16 @@ export async function executeCode(
   const prepared = saveAs && saving?.prepare(saveAs, { kind: "code", text: code });
   const start = { ...request, id, via: "code", calls, ms, mostMs, about } as const;
   try {
-    const result = await inRun(start, house, async (run) => {
-      noticed.types = await typesOf(code, { house, signal: run.signal });
-      if (noticed.types.kind === "problems") return noticed.types;
-      const onLine = (line: string) => noticed.lines.push(line);
-      const ran = await runCode({ code, run, onLine }, house);
-      noticed.tools = run.tools;
-      return ran;
-    });
+    // The run begins after the check, which does not count as its time.
+    noticed.types = await typesOf(code, { house, signal: request.signal });
+    const result = noticed.types.kind === "problems"
+      ? noticed.types
+      : await inRun(start, house, async (run) => {
+        const onLine = (line: string) => noticed.lines.push(line);
+        const ran = await runCode({ code, run, onLine }, house);
+        noticed.tools = run.tools;
+        return ran;
+      });
     const answered = answerOf(result, noticed);
     if (!prepared || saving === undefined) return { kind: "result", result: answered };
     if (result.kind !== "value") return { kind: "result", result: unsaved(answered) };
@@ -123,8 +125,14 @@ function answerOf(
       const text = typeof value === "string" ? value : JSON.stringify(value);
       return answer(text, { noticed, open });
     }
-    case "failed":
-      return { ...answer(textOf(result.failure), { noticed, open: result.open }), isError: true };
+    case "failed": {
+      const { failure: { code, message, hint }, open } = result;
+      const text = textOf(result.failure);
+      // An error of a call keeps its code, as it has when the call is made alone.
+      const error = code === undefined ? undefined : defined({ code, message, hint });
+      const structured = error && { structuredContent: { error } };
+      return { ...answer(text, { noticed, open }), ...structured, isError: true };
+    }
     case "problems": {
       const lines = result.problems.map(({ line, message, hint }) =>
         `line ${line}: ${message}${hint === undefined ? "" : `\n  ${hint}`}`
@@ -144,7 +152,7 @@ function textOf({ name, message, code, hint, line, column }: CodeFailure): strin
 
 function errorAnswer({ code, message, hint }: PmlError, noticed: Noticed): ToolResult {
   const text = `${code}: ${message}${hint === undefined ? "" : `\n${hint}`}`;
-  const error = { code, message, ...(hint !== undefined && { hint }) };
+  const error = defined({ code, message, hint });
   return { ...answer(text, { noticed, open: 0 }), structuredContent: { error }, isError: true };
 }
 

@@ -25,7 +25,7 @@ export interface PlansOptions
     "planTasks" | "concurrentCalls" | "callMaxMs" | "inlineBytes" | "inputBytes"
   >;
   /** Writes an event of a run to the journal. */
-  readonly note: (
+  readonly record: (
     event: string,
     said: { readonly actor: string; readonly about: JsonObject },
   ) => void;
@@ -76,20 +76,16 @@ export class Plans {
     const { actor, resume, params } = request;
     const { planTasks: most } = limits();
     const before = resume === undefined ? undefined : results.resume(resume, actor);
+    let kept = before;
     try {
       const given = request.plan ?? before?.plan;
       if (given === undefined) throw nothing();
       const plan = parsePlan(given, { most, params });
       if (before !== undefined) assertSame(plan, before);
-      const kept = before ?? results.begin(actor, plan.given);
-      try {
-        return await this.#judged(plan, { request, kept });
-      } finally {
-        // Of a plan that was refused there is nothing to go on with.
-        results.end(kept);
-      }
+      kept ??= results.begin(actor, plan.given);
+      return await this.#judged(plan, { request, kept });
     } finally {
-      if (before !== undefined) results.end(before);
+      if (kept !== undefined) results.end(kept);
     }
   }
 
@@ -97,7 +93,7 @@ export class Plans {
     plan: Plan,
     { request, kept }: { readonly request: PlanRequest; readonly kept: KeptRun },
   ): Promise<PlanOutcome> {
-    const { results, limits, idOf, callTool, note, ...options } = this.#options;
+    const { results, limits, idOf, callTool, record, ...options } = this.#options;
     const { actor, via = "plan", depth = 0, request: of, onQuestion, onMessage, onAsk } = request;
     const { planTasks: most, inputBytes: mostTaken, concurrentCalls, callMaxMs } = limits();
     using clock = new Clock(callMaxMs, request.signal);
@@ -134,11 +130,11 @@ export class Plans {
     const about = { run: kept.id, tasks: plan.tasks.length };
     kept.hasBegun = true;
     kept.plan = plan.given;
-    note("plan begun", { actor, about });
+    record("plan began", { actor, about });
     await running.all();
     const counts = Map.groupBy(running.states.values(), ({ state }) => state);
     const states = Object.fromEntries([...counts].map(([state, of]) => [state, of.length]));
-    note("plan ended", { actor, about: { ...about, ...states } });
+    record("plan ended", { actor, about: { ...about, ...states } });
     return answerOf(plan, { kept, states: running.states, inlineBytes: limits().inlineBytes });
   }
 }

@@ -17,7 +17,10 @@ export interface RunHouse {
   readonly callTool: CallTool;
   readonly waiting: WaitingRuns;
   /** Writes an event to the journal. */
-  readonly record: (event: string, about: JsonObject) => void;
+  readonly record: (
+    event: string,
+    said: { readonly actor: string; readonly about: JsonObject },
+  ) => void;
 }
 
 /** How a run is begun. */
@@ -55,9 +58,10 @@ export async function inRun<T extends { readonly kind: string }>(
   const since = performance.now();
   const end = (outcome: string) => {
     const took = Math.round(performance.now() - since);
-    house.record(`${via} ended`, { run: id, calls: run.calls, outcome, ms: took });
+    const said = { run: id, calls: run.calls, outcome, ms: took };
+    house.record(`${via} ended`, { actor, about: said });
   };
-  house.record(`${via} began`, { run: id, ...about });
+  house.record(`${via} began`, { actor, about: { run: id, ...about } });
   try {
     const result = await work(run);
     end(result.kind);

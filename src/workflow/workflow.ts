@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Limits } from "../config/limits.ts";
 import { type Meanwhile, type Outcome, textResult, type ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
@@ -13,17 +14,19 @@ import type { Capability } from "./capability.ts";
 import { type CapabilityCall, runCapability } from "./capability_run.ts";
 import { runCode } from "./code.ts";
 import { type CodeToolHouse, executeCode, withSaved } from "./code_tool.ts";
+import { answerIntent, type IntentsOptions } from "./intents.ts";
 import { parsePlan } from "./plan.ts";
-import { Plans, type PlansOptions } from "./plans.ts";
+import { type PlanRequest, Plans, type PlansOptions } from "./plans.ts";
 import { Results } from "./results.ts";
 import { Run } from "./run.ts";
 import { WaitingRuns } from "./waiting_runs.ts";
-import type { Limits } from "../config/limits.ts";
 
 /** The options of `Workflow`. */
 export interface WorkflowOptions
   extends Omit<PlansOptions, "results" | "limits">, Omit<CodeToolHouse, "waiting" | "limits"> {
   readonly limits: () => Limits;
+  /** What plans are made of intents with. */
+  readonly intents: IntentsOptions;
 }
 
 /** A request to run a plan or code. Its arguments were checked against the schema. */
@@ -88,21 +91,32 @@ export class Workflow {
 
   /** Runs a plan, or makes one from an intent: the meta-tool `execute_workflow`. */
   async plan(request: WorkflowRequest): Promise<Outcome> {
-    const { arguments: { plan, resume, read, save_as: saveAs }, actor } = request;
+    const { arguments: { plan, resume, read, intent }, actor } = request;
     if (typeof read === "string") {
       return { kind: "result", result: textResult(this.read(read, actor)) };
     }
+    if (typeof intent === "string") {
+      if (plan !== undefined || resume !== undefined) throw both();
+      const run = (made: JsonObject) => this.#run({ ...request, plan: made });
+      return await answerIntent({ ...request, intent, run }, this.#options.intents);
+    }
     // The schema was checked.
     const asked = { plan: plan as JsonObject | undefined, resume: resume as string | undefined };
+    return await this.#run({ ...request, ...asked });
+  }
+
+  /** Runs a plan, and saves it as a capability if the request wants that. */
+  async #run(
+    { arguments: { save_as: saveAs }, ...request }:
+      & PlanRequest
+      & Pick<WorkflowRequest, "arguments">,
+  ): Promise<Outcome> {
     const saving = saveAs === undefined ? undefined : await this.#options.saving();
     const prepare = (given: JsonObject) =>
       saveAs && saving?.prepare(saveAs, { kind: "plan", text: JSON.stringify(given) });
     // What cannot be saved does not run.
-    let prepared = asked.plan && prepare(asked.plan);
-    const { result, isDone, output, plan: { given } } = await this.plans.run({
-      ...request,
-      ...asked,
-    });
+    let prepared = request.plan && prepare(request.plan);
+    const { result, isDone, output, plan: { given } } = await this.plans.run(request);
     if (saving === undefined) return { kind: "result", result };
     prepared ||= prepare(given);
     const saved = isDone && prepared
@@ -123,4 +137,10 @@ export class Workflow {
     if (name === undefined) return undefined;
     return { ...keptOutput(name, output), read: readHint(name).replaceAll(".TASK", "") };
   }
+}
+
+function both(): PmlError {
+  return new PmlError("BAD_ARGUMENTS", "Cannot run a plan and an intent at once", {
+    hint: "Give one of `plan`, `intent` and `resume`",
+  });
 }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { CodeError, compiled, type Place, warmUp } from "./code_compile.ts";
+import { CodeError, compiled, type Place } from "./code_compile.ts";
 import { CodeConsole } from "./code_console.ts";
 import { plainText } from "./code_plain.ts";
 
@@ -25,6 +25,7 @@ export type CodeEnd =
     readonly name: string;
     readonly message: string;
     readonly code?: string;
+    readonly hint?: string;
     readonly place?: Place;
     readonly open: number;
   };
@@ -53,9 +54,10 @@ class ToolError extends Error {
   }
 }
 
-/** Prepares a child for its code. */
+/** Prepares a child for its code: what code with types needs takes longest to load. */
 export async function warm(): Promise<void> {
-  await warmUp();
+  const code = "const a: number = 1;\na";
+  await run({ code, args: {}, consoleBytes: 0 }, { progress: () => {} }, () => Promise.reject());
 }
 
 /** Runs code and tells how it ended. */
@@ -193,12 +195,14 @@ function failure(error: unknown, placeOf: (error: unknown) => Place | undefined)
   return { kind: "thrown" as const, ...textsOf(error), ...(place && { place }) };
 }
 
-function textsOf(error: unknown): { name: string; message: string; code?: string } {
+function textsOf(
+  error: unknown,
+): { name: string; message: string; code?: string; hint?: string } {
   try {
     if (Object(error) !== error) return { name: "Error", message: String(error) };
-    const { name = "Error", message = "", code } = error as Record<string, unknown>;
-    const said = { name: String(name), message: String(message) };
-    return typeof code === "string" ? { ...said, code } : said;
+    const { name = "Error", message = "", code, hint } = error as Record<string, unknown>;
+    const more = Object.entries({ code, hint }).filter(([, text]) => typeof text === "string");
+    return { name: String(name), message: String(message), ...Object.fromEntries(more) };
   } catch {
     return { name: "Error", message: "the code threw something that cannot be read" };
   }

@@ -61,12 +61,6 @@ export async function compiled(code: string): Promise<Compiled> {
   return { run, placeOf };
 }
 
-/** Loads what removes types, so that the next code does not wait for it. */
-export async function warmUp(): Promise<void> {
-  await removeTypes("let a: 1");
-  functionOf("");
-}
-
 /** Returns the code without types. Other texts keep their places, as far as that is possible. */
 async function untyped(code: string): Promise<{ text: string; isMoved?: boolean }> {
   // `f<T>(x)` would be a comparison in JavaScript.
