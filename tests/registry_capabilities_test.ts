@@ -166,7 +166,9 @@ Deno.test("A changed capability of a registry asks again, and what a person save
   assert.match((await runPml(ws, ["call", "fs:mine", "path=c"])).stdout, /"own": ?"c"/);
   assert.match((await runPml(ws, ["call", "fs:read_json", "path=d"])).stdout, /"read_json": ?"d"/);
   const own = ["capability", "save", "fs:read_json", ...words.slice(3)];
-  const taken = await runPmlOnTerminal(ws, own, { typed: [[/Type "save"/, "save"]] });
+  const taken = await runPmlOnTerminal(ws, own, {
+    typed: [[/It hides the capability of a registry[\s\S]*Type "save"/, "save"]],
+  });
   assert.equal(taken.code, 0, taken.stdout);
   assert.match((await runPml(ws, ["call", "fs:read_json", "path=e"])).stdout, /"own": ?"e"/);
 });

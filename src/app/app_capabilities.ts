@@ -54,6 +54,10 @@ export function capabilitiesOf(app: App): OpenCapabilities {
   const saving = new CapabilitySaving({
     capabilities,
     takenBy: (namespace) => ownerOf(app, namespace),
+    hides: (id) =>
+      app.registryServers?.names().includes(id) === true
+        ? "the capability of a registry of this name, which you use"
+        : undefined,
     judge: (id) => policy.now.judge(id).kind,
     idOf: (name) => servers.idOf(name),
     ask: (review, asking) => ask(app, review, asking),

@@ -24,6 +24,8 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 const PARAMETERS = "$params";
 /** A reference to an output of an earlier run, which is not kept for ever. */
 const OF_RUN = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(?:#|$)/;
+/** A declaration that would hide the arguments. */
+const OWN_ARGS = /(?<![\w$.])(?:const|let|var|class|function)\s+args\b/;
 /** A text that is shorter stands inside too many others to tell of it. */
 const TOLD_LENGTH = 3;
 
@@ -62,6 +64,9 @@ function inCode(code: string, named: Named): Made {
   const used = new Set(
     [...bare.matchAll(/(?<![\w$.])args\s*\??\.\s*([A-Za-z_$][\w$]*)/g)].map(([, name]) => name),
   );
+  if (named.length > 0 && OWN_ARGS.test(bare)) {
+    throw wrong(named[0]?.[0] ?? "", "the code has a variable `args` of its own");
+  }
   for (const [name, value] of named) {
     const found = literals.filter((literal) => same(literal.value, value));
     if (found.length === 0 && !used.has(name)) throw wrong(name, notFound(value, literals));

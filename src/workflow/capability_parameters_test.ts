@@ -45,6 +45,7 @@ Deno.test("parametrized() tells what is not found, not clear, or part of a longe
     ["return 'a'", { one: "a", two: "a" }, /has the same value/],
     ["return args.day", {}, /"day": the code reads args\.day/],
     ["return 'a'", { "a-b": "a" }, /use letters/],
+    ["const args = 1; return 'a'", { a: "a" }, /has a variable `args` of its own/],
     ["return [1]", { list: [1] }, /must be a text, a number/],
   ];
   for (const [text, named, said] of cases) assert.throws(() => code(text, named), said);

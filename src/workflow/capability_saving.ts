@@ -59,6 +59,8 @@ export interface CapabilitySavingOptions {
   readonly capabilities: Capabilities;
   /** Returns who has a name already, such as a server; undefined if a namespace may have it. */
   readonly takenBy: (namespace: string) => string | undefined;
+  /** Says what this name stands for now, beside what is saved; undefined if it is nothing. */
+  readonly hides: (id: ToolId) => string | undefined;
   /** Returns what the rules say of a tool. */
   readonly judge: (id: ToolId) => "allow" | "ask" | "deny";
   /** Returns the name that a tool has in code and plans as an id. */
@@ -174,8 +176,9 @@ export class CapabilitySaving {
    */
   async save(prepared: Prepared, ran: Ran, asking: Asking): Promise<JsonObject> {
     const { id } = prepared;
-    const review = await this.review(prepared, ran);
+    let review: Review | undefined;
     try {
+      review = await this.review(prepared, ran);
       await this.#options.ask(review, asking);
       await review.accept();
       const properties = prepared.capability.parameters.properties;
@@ -188,7 +191,9 @@ export class CapabilitySaving {
       };
     } catch (error) {
       const { code, message } = asPmlError(error);
-      if (code !== "APPROVAL_REQUIRED") return { saved: false, error: { code, message } };
+      if (code !== "APPROVAL_REQUIRED" || review === undefined) {
+        return { saved: false, error: { code, message } };
+      }
       const path = await this.#options.capabilities.store.draft(id, exportForm(id, review));
       return {
         saved: false,
@@ -216,9 +221,11 @@ export class CapabilitySaving {
     }
     const hash = capabilityHash(whole);
     const over = capabilities.store.approved().get(id);
-    const replaced = over === undefined
-      ? []
-      : [`It replaces what is saved under this name now: ${over}`];
+    const hides = this.#options.hides(id);
+    const replaced = [
+      ...(over === undefined ? [] : [`It replaces what is saved under this name now: ${over}`]),
+      ...(hides === undefined ? [] : [`It hides ${hides}`]),
+    ];
     return await Promise.resolve({
       id,
       capability: whole,

@@ -103,6 +103,7 @@ export class CapabilityStore {
       if (index.size >= MOST && over === undefined) throw tooMany();
       return new Map([...index, [id, hash]]);
     }, () => writePrivate(this.#path(hash), fileForm(capability)));
+    await Deno.remove(this.#draft(id)).catch(unlessGone);
   }
 
   /** Gives a capability another name. What was approved stays approved. */
@@ -145,9 +146,13 @@ export class CapabilityStore {
 
   /** Keeps what the person was not asked about yet, as an export that can be imported. */
   async draft(id: ToolId, exported: object): Promise<string> {
-    const path = join(this.#folder, "drafts", `${id.replace(":", "__")}.json`);
+    const path = this.#draft(id);
     await writePrivate(path, exported);
     return path;
+  }
+
+  #draft(id: ToolId): string {
+    return join(this.#folder, "drafts", `${id.replace(":", "__")}.json`);
   }
 
   #path(hash: string, ...under: readonly string[]): string {

@@ -90,6 +90,28 @@ for (const era of ERAS) {
     assert.equal(await startsOf(ws, "weather:get"), 0);
   });
 
+  Deno.test(`A stale capability says so where it is found, and asks before it begins, on ${era}`, async () => {
+    const hash = `sha256-${"0".repeat(64)}`;
+    const prepare = (ws: Workspace) =>
+      approve(ws, { "my:rome": `return await mcp.weather.get({ city: "Rome" })` }, {
+        toolsUsed: { "weather:get": hash },
+      });
+    await using scene = await capabilityScene(era, { prepare });
+    const { pml, asked, ws } = scene;
+    const line = /^my:rome\(.*stale: weather:get changed since it was saved\]/m;
+    assert.match(textOf(await pml.callTool("search", { query: "my rome" })), line);
+    const shown = textOf(await pml.callTool("schema", { tools: ["my:rome"] }));
+    assert.match(shown, /"remark":"stale: weather:get changed/);
+    assert.match(await called(pml, "my:rome"), /Rome/);
+    assert.equal(asked.length, 1);
+    assert.match(asked[0] ?? "", /calls tools that changed[\s\S]*"weather:get": was sha256-000/);
+    assert.match(await called(pml, "my:rome"), /Rome/);
+    assert.equal(asked.length, 1, "a yes holds");
+    assert.doesNotMatch(textOf(await pml.callTool("search", { query: "my rome" })), /stale/);
+    await pml.close();
+    await assertAftermath(ws, pml);
+  });
+
   Deno.test(`Only a saved capability reaches an internal tool, on ${era}`, async () => {
     const code = "return await mcp.weather.vault({})";
     const prepare = (ws: Workspace) => approve(ws, { "my:vault": code });
