@@ -249,6 +249,19 @@ Deno.test("The command line samples: after a question on a terminal, or by a rul
   });
   assert.match(asked.stdout, /it is/);
   assert.equal(provider.received.length, 2);
+  // What waited is approved for once.
+  const approved = await runPmlOnTerminal(ws, ["approve"], {
+    env,
+    typed: [["approve", "approve"]],
+  });
+  assert.match(approved.stdout, /It gives this text to m-1/);
+  const [once, again] = [
+    await runPml(ws, ["call", "modern:sample"], { env }),
+    await runPml(ws, ["call", "modern:sample"], { env }),
+  ];
+  assert.match(once.stdout, /it is/, once.stderr);
+  assert.match(again.stderr, /pml approve/);
+  assert.equal(provider.received.length, 3);
   const doctor = await runPml(ws, ["doctor"], { env });
   assert.match(
     doctor.stdout,
