@@ -16,6 +16,7 @@ import {
   textOf,
   visibleLines,
 } from "../core/json.ts";
+import { PmlError } from "../core/errors.ts";
 import { onAbort } from "../io/waiting.ts";
 
 /** How a request is waited for, and who is told and asked meanwhile. */
@@ -229,7 +230,10 @@ export class Peer {
       if (!abort.signal.aborted) this.#options.send({ id, result });
     } catch (error) {
       const code = error instanceof Answered ? error.code : INTERNAL_ERROR;
-      const message = error instanceof Error ? error.message : String(error);
+      const said = error instanceof Error ? error.message : String(error);
+      // A server hands on a message at best, so that has to say what to do.
+      const hint = error instanceof PmlError && error.hint !== undefined ? `. ${error.hint}` : "";
+      const message = said + hint;
       if (!abort.signal.aborted) this.#options.send({ id, error: { code, message } });
     } finally {
       if (this.#asked.get(key) === abort) this.#asked.delete(key);
