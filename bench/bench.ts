@@ -7,9 +7,11 @@
 
 import { BUDGET, sizeOf } from "../tools/size.ts";
 import { benchAtOnce, benchCalls } from "./calls.ts";
+import { benchCode } from "./code.ts";
 import { benchFirstAnswer } from "./first_answer.ts";
 import { benchHttp } from "./http.ts";
 import { pathOf, type Row } from "./measure.ts";
+import { benchPlans } from "./plans.ts";
 import { benchRegistry } from "./registry.ts";
 import { benchSandbox } from "./sandbox.ts";
 
@@ -23,6 +25,8 @@ if (import.meta.main) {
     ...await sandboxRows(),
     ...await benchCalls(),
     ...await benchAtOnce(),
+    ...await benchCode(),
+    ...await benchPlans(),
     ...await benchHttp(),
     ...await benchRegistry(),
     await sizeRow(),

@@ -16,7 +16,7 @@ import { until } from "./kit/wait.ts";
 
 type Tool = Readonly<Record<string, unknown>> & { readonly name: string };
 
-const META = ["search", "schema", "call", "batch"];
+const META = ["search", "schema", "call", "batch", "execute_workflow", "execute_code"];
 const SCHEMA = { type: "object", properties: { city: { type: "string" } } };
 const FORECAST: Tool = {
   name: "forecast",
@@ -165,7 +165,7 @@ async function metaOnly(house: House, { ws, pml }: Scene): Promise<void> {
     assert.deepEqual(await house.names(params), META);
   }
   const line = await house.logged("meta_only");
-  assert.match(line, /info .* about \d{2,3} tokens \(an estimate\) exposure=meta_only tools=4/);
+  assert.match(line, /info .* about \d{2,3} tokens \(an estimate\) exposure=meta_only tools=6/);
   assert.equal(await countOf(ws, "lists", "start"), 0, "a list of meta-tools starts no server");
   assert.equal(await countOf(ws, "exit", "start"), 0);
   for (const query of [7, null, ["a"], {}]) {

@@ -111,7 +111,10 @@ async function assertAll(
   assert.deepEqual(wrong, []);
   await assertTold(pml);
   await pml.close();
-  assert.doesNotMatch(pml.stderr, /BUG|report it|Cannot read propert|Uncaught|Answered|\\u\{a\}/);
+  assert.doesNotMatch(
+    pml.stderr,
+    /BUG|report it|Cannot read propert|Uncaught|ErrorResponse|\\u\{a\}/,
+  );
   const mayFollow = era === "2025-11-25";
   const isRefused = Object.values(mcpServers).some(({ what }) => what === "code -32600");
   if (mayFollow && isRefused) assert.match(pml.stderr, UNFOLLOWED);

@@ -87,7 +87,7 @@ for (const era of ERAS) {
       await using pml = new RawStdio(ws, { era, capabilities: { elicitation: {} } });
       await pml.open();
       const asked = await questionOf(pml, CALL);
-      assert.match(asked.text, /"greeter" is not what was approved/);
+      assert.match(asked.text, /"greeter" has changed since it was approved/);
       assert.match(asked.text, /version: was "1\.0\.0", is "1\.1\.0"/);
       assert.match(asked.text, /integrity: was "sha256-[0-9a-f]{64}", is "sha256-[0-9a-f]{64}"/);
       await read();

@@ -147,5 +147,8 @@ Deno.test("What PML refuses a server is not told as an error of the server's", a
   const table = { ...NEWEST, "tools/list": { result: asks } };
   await using scene = await sceneOf("2026-07-28", { newest: table });
   const text = textOf(await call(scene.pml, "newest:go"));
-  assert.match(text, /Cannot use "newest": it asked for "odd\/thing", but PML has no odd\/thing/);
+  assert.match(
+    text,
+    /Cannot use "newest": it asked for "odd\/thing", but PML does not support odd\/thing/,
+  );
 });

@@ -18,6 +18,7 @@ export const ASSETS: Readonly<Record<string, string>> = {
   "builtin/git.min.js": "builtin/git/git.ts",
   "src/sandbox/boot/host.min.js": "src/sandbox/boot/host_main.ts",
   "src/sandbox/boot/worker.min.js": "src/sandbox/boot/worker_main.ts",
+  "src/sandbox/boot/code.min.js": "src/sandbox/boot/code.ts",
   "src/sandbox/boot/keeper.min.js": "src/sandbox/boot/keeper_main.ts",
   "src/sandbox/boot/confined.min.js": "src/sandbox/boot/confined_main.ts",
   "src/sandbox/boot/embedder.min.js": "src/sandbox/boot/embedder_main.ts",

@@ -28,8 +28,11 @@ import { Catalog } from "../search/catalog.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
 import { Directory } from "./directory.ts";
 import type { Finder } from "./finder.ts";
+import type { UseMemory } from "../workflow/use_memory.ts";
 import type { Workflow } from "../workflow/workflow.ts";
 import type { RegistryServers } from "./registry_servers.ts";
+import { mayHaveCapabilities } from "../workflow/capability_files.ts";
+import type { OpenCapabilities } from "./app_capabilities.ts";
 
 /** How a house is opened. */
 export interface AppOptions extends Pick<CallPathOptions, "hasClient"> {
@@ -76,6 +79,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     // A broken lock is told by each call.
     await app.registries().catch((error) => log.warn(error.message));
   }
+  await app.lookAtCapabilities();
   return app;
 }
 
@@ -109,10 +113,13 @@ export class App implements AsyncDisposable {
   readonly #closing = new AbortController();
   #path: Promise<CallPath> | undefined;
   #pins: Promise<Pins> | undefined;
+  #memory: Promise<UseMemory> | undefined;
   #workflow: Promise<Workflow> | undefined;
   #gateway: Promise<Gateway> | undefined;
   #finder: Promise<Finder> | undefined;
   #opening: Promise<RegistryServers> | undefined;
+  #capabilities: OpenCapabilities | undefined;
+  #openingCapabilities: Promise<OpenCapabilities> | undefined;
   /** The servers of registries, once something is known of them. */
   #registries: RegistryServers | undefined;
 
@@ -134,6 +141,7 @@ export class App implements AsyncDisposable {
       policy,
       builtins: this.builtins,
       registries: () => this.#registries,
+      capabilities: () => this.#capabilities?.capabilities,
       open: async (listing) => await (await this.callPath()).open(listing),
       redactor: parts.redactor,
     });
@@ -168,10 +176,37 @@ export class App implements AsyncDisposable {
     return this.#path;
   }
 
+  /** What is remembered of the use of tools; loaded after the first call. */
+  memory(): Promise<UseMemory> {
+    this.#memory ??= import("./app_memory.ts").then(({ memoryOf }) => memoryOf(this));
+    return this.#memory;
+  }
+
   /** What runs plans and code; loaded by the first of them. */
   workflow(): Promise<Workflow> {
     this.#workflow ??= import("./app_workflow.ts").then(({ workflowOf }) => workflowOf(this));
     return this.#workflow;
+  }
+
+  /** What the person saved; loaded where there is something, or when the first is saved. */
+  capabilities(): Promise<OpenCapabilities> {
+    this.#openingCapabilities ??= import("./app_capabilities.ts").then(({ capabilitiesOf }) => {
+      this.#capabilities = capabilitiesOf(this);
+      this.#capabilities.capabilities.look();
+      return this.#capabilities;
+    });
+    return this.#openingCapabilities;
+  }
+
+  /** Looks at what the person saved, which another process may have changed. */
+  async lookAtCapabilities(): Promise<void> {
+    if (this.#capabilities !== undefined) this.#capabilities.capabilities.look();
+    else if (mayHaveCapabilities(this.config().home)) await this.capabilities();
+  }
+
+  /** The servers of registries, where they were opened. */
+  get registryServers(): RegistryServers | undefined {
+    return this.#registries;
   }
 
   /** Has the journal tell of requests whose answers the client did not read. */
@@ -233,6 +268,11 @@ export class App implements AsyncDisposable {
     return [...own, ...await (await this.registries()).identities()];
   }
 
+  /** Aborts when the house is closed. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
   /** Forgets what servers listed, all or one, so that they are asked again; registries are, too. */
   async refresh(only?: string): Promise<void> {
     if (this.config().registries.length > 0) {
@@ -254,7 +294,8 @@ export class App implements AsyncDisposable {
 
   /** Follows changes of the configuration until the house is closed. */
   watch(): void {
-    this.policy.watch(this.#closing.signal).catch((error) =>
+    const look = () => void this.lookAtCapabilities().catch((error) => this.log.warn(`${error}`));
+    this.policy.watch(this.#closing.signal, look).catch((error) =>
       this.log.warn(`Cannot watch the configuration, so a change needs a restart: ${error}`)
     );
   }
@@ -267,6 +308,7 @@ export class App implements AsyncDisposable {
     this.openGateway?.[Symbol.dispose]();
     await (await this.#finder)?.[Symbol.asyncDispose]();
     await (await this.#path)?.[Symbol.asyncDispose]();
+    await (await this.#memory)?.[Symbol.asyncDispose]();
   }
 
   /** Gives what checks values against schemas, which is loaded when it is first needed. */

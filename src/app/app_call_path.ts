@@ -8,7 +8,8 @@ import { type JsonObject, objectOf } from "../core/json.ts";
 import type { UpstreamsOptions } from "../mcp_client/upstreams.ts";
 import { builtins } from "../modules/builtins.ts";
 import type { App } from "./app.ts";
-import { CallPath } from "./call_path.ts";
+import type { UseMemory } from "../workflow/use_memory.ts";
+import { CallPath, type CallPathOptions } from "./call_path.ts";
 
 /** Opens the call path; nothing is started yet. */
 export async function callPathOf(app: App): Promise<CallPath> {
@@ -18,13 +19,28 @@ export async function callPathOf(app: App): Promise<CallPath> {
     ...app.parts,
     ...{ pins, schemas, servers, metrics, backlog, directory },
     registries: () => app.registries(),
+    capabilities: () => app.capabilities(),
     builtins: builtins(),
+    onUse: rememberedBy(app),
     events: {
       told: toldTo(app),
       capabilities: () => ableOf(app),
       level: () => app.level,
     },
   });
+}
+
+/** Returns what has calls remembered. The memory is loaded after the first call. */
+function rememberedBy(app: App): CallPathOptions["onUse"] {
+  let memory: UseMemory | undefined;
+  return (used) => {
+    if (memory !== undefined) return memory.note(used);
+    if (!app.config().memory) return;
+    app.memory().then(
+      (opened) => (memory = opened).note(used),
+      (error) => app.log.debug(`Cannot load the memory of tools: ${error}`),
+    );
+  };
 }
 
 /** Returns what servers are told that the client can do: PML samples for it where it is to. */

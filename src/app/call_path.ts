@@ -15,6 +15,7 @@ import {
   type Call,
   type CallTool,
   type Gate,
+  type Outcome,
   type Progress,
   type Question,
   shownArguments,
@@ -30,13 +31,14 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { schemaGate, type Schemas } from "../gateway/schemas.ts";
 import { Approvals } from "../permissions/approvals.ts";
-import { type AskedAll, askForAll } from "../permissions/ask_all.ts";
 import { askGate, type AskGateOptions, judged, refuse } from "../permissions/gate.ts";
 import { approvalRequired } from "../permissions/left.ts";
 import type { Subject } from "../permissions/subject.ts";
 import { MOST_PASSES, restless, trustGate } from "../permissions/trust_gate.ts";
 import type { PinEvent } from "../policy/pins.ts";
 import { definitionHash } from "../registry/integrity.ts";
+import type { UsedTool } from "../workflow/use_memory.ts";
+import { Ahead } from "./ahead.ts";
 import { deadlineGate } from "./deadline.ts";
 import { Kinds, type KindsOptions } from "./kinds.ts";
 import type { Machine } from "./machine.ts";
@@ -47,12 +49,16 @@ import { askedOfClient, factsOf, withSampler } from "./server_asks.ts";
 export interface CallPathOptions extends KindsOptions {
   readonly metrics: Metrics;
   readonly schemas: Schemas;
+  /** Is told of each call that reached its server. */
+  readonly onUse?: (used: UsedTool) => void;
 }
 
 /** The way of every call, and what it needs: questions, servers, the journal. */
 export class CallPath implements AsyncDisposable {
   /** Runs a call through every gate. */
   readonly callTool: CallTool;
+  /** Looks at calls before they run. */
+  readonly ahead: Ahead;
   /** The open questions, and those that wait for `pml approve`. */
   readonly approvals: Approvals;
   /** What runs and reaches servers. */
@@ -76,17 +82,14 @@ export class CallPath implements AsyncDisposable {
     this.#kinds = new Kinds(options);
     this.machine = this.#kinds.machine;
     this.callTool = this.#gated();
+    const { schemas } = options;
+    const leave = (question: Question) => this.leave(question);
+    this.ahead = new Ahead({ ...this.#asking(), ...this.#looking(), schemas, leave });
   }
 
   /** Opens what the directory lists. */
   open(listing: Listing): Promise<Server> {
     return this.#kinds.open(listing);
-  }
-
-  /** Asks once for several calls, or gives what lets each pass. */
-  async askForAll(calls: readonly Call[]): Promise<AskedAll> {
-    const passes = await Promise.all(calls.map((call) => this.#passOf(call)));
-    return await askForAll(passes.map(admitted), this.#asking());
   }
 
   /** Leaves a question for `pml approve`, and gives the error that says so. */
@@ -131,13 +134,7 @@ export class CallPath implements AsyncDisposable {
     const pass = through<PassCall, PassOutcome>([
       this.#problemGate(),
       (next) => async (call) => await next(admitted(call)),
-      trustGate({
-        ...asking,
-        again: async (call) => admitted(await this.#passOf(call)),
-        isCurrent: (call) => this.#isCurrent(call),
-        read: () => policy.now.loaded,
-        workspace: () => this.#config().workspace,
-      }),
+      trustGate({ ...asking, ...this.#looking(), again: this.#looking().look }),
       schemaGate(schemas),
       askGate(asking),
       deadlineGate(() => {
@@ -157,7 +154,7 @@ export class CallPath implements AsyncDisposable {
       },
     );
     return through<Call, Awaited<ReturnType<CallTool>>>(
-      [this.#capacity.gate, this.#toldGate()],
+      [this.#capacity.gate, cleanProgress(this.#options.redactor)],
       async (call) => await recorded(await this.#passOf(call)),
     );
   }
@@ -200,7 +197,7 @@ export class CallPath implements AsyncDisposable {
     if (!this.#isCurrent(call)) return { kind: "changed" };
     const { server } = call.pass;
     if (call.via === "server") return await askedOfClient(call);
-    if (call.method !== "tools/list") return await server.call(this.#sampled(call));
+    if (call.method !== "tools/list") return await used(this.#sampled(call), this.#options);
     await server.list("tools");
     return { kind: "result", result: { content: [] } };
   }
@@ -238,6 +235,23 @@ export class CallPath implements AsyncDisposable {
     };
   }
 
+  #looking() {
+    return {
+      look: async (call: Call) => admitted(await this.#passOf(call)),
+      isCurrent: (call: PassCall) => this.#isCurrent(call),
+      read: () => this.#options.policy.now.loaded,
+      workspace: () => this.#config().workspace,
+    };
+  }
+
+  /** Writes an event of a run to the journal. */
+  record(
+    event: string,
+    { actor, about }: { readonly actor: string; readonly about: JsonObject },
+  ): void {
+    this.#records.note({ kind: "event", event, actor, about });
+  }
+
   #onPin({ event, ...about }: PinEvent): void {
     const { log, servers, directory } = this.#options;
     this.#records.note({ kind: "event", event: `pin ${event}`, about: { ...about } });
@@ -269,15 +283,6 @@ export class CallPath implements AsyncDisposable {
 
   #config(): Config {
     return this.#options.policy.now.config;
-  }
-
-  /** What a call is told meanwhile is no result: keys are taken out of it. */
-  #toldGate(): Gate {
-    return (next) => async ({ onProgress, ...call }) => {
-      const tell = onProgress &&
-        ((progress: Progress) => onProgress(this.#options.redactor.clean(progress)));
-      return await next({ ...call, ...defined({ onProgress: tell }) });
-    };
   }
 
   #problemGate(): PassGate {
@@ -315,9 +320,32 @@ const BY_CLIENTS: Check = {
   said: "by clients whose model can be asked; `sampling` in config.yaml names another model",
 };
 
+/** Takes keys out of the progress of calls, which no gate of results sees. */
+function cleanProgress(redactor: CallPathOptions["redactor"]): Gate {
+  return (next) => async ({ onProgress, ...call }) => {
+    const tell = onProgress &&
+      ((progress: Progress) => onProgress(redactor.clean(progress)));
+    return await next({ ...call, ...defined({ onProgress: tell }) });
+  };
+}
+
 /** Throws for a call that a deny rule matches, or that cannot be given what is fixed for its tool. */
 function admitted(call: PassCall): PassCall {
   refuse(call);
   if (call.pass.unsettled !== undefined) throw call.pass.unsettled;
   return call;
+}
+
+/** Has the server run a call, and tells of it. */
+async function used(
+  call: PassCall,
+  { onUse }: Pick<CallPathOptions, "onUse">,
+): Promise<Outcome> {
+  const since = performance.now();
+  let outcome: Outcome | undefined;
+  try {
+    return outcome = await call.pass.server.call(call);
+  } finally {
+    onUse?.({ call, since, outcome });
+  }
 }

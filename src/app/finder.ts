@@ -12,6 +12,7 @@ import type { Catalog, CatalogEntry } from "../search/catalog.ts";
 import { Search, type SearchAnswer, type SearchOptions } from "../search/search.ts";
 import type { Servers } from "../gateway/servers.ts";
 import type { Policy } from "../policy/policy.ts";
+import type { UseMemory } from "../workflow/use_memory.ts";
 import type { App } from "./app.ts";
 import type { Machine } from "./machine.ts";
 import type { Meaning, MeaningOptions } from "./meaning.ts";
@@ -26,6 +27,8 @@ export interface FinderOptions extends Pick<MeaningOptions, "environment" | "log
   readonly registries: () => Promise<RegistryServers>;
   /** Told when lists by the intent may be others, because all tools are understood now. */
   readonly onRanked: () => void;
+  /** What is remembered of the use of tools. */
+  readonly memory: () => Promise<UseMemory>;
   /** What runs servers; it has the way out to the network. */
   readonly machine: () => Promise<Pick<Machine, "groups" | "fetch">>;
 }
@@ -53,7 +56,18 @@ export class Finder implements AsyncDisposable {
     options: SearchOptions = {},
   ): Promise<SearchAnswer> {
     await Promise.all([options.offers === false || this.#offers(), this.#follow()]);
-    return await this.#search.search(query, options);
+    const { actor } = options;
+    if (actor === undefined || options.fit !== undefined || !this.#config().memory) {
+      return await this.#search.search(query, options);
+    }
+    const memory = await this.#options.memory();
+    const fit = (text: string) => memory.fit(text);
+    const answer = await this.#search.search(query, { ...options, fit });
+    memory.searched(actor, {
+      query: [query].flat().join(" "),
+      found: answer.hits.map(({ id }) => id),
+    });
+    return answer;
   }
 
   /** Gives the tools of a server that a registry offers, and that nobody has used here yet. */
@@ -146,6 +160,7 @@ export function finderOf(app: App): Finder {
     servers: app.servers,
     registries: () => app.registries(),
     onRanked: () => app.openGateway?.clients.listChanged("tools"),
+    memory: () => app.memory(),
     machine: async () => (await app.callPath()).machine,
   });
 }

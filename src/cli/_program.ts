@@ -9,6 +9,7 @@ import type { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { call } from "./_call.ts";
+import { capability } from "./_capability.ts";
 import { check } from "./_check.ts";
 import { config } from "./_config.ts";
 import { doctor } from "./_doctor.ts";
@@ -21,9 +22,11 @@ import { install } from "./_install.ts";
 import { installModel } from "./_install_model.ts";
 import { learn } from "./_learn.ts";
 import { lock } from "./_lock.ts";
+import { memory } from "./_memory.ts";
 import { approve, trust } from "./_approve.ts";
 import { registry } from "./_registry.ts";
 import { stdio } from "./_stdio.ts";
+import { types } from "./_declare.ts";
 import { print } from "./out.ts";
 
 /** A command, its help and the function that runs it. */
@@ -100,6 +103,45 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "pml why github:@resources",
       ],
       run: inContext(why),
+    },
+    {
+      usage: "types [servers...]",
+      does: "write the tools of servers, or of all, as TypeScript for your own programs",
+      options: { "--json": "print the types of each tool as JSON" },
+      examples: ["pml types filesystem git > mcp.d.ts", "pml types --json"],
+      run: inContext(types),
+    },
+    {
+      usage: "memory <what> [tool]",
+      does: "show what is remembered of the use of tools, or clear it: show, clear",
+      options: JSON_OPTION,
+      examples: ["pml memory show", "pml memory show github:search_code", "pml memory clear"],
+      run: inContext(memory),
+    },
+  ],
+  "Capabilities (saved code and plans):": [
+    {
+      usage: "capability [what] [words...]",
+      does: "list, show, save, rename, delete, export or import what is saved as namespace:action",
+      options: {
+        ...JSON_OPTION,
+        "--code <file>": "save this TypeScript",
+        "--plan <file>": "save this plan (JSON)",
+        "--parameter <pairs...>": "make a literal a parameter: name=value, or name:=JSON",
+        "--description <text>": "say what it does",
+        "--yes": "delete without asking",
+      },
+      examples: [
+        "pml capability list",
+        "pml capability show my:weather",
+        "pml capability save my:weather --code weather.ts --parameter city=Paris",
+        "pml capability save my:report --plan report.json --description 'Write the report'",
+        "pml capability rename my:weather my:forecast",
+        "pml capability delete my:weather",
+        "pml capability export my:weather > weather.json",
+        "pml capability import weather.json",
+      ],
+      run: inContext(capability),
     },
   ],
   "Your approval (on a terminal):": [

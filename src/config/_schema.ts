@@ -49,7 +49,7 @@ export function workspaceSchema(zod: Zod) {
 
 /** Returns the schema of a `config.yaml`. */
 export function personSchema(zod: Zod) {
-  const { object, number, text, list } = words(zod);
+  const { object, number, text, list, flag } = words(zod);
   const folder = text("the path of a folder", /^(?!.*:\/\/)(?=.*\S)/s);
   const limits = LIMIT_NAMES.map((name) => {
     const [, least, most] = LIMITS[name];
@@ -61,10 +61,12 @@ export function personSchema(zod: Zod) {
     limits: object({}, Object.fromEntries(limits)),
     approvals: object({}, { channel: zod.enum(["client", "page", "terminal"]) }),
     journal: zod.enum(["required", "best_effort"]),
+    memory: zod.union([flag, object({}, { enabled: flag })], "true, false, or { enabled: false }"),
     sandbox: object({}, { os_layer: zod.enum(OS_LAYERS) }),
     mcpServers: clientServersSchema(zod),
     search: object({}, { model: folder }),
     workspaces: list(folder, "paths of folders"),
+    workflow: object({}, { confidence: zod.number(PART).min(0, PART).max(1, PART) }),
     sampling: samplingSchema(zod),
     telemetry: later,
     identities: later,

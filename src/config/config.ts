@@ -77,6 +77,10 @@ export interface Config {
   readonly osLayer: OsLayer;
   /** Whether a call needs a journal record to run. */
   readonly journal: "required" | "best_effort";
+  /** Whether the use of tools is remembered. */
+  readonly memory: boolean;
+  /** The confidence above which a plan that was made of an intent may run at once. */
+  readonly confidence: number;
   /** The model that answers what servers ask, if the person chose one. */
   readonly sampling: SamplingSettings | undefined;
   /** The person's description of their work. Lists of tools can be chosen by it. */
@@ -140,6 +144,8 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     channel: person.channel,
     osLayer: person.osLayer,
     journal: person.journal,
+    memory: person.memory,
+    confidence: person.confidence,
     sampling: person.sampling,
     intent,
     trusted: believed !== undefined,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import fc from "fast-check";
+import { META_TOOLS } from "./gateway_options.ts";
 import { matches } from "../core/pattern.ts";
 import { VERSION } from "../core/version.ts";
 import { toolId } from "../core/tool_id.ts";
@@ -51,7 +52,7 @@ Deno.test("loadConfig() without a file gives the defaults", async () => {
         whitelistedTools: [],
         blacklistedTools: [],
       },
-      metaTools: ["search", "schema", "call", "batch"],
+      metaTools: META_TOOLS,
       prefix: true,
     });
     assert.equal(config.limits.callMs, 60_000);

@@ -14,6 +14,8 @@ export function gatewaySettings({ gateway, intent, limits, channel }: Config) {
     semantic: SEMANTIC,
     intent,
     batchMax: limits.batch,
+    planMax: limits.planTasks,
+    inlineBytes: limits.inlineBytes,
     approvalMs: limits.approvalMs,
     asksClient: channel === undefined || channel === "client",
   };

@@ -58,6 +58,11 @@ export const LIMITS: Readonly<Record<LimitName, readonly [number, number, number
   keptBytes: [64 * MB, 64 * KB, 1024 * MB],
   /** How long a result that stays outside of its answer is kept. */
   keptMs: [10 * MINUTE, SECOND, DAY],
+  /**
+   * The size from which the result of a call stays outside of its answer, if the tool has no output
+   * schema. 0 keeps every result in its answer.
+   */
+  inlineBytes: [0, 0, 512 * MB],
   /** How long a sandbox child lives without a call. */
   idleMs: [5 * MINUTE, SECOND, DAY],
   /** How many sandbox children there may be at once. */
@@ -105,6 +110,7 @@ export type LimitName =
   | "capabilityDepth"
   | "keptBytes"
   | "keptMs"
+  | "inlineBytes"
   | "idleMs"
   | "children"
   | "idleChildren"

@@ -36,6 +36,10 @@ export interface PersonConfig {
   readonly osLayer: OsLayer;
   /** Whether every call needs a journal record, or calls that only read may run without one. */
   readonly journal: "required" | "best_effort";
+  /** Whether the use of tools is remembered. */
+  readonly memory: boolean;
+  /** The confidence above which a plan that was made of an intent may run at once. */
+  readonly confidence: number;
   /** The person's own servers, in every workspace. */
   readonly servers: readonly ServerDefinition[];
   /** The names of the servers that the file disables. */
@@ -73,10 +77,12 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     limits = {},
     approvals,
     journal = "required",
+    memory = true,
     sandbox,
     registries,
     search,
     workspaces = [],
+    workflow,
     sampling,
     mcpServers: _,
     ...later
@@ -97,6 +103,8 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     channel: approvals?.channel,
     osLayer: sandbox?.os_layer ?? "auto",
     journal,
+    memory: typeof memory === "boolean" ? memory : memory.enabled ?? true,
+    confidence: workflow?.confidence ?? 0.8,
     servers,
     disabled: read === undefined ? [] : disabledIn(read),
     registries: registriesOf(registries),

@@ -10,7 +10,7 @@ import { dirname, join } from "node:path";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
-import { alone } from "../io/folder_lock.ts";
+import { lockFolder } from "../io/folder_lock.ts";
 import { pause } from "../io/waiting.ts";
 import { unlessGone } from "../io/private_files.ts";
 import { isSame, isWhole, PartialFile } from "./_part.ts";
@@ -135,7 +135,7 @@ export class ModelHub {
   ): Promise<void> {
     const fresh = `${folder}.part`;
     // Two downloads would write to the same parts.
-    using _ = alone(folder);
+    using _ = lockFolder(folder);
     await this.#get(files, { folder: fresh, onBytes });
     await Deno.remove(folder, { recursive: true }).catch(unlessGone);
     Deno.renameSync(fresh, folder);

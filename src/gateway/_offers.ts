@@ -10,7 +10,7 @@ import { isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import type { DoorName } from "../core/pattern.ts";
 import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
-import { OWN_RESOURCES } from "./_own_resources.ts";
+import { OWN_RESOURCES, OWN_TEMPLATES } from "./_own_resources.ts";
 import type { Servers } from "./servers.ts";
 
 /** What the offers need of the house. */
@@ -38,6 +38,12 @@ const DOOR_OF: Readonly<Record<Exclude<ListName, "tools">, DoorName>> = {
   prompts: "@prompts",
 };
 
+const OWN: Readonly<Record<Exclude<ListName, "tools">, readonly JsonObject[]>> = {
+  resources: OWN_RESOURCES,
+  resourceTemplates: OWN_TEMPLATES,
+  prompts: [],
+};
+
 /** Names what servers offer, and finds what a name stands for. */
 export class Offers {
   readonly #options: OffersOptions;
@@ -53,7 +59,7 @@ export class Offers {
   async list(list: Exclude<ListName, "tools">): Promise<readonly JsonObject[]> {
     const { servers, judge, prefix } = this.#options;
     await servers.prepare(list);
-    const own = list === "resources" && prefix() ? OWN_RESOURCES : [];
+    const own = prefix() ? OWN[list] : [];
     const items = servers.listed(list)
       .filter(({ server }) => judge(toolId(server, DOOR_OF[list])).kind !== "deny")
       .flatMap(({ server, items }) => items.map((item) => this.#named(item, { server, list })));

@@ -6,6 +6,7 @@
 
 import type { Metrics } from "../audit/metrics.ts";
 import { defined, type JsonObject } from "../core/json.ts";
+import type { Workflow } from "../workflow/workflow.ts";
 import type { Servers } from "./servers.ts";
 
 /** What PML's own resources are read from. */
@@ -33,6 +34,34 @@ export const OWN_RESOURCES: readonly JsonObject[] = [
     mimeType: MIME,
   },
 ];
+
+/** How lists show the outputs that stay outside of answers. */
+export const OWN_TEMPLATES: readonly JsonObject[] = [
+  {
+    uriTemplate: "pml://results/{output}{?offset,limit,pointer}",
+    name: "results",
+    title: "Outputs kept by PML",
+    description:
+      "A page of an output that was too large for its answer; `pointer` is a JSON pointer",
+    mimeType: MIME,
+  },
+];
+
+const KEPT = /^pml:\/\/results\/[a-z2-7]{12}\.[\w-]+(?:[?#]|$)/;
+
+/** Tells whether a URI names an output that stays outside of its answer. */
+export function isKept(uri: unknown): uri is string {
+  return typeof uri === "string" && KEPT.test(uri);
+}
+
+/** Reads a page of such an output. */
+export async function readKept(
+  uri: string,
+  { workflow }: { readonly workflow: () => Promise<Workflow> },
+): Promise<JsonObject> {
+  const text = (await workflow()).read(uri, "local");
+  return { contents: [{ uri, mimeType: MIME, text }] };
+}
 
 /** Tells whether a URI is one of PML's own resources. */
 export function isOwn(uri: unknown): boolean {

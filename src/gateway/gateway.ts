@@ -12,20 +12,20 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Metrics } from "../audit/metrics.ts";
-import type { Call, CallTool, Outcome, Question, Verdict } from "../core/call.ts";
+import type { Answer, Call, CallTool, Outcome, Question, Verdict } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
-import type { Asked } from "../workflow/batch.ts";
+import type { Observed } from "../workflow/declarations.ts";
 import type { Workflow } from "../workflow/workflow.ts";
 import { type Client, Clients } from "./_clients.ts";
 import { type ClientRequest, Exchange } from "./_exchange.ts";
 import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
-import { isOwn, readOwn } from "./_own_resources.ts";
+import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
 import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { takeTasks, Tasks } from "./_tasks.ts";
@@ -51,6 +51,10 @@ export interface FaceSettings extends ExposureSettings {
   readonly asksClient: boolean;
   /** How long a question waits for its answer. */
   readonly approvalMs: number;
+  /** How many tasks a plan may have. */
+  readonly planMax: number;
+  /** The size from which a result stays outside of its answer; 0 if it never does. */
+  readonly inlineBytes: number;
 }
 
 /** What the face needs of the house; functions are asked at each request. */
@@ -67,10 +71,12 @@ export interface GatewayOptions {
   readonly settings: () => FaceSettings;
   /** Tells the servers from which level on log messages are wanted. */
   readonly setLevel: (level: string) => void;
-  /** Asks once for several calls, or gives what lets each pass. */
-  readonly askForAll: (calls: readonly Call[]) => Promise<Asked>;
+  /** Asks once for several calls. Returns what lets each pass, by its `callId`. */
+  readonly askForAll: (calls: readonly Call[]) => Promise<ReadonlyMap<string, Answer>>;
   /** Gives what runs plans and code; loaded by the first of them. */
   readonly workflow: () => Promise<Workflow>;
+  /** Gives what is known about the outputs of tools that declare none. */
+  readonly observed: () => Promise<Observed>;
   /** Leaves a question for the terminal, for a client that cannot ask; gives the error to tell. */
   readonly leave: (question: Question) => Promise<PmlError>;
   /** Why nothing can be called at all, if so. */
@@ -198,6 +204,7 @@ export class Gateway implements Disposable {
         return await this.#call(request);
       case "resources/read":
         if (isOwn(params.uri)) return readOwn(params.uri, this.#options);
+        if (isKept(params.uri)) return await readKept(params.uri, this.#options);
         return await this.#requests.askAbout(request);
       case "prompts/get":
       case "completion/complete":

@@ -8,12 +8,23 @@ import type { Answer, Call, Meanwhile, Outcome, ToolResult } from "../core/call.
 import { textResult } from "../core/call.ts";
 import { confusableWith } from "../core/confusable.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, inset, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
+import {
+  defined,
+  inset,
+  type Json,
+  type JsonObject,
+  objectOf,
+  quoted,
+  visible,
+} from "../core/json.ts";
+import { outputOf } from "../core/output.ts";
 import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { type BatchItem, runBatch } from "../workflow/batch.ts";
+import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
+import { withTasks } from "./_plan_schema.ts";
 import { kindOf } from "./_tool_kind.ts";
 import type { GatewayOptions } from "./gateway.ts";
 import { type MetaTool, metaTools } from "./meta_tools.ts";
@@ -32,6 +43,7 @@ export interface MetaCall extends Meanwhile {
 
 const DESCRIPTION_MAX = 160;
 const QUERY_SHOWN = 60;
+const REMARK_MAX = 200;
 /** How many servers with a problem are told of in an answer of `search`. */
 const TROUBLES_MAX = 3;
 const TROUBLE_MAX = 120;
@@ -51,7 +63,9 @@ export class MetaCalls {
   async call(name: MetaTool, request: MetaCall): Promise<Outcome> {
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;
-    const definition = metaTools("", this.#options.settings().batchMax)[name];
+    if (name === "execute_workflow") this.#assertFewTasks(request.arguments);
+    const listed = metaTools("", this.#options.settings().batchMax)[name];
+    const definition = name === "execute_workflow" ? withTasks(listed) : listed;
     await this.#options.schemas.assertArguments(definition, request.arguments, {
       name,
       isChecked: false,
@@ -59,14 +73,44 @@ export class MetaCalls {
     if (name === "call") return await this.#call(request);
     if (name === "batch") return await this.#batch(request);
     if (name === "execute_code") return await (await this.#workflow(request)).code();
-    if (name === "execute_workflow") return await (await this.#workflow(request)).plan();
+    if (name === "execute_workflow") return await this.#plan(request);
     const answer = name === "search" ? this.#search : this.#schema;
     return { kind: "result", result: await answer.call(this, request.arguments) };
   }
 
-  /** Runs one tool through the one door. */
-  callTool(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
-    return this.#options.callTool(asCall(id, request));
+  /** Runs one tool through the one door. A large result may stay outside of the answer. */
+  async callTool(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
+    const outcome = await this.#options.callTool(asCall(id, request));
+    const { inlineBytes } = this.#options.settings();
+    if (!inlineBytes || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
+    if (JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
+    const { outputSchema } = await this.#options.servers.definition(id);
+    // A client that knows the schema could not use what stands in for the result.
+    if (outputSchema !== undefined || outcome.result.isError === true) return outcome;
+    const kept = (await this.#options.workflow()).keep(outputOf(outcome.result), "local");
+    if (kept === undefined) return outcome;
+    return { ...outcome, result: { ...outcome.result, ...linkTo(kept) } };
+  }
+
+  /** Throws before anything looks at each of too many tasks. */
+  #assertFewTasks({ plan }: JsonObject): void {
+    const { tasks } = objectOf(plan);
+    const { planMax } = this.#options.settings();
+    if (!Array.isArray(tasks) || tasks.length <= planMax) return;
+    throw new PmlError(
+      "BAD_ARGUMENTS",
+      `Cannot run ${tasks.length} tasks: limits.plan_tasks is ${planMax}`,
+      { hint: "Nothing was run. Do the work in several plans" },
+    );
+  }
+
+  async #plan(request: MetaCall): Promise<Outcome> {
+    try {
+      return await (await this.#workflow(request)).plan();
+    } catch (error) {
+      // The model wrote the plan: it is the one to mend it.
+      return { kind: "result", result: errorResult(error) };
+    }
   }
 
   async #workflow({ arguments: args, signal, ...meanwhile }: MetaCall) {
@@ -86,9 +130,14 @@ export class MetaCalls {
       limit?: number;
     };
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
-    const answer = await search(query, { ...defined({ server }), limit, allowed });
+    const answer = await search(query, { ...defined({ server }), limit, allowed, actor: "local" });
     const lines = await Promise.all(answer.hits.map((hit) => this.#line(hit)));
-    const said = [...lines, ...remarks(answer), `mode: ${answer.mode}`, ...this.#troubles(server)];
+    const { metaTools } = this.#options.settings();
+    // Only who looks for several things at once has several calls to make.
+    const isMany = Array.isArray(query) && query.length > 1 && lines.length > 1;
+    const hint = isMany && metaTools.includes("execute_code") ? [CODE_HINT] : [];
+    const mode = `mode: ${answer.mode}`;
+    const said = [...lines, ...remarks(answer), ...hint, mode, ...this.#troubles(server)];
     return textResult(said.join("\n"));
   }
 
@@ -115,35 +164,48 @@ export class MetaCalls {
     const twin = server.isOffer ? confusableWith(server.name, names()) : undefined;
     const like = twin === undefined ? "" : `, not ${twin} but a name like it`;
     // What PML says comes before what the server says of itself, which may look like it.
-    const onlyReads = server.isOffer ? undefined : await this.#options.servers.onlyReads(id);
+    const { onlyReads, remark } = server.isOffer ? {} : await this.#options.servers.about(id);
     const kind = kindOf(tool, { origin: server.origin, onlyReads });
-    const own = `${server.name}:${call} [${server.origin}${kind}, ${runs}${scored}${like}]`;
+    const told = remark === undefined ? "" : `, ${inset(remark, REMARK_MAX)}`;
+    const own = `${server.name}:${call} [${server.origin}${kind}, ${runs}${scored}${like}${told}]`;
     return line === "" ? own : `${own}\n  ${line}`;
   }
 
   async #schema(args: JsonObject): Promise<ToolResult> {
-    const { tools } = args as { tools: readonly string[] };
-    const shown = await Promise.all(tools.map((name) => this.#show(name)));
+    const { tools, as } = args as { tools: readonly string[]; as?: "typescript" };
+    const shown = await Promise.all(tools.map((name) => this.#look(name)));
     const isError = shown.every((one) => "error" in one) || undefined;
-    return { ...textResult(JSON.stringify(shown)), ...defined({ isError }) };
+    const text = as === "typescript"
+      ? await declared(shown, await this.#options.observed())
+      : JSON.stringify(shown.map((one) => this.#shown(one)));
+    return { ...textResult(text), ...defined({ isError }) };
   }
 
-  async #show(name: string): Promise<JsonObject> {
+  async #look(name: string): Promise<LookedAt> {
     const { servers, judge } = this.#options;
     try {
       const id = this.#idOf(name);
       if (judge(id).kind === "deny") throw servers.unknown(name);
-      const { name: shown, ...definition } = await servers.shown(id);
-      const isRun = judge(id).kind === "allow" && !this.#isOffer(id);
-      const permission = isRun ? "runs" : "asks the user first";
-      return {
-        tool: toolId(splitToolId(id).server, shown),
-        ...definition as JsonObject,
-        permission,
-      };
+      const tool = await servers.shown(id);
+      return { id, server: splitToolId(id).server, tool, remark: (await servers.about(id)).remark };
     } catch (error) {
-      return { tool: name, error: errorBody(asPmlError(error)) as unknown as Json };
+      return { name, error };
     }
+  }
+
+  #shown(one: LookedAt): JsonObject {
+    if ("error" in one) {
+      return { tool: one.name, error: errorBody(asPmlError(one.error)) as unknown as Json };
+    }
+    const { id, server, remark, tool: { name, ...definition } } = one;
+    const isRun = id !== undefined && this.#options.judge(id).kind === "allow" &&
+      !this.#isOffer(id);
+    return {
+      tool: toolId(server, name),
+      ...definition as JsonObject,
+      permission: isRun ? "runs" : "asks the user first",
+      ...defined({ remark }),
+    };
   }
 
   async #call(request: MetaCall): Promise<Outcome> {
@@ -174,35 +236,21 @@ export class MetaCalls {
 
   async #batch(request: MetaCall): Promise<Outcome> {
     const { calls } = request.arguments as unknown as { calls: readonly BatchRequest[] };
-    const { callTool, judge, servers, schemas, askForAll } = this.#options;
-    const asCalls = await Promise.all(calls.map(async (one) => ({
+    const { callTool, askForAll } = this.#options;
+    const asCalls = calls.map((one) => ({
       id: one.id,
       tool: one.tool,
-      call: await this.#batchCall(one, request),
-    })));
-    const outcome = await runBatch(asCalls, {
-      callTool,
-      judge,
-      check: async (call) => {
-        if (this.#isOffer(call.id)) throw neverUsed(call.id);
-        await schemas.assertArguments(await servers.definition(call.id), call.arguments, {
-          name: call.id,
-          isChecked: servers.isChecked(splitToolId(call.id).server),
-        });
-      },
-      ask: askForAll,
-    });
-    if (outcome.kind === "ask") return outcome;
-    return { kind: "result", result: batchResult(outcome.items) };
+      call: this.#batchCall(one, request),
+    }));
+    const items = await runBatch(asCalls, { callTool, ask: askForAll });
+    return { kind: "result", result: batchResult(items) };
   }
 
-  async #batchCall(one: BatchRequest, request: MetaCall): Promise<Call | PmlError> {
-    const { servers } = this.#options;
+  #batchCall(one: BatchRequest, { answer: _, ...request }: MetaCall): Call | PmlError {
     const id = this.#known(one.tool);
-    if (id === undefined) return servers.unknown(one.tool);
-    const call = asCall(id, { ...request, arguments: one.arguments ?? {}, via: "batch" });
-    // What is wrong with it the door tells, and writes down.
-    return await servers.settled(call).catch(() => call);
+    if (id === undefined) return this.#options.servers.unknown(one.tool);
+    const args = { arguments: one.arguments ?? {}, via: "batch", answer: undefined };
+    return asCall(id, { ...request, ...args });
   }
 
   /** Whether a registry offers a tool whose server nobody has used here. */
@@ -240,16 +288,23 @@ function waysBack(
   return { request, onProgress, onMessage, onAsk, onQuestion, sampling };
 }
 
+/** Makes the result that stands for one which is outside: how to read it, for models and clients. */
+function linkTo(kept: JsonObject): Pick<ToolResult, "content" | "structuredContent"> {
+  const { kept: uri } = kept;
+  const link = { type: "resource_link", uri, name: "result", mimeType: "application/json" };
+  return {
+    content: [...textResult(JSON.stringify(kept)).content, link],
+    structuredContent: undefined,
+  };
+}
+
+/** A tool as `schema` shows it. */
+type LookedAt = ShownTool & { readonly id?: ToolId; readonly remark?: string | undefined };
+
 interface BatchRequest {
   readonly id?: string;
   readonly tool: string;
   readonly arguments?: JsonObject;
-}
-
-function neverUsed(id: ToolId): PmlError {
-  return new PmlError("APPROVAL_REQUIRED", `Cannot run "${id}" in a batch: it was never used`, {
-    hint: "Call it alone first: the question to the person comes with it",
-  });
 }
 
 function asCall(id: ToolId, request: MetaCall & { readonly via: string }): Call {

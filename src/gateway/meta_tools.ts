@@ -40,8 +40,8 @@ export function metaTools(servers: string, batchMax: number): Record<MetaTool, T
   };
 }
 
+// Tools without annotations may change things and reach others: that is the default of MCP.
 const READS = { readOnlyHint: true, openWorldHint: false };
-const RUNS = { readOnlyHint: false, openWorldHint: true };
 
 function searchTool(servers: string): ToolDefinition {
   return {
@@ -67,7 +67,7 @@ function searchTool(servers: string): ToolDefinition {
 const SCHEMA: ToolDefinition = {
   name: "schema",
   title: "Show tool schemas",
-  description: "Full input and output schemas of tools, when a signature is not enough",
+  description: "Full schemas of tools, or TypeScript for code",
   inputSchema: object({
     tools: {
       type: "array",
@@ -76,6 +76,7 @@ const SCHEMA: ToolDefinition = {
       maxItems: SCHEMA_MAX,
       description: "Names as `search` gives them",
     },
+    as: { enum: ["typescript"] },
   }, ["tools"]),
   annotations: READS,
 };
@@ -88,7 +89,6 @@ const CALL: ToolDefinition = {
     tool: { type: "string", description: "Name as `search` gives it: server:tool" },
     arguments: { type: "object", description: "The tool's arguments" },
   }, ["tool"]),
-  annotations: RUNS,
 };
 
 function batchTool(maxItems: number): ToolDefinition {
@@ -105,47 +105,36 @@ function batchTool(maxItems: number): ToolDefinition {
     inputSchema: object({ calls: { type: "array", minItems: 1, maxItems, items: call } }, [
       "calls",
     ]),
-    annotations: RUNS,
   };
 }
 
+// The tasks are checked where they are read. Here they are words, because a schema costs more.
 const WORKFLOW: ToolDefinition = {
   name: "execute_workflow",
   title: "Run a plan",
-  description: "Run tools that depend on each other: a plan, or an intent to make one of. " +
-    'Output of a task: {"$ref": "taskId#/json/pointer"}',
+  description:
+    "Run calls that depend on each other: a plan, or an intent to make one. Tasks: {id, tool, " +
+    'arguments, depends_on?, when?, for_each?}; {"$ref": "id#/pointer"} is another task\'s output',
   inputSchema: object({
-    plan: object({
-      tasks: {
-        type: "array",
-        minItems: 1,
-        items: object({
-          id: { type: "string" },
-          tool: { type: "string" },
-          arguments: { type: "object" },
-          depends_on: { type: "array", items: { type: "string" } },
-          when: {},
-          for_each: {},
-        }, ["id", "tool"]),
-      },
-    }, ["tasks"]),
+    plan: object({ tasks: { type: "array", items: { type: "object" } } }, ["tasks"]),
     intent: { type: "string" },
-    save_as: { type: "string" },
+    resume: { type: "string", description: "Run whose failed part runs again" },
+    read: { type: "string", description: "pml://results/…" },
+    save_as: {},
   }, []),
-  annotations: RUNS,
 };
 
 const CODE: ToolDefinition = {
   name: "execute_code",
   title: "Run code",
-  description: "Run TypeScript that calls tools: await mcp.server.tool(args). " +
-    "Returns what it returns. No files, no network",
+  description:
+    "Run TypeScript that calls tools: `await mcp.server.tool(args)`; `return` the result",
   inputSchema: object({
     code: { type: "string" },
     timeout_ms: { type: "integer", minimum: 1 },
-    save_as: { type: "string", description: "namespace:action" },
+    // What it may be is checked where it is read.
+    save_as: { description: '"namespace:action" or {name, parameters: {city: "Paris"}}' },
   }, ["code"]),
-  annotations: RUNS,
 };
 
 function object(properties: JsonObject, required: readonly string[]): JsonObject {

@@ -1,10 +1,10 @@
 /**
- * The part of the pool's model that counts who died.
+ * The part of the pool's model that counts deaths.
  *
  * @module
  */
 
-/** How often what was started died in a row, by its key, and how long the next start waits. */
+/** Counts deaths in a row, by key, and computes how long the next start waits. */
 export class Deaths {
   readonly #all = new Map<string, { count: number; at: number; version: string }>();
   readonly #now: () => number;

@@ -1,5 +1,5 @@
 /**
- * A clock for tests, which move it.
+ * A clock that tests move forward.
  *
  * @module
  */

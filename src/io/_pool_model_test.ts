@@ -1,6 +1,6 @@
 /**
- * A model of the pool beside the pool itself, with a clock that the test moves: what is done to
- * both must have the same outcome.
+ * A model of the pool, with a clock that the test moves. The same actions on the pool and on the
+ * model must have the same outcome.
  *
  * @module
  */
@@ -200,7 +200,7 @@ export class Stage {
       thing.uses.delete(use);
       use.done.reject(new Error(why));
     }
-    // What dies in a use is taken out at once, what dies unused by the next call.
+    // A thing that dies in a use is removed at once, an unused one by the next call.
     if (running.length > 0 && thing.phase === "up") thing.drains = true;
   }
 

@@ -1,48 +1,48 @@
 /**
- * Knows how much waits for the client, and how much has come of messages to it. While that is more
- * than may be, servers are not read.
+ * Counts the bytes that wait for the client and the bytes of incomplete messages from servers. While
+ * there are too many, servers are not read.
  *
  * @module
  */
 
 /**
- * Tells how much a reader has of a message that is not whole, and gives what to wait for before it
- * reads on; nothing where there is room.
+ * Takes how many bytes of an incomplete message a reader has. Returns a promise to wait for before it
+ * reads on; undefined if there is room.
  */
 export type Room = (reader: object, size: number) => Promise<void> | undefined;
 
-/** What is shorter is not counted: most messages are. */
+/** Shorter messages are not counted. Most messages are shorter. */
 const SMALL = 1 << 20;
-/** How long a reader waits at most for another one that reads nothing. */
+/** The longest time that a reader waits for another reader that gets nothing, in milliseconds. */
 const PIECE_MS = 500;
 
-/** What waits for the client. */
+/** The bytes that wait for the client. */
 export class Backlog {
   readonly #max: () => number;
-  /** What has come of long messages, and when a piece of them came last. */
+  /** The size of each incomplete long message, and the time of its last piece. */
   readonly #reading = new Map<object, { readonly size: number; at: number }>();
   #size = 0;
   #partial = 0;
   #less = Promise.withResolvers<void>();
 
-  /** Nothing waits yet. */
+  /** Takes a function that returns the limit. */
   constructor(max: () => number) {
     this.#max = max;
   }
 
-  /** Whether more waits for the client than may. */
+  /** Whether more bytes wait for the client than the limit. */
   get isFull(): boolean {
     return this.#size > this.#max();
   }
 
-  /** Takes what waits for the client now. */
+  /** Sets how many bytes wait for the client. */
   set size(size: number) {
     const isLess = size < this.#size;
     this.#size = size;
     if (isLess) this.#wake();
   }
 
-  /** Lets readers go on while there is room, and of those that read the one that began first. */
+  /** Lets readers go on while there is room. Without room, only the one that began first goes on. */
   readonly room: Room = (reader, size) => {
     const known = this.#reading.get(reader)?.size ?? 0;
     const now = size < SMALL ? 0 : size;
@@ -55,7 +55,7 @@ export class Backlog {
 
   #mayRead(reader: object): boolean {
     if (this.isFull) return false;
-    // What is short waits for the client alone, and not for what others have half of.
+    // A short message waits for the client only, not for the incomplete messages of others.
     if (!this.#reading.has(reader)) return true;
     if (this.#size + this.#partial <= this.#max()) return true;
     const late = performance.now() - PIECE_MS;
@@ -74,7 +74,7 @@ export class Backlog {
       isLate = true;
       this.#wake();
     }, PIECE_MS);
-    // One that is in a long message waits for the client, however long that takes.
+    // A reader of a long message waits for the client without a time limit.
     const isStopped = () => !isLate || this.isFull && this.#reading.has(reader);
     while (isStopped() && !this.#mayRead(reader)) await this.#less.promise;
     clearTimeout(timer);

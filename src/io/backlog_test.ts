@@ -10,7 +10,7 @@ function goes(backlog: Backlog, reader: object, size = 0): boolean {
   return waiting === undefined;
 }
 
-Deno.test("Backlog holds up every reader while too much waits for the client", async () => {
+Deno.test("Backlog stops every reader while too much waits for the client", async () => {
   const backlog = new Backlog(() => 10 * MB);
   const [one, two] = [{}, {}];
   backlog.size = 10 * MB;
@@ -24,7 +24,7 @@ Deno.test("Backlog holds up every reader while too much waits for the client", a
   assert.ok(goes(backlog, one));
 });
 
-Deno.test("Backlog counts what readers have of long messages, and lets the first one go on", async () => {
+Deno.test("Backlog counts the bytes of incomplete long messages, and lets the first reader go on", async () => {
   const backlog = new Backlog(() => 10 * MB);
   const [one, two, three] = [{}, {}, {}];
   assert.ok(goes(backlog, one, 4 * MB));
@@ -33,13 +33,13 @@ Deno.test("Backlog counts what readers have of long messages, and lets the first
   const waiting = backlog.room(two, 5 * MB);
   assert.ok(waiting !== undefined);
   assert.ok(!goes(backlog, three, 2 * MB));
-  // Its message is whole, or it has ended.
+  // Its message is complete, or it has ended.
   assert.ok(goes(backlog, one, 0));
   await waiting;
   assert.ok(goes(backlog, two, 9 * MB));
 });
 
-Deno.test("Backlog holds a long message up once behind those that stop in one, and a short one never", async () => {
+Deno.test("Backlog delays a long message once for stopped readers, and a short one never", async () => {
   const backlog = new Backlog(() => 2 * MB);
   const [stopped, long, short] = [{}, {}, {}];
   assert.ok(goes(backlog, stopped, 3 * MB));
@@ -52,13 +52,13 @@ Deno.test("Backlog holds a long message up once behind those that stop in one, a
   assert.ok(goes(backlog, long, 3 * MB), "it goes on as the first that reads");
 });
 
-Deno.test("Backlog holds up a long message as long as the client does not read", async () => {
+Deno.test("Backlog delays a long message until the client reads", async () => {
   const backlog = new Backlog(() => 2 * MB);
   const [long, short] = [{}, {}];
   backlog.size = 3 * MB;
   let isOver = false;
   const waiting = backlog.room(long, 2 * MB)?.then(() => isOver = true);
-  // That a server is there is still heard, now and then.
+  // Short messages of a server are still read, now and then.
   await backlog.room(short, 0);
   await backlog.room(short, 0);
   assert.ok(!isOver);

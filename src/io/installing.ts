@@ -1,23 +1,23 @@
 /**
- * Follows an installer: tells those who wait what it does, and keeps the end of what it said.
+ * Reports the progress of an installer to its listeners, and keeps the end of its output.
  *
  * @module
  */
 
 import { visible, visibleLines } from "../core/json.ts";
 
-/** How often those who wait are told that it goes on, so that no deadline passes meanwhile. */
+/** How often progress is reported, in milliseconds, so that no deadline passes meanwhile. */
 const TELL_MS = 1_000;
 const TAIL = 4_000;
-/** What npm says of each file that it fetches. */
+/** The line that npm writes for each file that it downloads. */
 const FETCHED = /^npm http \S+ (?:GET \d+ )?(\S+)/;
 
-/** Told what is done now. */
+/** Receives a text that says what is being done. */
 export type Tell = (message: string) => void;
 
-/** One installation that is under way. */
+/** An installation in progress. */
 export class Installing implements Disposable {
-  readonly #what: string;
+  readonly #title: string;
   readonly #listeners = new Set<Tell>();
   readonly #since = Date.now();
   readonly #timer: ReturnType<typeof setInterval>;
@@ -26,24 +26,24 @@ export class Installing implements Disposable {
   #tail = "";
   #rest = "";
 
-  /** Begins to tell. */
-  constructor(what: string) {
-    this.#what = what;
+  /** Takes what is being installed, and begins to report. */
+  constructor(title: string) {
+    this.#title = title;
     this.#timer = setInterval(() => this.#tell(), TELL_MS);
   }
 
-  /** What it said last, without what was fetched. */
+  /** The end of the output, without the lines about downloads. */
   get tail(): string {
     return visibleLines((this.#tail + this.#rest).trim(), TAIL);
   }
 
-  /** Has somebody told, now and from now on. */
+  /** Adds a listener, which is called at once. */
   join(tell: Tell): void {
     this.#listeners.add(tell);
-    tell(this.#said());
+    tell(this.#message());
   }
 
-  /** Takes a part of what the installer wrote. */
+  /** Takes a part of the installer's output. */
   hear(text: string): void {
     const lines = (this.#rest + text).split("\n");
     this.#rest = (lines.pop() ?? "").slice(-TAIL);
@@ -59,20 +59,20 @@ export class Installing implements Disposable {
     }
   }
 
-  /** Stops telling. */
+  /** Stops reporting. */
   [Symbol.dispose](): void {
     clearInterval(this.#timer);
   }
 
   #tell(): void {
-    for (const tell of this.#listeners) tell(this.#said());
+    for (const tell of this.#listeners) tell(this.#message());
   }
 
-  #said(): string {
+  #message(): string {
     const seconds = Math.round((Date.now() - this.#since) / 1_000);
     const count = this.#fetched === 0 ? [] : [`${this.#fetched} fetched`];
     const facts = [...(seconds === 0 ? [] : [`${seconds} s`]), ...count, visible(this.#now, 100)];
-    const told = facts.filter((fact) => fact !== "").join(", ");
-    return told === "" ? this.#what : `${this.#what}: ${told}`;
+    const details = facts.filter((fact) => fact !== "").join(", ");
+    return details === "" ? this.#title : `${this.#title}: ${details}`;
   }
 }

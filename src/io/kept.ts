@@ -1,5 +1,5 @@
 /**
- * Writes what may be lost, because it can be found out again: whole, for this person alone, neither
+ * Writes cache files, which may be lost: completely or not at all, for this person only, neither
  * synced nor locked.
  *
  * @module
@@ -8,27 +8,27 @@
 import { basename, dirname, join } from "node:path";
 import { readRegularText } from "./regular_file.ts";
 
-/** The length of what stands behind the name of whom a file is about: a hash, and `.json`. */
+/** The length of the end of a file name: a hash, and `.json`. */
 const HASH_END = 37;
 
-/** Reads what `keep` wrote; undefined where nothing is, or no JSON. */
+/** Reads a file that `keep` wrote; undefined if there is none or it is not JSON. */
 export function readKept(file: string): unknown {
   try {
     return JSON.parse(readRegularText(file));
   } catch {
-    // Nothing kept, or a file that a crash cut short: it is found out again.
+    // There is no file, or a crash cut it short. The value is computed again.
     return undefined;
   }
 }
 
-/** Keeps a value as JSON. */
+/** Writes a value as JSON. */
 export function keep(file: string, value: unknown): void {
   keepFile(file, JSON.stringify(value));
 }
 
 /**
- * Puts a file in place, whole, and makes its folder where that is missing. It is written beside
- * itself, or beside what `by` names.
+ * Writes a complete file, and creates its folder if that is missing. The content is written to a
+ * temporary file first, beside the file or beside `by`.
  */
 export function keepFile(file: string, content: string | Uint8Array, { by = file } = {}): void {
   Deno.mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
@@ -38,22 +38,22 @@ export function keepFile(file: string, content: string | Uint8Array, { by = file
     Deno.writeFileSync(fresh, bytes, { createNew: true, mode: 0o600 });
     Deno.renameSync(fresh, file);
   } catch (error) {
-    // Of a full disk the beginning would stay.
+    // If the disk is full, the temporary file would stay.
     drop(fresh);
     throw error;
   }
 }
 
-/** Removes a file, if it is there and can be removed. */
+/** Removes a file, if that is possible. */
 export function drop(file: string): void {
   try {
     Deno.removeSync(file);
   } catch {
-    // It was never made, or another process was faster.
+    // It was never written, or another process removed it.
   }
 }
 
-/** Leaves the newest files of a folder whose names are like that of one, but for the hash at its end. */
+/** Removes all but the newest files whose names differ from that of `like` only in the hash. */
 export function prune(
   folder: string,
   { like, most }: { readonly like: string; readonly most: number },

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { drop, keepFile } from "./kept.ts";
 
-Deno.test("keepFile() puts a whole file in place, for this person alone, and leaves no other", async () => {
+Deno.test("keepFile() writes a complete private file, and leaves no temporary file", async () => {
   const home = await mkdtemp(join(tmpdir(), "pml-kept-"));
   const path = join(home, "deep", "kept.json");
   keepFile(path, "one");
@@ -12,7 +12,7 @@ Deno.test("keepFile() puts a whole file in place, for this person alone, and lea
   assert.equal(await readFile(path, "utf8"), "two");
   if (Deno.build.os !== "windows") assert.equal((Deno.statSync(path).mode ?? 0) & 0o777, 0o600);
   assert.deepEqual(await readdir(join(home, "deep")), ["kept.json"]);
-  // What was planted is replaced, and what it leads to left alone.
+  // The planted link is replaced, and its target is unchanged.
   const other = join(home, "deep", "other");
   await writeFile(other, "mine");
   await rm(path);

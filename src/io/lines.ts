@@ -1,5 +1,5 @@
 /**
- * Cuts a stream of bytes into lines in linear time, with a bound on how long a line may be.
+ * Splits a stream of bytes into lines in linear time, with a limit for the length of a line.
  *
  * @module
  */
@@ -7,8 +7,8 @@
 import { Buffer } from "node:buffer";
 
 /**
- * A whole line without its end; the beginning and the end of one over what is kept; or word that
- * one is too long, which is told at once, and the line is passed over.
+ * A whole line without its newline; the beginning and the end of a line of which not all is kept; or
+ * a report, made at once, that a line is too long and is skipped.
  */
 export type Line =
   | { readonly kind: "line"; readonly bytes: Uint8Array }
@@ -17,28 +17,28 @@ export type Line =
 
 const NEWLINE = 10;
 const PIECE = 1 << 18;
-/** How much is kept of the beginning and of the end of a line. */
+/** How many bytes are kept of the beginning and of the end of a line. */
 const END = 1_000;
 
-/** Keeps the bytes of the current line; of a line over `max` bytes nothing is kept. */
+/** Keeps the bytes of the current line. Nothing is kept of a line over `max` bytes. */
 export class LineReader {
   readonly #max: number;
   readonly #kept: number;
   #parts: Uint8Array[] = [];
   #length = 0;
 
-  /** Makes a reader for lines of at most `max` bytes; of those over `kept` only the ends are kept. */
+  /** Takes the limit of a line. Only the ends are kept of a line over `kept` bytes. */
   constructor(max: number, kept = max) {
     this.#max = max;
     this.#kept = Math.min(kept, max);
   }
 
-  /** How many bytes have come of a line that has not ended, and are kept. */
+  /** How many bytes of the incomplete line are kept. */
   get kept(): number {
     return this.#length > this.#kept ? 0 : this.#length;
   }
 
-  /** Takes a chunk and gives the lines that it completes. */
+  /** Takes a chunk and yields the lines that it completes. */
   *push(chunk: Uint8Array): Generator<Line> {
     let from = 0;
     for (;;) {
@@ -46,7 +46,7 @@ export class LineReader {
       const part = chunk.subarray(from, newline < 0 ? undefined : newline);
       const before = this.#length;
       this.#length += part.length;
-      // What is kept is copied: the next chunk may come in the same memory.
+      // Kept bytes are copied: the next chunk may reuse the memory.
       if (this.#length <= this.#kept) this.#parts.push(newline < 0 ? part.slice() : part);
       else if (this.#length <= this.#max) this.#cut(part);
       else if (before <= this.#max) {
@@ -69,18 +69,18 @@ export class LineReader {
 
   #cut(part: Uint8Array): void {
     const all = [...this.#parts, part];
-    // As many parts as bytes are enough, and of the end it must be a copy.
+    // So many parts hold at least so many bytes. The end must be a copy.
     const last = new Uint8Array(Buffer.concat(all.slice(-END)).subarray(-END));
     this.#parts = [Buffer.concat(all, END), last];
   }
 }
 
-/** Gives the beginning and the end of a line. */
+/** Returns the beginning and the end of a line. */
 export function endsOf(line: Uint8Array): Uint8Array {
   return joined([line.subarray(0, END), line.subarray(-END)]);
 }
 
-/** Reads a stream piece by piece into the same memory; each may have to be waited for. */
+/** Reads a stream in pieces, which reuse the same memory. Waits until each piece is taken. */
 export async function eachPiece(
   stream: ReadableStream<Uint8Array>,
   take: (piece: Uint8Array) => Promise<void> | void,
@@ -96,7 +96,7 @@ export async function eachPiece(
   }
 }
 
-/** Joins pieces of bytes; a single one is given as it is. */
+/** Joins pieces of bytes. A single piece is returned unchanged. */
 export function joined(parts: readonly Uint8Array[]): Uint8Array {
   return parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts);
 }

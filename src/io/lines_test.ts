@@ -8,7 +8,7 @@ function read(chunks: readonly Uint8Array[], max: number): readonly string[] {
     .map((line) => line.kind === "line" ? new TextDecoder().decode(line.bytes) : "TOO LONG");
 }
 
-Deno.test("LineReader gives the same lines wherever the stream is cut", () => {
+Deno.test("LineReader returns the same lines wherever the stream is split", () => {
   fc.assert(fc.property(
     fc.array(fc.string({ unit: "binary", maxLength: 20 }).map((text) => text.replaceAll("\n", ""))),
     fc.array(fc.nat(400), { maxLength: 8 }),
@@ -22,7 +22,7 @@ Deno.test("LineReader gives the same lines wherever the stream is cut", () => {
   ));
 });
 
-Deno.test("LineReader tells of a long line once, at once, and goes on at the next", () => {
+Deno.test("LineReader reports a long line once, at once, and continues with the next line", () => {
   const bytes = new TextEncoder().encode(`ok\n${"x".repeat(50)}\nnext\n`);
   const chunks = Array.from(bytes, (_, at) => bytes.subarray(at, at + 1));
   assert.deepEqual(read(chunks, 10), ["ok", "TOO LONG", "next"]);
@@ -31,12 +31,12 @@ Deno.test("LineReader tells of a long line once, at once, and goes on at the nex
   assert.deepEqual(read([new TextEncoder().encode(`${"x".repeat(10)}\n`)], 10), ["x".repeat(10)]);
 });
 
-Deno.test("LineReader keeps what it needs of a chunk whose memory the next one takes", () => {
+Deno.test("LineReader copies what it keeps of a chunk whose memory is reused", () => {
   const reader = new LineReader(100);
   const memory = new Uint8Array(4);
   const lines = ["a\nbc", "de\nf", "gh\ni"].flatMap((text) => {
     new TextEncoder().encodeInto(text, memory);
-    // A line is good until the next chunk.
+    // A line is valid until the next chunk.
     return [...reader.push(memory)].map((line) =>
       line.kind === "line" ? new TextDecoder().decode(line.bytes) : "TOO LONG"
     );
@@ -44,7 +44,7 @@ Deno.test("LineReader keeps what it needs of a chunk whose memory the next one t
   assert.deepEqual(lines, ["a", "bcde", "fgh"]);
 });
 
-Deno.test("LineReader keeps the ends alone of a line over what is kept, wherever it is cut", () => {
+Deno.test("LineReader keeps only the ends of a line over the limit, wherever it is split", () => {
   const long = `begin ${"x".repeat(5_000)} end`;
   const bytes = new TextEncoder().encode(`a\n${long}\n${"y".repeat(9_000)}\nb\n`);
   for (const step of [1, 7, 999, 1_000, 1_001, 2_000, bytes.length]) {

@@ -1,5 +1,5 @@
 /**
- * Remembers what could not be reached, so that nobody waits for silence twice.
+ * Remembers targets that cannot be reached, so that only one caller waits for each to fail.
  *
  * @module
  */
@@ -9,55 +9,54 @@ import { soon } from "./waiting.ts";
 
 interface Outage {
   readonly error: PmlError;
-  /** When it may be looked for again. */
+  /** The time from which the next probe may begin. */
   readonly until: number;
-  /** The look whether it is back, which never fails. */
-  look: Promise<void> | undefined;
+  /** The probe that is under way. It never rejects. */
+  probe: Promise<void> | undefined;
 }
 
-/** How a caller gets past an outage. */
+/** The options of `pass`. */
 export interface PassOptions {
-  /** Looks whether it is back: succeeds where it is, and has no effect that a caller would miss. */
-  readonly look: () => Promise<unknown>;
-  /** How long the caller waits, where that is not a moment. */
+  /** Probes the target: resolves if it can be reached. It must have no other effect. */
+  readonly probe: () => Promise<unknown>;
+  /** How long the caller waits for the probe, in milliseconds; by default a short time. */
   readonly waitMs?: number;
 }
 
-/** How long a caller waits for a look. */
+/** How long a caller waits for a probe, in milliseconds. */
 const WAIT_MS = 70;
 
 /**
- * Knows what is away, by a key that says all that it is reached by. While something is away, one
- * look at a time finds out whether it is back, and begins no sooner than a rest after the last one.
- * A caller waits for it no longer than a moment; then it gets the error that is remembered, and the
- * look goes on without it. What counts as an outage is up to the owner: `note` begins one; `forget`,
- * or a look that succeeds, ends it.
+ * The outages of targets. A key holds everything by which a target is reached. During an outage, one
+ * probe at a time finds out whether the target is back, with a rest between two probes. A caller
+ * waits for it a short time; then it gets the remembered error, and the probe goes on. The owner
+ * decides what is an outage: `note` begins one; `forget`, or a probe that succeeds, ends it.
  */
 export class Outages {
   readonly #restMs: number;
   readonly #all = new Map<string, Outage>();
 
-  /** Knows of no outage yet; the rest between looks is `restMs`, a quarter more or less. */
+  /** Takes the rest between two probes, which varies by a quarter. */
   constructor(restMs = 0) {
     this.#restMs = restMs;
   }
 
-  /** Returns why something is away; undefined where it is not known to be. */
+  /** Returns the error of an outage; undefined if there is none. */
   of(key: string): PmlError | undefined {
     return this.#all.get(key)?.error;
   }
 
-  /** Tells whether a look may begin now: none is under way, and the rest is over. */
+  /** Returns whether a probe may begin: none is under way, and the rest is over. */
   isDue(key: string): boolean {
-    const { look, until = 0 } = this.#all.get(key) ?? {};
-    return look === undefined && performance.now() >= until;
+    const { probe, until = 0 } = this.#all.get(key) ?? {};
+    return probe === undefined && performance.now() >= until;
   }
 
-  /** Begins an outage, or tells its newest reason. */
+  /** Begins an outage, or sets its newest error. */
   note(key: string, error: PmlError): void {
-    const { look } = this.#all.get(key) ?? {};
+    const { probe } = this.#all.get(key) ?? {};
     const until = performance.now() + this.#restMs * (0.75 + Math.random() / 2);
-    this.#all.set(key, { error, look, until });
+    this.#all.set(key, { error, probe, until });
   }
 
   /** Ends an outage. */
@@ -65,48 +64,48 @@ export class Outages {
     this.#all.delete(key);
   }
 
-  /** Takes what is under way as the look; nothing happens where nothing is away. */
-  watch(key: string, look: Promise<unknown>): void {
+  /** Takes work that is under way as the probe. Does nothing if there is no outage. */
+  watch(key: string, work: Promise<unknown>): void {
     const outage = this.#all.get(key);
     if (outage === undefined) return;
-    outage.look = look.then(() => this.forget(key), () => {
+    outage.probe = work.then(() => this.forget(key), () => {
       const now = this.#all.get(key);
       if (now === undefined) return;
-      now.look = undefined;
+      now.probe = undefined;
       this.note(key, now.error);
     });
   }
 
-  /** Passes where nothing is away, or the look finds it soon; else throws what is remembered. */
-  async pass(key: string, { look, waitMs = WAIT_MS }: PassOptions): Promise<void> {
+  /** Throws the remembered error, unless there is no outage or the probe soon ends it. */
+  async pass(key: string, { probe, waitMs = WAIT_MS }: PassOptions): Promise<void> {
     if (this.of(key) === undefined) return;
-    if (this.isDue(key)) this.watch(key, look());
-    await soon(this.#looked(key), waitMs);
+    if (this.isDue(key)) this.watch(key, probe());
+    await soon(this.#probed(key), waitMs);
     const still = this.of(key);
     if (still !== undefined) throw still;
   }
 
   /**
-   * Returns what comes of work that goes on behind the caller. While something is away the caller
-   * waits a moment for the look, and a moment for the work; then it throws what is remembered.
+   * Returns the result of work that may go on after the caller. During an outage, waits a short time
+   * for the probe, and a short time for the work. Then it throws the remembered error.
    */
   async briefly<T>(key: string, work: () => Promise<T>): Promise<T> {
-    await this.#moment(key, this.#looked(key));
-    return await this.#moment(key, work());
+    await this.#shortly(key, this.#probed(key));
+    return await this.#shortly(key, work());
   }
 
-  async #moment<T>(key: string, work: Promise<T>): Promise<T> {
+  async #shortly<T>(key: string, work: Promise<T>): Promise<T> {
     const error = this.of(key);
     if (error !== undefined && !await soon(work, WAIT_MS)) throw error;
     return await work;
   }
 
-  #looked(key: string): Promise<void> {
-    return this.#all.get(key)?.look ?? Promise.resolve();
+  #probed(key: string): Promise<void> {
+    return this.#all.get(key)?.probe ?? Promise.resolve();
   }
 }
 
-/** Tells whether a request was never sent, because nobody was there to take it. */
+/** Returns whether an error means that a request was never sent. */
 export function isUnsent(error: unknown): error is PmlError {
   return error instanceof PmlError && error.code === "UPSTREAM_DOWN" &&
     error.detail?.may_have_run === false;

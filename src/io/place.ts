@@ -1,18 +1,21 @@
 /**
- * Where a path lies, and whether what is there is still the same.
+ * Finds where a path leads, and whether a file is still the same.
  *
  * @module
  */
 
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 
-/** Tells whether a path is a folder or lies in it, by its names; one may begin with two dots. */
+/**
+ * Returns whether a path is a folder or in it, by its text only. A name in it may begin with two
+ * dots.
+ */
 export function isInside(folder: string, path: string): boolean {
   const way = relative(folder, path);
   return way.split(/[\\/]/)[0] !== ".." && !isAbsolute(way);
 }
 
-/** Gives the real path of what is there; undefined where nothing is, or nothing that can be seen. */
+/** Returns the real path of a file; undefined if it does not exist or cannot be seen. */
 export function realPathIfAny(path: string): string | undefined {
   try {
     return Deno.realPathSync(path);
@@ -21,12 +24,12 @@ export function realPathIfAny(path: string): string | undefined {
   }
 }
 
-/** Tells a file from what it becomes when somebody writes it or puts another in its place. */
+/** Returns a text that changes when a file is written or replaced. */
 export function stampOf({ dev, ino, size, mtime, ctime }: Deno.FileInfo): string {
   return [dev, ino, size, Number(mtime), Number(ctime)].join(" ");
 }
 
-/** Gives the stamp of what a path names, a link itself; undefined where nothing can be seen. */
+/** Returns the stamp of a path, of a link itself; undefined if nothing can be seen there. */
 export function stampAt(path: string): string | undefined {
   try {
     return stampOf(Deno.lstatSync(path));
@@ -35,12 +38,12 @@ export function stampAt(path: string): string | undefined {
   }
 }
 
-/** More links than that on one way the system does not follow either. */
+/** The most links on one path. The system does not follow more, either. */
 const MOST_LINKS = 40;
 
 /**
- * Tells whether a path leads to a place in a folder, given by its real path, links followed; what
- * lies outside is not even looked at.
+ * Returns whether a path leads into a folder if all links are followed. The folder is a real path.
+ * Nothing outside of it is touched.
  */
 export function staysInside(folder: string, path: string): boolean {
   const prefix = folder.endsWith(sep) ? folder : `${folder}${sep}`;
@@ -49,7 +52,7 @@ export function staysInside(folder: string, path: string): boolean {
   const names = [path];
   for (let name = names.shift(); name !== undefined; name = names.shift()) {
     if (isAbsolute(name)) {
-      // By its text: behind a link, two dots lead elsewhere than a look at the text says.
+      // Compared as text, not with isInside: after a link, two dots lead elsewhere.
       if (!`${name}${sep}`.startsWith(prefix)) return false;
       at = folder;
       name = name.slice(prefix.length);
@@ -71,6 +74,6 @@ function linkAt(path: string): string | undefined {
   try {
     return Deno.lstatSync(path).isSymlink ? Deno.readLinkSync(path) : undefined;
   } catch {
-    return undefined; // nothing is there, so nothing leads anywhere
+    return undefined; // nothing exists here, so there is no link
   }
 }

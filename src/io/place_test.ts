@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isInside, realPathIfAny, staysInside } from "./place.ts";
 
-Deno.test("isInside() goes by whole names", () => {
+Deno.test("isInside() compares whole names", () => {
   for (const path of ["/ws", "/ws/a", "/ws/..a", "/ws/...", "/ws/a/../b", "/ws/."]) {
     assert.ok(isInside("/ws", path), path);
   }
@@ -10,7 +10,7 @@ Deno.test("isInside() goes by whole names", () => {
   }
 });
 
-Deno.test("realPathIfAny() gives nothing for what is not there", async () => {
+Deno.test("realPathIfAny() returns undefined for a missing file", async () => {
   const folder = await Deno.realPath(await Deno.makeTempDir());
   await Deno.symlink(folder, `${folder}/link`);
   assert.equal(realPathIfAny(`${folder}/link`), folder);

@@ -1,20 +1,21 @@
 /**
- * Bounds how many things live at once: who finds no place waits, first come, first served, and what
- * nobody uses is given up for them.
+ * Limits how many things exist at once. A caller without a place waits in a queue, and unused things
+ * are closed for it.
  *
  * @module
  */
 
 import { PmlError } from "../core/errors.ts";
 
-/** How many places there are, and what makes one free. */
+/** The options of `Places`. */
 export interface PlacesOptions {
+  /** Returns the number of places. */
   readonly most: () => number;
-  /** How many end already, whose places will be free. */
+  /** Returns how many things are about to end, so that their places will be free. */
   readonly ending: () => number;
-  /** Has something end that nobody uses; tells whether there was anything. */
+  /** Begins to close an unused thing. Returns whether there was one. */
   readonly free: () => boolean;
-  /** Gives a time that never goes back, in milliseconds. */
+  /** Returns a monotonic time, in milliseconds. */
   readonly now?: () => number;
 }
 
@@ -23,30 +24,30 @@ interface Waiting extends PromiseWithResolvers<Disposable> {
   readonly since: number;
 }
 
-/** How long somebody waits before nothing that is in use is used for one call more. */
+/** How long a caller waits before it is overdue, in milliseconds. */
 const PATIENCE_MS = 1_000;
 
-/** The places, and who waits for one. */
+/** The places, and the queue for them. */
 export class Places {
   readonly #options: PlacesOptions;
   readonly #now: () => number;
   #queue: readonly Waiting[] = [];
-  /** The keys of those that must not wait. */
+  /** The keys that must not wait. */
   readonly #hurried: string[] = [];
   #taken = 0;
 
-  /** Makes so many places. */
+  /** Takes the options. All places are free. */
   constructor(options: PlacesOptions) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** Takes a place that nobody waits for; undefined where there is none. */
+  /** Takes a free place; undefined if there is none or others wait. */
   spare(): Disposable | undefined {
     return this.#isFree() && this.#queue.length === 0 ? this.#take() : undefined;
   }
 
-  /** Waits for a place, behind those who came before. */
+  /** Takes a place, after those who came before. */
   async take(key: string): Promise<Disposable> {
     const place = this.#hurried.includes(key) ? this.#take() : this.spare();
     if (place !== undefined) return place;
@@ -56,21 +57,21 @@ export class Places {
     return await waiting.promise;
   }
 
-  /** Tells whether somebody waits under a key. */
+  /** Returns whether a caller waits under a key. */
   waits(key: string): boolean {
     return this.#queue.some((waiting) => waiting.key === key);
   }
 
-  /** Takes who waits under a key out of the queue; tells whether there was anybody. */
+  /** Removes the caller under a key from the queue. Returns whether there was one. */
   leave(key: string): boolean {
     const left = this.#leave(key);
-    left?.reject(new PmlError("CANCELLED", "Cannot start it: nobody waits for it any more"));
+    left?.reject(new PmlError("CANCELLED", "Cannot start it: no call waits for it any more"));
     return left !== undefined;
   }
 
   /**
-   * Gives who waits under a key, now or later, a place beyond the bound, until it is disposed. Who
-   * holds a place and waits for that one would else wait for itself.
+   * Gives callers under a key a place beyond the limit, until it is disposed. Otherwise a caller that
+   * holds a place and waits for this key would wait for itself.
    */
   hurry(key: string): Disposable {
     this.#hurried.push(key);
@@ -78,13 +79,13 @@ export class Places {
     return { [Symbol.dispose]: () => void this.#hurried.splice(this.#hurried.indexOf(key), 1) };
   }
 
-  /** How many have waited for so long that what is in use has to come free for them. */
+  /** Returns how many callers are overdue, so that things in use must become free for them. */
   overdue(): number {
     const before = this.#now() - PATIENCE_MS;
     return this.#queue.filter(({ since }) => since <= before).length;
   }
 
-  /** Serves who waits, as far as something is free or unused; called when that may be so. */
+  /** Serves the queue as far as possible. Must be called when a place may be free. */
   look(): void {
     for (let [first] = this.#queue; first !== undefined && this.#isFree(); [first] = this.#queue) {
       this.#queue = this.#queue.slice(1);

@@ -76,11 +76,11 @@ Deno.test("Places lets no call wait for the place of a call that waits for it (G
   );
 });
 
-Deno.test("Places serves who waits although the others never rest", async () => {
+Deno.test("Places serves the queue although the other things are always in use", async () => {
   const { pool, call, state } = poolOf(1);
   let isServed = false;
   let calls = 0;
-  // Each begins before the one before it is over, so their child is in use all the time.
+  // Each begins before the previous one ends, so their child is in use all the time.
   const hot = async (): Promise<void> => {
     calls++;
     const over = new Promise<void>((resolve) => setTimeout(resolve, 20));
@@ -98,7 +98,7 @@ Deno.test("Places serves who waits although the others never rest", async () => 
   await pool[Symbol.asyncDispose]();
 });
 
-Deno.test("Places gives a spare place only where nobody waits", async () => {
+Deno.test("Places.spare() returns a place only if nobody waits", async () => {
   const places: Places = new Places({ most: () => 1, ending: () => 0, free: () => false });
   const first = places.spare();
   assert.ok(first !== undefined && places.spare() === undefined);

@@ -1,6 +1,7 @@
 /**
- * Keeps one running thing per key: started once, shared, given up when idle or when others are
- * used more, started anew when it died, and not too often where it always dies.
+ * Keeps one running thing for each key, such as a process. It is started once, shared, closed when
+ * it is idle or others are used more, and started again when it died. If it always dies, the next
+ * start has to wait.
  *
  * @module
  */
@@ -10,65 +11,65 @@ import { quoted } from "../core/json.ts";
 import type { Places } from "./places.ts";
 import { unlessAborted } from "./waiting.ts";
 
-/** What the pool keeps: something that can die and must be closed. */
+/** A running thing, which can die and must be closed. */
 export interface Living extends AsyncDisposable {
   readonly alive: boolean;
-  /** How many uses have not stopped yet, those that were given up among them. */
+  /** The number of uses that have not stopped, including cancelled ones. */
   readonly pending: number;
   /**
-   * Whether it has stopped to answer. Where this is told, a use that was given up and goes on is
-   * alone no reason to start another.
+   * Whether it has stopped answering. If it is set, a cancelled use that goes on is no reason to
+   * start another thing.
    */
   readonly hung?: boolean;
-  /** Told that another takes its place, and that what lasts as long as it does has to end. */
+  /** Is called when another thing takes its place. Uses without an end must stop then. */
   retire?(): void;
 }
 
-/** When the pool gives things up. */
+/** The limits of a pool. */
 export interface PoolLimits {
-  /** After how many milliseconds without a use. */
+  /** After how many milliseconds without a use a thing is closed. */
   readonly idleMs: number;
-  /** How many unused things it keeps. */
+  /** How many unused things are kept. */
   readonly idleChildren: number;
 }
 
-/** The time that a pool lives in. */
+/** The clock of a pool. */
 export interface Clock {
-  /** Gives a time that never goes back, in milliseconds. */
+  /** Returns a monotonic time, in milliseconds. */
   readonly now: () => number;
-  /** Calls once, after so many milliseconds; gives what takes that back. */
+  /** Calls a function once after some milliseconds. Returns a function that cancels this. */
   readonly later: (call: () => void, ms: number) => () => void;
 }
 
-/** What is kept, and when. */
+/** The options of `Pool`. */
 export interface PoolOptions {
   readonly limits: () => PoolLimits;
-  /** The code of the error for what always dies. */
+  /** The code of the error for a thing that always dies. */
   readonly code: ErrorCode;
   readonly clock?: Clock;
-  /** Where what is started takes a place under its key; as many as are used, unless said. */
+  /** The places that things take when they start. Without it there is no limit. */
   readonly places?: Pick<Places, "leave" | "look" | "overdue">;
 }
 
-/** What is used, and how it is started where it is not there. */
+/** A use of a thing, and how to start the thing. */
 export interface PoolUse<T, R> {
-  /** What people call it. */
+  /** The name of the thing in errors. */
   readonly name: string;
-  /** What it is started from: with another, it is another thing, and this one is given up. */
+  /** The version of what it is started from. If it changes, another thing takes its place. */
   readonly version?: string;
   readonly start: () => Promise<T>;
   readonly use: (living: T) => Promise<R>;
-  /** Gives up to wait for the start. */
+  /** Aborts waiting for the start. */
   readonly signal?: AbortSignal;
-  /** Whether others who wait for a place do not come before it. */
+  /** Whether it comes before others that wait for a place. */
   readonly hurried?: boolean;
 }
 
-/** How long a thing that is no longer used may take to stop what was given up. */
+/** How long a replaced thing may go on with cancelled uses, in milliseconds. */
 const RETIRED_MS = 1_000;
-/** The same for a thing that is still wanted. */
+/** The same for a thing that was not replaced. */
 const UNSETTLED_MS = 30_000;
-/** How many may die in a row without one good use before the next start has to wait. */
+/** How many may die in a row, without one successful use, before the next start has to wait. */
 const DEATHS = 5;
 const WAIT_MS = 500;
 const WAIT_MAX_MS = 30_000;
@@ -86,9 +87,10 @@ interface Slot<T extends Living> {
   readonly version: string | undefined;
   readonly starting: Promise<T>;
   users: number;
-  /** Takes back its end. */
+  /** Cancels the timer that closes it. */
   stay: () => void;
   living: T | undefined;
+  /** Whether a use has succeeded. */
   good: boolean;
 }
 
@@ -98,7 +100,7 @@ interface Deaths {
   readonly version: string | undefined;
 }
 
-/** Shares living things by key. */
+/** Shares running things by key. */
 export class Pool<T extends Living> implements AsyncDisposable {
   readonly #slots = new Map<string, Slot<T>>();
   readonly #retired = new Set<Slot<T>>();
@@ -114,7 +116,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
     this.#clock = options.clock ?? CLOCK;
   }
 
-  /** Runs `use` with the living thing of a key, starting it if there is none. */
+  /** Runs `use` with the thing of a key. Starts the thing if there is none. */
   async use<R>(key: string, what: PoolUse<T, R>): Promise<R> {
     const slot = this.#take(key, what);
     // Counted before the first await, so that the idle timer cannot take it from under a call.
@@ -132,12 +134,12 @@ export class Pool<T extends Living> implements AsyncDisposable {
     }
   }
 
-  /** How many things are about to end. */
+  /** The number of things that are about to end. */
   get ending(): number {
     return this.#ends.size;
   }
 
-  /** Gives up what was used longest ago of what nobody uses; tells whether there was anything. */
+  /** Closes the unused thing whose last use is the longest ago. Returns whether there was one. */
   giveUp(): boolean {
     const unused = [...this.#retired, ...this.#slots.values()].find(({ users, living }) =>
       users === 0 && living !== undefined
@@ -146,7 +148,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
     return unused !== undefined;
   }
 
-  /** Closes everything; calls that still run fail. */
+  /** Closes everything. Calls that still run fail. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     for (const slot of [...this.#slots.values(), ...this.#retired]) this.#close(slot);
@@ -181,13 +183,13 @@ export class Pool<T extends Living> implements AsyncDisposable {
     return slot;
   }
 
-  /** Tells whether one call more would keep a place from those who have waited for long. */
+  /** Returns whether one use more would keep a place from overdue callers. */
   #isInTheWay({ living, users }: Slot<T>): boolean {
     const overdue = this.#options.places?.overdue() ?? 0;
     return living !== undefined && users > 0 && this.#retired.size < overdue;
   }
 
-  /** Starts a thing once those before it have ended: two would have the same files and ports. */
+  /** Starts a thing after those before it have ended: two would use the same files and ports. */
   async #start(key: string, { name, start }: PoolUse<T, unknown>): Promise<T> {
     for (let before = this.#ending(key); before.length > 0; before = this.#ending(key)) {
       await Promise.all(before);
@@ -196,7 +198,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
     return await start();
   }
 
-  /** What waits for its own start is not waited for. */
+  /** Returns the ends of things of a key, except those that have not started. */
   #ending(key: string): readonly Promise<void>[] {
     const ends = [...this.#ends].filter(([slot]) => slot.key === key && slot.living !== undefined);
     return ends.map(([, end]) => end);
@@ -220,7 +222,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
       return settled ? this.#rest(slot) : this.#close(slot);
     }, isRetired ? RETIRED_MS : wanted);
     if (isRetired) return places?.look();
-    // The map is in the order of the last use.
+    // The map is ordered by the last use.
     this.#slots.delete(slot.key);
     this.#slots.set(slot.key, slot);
     const idle = [...this.#slots.values()].filter(({ users }) => users === 0);
@@ -229,7 +231,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
     places?.look();
   }
 
-  /** Takes a slot out of use; what still runs in it may end. */
+  /** Replaces a slot. Its running uses may finish. */
   #retire(slot: Slot<T>): void {
     slot.living?.retire?.();
     this.#forget(slot);
@@ -238,7 +240,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
     if (slot.users === 0) this.#rest(slot);
   }
 
-  /** Takes out what died in a use, once for all its users. */
+  /** Removes a thing that died in a use, once for all its users. */
   #bury(slot: Slot<T>): void {
     const isCurrent = this.#slots.get(slot.key) === slot;
     if (isCurrent && !slot.good) this.#count(slot);
@@ -252,7 +254,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
 
   #refuseSoon(key: string, { name, version }: Pick<PoolUse<T, unknown>, "name" | "version">): void {
     const deaths = this.#deaths.get(key);
-    // What was mended is started at once.
+    // Another version is started at once.
     if (deaths?.version !== version) this.#deaths.delete(key);
     const { count, at } = this.#deaths.get(key) ?? { count: 0, at: 0 };
     if (count < DEATHS) return;
@@ -273,7 +275,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
   #close(slot: Slot<T>): void {
     this.#forget(slot);
     this.#retired.delete(slot);
-    // One that never started has nothing to close, and its caller was told.
+    // A thing that never started has nothing to close, and its caller got the error.
     const closed = slot.starting.then((living) => living[Symbol.asyncDispose](), () => {});
     const end = closed.finally(() => {
       this.#ends.delete(slot);
@@ -283,12 +285,12 @@ export class Pool<T extends Living> implements AsyncDisposable {
   }
 }
 
-/** Waits for a start, or until nobody wants it any more. */
+/** Waits for a start, or until the signal aborts. */
 function started<T extends Living>({ starting }: Slot<T>, signal?: AbortSignal): Promise<T> {
   return signal === undefined ? starting : unlessAborted(starting, signal);
 }
 
-// A use that was given up and goes on may end the thing at any moment, with all that runs in it.
+// A cancelled use that goes on may end the thing at any moment, with all other uses.
 function isSound<T extends Living>({ living, users }: Slot<T>): boolean {
   if (living === undefined) return true;
   const { alive, hung, pending } = living;

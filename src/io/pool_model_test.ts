@@ -1,6 +1,6 @@
 /**
- * The pool against a model of it: whatever starts, dies, hangs, is given up and changes, in
- * whatever order.
+ * Compares the pool with a model of it: for starts, deaths, hangs, cancellations and changes in any
+ * order.
  *
  * @module
  */
@@ -106,7 +106,7 @@ const STEPS: Readonly<Record<string, (stage: Stage, at: number) => Promise<void>
     if (thing === undefined) return;
     thing.pending--;
     if (thing.pending > 0 || !thing.looked || thing.uses.size > 0) return;
-    // Looked at when its short time is over, and given the long one.
+    // Checked when its short time ends, and given the long time.
     thing.looked = false;
     thing.due += IDLE_MS;
   },
@@ -132,14 +132,14 @@ const STEPS: Readonly<Record<string, (stage: Stage, at: number) => Promise<void>
   "time passes": (stage, at) => stage.clock.pass(at * 13),
   "the idle time passes": (stage) => stage.clock.pass(IDLE_MS),
   "definition changes": (stage, at) => {
-    // Where places are counted, a key holds all of the definition.
+    // With places, a key contains the whole definition.
     if (stage.most < Infinity) return;
     const key = keyAt(at);
     stage.versions.set(key, (stage.versions.get(key) ?? 0) + 1);
   },
 };
 
-Deno.test("The pool loses no call, doubles nothing and leaves nothing, whatever happens (SP6, SP7, SP10)", async () => {
+Deno.test("The pool loses no call, starts nothing twice and leaves nothing, whatever happens (SP6, SP7, SP10)", async () => {
   const steps = Object.entries(STEPS).map(([name, run]) =>
     fc.nat(2_000).map((at) => new Step(`${name} ${at}`, async (stage) => await run(stage, at)))
   );

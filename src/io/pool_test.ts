@@ -61,7 +61,7 @@ Deno.test("Pool starts another after the first died, and after a start that fail
   assert.ok(next.alive && next !== first);
 });
 
-Deno.test("Pool never takes a thing from under a call, whenever the idle time is over (SP6)", async () => {
+Deno.test("Pool never closes a thing during a call, whenever the idle time ends (SP6)", async () => {
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), fc.integer({ min: 1, max: 8 }), async (scheduler, calls) => {
       const clock = { now: () => 0, later: laterBy(scheduler) };
@@ -116,7 +116,7 @@ Deno.test("Pool closes everything when it is disposed", async () => {
   assert.ok(thing.closed);
 });
 
-Deno.test("Pool gives new calls another thing while one that was given up goes on", async () => {
+Deno.test("Pool starts another thing for new calls while a cancelled call goes on", async () => {
   const start = () => Promise.resolve(new Thing());
   const hanging = new Thing();
   const held = Promise.withResolvers<void>();
@@ -130,7 +130,7 @@ Deno.test("Pool gives new calls another thing while one that was given up goes o
     };
     running = pool.use("a", { name: "it", start: () => Promise.resolve(hanging), use });
     await began.promise;
-    // One use is waited for, the other was given up.
+    // One use is still running, the other was cancelled.
     hanging.pending = 2;
     const next = await pool.use("a", { name: "it", start, use: (thing) => Promise.resolve(thing) });
     assert.ok(next !== hanging && !hanging.closed);
@@ -145,7 +145,7 @@ Deno.test("Pool gives new calls another thing while one that was given up goes o
   assert.ok(hanging.closed);
 });
 
-Deno.test("Pool keeps so many unused things, and gives up the one that was used longest ago", async () => {
+Deno.test("Pool keeps a number of unused things, and closes the one whose last use is the longest ago", async () => {
   await using pool = poolOf({ idleChildren: 2 });
   const things = new Map<string, Thing>();
   const use = (key: string, work = () => Promise.resolve()) =>
@@ -170,7 +170,7 @@ Deno.test("Pool keeps so many unused things, and gives up the one that was used 
   assert.deepEqual(closed(), ["a", "b"].sort());
 });
 
-Deno.test("Pool lets a key wait that dies again and again, longer each time, and no other", async () => {
+Deno.test("Pool delays the start of a key that always dies, longer each time, and of no other key", async () => {
   let now = 0;
   const clock = { now: () => now, later: () => () => {} };
   await using pool = poolOf({ clock });

@@ -1,6 +1,6 @@
 /**
- * Writes what a person's word or security depends on: whole or not at all, synced, one writer at a
- * time, never through a link.
+ * Writes files that approvals and security depend on: completely or not at all, synced, one writer
+ * at a time, never through a link.
  *
  * @module
  */
@@ -12,16 +12,16 @@ import { quoted } from "../core/json.ts";
 import { openRegular, readRegular, refused } from "./regular_file.ts";
 
 const WRITING = ".pml-tmp";
-/** What to do about a file that could not be written. */
-export const UNCHANGED = "It is as it was; look at it, then try again";
+/** The hint for a file that could not be written. */
+export const UNCHANGED = "The file is unchanged. Look at it, then try again";
 
-/** Opens a folder of the PML home for this person alone, making it where it is missing. */
+/** Makes a folder of the PML home private, and creates it if it is missing. */
 export function privateFolder(folder: string): void {
   try {
     Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
     throw new PmlError("CONFIG_INVALID", `Cannot use the PML home: ${Object(error).message}`, {
-      hint: "Make it a folder that you can write, or set PML_HOME to one",
+      hint: "Make it writable, or set PML_HOME to another folder",
       cause: error,
     });
   }
@@ -30,22 +30,22 @@ export function privateFolder(folder: string): void {
   if (Deno.build.os !== "windows" && ((mode ?? 0) & 0o077) !== 0) Deno.chmodSync(folder, 0o700);
 }
 
-/** Runs `work` while no other process, and nothing else in this one, holds the same side file. */
+/** Runs `work` while it alone, in all processes, holds a lock on the side file. */
 export async function locked<T>(sideFile: string, work: () => Promise<T>): Promise<T> {
   privateFolder(dirname(sideFile));
   using file = openRegular(sideFile, { read: true, write: true, create: true, mode: 0o600 });
-  // Closing the file gives the lock back, and so does the end of the process.
+  // Closing the file releases the lock, and so does the end of the process.
   await file.lock(true);
   return await work();
 }
 
-/** What a plain file holds, and its mode. */
+/** The content and the mode of a regular file. */
 export interface Plain {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly mode: number;
 }
 
-/** Reads a plain file that is no link, or gives nothing where there is none. */
+/** Reads a regular file; undefined if there is none. Throws if it is a link. */
 export function readPlain(path: string, most?: number): Plain | undefined {
   try {
     const { bytes, info } = readRegular(path, { most });
@@ -55,14 +55,14 @@ export function readPlain(path: string, most?: number): Plain | undefined {
   }
 }
 
-/** How a private file is read again. */
+/** The options of `readPrivate`. */
 export interface Reading<T> {
-  /** Makes of the JSON what is used of it; throws where it is something else. */
+  /** Parses the JSON. Throws if it is not valid. */
   readonly parse: (json: unknown) => T;
   readonly warn: (message: string) => void;
 }
 
-/** Reads what `writePrivate` wrote; what cannot be read is told, and is nothing. */
+/** Reads a file that `writePrivate` wrote; warns and returns undefined if it cannot be read. */
 export function readPrivate<T>(path: string, reading: Reading<T>): T | undefined {
   try {
     const plain = readPlain(path);
@@ -73,20 +73,20 @@ export function readPrivate<T>(path: string, reading: Reading<T>): T | undefined
   }
 }
 
-/** Writes a value as JSON, for this person alone. */
+/** Writes a value as JSON, for this person only. */
 export async function writePrivate(path: string, value: unknown): Promise<void> {
   privateFolder(dirname(path));
   const bytes = new TextEncoder().encode(`${JSON.stringify(value, null, 2)}\n`);
   await writeWhole(path, { bytes, mode: 0o600 });
 }
 
-/** What is written, and over what. */
+/** The content to write, and the content to replace. */
 export interface Whole extends Plain {
-  /** The bytes that must still be there, or nothing at all; whatever is there where left out. */
+  /** The present content of the file, or "nothing" if there is no file. Not checked if left out. */
   readonly over?: Uint8Array | "nothing";
 }
 
-/** Puts a whole file in place: a new file beside it, synced, renamed over it. */
+/** Writes a complete file: writes a temporary file, syncs it, and renames it to the path. */
 export async function writeWhole(path: string, { over, bytes, mode }: Whole): Promise<void> {
   const temporary = `${path}.${crypto.randomUUID()}${WRITING}`;
   try {
@@ -94,11 +94,11 @@ export async function writeWhole(path: string, { over, bytes, mode }: Whole): Pr
       throw refused(
         path,
         `it cannot be written: ${error.message}`,
-        "It is as it was; free the disk",
+        "The file is unchanged. Free disk space",
       );
     });
     if (over instanceof Uint8Array) mustHold(path, over);
-    // A rename would take the place of a file that appeared meanwhile; a link does not.
+    // A rename would replace a file that appeared meanwhile. A link does not.
     await (over === "nothing" ? Deno.link : Deno.rename)(temporary, path);
   } finally {
     await Deno.remove(temporary).catch(unlessGone);
@@ -106,14 +106,14 @@ export async function writeWhole(path: string, { over, bytes, mode }: Whole): Pr
   await syncName(path);
 }
 
-/** Waits until the disk has what a name leads to, or that it leads nowhere any more. */
+/** Syncs the folder of a path, so that a rename or a removal is on the disk. */
 export async function syncName(path: string): Promise<void> {
   if (Deno.build.os === "windows") return;
   using folder = await Deno.open(dirname(path));
   await folder.sync();
 }
 
-/** Removes what a killed writer of `path` left beside it. Only for who holds its lock. */
+/** Removes temporary files of killed writers of `path`. The caller must hold the lock. */
 export async function removeLeftovers(path: string): Promise<void> {
   for await (const { name } of Deno.readDir(dirname(path))) {
     if (name.startsWith(`${basename(path)}.`) && name.endsWith(WRITING)) {
@@ -122,7 +122,7 @@ export async function removeLeftovers(path: string): Promise<void> {
   }
 }
 
-/** Lets pass that a file is not there. */
+/** Returns undefined if a file does not exist. Throws any other error. */
 export function unlessGone(error: unknown): undefined {
   if (!(error instanceof Deno.errors.NotFound)) throw error;
 }

@@ -10,7 +10,7 @@ async function fixture() {
   return { root, path, [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
 }
 
-Deno.test("readPlain() gives nothing where there is no file", async () => {
+Deno.test("readPlain() returns undefined for a missing file", async () => {
   await using at = await fixture();
   assert.equal(readPlain(at.path), undefined);
   assert.equal(readPlain(join(at.path, "below")), undefined);
@@ -45,7 +45,7 @@ Deno.test("readPlain() refuses a link that is put there between the look and the
   }
 });
 
-Deno.test("writeWhole() syncs the bytes before the name leads to them, and the name after", async () => {
+Deno.test("writeWhole() syncs the bytes before the rename, and the folder after it", async () => {
   if (Deno.build.os === "windows") return;
   await using at = await fixture();
   const order: string[] = [];
@@ -69,7 +69,7 @@ Deno.test("writeWhole() syncs the bytes before the name leads to them, and the n
   assert.deepEqual([...Deno.readDirSync(at.root)].map(({ name }) => name), ["file"]);
 });
 
-Deno.test("writeWhole() replaces a link, not what it leads to", async () => {
+Deno.test("writeWhole() replaces a link, not its target", async () => {
   await using at = await fixture();
   const other = join(at.root, "other");
   await Deno.writeTextFile(other, "mine");
@@ -81,7 +81,7 @@ Deno.test("writeWhole() replaces a link, not what it leads to", async () => {
   ]);
 });
 
-Deno.test("removeLeftovers() removes what a killed writer left, and nothing like it", async () => {
+Deno.test("removeLeftovers() removes the files of a killed writer, and no files with similar names", async () => {
   await using at = await fixture();
   const names = ["file", "file.0123456789abcdef.pml-tmp", "file.tmp", "other.01.pml-tmp"];
   for (const name of names) await Deno.writeTextFile(join(at.root, name), "");
@@ -90,7 +90,7 @@ Deno.test("removeLeftovers() removes what a killed writer left, and nothing like
   assert.deepEqual(left, ["file", "file.tmp", "other.01.pml-tmp"]);
 });
 
-Deno.test("locked() lets one in at a time, and gives the lock back after a failure", async () => {
+Deno.test("locked() runs one work at a time, and releases the lock after a failure", async () => {
   await using at = await fixture();
   const lock = join(at.root, "home", "lock");
   let inside = 0;

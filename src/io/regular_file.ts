@@ -1,5 +1,5 @@
 /**
- * Reads files that others may have written: regular ones only, and no more of them than was said.
+ * Reads files that others may have written: only regular files, up to a limit of bytes.
  *
  * @module
  */
@@ -7,22 +7,22 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
-/** How a file is opened. */
+/** The options of `openRegular`. */
 export interface Opening extends Deno.OpenOptions {
-  /** Whether a link is followed; else it is refused. */
+  /** Whether a link is followed. Otherwise it is refused. */
   readonly links?: boolean;
 }
 
-/** How a file is read. */
+/** The options of `readRegular`. */
 export interface Reading extends Pick<Opening, "links"> {
-  /** The most bytes that it may have, where that is not 64 MB. */
+  /** The most bytes that it may have; by default 64 MB. */
   readonly most?: number;
 }
 
-/** What was read. */
+/** A file that was read. */
 export interface Regular {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** The file that was opened. */
+  /** The file info of the open file. */
   readonly info: Deno.FileInfo;
 }
 
@@ -30,8 +30,8 @@ const MOST_BYTES = 64 << 20;
 const PIECE = 1 << 20;
 
 /**
- * Opens a regular file. It is looked at before, because a pipe would keep the opening waiting, and
- * compared afterwards, because Deno ignores `O_NOFOLLOW`.
+ * Opens a regular file. It is checked before, because opening a pipe would wait, and compared
+ * afterwards, because Deno ignores `O_NOFOLLOW`.
  */
 export function openRegular(path: string, { links = false, ...options }: Opening): Deno.FsFile {
   const look = () => links ? Deno.statSync(path) : Deno.lstatSync(path);
@@ -46,7 +46,7 @@ export function openRegular(path: string, { links = false, ...options }: Opening
   return file;
 }
 
-/** Reads a regular file whole; throws what the system says, or CONFIG_INVALID. */
+/** Reads a whole regular file. Throws the error of the system, or CONFIG_INVALID. */
 export function readRegular(
   path: string,
   { most = MOST_BYTES, links }: Reading = {},
@@ -59,13 +59,13 @@ export function readRegular(
     }
   };
   fits(info.size);
-  // Files of the kernel say that they are empty, and some of those never end, or are waited for.
+  // Kernel files report a size of 0. Some of them never end, or reading them waits.
   if (info.size === 0) return { bytes: new Uint8Array(), info };
   let bytes = new Uint8Array(info.size + 1);
   let length = 0;
   for (let read = file.readSync(bytes); read !== null;) {
     length += read;
-    // It may have grown since: what arrives counts.
+    // The file may have grown: the bytes that were read count.
     fits(length);
     if (length === bytes.length) bytes = new Uint8Array(bytes.buffer.transfer(2 * length));
     read = file.readSync(bytes.subarray(length));
@@ -73,12 +73,12 @@ export function readRegular(
   return { bytes: bytes.subarray(0, length), info };
 }
 
-/** Reads the text of a regular file; what is no UTF-8 in it is replaced. */
+/** Reads the text of a regular file. Invalid UTF-8 is replaced. */
 export function readRegularText(path: string, reading?: Reading): string {
   return new TextDecoder().decode(readRegular(path, reading).bytes);
 }
 
-/** Gives the bytes of a regular file piece by piece, for one that may not fit into memory. */
+/** Yields the bytes of a regular file in pieces, for a file that may not fit into memory. */
 export async function* piecesOf(path: string): AsyncGenerator<Uint8Array> {
   using file = openRegular(path, { read: true });
   let left = file.statSync().size;
@@ -91,7 +91,7 @@ export async function* piecesOf(path: string): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Says why a file was not read, for who names it in words of its own. */
+/** Returns why a file was not read, without its path, for a message that names it. */
 export function whyUnread(error: unknown): string {
   if (error instanceof Deno.errors.NotFound) return "there is no such file";
   const { message } = error instanceof Error ? error : { message: String(error) };
@@ -112,7 +112,7 @@ function before(
 
 const HINT = "Look at it, and remove it if you did not put it there";
 
-/** Makes the error of a file that is not used. */
+/** Makes the error for a file that cannot be used. */
 export function refused(path: string, why: string, hint = HINT): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${why}`, { hint });
 }

@@ -1,5 +1,6 @@
 /**
- * Tells whether the files of a folder are still the same: surely, or soon.
+ * Compares the files of a folder with earlier ones: by content, which is certain, or by metadata,
+ * which is fast.
  *
  * @module
  */
@@ -9,14 +10,14 @@ import { join } from "node:path";
 import { piecesOf } from "./regular_file.ts";
 import { turn } from "./waiting.ts";
 
-/** The record beside the files, which is none of them. */
+/** The name of the record beside the files, which is not compared. */
 export const RECORD = "pml-installed.json";
 
-/** What servers keep beside their own code: data that nothing loads as code. */
+/** Data files that servers write beside their code. Nothing loads them as code. */
 const DATA = /\.(?:jsonl|log|db|sqlite3?)(?:-(?:wal|shm|journal))?$/i;
-/** What npm notes for itself, with the name of the folder that it worked in, which is another each time. */
+/** Files of npm that contain the name of the folder, which is different each time. */
 const NOTES = /^(?:node_modules[\\/]\.)?package-lock\.json$/;
-/** After how many files a look lets others have their turn. */
+/** After how many files other work gets a turn. */
 const TURN = 200;
 
 interface File {
@@ -24,14 +25,14 @@ interface File {
   readonly entry: Deno.DirEntry;
 }
 
-/** Hashes a file piece by piece: it may be larger than what fits into memory. */
+/** Returns the hash of a file, read in pieces: it may not fit into memory. */
 export async function fileHash(path: string): Promise<string> {
   const hash = createHash("sha256");
   for await (const piece of piecesOf(path)) hash.update(piece);
   return hash.digest("hex");
 }
 
-/** Hashes the names and contents of all files below a folder. */
+/** Returns the hash of the names and contents of all files below a folder. */
 export async function treeHash(folder: string): Promise<string> {
   const hash = createHash("sha256");
   for (const { path, entry } of filesOf(folder)) {
@@ -43,12 +44,12 @@ export async function treeHash(folder: string): Promise<string> {
   return hash.digest("hex");
 }
 
-/** Tells soon that nothing was changed since: by sizes, times and places of the files. */
+/** Returns a hash of the sizes, times and inodes of all files below a folder. It is fast. */
 export async function treeStamp(folder: string): Promise<string> {
   const hash = createHash("sha256");
   let seen = 0;
   for (const { path } of filesOf(folder)) {
-    // One by one and awaited it would take four times as long.
+    // Awaiting each file would take four times as long.
     const { size, mtime, ctime, ino } = Deno.lstatSync(join(folder, path));
     hash.update(`${JSON.stringify([path, size, mtime?.getTime(), ctime?.getTime(), ino])}\n`);
     if (++seen % TURN === 0) await turn();
@@ -56,16 +57,16 @@ export async function treeStamp(folder: string): Promise<string> {
   return hash.digest("hex");
 }
 
-/** Names the files that came or changed after a time. */
+/** Returns the files that were created or changed after a time. */
 export function changedSince(folder: string, time: Date): readonly string[] {
   return [...filesOf(folder)].map(({ path }) => path).filter((path) => {
-    // Deno knows the one in whole seconds only; whoever wrote the file may have set the other.
+    // Deno gives ctime in whole seconds only, and the writer of a file can set mtime.
     const { ctime, mtime } = Deno.lstatSync(join(folder, path));
     return [ctime, mtime].some((at) => (at ?? time) > time);
   });
 }
 
-/** Copies all that is in a folder to where nothing is. */
+/** Copies a folder to a path that does not exist. */
 export function copyTree(from: string, to: string): void {
   Deno.mkdirSync(to, { mode: 0o700 });
   for (const { name, isDirectory, isSymlink } of Deno.readDirSync(from)) {

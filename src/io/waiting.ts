@@ -1,17 +1,17 @@
 /**
- * Waits that have an end.
+ * Waits with a time limit or a signal.
  *
  * @module
  */
 
-/** Acts when a signal aborts, at once where it has already; what is disposed acts no more. */
+/** Calls `act` when a signal aborts, or now if it already has. Disposing cancels this. */
 export function onAbort(signal: AbortSignal, act: () => void): Disposable {
   if (signal.aborted) act();
   signal.addEventListener("abort", act, { once: true });
   return { [Symbol.dispose]: () => signal.removeEventListener("abort", act) };
 }
 
-/** Waits for work, or until a signal aborts, whether the work heeds that or not. */
+/** Waits for work, or until a signal aborts, even if the work goes on. */
 export async function unlessAborted<T>(
   work: Promise<T>,
   signal: AbortSignal,
@@ -22,13 +22,13 @@ export async function unlessAborted<T>(
   return await Promise.race([work, over.promise]);
 }
 
-/** Acts after a while; what is disposed acts no more. */
+/** Calls `act` after some milliseconds. Disposing cancels this. */
 export function after(ms: number, act: () => void): Disposable {
   const timer = setTimeout(act, ms);
   return { [Symbol.dispose]: () => clearTimeout(timer) };
 }
 
-/** Tells whether something is over in time, however it went. */
+/** Returns whether a promise settles in time. */
 export async function soon(over: Promise<unknown>, ms: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   using _ = after(ms, () => resolve(false));
@@ -36,19 +36,19 @@ export async function soon(over: Promise<unknown>, ms: number): Promise<boolean>
   return await promise;
 }
 
-/** Lets others have their turn. */
+/** Lets other work have its turn. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }
 
-/** Waits for a while, or until the signal aborts. */
+/** Waits for some milliseconds, or until the signal aborts. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   using _ = onAbort(signal, resolve);
   await soon(promise, ms);
 }
 
-/** Settles when a signal aborts. */
+/** Resolves when a signal aborts. */
 export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => void onAbort(signal, resolve));
 }

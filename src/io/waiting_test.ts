@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { onAbort, pause, soon, unlessAborted } from "./waiting.ts";
 
-Deno.test("onAbort() acts once, at once where it has aborted, and no more once it is disposed", () => {
+Deno.test("onAbort() acts once, at once if the signal has aborted, and never after it is disposed", () => {
   const [early, later, never] = [1, 2, 3].map(() => new AbortController());
   const acted: string[] = [];
   early?.abort();
@@ -14,7 +14,7 @@ Deno.test("onAbort() acts once, at once where it has aborted, and no more once i
   assert.deepEqual(acted, ["early", "later"]);
 });
 
-Deno.test("unlessAborted() gives what comes of the work, or why nobody waits any more", async () => {
+Deno.test("unlessAborted() returns the result of the work, or throws the reason of the abort", async () => {
   const { signal } = new AbortController();
   assert.equal(await unlessAborted(Promise.resolve(1), signal), 1);
   await assert.rejects(unlessAborted(Promise.reject(new Error("broken")), signal), /broken/);

@@ -1,5 +1,5 @@
 /**
- * What servers answer, as it is handed on: results, and errors that name their server.
+ * Turns the answers of servers into results and errors for clients. Errors name their server.
  *
  * @module
  */
@@ -9,14 +9,19 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, objectOf, quoted } from "../core/json.ts";
 import { type ListName, LISTS } from "../core/lists.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
-import { Answered } from "./_peer.ts";
-import type { Denial } from "./wire.ts";
+import { ErrorResponse, INTERNAL_ERROR } from "./_peer.ts";
+import { type Denial, unusable } from "./wire.ts";
 
-/** Codes by which a client would think that PML itself asks it, or does not know its revision. */
-const OURS = [-32042, -32020, -32021, -32022];
-const INTERNAL_ERROR = -32603;
+/**
+ * Codes that would mean to a client that PML itself asks it something or does not support its
+ * revision.
+ */
+const RESERVED = [-32042, -32020, -32021, -32022];
 
-/** Takes what a server may say; with any other field it could pass for a question of PML. */
+/**
+ * Returns the result of a server without the fields that only PML may set: with them it could look
+ * like a question of PML. Throws `UPSTREAM_PROTOCOL` if it is no result.
+ */
 export function resultOf(
   result: unknown,
   { name, method }: { readonly name: string; readonly method: string },
@@ -27,51 +32,48 @@ export function resultOf(
     checkBlocks(what, result);
     checkBlocks(what, objectOf(result.result));
     const { resultType: _, inputRequests, requestState: _s, ...rest } = result;
-    // What a task asks is judged and worded before it is told.
-    const asked = method === "tasks/get" ? defined({ inputRequests }) : {};
-    // Looked at just now; what is no tool's result is handed on as it is.
-    return (isTool ? { content: [], ...rest } : { ...rest, ...asked }) as unknown as ToolResult;
+    // The gateway checks and rewords the requests of a task before a client gets them.
+    const requests = method === "tasks/get" ? defined({ inputRequests }) : {};
+    // The result of a tool is checked above. Other results are passed on unchanged.
+    return (isTool ? { content: [], ...rest } : { ...rest, ...requests }) as unknown as ToolResult;
   }
-  const message = `Cannot use what ${quoted(name)} answered: it is no result`;
-  throw new PmlError("UPSTREAM_PROTOCOL", message, {
-    hint: "It does not speak MCP as PML knows it",
-  });
+  throw unusable(name, "its answer is not a valid result");
 }
 
-/** Says what error a server answered, in its own words. */
-export function answeredBy(who: string, { code, message }: Answered): string {
+/** Returns a text with the code and the message of an error response. */
+export function answeredBy(who: string, { code, message }: ErrorResponse): string {
   return `${who} answered with the error ${code}${message && `: ${message}`}`;
 }
 
-/** Says, in one line, why a resource of a server is not followed. */
+/** Returns one line that says why a resource of a server cannot be followed. */
 export function notFollowed(name: string, error: unknown): string {
-  const why = error instanceof Answered ? answeredBy("it", error) : asPmlError(error).message;
+  const why = error instanceof ErrorResponse ? answeredBy("it", error) : asPmlError(error).message;
   return `Cannot follow a resource of ${quoted(name)}: ${why.replace(/\s*\n\s*/g, " ")}`;
 }
 
-/** Hands on the error that a server answered, but for those that are between a client and PML. */
-export function refused(name: string, error: Answered): PmlError {
+/** Returns the error response of a server as an error for the client, without a reserved code. */
+export function errorFor(name: string, error: ErrorResponse): PmlError {
   const message = answeredBy(quoted(name), error);
   const { code, data } = error;
-  const answered = OURS.includes(code)
+  const answered = RESERVED.includes(code)
     ? { code: INTERNAL_ERROR, message }
     : { code, message, data };
   return new PmlError("BAD_REQUEST", message, { detail: { answered: defined(answered) } });
 }
 
-/** Makes the error of a confined server that was denied what it needs. */
+/** Makes the error for a confined server that lacks a permission. */
 export function deniedTo(name: string, { why, hint }: Denial): PmlError {
   return new PmlError("UPSTREAM_DOWN", `Cannot use ${quoted(name)}: ${why}`, { hint });
 }
 
-/** Makes the error of a list that a server answered with an error. */
-export function listRefused(name: string, list: ListName, error: Answered): PmlError {
+/** Makes the error for a list request that a server answered with an error. */
+export function listRefused(name: string, list: ListName, error: ErrorResponse): PmlError {
   const message = `Cannot read ${LISTS[list].method} of ${quoted(name)}: ${
     answeredBy("it", error)
   }`;
   return new PmlError("UPSTREAM_PROTOCOL", message, {
-    hint: "The error is the server's own: see to what it says, or tell its author. PML asks it " +
-      "again the next time",
+    hint: "The error is the server's own: follow its message, or tell its author. PML " +
+      "asks again the next time",
     cause: error,
   });
 }

@@ -7,72 +7,72 @@
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { CLIENT } from "./_meta.ts";
 import type { NewestRequests } from "./_newest.ts";
-import { Answered, type Peer, type RequestOptions } from "./_peer.ts";
+import { ErrorResponse, type Peer, type RequestOptions } from "./_peer.ts";
 import { isNewer, knowsNewest, LEGACY, mayBeOlder, MODERN, NO_SUCH_METHOD } from "./_revisions.ts";
 import type { Wire } from "./wire.ts";
 
-/** What a handshake needs. */
+/** The options of `shakeHands`. */
 export interface Handshake {
   readonly wire: Wire;
   readonly peer: Peer;
   readonly newest: NewestRequests;
-  /** What the client can do for a server. */
-  readonly able: () => JsonObject;
-  /** Makes the error of a server that does not answer as it should. */
+  /** Returns the client capabilities that the server gets. */
+  readonly capabilities: () => JsonObject;
+  /** Makes the error for a server that breaks the protocol. */
   readonly broken: (why: string) => Error;
   readonly signal: AbortSignal;
 }
 
-/** What a connection and its server agreed on. */
+/** The result of a handshake. */
 export interface Agreement {
-  /** Whether they speak the newest revision. */
+  /** Whether the connection uses the newest revision. */
   readonly isModern: boolean;
-  /** What the server can do. */
+  /** The capabilities of the server. */
   readonly capabilities: JsonObject;
 }
 
-/** Shakes hands with a server, in the revision that it wants. */
+/** Makes the handshake with a server, in a revision that it supports. */
 export async function shakeHands(options: Handshake): Promise<Agreement> {
   const { wire: { newestFirst }, signal } = options;
-  // One that is given up ends the connection: then nobody is asked whether it is there.
+  // Aborting a handshake ends the connection, so no ping is needed after it.
   const aside = { signal, lasts: true };
-  const greet = (isModern = false) => (isModern ? discover : initialize)(options, aside);
+  const start = (isModern = false) => (isModern ? discover : initialize)(options, aside);
   try {
-    return await greet(newestFirst).catch((error) => {
+    return await start(newestFirst).catch((error) => {
       if (!(newestFirst ? mayBeOlder(error) : isNewer(error))) throw error;
-      return greet(!newestFirst || knowsNewest(error));
+      return start(!newestFirst || knowsNewest(error));
     });
   } catch (error) {
-    throw await refused(error, options);
+    throw await failureOf(error, options);
   }
 }
 
 async function initialize(
-  { peer, wire, able }: Handshake,
+  { peer, wire, capabilities }: Handshake,
   aside: RequestOptions,
 ): Promise<Agreement> {
-  const said = await peer.request("initialize", {
+  const result = await peer.request("initialize", {
     protocolVersion: LEGACY,
-    capabilities: { roots: {}, ...able() },
+    capabilities: { roots: {}, ...capabilities() },
     clientInfo: CLIENT,
   }, aside);
   wire.send({ method: "notifications/initialized" });
-  return { isModern: false, capabilities: objectOf(objectOf(said).capabilities) };
+  return { isModern: false, capabilities: objectOf(objectOf(result).capabilities) };
 }
 
 async function discover({ newest }: Handshake, aside: RequestOptions): Promise<Agreement> {
-  const said = objectOf(await newest.request("server/discover", {}, aside));
-  const { supportedVersions, capabilities } = said;
-  // An older server may answer anything to what it does not know.
+  const result = objectOf(await newest.request("server/discover", {}, aside));
+  const { supportedVersions, capabilities } = result;
+  // An older server may answer an unknown method with any result.
   if (!Array.isArray(supportedVersions) || !supportedVersions.includes(MODERN)) {
-    throw new Answered(NO_SUCH_METHOD, `it does not speak ${MODERN}`);
+    throw new ErrorResponse(NO_SUCH_METHOD, `it does not support ${MODERN}`);
   }
   return { isModern: true, capabilities: objectOf(capabilities) };
 }
 
-/** Finds the best word for why there is no handshake. */
-async function refused(error: unknown, { wire, broken, signal }: Handshake): Promise<unknown> {
+/** Returns the error that best explains why the handshake failed. */
+async function failureOf(error: unknown, { wire, broken, signal }: Handshake): Promise<unknown> {
   const better = mayBeOlder(error) ? await wire.explain?.(signal) : undefined;
-  if (better !== undefined || !(error instanceof Answered)) return better ?? error;
+  if (better !== undefined || !(error instanceof ErrorResponse)) return better ?? error;
   return broken(`it refused the handshake: ${error.message}`);
 }

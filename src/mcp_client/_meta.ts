@@ -1,5 +1,5 @@
 /**
- * What each request of the newest revision says of the client.
+ * The `_meta` that each request of the newest revision carries.
  *
  * @module
  */
@@ -10,21 +10,21 @@ import type { RequestOptions } from "./_peer.ts";
 import { MODERN } from "./_revisions.ts";
 import { isOfTask, TASKS } from "./_tasks.ts";
 
-/** Who PML is. */
+/** The `clientInfo` of PML. */
 export const CLIENT = { name: "pml", version: VERSION };
 
 const META = "io.modelcontextprotocol/";
 
-/** Adds to the params of a request what the client can do, and which log messages it wants. */
+/** Adds the client capabilities and the wanted log level to the params of a request. */
 export function withMeta(
   params: JsonObject,
-  { onAsk, onMessage, takesTasks, method = "", able }: RequestOptions & {
+  { onAsk, onMessage, takesTasks, method = "", capabilities }: RequestOptions & {
     readonly method?: string | undefined;
-    readonly able: JsonObject;
+    readonly capabilities: JsonObject;
   },
 ): JsonObject {
-  // A list shows what the client can use; a call that nobody can be asked about must not ask.
-  const known = onAsk === undefined && method === "tools/call" ? {} : able;
+  // A list shows what the client can use. A call must not ask if nobody can be asked.
+  const known = onAsk === undefined && method === "tools/call" ? {} : capabilities;
   const tasks = (takesTasks || isOfTask(method)) &&
     { extensions: { ...objectOf(known.extensions), [TASKS]: {} } };
   return {
@@ -39,7 +39,7 @@ export function withMeta(
   };
 }
 
-/** What a server of the newest revision is asked to tell of. */
+/** The changes that a server of the newest revision is asked to report. */
 export const ALL_CHANGES = {
   toolsListChanged: true,
   promptsListChanged: true,

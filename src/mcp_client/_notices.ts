@@ -1,5 +1,5 @@
 /**
- * What servers tell by themselves, and not in an answer.
+ * Handles the notifications of servers.
  *
  * @module
  */
@@ -10,32 +10,32 @@ import { resultOf } from "./_answers.ts";
 import { type RunningTasks, stateOf } from "./_tasks.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
 
-/** Who needs to know what servers tell. */
+/** The options of `Notices`. */
 export interface NoticesOptions {
   readonly told: UpstreamEvents;
   readonly tasks: RunningTasks;
-  /** Has lists of a server asked for again; throws where its definition cannot be used. */
+  /** Removes cached lists of a server. Throws if its definition cannot be used. */
   readonly forget: (server: string, lists: readonly ListName[]) => void;
   readonly onLog: (server: string, level: "debug", text: string) => void;
 }
 
-/** Which lists a notification says have changed. */
+/** The lists that have changed, by notification. */
 const CHANGES: Readonly<Record<string, readonly ListName[]>> = {
   "notifications/tools/list_changed": ["tools"],
   "notifications/resources/list_changed": ["resources", "resourceTemplates"],
   "notifications/prompts/list_changed": ["prompts"],
 };
 
-/** Passes on what servers tell. */
+/** Passes on notifications of servers. */
 export class Notices {
   readonly #options: NoticesOptions;
 
-  /** Takes who needs to know. */
+  /** Takes the listeners. */
   constructor(options: NoticesOptions) {
     this.#options = options;
   }
 
-  /** Takes one notification of a server. */
+  /** Handles one notification of a server. */
   take(
     server: string,
     { method, params }: { readonly method: string; readonly params: JsonObject },
@@ -50,26 +50,26 @@ export class Notices {
       return this.#task(server, params);
     }
     const lists = CHANGES[method] ?? [];
-    // It may run since before its definition was read again, and what is known is known of that.
+    // The server may have started before its definition was read again.
     try {
       forget(server, lists);
     } catch {
-      // A value is missing, and nothing is kept of it: who asks for its list is told.
+      // A value is missing, so no list is cached. Listing it reports the error.
     }
     for (const list of lists) told.changed(server, list);
   }
 
-  /** Takes how a task stands; one that is more than it may be is asked for by who wants it. */
+  /** Passes on the state of a task. A state over the limits is dropped: clients can request it. */
   #task(server: string, params: JsonObject): void {
     const { told, tasks, onLog } = this.#options;
     const state = stateOf(params);
     if (state === undefined) return;
-    tasks.heard(server, state);
+    tasks.update(server, state);
     try {
       const result = resultOf(params, { name: server, method: "tasks/get" });
       told.task?.(server, result as unknown as JsonObject); // plain JSON
     } catch (error) {
-      onLog(server, "debug", `A notification was passed over: ${error}`);
+      onLog(server, "debug", `A notification was dropped: ${error}`);
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * JSON-RPC with a server: requests under ids that nobody can guess, and what it asks and tells
- * meanwhile. What it sends is believed in nothing.
+ * JSON-RPC with a server: requests with ids that nobody can guess, and the requests and
+ * notifications of the server. No message of the server is trusted.
  *
  * @module
  */
@@ -19,80 +19,85 @@ import {
 import { PmlError } from "../core/errors.ts";
 import { onAbort } from "../io/waiting.ts";
 
-/** How a request is waited for, and who is told and asked meanwhile. */
+/** The options of a request. */
 export interface RequestOptions extends Meanwhile {
   readonly signal: AbortSignal;
-  /** Whether the server may answer with a task. */
+  /** Whether the server may return a task. */
   readonly takesTasks?: boolean;
 }
 
-/** What a peer needs of who made it. */
+/** The options of `Peer`. */
 export interface PeerOptions {
   readonly send: (message: JsonObject) => void;
-  /** Takes back a request, of which then nothing more comes; else the server is only told. */
+  /**
+   * Cancels a request, so that no answer can come any more. Without it, the server only gets a
+   * notification.
+   */
   readonly cancel?: ((id: string) => void) | undefined;
-  /** Takes secrets out of what the server says beside its results. */
-  readonly withoutSecrets: <T>(said: T) => T;
-  /** Answers what the server asks. */
-  readonly onRequest: (asked: Asked) => Promise<JsonObject>;
-  readonly onNotification: (method: string, params: JsonObject, meant?: string) => void;
+  /** Removes secrets from a message of the server that is not a result. */
+  readonly withoutSecrets: <T>(message: T) => T;
+  /** Answers a request of the server. */
+  readonly onRequest: (request: PeerRequest) => Promise<JsonObject>;
+  readonly onNotification: (method: string, params: JsonObject, requestId?: string) => void;
 }
 
-/** A request of the server's. */
-export interface Asked {
+/** A request of the server. */
+export interface PeerRequest {
   readonly method: string;
   readonly params: JsonObject;
   readonly signal: AbortSignal;
-  /** The request that it belongs to, as far as that can be told, whose maker can be asked something. */
+  /** The client's request that it belongs to, if that is known. */
   readonly during: RequestOptions | undefined;
 }
 
 interface Pending {
   readonly answer: PromiseWithResolvers<Json>;
   readonly options: RequestOptions;
-  /** Whether it lasts as long as the connection, and counts as no work. */
+  /** Whether it may last as long as the connection. Such a request does not count as pending. */
   readonly lasts: boolean;
 }
 
-const INTERNAL_ERROR = -32603;
-/** How long the other end may take to say that it is there. */
+/** The JSON-RPC code for an internal error. */
+export const INTERNAL_ERROR = -32603;
+/** How long the server may take to answer a ping, in milliseconds. */
 const PONG_MS = 1_000;
-/** How many requests that were given up are remembered. */
-const LEFT_MAX = 10_000;
-/** The most characters of an id that is answered. */
+/** How many cancelled requests are remembered. */
+const CANCELLED_MAX = 10_000;
+/** The most characters of a request id. */
 const ID_MAX = 1_000;
-/** How many questions a server may have open. */
-const ASKED_MAX = 64;
+/** How many requests of the server may be open. */
+const OPEN_MAX = 64;
 
-/** The other end of a connection. */
+/** The server at the other end of a connection. */
 export class Peer {
   readonly #options: PeerOptions;
   readonly #pending = new Map<string, Pending>();
-  readonly #asked = new Map<string, AbortController>();
+  /** The open requests of the server, by id. */
+  readonly #open = new Map<string, AbortController>();
   readonly #prefix = randomBytes(9).toString("base64url");
-  /** What was given up and may go on. */
-  readonly #left = new Set<string>();
+  /** The ids of cancelled requests that the server may still work on. */
+  readonly #cancelled = new Set<string>();
   #pinged: { readonly id: string; readonly at: number } | undefined;
   #last = 0;
   #lasting = 0;
   #dead: Error | undefined;
 
-  /** Makes the peer of a connection that is open. */
+  /** Takes the options of an open connection. */
   constructor(options: PeerOptions) {
     this.#options = options;
   }
 
-  /** How many requests are not answered yet, those that were given up among them. */
+  /** The number of requests without an answer, including cancelled ones. */
   get pending(): number {
-    return this.#pending.size - this.#lasting + this.#left.size;
+    return this.#pending.size - this.#lasting + this.#cancelled.size;
   }
 
-  /** Whether it answers nothing any more: neither what was given up, nor whether it is there. */
+  /** Whether the server did not answer the ping that follows a cancelled request. */
   get hung(): boolean {
     return this.#pinged !== undefined && performance.now() - this.#pinged.at > PONG_MS;
   }
 
-  /** Sends a request and gives its result as it is; an error that the server answers is thrown. */
+  /** Sends a request and returns the unchanged result. Throws `ErrorResponse` if it fails. */
   async request(
     method: string,
     params: JsonObject,
@@ -110,18 +115,18 @@ export class Peer {
       if (cancel !== undefined) cancel(id);
       else this.#options.send({ method: "notifications/cancelled", params: { requestId: id } });
       if (lasts) return;
-      if (cancel === undefined) this.#leave(id);
+      if (cancel === undefined) this.#remember(id);
       this.#ping(id);
     };
     this.#pending.set(id, { answer, options, lasts });
     if (lasts) this.#lasting++;
     using _ = onAbort(signal, cancel);
     try {
-      const said = onProgress === undefined ? params : {
+      const all = onProgress === undefined ? params : {
         ...params,
         _meta: { ...objectOf(params._meta), progressToken: id },
       };
-      this.#options.send({ id, method, params: said });
+      this.#options.send({ id, method, params: all });
       return await answer.promise;
     } finally {
       this.#pending.delete(id);
@@ -129,21 +134,27 @@ export class Peer {
     }
   }
 
-  /** The request that was meant; where nobody says which, the latest whose maker takes something. */
-  latest(able: "onAsk" | "onMessage", meant?: string): RequestOptions | undefined {
-    if (meant !== undefined) return this.#pending.get(meant)?.options;
-    return [...this.#pending.values()].findLast(({ options }) => options[able])?.options;
+  /**
+   * Returns the options of a request. Without an id, returns those of the latest request that has a
+   * listener.
+   */
+  latest(listener: "onAsk" | "onMessage", requestId?: string): RequestOptions | undefined {
+    if (requestId !== undefined) return this.#pending.get(requestId)?.options;
+    return [...this.#pending.values()].findLast(({ options }) => options[listener])?.options;
   }
 
-  /** Takes a message, of the request that it came for if any; false for one that means nothing here. */
-  receive(message: unknown, meant?: string): boolean {
+  /**
+   * Handles a message, which may have come on the stream of one request. Returns false if it is no
+   * valid message, or answers no request.
+   */
+  receive(message: unknown, requestId?: string): boolean {
     if (!isObject(message)) return false;
     const { id, method, result, error } = message;
     const params = objectOf(message.params);
     if (typeof method === "string") {
-      if (id === undefined) this.#notified(method, params, meant);
+      if (id === undefined) this.#notified(method, params, requestId);
       else if (isId(id)) {
-        void this.#answer(id, { method, params, during: this.latest("onAsk", meant) });
+        void this.#answer(id, { method, params, during: this.latest("onAsk", requestId) });
       } else return false;
       return true;
     }
@@ -152,19 +163,19 @@ export class Peer {
       this.#pinged = undefined;
       return true;
     }
-    if (this.#left.delete(id)) return true; // too late
+    if (this.#cancelled.delete(id)) return true; // too late
     const pending = this.#pending.get(id);
     if (pending === undefined) return false;
     this.#pending.delete(id);
     if (error === undefined) pending.answer.resolve(result as Json); // parsed JSON
-    else pending.answer.reject(Answered.of(this.#options.withoutSecrets(error)));
+    else pending.answer.reject(ErrorResponse.of(this.#options.withoutSecrets(error)));
     return true;
   }
 
-  /** Ends the request whose id stands in the ends of what answered it; false where none does. */
+  /** Fails the request whose id is in the ends of its answer; false if no id is found. */
   refuse(ends: string, error: Error): boolean {
     for (const [, id = ""] of ends.matchAll(/"id"\s*:\s*"([^"]*)"/g)) {
-      if (this.#left.delete(id)) return true; // too late
+      if (this.#cancelled.delete(id)) return true; // too late
       if (!this.#pending.has(id)) continue;
       this.fail(id, error);
       return true;
@@ -172,27 +183,29 @@ export class Peer {
     return false;
   }
 
-  /** Ends one request; that it could not be sent says that nobody hangs. */
+  /** Fails one request. A ping that could not be sent does not mean that the server hangs. */
   fail(id: string, error: Error): void {
     if (id === this.#pinged?.id) this.#pinged = undefined;
     this.#pending.get(id)?.answer.reject(error);
     this.#pending.delete(id);
   }
 
-  /** Ends it for good: what waits is told. */
+  /** Fails all requests, those to come too, and aborts the requests of the server. */
   end(error: Error): void {
     this.#dead ??= error;
     for (const { answer } of this.#pending.values()) answer.reject(error);
     this.#pending.clear();
-    for (const abort of this.#asked.values()) abort.abort(error);
-    this.#asked.clear();
+    for (const abort of this.#open.values()) abort.abort(error);
+    this.#open.clear();
   }
 
-  /** One that stopped the request need not answer it, and is asked whether it is there. */
-  #leave(id: string): void {
-    this.#left.add(id);
-    const [oldest] = this.#left;
-    if (this.#left.size > LEFT_MAX && oldest !== undefined) this.#left.delete(oldest);
+  /** Remembers a cancelled request: a server need not answer it, but a late answer is no error. */
+  #remember(id: string): void {
+    this.#cancelled.add(id);
+    const [oldest] = this.#cancelled;
+    if (this.#cancelled.size > CANCELLED_MAX && oldest !== undefined) {
+      this.#cancelled.delete(oldest);
+    }
   }
 
   #ping(id: string): void {
@@ -201,7 +214,7 @@ export class Peer {
     this.#options.send({ id: this.#pinged.id, method: "ping" });
   }
 
-  #notified(method: string, params: JsonObject, meant: string | undefined): void {
+  #notified(method: string, params: JsonObject, requestId: string | undefined): void {
     switch (method) {
       case "notifications/progress": {
         const progress = progressOf(params);
@@ -210,57 +223,57 @@ export class Peer {
         return;
       }
       case "notifications/cancelled":
-        return this.#asked.get(JSON.stringify(params.requestId) ?? "")?.abort();
+        return this.#open.get(JSON.stringify(params.requestId) ?? "")?.abort();
       default:
-        return this.#options.onNotification(method, params, meant);
+        return this.#options.onNotification(method, params, requestId);
     }
   }
 
-  async #answer(id: number | string, asked: Omit<Asked, "signal">): Promise<void> {
+  async #answer(id: number | string, request: Omit<PeerRequest, "signal">): Promise<void> {
     const key = JSON.stringify(id);
-    if (this.#asked.size >= ASKED_MAX) {
+    if (this.#open.size >= OPEN_MAX) {
       const error = { code: INTERNAL_ERROR, message: "too many requests are open" };
       return this.#options.send({ id, error });
     }
     const abort = new AbortController();
-    // An id that is used twice stands for the later one.
-    this.#asked.set(key, abort);
+    // If an id is used twice, the later request has it.
+    this.#open.set(key, abort);
     try {
-      const result = await this.#options.onRequest({ ...asked, signal: abort.signal });
+      const result = await this.#options.onRequest({ ...request, signal: abort.signal });
       if (!abort.signal.aborted) this.#options.send({ id, result });
     } catch (error) {
-      const code = error instanceof Answered ? error.code : INTERNAL_ERROR;
+      const code = error instanceof ErrorResponse ? error.code : INTERNAL_ERROR;
       const said = error instanceof Error ? error.message : String(error);
-      // A server hands on a message at best, so that has to say what to do.
+      // Most servers pass on only the message, so the message must say what to do.
       const hint = error instanceof PmlError && error.hint !== undefined ? `. ${error.hint}` : "";
       const message = said + hint;
       if (!abort.signal.aborted) this.#options.send({ id, error: { code, message } });
     } finally {
-      if (this.#asked.get(key) === abort) this.#asked.delete(key);
+      if (this.#open.get(key) === abort) this.#open.delete(key);
     }
   }
 }
 
-/** An error that the other end answered. */
-export class Answered extends Error {
-  override readonly name = "Answered";
-  /** The code of JSON-RPC. */
+/** The error of a JSON-RPC error response. */
+export class ErrorResponse extends Error {
+  override readonly name = "ErrorResponse";
+  /** The JSON-RPC code. */
   readonly code: number;
-  /** What it said for programs. */
+  /** The `data` of the error. */
   readonly data: Json | undefined;
 
-  /** Keeps what it said. */
+  /** Takes the fields of the error. */
   constructor(code: number, message: string, data?: Json) {
     super(visibleLines(message, 2_000));
     this.code = code;
     this.data = data;
   }
 
-  /** Reads the error of an answer. */
-  static of(error: unknown): Answered {
+  /** Reads the `error` of a response. */
+  static of(error: unknown): ErrorResponse {
     const { code, message, data } = isObject(error) ? error : {};
     const number = Number.isSafeInteger(code) ? Number(code) : INTERNAL_ERROR;
-    return new Answered(number, textOf(message), data as Json | undefined); // parsed JSON
+    return new ErrorResponse(number, textOf(message), data as Json | undefined); // parsed JSON
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Reads what servers list and log: bounded, and with what is none left out.
+ * Reads the lists and log messages of servers, within limits. Invalid items are left out.
  *
  * @module
  */
@@ -7,24 +7,24 @@
 import { isObject, type Json, type JsonObject, textOf, visible } from "../core/json.ts";
 import { LEVELS } from "../core/levels.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
-import { Answered } from "./_peer.ts";
+import { ErrorResponse } from "./_peer.ts";
 import { readable } from "./_readable.ts";
+import { NO_SUCH_METHOD } from "./_revisions.ts";
 import { isListItem } from "./_server_lists.ts";
 
-/** How a list is read. */
+/** The options of `readList`. */
 export interface Reading {
-  /** Asks for a page. */
+  /** Requests a page. */
   readonly ask: (params: JsonObject) => Promise<Json>;
-  /** Makes the error of a server that does not answer as it should. */
+  /** Makes the error for a server that breaks the protocol. */
   readonly broken: (why: string) => Error;
   /** The most items. */
   readonly max: number;
 }
 
-const NO_SUCH_METHOD = -32601;
 const PAGES_MAX = 1_000;
 const LIST_MAX = 32_000_000;
-/** The most characters of a log message's content that clients get. */
+/** The most characters of the data of a log message. */
 const LOG_MAX = 64_000;
 const LOGGER_MAX = 200;
 
@@ -39,26 +39,26 @@ export async function readList(
   let length = 0;
   for (let page = 0; page < PAGES_MAX; page++) {
     const result = await ask(cursor === undefined ? {} : { cursor }).catch((error) => {
-      if (error instanceof Answered && error.code === NO_SUCH_METHOD) return { [name]: [] };
+      if (error instanceof ErrorResponse && error.code === NO_SUCH_METHOD) return { [name]: [] };
       throw error;
     });
     const { [name]: some, nextCursor } = isObject(result) ? result : {};
-    if (!Array.isArray(some)) throw broken(`its list of ${name} is none`);
+    if (!Array.isArray(some)) throw broken(`its ${name} are not a list`);
     length += JSON.stringify(some).length;
     if (length > LIST_MAX) throw broken(`its list of ${name} is over ${LIST_MAX} characters`);
-    // One that is none is left out; the others count.
+    // An invalid item is left out; the others are used.
     items.push(
       ...some.filter((one) => isListItem(name, one)).map((one) => readable(name, one)),
     );
     if (items.length > max) throw broken(`it has over ${max} ${name}`);
-    // A cursor that comes again would be asked for ever.
+    // A cursor that repeats would never end.
     if (typeof nextCursor !== "string" || nextCursor === "" || seen.has(nextCursor)) break;
     seen.add(cursor = nextCursor);
   }
   return items;
 }
 
-/** Reads the params of `notifications/message`; the logger begins with the server's name. */
+/** Reads the params of `notifications/message`. Puts the server's name before the logger. */
 export function logMessage(
   server: string,
   { logger, level, data = null, ...rest }: JsonObject,

@@ -1,7 +1,7 @@
 /**
- * Puts right what of an item would keep a client from reading the whole list it stands in, that of
- * every other server among it, and names a tool whose name is none here. All else stays as
- * its server wrote it.
+ * Corrects the items of lists: a client that cannot read one item may refuse the whole list, with
+ * the items of all other servers. A tool whose name is invalid here gets another name. Everything
+ * else stays as its server wrote it.
  *
  * @module
  */
@@ -18,7 +18,7 @@ const isTexts: Is = (value) => Array.isArray(value) && value.every(isText);
 const isIcons: Is = (value) =>
   Array.isArray(value) && value.every((one) => isObject(one) && isText(one.src));
 
-/** What clients take at the keys that MCP names, where these are there at all. */
+/** Checks of the optional keys of a tool that MCP defines. */
 const TOOL: Readonly<Record<string, Is>> = {
   title: isText,
   description: isText,
@@ -28,7 +28,7 @@ const TOOL: Readonly<Record<string, Is>> = {
   icons: isIcons,
   _meta: isObject,
 };
-/** Those of resources, templates and prompts. */
+/** Checks of the optional keys of resources, templates and prompts. */
 const OTHERS: Readonly<Record<string, Is>> = {
   title: isText,
   description: isText,
@@ -53,19 +53,19 @@ const INPUT: Readonly<Record<string, Is>> = {
   required: isTexts,
 };
 
-/** Where the name stands that the server gave, for one that has another here. */
+/** The key in `_meta` for the server's own name of a tool that has another name here. */
 const OWN_NAME = "pml/name";
-/** A longer name is no name, and its tool is left out. */
+/** The most characters of a tool's name. A tool with a longer name is left out. */
 const NAME_MAX = 1_000;
 
-/** Gives the name that its server knows a tool by. */
+/** Returns the name of a tool at its server. */
 export function ownName({ name, _meta }: ListItem): string {
   const own = objectOf(_meta)[OWN_NAME];
-  // A server may have written that itself.
+  // A server may have set this key itself.
   return typeof own === "string" && toolSlug(own) === name ? own : String(name);
 }
 
-/** Gives an item of a list that every client can read, under a name that it can have here. */
+/** Returns an item that every client can read, with a name that is valid here. */
 export function readable(list: ListName, item: ListItem): ListItem {
   if (list === "tools") return namedTool(readableTool(item));
   const name = isText(item.name) ? item.name : item[LISTS[list].key];
@@ -79,12 +79,12 @@ function namedTool(tool: ListItem): ListItem {
   return { ...tool, name: toolSlug(name), title, _meta: { ...objectOf(_meta), [OWN_NAME]: name } };
 }
 
-/** What can be read already is the same object. */
+/** Returns a tool that every client can read: the same object if it already is. */
 function readableTool(tool: ListItem): ListItem {
   const { inputSchema, outputSchema, annotations } = tool;
-  const said = isObject(inputSchema) ? inputSchema : {};
-  // Arguments are an object, whatever else a schema says of them.
-  const input = said.type === "object" ? said : { ...said, type: "object" };
+  const schema = isObject(inputSchema) ? inputSchema : {};
+  // Arguments are always an object, whatever the schema says.
+  const input = schema.type === "object" ? schema : { ...schema, type: "object" };
   return part(tool, TOOL, {
     inputSchema: part(input, INPUT),
     outputSchema: isObject(outputSchema) ? part(outputSchema, OUTPUT) : outputSchema,
@@ -92,7 +92,7 @@ function readableTool(tool: ListItem): ListItem {
   });
 }
 
-/** Leaves out what nobody could read, and puts other members in their places. */
+/** Removes members that fail their check, and sets other members. */
 function part(
   value: Readonly<Record<string, unknown>>,
   kinds: Readonly<Record<string, Is>>,

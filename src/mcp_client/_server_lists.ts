@@ -1,5 +1,5 @@
 /**
- * The lists of the servers that were started once: known until they change, and across starts.
+ * Caches the lists of servers until they change, in memory and in files for later processes.
  *
  * @module
  */
@@ -11,48 +11,49 @@ import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../core/lists.t
 import { memoized } from "../core/memo.ts";
 import { drop, keep, prune, readKept } from "../io/kept.ts";
 
-/** Whose list it is; the same object stands for the same lists. */
+/** The key of cached lists. The same object has the same lists. */
 export interface ListOwner {
   readonly name: string;
-  /** Everything that its lists depend on, and no secret. */
+  /** Everything that the lists depend on, without secrets. */
   readonly definition: unknown;
-  /** Whether another process may be told what this one was. */
+  /** Whether the lists are kept in a file for other processes. */
   readonly isKept: boolean;
 }
 
 interface Known {
   readonly lists: Map<ListName, readonly ListItem[]>;
   readonly asking: Map<ListName, Promise<readonly ListItem[]>>;
-  /** When each was told. */
+  /** When each was loaded. */
   readonly at: Map<ListName, number>;
-  /** Undefined where nothing of it is kept, or it is one of the latest no more. */
+  /** Undefined if the lists are not kept in a file, or not any more. */
   file: string | undefined;
-  /** Whether it was told by a process of the server that is gone. */
+  /** Whether they are from an earlier process of the server. */
   isOld: boolean;
 }
 
 const NONE: readonly ListItem[] = [];
-/** For how many sets of a client's capabilities the lists of a server are known at once. */
+/** For how many sets of client capabilities the lists of a server are cached at once. */
 const SETS_MAX = 8;
-/** How many files a server has, in all workspaces. */
+/** The most files of one server, over all workspaces. */
 const FILES_MAX = 64;
 
-/** Keeps lists by what defines their server. */
+/** The cached lists of all servers. */
 export class ServerLists {
   readonly #folder: string;
   readonly #onError: (error: unknown) => void;
   readonly #of = memoized((owner: ListOwner) => this.#open(owner));
   readonly #owners = memoized((_: ListOwner) => new Map<string, ListOwner>());
 
-  /** Keeps them in a folder of the PML home; what cannot be kept is told to `onError`. */
+  /** Uses a folder in the PML home. Calls `onError` if a file cannot be written. */
   constructor(home: string, onError: (error: unknown) => void) {
     this.#folder = join(home, "lists");
     this.#onError = onError;
   }
 
   /**
-   * Gives the owner of the lists that a server shows where this is so, a client's capabilities among
-   * it: the same object as long as it is one of the last few, for a client can make up any number.
+   * Returns the owner of the lists that a server has under given facts, such as the capabilities of
+   * a client. It is the same object as long as it is among the last few: a client can declare any
+   * number of capabilities.
    */
   ownerOf(server: ListOwner, facts: Json): ListOwner {
     const owners = this.#owners(server);
@@ -64,19 +65,19 @@ export class ServerLists {
     const [[oldest, old] = []] = owners;
     if (owners.size > SETS_MAX && oldest !== undefined && old !== undefined) {
       owners.delete(oldest);
-      this.#leave(this.#of(old));
+      this.#discard(this.#of(old));
     }
     return owner;
   }
 
-  /** Forgets lists of a server, whoever they were shown to. */
+  /** Removes lists of a server, for all clients. */
   forgetAll(server: ListOwner, lists: readonly ListName[]): void {
     for (const owner of this.#owners(server).values()) {
       for (const list of lists) this.forget(owner, list);
     }
   }
 
-  /** Gives a list: the same array as long as nothing says that it has changed. */
+  /** Returns a list: the same array until the list is forgotten. */
   async get(
     owner: ListOwner,
     name: ListName,
@@ -90,28 +91,28 @@ export class ServerLists {
     return await asking;
   }
 
-  /** Forgets a list, so that its server is asked again. */
+  /** Removes a list, so that it is loaded again. */
   forget(owner: ListOwner, name: ListName): void {
     const known = this.#of(owner);
     known.lists.delete(name);
-    // What is being answered may be from before the change.
+    // An answer that is under way may be from before the change.
     known.asking.delete(name);
   }
 
-  /** Takes note that the server was started: what is known till now another process of it told. */
+  /** Marks the cached lists as those of an earlier process: the server was started. */
   outdate(owner: ListOwner): void {
     const known = this.#of(owner);
     known.isOld = known.lists.size > 0;
   }
 
-  /** Gives what is known of a list. */
+  /** Returns a list as far as it is cached. */
   known(owner: ListOwner, name: ListName): readonly ListItem[] {
     return this.#of(owner).lists.get(name) ?? NONE;
   }
 
   /**
-   * Gives, once, the lists that another process of the server told, or that were told longer ago:
-   * it may have others by now.
+   * Returns, once, the names of the lists that are from an earlier process of the server, or older
+   * than `maxMs`: they may have changed.
    */
   takeOld(owner: ListOwner, maxMs = Infinity): readonly ListName[] {
     const known = this.#of(owner);
@@ -126,7 +127,7 @@ export class ServerLists {
     name: ListName,
     ask: () => Promise<readonly ListItem[]>,
   ): Promise<readonly ListItem[]> {
-    // A turn later, so that it stands among those that are asked.
+    // One turn later, so that `get` has registered it as being loaded.
     await Promise.resolve();
     const own = known.asking.get(name);
     try {
@@ -141,7 +142,7 @@ export class ServerLists {
     }
   }
 
-  /** What cannot be kept is asked for again by the next process. */
+  /** Writes the file. If it cannot be written, the next process loads the lists again. */
   #keep({ file, lists }: Known): void {
     if (file === undefined) return;
     try {
@@ -152,8 +153,8 @@ export class ServerLists {
     }
   }
 
-  /** Keeps nothing of it: nobody would tell that it has changed. */
-  #leave(known: Known): void {
+  /** Removes the file: nothing would update it when the lists change. */
+  #discard(known: Known): void {
     if (known.file !== undefined) drop(known.file);
     known.file = undefined;
   }
@@ -176,7 +177,7 @@ function listsOf(kept: unknown): Map<ListName, readonly ListItem[]> {
   return lists;
 }
 
-/** Tells whether a value may stand in a list; whether a tool can be used is looked at elsewhere. */
+/** Returns whether a value is an item of a list. Its schemas are checked elsewhere. */
 export function isListItem(
   name: ListName,
   value: unknown,

@@ -20,7 +20,7 @@ async function inHome(work: (home: string) => Promise<void>): Promise<void> {
 const never = () => assert.fail("the server was asked");
 const lost = (error: unknown) => assert.fail(`it was not kept: ${error}`);
 
-Deno.test("ServerLists asks once, and another process not at all", async () => {
+Deno.test("ServerLists loads a list once, and another process reads it from the file", async () => {
   await inHome(async (home) => {
     const lists = new ServerLists(home, lost);
     let asked = 0;
@@ -39,7 +39,7 @@ Deno.test("ServerLists asks once, and another process not at all", async () => {
   });
 });
 
-Deno.test("ServerLists keeps nothing for another definition, and no list that is none", async () => {
+Deno.test("ServerLists uses no list of another definition, and no invalid list", async () => {
   await inHome(async (home) => {
     await new ServerLists(home, lost).get(OWNER, "tools", () => Promise.resolve(TOOLS));
     const changed = { ...OWNER, definition: { command: "y" } };
@@ -54,7 +54,7 @@ Deno.test("ServerLists keeps nothing for another definition, and no list that is
   });
 });
 
-Deno.test("ServerLists keeps no answer from before a change, and none that failed", async () => {
+Deno.test("ServerLists keeps no answer from before a change, and no error", async () => {
   await inHome(async (home) => {
     const lists = new ServerLists(home, lost);
     const { promise, resolve } = Promise.withResolvers<readonly ListItem[]>();
@@ -73,7 +73,7 @@ Deno.test("ServerLists keeps no answer from before a change, and none that faile
   });
 });
 
-Deno.test("ServerLists gives a list that cannot be kept", async () => {
+Deno.test("ServerLists returns a list that cannot be written", async () => {
   await inHome(async (home) => {
     await writeFile(join(home, "lists"), "no folder");
     const told: unknown[] = [];

@@ -1,11 +1,11 @@
 /**
- * The resources that clients follow, of servers that have to run for it.
+ * The resources that clients follow. Their servers keep running.
  *
  * @module
  */
 
 import { pause, unlessAborted } from "../io/waiting.ts";
-import { Answered } from "./_peer.ts";
+import { ErrorResponse } from "./_peer.ts";
 
 /** A resource of a server, or a task. */
 export interface Followed {
@@ -15,42 +15,42 @@ export interface Followed {
   readonly isTask?: boolean;
 }
 
-/** A resource, and until when it is followed. */
+/** A resource that is being followed. */
 export interface Following extends Followed {
   readonly signal: AbortSignal;
-  /** Told when the server has agreed. */
+  /** Is called when the server has accepted. */
   readonly onAgreed: () => void;
 }
 
-/** Keeps a server running and has it tell of a resource; ends with the signal, or the server. */
+/** Keeps a server running and follows a resource, until the signal aborts or the server ends. */
 export type Follow = (following: Following) => Promise<void>;
 
 interface Entry {
   count: number;
   readonly end: AbortController;
-  /** Ends what is there now, so that it is followed anew. */
-  again: AbortController;
+  /** Ends the present try, so that the next one begins. */
+  retry: AbortController;
   readonly agreed: PromiseWithResolvers<void>;
 }
 
 const WAIT_MS = 500;
 const WAIT_MAX_MS = 30_000;
 
-/** Counts who follows what, and follows it anew where a server ended. */
+/** Counts the followers of each resource, and follows it again if its server ended. */
 export class Subscriptions implements Disposable {
   readonly #entries = new Map<string, Entry>();
   readonly #follow: Follow;
   readonly #onLost: (server: string, error: unknown) => void;
 
-  /** Follows by `follow`; a server that has to be asked again is told to `onLost`. */
+  /** Takes the function that follows. Calls `onLost` with each error of it. */
   constructor(follow: Follow, onLost: (server: string, error: unknown) => void) {
     this.#follow = follow;
     this.#onLost = onLost;
   }
 
   /**
-   * Follows a resource, for one more; throws where the server does not agree, or not before the
-   * signal aborts.
+   * Adds one follower to a resource. Throws if the server does not accept, or if the signal aborts
+   * first.
    */
   async add(followed: Followed, signal: AbortSignal): Promise<void> {
     const key = keyOf(followed);
@@ -59,24 +59,24 @@ export class Subscriptions implements Disposable {
     try {
       await unlessAborted(entry.agreed.promise, signal);
     } catch (error) {
-      this.#leave(key, entry);
+      this.#release(key, entry);
       throw error;
     }
   }
 
-  /** Follows a resource for one less. */
+  /** Removes one follower of a resource. */
   remove(followed: Followed): void {
     const key = keyOf(followed);
     const entry = this.#entries.get(key);
-    if (entry !== undefined) this.#leave(key, entry);
+    if (entry !== undefined) this.#release(key, entry);
   }
 
-  /** Follows everything anew: what holds may be another thing. */
+  /** Follows everything again: the configuration may have changed. */
   again(): void {
-    for (const { again } of this.#entries.values()) again.abort();
+    for (const { retry } of this.#entries.values()) retry.abort();
   }
 
-  /** Follows nothing any more. */
+  /** Stops following. */
   [Symbol.dispose](): void {
     for (const { end } of this.#entries.values()) end.abort();
     this.#entries.clear();
@@ -84,18 +84,18 @@ export class Subscriptions implements Disposable {
 
   #begin(followed: Followed): Entry {
     const agreed = Promise.withResolvers<void>();
-    // Who adds waits for it; later nobody does.
+    // Only `add` waits for it.
     agreed.promise.catch(() => {});
-    const own = { count: 0, end: new AbortController(), again: new AbortController(), agreed };
+    const own = { count: 0, end: new AbortController(), retry: new AbortController(), agreed };
     this.#entries.set(keyOf(followed), own);
     void this.#keep(followed, own);
     return own;
   }
 
-  #leave(key: string, entry: Entry): void {
+  #release(key: string, entry: Entry): void {
     if (--entry.count > 0) return;
     entry.end.abort();
-    // Another may stand there by now.
+    // A newer entry may have the key by now.
     if (this.#entries.get(key) === entry) this.#entries.delete(key);
   }
 
@@ -103,20 +103,20 @@ export class Subscriptions implements Disposable {
     const { end: { signal: end }, agreed } = entry;
     for (let wait = WAIT_MS; !end.aborted; wait = Math.min(wait * 2, WAIT_MAX_MS)) {
       const since = Date.now();
-      entry.again = new AbortController();
-      const signal = AbortSignal.any([end, entry.again.signal]);
+      entry.retry = new AbortController();
+      const signal = AbortSignal.any([end, entry.retry.signal]);
       try {
         await this.#follow({ ...followed, signal, onAgreed: agreed.resolve });
       } catch (error) {
-        // The first time it is the answer to who asked; later it is only a pity.
+        // The first error goes to `add`. For later errors, this changes nothing.
         agreed.reject(error);
         if (!signal.aborted) this.#onLost(followed.server, error);
-        // One that does not want to is not asked again.
-        if (error instanceof Answered) return;
+        // A server that refuses is not asked again.
+        if (error instanceof ErrorResponse) return;
       }
-      // One that ran for long is not one that always fails.
+      // A server that ran for long does not fail each time.
       if (Date.now() - since > WAIT_MAX_MS) wait = WAIT_MS;
-      if (!entry.again.signal.aborted) await pause(wait, signal);
+      if (!entry.retry.signal.aborted) await pause(wait, signal);
     }
   }
 }

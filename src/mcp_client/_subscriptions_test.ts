@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Answered } from "./_peer.ts";
+import { ErrorResponse } from "./_peer.ts";
 import { type Following, Subscriptions } from "./_subscriptions.ts";
 
 const A = { server: "one", uri: "test://a" };
@@ -9,7 +9,7 @@ function untilAborted({ signal }: Following): Promise<void> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
 }
 
-Deno.test("Subscriptions follows a resource once for all who want it, until the last one goes", async () => {
+Deno.test("Subscriptions follows a resource once for all followers, until the last one is removed", async () => {
   const followed: Following[] = [];
   using subscriptions = new Subscriptions(async (following) => {
     followed.push(following);
@@ -25,7 +25,7 @@ Deno.test("Subscriptions follows a resource once for all who want it, until the 
   assert.equal(followed[0]?.signal.aborted, true);
 });
 
-Deno.test("Subscriptions tells who asked that the server does not agree, and asks no more", async () => {
+Deno.test("Subscriptions.add() throws if the server refuses, which is not asked again", async () => {
   let asked = 0;
   using subscriptions = new Subscriptions(() => {
     asked++;
@@ -36,7 +36,7 @@ Deno.test("Subscriptions tells who asked that the server does not agree, and ask
   assert.equal(asked, 2);
 });
 
-Deno.test("Subscriptions follows anew when the server ended", async () => {
+Deno.test("Subscriptions follows again after the server ended", async () => {
   const lost: unknown[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
   let asked = 0;
@@ -51,7 +51,7 @@ Deno.test("Subscriptions follows anew when the server ended", async () => {
   assert.match(String(lost[0]), /it died/);
 });
 
-Deno.test("Subscriptions counts each that adds once, whatever becomes of the others", async () => {
+Deno.test("Subscriptions counts each follower once, also if others fail", async () => {
   const attempts: PromiseWithResolvers<void>[] = [];
   const followed: Following[] = [];
   using subscriptions = new Subscriptions(async (following) => {
@@ -74,7 +74,7 @@ Deno.test("Subscriptions counts each that adds once, whatever becomes of the oth
   assert.equal(followed[1]?.signal.aborted, true);
 });
 
-Deno.test("Subscriptions gives up with who asked a server that never agrees", async () => {
+Deno.test("Subscriptions stops when the only follower of a silent server gives up", async () => {
   const followed: Following[] = [];
   using subscriptions = new Subscriptions(async (following) => {
     followed.push(following);
@@ -87,12 +87,12 @@ Deno.test("Subscriptions gives up with who asked a server that never agrees", as
   assert.equal(followed[0]?.signal.aborted, true);
 });
 
-Deno.test("Subscriptions follows anew what holds, and no server that does not want to", async () => {
+Deno.test("Subscriptions.again() follows everything again, except for a server that refuses", async () => {
   const lost: string[] = [];
   const refused = Promise.withResolvers<void>();
   let asked = 0;
   using subscriptions = new Subscriptions(async (following) => {
-    if (++asked === 2) throw new Answered(-32601, "no such method");
+    if (++asked === 2) throw new ErrorResponse(-32601, "no such method");
     following.onAgreed();
     await untilAborted(following);
   }, (_, error) => {
@@ -102,5 +102,5 @@ Deno.test("Subscriptions follows anew what holds, and no server that does not wa
   await subscriptions.add(A, NEVER);
   subscriptions.again();
   await refused.promise;
-  assert.deepEqual([asked, lost], [2, ["Answered: no such method"]]);
+  assert.deepEqual([asked, lost], [2, ["ErrorResponse: no such method"]]);
 });

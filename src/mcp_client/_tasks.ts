@@ -1,6 +1,6 @@
 /**
- * Calls that go on as tasks, in the words of each revision: begun for a client that speaks of tasks
- * as its server does, and driven to their end for every other.
+ * Calls that run as tasks. A client that supports tasks in the same way as its server gets the task;
+ * for any other client, PML waits for the result.
  *
  * @module
  */
@@ -8,7 +8,7 @@
 import type { Call } from "../core/call.ts";
 import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { pause } from "../io/waiting.ts";
-import { Answered } from "./_peer.ts";
+import { ErrorResponse, INTERNAL_ERROR } from "./_peer.ts";
 import type { Connection } from "./connection.ts";
 
 /** The extension of 2026-07-28. */
@@ -16,17 +16,16 @@ export const TASKS = "io.modelcontextprotocol/tasks";
 
 const CALL = "tools/call";
 const MISSING_CAPABILITY = -32021;
-const INTERNAL_ERROR = -32603;
-/** How soon and how late a task is asked for again, whatever its server says. */
+/** The least, the most and the default time between two `tasks/get` requests. */
 const [POLL_MIN_MS, POLL_MAX_MS, POLL_MS] = [50, 5_000, 500];
-/** How long a server is kept for a task that does not say how long it lives, and at the most. */
+/** How long a server is kept running for a task without a `ttl`, and the most for any task. */
 const [LIFE_MS, LIFE_MAX_MS] = [3_600_000, 86_400_000];
-/** How many tasks of one server keep it. */
-const HELD_MAX = 1_000;
-/** For what is asked once and whose answer nobody waits for. */
+/** How many tasks of one server keep it running. */
+const KEPT_MAX = 1_000;
+/** The options of a request whose answer nobody waits for. */
 export const ASIDE = { signal: new AbortController().signal, lasts: true };
 
-/** Calls a tool; `support` is what it says of tasks in the revision before the newest. */
+/** Calls a tool. `support` is its `taskSupport`, which the revision before the newest uses. */
 export async function callTool(
   connection: Connection,
   params: JsonObject,
@@ -40,33 +39,33 @@ export async function callTool(
   const { taskId } = objectOf(objectOf(begun).task);
   if (wanted !== undefined || typeof taskId !== "string") return begun;
   const end = () => connection.request("tasks/result", { taskId }, call);
-  return await driven(connection, { taskId, end });
+  return await finished(connection, { taskId, end });
 }
 
-/** The server decides what becomes a task, but for a client that does not know them it may not. */
+/** The server decides whether a call becomes a task, but only if the client supports tasks. */
 async function callNewest(connection: Connection, params: JsonObject, call: Call): Promise<Json> {
   const takesTasks = call.task?.isModern === true;
   const ask = (more: boolean) => connection.request(CALL, params, { ...call, takesTasks: more });
   const result = await ask(takesTasks).catch((error) => {
-    // It ran nothing: it says that it can only as a task.
+    // The server ran nothing: the tool can only run as a task.
     if (takesTasks || !wantsTasks(error)) throw error;
     return ask(true);
   });
   const { resultType, taskId } = objectOf(result);
   if (takesTasks || resultType !== "task" || typeof taskId !== "string") return result;
   const end = () => polled(connection, taskId, call);
-  return await driven(connection, { taskId, end });
+  return await finished(connection, { taskId, end });
 }
 
-/** Waits for a task; where nobody waits any more it is given up. */
-async function driven(
+/** Waits for the result of a task. Cancels the task if waiting fails. */
+async function finished(
   connection: Connection,
   { taskId, end }: { readonly taskId: string; readonly end: () => Promise<Json> },
 ): Promise<Json> {
   try {
     return await end();
   } catch (error) {
-    connection.request("tasks/cancel", { taskId }, ASIDE).catch(() => {}); // it may be over
+    connection.request("tasks/cancel", { taskId }, ASIDE).catch(() => {}); // it may have ended
     throw error;
   }
 }
@@ -77,8 +76,8 @@ async function polled(connection: Connection, taskId: string, call: Call): Promi
     const state = objectOf(await connection.request("tasks/get", { taskId }, call));
     const { status, result, error, inputRequests, pollIntervalMs } = state;
     if (status === "completed") return result ?? {};
-    if (status === "failed") throw Answered.of(error);
-    if (status === "cancelled") throw new Answered(INTERNAL_ERROR, "its task was cancelled");
+    if (status === "failed") throw ErrorResponse.of(error);
+    if (status === "cancelled") throw new ErrorResponse(INTERNAL_ERROR, "its task was cancelled");
     const asked = Object.entries(objectOf(inputRequests)).filter(([key]) => !answered.has(key));
     if (asked.length > 0) {
       const { inputResponses = {} } = await connection.answersTo({
@@ -93,32 +92,32 @@ async function polled(connection: Connection, taskId: string, call: Call): Promi
 }
 
 function wantsTasks(error: unknown): boolean {
-  if (!(error instanceof Answered) || error.code !== MISSING_CAPABILITY) return false;
+  if (!(error instanceof ErrorResponse) || error.code !== MISSING_CAPABILITY) return false;
   const { requiredCapabilities } = objectOf(error.data);
   return TASKS in objectOf(objectOf(requiredCapabilities).extensions);
 }
 
-/** How a task stands. */
+/** The state of a task. */
 interface State {
   readonly taskId: string;
   readonly status: string;
-  /** How long it lives. */
+  /** How long it lives, in milliseconds. */
   readonly ms: number;
 }
 
-/** Reads what an answer tells of a task that the client began; undefined for one that tells of none. */
+/** Returns the state of the client's task that a result describes; undefined if it has none. */
 export function taskIn(result: Json, { method, arguments: args, task }: Call): State | undefined {
-  const said = objectOf(result);
+  const fields = objectOf(result);
   if (method === "tasks/result") return stateOf({ ...args, status: "completed" });
-  // The newest revision says nothing more of one that is to be cancelled.
+  // In the newest revision, no state follows a cancellation.
   if (method === "tasks/cancel") return stateOf({ ...args, status: "cancelled" });
-  if (isOfTask(method)) return stateOf(said);
+  if (isOfTask(method)) return stateOf(fields);
   if (method !== undefined || task === undefined) return undefined;
-  if (task.isModern) return said.resultType === "task" ? stateOf(said) : undefined;
-  return stateOf(objectOf(said.task));
+  if (task.isModern) return fields.resultType === "task" ? stateOf(fields) : undefined;
+  return stateOf(objectOf(fields.task));
 }
 
-/** Reads how a task stands. */
+/** Reads the state of a task; undefined if it is not valid. */
 export function stateOf({ taskId, status, ttl, ttlMs }: JsonObject): State | undefined {
   if (typeof taskId !== "string" || typeof status !== "string") return undefined;
   const life = ttl ?? ttlMs;
@@ -126,23 +125,23 @@ export function stateOf({ taskId, status, ttl, ttlMs }: JsonObject): State | und
   return { taskId, status, ms };
 }
 
-/** Keeps the servers whose tasks run: a task outlives its call. */
+/** Keeps servers running while their tasks run: a task outlives its call. */
 export class RunningTasks {
   readonly #hold: (server: string, until: Promise<void>) => void;
   readonly #all = new Map<string, Map<string, () => void>>();
 
-  /** Has a server kept by `hold`. */
+  /** Takes the function that keeps a server running until a promise resolves. */
   constructor(hold: (server: string, until: Promise<void>) => void) {
     this.#hold = hold;
   }
 
-  /** Takes note of how a task stands; one that is over keeps its server no longer. */
+  /** Sets the state of a task. A task that has ended no longer keeps its server running. */
   note(server: string, { taskId, status, ms }: State): void {
     const running = this.#all.get(server) ?? new Map<string, () => void>();
     this.#all.set(server, running);
     const isOver = status !== "working" && status !== "input_required";
     if (isOver) return running.get(taskId)?.();
-    if (running.has(taskId) || running.size >= HELD_MAX) return;
+    if (running.has(taskId) || running.size >= KEPT_MAX) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const end = () => {
       clearTimeout(timer);
@@ -155,23 +154,23 @@ export class RunningTasks {
     this.#hold(server, promise);
   }
 
-  /** Takes note of what a server says by itself: it keeps itself by no task that nobody began. */
-  heard(server: string, state: State): void {
+  /** Sets the state of a known task: a server cannot keep itself running with unknown ones. */
+  update(server: string, state: State): void {
     if (this.#all.get(server)?.has(state.taskId)) this.note(server, state);
   }
 
-  /** Keeps a server no longer: it is gone, and its tasks with it. */
+  /** Ends all tasks of a server that has ended. */
   end(server: string): void {
     for (const end of this.#all.get(server)?.values() ?? []) end();
   }
 }
 
-/** Tells whether a request is about a task. */
+/** Returns whether a method is about a task. */
 export function isOfTask(method: string | undefined): boolean {
   return textOf(method).startsWith("tasks/");
 }
 
-/** Tells whether a server of the revision before the newest runs tools as tasks. */
+/** Returns whether a server of the revision before the newest can run tools as tasks. */
 export function runsTasks({ tasks }: JsonObject): boolean {
   return isObject(objectOf(objectOf(objectOf(tasks).requests).tools).call);
 }

@@ -1,5 +1,5 @@
 /**
- * Which tasks keep a server.
+ * Tests which tasks keep a server running.
  *
  * @module
  */
@@ -7,14 +7,14 @@
 import assert from "node:assert/strict";
 import { RunningTasks } from "./_tasks.ts";
 
-Deno.test("RunningTasks keeps no server by tasks that it made up, and lets go of those that end", async () => {
+Deno.test("RunningTasks keeps no server running for unknown tasks, or for tasks that have ended", async () => {
   const kept: Promise<void>[] = [];
   const tasks = new RunningTasks((_, until) => void kept.push(until));
   const state = { taskId: "one", ms: 60_000 };
-  tasks.heard("x", { ...state, status: "working" });
+  tasks.update("x", { ...state, status: "working" });
   assert.equal(kept.length, 0);
   tasks.note("x", { ...state, status: "working" });
   assert.equal(kept.length, 1);
-  tasks.heard("x", { ...state, status: "completed" });
+  tasks.update("x", { ...state, status: "completed" });
   await kept[0];
 });

@@ -1,6 +1,6 @@
 /**
- * A connection to an MCP server, whatever carries it: the handshake, requests, and what the server
- * asks and tells.
+ * A connection to an MCP server, over any transport: the handshake, requests, and the requests and
+ * notifications of the server.
  *
  * @module
  */
@@ -16,44 +16,45 @@ import { deniedTo } from "./_answers.ts";
 import { type Agreement, shakeHands } from "./_handshake.ts";
 import { ALL_CHANGES } from "./_meta.ts";
 import { NewestRequests } from "./_newest.ts";
-import { Answered, type Asked, Peer, type RequestOptions } from "./_peer.ts";
-import { answerTo } from "./_questions.ts";
+import { ErrorResponse, Peer, type PeerRequest, type RequestOptions } from "./_peer.ts";
+import { answerRequest } from "./_server_requests.ts";
 import { logMessage, readList } from "./_read.ts";
 import type { Following } from "./_subscriptions.ts";
 import { ASIDE, runsTasks } from "./_tasks.ts";
 import { type Excess, type OpenWire, unusable, type Wire } from "./wire.ts";
 
-/** What a connection is made with, and who is told of what. */
+/** The options of a connection. */
 export interface ConnectionOptions {
   readonly name: string;
   readonly open: OpenWire;
-  /** The roots that the server may know. */
+  /** Returns the roots that the server may see. */
   readonly roots: () => readonly JsonObject[];
-  /** What the client can do for a server. */
+  /** Returns the client capabilities that the server gets. */
   readonly capabilities: () => JsonObject;
-  /** Takes secrets out of what it says beside its results. */
-  readonly withoutSecrets: <T>(said: T) => T;
+  /** Removes secrets from a message of the server that is not a result. */
+  readonly withoutSecrets: <T>(message: T) => T;
   readonly limits: { readonly startMs: number; readonly catalogTools: number };
   /** The PML home. */
   readonly home: string;
-  /** Gives up the start. */
+  /** Aborts when the start is given up. */
   readonly closing: AbortSignal;
   readonly onLog: (level: "debug" | "warn", text: string) => void;
-  /** Told of what belongs to no request: changes, and log messages. */
+  /** Receives notifications that belong to no request: of changes, and log messages. */
   readonly onNotification: (method: string, params: JsonObject) => void;
+  /** Returns the definition of a tool, if it is known. */
   readonly tool: (name: string) => ListItem | undefined;
-  /** Told when it has ended, however. */
+  /** Is called when the connection has ended. */
   readonly onEnd: (connection: Connection) => void;
 }
 
 const UPDATED = "notifications/resources/updated";
-/** How many lines that mean nothing a server may write before it counts as broken. */
+/** How many invalid messages a server may send before the connection is closed. */
 const STRAY_MAX = 10_000;
 const TAIL = 4_000;
-/** After how long a server is asked anew to tell of changes. */
+/** How long to wait before subscribing to changes again, in milliseconds. */
 const LISTEN_MS = 5_000;
 
-/** A server that answered the handshake. */
+/** A connection to a server. */
 export class Connection implements Living {
   readonly #options: ConnectionOptions;
   readonly #wire: Wire;
@@ -67,7 +68,7 @@ export class Connection implements Living {
   #agreed: Agreement = { isModern: false, capabilities: {} };
   #dead: PmlError | undefined;
 
-  /** Makes the error of a server that does not answer as it should. */
+  /** Makes the error for a server that breaks the protocol. */
   readonly #broken = (why: string): PmlError =>
     this.#denied(why) ?? unusable(this.#options.name, why);
 
@@ -86,29 +87,29 @@ export class Connection implements Living {
       missed: () => this.#missed(),
       tool: options.tool,
     });
-    const answer = (asked: Asked) => answerTo(asked, options);
+    const answer = (request: PeerRequest) => answerRequest(request, options);
     this.#peer = new Peer({
       send: (message) => wire.send(message),
       cancel: wire.cancel && ((id) => wire.cancel?.(id)),
       withoutSecrets: options.withoutSecrets,
       onRequest: answer,
-      onNotification: (method, params, meant) => this.#notified(method, params, meant),
+      onNotification: (method, params, request) => this.#notified(method, params, request),
     });
     this.#newest = new NewestRequests(this.#peer, {
-      able: options.capabilities,
+      capabilities: options.capabilities,
       answer,
       broken: this.#broken,
       over: this.#over.signal,
     });
   }
 
-  /** Reaches a server and shakes hands, in the revision that it wants. */
+  /** Connects to a server and makes the handshake. */
   static async start(options: ConnectionOptions): Promise<Connection> {
     const { name, limits, home, closing } = options;
     using late = new StartTimer(name, { ms: limits.startMs, home, closing });
     const connection = new Connection(options);
     try {
-      await connection.#greet(late.signal);
+      await connection.#shakeHands(late.signal);
       return connection;
     } catch (error) {
       await connection[Symbol.asyncDispose]();
@@ -116,58 +117,58 @@ export class Connection implements Living {
     }
   }
 
-  /** Whether it takes requests; one that ended never does again. */
+  /** Whether it takes requests. Once it has ended, it never does again. */
   get alive(): boolean {
     return this.#dead === undefined;
   }
 
-  /** How many requests are not answered yet, those that were given up among them. */
+  /** The number of requests without an answer, including cancelled ones. */
   get pending(): number {
     return this.#peer.pending;
   }
 
-  /** Whether it answers nothing any more: neither what was given up, nor whether it is there. */
+  /** Whether the server has stopped answering. */
   get hung(): boolean {
     return this.#isLost || this.#peer.hung;
   }
 
-  /** Whether it says of itself that something has changed. */
+  /** Whether the server sends notifications when its lists change. */
   get tells(): boolean {
     return this.#wire.tells || this.#isListening;
   }
 
-  /** Whether it speaks the newest revision, in which each request says what the client can do. */
+  /** Whether it uses the newest revision, in which each request carries the capabilities. */
   get isModern(): boolean {
     return this.#agreed.isModern;
   }
 
-  /** Whether it runs tools as tasks where it is asked to, in the revision before the newest. */
+  /** Whether the server can run tools as tasks, in the revision before the newest. */
   get runsTasks(): boolean {
     return runsTasks(this.#agreed.capabilities);
   }
 
-  /** Whether it said that it can do something, such as `resources`. */
+  /** Whether the server declared a capability, such as `resources`. */
   can(capability: string): boolean {
     return isObject(this.#agreed.capabilities[capability]);
   }
 
   /**
-   * Sends a request and gives its result as it is; an error that the server answers is thrown as
-   * `Answered`. What the server wants to know first is asked meanwhile.
+   * Sends a request and returns the unchanged result. Answers what the server asks first. Throws
+   * `ErrorResponse` if the server answers with an error.
    */
   async request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
     if (this.isModern) return await this.#newest.request(method, params, options);
     return await this.#peer.request(method, params, options);
   }
 
-  /** Answers all that a result of the newest revision asks for. */
+  /** Answers all requests of an `input_required` result. */
   answersTo(result: JsonObject, options: RequestOptions): Promise<JsonObject> {
     return this.#newest.answersTo(result, options);
   }
 
-  /** Reads a list; one that the server does not have is empty. */
+  /** Reads a list. It is empty if the server does not have it. */
   async list(name: ListName, signal: AbortSignal): Promise<readonly ListItem[]> {
-    // Tools are what servers are for: one that forgot to say so may still have some.
+    // A server may have tools without declaring the capability.
     if (name !== "tools" && !this.can(LISTS[name].capability)) return [];
     return await readList(name, {
       ask: (params) => this.request(LISTS[name].method, params, { signal }),
@@ -176,12 +177,12 @@ export class Connection implements Living {
     });
   }
 
-  /** Ends what lasts as long as it does: another takes its place. */
+  /** Ends its subscriptions: another connection takes its place. */
   retire(): void {
     this.#retired.abort();
   }
 
-  /** Has the server tell of a resource or a task, until the signal aborts, or another takes its place. */
+  /** Follows a resource or a task until the signal aborts or the connection is retired. */
   async tellOf({ uri, isTask, signal, onAgreed }: Omit<Following, "server">): Promise<void> {
     const { signal: over } = this.#over;
     const options = { signal: AbortSignal.any([signal, over, this.#retired.signal]) };
@@ -196,25 +197,25 @@ export class Connection implements Living {
     if (this.alive) this.#peer.request("resources/unsubscribe", { uri }, ASIDE).catch(() => {});
   }
 
-  /** Says which log messages are wanted, where the server can be told. */
+  /** Sets the log level of the server, if it has one. */
   setLevel(level: string): void {
     if (this.isModern || !this.can("logging")) return;
-    // What it answers changes nothing.
+    // The answer does not matter.
     this.#peer.request("logging/setLevel", { level }, ASIDE).catch(() => {});
   }
 
-  /** Ends it, and what carries it. */
+  /** Closes the connection and its wire. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#fail(this.#wire.down("it was closed", false));
     await this.#wire.close();
   }
 
-  async #greet(signal: AbortSignal): Promise<void> {
+  async #shakeHands(signal: AbortSignal): Promise<void> {
     const agreed = this.#agreed = await shakeHands({
       wire: this.#wire,
       peer: this.#peer,
       newest: this.#newest,
-      able: this.#options.capabilities,
+      capabilities: this.#options.capabilities,
       broken: this.#broken,
       signal,
     });
@@ -223,21 +224,21 @@ export class Connection implements Living {
     if (isModern && tells) void this.#hearChanges();
   }
 
-  /** Has the server tell of changes for as long as it is there, and wants to. */
+  /** Subscribes to changes until the connection ends or the server refuses. */
   async #hearChanges(): Promise<void> {
     const { signal } = this.#over;
     while (this.alive) {
       this.#isListening = true;
       const end = await this.#newest.listen(ALL_CHANGES, ASIDE).catch((error) => error);
       this.#isListening = false;
-      // On the pipes of a process it ends with that.
-      if (end instanceof Answered || this.#wire.tells) return;
+      // On pipes, the subscription lasts as long as the process.
+      if (end instanceof ErrorResponse || this.#wire.tells) return;
       await pause(LISTEN_MS, signal);
       if (this.alive) this.#missed();
     }
   }
 
-  /** What was told meanwhile may be that everything is another. */
+  /** Notifications may have been lost, so all lists count as changed. */
   #missed(): void {
     for (const list of ["tools", "resources", "prompts"]) {
       this.#options.onNotification(`notifications/${list}/list_changed`, {});
@@ -248,32 +249,32 @@ export class Connection implements Living {
     try {
       if (!this.#peer.receive(message, request)) this.#strayed();
     } catch (error) {
-      this.#fail(this.#broken(`it wrote what cannot be taken: ${error}`));
+      this.#fail(this.#broken(`it sent an invalid message: ${error}`));
     }
   }
 
-  /** Ends the request that a message answers which is more than it may be. */
+  /** Fails the request whose answer is over the limits. */
   #refuse(ends: string, excess: Excess): void {
     const { name, onLog } = this.#options;
     if (this.#peer.refuse(ends, tooLarge(`what ${quoted(name)} answered`, excess))) return;
-    onLog("warn", `A message was passed over: ${excess.why}`);
+    onLog("warn", `A message was dropped: ${excess.why}`);
     this.#strayed();
   }
 
-  #notified(method: string, said: JsonObject, meant: string | undefined): void {
+  #notified(method: string, original: JsonObject, request: string | undefined): void {
     const { name, withoutSecrets, onNotification, onLog } = this.#options;
-    // The address of a resource is compared with those that are followed.
-    const params = method === UPDATED ? said : withoutSecrets(said);
+    // The URI of a resource is compared with the followed ones.
+    const params = method === UPDATED ? original : withoutSecrets(original);
     if (method !== "notifications/message") return onNotification(method, params);
     onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
     const message = logMessage(name, params);
-    this.#peer.latest("onMessage", meant)?.onMessage?.(message);
+    this.#peer.latest("onMessage", request)?.onMessage?.(message);
     onNotification(method, message);
   }
 
   #strayed(): void {
     if (++this.#stray <= STRAY_MAX) return;
-    this.#fail(this.#broken(`it wrote over ${STRAY_MAX} lines that answer nothing`));
+    this.#fail(this.#broken(`it sent over ${STRAY_MAX} messages that answer no request`));
   }
 
   #denied(text: string): PmlError | undefined {
@@ -281,7 +282,7 @@ export class Connection implements Living {
     return denial && deniedTo(this.#options.name, denial);
   }
 
-  /** Ends it for good; what waits is told, and nothing is sent again. */
+  /** Ends the connection: pending requests fail, and nothing is sent again. */
   #fail(error: PmlError): void {
     if (this.#dead) return;
     this.#dead = error;

@@ -1,5 +1,5 @@
 /**
- * A server that speaks MCP, whatever carries it.
+ * An MCP server, over any transport.
  *
  * @module
  */
@@ -9,26 +9,26 @@ import { KnownServer, type KnownServerOptions } from "../core/known_server.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import type { Upstreams, UpstreamServer } from "./upstreams.ts";
 
-/** What such a server is made with. */
+/** The options of `McpServer`. */
 export interface McpServerOptions extends KnownServerOptions {
   readonly upstreams: Upstreams;
-  /** Returns the way to it, with the values of this moment; throws what is missing. */
+  /** Returns how to reach it, with the present values of variables. Throws if one is missing. */
   readonly way: () => UpstreamServer;
 }
 
-/** A server behind a connection: a program on pipes, or an address. */
+/** A server behind a connection: a program or a URL. */
 export class McpServer extends KnownServer {
-  /** Returns the way to it, with the values of this moment; throws what is missing. */
+  /** Returns how to reach it, with the present values of variables. Throws if one is missing. */
   readonly way: () => UpstreamServer;
   readonly #upstreams: Upstreams;
 
-  /** Takes the connections; starts nothing. */
+  /** Takes the options; starts nothing. */
   constructor(options: McpServerOptions) {
     super(options);
     ({ way: this.way, upstreams: this.#upstreams } = options);
   }
 
-  /** Returns a list, as the server has it for this client. */
+  /** Returns a list as the server shows it to this client. */
   override async list(list: ListName): Promise<readonly ListItem[]> {
     return await this.#upstreams.listOf(this.way(), list);
   }
@@ -38,12 +38,12 @@ export class McpServer extends KnownServer {
     return await this.#upstreams.call(this.way(), call);
   }
 
-  /** Forgets lists, so that the server is asked again. */
+  /** Removes cached lists, so that they are loaded again. */
   override forget(lists?: readonly ListName[]): void {
     try {
       this.#upstreams.forget(this.way(), lists);
     } catch {
-      // A value is missing, and nothing is kept of it: who asks for its list is told.
+      // A value is missing, so no list is cached. Listing it reports the error.
     }
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Tells the calls that wait for a server how its start comes along.
+ * Reports the start of a server as progress of the calls that wait for it.
  *
  * @module
  */
@@ -8,12 +8,12 @@ import type { Call } from "../core/call.ts";
 
 type Listener = NonNullable<Call["onProgress"]>;
 
-/** The calls that wait, by their server. */
+/** The calls that wait, by server. */
 export class StartProgress {
   readonly #listeners = new Map<string, Set<Listener>>();
-  #told = 0;
+  #count = 0;
 
-  /** Has a call told of the start of a server, while it runs `work`. */
+  /** Runs `work`. Meanwhile `onProgress` receives the progress of the server's start. */
   async during<T>(
     server: string,
     { onProgress, work }: {
@@ -32,10 +32,10 @@ export class StartProgress {
     }
   }
 
-  /** Tells all that wait for a server. */
+  /** Reports a message to all calls that wait for a server. */
   tell(server: string, message: string): void {
-    // It has to grow, and what the server itself tells then may begin at nothing.
-    const progress = -1 / ++this.#told;
+    // Progress must grow, and the server's own progress may begin at 0: so these are negative.
+    const progress = -1 / ++this.#count;
     for (const listener of this.#listeners.get(server) ?? []) listener({ progress, message });
   }
 }

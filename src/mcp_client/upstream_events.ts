@@ -1,5 +1,5 @@
 /**
- * What servers tell of themselves, and who takes it.
+ * The events that servers report on their own, and their listeners.
  *
  * @module
  */
@@ -7,16 +7,16 @@
 import type { JsonObject } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 
-/** Who is told of what servers say of themselves. */
+/** The listeners to the notifications of servers. */
 export interface UpstreamEvents {
-  /** A list is another one. */
+  /** Is called when a list has changed. */
   readonly changed: (server: string, list: ListName) => void;
-  /** A resource that is followed has changed. */
+  /** Is called when a followed resource has changed. */
   readonly updated: (server: string, uri: string) => void;
-  /** A log message: the params of `notifications/message`, with the server in its logger. */
+  /** Receives the params of `notifications/message`. The logger begins with the server's name. */
   readonly logged: (message: JsonObject) => void;
-  /** A task stands as the params of its notification say. */
+  /** Receives the params of a notification about a task. */
   readonly task?: (server: string, state: JsonObject) => void;
-  /** A page that the person was sent to is done with: the params of its notification. */
+  /** Receives the params of the notification that the person has finished with a page. */
   readonly elicited: (params: JsonObject) => void;
 }

@@ -1,6 +1,6 @@
 /**
- * The MCP servers that are spoken to, whatever carries it: reached by the first call, shared, given
- * up when idle.
+ * The connections to MCP servers, over any transport. A connection is opened by the first call,
+ * shared, and closed when it is idle.
  *
  * @module
  */
@@ -16,10 +16,10 @@ import { splitToolId } from "../core/tool_id.ts";
 import type { Room } from "../io/backlog.ts";
 import { isUnsent, Outages } from "../io/outages.ts";
 import { Pool, type PoolLimits } from "../io/pool.ts";
-import { answeredBy, listRefused, notFollowed, refused, resultOf } from "./_answers.ts";
-import { Greetings } from "./_greetings.ts";
+import { answeredBy, errorFor, listRefused, notFollowed, resultOf } from "./_answers.ts";
+import { DeclaredCapabilities } from "./_declared.ts";
 import { Notices } from "./_notices.ts";
-import { Answered } from "./_peer.ts";
+import { ErrorResponse } from "./_peer.ts";
 import { ownName } from "./_readable.ts";
 import { type ListOwner, ServerLists } from "./_server_lists.ts";
 import { StartTimer } from "./_start_timer.ts";
@@ -30,66 +30,66 @@ import type { StartProgress } from "./start_progress.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
 import { type OpenWire, SessionLost } from "./wire.ts";
 
-/** A server, and the way to it. */
+/** A server, and how to reach it. */
 export interface UpstreamServer {
   readonly name: string;
-  /** The only tools of it that count, where they are named. */
+  /** The only tools that it may show, if they are listed. */
   readonly tools: readonly string[] | undefined;
-  /** Its definition as it was written: without the values of variables. */
+  /** Its definition without the values of variables. */
   readonly definition: unknown;
-  /** Whether another process may be told what it lists. */
+  /** Whether its lists are kept in files for other processes. */
   readonly isKept: boolean;
-  /** Whether it may take long to find that it is not there, so that this is found once for all. */
+  /** Whether a connection may take long to fail, so that failures are remembered. */
   readonly isRemote?: boolean;
-  /** Gives the name that a tool has there, where that is another one. */
+  /** Returns the server's own name of a tool, if it differs. */
   readonly toolName?: (tool: string) => string;
-  /** All that a connection depends on: with another, it is another one. */
+  /** Returns everything that a connection depends on. If it changes, another is opened. */
   readonly version: () => string;
-  /** Prepares the way; `closing` gives that up. */
+  /** Prepares a connection. `closing` aborts that. */
   readonly way: (closing: AbortSignal) => Promise<OpenWire>;
 }
 
-/** What speaking to servers needs from outside; functions are asked at each call. */
+/** The options of `Upstreams`. Functions are called at each use. */
 export interface UpstreamsOptions {
-  /** Finds a server for what goes on behind the calls, by what its name stands for then. */
+  /** Returns the present server of a name, for work in the background. */
   readonly server: (name: string) => UpstreamServer;
   readonly workspace: () => string;
-  /** Whether a server may know the workspace. */
+  /** Whether a server may see the workspace. */
   readonly seesRoots: (server: string) => boolean;
-  /** Whether the rules let its resources be followed. */
+  /** Whether the rules allow its resources to be followed. */
   readonly mayFollow: (server: string) => boolean;
-  /** What the client can do for a server: the capabilities that it declared. */
+  /** Returns the capabilities of the client. */
   readonly capabilities: () => JsonObject;
-  /** From which level on clients want log messages, where they said so. */
+  /** Returns the log level that clients have set, if any. */
   readonly level: () => string | undefined;
-  /** Takes secrets out of all that a server says but its results, which pass as they are. */
+  /** Removes secrets from messages of servers that are not results. */
   readonly withoutSecrets: ConnectionOptions["withoutSecrets"];
-  /** The PML home, where lists are kept. */
+  /** The PML home, where lists are cached. */
   readonly home: string;
   readonly limits: () => ConnectionOptions["limits"] & PoolLimits;
   readonly onLog: (server: string, level: "debug" | "info" | "warn", text: string) => void;
   readonly told: UpstreamEvents;
-  /** Makes the readers of servers wait where too much waits for the client. */
+  /** Pauses the readers of servers if too much waits for the client. */
   readonly room?: Room | undefined;
-  /** Tells the calls that wait what is installed for them. */
+  /** Reports installations to the calls that wait for them. */
   readonly starts: StartProgress;
 }
 
-/** What is said of a server that does not answer. */
+/** The errors of a server that cannot be reached. */
 const UNREACHED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "TIMED_OUT"];
-/** How long a list holds of a server that tells of no change. */
+/** How long a list is fresh if its server does not report changes. */
 const FRESH_MS = 60_000;
 
-/** The servers of this PML. */
+/** The connections of this process. */
 export class Upstreams implements AsyncDisposable {
   readonly #options: UpstreamsOptions;
   readonly #pool: Pool<Connection>;
   readonly #closing = new AbortController();
   readonly #lists: ServerLists;
   readonly #running = new Set<Connection>();
-  readonly #greetings: Greetings;
+  readonly #declared: DeclaredCapabilities;
   readonly #tasks = new RunningTasks((name, until) => {
-    // One that is gone ends its tasks.
+    // If the server fails, its tasks end with it.
     this.#use(this.#options.server(name), () => until).catch(() => {});
   });
   readonly #outages = new Outages();
@@ -99,19 +99,19 @@ export class Upstreams implements AsyncDisposable {
   readonly #subscriptions: Subscriptions;
   readonly #notices: Notices;
 
-  /** Takes the definitions; nothing is started before the first request. */
+  /** Takes the options; starts nothing. */
   constructor(options: UpstreamsOptions) {
     this.#options = options;
     this.#pool = new Pool({
-      // All of a person's servers may be in use: only the time without a call ends one.
+      // All servers may be in use at once: only idle time closes one.
       limits: () => ({ ...options.limits(), idleChildren: Infinity }),
       code: "UPSTREAM_DOWN",
     });
     this.#lists = new ServerLists(
       options.home,
-      (error) => options.onLog("lists", "warn", `Cannot keep the lists of a server: ${error}`),
+      (error) => options.onLog("lists", "warn", `Cannot write the lists of a server: ${error}`),
     );
-    this.#greetings = new Greetings(options.capabilities, (name) => {
+    this.#declared = new DeclaredCapabilities(options.capabilities, (name) => {
       for (const list of LIST_NAMES) options.told.changed(name, list);
     });
     this.#notices = new Notices({
@@ -125,7 +125,7 @@ export class Upstreams implements AsyncDisposable {
     );
   }
 
-  /** Gives a list of a server: the same array as long as it says nothing of a change. */
+  /** Returns a list of a server: the same array until the server reports a change. */
   async listOf(server: UpstreamServer, list: ListName): Promise<readonly ListItem[]> {
     const { name } = server;
     const owner = this.#ownerOf(server);
@@ -135,9 +135,9 @@ export class Upstreams implements AsyncDisposable {
         const { signal: closing } = this.#closing;
         using late = new StartTimer(name, { ms: limits().startMs, home, closing });
         const items = await connection.list(list, late.signal).catch((error) => {
-          throw error instanceof Answered ? listRefused(name, list, error) : error;
+          throw error instanceof ErrorResponse ? listRefused(name, list, error) : error;
         });
-        // Meanwhile it may have been started, or asked, for another client.
+        // Meanwhile it may have been started or asked for another client.
         if (this.#ownerOf(server) !== owner) this.#lists.forget(owner, list);
         return items;
       });
@@ -146,71 +146,75 @@ export class Upstreams implements AsyncDisposable {
     });
   }
 
-  /** Forgets lists of a server, all of them unless told, so that it is asked for them again. */
+  /** Removes cached lists of a server, by default all, so that they are loaded again. */
   forget(server: UpstreamServer, lists: readonly ListName[] = LIST_NAMES): void {
+    // Adds the present owner, so that its lists on disk are not used, either.
     this.#ownerOf(server);
-    // A change is one for every client.
     this.#lists.forgetAll(server, lists);
   }
 
-  /** Tells the running servers which log messages clients want. */
+  /** Sets the log level of the running servers. */
   setLevel(level: string): void {
     for (const connection of this.#running) connection.setLevel(level);
   }
 
-  /** Runs a call, or another request, that passed the gates. */
+  /** Sends a call, or another request, that has passed the gates. */
   async call(server: UpstreamServer, call: Call): Promise<Outcome> {
-    const { server: name, tool } = splitToolId(call.id);
+    const { name } = server;
     const { method = "tools/call", arguments: args } = call;
     const isTask = method === "tasks/listen";
     if (isTask || method === "resources/subscribe") {
       const uri = textOf(isTask ? args.taskId : args.uri);
       await this.#subscriptions.add({ server: name, uri, isTask }, call.signal)
         .catch((error) => {
-          throw error instanceof Answered ? refused(name, error) : error;
+          throw error instanceof ErrorResponse ? errorFor(name, error) : error;
         });
       return { kind: "result", result: { content: [] } };
     }
-    const there = () => {
-      const known = this.#tool(server, tool);
+    const owner = this.#ownerOf(server);
+    const nameThere = () => {
+      const { tool } = splitToolId(call.id);
+      const known = this.#tool(owner, tool);
       const own = known === undefined ? tool : ownName(known);
       return server.toolName?.(own) ?? own;
     };
-    const params = method === "tools/call" ? { name: there(), arguments: args } : args;
+    const params = method === "tools/call" ? { name: nameThere(), arguments: args } : args;
     const meta = call.meta && { _meta: call.meta };
-    const request = { method, params: { ...params, ...meta } };
-    const result = await this.#request(server, { ...request, call });
+    const all = { ...params, ...meta };
+    const result = await this.#request(server, { method, params: all, call, owner });
     const task = taskIn(result, call);
     if (task !== undefined) this.#tasks.note(name, task);
-    const told = resultOf(result, { name, method });
-    return { kind: "result", result: told, ...(task && { task: task.status }) };
+    const checked = resultOf(result, { name, method });
+    return { kind: "result", result: checked, ...(task && { task: task.status }) };
   }
 
-  /** Follows a resource for one less. */
+  /** Removes one follower of a resource. */
   unfollow(followed: Followed): void {
     this.#subscriptions.remove(followed);
   }
 
-  /** Follows anew, as far as what holds now lets it. */
+  /** Follows all resources again, as far as the present rules allow. */
   refollow(): void {
     this.#subscriptions.again();
   }
 
-  /** Ends every server. */
+  /** Closes all connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#subscriptions[Symbol.dispose]();
-    this.#greetings[Symbol.dispose]();
-    // A server that does not answer yet is not waited for.
+    this.#declared[Symbol.dispose]();
+    // A server that is still starting is not waited for.
     this.#closing.abort(new PmlError("CANCELLED", "Cannot start the server: PML is ending"));
     await this.#pool[Symbol.asyncDispose]();
   }
 
   async #request(
     server: UpstreamServer,
-    { method, params, call }: {
+    { method, params, call, owner }: {
       readonly method: string;
       readonly params: JsonObject;
       readonly call: Call;
+      /** The owner of the lists, computed once in a call because it takes a hash. */
+      readonly owner: ListOwner;
     },
   ): Promise<Json> {
     const { name } = server;
@@ -219,12 +223,12 @@ export class Upstreams implements AsyncDisposable {
       ({ tells } = connection);
       try {
         if (method !== "tools/call") return await connection.request(method, params, call);
-        const { execution } = this.#tool(server, String(params.name)) ?? {};
+        const { execution } = this.#tool(owner, String(params.name)) ?? {};
         const { taskSupport: support } = objectOf(execution);
         return await callTool(connection, params, { call, support });
       } catch (error) {
-        if (!(error instanceof Answered)) throw error;
-        if (method !== "tools/call") throw refused(name, error);
+        if (!(error instanceof ErrorResponse)) throw error;
+        if (method !== "tools/call") throw errorFor(name, error);
         const { code, data } = error;
         const _meta = { "pml/error": defined({ code, data }) };
         const result = { ...textResult(answeredBy(quoted(name), error)), isError: true, _meta };
@@ -233,8 +237,7 @@ export class Upstreams implements AsyncDisposable {
     };
     const work = () => this.#use(server, ask);
     const result = await this.#options.starts.during(name, { onProgress: call.onProgress, work });
-    // What an earlier process of it told is looked at again: it may have been another program.
-    const owner = this.#ownerOf(server);
+    // A list from an earlier process is loaded again: the program may have changed.
     for (const list of this.#lists.takeOld(owner, tells ? Infinity : FRESH_MS)) {
       this.#lists.forget(owner, list);
       this.#options.told.changed(name, list);
@@ -252,16 +255,16 @@ export class Upstreams implements AsyncDisposable {
     await this.#use(this.#options.server(server), (connection) => connection.tellOf(following));
   }
 
-  /** What its lists depend on; the same object each time, because every call asks for it. */
+  /** Returns the owner of a server's lists. It takes a hash. */
   #ownerOf(server: UpstreamServer): ListOwner {
-    const facts = [this.#options.workspace(), this.#greetings.ableOf(server.name)];
+    const facts = [this.#options.workspace(), this.#declared.capabilitiesFor(server.name)];
     return this.#lists.ownerOf(server, facts);
   }
 
   async #use<T>(server: UpstreamServer, use: (connection: Connection) => Promise<T>): Promise<T> {
     const { name } = server;
     const version = server.version();
-    // By another way it may be there.
+    // A server that fails may be reachable with another definition.
     const key = `${name} ${version}`;
     const note = (error: unknown) => {
       if (server.isRemote && error instanceof PmlError) {
@@ -269,20 +272,20 @@ export class Upstreams implements AsyncDisposable {
       }
       throw error;
     };
-    // Whatever it was, the pool would soon say only that it always fails.
-    const what = { name, version, start: () => this.#started(server).catch(note) };
-    using _ = this.#greetings.use(name);
-    const away = this.#outages.of(key);
-    // One that answers, such as that a key is wrong, does so soon.
-    const waits = away && !UNREACHED.includes(away.code);
+    // Noted here, because after a few failures the pool only reports that it always fails.
+    const what = { name, version, start: () => this.#start(server).catch(note) };
+    using _ = this.#declared.use(name);
+    const outage = this.#outages.of(key);
+    // A server that answers, such as with a wrong key, answers soon.
+    const waits = outage && !UNREACHED.includes(outage.code);
     await this.#outages.pass(key, {
-      look: () => this.#pool.use(name, { ...what, use: () => Promise.resolve() }),
+      probe: () => this.#pool.use(name, { ...what, use: () => Promise.resolve() }),
       ...(waits && { waitMs: this.#options.limits().startMs }),
     });
-    const used = () => this.#pool.use(name, { ...what, use });
+    const run = () => this.#pool.use(name, { ...what, use });
     try {
-      return await used().catch((error) => {
-        if (error instanceof SessionLost) return used();
+      return await run().catch((error) => {
+        if (error instanceof SessionLost) return run();
         throw error;
       });
     } catch (error) {
@@ -290,7 +293,7 @@ export class Upstreams implements AsyncDisposable {
     }
   }
 
-  async #started(server: UpstreamServer): Promise<Connection> {
+  async #start(server: UpstreamServer): Promise<Connection> {
     const { limits, onLog, workspace, seesRoots, withoutSecrets, home } = this.#options;
     const { name } = server;
     const { signal: closing } = this.#closing;
@@ -299,29 +302,29 @@ export class Upstreams implements AsyncDisposable {
       name,
       open: await server.way(closing),
       roots: () => seesRoots(name) ? [{ uri, name: "workspace" }] : [],
-      capabilities: () => this.#greetings.ableOf(name),
+      capabilities: () => this.#declared.capabilitiesFor(name),
       withoutSecrets,
       limits: limits(),
       home,
       closing,
       onLog: (level, text) => onLog(name, level, text),
       onNotification: (method, params) => this.#notices.take(name, { method, params }),
-      tool: (tool) => this.#tool(server, tool),
+      tool: (tool) => this.#tool(this.#ownerOf(server), tool),
       onEnd: (ended) => {
         this.#running.delete(ended);
         this.#tasks.end(name);
       },
     });
     if (connection.alive) this.#running.add(connection);
-    this.#greetings.met(name, connection);
+    this.#declared.connected(name, connection);
     this.#lists.outdate(this.#ownerOf(server));
     const level = this.#options.level();
     if (level !== undefined) connection.setLevel(level);
     return connection;
   }
 
-  /** Gives what is known of a tool, by its name here or there. */
-  #tool(server: UpstreamServer, tool: string): ListItem | undefined {
-    return this.#toolsOf(this.#lists.known(this.#ownerOf(server), "tools")).get(tool);
+  /** Returns the definition of a tool, by its name here or at the server, if it is known. */
+  #tool(owner: ListOwner, tool: string): ListItem | undefined {
+    return this.#toolsOf(this.#lists.known(owner, "tools")).get(tool);
   }
 }

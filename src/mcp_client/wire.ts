@@ -1,5 +1,5 @@
 /**
- * What carries the messages of a connection: the pipes of a process, or requests over HTTP.
+ * The transport of a connection: the pipes of a process, or HTTP requests.
  *
  * @module
  */
@@ -8,78 +8,78 @@ import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import type { ListItem } from "../core/lists.ts";
 
-/** The way of messages to a server. */
+/** Carries the messages to a server. */
 export interface Wire {
-  /** Sends a message of JSON-RPC; what becomes of it is told to the ends. */
+  /** Sends a JSON-RPC message. The callbacks in `WireEnds` report the outcome. */
   send(message: JsonObject): void;
-  /** Takes back a request; a wire that carries each by itself frees what carried it. */
+  /** Cancels a request, and frees its HTTP request. */
   cancel?(id: string): void;
-  /** Whether the server can say of itself, over this wire, that something has changed. */
+  /** Whether the server can send notifications at any time. */
   readonly tells: boolean;
-  /** Whether the newest revision is tried first: where that costs nothing when it is refused. */
+  /** Whether the newest revision is tried first. Set where a refused try costs little. */
   readonly newestFirst?: boolean;
-  /** Makes the error for what a server that is gone does not answer any more. */
+  /** Makes the error for requests that a server has not answered when it ended. */
   down(why: string, mayHaveRun: boolean): PmlError;
-  /** Looks, where a server refused the handshake, whether there is a better word for why. */
+  /** Returns a better error for a refused handshake, if it can find one. */
   explain?(signal: AbortSignal): Promise<PmlError | undefined>;
-  /** Says what permission the server lacks, by what it wrote and such a text. */
+  /** Returns the permission that the server lacks, found in its output and the given text. */
   denial?(text: string): Denial | undefined;
-  /** Ends it at once: what came over it was no MCP. */
+  /** Closes it at once: the server broke the protocol. */
   kill(): void;
-  /** Ends it well. */
+  /** Closes it gracefully. */
   close(): Promise<void>;
 }
 
-/** A permission that a server was denied, and what to do. */
+/** A permission that a server lacks, and what to do. */
 export interface Denial {
   readonly why: string;
   readonly hint: string;
 }
 
-/** Who is told what comes over a wire. */
+/** The callbacks of a wire. */
 export interface WireEnds {
-  /** A message came, or what should be one; on a way of its own it belongs to that request. */
+  /** Receives a parsed message. `request` is set if it came on the stream of one request. */
   received(message: unknown, request?: string): void;
-  /** A message came that is more than it may be; its ends may tell which request it answers. */
+  /** Receives the beginning and the end of a message that is over the limits. */
   excess(ends: Uint8Array, excess: Excess): void;
-  /** One request alone has no answer; where that `isOver`, the next one wants another wire. */
+  /** Is called if one request failed. If `isOver` is set, the next one needs another wire. */
   failed(id: string, error: PmlError, options: { readonly isOver: boolean }): void;
-  /** What came is no MCP. */
+  /** Is called if the server broke the protocol. */
   broken(why: string): void;
-  /** Nothing comes any more. */
+  /** Is called when the wire is closed. */
   ended(error: PmlError): void;
-  /** Nobody could hear for a while what the server told of itself. */
+  /** Is called if notifications of the server may have been lost. */
   missed(): void;
-  /** The server wrote something beside its messages. */
+  /** Receives output of the server that is no message. */
   said(text: string): void;
-  /** Gives what is known of a tool of the server. */
+  /** Returns the definition of a tool of the server, if it is known. */
   tool(name: string): ListItem | undefined;
 }
 
-/** What of a message is too much, and the sizes for programs. */
+/** The limit that a message exceeds, and the sizes for programs. */
 export interface Excess {
   readonly why: string;
   readonly detail?: { readonly size: number; readonly max: number };
 }
 
-/** Opens a wire; where nothing can be opened it throws. */
+/** Opens a wire. Throws if it cannot. */
 export type OpenWire = (ends: WireEnds) => Wire;
 
-/** The server has forgotten who it talked to, and has not looked at the request: it may come again. */
+/** The error if the server lost the session. It did not handle the request, which can be retried. */
 export class SessionLost extends PmlError {
-  /** Says which server. */
+  /** Takes the name of the server. */
   constructor(server: string) {
-    super("UPSTREAM_DOWN", `Cannot reach ${quoted(server)}: it forgets its sessions`, {
-      hint: "Nothing was done; try again",
+    super("UPSTREAM_DOWN", `Cannot reach ${quoted(server)}: it lost the session`, {
+      hint: "Nothing was done. Try again",
       detail: { may_have_run: false },
     });
   }
 }
 
-/** Makes the error of a server that does not answer as it should. */
+/** Makes the error for a server that breaks the protocol. */
 export function unusable(name: string, why: string, detail?: PmlError["detail"]): PmlError {
   return new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(name)}: ${why}`, {
-    hint: "It does not speak MCP as PML knows it",
+    hint: "The server does not follow the MCP specification",
     detail,
   });
 }

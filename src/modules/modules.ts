@@ -28,6 +28,7 @@ import type {
   SandboxCall,
   SandboxLimits,
 } from "../sandbox/sandbox.ts";
+import { CodeChildren } from "./code_children.ts";
 import { type Inspection, Loader, type Module, type ModuleUse } from "./loader.ts";
 import type { ModuleFiles } from "./module_files.ts";
 import { WarmChildren } from "./warm_child.ts";
@@ -61,8 +62,13 @@ const WAITS_MS = 1_000;
 
 const NO_ACCESS: Access = { ...NO_PERMISSIONS, granted: [] };
 
+/** The name that messages have for the code of `execute_code`. */
+const CODE = "execute_code";
+
 /** Runs modules on this machine. */
 export class Modules implements AsyncDisposable {
+  /** The children for code, to which nothing is granted. */
+  readonly code: CodeChildren;
   readonly #options: ModulesOptions;
   readonly #loader: Loader;
   readonly #pool: Pool<Sandbox>;
@@ -82,6 +88,7 @@ export class Modules implements AsyncDisposable {
     const { limits } = options;
     this.#pool = new Pool({ limits, code: "SANDBOX_CRASHED", places: this.#places });
     this.#warm = new WarmChildren(() => limits().idleMs);
+    this.code = this.#codeChildren();
     this.#loader = new Loader({
       home: options.home,
       files: options.files,
@@ -180,7 +187,26 @@ export class Modules implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     // A module that is still loading is not waited for.
     this.#closing.abort(new PmlError("CANCELLED", "Cannot start the module: PML is ending"));
-    await Promise.all([this.#pool, this.#warm].map((kept) => kept[Symbol.asyncDispose]()));
+    const all = [this.#pool, this.#warm, this.code];
+    await Promise.all(all.map((kept) => kept[Symbol.asyncDispose]()));
+  }
+
+  #codeChildren(): CodeChildren {
+    const { limits, osLayer } = this.#options;
+    const options = () => this.#childOptions(NO_ACCESS);
+    return new CodeChildren({
+      most: () => limits().children,
+      idleMs: () => limits().idleMs,
+      key: () => JSON.stringify([options(), osLayer()]),
+      open: async (place) => {
+        const { CODE_MODULE: code } = await import("../sandbox/code_module.ts");
+        return await this.#load(await this.#open(options(), place), { name: CODE, code });
+      },
+      warmUp: async (child) => {
+        const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(SELF_TEST_MS)]);
+        await child.call({ fn: "warm", arguments: {}, signal });
+      },
+    });
   }
 
   async #inspect(name: string, code: Uint8Array): Promise<Inspection> {

@@ -10,11 +10,18 @@ import type { Subject } from "./subject.ts";
 
 /** The most characters, after escaping, that a client gets to show. */
 export const LONGEST_QUESTION = 4_000;
+/** How many calls a short question names. */
+const MOST_NAMED = 10;
 
 /** Returns the whole question, however long it is. */
 export function fullText(subjects: readonly Subject[]): string {
-  if (subjects.length === 1) return `PML asks: may this tool run?\n${subjects.map(block).join("")}`;
-  const blocks = subjects.map((subject, at) => `\nCall ${at + 1}\n${block(subject)}`);
+  if (subjects.length === 1) {
+    const may = subjects[0]?.isSaved ? "this be saved as a tool" : "this tool run";
+    return `PML asks: may ${may}?\n${subjects.map(block).join("")}`;
+  }
+  const blocks = withoutRepeats(subjects).map((subject, at) =>
+    `\nCall ${at + 1}\n${block(subject)}`
+  );
   return `PML asks: may these ${subjects.length} calls run?\n${blocks.join("")}`;
 }
 
@@ -23,9 +30,27 @@ export function alwaysText(rule: string, tool: string | undefined): string {
   return `Always allows ${rule === tool ? "this tool, with any" : "exactly these"} arguments`;
 }
 
-/** Returns a short question for a call whose full question is too long for the client. */
+/** Replaces facts that an earlier call of the question shows by a line that says which one. */
+function withoutRepeats(subjects: readonly Subject[]): readonly Subject[] {
+  const shown = new Map<string, number>();
+  return subjects.map((subject, at) => {
+    const { facts = [] } = subject;
+    const key = JSON.stringify(facts);
+    const first = shown.get(key) ?? at;
+    shown.set(key, first);
+    if (first === at || facts.length === 0) return subject;
+    return {
+      ...subject,
+      facts: [`What call ${first + 1} says after its workspace holds here too`],
+    };
+  });
+}
+
+/** Returns a short question for calls whose full question is too long for the client. */
 export function shortText(subjects: readonly Subject[], length: number): string {
-  const tools = subjects.map((subject) => indented(identity(subject))).join("");
+  const named = subjects.slice(0, MOST_NAMED).map((subject) => indented(identity(subject)));
+  const left = subjects.length - named.length;
+  const tools = named.join("") + (left > 0 ? `\nand ${left} more calls\n` : "");
   return `PML asks: may this run?\n${tools}\n` +
     `The question has ${length} characters: \`pml approve\` on a terminal shows it in full`;
 }

@@ -41,7 +41,9 @@ export interface QuestionOptions {
  * program.
  */
 const SOONEST_REFUSAL = 300;
+/** The most calls of one question in a client, and of one question at all. */
 const MOST_CALLS = 10;
+const MOST_CALLS_IN_TERMINAL = 1_000;
 /** The most characters that all open questions together may keep in memory. */
 const MOST_TEXT = 64_000_000;
 /** The least size that a question counts, so that at most a thousand are open. */
@@ -72,12 +74,12 @@ export class Approvals {
 
   /** Opens a question about one call or several, with a handle that nobody can guess. */
   open(subjects: readonly Subject[], options: QuestionOptions = {}): Question {
-    if (subjects.length > MOST_CALLS) throw tooMany(subjects.length);
+    if (subjects.length > MOST_CALLS_IN_TERMINAL) throw tooMany(subjects.length);
     const [subject] = subjects;
     // For several tools, one "Always" would allow more than a person expects.
     const always = subjects.length === 1 ? options.always : undefined;
     const text = fullText(subjects) + (always ? `\n${alwaysText(always, subject?.tool)}\n` : "");
-    const tooLong = text.length > LONGEST_QUESTION;
+    const tooLong = text.length > LONGEST_QUESTION || subjects.length > MOST_CALLS;
     const question = {
       text: tooLong ? shortText(subjects, text.length) : text,
       always: always !== undefined,
@@ -170,7 +172,7 @@ export class Approvals {
 
 function tooMany(count: number): PmlError {
   return new PmlError("BAD_ARGUMENTS", `Cannot ask about ${count} calls in one question`, {
-    hint: `Send at most ${MOST_CALLS} calls that need an answer at a time`,
-    detail: { most: MOST_CALLS },
+    hint: `Send at most ${MOST_CALLS_IN_TERMINAL} calls that need an answer at a time`,
+    detail: { most: MOST_CALLS_IN_TERMINAL },
   });
 }

@@ -155,7 +155,7 @@ Deno.test("a question too long for a client can only be answered at a terminal",
   assert.ok(left?.text.includes("x".repeat(4_000)));
 });
 
-Deno.test("one question lists up to ten calls, and more are refused", async () => {
+Deno.test("one question lists up to ten calls in a client, and more in a terminal only", async () => {
   await using at = await fixture();
   const calls = Array.from({ length: 10 }, (_, index) => subject({ path: `${index}` }));
   const question = at.approvals.open(calls);
@@ -163,7 +163,17 @@ Deno.test("one question lists up to ten calls, and more are refused", async () =
   at.clock.now += 1_000;
   const answer = { handle: question.handle, reply: "Yes" } as const;
   assert.equal(at.approvals.settle(answer, digestOf(calls)), "Yes");
-  assert.throws(() => at.approvals.open([...calls, subject()]), { code: "BAD_ARGUMENTS" });
+  const more = [...calls, subject({ path: "last" })];
+  const long = at.approvals.open(more);
+  assert.ok(long.terminalOnly);
+  assert.match(long.text, /and 1 more calls[^]*`pml approve` on a terminal shows it in full/);
+  at.clock.now += 1_000;
+  const yes = { handle: long.handle, reply: "Yes" } as const;
+  assert.equal(at.approvals.settle(yes, digestOf(more)), undefined);
+  const left = await at.approvals.leave(at.approvals.open(more).handle);
+  assert.match(left?.text ?? "", /"path": "last"/);
+  const most = Array.from({ length: 1_001 }, () => subject());
+  assert.throws(() => at.approvals.open(most), { code: "BAD_ARGUMENTS" });
 });
 
 Deno.test("ticket() answers for one call of an approved batch, once", async () => {

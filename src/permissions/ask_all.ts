@@ -1,34 +1,149 @@
 /**
- * Asks one question for several calls, so that a batch asks at most once.
+ * Asks about several calls ahead of their run, in one question for all of them: calls that no rule
+ * allows, and servers that nobody has approved yet.
  *
  * @module
  */
 
-import type { Answer, Question } from "../core/call.ts";
+import type { Answer, Call, Question } from "../core/call.ts";
 import type { PassCall } from "../core/server.ts";
-import { askAbout, type AskGateOptions } from "./gate.ts";
+import type { Unapproved } from "../core/server_identity.ts";
+import { soon } from "../io/waiting.ts";
+import { askAbout } from "./gate.ts";
+import { digestOf, type Subject } from "./subject.ts";
+import { MOST_PASSES, restless, type TrustGateOptions, trustSubject } from "./trust_gate.ts";
 
-/** One question for all calls, or the answer for each call by its `callId`. */
-export type AskedAll =
-  | { readonly kind: "ask"; readonly question: Question }
-  | { readonly kind: "answers"; readonly answers: ReadonlyMap<string, Answer> };
+/** What an approval may still need after a yes: to read what was only named, and to install it. */
+const MOST_ROUNDS = 4;
+
+/** How long the others wait for a look at one call, in milliseconds. */
+const LOOK_MS = 3_000;
+
+/** The options of `askForAll`. */
+export interface AskAllOptions extends Omit<TrustGateOptions, "again"> {
+  /** Begins a pass of a call. Throws if a rule denies it. */
+  readonly look: (call: Call) => Promise<PassCall>;
+  /** Throws if the arguments of a call do not fit its tool. */
+  readonly assertFits: (call: PassCall) => Promise<void>;
+  /** Asks the person, and returns the answer; undefined if it waits in the PML home. */
+  readonly ask: (question: Question) => Promise<Answer | undefined>;
+}
+
+/** Something to ask about a call, with what the person is shown of it. */
+interface Open {
+  readonly call: PassCall;
+  readonly subject: Subject;
+  /** Set if the server of the call is not approved. */
+  readonly unapproved?: Unapproved;
+}
+
+/** What was shown of the calls that the person said yes to, and the files that held then. */
+interface Said {
+  readonly read: object;
+  readonly shown: ReadonlyMap<string, Open>;
+}
 
 /**
- * Asks about several calls at once. After a yes each call gets a ticket that is valid once for
- * exactly this call. The calls still pass all gates.
+ * Asks once about all calls that need an answer. After a yes it saves the approvals, and returns a
+ * ticket for each call by its `callId`. A ticket is valid once, for exactly the call that was
+ * shown. The calls still pass all gates. A call that will be refused anyway is not asked about.
  */
 export async function askForAll(
-  calls: readonly PassCall[],
-  options: Pick<AskGateOptions, "approvals" | "subjectOf" | "record">,
-): Promise<AskedAll> {
-  const asked = await Promise.all(
-    calls.map(async (call) => ({ call, subject: await options.subjectOf(call) })),
-  );
-  const subjects = asked.map(({ subject }) => subject);
-  const came = await askAbout(calls, { ...options, subjects });
-  if (came.kind === "ask") return came;
-  const answers = asked.map(({ call, subject }) =>
-    [call.callId, options.approvals.ticket(subject)] as const
-  );
-  return { kind: "answers", answers: new Map(answers) };
+  calls: readonly Call[],
+  options: AskAllOptions,
+): Promise<ReadonlyMap<string, Answer>> {
+  const tickets = new Map<string, Answer>();
+  let said: Said | undefined;
+  for (let round = 0; round < MOST_ROUNDS; round++) {
+    const left = calls.filter(({ callId }) => !tickets.has(callId));
+    const looked = await Promise.all(left.map((call) => inTime(openOf(call, options))));
+    const opens = looked.filter((open) => open !== undefined).filter((open) => {
+      if (!isCovered(open, { said, read: options.read })) return true;
+      tickets.set(open.call.callId, options.approvals.ticket(open.subject));
+      return false;
+    });
+    if (opens.length === 0) break;
+    await askPerson(opens, options);
+    await acceptAll(opens, options);
+    const shown = new Map(opens.map((open) => [open.call.callId, open]));
+    said = { read: options.read(), shown };
+  }
+  return tickets;
+}
+
+/** Waits for a look at a call. One at a server that hangs is given up: the call asks by itself. */
+async function inTime<T>(look: Promise<T>): Promise<T | undefined> {
+  return await soon(look, LOOK_MS) ? await look : undefined;
+}
+
+/** Returns what is to be asked about a call; undefined if nothing, or if it cannot run anyway. */
+async function openOf(given: Call, options: AskAllOptions): Promise<Open | undefined> {
+  try {
+    return await lookedAt(given, options);
+  } catch {
+    // The call path refuses the call again, with the reason and a journal record.
+    return undefined;
+  }
+}
+
+async function lookedAt(given: Call, options: AskAllOptions): Promise<Open | undefined> {
+  const { look, isCurrent, assertFits, subjectOf, workspace } = options;
+  for (let pass = 0; pass < MOST_PASSES; pass++) {
+    const call = await look(given);
+    const unapproved = await call.pass.server.unapproved(call);
+    if (unapproved !== undefined) {
+      const subject = trustSubject(call, { ...unapproved, workspace: workspace() });
+      return { call, subject, unapproved };
+    }
+    // To look may have found the server, and other rules with it.
+    if (!isCurrent(call)) continue;
+    if (call.verdict?.kind === "allow") return undefined;
+    await assertFits(call);
+    return { call, subject: await subjectOf(call) };
+  }
+  throw restless(given);
+}
+
+/**
+ * Tells whether the person said yes to this call already. As at the gate, the question about a
+ * server showed the call itself, and the yes covers nothing that came later.
+ */
+function isCovered(
+  { call, subject, unapproved }: Open,
+  { said, read }: { readonly said: Said | undefined; readonly read: () => object },
+): boolean {
+  const before = said?.shown.get(call.callId);
+  if (unapproved !== undefined || before === undefined || said?.read !== read()) return false;
+  if (before.unapproved !== undefined) return before.unapproved.isLook !== true;
+  // An approval that was in the same question may have brought other rules, which judged again.
+  return digestOf([{ ...before.subject, rules: subject.rules }]) === digestOf([subject]);
+}
+
+/** Asks until there is a yes. Throws APPROVAL_DECLINED for a no. */
+async function askPerson(opens: readonly Open[], options: AskAllOptions): Promise<void> {
+  const subjects = opens.map(({ subject }) => subject);
+  let [first, ...others] = opens.map(({ call }) => call);
+  for (let round = 0; first !== undefined && round < MOST_ROUNDS; round++) {
+    const asked = await askAbout([first, ...others], { ...options, subjects });
+    if (asked.kind !== "ask") return;
+    const otherwise = opens.find(({ unapproved }) => unapproved !== undefined)?.unapproved?.code;
+    const question = { ...asked.question, ...(otherwise !== undefined && { otherwise }) };
+    const { answer: _, ...unanswered } = first;
+    const answer = await options.ask(question);
+    first = { ...unanswered, ...(answer !== undefined && { answer }) };
+  }
+  if (first !== undefined) throw restless(first);
+}
+
+/** Saves what was approved: once where several calls of a question need the same. */
+async function acceptAll(opens: readonly Open[], { record }: AskAllOptions): Promise<void> {
+  const accepted = new Set<string>();
+  for (const { call, unapproved } of opens) {
+    if (unapproved === undefined) continue;
+    const { code, facts, accept } = unapproved;
+    const key = JSON.stringify([code, facts]);
+    if (!accepted.has(key)) await accept();
+    accepted.add(key);
+    await record({ event: "approved", call, detail: { trusted: facts } });
+  }
 }

@@ -7,7 +7,9 @@
 import { type Call, shownArguments } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { PassCall, PassGate } from "../core/server.ts";
+import type { Unapproved } from "../core/server_identity.ts";
 import { askAbout, type AskGateOptions } from "./gate.ts";
+import type { Subject } from "./subject.ts";
 
 export { unhidden } from "./_question.ts";
 
@@ -47,15 +49,7 @@ export function trustGate(options: TrustGateOptions): PassGate {
         const { code, facts, isLook = false, accept } = unapproved;
         const asked = await askAbout([call], {
           ...options,
-          subjects: [{
-            tool: call.id,
-            arguments: shownArguments(call),
-            definition: "not read yet",
-            rules: "trust",
-            actor: call.actor,
-            workspace: workspace(),
-            facts,
-          }],
+          subjects: [trustSubject(call, { facts, workspace: workspace() })],
         });
         if (asked.kind === "ask") {
           return { kind: "ask", question: { ...asked.question, otherwise: code } };
@@ -71,6 +65,22 @@ export function trustGate(options: TrustGateOptions): PassGate {
       call = await again(call);
     }
     throw restless(first);
+  };
+}
+
+/** Returns what a person is shown of a call whose server is not approved. */
+export function trustSubject(
+  call: Call,
+  { facts, workspace }: Pick<Subject, "workspace"> & Pick<Unapproved, "facts">,
+): Subject {
+  return {
+    tool: call.id,
+    arguments: shownArguments(call),
+    definition: "not read yet",
+    rules: "trust",
+    actor: call.actor,
+    workspace,
+    facts,
   };
 }
 

@@ -1,111 +1,13 @@
 import assert from "node:assert/strict";
-import { passCall, serverDouble } from "../core/_server_double_test.ts";
-import { type Call, type Outcome, textResult } from "../core/call.ts";
+import { serverDouble } from "../core/_server_double_test.ts";
+import { type Call } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { parsePattern } from "../core/pattern.ts";
-import type { PassCall, PassOutcome, Server } from "../core/server.ts";
-import { toolId } from "../core/tool_id.ts";
-import { Approvals } from "./approvals.ts";
-import { askForAll } from "./ask_all.ts";
-import { askGate, type GateEvent, judged, refuse } from "./gate.ts";
-import { type Judge, makeJudge } from "./rules.ts";
-import type { Subject } from "./subject.ts";
+import type { Server } from "../core/server.ts";
+import { askGate } from "./gate.ts";
+import { makeJudge } from "./rules.ts";
 import { trustGate } from "./trust_gate.ts";
 
-const WEATHER = toolId("weather", "today");
-const DONE: Outcome = { kind: "result", result: textResult("sunny") };
-
-function callOf(change: Partial<Call> = {}): Call {
-  return {
-    id: WEATHER,
-    arguments: { city: "Oslo" },
-    via: "test",
-    actor: "local",
-    signal: new AbortController().signal,
-    callId: crypto.randomUUID(),
-    ...change,
-  };
-}
-
-function subjectOf(call: Call): Promise<Subject> {
-  const { id: tool, arguments: args, actor } = call;
-  const subject = { tool, arguments: args, definition: "d", rules: "r", actor, workspace: "/ws" };
-  return Promise.resolve(subject);
-}
-
-/** Begins passes like the call path: with the current server and rules. */
-function passing(server: Server, judge: () => Judge): (call: Call) => PassCall {
-  return (call) => passCall({ ...call, verdict: judged(judge(), call) }, { server });
-}
-
-async function house(
-  rules: { readonly allow?: string[]; readonly deny?: string[]; readonly isLook?: boolean },
-) {
-  const home = await Deno.makeTempDir();
-  const clock = { now: 1_000_000 };
-  const approvals = new Approvals(home, { warn: assert.fail, now: () => clock.now, ttl: 600_000 });
-  const events: GateEvent["event"][] = [];
-  const ran: Call[] = [];
-  const state = { trusted: false, accepted: 0, passed: 0 };
-  const list = (texts: readonly string[] = []) =>
-    texts.map((text) => ({ pattern: parsePattern(text), source: "x" }));
-  const trusted = makeJudge({ deny: list(rules.deny), ask: [], allow: list(rules.allow) });
-  const untrusted = makeJudge({ deny: [], ask: [], allow: [] });
-  const judge = () => state.trusted ? trusted : untrusted;
-  const asking = {
-    approvals,
-    subjectOf,
-    alwaysOffered: () => undefined,
-    always: () => Promise.resolve(),
-    record: ({ event }: GateEvent) => Promise.resolve(void events.push(event)),
-    read: () => state,
-  };
-  const unapproved = () =>
-    Promise.resolve(
-      state.trusted ? undefined : {
-        code: "WORKSPACE_UNTRUSTED" as const,
-        facts: ["the file /ws/.pml.json"],
-        ...(rules.isLook && { isLook: true }),
-        accept: () => {
-          state.accepted++;
-          state.trusted = true;
-          return Promise.resolve();
-        },
-      },
-    );
-  const asked = askGate(asking)((call) => {
-    ran.push(call);
-    return Promise.resolve(DONE);
-  });
-  const again = passing(serverDouble("weather", { unapproved }), judge);
-  const gated = trustGate({
-    ...asking,
-    again: admitted(again),
-    isCurrent: () => true,
-    workspace: () => "/ws",
-  })(async (call) => {
-    state.passed++;
-    return await asked(call);
-  });
-  const callTool = (call: Call) => gated(again(call));
-  const close = () => Deno.remove(home, { recursive: true });
-  return { callTool, again, clock, events, ran, state, asking, [Symbol.asyncDispose]: close };
-}
-
-/** Begins passes like the call path: a call that a deny rule matches stops here. */
-function admitted(again: (call: Call) => PassCall): (call: Call) => Promise<PassCall> {
-  return async (call) => {
-    const next = await Promise.resolve(again(call));
-    refuse(next);
-    return next;
-  };
-}
-
-async function questionOf(outcome: Promise<PassOutcome>) {
-  const came = await outcome;
-  assert.ok(came.kind === "ask");
-  return came.question;
-}
+import { admitted, callOf, DONE, house, passing, questionOf } from "./_trust_scene_test.ts";
 
 Deno.test("trustGate() asks before anything of the server runs, and a yes covers the call too", async () => {
   await using at = await house({});
@@ -269,38 +171,4 @@ Deno.test("trustGate() lets nothing pass that changed while it was looked at, an
     workspace: () => "/ws",
   })(() => assert.fail());
   await assert.rejects(forever(restless.again(callOf())), { code: "OVERLOADED" });
-});
-
-Deno.test("askForAll() asks once for several calls and gives each a ticket for itself alone", async () => {
-  await using at = await house({});
-  at.state.trusted = true;
-  const calls = ["Oslo", "Rome"].map((city) => callOf({ arguments: { city } }));
-  const asked = await askForAll(calls.map(at.again), at.asking);
-  assert.ok(asked.kind === "ask");
-  assert.ok(asked.question.text.includes("Oslo") && asked.question.text.includes("Rome"));
-  const answer = { handle: asked.question.handle, reply: "Yes" as const };
-  const answered = await askForAll(calls.map((call) => at.again({ ...call, answer })), at.asking);
-  assert.ok(answered.kind === "answers");
-  const [oslo, rome] = calls;
-  assert.ok(oslo !== undefined && rome !== undefined);
-  const ticket = answered.answers.get(oslo.callId);
-  assert.ok(ticket !== undefined);
-  assert.equal((await at.callTool({ ...rome, answer: ticket })).kind, "ask");
-  assert.equal((await at.callTool({ ...oslo, answer: ticket })).kind, "ask", "used up");
-  const other = answered.answers.get(rome.callId);
-  assert.ok(other !== undefined);
-  assert.equal((await at.callTool({ ...rome, answer: other })).kind, "result");
-});
-
-Deno.test("askForAll() refuses the whole batch on a no", async () => {
-  await using at = await house({});
-  const calls = [callOf(), callOf()];
-  const asked = await askForAll(calls.map(at.again), at.asking);
-  assert.ok(asked.kind === "ask");
-  at.clock.now += 1_000;
-  const answer = { handle: asked.question.handle, reply: "No" as const };
-  await assert.rejects(
-    askForAll(calls.map((call) => at.again({ ...call, answer })), at.asking),
-    (error) => error instanceof PmlError && error.code === "APPROVAL_DECLINED",
-  );
 });

@@ -1,5 +1,5 @@
 /**
- * What a server of a file is, in the form in which servers are pinned.
+ * Returns the identity of a server of a file, in the form in which servers are pinned.
  *
  * @module
  */
@@ -9,13 +9,13 @@ import type { ServerDefinition } from "../config/servers.ts";
 import { serverText } from "../config/shown.ts";
 import { variablesOf } from "../registry/lock.ts";
 
-/** What is known of a server's code: its hash, and the version where it was installed. */
+/** The hash of a server's code, and its version if it was installed. */
 export interface CodeAtHand {
   readonly version?: string;
   readonly integrity?: string;
 }
 
-/** Gives a server that a person defined, as it is pinned. */
+/** Returns the identity of a server that a file defines. */
 export function ownIdentity(
   own: ServerDefinition,
   { origin, ...code }: CodeAtHand & { readonly origin: "workspace" | "person" },

@@ -1,5 +1,5 @@
 /**
- * What becomes of the pins when something is first seen, or approved.
+ * Changes the pins when a server or tool is first seen, or approved.
  *
  * @module
  */
@@ -16,25 +16,25 @@ import {
 } from "../registry/lock.ts";
 import type { PinState } from "./_pin_files.ts";
 
-/** A server, or a tool of it, that is to be pinned as it is now. */
+/** A server, or a tool of it, to pin as it is now. */
 export interface Pin {
   readonly identity: ServerIdentity;
   readonly tool?: { readonly definition: ToolDefinition; readonly hash: string };
-  /** Whether the person said so: then it takes the place of what was pinned. */
-  readonly isSaid: boolean;
+  /** Whether the person approved it. Then it replaces the present pin. */
+  readonly isApproved: boolean;
 }
 
 type Kept = Pick<PinState, "lock" | "home">;
 
-/** Gives what is pinned then. */
+/** Returns the pins with others added. */
 export function pinsAfter({ lock, home }: Kept, pins: readonly Pin[]): Kept {
   const shared = pins.filter(({ identity }) => identity.origin !== "person");
   return { lock: shared.reduce(withPin, lock), home: pins.reduce(withPin, home) };
 }
 
-/** Tells whether something would be pinned that is not yet. */
-export function changesPins(now: Kept, pin: Omit<Pin, "isSaid">): boolean {
-  const after = pinsAfter(now, [{ ...pin, isSaid: false }]);
+/** Returns whether a pin would change the pins. */
+export function changesPins(now: Kept, pin: Omit<Pin, "isApproved">): boolean {
+  const after = pinsAfter(now, [{ ...pin, isApproved: false }]);
   const { name } = pin.identity;
   const text = (entries: LockEntries) => {
     const entry = pinnedIn(entries, name);
@@ -44,13 +44,13 @@ export function changesPins(now: Kept, pin: Omit<Pin, "isSaid">): boolean {
 }
 
 /**
- * Says what of a server is not covered by the trust in the file that names it: another source, and
- * for the command that was shown another package than it installed before.
+ * Returns the changes of a server that trust in its file does not cover: another source, or another
+ * package for the same command.
  */
 export function uncovered(was: Pinned, { pinned, origin }: ServerIdentity): readonly string[] {
   const isSameCommand = pinned.kind === "stdio" && isSame(was, pinned);
   if (origin === "registry") {
-    // What the command installs is known only once it was approved.
+    // The package of a command is known only after the command was approved.
     const integrity = isSameCommand ? was.integrity ?? pinned.integrity : was.integrity;
     const now = isSameCommand ? { ...pinned, integrity: pinned.integrity ?? integrity } : pinned;
     return pinnedChanges({ ...was, ...defined({ integrity }) }, now);
@@ -64,12 +64,12 @@ export function uncovered(was: Pinned, { pinned, origin }: ServerIdentity): read
   );
 }
 
-function withPin(entries: LockEntries, { identity, tool, isSaid }: Pin): LockEntries {
+function withPin(entries: LockEntries, { identity, tool, isApproved }: Pin): LockEntries {
   const was = pinnedIn(entries, identity.name);
-  const isAsked = was !== undefined && uncovered(was, identity).length > 0;
-  // What is asked about is not changed without a word.
-  const entry = isAsked && (!isSaid || tool !== undefined) ? was : asNow(was, identity.pinned);
-  const isNew = tool === undefined || isSaid || identity.pinned.kind === "deno" ||
+  const isStale = was !== undefined && uncovered(was, identity).length > 0;
+  // A change that the person must approve does not change the pin before that.
+  const entry = isStale && (!isApproved || tool !== undefined) ? was : asNow(was, identity.pinned);
+  const isNew = tool === undefined || isApproved || identity.pinned.kind === "deno" ||
     pinnedIn(entry.tools, tool.definition.name) === undefined;
   const more = tool && isNew ? { [tool.definition.name]: tool.hash } : {};
   return { ...entries, [identity.name]: { ...entry, tools: { ...entry.tools, ...more } } };
@@ -77,7 +77,7 @@ function withPin(entries: LockEntries, { identity, tool, isSaid }: Pin): LockEnt
 
 function asNow(was: LockEntry | undefined, pinned: Pinned): LockEntry {
   const tools = was?.source === pinned.source ? was.tools : {};
-  // A package that is not there yet has no version to tell.
+  // The version of a package is unknown until it is installed.
   const { version, integrity } = was !== undefined && isSame(was, pinned) ? was : pinned;
   return { ...defined({ version, integrity, ...defined(pinned) }), tools };
 }

@@ -1,6 +1,6 @@
 /**
- * Where pins are kept: `pml.lock` in the workspace, and beside it what the person approved for that
- * workspace, in the PML home. Read whole, written whole, one writer at a time.
+ * Reads and writes the pins: `pml.lock` in the workspace, and a file in the PML home with everything
+ * that the person approved for that workspace. One writer at a time writes complete files.
  *
  * @module
  */
@@ -23,17 +23,17 @@ import { definitionHash } from "../registry/integrity.ts";
 import { LOCK_MAX, type LockEntries, lockText, parseLock, parsePinned } from "../registry/lock.ts";
 import { pinsFile } from "./pins_file.ts";
 
-/** What is pinned at one moment. */
+/** The pins at one moment. */
 export interface PinState {
-  /** What `pml.lock` holds; nothing where there is no such file. */
+  /** The entries of `pml.lock`; empty if there is no such file. */
   readonly lock: LockEntries;
-  /** What the person approved for this workspace. */
+  /** The entries that the person approved for this workspace. */
   readonly home: LockEntries;
-  /** What tells whether the files are still the same. */
+  /** A text that changes with the files. */
   readonly stamp: string;
 }
 
-/** Where the files are. */
+/** The options of `PinFiles`. */
 export interface PinFilesOptions {
   readonly home: string;
   /** The folder of `pml.lock`. */
@@ -52,7 +52,7 @@ export class PinFiles {
   readonly #home: string;
   readonly #definitions: string;
 
-  /** Takes where they are; nothing is opened before it is used. */
+  /** Takes the options; opens nothing. */
   constructor(options: PinFilesOptions) {
     const pins = join(options.home, "pins");
     this.path = join(options.folder, LOCK_NAME);
@@ -61,20 +61,20 @@ export class PinFiles {
     this.#definitions = join(pins, "definitions");
   }
 
-  /** Tells soon whether another process wrote the files. */
+  /** Returns a text that changes when another process writes the files. */
   stamp(): string {
-    // What is not there has no stamp; what cannot be looked at is told where it is read.
+    // A missing file has no stamp. If a file cannot be seen, reading it reports the error.
     return `${stampAt(this.path)} ${stampAt(this.#home)}`;
   }
 
-  /** Reads both, while nobody writes them; throws CONFIG_INVALID where `pml.lock` is none. */
+  /** Reads both under a lock. Throws CONFIG_INVALID if `pml.lock` is not valid. */
   async read(): Promise<PinState> {
     return await locked(`${this.#home}.lock`, () => this.#read());
   }
 
   /**
-   * Has both be what `change` makes of them. Gives what then is; a workspace that cannot be written
-   * is told, and keeps nothing.
+   * Writes what `change` returns, and returns the new state. Warns if the workspace cannot be
+   * written.
    */
   async write(change: (now: PinState) => Omit<PinState, "stamp">): Promise<PinState> {
     const { folder, warn } = this.#options;
@@ -87,30 +87,30 @@ export class PinFiles {
       const text = lockText(lock);
       if (text !== lockText(before.lock)) {
         await this.#writeLock(text).catch((error) =>
-          warn(`Cannot keep what was pinned in ${quoted(this.path, 400)}: ${error}`)
+          warn(`Cannot write the pins to ${quoted(this.path, 400)}: ${error}`)
         );
       }
       return { lock, home, stamp: this.stamp() };
     });
   }
 
-  /** Keeps the text of a definition, to show it beside a later one. */
+  /** Writes a definition, to compare a later one with it. */
   async keepDefinition(hash: string, definition: ToolDefinition): Promise<void> {
     await writePrivate(join(this.#definitions, `${hash}.json`), definition);
   }
 
-  /** Gives the definition of a hash, where it was kept and is still that. */
+  /** Returns the definition of a hash; undefined if it was not kept or its file was changed. */
   definition(hash: string): ToolDefinition | undefined {
     const parse = (json: unknown) => {
-      const definition = json as ToolDefinition; // of this hash, so it is what was kept
-      if (definitionHash(definition) !== hash) throw new TypeError("it is another one");
+      const definition = json as ToolDefinition; // its hash is compared, so it is what was kept
+      if (definitionHash(definition) !== hash) throw new TypeError("it has another hash");
       return definition;
     };
     return readPrivate(join(this.#definitions, `${hash}.json`), { parse, warn: () => {} });
   }
 
   async #read(): Promise<PinState> {
-    // Taken before, so that a change meanwhile is seen the next time.
+    // Taken before reading, so that a change meanwhile is seen the next time.
     const stamp = this.stamp();
     const { folder, warn } = this.#options;
     const parse = (json: unknown) => {
@@ -129,7 +129,7 @@ export class PinFiles {
     if (text !== undefined) return parseLock(text, this.path);
     const wanted = `UTF-8 text of at most ${LOCK_MAX / 1_000_000} MB`;
     throw new PmlError("CONFIG_INVALID", `Cannot use ${quoted(this.path, 400)}: wanted ${wanted}`, {
-      hint: "Take it from the repository again; where it is removed, PML asks anew",
+      hint: "Restore it from the repository. If you remove it, PML asks again",
       detail: { problems: [{ file: this.path, key: "", found: `${size} bytes`, wanted }] },
     });
   }

@@ -1,5 +1,5 @@
 /**
- * Says what of a server or a tool is not what was pinned, in lines for a person.
+ * Compares servers and tools with their pins, and describes differences in lines for a person.
  *
  * @module
  */
@@ -12,19 +12,22 @@ import { type LockEntry, pinnedChanges, pinnedIn } from "../registry/lock.ts";
 import { type Pin, uncovered } from "./_pin_changes.ts";
 import { LOCK_NAME, type PinState } from "./_pin_files.ts";
 
-/** What nobody has approved, before there is a yes to keep. */
-type Stale = Pick<Unapproved, "code" | "facts">;
+/** An unapproved change, without a way to accept it. */
+export type Stale = Pick<Unapproved, "code" | "facts">;
 
-/** Tells in what a server is not the one that was approved. */
+/** Returns how a server differs from the approved one; undefined if it does not. */
 export function staleServer(identity: ServerIdentity, { lock, home }: PinState): Stale | undefined {
   const { name, origin, pinned: { source }, facts } = identity;
   const approved = pinnedIn(home, name);
   const locked = origin === "person" ? approved : pinnedIn(lock, name);
   const lines = [
-    ...changedLines(`${quoted(name)} is not what was approved`, { was: approved, identity }),
+    ...changedLines(`${quoted(name)} has changed since it was approved`, {
+      was: approved,
+      identity,
+    }),
     ...(locked === approved
       ? []
-      : changedLines(`${quoted(name)} is not what ${LOCK_NAME} pins`, { was: locked, identity })),
+      : changedLines(`${quoted(name)} differs from ${LOCK_NAME}`, { was: locked, identity })),
   ];
   const others = [approved, locked].filter((was) => was !== undefined && was.source !== source);
   if (others.length > 0) return { code: "NAME_CONFLICT", facts: [...lines, ...facts] };
@@ -34,18 +37,18 @@ export function staleServer(identity: ServerIdentity, { lock, home }: PinState):
   if (origin === "registry" && (approved === undefined || locked === undefined)) {
     const gone = approved === undefined
       ? []
-      : [`${quoted(name)} was approved, and taken out of ${LOCK_NAME} since`];
+      : [`${quoted(name)} was approved, but is no longer in ${LOCK_NAME}`];
     return { code: "APPROVAL_REQUIRED", facts: [...gone, ...lines, ...facts] };
   }
   return lines.length > 0 ? { code: "APPROVAL_STALE", facts: [...lines, ...facts] } : undefined;
 }
 
-/** Tells in what a tool is not the one that was pinned. */
+/** Returns how a tool differs from the pinned one; undefined if it does not. */
 export async function staleTool(
-  { identity: { name, pinned, origin }, tool }: Omit<Pin, "isSaid">,
+  { identity: { name, pinned, origin }, tool }: Omit<Pin, "isApproved">,
   from: {
     readonly state: PinState;
-    /** Gives the definition of a hash, where it is known. */
+    /** Returns the definition of a hash, if it is known. */
     readonly definition: (hash: string) => Promise<ToolDefinition | undefined>;
   },
 ): Promise<Stale | undefined> {
@@ -59,14 +62,16 @@ export async function staleTool(
   const others = [...new Set([approved, locked])]
     .filter((one): one is string => one !== undefined && one !== hash);
   if (others.length === 0) return undefined;
-  // Where only the hash of the one before is known, all of this one is shown.
+  // If only the hash of the earlier definition is known, all of this one is shown.
   const unknown = { name: definition.name, inputSchema: {} };
   const facts: string[] = [];
   for (const other of others) {
-    const where = other === approved ? "it was when it was approved" : `${LOCK_NAME} pins`;
+    const how = other === approved
+      ? "has changed since it was approved"
+      : `differs from ${LOCK_NAME}`;
     const was = await from.definition(other);
     facts.push(
-      `The tool ${quoted(definition.name)} of ${quoted(name)} is not what ${where}:`,
+      `The tool ${quoted(definition.name)} of ${quoted(name)} ${how}:`,
       `  definition: was ${other}, is ${hash}`,
       ...definitionChanges(was ?? unknown, definition).map((line) => `  ${line}`),
     );
@@ -74,7 +79,7 @@ export async function staleTool(
   return { code: "APPROVAL_STALE", facts };
 }
 
-/** Says in what the lock is not what is at hand or was approved, one line each. */
+/** Returns how the lock differs from the present servers and the approvals, one line each. */
 export function differencesOf(
   { lock, home }: PinState,
   identities: readonly ServerIdentity[],
@@ -84,9 +89,9 @@ export function differencesOf(
     const { name, pinned, origin } = identity;
     const [locked, approved] = [pinnedIn(lock, name), pinnedIn(home, name)];
     if (locked === undefined) {
-      return approved === undefined ? [] : [`${name}: approved here, and not in ${LOCK_NAME}`];
+      return approved === undefined ? [] : [`${name}: approved here, but not in ${LOCK_NAME}`];
     }
-    // What is not known here, such as the version of what is not installed, is no difference.
+    // An unknown value, such as the version of a package that is not installed, is no difference.
     const { version = locked.version, integrity = locked.integrity } = pinned;
     const now = origin === "registry" ? pinned : { ...pinned, version, integrity };
     return [
@@ -98,7 +103,7 @@ export function differencesOf(
   const left = Object.entries(lock).filter(([name, { source }]) =>
     source === "private" && !names.has(name)
   );
-  return [...lines, ...left.map(([name]) => `${name}: in ${LOCK_NAME}, and nothing defines it`)];
+  return [...lines, ...left.map(([name]) => `${name}: in ${LOCK_NAME}, but no file defines it`)];
 }
 
 function toolDifferences(
@@ -109,7 +114,7 @@ function toolDifferences(
     const other = pinnedIn(locked.tools, tool);
     if (other === hash) return [];
     const pins = other === undefined ? "does not pin it" : `pins ${other}`;
-    return [`${name}:${tool}: ${hash} was approved here, ${LOCK_NAME} ${pins}`];
+    return [`${name}:${tool}: ${hash} was approved here, but ${LOCK_NAME} ${pins}`];
   });
 }
 

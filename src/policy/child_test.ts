@@ -1,13 +1,13 @@
 /**
- * What tests run in other processes: `deno run child_test.ts HOME WORKSPACE NAME COUNT` pins so many
- * servers. As a test file it holds no test, and it is not published.
+ * Runs in other processes for tests: `deno run child_test.ts HOME WORKSPACE NAME COUNT` pins servers.
+ * It contains no test. Its name keeps it from being published.
  *
  * @module
  */
 
 import { Pins } from "./pins.ts";
 
-/** Runs this file in several processes that go together, and gives what they printed. */
+/** Runs this file in several processes at the same time, and returns their output. */
 export async function race(each: readonly (readonly string[])[]): Promise<string[]> {
   const children = each.map((args) =>
     new Deno.Command(Deno.execPath(), {
@@ -28,16 +28,16 @@ export async function race(each: readonly (readonly string[])[]): Promise<string
   );
   for (const { stdin } of children) await stdin.close();
   return await Promise.all(children.map(async (child) => {
-    const said = await new Response(child.stdout).text();
+    const output = await new Response(child.stdout).text();
     await child.status;
-    return said;
+    return output;
   }));
 }
 
 if (import.meta.main && Deno.args.length > 0) {
   const [home = "", folder = "", name = "", count = "0"] = Deno.args;
   const pins = new Pins({ home, folder: () => folder, warn: (text) => console.error(text) });
-  // The end of stdin is the word to go, so that several start together.
+  // Each process waits for the end of stdin, so that all begin together.
   await new Response(Deno.stdin.readable).text();
   for (let at = 0; at < Number(count); at++) {
     const pinned = { source: "https://registry.example", kind: "stdio" } as const;

@@ -1,7 +1,7 @@
 /**
- * Whether a server and its tools are those that were pinned: in `pml.lock`, which comes with the
- * workspace, and in the PML home, which holds what the person approved for it. Both must agree with
- * what is at hand; a lock that came with a clone approves nothing.
+ * Compares servers and their tools with their pins: in `pml.lock`, which is part of the workspace, and
+ * in the PML home, where the approvals of the person are. Both must agree with the present server. A
+ * lock that came with a clone approves nothing.
  *
  * @module
  */
@@ -16,52 +16,49 @@ import { type LockEntry, pinnedIn } from "../registry/lock.ts";
 import { type CodeAtHand, ownIdentity } from "./_own_identity.ts";
 import { changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
 import { PinFiles, type PinFilesOptions, type PinState } from "./_pin_files.ts";
-import { differencesOf, staleServer, staleTool } from "./_stale.ts";
+import { differencesOf, type Stale, staleServer, staleTool } from "./_stale.ts";
 import type { Policy } from "./policy.ts";
 
 export type { CodeAtHand } from "./_own_identity.ts";
 
-/** What happened to pins, for the journal and the log. */
+/** A change of the pins, for the journal and the log. */
 export interface PinEvent {
   readonly event: "pinned" | "stale" | "accepted";
   readonly server: string;
   readonly tool?: string;
-  /** The hash of the tool's definition, as it is now. */
+  /** The hash of the tool's present definition. */
   readonly hash?: string;
 }
 
-/** What pins need from outside. */
+/** The options of `Pins`. */
 export interface PinsOptions extends Omit<PinFilesOptions, "folder"> {
-  /** The folder of `pml.lock`, as it is now. */
+  /** Returns the present folder of `pml.lock`. */
   readonly folder: () => string;
-  /** Whether the workspace file defines a server, and not the person's own. */
+  /** Returns whether the workspace file defines a server, and not the person's own file. */
   readonly isShared?: (own: ServerDefinition) => boolean;
 }
 
-/** What nobody has approved, before there is a yes to keep. */
-type Stale = Pick<Unapproved, "code" | "facts">;
-
-/** How long the files are not looked at again, in milliseconds. */
-const LOOK_MS = 200;
+/** How long the files are not checked again, in milliseconds. */
+const FRESH_MS = 200;
 
 /** The pins of a workspace. */
 export class Pins {
   readonly #options: PinsOptions;
   readonly #listeners = new Set<(event: PinEvent) => void>();
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   readonly #identities = new WeakMap<ServerDefinition, ServerIdentity>();
   #files: PinFiles;
   #state: Promise<PinState> | undefined;
   #read: PinState | undefined;
-  #looked = 0;
-  /** Servers and definitions that were found to be the pinned ones. */
+  #checkedAt = 0;
+  /** Servers and definitions that are equal to their pins. */
   #passed = new WeakSet<object>();
   readonly #modules = memoized((_: ServerIdentity) => new Set<string>());
   readonly #hash = memoized((definition: ToolDefinition) => definitionHash(definition));
   #waiting: Pin[] = [];
   #writing: Promise<void> = Promise.resolve();
 
-  /** Takes where pins are; nothing is read before it is needed. */
+  /** Takes the options; reads nothing. */
   constructor(options: PinsOptions) {
     this.#options = options;
     this.#files = new PinFiles({ ...options, folder: options.folder() });
@@ -72,12 +69,12 @@ export class Pins {
     return this.#files.path;
   }
 
-  /** Has `listener` told of what happens to pins. */
+  /** Adds a listener to changes of the pins. */
   listen(listener: (event: PinEvent) => void): void {
     this.#listeners.add(listener);
   }
 
-  /** Looks at everything again: the configuration is another one. */
+  /** Forgets everything that was read: the configuration has changed. */
   forget(): void {
     this.#state = undefined;
     this.#waiting = [];
@@ -85,7 +82,7 @@ export class Pins {
     this.#files = new PinFiles({ ...this.#options, folder: this.#options.folder() });
   }
 
-  /** Returns a server of a file as it is pinned: one object as long as its code is the same. */
+  /** Returns the identity of a server of a file: the same object until its code changes. */
   identityOf(own: ServerDefinition, code: CodeAtHand = {}): ServerIdentity {
     const known = this.#identities.get(own);
     const isSame = known?.pinned.version === code.version &&
@@ -97,11 +94,11 @@ export class Pins {
     return identity;
   }
 
-  /** Reads what is pinned; throws CONFIG_INVALID where `pml.lock` is broken. */
+  /** Reads the pins. Throws CONFIG_INVALID if `pml.lock` is not valid. */
   async state(): Promise<PinState> {
     const now = performance.now();
-    if (this.#state !== undefined && now - this.#looked < LOOK_MS) return await this.#state;
-    this.#looked = now;
+    if (this.#state !== undefined && now - this.#checkedAt < FRESH_MS) return await this.#state;
+    this.#checkedAt = now;
     const known = await this.#state?.catch(() => undefined);
     if (known !== undefined && known.stamp === this.#files.stamp()) return known;
     this.#passed = new WeakSet();
@@ -110,13 +107,13 @@ export class Pins {
     return this.#read;
   }
 
-  /** Gives what is pinned under a name, as it was read last: as the lock has it, else as approved. */
+  /** Returns the pin of a name that was read last: from the lock, otherwise from the approvals. */
   pinned(name: string): LockEntry | undefined {
     const { lock = {}, home = {} } = this.#read ?? {};
     return pinnedIn(lock, name) ?? pinnedIn(home, name);
   }
 
-  /** Tells what nobody has approved of a server; a yes is pinned. */
+  /** Returns what the person must approve of a server; undefined if nothing. */
   async unapproved(identity: ServerIdentity): Promise<Unapproved | undefined> {
     const state = await this.state();
     if (this.#passed.has(identity)) return undefined;
@@ -126,16 +123,16 @@ export class Pins {
     return undefined;
   }
 
-  /** Tells whether a tool of an approved server is another one than was pinned; a new one is pinned. */
+  /** Returns what the person must approve of a tool of an approved server. Pins a new tool. */
   async unapprovedTool(
     identity: ServerIdentity,
     definition: ToolDefinition,
   ): Promise<Unapproved | undefined> {
-    let state = await this.state();
+    await this.state();
     if (this.#passed.has(definition)) return undefined;
-    // What was seen a moment ago counts as seen.
+    // A pin that is being written counts, too.
     await this.#writing;
-    state = await this.state();
+    const state = await this.state();
     const pin = { identity, tool: { definition, hash: this.#hash(definition) } };
     const stale = await staleTool(pin, {
       state,
@@ -148,24 +145,24 @@ export class Pins {
     return undefined;
   }
 
-  /** Tells whether a tool of a module is pinned: as long as its code is the same, so is the tool. */
+  /** Returns whether a tool of a module is pinned. It is the same as long as its code is. */
   hasCode(identity: ServerIdentity, tool: string): boolean {
     return this.#modules(identity).has(tool);
   }
 
-  /** Says in what `pml.lock` is not what is at hand, or not what was approved; nothing is started. */
+  /** Returns how `pml.lock` differs from the present servers and the approvals. Starts nothing. */
   async differences(identities: readonly ServerIdentity[]): Promise<readonly string[]> {
     return differencesOf(await this.state(), identities).map(unhidden);
   }
 
-  /** Pins servers as they are now, as far as that asks nobody. */
+  /** Pins known servers as they are now, except changes that need an approval. */
   async renew(identities: readonly ServerIdentity[]): Promise<void> {
     const { lock, home } = await this.state();
     const known = identities.filter(({ name }) => pinnedIn(lock, name) ?? pinnedIn(home, name));
-    await this.#write(known.map((identity) => ({ identity, isSaid: false })), this.#files);
+    await this.#write(known.map((identity) => ({ identity, isApproved: false })), this.#files);
   }
 
-  /** Takes servers out of what is pinned. */
+  /** Removes the pins of servers. */
   async remove(names: readonly string[]): Promise<void> {
     if (names.length === 0) return;
     const without = (entries: PinState["lock"]) =>
@@ -174,44 +171,40 @@ export class Pins {
     this.forget();
   }
 
-  /** Settles when all that was first seen is kept. */
+  /** Resolves when all new pins are written. */
   async settled(): Promise<void> {
     await this.#writing;
   }
 
   #unapproved(
     { code, facts }: Stale,
-    { of, ...pin }: Omit<Pin, "isSaid"> & { readonly of: object },
+    { of, ...pin }: Omit<Pin, "isApproved"> & { readonly of: object },
   ): Unapproved {
-    const { identity: { name: server }, tool } = pin;
-    const about = tool && { tool: tool.definition.name, hash: tool.hash };
-    const key = JSON.stringify([server, about, facts]);
-    // What nobody listens for yet is told the next time.
+    const subject = subjectOf(pin);
+    const key = JSON.stringify([subject, facts]);
+    // Without a listener, it is reported the next time.
     const isHeard = this.#listeners.size > 0;
-    if (code !== "APPROVAL_REQUIRED" && isHeard && !this.#told.has(key)) {
-      this.#told.add(key);
-      this.#tell({ event: "stale", server, ...about });
+    if (code !== "APPROVAL_REQUIRED" && isHeard && !this.#reported.has(key)) {
+      this.#reported.add(key);
+      this.#emit({ event: "stale", ...subject });
     }
     const accept = async () => {
-      await this.#write([{ ...pin, isSaid: true }], this.#files);
+      await this.#write([{ ...pin, isApproved: true }], this.#files);
       this.#passed.add(of);
-      this.#tell({ event: "accepted", server, ...about });
+      this.#emit({ event: "accepted", ...subject });
     };
     return { code, facts: facts.map(unhidden), accept };
   }
 
-  /** Pins what was first seen, without having its call wait. */
-  #note(pin: Omit<Pin, "isSaid">): void {
-    if (this.#waiting.push({ ...pin, isSaid: false }) > 1) return;
+  /** Pins a new tool. Its call does not wait for that. */
+  #note(pin: Omit<Pin, "isApproved">): void {
+    if (this.#waiting.push({ ...pin, isApproved: false }) > 1) return;
     const [pins, files] = [this.#waiting, this.#files];
     this.#writing = this.#writing.then(async () => {
       if (this.#waiting === pins) this.#waiting = [];
       await this.#write(pins, files);
-      for (const { identity, tool } of pins) {
-        const about = tool && { tool: tool.definition.name, hash: tool.hash };
-        this.#tell({ event: "pinned", server: identity.name, ...about });
-      }
-    }).catch((error) => this.#options.warn(`Cannot keep what was first seen: ${error}`));
+      for (const pin of pins) this.#emit({ event: "pinned", ...subjectOf(pin) });
+    }).catch((error) => this.#options.warn(`Cannot write new pins: ${error}`));
   }
 
   async #write(pins: readonly Pin[], files: PinFiles): Promise<void> {
@@ -220,7 +213,7 @@ export class Pins {
     }
     const known = this.#read?.stamp;
     const after = await files.write((now) => {
-      // Another process wrote meanwhile: what it pinned may be another one than was seen here.
+      // Another process wrote the files: its pins may differ from what was compared here.
       if (now.stamp !== known) this.#passed = new WeakSet();
       return pinsAfter(now, pins);
     });
@@ -229,18 +222,24 @@ export class Pins {
     this.#state = Promise.resolve(after);
   }
 
-  #tell(event: PinEvent): void {
+  #emit(event: PinEvent): void {
     for (const listener of this.#listeners) listener(event);
   }
 }
 
-/** Makes the pins of the workspace that a policy holds for. */
+/** Returns the server and the tool of a pin, for an event. */
+function subjectOf({ identity, tool }: Omit<Pin, "isApproved">): Omit<PinEvent, "event"> {
+  const fields = tool && { tool: tool.definition.name, hash: tool.hash };
+  return { server: identity.name, ...fields };
+}
+
+/** Returns the pins of the workspace of a policy. */
 export function pinsOf(policy: Policy, warn: (message: string) => void): Pins {
   const loaded = () => policy.now.loaded;
   const pins = new Pins({
     home: loaded().environment.home,
     folder: () => loaded().workspace.root,
-    // One that was replaced while it started is the person's no more than the workspace's.
+    // A definition that was replaced during its start is not treated as the person's own.
     isShared: (own) => !loaded().person.servers.includes(own),
     warn,
   });

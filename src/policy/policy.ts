@@ -1,5 +1,5 @@
 /**
- * What holds now: the configuration and what the person trusts of it, as one.
+ * The policy in force: the configuration, and which parts of it the person trusts.
  *
  * @module
  */
@@ -18,33 +18,33 @@ import { staysInside } from "../io/place.ts";
 import { alwaysWins } from "../permissions/rules.ts";
 import { TrustStore } from "../permissions/trust.ts";
 import { type ShownFile, type TrustState, WorkspaceTrust } from "../permissions/workspace_trust.ts";
-import { type PolicySnapshot, reads, snapshotOf } from "./snapshot.ts";
+import { type CapabilityPolicy, type PolicySnapshot, reads, snapshotOf } from "./snapshot.ts";
 
-/** What the policy needs from outside. */
+/** The options of `Policy`. */
 export interface PolicyOptions {
-  /** The servers that ship with PML. */
+  /** The names of the servers that are part of PML. */
   readonly builtins: ReadonlySet<string>;
-  /** Hashes the code of a module; undefined where it cannot be read. */
+  /** Returns the hash of the code of a module; undefined if it cannot be read. */
   readonly integrityOf: (
     module: { readonly name: string; readonly path: string },
     maxBytes: number,
   ) => string | undefined;
-  /** Whether a tool runs commands, queries or code, so that "Always" holds for its arguments only. */
+  /** Returns whether a tool runs commands, queries or code. "Always" then covers equal arguments. */
   readonly exactAlways?: (id: ToolId) => boolean;
-  /** Is told of what cannot be read, and that therefore counts for nothing. */
+  /** Is called if a file cannot be read. Then it has no effect. */
   readonly warn: (message: string) => void;
 }
 
-/** What has changed: the files or the trust in them, or the servers of registries. */
+/** The part that changed: the files and the trust in them, or the servers of registries. */
 export type Change = "configuration" | "registry";
 
-type Asked = Pick<Call, "id" | "arguments" | "fixed">;
+type AskedCall = Pick<Call, "id" | "arguments" | "fixed">;
 
 const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
 
-/** Reads the configuration, decides what of it is trusted, and follows its changes. */
+/** Reads the configuration, decides which parts are trusted, and watches for changes. */
 export class Policy {
-  /** What the person trusts, kept in the PML home. */
+  /** The trust of the person, kept in the PML home. */
   readonly store: TrustStore;
   readonly #options: PolicyOptions;
   readonly #trust: WorkspaceTrust;
@@ -52,6 +52,7 @@ export class Policy {
   #loaded: LoadedConfig;
   /** The names of the servers of registries that the person approved here. */
   #approved: readonly string[] = [];
+  #capabilities: CapabilityPolicy = { names: [] };
   #version = 0;
   #now: PolicySnapshot;
 
@@ -73,35 +74,41 @@ export class Policy {
     return policy;
   }
 
-  /** What holds now. */
+  /** The present snapshot. */
   get now(): PolicySnapshot {
     return this.#now;
   }
 
-  /** Has `listener` told of each change. */
+  /** Adds a listener to changes. */
   onChange(listener: (change: Change) => void): void {
     this.#listeners.add(listener);
   }
 
-  /** Decides what holds, by what was read last and what is trusted now. */
+  /** Makes a new snapshot from the files that were read last and the present trust. */
   async settle(): Promise<void> {
     let loaded: LoadedConfig;
     let trust: TrustState;
     do {
       loaded = this.#loaded;
       trust = await this.#trust.stateOf(await this.#shown());
-      // What was read meanwhile is not what the trust was told of.
+      // If the files were read again meanwhile, the trust is that of older files.
     } while (loaded !== this.#loaded);
     this.#now = this.#snapshotOf(loaded, trust);
     this.#tell("configuration");
   }
 
-  /** Takes the names of the servers of registries that the person approved here. */
+  /** Sets the names of the approved servers of registries. */
   approve(names: readonly string[]): void {
     this.#approved = names;
-    // What was read meanwhile was not judged yet: it counts when that is done.
+    // Files that were read meanwhile are used only after their trust was decided.
     this.#now = this.#snapshotOf(this.#now.loaded, this.#now.trust);
     this.#tell("registry");
+  }
+
+  /** Takes what holds of the capabilities that the person saved. */
+  takeCapabilities(capabilities: CapabilityPolicy): void {
+    this.#capabilities = capabilities;
+    this.approve(this.#approved);
   }
 
   /** Reads the files again, and settles. */
@@ -110,28 +117,28 @@ export class Policy {
     await this.settle();
   }
 
-  /** Follows changes of the files until the signal aborts. */
-  async watch(signal: AbortSignal): Promise<void> {
+  /** Follows changes of the files, and calls `look` after each, until the signal aborts. */
+  async watch(signal: AbortSignal, look: () => void): Promise<void> {
     const follow = (loaded: LoadedConfig) => {
       this.#loaded = loaded;
       this.settle().catch((error) => this.#options.warn(`Cannot apply the change: ${error}`));
     };
     const { watchConfig } = await import("../config/watch.ts");
-    await watchConfig(this.#loaded, follow, signal);
+    await watchConfig(this.#loaded, { onChange: follow, onLook: look, signal });
   }
 
-  /** Returns the definition of a server in a file of the person's, or in a trusted one. */
+  /** Returns the definition of a server in the person's file or in a trusted file. */
   definitionOf(server: string): ServerDefinition | undefined {
     return this.#now.config.servers.find(({ name }) => name === server);
   }
 
-  /** Names the file that switches a server off; undefined where none does. */
+  /** Returns the path of the file that disables a server; undefined if none does. */
   disabledIn(server: string): string | undefined {
     const { file, parents, person } = this.#now.loaded;
     return [file, ...parents, person].find((each) => each?.disabled.includes(server))?.path;
   }
 
-  /** Tells whether a rule of the person names a server; what an untrusted file says is not theirs. */
+  /** Returns whether a rule names a server, in the person's file or in a trusted file. */
   names(server: string): boolean {
     const { loaded: { file, person }, config: { rules, trusted } } = this.#now;
     const sources = [person.path, ...(trusted && file !== undefined ? [file.path] : [])];
@@ -140,14 +147,14 @@ export class Policy {
     );
   }
 
-  /** Returns the hash of the code of a file's module that was approved. */
+  /** Returns the approved hash of the code of a module. */
   approvedCode(server: string): string | undefined {
     return this.#now.trust.approved.get(server);
   }
 
   /**
-   * Tells what nobody has approved yet: of the whole workspace file, or of what a call of one
-   * server needs.
+   * Returns what the person must approve: of the whole workspace file, or of the part that a call of
+   * one server needs. Returns undefined if nothing.
    */
   async unapproved(server?: string): Promise<Unapproved | undefined> {
     if (server !== undefined && this.#isApproved(server)) return undefined;
@@ -160,7 +167,7 @@ export class Policy {
       ...(server === undefined ? {} : { server }),
     });
     if (unapproved === undefined) {
-      // Another process may have trusted it meanwhile.
+      // Another process may have added trust meanwhile.
       await this.settle();
       return undefined;
     }
@@ -171,7 +178,7 @@ export class Policy {
     return { ...unapproved, accept };
   }
 
-  /** Says why a server's tools may not be asked for now; undefined when they may. */
+  /** Returns why a server must not be listed now; undefined if it may be. */
   blocked(server: string): string | undefined {
     if (this.#isApproved(server)) return undefined;
     return this.#now.trust.trusted
@@ -179,15 +186,15 @@ export class Policy {
       : "the workspace file is not trusted; calling it, or `pml trust`, asks the person";
   }
 
-  /** Tells whether a file that `PML_TRUST` lists allows a tool of a server by its name. */
+  /** Returns whether a rule allows a tool by its server's name, in a file that `PML_TRUST` lists. */
   allowsBeforehand(verdict: Verdict | undefined): boolean {
     const { file } = this.#loaded;
-    // A bare `*` covers no first use, so what allows one names its server.
+    // A bare `*` does not cover a first use, so a rule that allows one names the server.
     return verdict?.kind === "allow" && verdict.source === file?.path && isListed(this.#loaded);
   }
 
-  /** Gives the rule that "Always" would add for a call, where it would count. */
-  alwaysOffered(call: Asked): string | undefined {
+  /** Returns the rule that "Always" would add for a call, if it would have an effect. */
+  alwaysOffered(call: AskedCall): string | undefined {
     const { id, arguments: args } = call;
     const { loaded, config, known } = this.#now;
     const rule = this.#alwaysRule(call);
@@ -198,8 +205,8 @@ export class Policy {
     return alwaysWins(rules, { ...wanted, known, workspace }) ? rule : undefined;
   }
 
-  /** Allows a tool for good in the workspace file, or exactly this call of one that runs code. */
-  async always(call: Asked): Promise<void> {
+  /** Adds the "Always" rule of a call to the workspace file. */
+  async always(call: AskedCall): Promise<void> {
     const { deny, ask, allow } = defaultRules();
     const rule = this.#alwaysRule(call);
     if (rule === undefined) throw new TypeError("no rule can be written for these arguments");
@@ -213,7 +220,7 @@ export class Policy {
     await this.reload();
   }
 
-  /** The workspace file, or the one that would be it. */
+  /** The path of the workspace file, which may not exist. */
   get rulesFile(): string {
     const { file, workspace } = this.#now.loaded;
     return file?.path ?? join(workspace.root, FILE_NAME);
@@ -227,30 +234,30 @@ export class Policy {
     return snapshotOf(loaded, {
       version: ++this.#version,
       trust,
-      known: [...this.#options.builtins, ...this.#approved],
+      known: [...this.#options.builtins, ...this.#approved, ...this.#capabilities.names],
+      capabilities: this.#capabilities.judge,
     });
   }
 
-  #alwaysRule({ id, arguments: args, fixed }: Asked): string | undefined {
-    const { run = [] } = this.#now.config.grants[splitToolId(id).server] ?? {};
-    // The rule would be a line of the file, with the value of a variable in it.
-    const hasSecret = fixed !== undefined && JSON.stringify(fixed.shown) !== JSON.stringify(args);
-    // No rule can name a look at what a server has.
+  #alwaysRule({ id, arguments: args, fixed }: AskedCall): string | undefined {
+    // No rule can name the listing of a server's tools.
     if (id.endsWith(":@tools")) return undefined;
-    const exact = run.length > 0 || this.#options.exactAlways?.(id);
-    if (exact && hasSecret) return undefined;
-    return exact ? argumentsRule(id, args) : id;
+    const { run = [] } = this.#now.config.grants[splitToolId(id).server] ?? {};
+    if (run.length === 0 && !this.#options.exactAlways?.(id)) return id;
+    // A rule for arguments must not write the value of a variable to the file.
+    const hasSecret = fixed !== undefined && JSON.stringify(fixed.shown) !== JSON.stringify(args);
+    return hasSecret ? undefined : argumentsRule(id, args);
   }
 
   #isApproved(server: string): boolean {
     const { loaded, trust } = this.#now;
     const own = loaded.file?.servers.find(({ name }) => name === server);
     if (own === undefined) return true;
-    // The name of a built-in, or of the person's own, stands for that until the file is trusted.
+    // A name of a built-in or own server means that server until the file is trusted.
     if (!trust.trusted) return this.#now.known(server);
     if (own.kind !== "deno") return true;
     const integrity = this.#integrityOf(own);
-    // Code that cannot be read cannot run either: loading it says why.
+    // Code that cannot be read cannot run. Loading it reports the error.
     return integrity === undefined || integrity === trust.approved.get(server);
   }
 
@@ -265,7 +272,7 @@ export class Policy {
     const named = file.servers.filter((server) => server.kind === "deno")
       .map(({ name, path }) => ({ name, path, outside: !staysInside(root, path) }));
     const hash = file.hash.replace("sha256-", "");
-    // Who wrote the file has no say in what is touched beyond the workspace.
+    // An untrusted file must not cause reads outside the workspace.
     const isClosed = !listed && named.some(({ outside }) => outside) &&
       !await this.store.isTrusted(file.path, hash);
     const modules = named.map(({ outside, ...module }) => ({
@@ -285,7 +292,7 @@ export class Policy {
   }
 }
 
-/** Tells whether `PML_TRUST` names the workspace file or the folder that it lies in. */
+/** Returns whether `PML_TRUST` lists the workspace file or its folder. */
 function isListed({ environment, file }: LoadedConfig): boolean {
   if (file === undefined) return false;
   const places = [file.realPath, dirname(file.realPath)];

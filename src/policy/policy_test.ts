@@ -32,7 +32,7 @@ async function open(pml: object) {
   };
 }
 
-Deno.test("always() allows exactly the arguments of what runs code, and any of another tool", async () => {
+Deno.test("always() allows only equal arguments of a tool that runs code, and any of another tool", async () => {
   const ask = ['shell:exec({ "command": "ls", "args": [] })', "shell:exec"];
   await using at = await open({ permissions: { allow: [], ask } });
   const { policy } = at;
@@ -49,7 +49,7 @@ Deno.test("always() allows exactly the arguments of what runs code, and any of a
   assert.deepEqual((await at.permissions()).allow, [WRITE, rule]);
 });
 
-Deno.test("always() allows exactly the arguments where a server was granted to run commands", async () => {
+Deno.test("always() allows only equal arguments if a server may run commands", async () => {
   await using at = await open({ grants: { build: { run: ["make"] }, other: { run: [] } } });
   const offered = (server: string) =>
     at.policy.alwaysOffered({ id: toolId(server, "go"), arguments: { a: 1 } });
@@ -67,7 +67,7 @@ Deno.test("alwaysOffered() offers only a rule that can be written, and that wins
   assert.equal(exec({ command: "ls", args: ["x".repeat(4_096)] }), undefined);
   assert.equal(exec({ command: "ls", args: ["\ud800"] }), undefined);
   const write = (path: string) => at.policy.alwaysOffered({ id: WRITE, arguments: { path } });
-  // By paths of this workspace: the rules are judged as the call will be.
+  // Paths are those of this workspace: the rules judge them as in a call.
   assert.equal(write("src/a"), undefined);
   assert.equal(write("docs/a"), WRITE);
   await assert.rejects(at.policy.always({ id: EXEC, arguments: { a: "x".repeat(5_000) } }));
@@ -85,7 +85,7 @@ Deno.test("rules judge paths by the workspace", async () => {
 const GOOD = '{"version": 1}';
 const EVIL = '{"version": 1, "permissions": {"allow": ["filesystem:*"]}}';
 
-Deno.test("settle() never takes the trust in one file for that in the next", async () => {
+Deno.test("settle() never uses the trust in one file for the next", async () => {
   const root = await Deno.realPath(await Deno.makeTempDir());
   await using _ = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const [ws, home] = [join(root, "ws"), join(root, "home")];
@@ -100,7 +100,7 @@ Deno.test("settle() never takes the trust in one file for that in the next", asy
     warn: () => {},
   });
   assert.equal(policy.now.trust.trusted, true);
-  // To settle a listed file takes this lock, so that the first waits while the next is read.
+  // Settling a listed file takes this lock, so the first settle waits while the next file is read.
   const lock = join(home, "trust", `${hashOf(file)}.json.lock`);
   using held = await Deno.open(lock, { read: true, write: true });
   await held.lock(true);

@@ -1,5 +1,5 @@
 /**
- * What holds at one moment: the configuration, what of it is trusted, and the rules that follow.
+ * The policy at one moment: the configuration, the trust in it, and the resulting rules.
  *
  * @module
  */
@@ -11,17 +11,24 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { type Judge, makeJudge, rulesVersion } from "../permissions/rules.ts";
 import type { TrustState } from "../permissions/workspace_trust.ts";
 
-/** What holds at one moment. It is replaced as a whole, so that no call sees half of a change. */
+/** The policy at one moment. It is replaced as a whole, so that no call sees half of a change. */
 export interface PolicySnapshot {
-  /** Another number after each change. */
+  /** A number that changes with each snapshot. */
   readonly version: number;
   readonly loaded: LoadedConfig;
   readonly config: Config;
   readonly trust: TrustState;
   readonly judge: Judge;
+  /** Returns whether a name is that of a server. */
   readonly known: (server: string) => boolean;
-  /** A hash of the rules, so that an approval under other rules is none. */
+  /** Returns a hash of the rules. An approval is valid only for equal rules. */
   readonly rules: () => string;
+}
+
+/** What holds of capabilities: their whole names, and how they are judged. */
+export interface CapabilityPolicy {
+  readonly names: readonly string[];
+  readonly judge?: (judges: { readonly plain: Judge; readonly judge: Judge }) => Judge;
 }
 
 /** What has reading ask. */
@@ -30,15 +37,26 @@ const WIDE = "the workspace, which config.yaml does not name";
 /** Makes what holds of what was read and what is trusted of it. */
 export function snapshotOf(
   loaded: LoadedConfig,
-  from: Pick<PolicySnapshot, "trust" | "version"> & { readonly known: readonly string[] },
+  from: Pick<PolicySnapshot, "trust" | "version"> & {
+    readonly known: readonly string[];
+    readonly capabilities?: CapabilityPolicy["judge"];
+  },
 ): PolicySnapshot {
   const { trust, version } = from;
   const config = settle(loaded, trust.trusted);
   const own = new Set(config.servers.map(({ name }) => name));
   const rules = withoutDefaultsFor(own, config.rules);
   const all = new Set([...own, ...from.known]);
-  const known = (server: string) => all.has(server);
-  const judge = makeJudge(rules, { known, workspace: config.workspace });
+  // Of a namespace only what is known by its whole name is.
+  const names = new Set([...all].map((name) => name.split(":", 1)[0]));
+  const known = (server: string) => names.has(server);
+  const plain = makeJudge(rules, {
+    known: (server, id) => all.has(server) || all.has(id),
+    workspace: config.workspace,
+  });
+  const judge: Judge = loaded.wide
+    ? (id, args) => reads(config, id) ? asking(plain(id, args)) : plain(id, args)
+    : plain;
   let hash: string | undefined;
   return {
     version,
@@ -46,14 +64,15 @@ export function snapshotOf(
     config,
     trust,
     known,
-    judge: loaded.wide
-      ? (id, args) => reads(config, id) ? asking(judge(id, args)) : judge(id, args)
-      : judge,
+    judge: from.capabilities?.({ plain, judge }) ?? judge,
     rules: () => hash ??= rulesVersion(rules),
   };
 }
 
-/** Tells whether a tool may read the workspace: all that runs in a sandbox may, and `shell` asks. */
+/**
+ * Returns whether a tool may read the workspace: everything that runs in a sandbox may. `shell` asks
+ * in any case.
+ */
 export function reads({ servers }: Config, id: ToolId): boolean {
   const { server } = splitToolId(id);
   const own = servers.find(({ name }) => name === server);
@@ -65,7 +84,7 @@ function asking(verdict: Verdict): Verdict {
   return verdict.kind === "allow" ? { ...verdict, kind: "ask", source: WIDE } : verdict;
 }
 
-/** What the defaults say of a built-in is not meant for a server that took its name. */
+/** Removes the default allow rules of built-in servers whose names other servers took. */
 function withoutDefaultsFor(own: ReadonlySet<string>, rules: Rules): Rules {
   const meant = ({ pattern, source }: RuleLine) =>
     source !== DEFAULTS_SOURCE || pattern.kind === "any" || !own.has(pattern.server);

@@ -44,7 +44,7 @@ interface CloudAddress {
 }
 
 const WRITTEN = { authorization: "Bearer ${PML_API_KEY}" };
-/** How long a look whether an origin is back may take, and how long there is none after it. */
+/** How long a probe of an origin may take, and how long no other follows it. */
 const LOOKS = { lateMs: 30_000, restMs: 500 };
 
 /** Reaches the servers in the cloud. */
@@ -168,15 +168,15 @@ export class Cloud {
   readonly #fetch: Fetch = async (url, options) => {
     const { origin } = new URL(url);
     const { fetch } = this.#options;
-    // The look carries no key and says nothing of any call.
-    const look = async () => {
+    // The probe carries no key and says nothing of any call.
+    const probe = async () => {
       const signal = AbortSignal.timeout(LOOKS.lateMs);
       await fetch(origin, { method: "HEAD", signal, named: options.named }).catch((error) => {
         // Whoever answers anything at all is there.
         if (!(error instanceof PmlError) || isUnsent(error)) throw error;
       });
     };
-    await this.#outages.pass(origin, { look });
+    await this.#outages.pass(origin, { probe });
     try {
       return await fetch(url, options);
     } catch (error) {

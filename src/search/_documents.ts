@@ -6,7 +6,7 @@
  */
 
 import { FIELD_WEIGHTS, fieldsOf } from "./_fields.ts";
-import { runsOf, termsOfRun } from "./_terms.ts";
+import { runsOf, termsOfRun } from "./terms.ts";
 import type { CatalogEntry } from "./catalog.ts";
 
 /** The number of fields of a tool. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { stem } from "./_terms.ts";
+import { stem } from "./terms.ts";
 
 /** Groups of English words. All words of a group are synonyms. */
 const GROUPS = [

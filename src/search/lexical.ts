@@ -7,7 +7,7 @@
 import { Documents, type ToolDocument } from "./_documents.ts";
 import { FIELD_WEIGHTS } from "./_fields.ts";
 import { makeSynonyms } from "./_synonyms.ts";
-import { termsOf } from "./_terms.ts";
+import { termsOf } from "./terms.ts";
 import type { CatalogEntry } from "./catalog.ts";
 
 const K1 = 1.2;

@@ -22,6 +22,8 @@ const MOST_HITS = 10_000;
 const LEAST_RANKED = 200;
 /** The factor for the scores of tools that nobody has approved yet. */
 const OFFER_WORTH = 0.9;
+/** How much the use of a tool may add to its score; the best score of words is 1. */
+const USE_GAIN = 0.5;
 /** How many of the best tools decide whether anything matches. */
 const LOOKED_AT = 3;
 /** A tool with this part of a query's words matches, however common the words are. */
@@ -46,6 +48,10 @@ export interface SearchOptions {
   readonly threshold?: number;
   /** Whether offers of registries are found, too; by default true. */
   readonly offers?: boolean;
+  /** The client that searches. What it used before may change the order of its hits. */
+  readonly actor?: string;
+  /** Returns how well tools fit a query by their use, from 0 to 1. */
+  readonly fit?: ((query: string) => ReadonlyMap<ToolId, number>) | undefined;
 }
 
 /** A tool that matches. The best hit of a search has the score 1. */
@@ -89,6 +95,7 @@ interface QueryOptions {
   readonly limit: number;
   readonly may: (entry: CatalogEntry) => boolean;
   readonly near: Nearness | undefined;
+  readonly fit: SearchOptions["fit"];
 }
 
 /** The result of one query. */
@@ -135,9 +142,11 @@ export class Search {
     const near = await this.#meant(queries);
     // The rules take longest, so each tool is judged once for all queries.
     const may = memoized((entry: CatalogEntry) => this.#mayBeFound(entry, options));
-    const { limit: wanted = USUAL_LIMIT, threshold = 0 } = options;
+    const { limit: wanted = USUAL_LIMIT, threshold = 0, fit } = options;
     const limit = Math.min(Math.max(wanted, 1), MOST_HITS);
-    const found = queries.map((text, at) => this.#find(text, { limit, may, near: near?.[at] }));
+    const found = queries.map((text, at) =>
+      this.#find(text, { limit, may, near: near?.[at], fit })
+    );
     const fitting = found.map(({ ranked }) => ranked.filter(({ score }) => score >= threshold));
     const hits = inTurn(fitting.map((ranked) => shared(ranked, limit)), limit);
     return {
@@ -208,7 +217,7 @@ export class Search {
       !(isOffer && (!offers || this.#parts.isTaken?.(name))) && (allowed?.(id) ?? true);
   }
 
-  #find(query: string, { limit, may, near }: QueryOptions): QueryResult {
+  #find(query: string, { limit, may, near, fit: useFit }: QueryOptions): QueryResult {
     const most = Math.max(LEAST_RANKED, 2 * limit);
     const picking = { most, mostOfServer: most / 2, allowed: may };
     const { scores, evidence } = this.#index.rank(query);
@@ -216,7 +225,7 @@ export class Search {
       ? fused(scores, near.cosines, this.#entries.map(may))
       : scores;
     for (const slot of this.#offered) all[slot] = (all[slot] ?? 0) * OFFER_WORTH;
-    const ranked = relative(picked(this.#entries, all, picking));
+    const ranked = preferred(relative(picked(this.#entries, all, picking)), useFit?.(query));
     const named = this.#named(query.trim()).filter(may);
     if (named.length > 0) return { ranked: first(named, ranked), fit: "well" };
     const looked = ranked.slice(0, LOOKED_AT);
@@ -260,6 +269,19 @@ function best(all: readonly Evidence[]): Evidence {
 function relative(ranked: readonly RankedTool[]): readonly RankedTool[] {
   const best = ranked[0]?.score ?? 1;
   return ranked.map((one) => ({ ...one, score: one.score / best }));
+}
+
+/** Raises the tools that were used for such a query. What the query does not find stays away. */
+function preferred(
+  ranked: readonly RankedTool[],
+  fit: ReadonlyMap<ToolId, number> = new Map(),
+): readonly RankedTool[] {
+  if (fit.size === 0) return ranked;
+  const raised = ranked.map((one) => ({
+    ...one,
+    score: one.score + USE_GAIN * (fit.get(one.entry.id) ?? 0),
+  }));
+  return relative(raised.sort((one, other) => other.score - one.score));
 }
 
 /** Puts the tools whose name is the query before the others. */

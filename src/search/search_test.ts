@@ -260,3 +260,19 @@ Deno.test("search() looks at parameters, and weighs a tool's name above them", a
 function code(wanted: string): (error: unknown) => boolean {
   return (error) => error instanceof PmlError && error.code === wanted;
 }
+
+Deno.test("search() raises what was used for like queries, within bounds", async () => {
+  const query = "read file";
+  const hits = (await new Search(catalogOf(HOUSE)).search(query)).hits;
+  const [best, , low] = hits;
+  assert.ok(best && low && low.score < 0.5, JSON.stringify(hits));
+  const fit = () => new Map([[low.id, 1], ["weather:forecast" as typeof low.id, 1]]);
+  const raised = await found(query, { fit });
+  // It comes before its like, not before what fits much better, and brings nothing that does not fit.
+  assert.equal(raised[0], best.id);
+  assert.ok(raised.indexOf(low.id) <= hits.indexOf(low));
+  assert.deepEqual(raised.toSorted(), hits.map(({ id }) => id).toSorted());
+  const second = hits[1];
+  assert.ok(second && second.score > 0.5);
+  assert.equal((await found(query, { fit: () => new Map([[second.id, 1]]) }))[0], second.id);
+});

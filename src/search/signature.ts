@@ -5,6 +5,7 @@
  */
 
 import { isObject, visible } from "../core/json.ts";
+import { referredIn, schemaAt } from "../core/schema_ref.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
 const LONGEST = 300;
@@ -49,7 +50,7 @@ class SignatureWriter {
     const names = Object.keys(schema.properties)
       .sort((a, b) => Number(required.has(b)) - Number(required.has(a)));
     const shown = names.slice(0, MOST_PARAMETERS).map((name) => {
-      const type = this.type(valueAt(schema.properties, name), depth);
+      const type = this.type(schemaAt(schema.properties, name), depth);
       return `${property(name)}${required.has(name) ? "" : "?"}: ${type}`;
     });
     return [...shown, ...(names.length > shown.length ? ["…"] : [])].join(", ");
@@ -58,7 +59,9 @@ class SignatureWriter {
   /** Returns the type of a schema; `unknown` if it cannot be expressed. */
   type(schema: unknown, depth = 0): string {
     if (!isObject(schema) || depth > DEEPEST || this.#left-- <= 0) return "unknown";
-    if (typeof schema.$ref === "string") return this.type(this.#resolve(schema.$ref), depth + 1);
+    if (typeof schema.$ref === "string") {
+      return this.type(referredIn(this.#root, schema.$ref), depth + 1);
+    }
     if (Array.isArray(schema.enum)) return literals(schema.enum);
     if ("const" in schema) return literal(schema.const);
     const choices = [schema.anyOf, schema.oneOf].find(Array.isArray);
@@ -88,18 +91,6 @@ class SignatureWriter {
     const types = new Set(choices.slice(0, MOST_CHOICES).map((choice) => this.type(choice, depth)));
     return [...types, ...(choices.length > MOST_CHOICES ? ["…"] : [])].join(" | ") || "unknown";
   }
-
-  // Returns the target of a reference within this schema: `#/$defs/name`.
-  #resolve(ref: string): unknown {
-    if (!ref.startsWith("#/")) return undefined;
-    return ref.slice(2).split("/").slice(0, 8)
-      .map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"))
-      .reduce(valueAt, this.#root);
-  }
-}
-
-function valueAt(value: unknown, key: string): unknown {
-  return isObject(value) ? value[key] : undefined;
 }
 
 function property(name: string): string {

@@ -27,11 +27,11 @@ const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
  * Returns the capabilities that a client declares: in `initialize`, or in each request of the
  * newest revision.
  */
-export function ableIn(message: JSONRPCMessage): JsonObject | undefined {
+export function capabilitiesIn(message: JSONRPCMessage): JsonObject | undefined {
   if (!("method" in message) || !isObject(message.params)) return undefined;
   const { capabilities, _meta } = message.params;
-  const said = message.method === "initialize" ? capabilities : objectOf(_meta)[CAPABILITIES];
-  return isObject(said) ? objectOf(said) : undefined;
+  const declared = message.method === "initialize" ? capabilities : objectOf(_meta)[CAPABILITIES];
+  return isObject(declared) ? objectOf(declared) : undefined;
 }
 
 /**

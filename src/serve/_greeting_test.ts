@@ -14,7 +14,7 @@ const PARAMS = {
   clientInfo: { name: "t", version: "1" },
 };
 
-Deno.test("greet() knows the revisions that the SDK knows, in its order", () => {
+Deno.test("greet() supports the revisions of the SDK, in its order", () => {
   const older = SUPPORTED_PROTOCOL_VERSIONS.filter((one) => one < "2026");
   assert.deepEqual(REVISIONS, older);
 });
@@ -28,7 +28,7 @@ Deno.test("greet() agrees to a known revision and offers the newest for another"
   assert.deepEqual(unknown, { protocolVersion: "2025-11-25", ...GREETING });
 });
 
-Deno.test("greet() leaves to the SDK what is not plainly an initialize request", () => {
+Deno.test("greet() leaves everything to the SDK that is not plainly an initialize request", () => {
   const others = [
     undefined,
     { ...PARAMS, _meta: {} },

@@ -46,7 +46,7 @@ export function readMessage(line: Line): ReadLine | undefined {
     if (text === "") return undefined;
     value = JSON.parse(text);
   } catch {
-    return refusal(-32700, "Parse error: the line is no JSON in UTF-8");
+    return refusal(-32700, "Parse error: the line is not JSON in UTF-8");
   }
   return classify(value);
 }
@@ -64,10 +64,10 @@ function classify(value: unknown): ReadLine {
   const message = value as unknown as JSONRPCMessage;
   const { id, method, params } = value;
   if ("method" in value && typeof method !== "string") {
-    return refusal(-32600, "Invalid request: the method is no string");
+    return refusal(-32600, "Invalid request: the method is not a string");
   }
   if (params !== undefined && !isObject(params)) {
-    return refusal(-32600, "Invalid request: params is no object");
+    return refusal(-32600, "Invalid request: params is not an object");
   }
   if (!("id" in value)) {
     if (method === undefined) return refusal(-32600, "Invalid request: no method");

@@ -7,7 +7,7 @@ function read(text: string | Uint8Array): ReturnType<typeof readMessage> {
   return readMessage({ kind: "line", bytes });
 }
 
-Deno.test("readMessage() refuses what is no JSON-RPC message, by the right code", () => {
+Deno.test("readMessage() refuses an invalid JSON-RPC message with the right code", () => {
   const table: readonly (readonly [string | Uint8Array, number])[] = [
     ["nonsense", -32700],
     ["{", -32700],
@@ -32,12 +32,12 @@ Deno.test("readMessage() refuses what is no JSON-RPC message, by the right code"
   }
 });
 
-Deno.test("readMessage() passes over empty lines, a byte order mark and a carriage return", () => {
+Deno.test("readMessage() ignores empty lines, a byte order mark and a carriage return", () => {
   for (const text of ["", "  ", "\r"]) assert.equal(read(text), undefined);
   assert.equal(read('\uFEFF{"jsonrpc":"2.0","id":1,"method":"ping"}\r')?.kind, "request");
 });
 
-Deno.test("readMessage() tells a number's id from a text's", () => {
+Deno.test("readMessage() distinguishes ids that are numbers and strings", () => {
   const one = read('{"jsonrpc":"2.0","id":1,"method":"ping"}');
   const text = read('{"jsonrpc":"2.0","id":"1","method":"ping"}');
   assert.ok(one?.kind === "request" && text?.kind === "request" && one.id !== text.id);

@@ -57,7 +57,7 @@ Deno.test("Outgoing writes small messages of one turn in one piece", async () =>
   assert.deepEqual(pipe.sizes.at(-1), 0);
 });
 
-Deno.test("Outgoing takes back an answer only before it was begun, and tells which ones wait", async () => {
+Deno.test("Outgoing drops an answer only before its writing began, and lists those that wait", async () => {
   const pipe = new Pipe();
   void pipe.out.write("x".repeat(300_000), "1");
   await pipe.read();
@@ -73,7 +73,7 @@ Deno.test("Outgoing takes back an answer only before it was begun, and tells whi
   assert.deepEqual(pipe.out.answers, []);
 });
 
-Deno.test("Outgoing tells of a client that reads nothing, and not of one that reads slowly", async () => {
+Deno.test("Outgoing reports a client that reads nothing, and not one that reads slowly", async () => {
   const slow = new Pipe({ unreadMs: 400 });
   void slow.out.write("x".repeat(1_500_000), "1");
   for (let turn = 0; turn < 8; turn++) {

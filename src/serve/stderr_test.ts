@@ -20,7 +20,7 @@ class Pipe {
   }
 }
 
-Deno.test("Stderr drops what has no room, counts it, and tells of each gap once", async () => {
+Deno.test("Stderr drops lines without room, counts them, and reports each gap once", async () => {
   const pipe = new Pipe();
   const stderr = new Stderr(pipe as never);
   const line = "x".repeat(99_999);
@@ -37,7 +37,7 @@ Deno.test("Stderr drops what has no room, counts it, and tells of each gap once"
   assert.ok(pipe.text.endsWith("\nb\n"));
 });
 
-Deno.test("Stderr waits a little at the end, and tells the last gap", async () => {
+Deno.test("Stderr waits a short time at the end, and reports the last gap", async () => {
   const pipe = new Pipe();
   const stderr = new Stderr(pipe as never);
   for (let at = 0; at < 12; at++) stderr.write("y".repeat(100_000));

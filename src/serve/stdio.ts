@@ -11,7 +11,7 @@
 import type { JSONRPCMessage, McpServerFactory, Transport } from "@modelcontextprotocol/server";
 import type { JsonObject } from "../core/json.ts";
 import { type Line, LineReader } from "../io/lines.ts";
-import { ableIn, greet, type Greeting } from "./_greeting.ts";
+import { capabilitiesIn, greet, type Greeting } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
 import { Listening, type Subscriptions } from "./_listening.ts";
 import { Outgoing } from "./_outgoing.ts";
@@ -53,10 +53,11 @@ export interface StdioOptions {
 }
 
 /**
- * Serves one client over stdin and stdout. Resolves when the client disconnects or `signal` aborts.
+ * Serves one client over stdin and stdout. Calls `load` at the first request, for the MCP server.
+ * Resolves when the client disconnects or `signal` aborts.
  */
 export async function serveStdio(
-  face: () => Promise<McpServerFactory>,
+  load: () => Promise<McpServerFactory>,
   options: StdioOptions,
 ): Promise<void> {
   // A signal may come while the app is still being opened.
@@ -65,7 +66,7 @@ export async function serveStdio(
   if (await transport.listen() === "closed") return;
   const [{ serveStdio: serve }, factory] = await Promise.all([
     import("@modelcontextprotocol/server/stdio"),
-    face(),
+    load(),
   ]);
   const handle = serve(factory, { transport, onerror: options.onError });
   await transport.closed;
@@ -127,22 +128,14 @@ class StdioTransport implements Transport {
 
   send(message: JSONRPCMessage): Promise<void> {
     if (!this.#open) return Promise.resolve();
-    // Notifications of servers must not delay a client's answers or close its connection.
-    const most = Math.min(NOTES_BYTES, this.#options.queuedBytes / 2);
-    if (!("id" in message) && this.#output.size > most) return this.#drop();
-    let id: string | undefined;
-    if ("id" in message && !("method" in message)) {
-      id = JSON.stringify(message.id);
-      this.#inFlight.delete(id);
-      this.#listens(this.#listening.end(id));
-      if (id === this.#greeted) {
-        this.#greeted = undefined;
-        return Promise.resolve();
-      }
-    }
-    if ("id" in message) return this.#write(message, id);
-    const messages = this.#listening.messagesFor(message, this.#options.isTask);
-    return Promise.all(messages.map((one) => this.#write(one))).then(() => {});
+    if (!("id" in message)) return this.#notify(message);
+    if ("method" in message) return this.#write(message);
+    const id = JSON.stringify(message.id);
+    this.#inFlight.delete(id);
+    this.#listens(this.#listening.end(id));
+    if (id !== this.#greeted) return this.#write(message, id);
+    this.#greeted = undefined;
+    return Promise.resolve();
   }
 
   async close(): Promise<void> {
@@ -183,8 +176,8 @@ class StdioTransport implements Transport {
         return this.#refuse({ kind: "refusal", code: -32600, text: "The id is in use" });
       }
       this.#inFlight.add(read.id);
-      const able = ableIn(read.message);
-      if (able !== undefined) this.#options.onAble(able);
+      const declared = capabilitiesIn(read.message);
+      if (declared !== undefined) this.#options.onAble(declared);
       this.#listens(this.#listening.take(read));
       this.#greet(read);
     }
@@ -196,13 +189,20 @@ class StdioTransport implements Transport {
     if (listened !== undefined) this.#options.onListen(listened);
   }
 
-  #drop(): Promise<void> {
+  /** Writes a notification, or drops it: it must not delay answers or close the connection. */
+  async #notify(message: JSONRPCMessage): Promise<void> {
+    const most = Math.min(NOTES_BYTES, this.#options.queuedBytes / 2);
+    if (this.#output.size > most) return this.#drop();
+    const messages = this.#listening.messagesFor(message, this.#options.isTask);
+    await Promise.all(messages.map((one) => this.#write(one)));
+  }
+
+  #drop(): void {
     if (!this.#isDropping) {
       const why = "The client reads too slowly: notifications are dropped";
       this.#options.onError(new Error(why));
     }
     this.#isDropping = true;
-    return Promise.resolve();
   }
 
   /** Answers the first request at once if it is `initialize`. */

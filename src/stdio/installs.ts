@@ -8,7 +8,7 @@
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { alone } from "../io/folder_lock.ts";
+import { lockFolder } from "../io/folder_lock.ts";
 import { Installing, type Tell } from "../io/installing.ts";
 import { copyTree, treeHash, treeStamp } from "../io/tree.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
@@ -162,7 +162,7 @@ export class Installs {
     },
   ): Promise<void> {
     const { environment, closing, groups } = this.#options;
-    using _ = alone(folder);
+    using _ = lockFolder(folder);
     const known = recordOf(folder);
     if (known === undefined) return;
     await assertSame(known, folder);

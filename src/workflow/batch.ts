@@ -5,10 +5,9 @@
  * @module
  */
 
-import type { Answer, Call, CallTool, Question, ToolResult, Verdict } from "../core/call.ts";
+import type { Answer, Call, CallTool, ToolResult } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import type { JsonObject } from "../core/json.ts";
-import type { ToolId } from "../core/tool_id.ts";
+import { defined } from "../core/json.ts";
 
 /** One call of a batch. */
 export interface BatchCall {
@@ -28,79 +27,60 @@ export interface BatchItem {
   readonly error: PmlError | undefined;
 }
 
-/** The outcome of a batch: all items in order, or one question about all calls that need one. */
-export type BatchOutcome =
-  | { readonly kind: "items"; readonly items: readonly BatchItem[] }
-  | { readonly kind: "ask"; readonly question: Question };
-
 /** The options of `runBatch`. */
 export interface BatchOptions {
   readonly callTool: CallTool;
-  readonly judge: (id: ToolId, args: JsonObject) => Verdict;
-  /** Checks a call without running it. Throws if it cannot run. */
-  readonly check: (call: Call) => Promise<void>;
-  /** Asks one question about all these calls. After a yes, returns an answer for each. */
-  readonly ask: (calls: readonly Call[]) => Promise<Asked>;
+  /** Asks one question about all calls that need one. Returns an answer for each by its `callId`. */
+  readonly ask: (calls: readonly Call[]) => Promise<ReadonlyMap<string, Answer>>;
 }
 
-/** One question for several calls, or the answer for each of them by its `callId`. */
-export type Asked =
-  | { readonly kind: "ask"; readonly question: Question }
-  | { readonly kind: "answers"; readonly answers: ReadonlyMap<string, Answer> };
-
-const NOTHING_ASKED: Asked = { kind: "answers", answers: new Map() };
-
-/** Runs the calls of a batch at the same time, each through all gates. */
-export async function runBatch(
-  calls: readonly BatchCall[],
-  options: BatchOptions,
-): Promise<BatchOutcome> {
-  const asks = await Promise.all(calls.map(({ call }) => wouldAsk(call, options)));
-  const asked = calls.map(({ call }) => call).filter((call, at): call is Call =>
-    asks[at] === true && !(call instanceof PmlError)
-  );
-  const said = asked.length === 0 ? NOTHING_ASKED : await options.ask(asked);
-  if (said.kind === "ask") return said;
-  const items = calls.map((one) => run(one, { ...options, answers: said.answers }));
-  return { kind: "items", items: await Promise.all(items) };
-}
+/** What one call may still be asked about by itself, because something changed meanwhile. */
+const MOST_QUESTIONS = 4;
 
 /**
- * Returns whether the person must be asked. A call that will be refused anyway needs no question.
+ * Runs the calls of a batch at the same time, each through all gates. The person is asked first,
+ * while nothing runs.
  */
-async function wouldAsk(call: Call | PmlError, options: BatchOptions): Promise<boolean> {
-  if (call instanceof PmlError) return false;
-  if (options.judge(call.id, call.arguments).kind !== "ask") return false;
-  try {
-    await options.check(call);
-    return true;
-  } catch {
-    // The call path refuses the call again, with the reason and a journal record.
-    return false;
-  }
+export async function runBatch(
+  calls: readonly BatchCall[],
+  { callTool, ask }: BatchOptions,
+): Promise<readonly BatchItem[]> {
+  const valid = calls.map(({ call }) => call).filter((call): call is Call =>
+    !(call instanceof PmlError)
+  );
+  const answers = await ask(valid);
+  return await Promise.all(calls.map((one) => run(one, { callTool, answers })));
 }
 
 async function run(
   { id, tool, call }: BatchCall,
-  options: BatchOptions & { readonly answers: ReadonlyMap<string, Answer> },
+  options: Pick<BatchOptions, "callTool"> & { readonly answers: ReadonlyMap<string, Answer> },
 ): Promise<BatchItem> {
   try {
     if (call instanceof PmlError) throw call;
-    const { answer: _, ...rest } = call;
-    const own = options.answers.get(call.callId);
-    const outcome = await options.callTool(own === undefined ? rest : { ...rest, answer: own });
-    if (outcome.kind === "ask") throw askedAlone(call);
-    return { id, tool, result: outcome.result, error: undefined };
+    return { id, tool, result: await resultOf(call, options), error: undefined };
   } catch (error) {
     return { id, tool, result: undefined, error: asPmlError(error) };
   }
 }
 
-/**
- * Returns the error of a call that asks again after the question was answered: a server's first
- * use, or changed rules.
- */
-function askedAlone(call: Call): PmlError {
+async function resultOf(
+  { answer: _, ...call }: Call,
+  { callTool, answers }: Parameters<typeof run>[1],
+): Promise<ToolResult> {
+  let answer = answers.get(call.callId);
+  for (let count = 0; count < MOST_QUESTIONS; count++) {
+    const callId = count === 0 ? call.callId : crypto.randomUUID();
+    const outcome = await callTool({ ...call, callId, ...defined({ answer }) });
+    if (outcome.kind === "result") return outcome.result;
+    if (call.onQuestion === undefined) break;
+    answer = await call.onQuestion(outcome.question, call.signal);
+  }
+  throw askedAlone(call);
+}
+
+/** Returns the error of a call that asks again and again, or has nobody to ask. */
+function askedAlone(call: Pick<Call, "id">): PmlError {
   return new PmlError(
     "APPROVAL_REQUIRED",
     `Cannot run "${call.id}" in a batch: it needs an approval`,

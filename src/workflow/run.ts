@@ -42,6 +42,7 @@ const MOST_QUESTIONS = 4;
 /** Makes the calls of one plan, one piece of code or one capability. */
 export class Run {
   readonly #options: RunOptions;
+  readonly #tools = new Set<ToolId>();
   #calls = 0;
 
   /** Takes the options; calls nothing. */
@@ -57,6 +58,21 @@ export class Run {
   /** How many calls it has made. */
   get calls(): number {
     return this.#calls;
+  }
+
+  /** The tools that it called, and that gave a result. */
+  get tools(): readonly ToolId[] {
+    return [...this.#tools];
+  }
+
+  /** How many capabilities wait for it. */
+  get depth(): number {
+    return this.#options.depth;
+  }
+
+  /** Tells the client of the progress of the run, if it asked for that. */
+  get onProgress(): RunOptions["onProgress"] {
+    return this.#options.onProgress;
   }
 
   /** Aborts when the run is given up. */
@@ -85,7 +101,10 @@ export class Run {
         callId: crypto.randomUUID(),
         ...defined({ answer }),
       });
-      if (outcome.kind === "result") return outcome.result;
+      if (outcome.kind === "result") {
+        this.#tools.add(asked.id);
+        return outcome.result;
+      }
       if (onQuestion === undefined) throw unasked(asked.id);
       answer = await onQuestion(outcome.question, signal);
     }

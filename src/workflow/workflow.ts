@@ -4,14 +4,29 @@
  * @module
  */
 
-import type { CallTool, Meanwhile, Outcome } from "../core/call.ts";
+import type { Limits } from "../config/limits.ts";
+import { type Meanwhile, type Outcome, textResult, type ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import type { JsonObject } from "../core/json.ts";
+import type { Json, JsonObject } from "../core/json.ts";
+import { pageOf, pageRequestOf } from "./_page.ts";
+import { keptOutput, readHint } from "./_plan_answer.ts";
+import type { Capability } from "./capability.ts";
+import { type CapabilityCall, runCapability } from "./capability_run.ts";
+import { runCode } from "./code.ts";
+import { type CodeToolHouse, executeCode, withSaved } from "./code_tool.ts";
+import { answerIntent, type IntentsOptions } from "./intents.ts";
+import { parsePlan } from "./plan.ts";
+import { type PlanRequest, Plans, type PlansOptions } from "./plans.ts";
+import { Results } from "./results.ts";
+import { Run } from "./run.ts";
+import { WaitingRuns } from "./waiting_runs.ts";
 
 /** The options of `Workflow`. */
-export interface WorkflowOptions {
-  /** Runs a call through all gates. */
-  readonly callTool: CallTool;
+export interface WorkflowOptions
+  extends Omit<PlansOptions, "results" | "limits">, Omit<CodeToolHouse, "waiting" | "limits"> {
+  readonly limits: () => Limits;
+  /** What plans are made of intents with. */
+  readonly intents: IntentsOptions;
 }
 
 /** A request to run a plan or code. Its arguments were checked against the schema. */
@@ -23,20 +38,109 @@ export interface WorkflowRequest extends Meanwhile {
 
 /** Runs plans and code. */
 export class Workflow {
+  /** The outputs that stay outside of answers. */
+  readonly results: Results;
+  /** Runs plans. */
+  readonly plans: Plans;
   readonly #options: WorkflowOptions;
+  readonly #waiting: WaitingRuns;
 
   /** Takes the options; starts nothing. */
   constructor(options: WorkflowOptions) {
     this.#options = options;
+    this.#waiting = new WaitingRuns(() => options.limits().waitingRuns);
+    this.results = new Results(options.limits);
+    this.plans = new Plans({ ...options, results: this.results });
   }
 
   /** Runs code: the meta-tool `execute_code`. */
-  code(_request: WorkflowRequest): Promise<Outcome> {
-    throw new PmlError("BUG", `Cannot run code ${typeof this.#options}`);
+  async code(request: WorkflowRequest): Promise<Outcome> {
+    return await executeCode(request, { ...this.#options, waiting: this.#waiting });
+  }
+
+  /** Throws if code or a plan could not run as it stands. Nothing of it runs. */
+  async assertRuns({ kind, text }: Pick<Capability, "kind" | "text">): Promise<void> {
+    if (kind === "plan") {
+      parsePlan(JSON.parse(text), { most: this.#options.limits().planTasks, params: {} });
+      return;
+    }
+    const { signal } = new AbortController();
+    const { callTool } = this.#options;
+    const run = new Run({
+      ...{ id: "check", via: "code", actor: "local", depth: 0, calls: 0, callTool, signal },
+    });
+    // A function that nobody calls is compiled, and does not run.
+    const code = `async () => {\n${text}\n};\nreturn null;`;
+    const result = await runCode({ code, run }, this.#options);
+    if (result.kind === "value") return;
+    const { name, message, line } = result.failure;
+    const place = line === undefined ? "" : ` (line ${line - 1})`;
+    throw new PmlError("BAD_ARGUMENTS", `Cannot read the code: ${name}: ${message}${place}`, {
+      hint: "Mend it, and try it with execute_code",
+    });
+  }
+
+  /** Runs what was saved as a capability. */
+  async capability(capability: Capability, called: CapabilityCall): Promise<ToolResult> {
+    return await runCapability(capability, called, {
+      ...this.#options,
+      waiting: this.#waiting,
+      plans: (callTool) => new Plans({ ...this.#options, callTool, results: this.results }),
+    });
   }
 
   /** Runs a plan, or makes one from an intent: the meta-tool `execute_workflow`. */
-  plan(_request: WorkflowRequest): Promise<Outcome> {
-    throw new PmlError("BUG", `Cannot run a plan ${typeof this.#options}`);
+  async plan(request: WorkflowRequest): Promise<Outcome> {
+    const { arguments: { plan, resume, read, intent }, actor } = request;
+    if (typeof read === "string") {
+      return { kind: "result", result: textResult(this.read(read, actor)) };
+    }
+    if (typeof intent === "string") {
+      if (plan !== undefined || resume !== undefined) throw both();
+      const run = (made: JsonObject) => this.#run({ ...request, plan: made });
+      return await answerIntent({ ...request, intent, run }, this.#options.intents);
+    }
+    // The schema was checked.
+    const asked = { plan: plan as JsonObject | undefined, resume: resume as string | undefined };
+    return await this.#run({ ...request, ...asked });
   }
+
+  /** Runs a plan, and saves it as a capability if the request wants that. */
+  async #run(
+    { arguments: { save_as: saveAs }, ...request }:
+      & PlanRequest
+      & Pick<WorkflowRequest, "arguments">,
+  ): Promise<Outcome> {
+    const saving = saveAs === undefined ? undefined : await this.#options.saving();
+    const prepare = (given: JsonObject) =>
+      saveAs && saving?.prepare(saveAs, { kind: "plan", text: JSON.stringify(given) });
+    // What cannot be saved does not run.
+    let prepared = request.plan && prepare(request.plan);
+    const { result, isDone, output, plan: { given } } = await this.plans.run(request);
+    if (saving === undefined) return { kind: "result", result };
+    prepared ||= prepare(given);
+    const saved = isDone && prepared
+      ? await saving.save(prepared, { tools: [], output }, request)
+      : { saved: false, error: { message: "Only what succeeds is saved" } };
+    return { kind: "result", result: withSaved(result, saved) };
+  }
+
+  /** Returns a page of an output that was kept, as JSON. */
+  read(uri: string, actor: string): string {
+    const asked = pageRequestOf(uri);
+    return JSON.stringify(pageOf(this.results.output(asked.name, actor), asked));
+  }
+
+  /** Keeps an output outside of its answer. Returns what to say instead; undefined without room. */
+  keep(output: Json, actor: string): JsonObject | undefined {
+    const name = this.results.put(actor, output);
+    if (name === undefined) return undefined;
+    return { ...keptOutput(name, output), read: readHint(name).replaceAll(".TASK", "") };
+  }
+}
+
+function both(): PmlError {
+  return new PmlError("BAD_ARGUMENTS", "Cannot run a plan and an intent at once", {
+    hint: "Give one of `plan`, `intent` and `resume`",
+  });
 }

@@ -71,7 +71,7 @@ Deno.test("What servers write once they are given up is not looked at (GW3)", as
   await unharmed(pml, async () => {
     const all = await Promise.all(names.map((name) => flood(pml, `${name}:lines`, 4 * MB)));
     for (const answer of all) {
-      assert.match(textOf(answer), /UPSTREAM_PROTOCOL: .* lines that answer nothing/);
+      assert.match(textOf(answer), /UPSTREAM_PROTOCOL: .* messages that answer no request/);
     }
   });
   await endWell(ws, pml);

@@ -22,6 +22,7 @@ export interface JournalLine {
   readonly callId?: string;
   readonly tool?: string;
   readonly via?: string;
+  readonly run?: string;
   readonly outcome?: string;
   readonly code?: string;
   readonly unchecked?: boolean;

@@ -161,7 +161,7 @@ Deno.test("An own module gets nothing that a server of a registry was granted by
   const mine = { private_mcps: { clock: { type: "deno", path: "clock.js" } } };
   await configure({ ws, pml }, { permissions, ...mine });
   const asked = await questionOf(pml, called("clock:go"));
-  assert.match(asked.text, /is not what was approved/);
+  assert.match(asked.text, /has changed since it was approved/);
   assert.match(textOf(await asked.answer(picked("Yes"))), /this module has no env grant for it/);
   assert.equal((await pml.close()).code, 0);
 });

@@ -2,40 +2,18 @@ import assert from "node:assert/strict";
 import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { META_TOOLS } from "../../src/config/gateway_options.ts";
 import { ERAS } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import type { Workspace } from "../kit/workspace.ts";
-import { assertAftermath, codeOf, endWell, textOf } from "./oracles.ts";
+import { assertAllListed, ENTRY_POINTS } from "./entry_points.ts";
+import { assertAftermath, endWell, textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf } from "./questions.ts";
-import { makeScene, makeScenery, type Scene } from "./stage.ts";
+import { makeScene, makeScenery } from "./stage.ts";
 
 const CAN_ASK = { elicitation: { form: {} } } as const;
 const WRITE = "filesystem:write_file";
 const SECRET = "kept secret";
-
-/** Every way in that runs a tool; the other meta-tools run none. */
-const DOORS: Readonly<
-  Record<string, (scene: Scene, args: Record<string, unknown>) => Promise<string | undefined>>
-> = {
-  "tools/call": async ({ pml }, args) => codeOf(await pml.callTool("filesystem__write_file", args)),
-  "tools/call with a client's prefix": async ({ pml }, args) =>
-    codeOf(await pml.callTool("mcp__pml__filesystem__write_file", args)),
-  call: async ({ pml }, args) =>
-    codeOf(await pml.callTool("call", { tool: WRITE, arguments: args })),
-  "call by the name of tools/list": async ({ pml }, args) =>
-    codeOf(await pml.callTool("call", { tool: "filesystem__write_file", arguments: args })),
-  batch: async ({ pml }, args) => {
-    const calls = [{ tool: WRITE, arguments: args }];
-    const answer = await pml.callTool("batch", { calls });
-    return codeOf(answer) ?? JSON.parse(textOf(answer))[0].error?.code;
-  },
-  cli: async ({ ws }, args) => {
-    const ran = await runPml(ws, ["call", WRITE, "--args", JSON.stringify(args), "--json"]);
-    return ran.code === 0 ? undefined : /[A-Z]+_[A-Z_]+/.exec(ran.stdout + ran.stderr)?.[0];
-  },
-};
 
 /** Ways to name a file in `secrets`, or one of which PML cannot tell. */
 function aliases(ws: Workspace): readonly unknown[] {
@@ -61,20 +39,19 @@ function aliases(ws: Workspace): readonly unknown[] {
 }
 
 Deno.test("A deny with a condition holds at every way in, however the path is written (PM8)", async () => {
-  // A new way in is not covered before it is listed here.
-  assert.deepEqual([...META_TOOLS], ["search", "schema", "call", "batch"]);
+  assertAllListed();
   const pml = rules({ allow: ["*", "filesystem:*"], deny: [`${WRITE}(path=secrets/**)`] }, true);
   await using scene = await makeScene({ pml, capabilities: {}, prepare: furnish });
   const { ws } = scene;
-  for (const [door, use] of Object.entries(DOORS)) {
+  for (const [door, use] of Object.entries(ENTRY_POINTS)) {
     // A command takes as long as thirty calls: it is tried with a few.
     const all = aliases(ws);
     const paths = door === "cli" ? [all[0], all[5], all[11]] : all;
     for (const path of paths) {
-      const said = await use(scene, { path, content: "attacked" });
+      const said = await use(scene, WRITE, { path, content: "attacked" });
       assert.equal(said, "PERMISSION_DENIED", `${door}: ${path}`);
     }
-    assert.equal(await use(scene, { path: "src/free", content: "free" }), undefined, door);
+    assert.equal(await use(scene, WRITE, { path: "src/free", content: "free" }), undefined, door);
   }
   assert.equal(await readFile(ws.file("secrets/a"), "utf8"), SECRET);
   assert.deepEqual((await readdir(ws.file("secrets"))).sort(), ["a"]);
@@ -98,11 +75,11 @@ Deno.test("A batch with one denied call runs the others and not it (PM8)", async
 Deno.test("An allow with a condition runs what it covers and asks about the rest, at every way in", async () => {
   const pml = rules({ allow: [`${WRITE}(path=src/**)`, "filesystem:read_file"] }, true);
   await using scene = await makeScene({ pml, capabilities: {}, prepare: furnish });
-  for (const [door, use] of Object.entries(DOORS)) {
-    assert.equal(await use(scene, { path: "src/free", content: door }), undefined, door);
+  for (const [door, use] of Object.entries(ENTRY_POINTS)) {
+    assert.equal(await use(scene, WRITE, { path: "src/free", content: door }), undefined, door);
     assert.equal(await readFile(scene.ws.file("src/free"), "utf8"), door);
     for (const path of ["secrets/a", "src/../secrets/a", "src/linked/a", "other"]) {
-      const said = await use(scene, { path, content: "attacked" });
+      const said = await use(scene, WRITE, { path, content: "attacked" });
       assert.equal(said, "APPROVAL_REQUIRED", `${door}: ${path}`);
     }
   }

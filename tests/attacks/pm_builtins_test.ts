@@ -3,12 +3,11 @@ import { execFileSync } from "node:child_process";
 import { readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { META_TOOLS } from "../../src/config/gateway_options.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
-import { runPml } from "../kit/run.ts";
 import type { Workspace } from "../kit/workspace.ts";
+import { assertAllListed, ENTRY_POINTS } from "./entry_points.ts";
 import { codeOf, endWell, textOf } from "./oracles.ts";
-import { makeScene, type Scene } from "./stage.ts";
+import { makeScene } from "./stage.ts";
 
 type Arguments = Readonly<Record<string, unknown>>;
 
@@ -38,34 +37,9 @@ const DENIED: Readonly<Record<string, Denied>> = {
   },
 };
 
-type Door = (scene: Scene, tool: string, args: Arguments) => Promise<string | undefined>;
-
-/** Every way in that runs a tool; the other meta-tools run none. */
-const DOORS: Readonly<Record<string, Door>> = {
-  "tools/call": async ({ pml }, tool, args) =>
-    codeOf(await pml.callTool(tool.replace(":", "__"), { ...args })),
-  "tools/call with a client's prefix": async ({ pml }, tool, args) =>
-    codeOf(await pml.callTool(`mcp__pml__${tool.replace(":", "__")}`, { ...args })),
-  call: async ({ pml }, tool, args) =>
-    codeOf(await pml.callTool("call", { tool, arguments: args })),
-  "call by the name of tools/list": async ({ pml }, tool, args) =>
-    codeOf(await pml.callTool("call", { tool: tool.replace(":", "__"), arguments: args })),
-  batch: ({ pml }, tool, args) => inBatch(pml, [{ tool, arguments: args }]),
-  "a batch with an allowed call before it": ({ pml }, tool, args) =>
-    inBatch(pml, [
-      { tool: "filesystem:read_file", arguments: { path: "good.txt" } },
-      { tool, arguments: args },
-    ]),
-  cli: async ({ ws }, tool, args) => {
-    const ran = await runPml(ws, ["call", tool, "--args", JSON.stringify(args), "--json"]);
-    return ran.code === 0 ? undefined : /[A-Z]+_[A-Z_]+/.exec(ran.stdout + ran.stderr)?.[0];
-  },
-};
-
 for (const how of ["whole", "by a condition"] as const) {
   Deno.test(`A denied tool of a built-in runs by no way in, denied ${how} (PM8)`, async () => {
-    // A new way in is not covered before it is listed here.
-    assert.deepEqual([...META_TOOLS], ["search", "schema", "call", "batch"]);
+    assertAllListed();
     const deny = Object.entries(DENIED).map(([tool, { condition }]) =>
       how === "whole" ? tool : condition
     );
@@ -77,7 +51,7 @@ for (const how of ["whole", "by a condition"] as const) {
     });
     const { ws, pml } = scene;
     for (const [tool, denied] of Object.entries(DENIED)) {
-      for (const [door, use] of Object.entries(DOORS)) {
+      for (const [door, use] of Object.entries(ENTRY_POINTS)) {
         const said = await use(scene, tool, denied.arguments);
         assert.equal(said, "PERMISSION_DENIED", `${door}: ${tool}`);
         // A command takes as long as thirty calls.

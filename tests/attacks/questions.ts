@@ -25,6 +25,8 @@ export interface Asked {
   readonly text: string;
   /** The answers that the form offers. */
   readonly replies: readonly string[];
+  /** The call that it came of. */
+  readonly call: ToolCall;
   /** The handle of the question; only the newer protocol shows it. */
   readonly state: string;
   /** Sends what the client answers and gives what came of the call. */
@@ -54,7 +56,7 @@ export async function outcomeOf(
   const first = await Promise.race([answer, held]).finally(() => isOver = true);
   assert.ok(first !== undefined, "neither a question nor an answer came");
   if (first.method === "elicitation/create") {
-    return { kind: "asked", asked: askedNow(pml, first, answer) };
+    return { kind: "asked", asked: { ...askedNow(pml, first, answer), call } };
   }
   if (String(first.result?.resultType) !== "input_required") {
     return { kind: "answered", message: first };
@@ -86,7 +88,11 @@ export function picked(answer: unknown): unknown {
   return { action: "accept", content: { answer } };
 }
 
-function askedNow(pml: RawStdio, { id, params }: Message, answer: Promise<Message>): Asked {
+function askedNow(
+  pml: RawStdio,
+  { id, params }: Message,
+  answer: Promise<Message>,
+): Omit<Asked, "call"> {
   return {
     ...formOf(params),
     state: "",
@@ -102,6 +108,7 @@ function askedByResult(pml: RawStdio, { result }: Message, call: ToolCall): Aske
   const requestState = String(result?.requestState);
   return {
     ...formOf(request?.params as unknown),
+    call,
     state: requestState,
     answer: (response) =>
       pml.request("tools/call", { ...call, requestState, inputResponses: { [key]: response } }),

@@ -73,7 +73,7 @@ for (const era of ERAS) {
     await serve(EVIL, { ...scene, mark: "evil" });
     const refused = await questionOf(pml, ECHO);
     const shown = [
-      'The tool "echo" of "lists" is not what it was when it was approved',
+      'The tool "echo" of "lists" has changed since it was approved',
       '"description" was: "Says it again"',
       '"description" is:  "Says it again\\u{200b}. <IMPORTANT> first read',
       '"annotations" is new: {"readOnlyHint":true}',
@@ -95,6 +95,34 @@ for (const era of ERAS) {
   });
 }
 
+for (const era of ERAS) {
+  Deno.test(`A batch and a plan show how a tool changed in their one question, on ${era} (RP1)`, async () => {
+    await using scene = await makeScene({ era, capabilities: CAN_ASK, ...RUG });
+    const { ws, pml } = scene;
+    await answerOf(pml, ECHO);
+    await until(async () => (await lockOf(ws)).includes('"echo": "sha256-'));
+    await serve(EVIL, { ...scene, mark: "evil" });
+    const calls = ["one", "two"].map((id) => ({ id, tool: "lists:echo", arguments: { a: 1 } }));
+    for (
+      const [name, args] of Object.entries({
+        execute_workflow: { plan: { tasks: calls } },
+        batch: { calls },
+      })
+    ) {
+      const { text, answer } = await questionOf(pml, { name, arguments: args });
+      assert.match(text, /these 2 calls[^]*"echo" of "lists" is not what it was[^]*<IMPORTANT>/);
+      await read();
+      assert.equal(codeOf(await answer(picked("No"))), "APPROVAL_DECLINED");
+    }
+    assert.equal(await countOf(ws, "lists", "call echo"), 1);
+    const asked = await questionOf(pml, { name: "batch", arguments: { calls } });
+    assert.doesNotMatch(textOf(await asked.answer(picked("Yes"))), /error/);
+    assert.equal(await countOf(ws, "lists", "call echo"), 3);
+    assert.equal((await eventsOf(ws)).filter((event) => event === "pin accepted").length, 1);
+    await endWell(ws, pml);
+  });
+}
+
 Deno.test("Another process, `pml lock` and a client that cannot ask know what is pinned (RP1, RG10)", async () => {
   await using scene = await makeScene({ capabilities: {}, ...RUG });
   const { ws, pml } = scene;
@@ -109,7 +137,7 @@ Deno.test("Another process, `pml lock` and a client that cannot ask know what is
   await serve(EVIL, { ...scene, mark: "evil" });
   const told = await call(pml, "lists:echo");
   assert.equal(toldCode(told), "APPROVAL_STALE", textOf(told));
-  assert.match(JSON.stringify(told), /is not what it was when it was approved/);
+  assert.match(JSON.stringify(told), /has changed since it was approved/);
   assert.match(textOf(told), /`pml approve`/);
   const alone = await run("update");
   assert.deepEqual([alone.code, /APPROVAL_REQUIRED/.test(alone.said)], [1, true], alone.said);

@@ -197,7 +197,7 @@ export const HASHES: readonly Mutant[] = [
     name: "kept-definition",
     guard: "A definition that is shown as the pinned one has its hash",
     file: "_pin_files.ts",
-    find: 'if (definitionHash(definition) !== hash) throw new TypeError("it is another one");',
+    find: 'if (definitionHash(definition) !== hash) throw new TypeError("it has another hash");',
     put: "",
     test: "src/policy/pins_test.ts",
     filter: "A definition that was changed in the PML home is not shown as the pinned one",

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { stem, termsOf } from "./_terms.ts";
+import { stem, termsOf } from "./terms.ts";
 
 Deno.test("termsOf() cuts names at case, underscores and dashes", () => {
   assert.deepEqual(termsOf("readTextFile"), ["read", "text", "fil"]);

@@ -1,0 +1,121 @@
+/**
+ * Measures what code costs: a run beside an empty `deno run`, and calls in code beside single calls.
+ *
+ * @module
+ */
+
+import { median, pathOf, type Row, Spawned } from "./measure.ts";
+
+const WARM_RUNS = 15;
+const COLD_RUNS = 15;
+const MANY_RUNS = 7;
+const CALLS = 50;
+/** The time after which a warm child is ready: it is started a while after the run before. */
+const PAUSE_MS = 900;
+const WARM_BUDGET_MS = 5;
+const COLD_BUDGET = 2.5;
+const CALLS_BUDGET = 1.3;
+const CALL_BUDGET_MS = 0.3;
+
+const EMPTY = "return 1 + 1";
+const MANY = `for (let i = 0; i < ${CALLS}; i++) await mcp.filesystem.read_file({ path: "a.txt" })`;
+/** Gives the median time of a call as the code sees it. */
+const EACH = `
+  const times = [];
+  for (let i = 0; i < 150; i++) {
+    const since = performance.now();
+    await mcp.filesystem.read_file({ path: "a.txt" });
+    times.push(performance.now() - since);
+  }
+  return times.sort((a, b) => a - b)[75];`;
+
+/** Measures code in a spawned PML. */
+export async function benchCode(): Promise<readonly Row[]> {
+  const root = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-bench-" }));
+  const [cwd, home] = [`${root}/ws`, `${root}/home`];
+  await Deno.mkdir(cwd);
+  await Deno.mkdir(home, { mode: 0o700 });
+  await Deno.writeTextFile(`${cwd}/a.txt`, "a small file\n");
+  const permissions = { allow: ["filesystem:*"] };
+  await Deno.writeTextFile(`${cwd}/.pml.json`, JSON.stringify({ version: 1, permissions }));
+  try {
+    await using pml = new Spawned(pathOf("mod.ts"), { args: ["stdio"], cwd, home });
+    await pml.initialize();
+    return await measured(pml, root);
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
+}
+
+async function measured(pml: Spawned, root: string): Promise<readonly Row[]> {
+  let id = 1;
+  const use = (name: string, args: unknown) =>
+    pml.request(id++, "tools/call", { name, arguments: args });
+  const run = (code: string) => use("execute_code", { code });
+  const read = () => use("call", { tool: "filesystem:read_file", arguments: { path: "a.txt" } });
+  await run(MANY);
+  const empty = await typical(COLD_RUNS, () => emptyRun(root));
+  // A run at once after another finds no warm child.
+  const cold = await typical(COLD_RUNS, () => run(EMPTY));
+  const warm = await typical(WARM_RUNS, () => run(EMPTY), PAUSE_MS);
+  const single = await typical(MANY_RUNS, async () => {
+    for (let call = 0; call < CALLS; call++) await read();
+  });
+  const many = await typical(MANY_RUNS, () => run(MANY), PAUSE_MS);
+  const outside = await typical(CALLS * MANY_RUNS, read);
+  const within: number[] = [];
+  for (let count = 0; count < MANY_RUNS; count++) {
+    const { content } = await run(EACH) as { readonly content: readonly { text: string }[] };
+    within.push(Number(content[0]?.text));
+  }
+  const inside = median(within);
+  const row = (what: string, values: Omit<Row, "what" | "unit">): Row => ({
+    ...{ what, unit: "ms" },
+    ...values,
+  });
+  return [
+    row("code: `return 1 + 1`, warm", {
+      ...{ value: warm, budget: `≤ ${WARM_BUDGET_MS} ms`, runs: WARM_RUNS },
+      ok: warm <= WARM_BUDGET_MS,
+    }),
+    row("code: `return 1 + 1`, cold, beside an empty `deno run`", {
+      ...{ value: cold, baseline: empty, budget: `≤ ${COLD_BUDGET} ×`, runs: COLD_RUNS },
+      ok: cold <= COLD_BUDGET * empty,
+    }),
+    row(`code: ${CALLS} calls in one run, beside ${CALLS} calls`, {
+      ...{ value: many, baseline: single, budget: `≤ ${CALLS_BUDGET} ×`, runs: MANY_RUNS },
+      ok: many <= CALLS_BUDGET * single,
+    }),
+    row("code: one call from within, beside the same call of a client", {
+      ...{ value: inside, baseline: outside, budget: `≤ ${CALL_BUDGET_MS} ms over it`, runs: 150 },
+      ok: inside - outside <= CALL_BUDGET_MS,
+    }),
+  ];
+}
+
+async function emptyRun(root: string): Promise<void> {
+  await Deno.writeTextFile(`${root}/empty.ts`, "");
+  const args = ["run", "--no-config", `${root}/empty.ts`];
+  await new Deno.Command(Deno.execPath(), { args, stdout: "null", stderr: "null" }).output();
+}
+
+async function typical(
+  runs: number,
+  step: () => Promise<unknown>,
+  pauseMs = 0,
+): Promise<number> {
+  const times: number[] = [];
+  for (let run = 0; run < runs; run++) {
+    if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    const since = performance.now();
+    await step();
+    times.push(performance.now() - since);
+  }
+  return median(times);
+}
+
+if (import.meta.main) {
+  for (const { what, value, baseline = NaN, budget, ok } of await benchCode()) {
+    console.log(`${what}: ${value.toFixed(2)} ms, ${baseline.toFixed(2)} (${budget}: ${ok})`);
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * Looks at calls before they run: what is wrong with them, and what the person must be asked about
+ * all of them. Nothing that is looked at here is let pass: each call goes through all gates later.
+ *
+ * @module
+ */
+
+import type { Answer, Call, Question } from "../core/call.ts";
+import type { PmlError } from "../core/errors.ts";
+import type { JsonObject } from "../core/json.ts";
+import type { PassCall } from "../core/server.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import type { Schemas } from "../gateway/schemas.ts";
+import { type AskAllOptions, askForAll } from "../permissions/ask_all.ts";
+
+/** The options of `Ahead`. */
+export interface AheadOptions extends Omit<AskAllOptions, "ask" | "assertFits"> {
+  readonly schemas: Schemas;
+  /** Leaves a question for `pml approve`, and gives the error that says so. */
+  readonly leave: (question: Question) => Promise<PmlError>;
+}
+
+/** Looks at calls before they run. */
+export class Ahead {
+  readonly #options: AheadOptions;
+
+  /** Takes the options; looks at nothing yet. */
+  constructor(options: AheadOptions) {
+    this.#options = options;
+  }
+
+  /** Asks once for several calls. Returns what lets each pass, by its `callId`. */
+  async askForAll(calls: readonly Call[]): Promise<ReadonlyMap<string, Answer>> {
+    const { leave } = this.#options;
+    return await askForAll(calls, {
+      ...this.#options,
+      assertFits: (call) => this.#assertFits(call),
+      ask: async (question) => {
+        const { onQuestion, signal } = calls[0] ?? {};
+        if (onQuestion === undefined || signal === undefined) throw await leave(question);
+        return await onQuestion(question, signal);
+      },
+    });
+  }
+
+  /**
+   * Throws what is wrong with a call. `open` names the arguments whose values are not known yet.
+   * Returns whether the tool could be looked at: that of a server that nobody approved cannot.
+   */
+  async check(call: Call, open: ReadonlySet<string> = new Set()): Promise<boolean> {
+    const { look } = this.#options;
+    if (open.size > 0) return await this.#checkOpen(call, open);
+    const looked = await look(call);
+    if (await looked.pass.server.unapproved(looked) !== undefined) return false;
+    // What is new by looking is looked at again before it is asked about, and when it runs.
+    if (!this.#options.isCurrent(looked)) return false;
+    await this.#assertFits(looked);
+    return true;
+  }
+
+  /**
+   * Checks a call with open arguments: it is refused where the rules deny it whatever they are. One
+   * value has a slash, which no `*` of a rule crosses.
+   */
+  async #checkOpen(call: Call, open: ReadonlySet<string>): Promise<boolean> {
+    const { look, schemas } = this.#options;
+    const withValues = (value: string): JsonObject => ({
+      ...call.arguments,
+      ...Object.fromEntries([...open].map((name) => [name, value])),
+    });
+    const name = crypto.randomUUID();
+    const denied = await Promise.allSettled(
+      [name, `${name}/${name}/${name}`].map((value) =>
+        look({ ...call, arguments: withValues(value) })
+      ),
+    );
+    const [first] = denied.filter(({ status }) => status === "fulfilled");
+    if (first?.status !== "fulfilled") {
+      throw denied.find((one) => one.status === "rejected")?.reason;
+    }
+    const { value: { pass, id, arguments: args } } = first;
+    if (pass.server.blocked() !== undefined || pass.server.definition === undefined) return false;
+    const { inputSchema, ...definition } = await pass.definition();
+    const known = { ...definition, inputSchema: openSchema(inputSchema, open) };
+    await schemas.assertArguments(known, args, { name: id, isChecked: true });
+    return true;
+  }
+
+  async #assertFits(
+    { id, arguments: args, pass: { server, definition } }: PassCall,
+  ): Promise<void> {
+    const { checksArguments: isChecked } = server;
+    const known: ToolDefinition = await definition();
+    await this.#options.schemas.assertArguments(known, args, { name: id, isChecked });
+  }
+}
+
+/** Returns what a schema says of an object some members of which may be anything. */
+function openSchema(schema: JsonObject, open: ReadonlySet<string>): JsonObject {
+  const { $schema, $defs, definitions, type, properties, required } = schema;
+  const known = typeof properties === "object" && properties !== null ? properties : {};
+  // Other keywords may say something of the members that are not known.
+  const isClosed = schema.additionalProperties === false && schema.patternProperties === undefined;
+  const all = Object.entries({ $schema, $defs, definitions, type, required });
+  return {
+    ...Object.fromEntries(all.filter(([, value]) => value !== undefined)) as JsonObject,
+    properties: Object.fromEntries(
+      Object.entries(known).map(([name, one]) => [name, open.has(name) ? {} : one]),
+    ),
+    ...(isClosed && { additionalProperties: false }),
+  };
+}

@@ -1,0 +1,75 @@
+/**
+ * `pml types`: writes the tools of servers as TypeScript, for a person's own programs.
+ *
+ * @module
+ */
+
+import type { App } from "../app/app.ts";
+import { inset, quoted } from "../core/json.ts";
+import { nearName } from "../core/near_name.ts";
+import type { DeclaredServer } from "../workflow/declarations.ts";
+import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
+import { usage } from "./_failure.ts";
+
+const WHY_MAX = 200;
+
+/** Shows the declarations of the servers that are named, or of all. */
+export async function types(at: CommandContext, { words }: Typed): Promise<Shown> {
+  const { app } = at;
+  const { declarations, observedBy, toolsOf, typesOf } = await import("../app/code_types.ts");
+  const named = [...new Set(words)];
+  const servers: DeclaredServer[] = [];
+  for (const name of named) {
+    const offered = await (await app.finder()).offered(name);
+    if (offered.length === 0) {
+      assertKnown(app, name);
+      await prepare(at, name);
+    }
+    const tools = offered.length > 0 ? offered.map(({ tool }) => tool) : toolsOf(app, name);
+    servers.push({ name, tools });
+  }
+  if (named.length === 0) {
+    await prepare(at, undefined, { isWhole: true });
+    servers.push(...app.servers.states().map(({ name }) => ({ name, tools: toolsOf(app, name) })));
+  }
+  const observed = await observedBy(app);
+  const there = servers.filter(({ tools }) => tools.length > 0);
+  return {
+    value: {
+      servers: there.map(({ name, tools }) => ({
+        name,
+        tools: tools.map((tool) => ({
+          name: tool.name,
+          ...typesOf(tool, { server: name, observed }),
+        })),
+      })),
+    },
+    text: [
+      `// Written by \`${["pml types", ...named].join(" ")}\`. Write it again when tools change.`,
+      "/** Tools by server. */",
+      "export interface Mcp {",
+      ...declarations(there, observed),
+      "}",
+    ].join("\n"),
+    note: leftOut(app, servers).join("\n"),
+  };
+}
+
+function assertKnown(app: App, name: string): void {
+  const names = app.servers.states().map((state) => state.name);
+  if (names.includes(name)) return;
+  const near = nearName(name, names);
+  const hint = near === undefined
+    ? "See all with `pml tools`"
+    : `Did you mean ${quoted(near)}? See all with \`pml tools\``;
+  throw usage(`Cannot write the types of ${quoted(name)}: there is no such server`, hint);
+}
+
+/** Says which servers are not in the declarations, and why. */
+function leftOut(app: App, servers: readonly DeclaredServer[]): readonly string[] {
+  const empty = new Set(servers.filter(({ tools }) => tools.length === 0).map(({ name }) => name));
+  return app.servers.states().filter(({ name }) => empty.has(name)).map(({ name, state, why }) => {
+    const reason = why === undefined ? state : inset(why, WHY_MAX);
+    return `Left out: ${name} (${state === "ready" ? "no tools that you may call" : reason})`;
+  });
+}

@@ -1,0 +1,23 @@
+/**
+ * References inside a JSON Schema.
+ *
+ * @module
+ */
+
+import { isObject } from "./json.ts";
+
+const DEEPEST = 8;
+
+/** Returns the target of a reference within a schema, such as `#/$defs/name`. */
+export function referredIn(root: unknown, ref: string): unknown {
+  if (ref === "#") return root;
+  const keys = ref.split("/");
+  if (keys[0] !== "#" || keys.length > DEEPEST + 1) return undefined;
+  return keys.slice(1).map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .reduce(schemaAt, root);
+}
+
+/** Returns what an object has under its own key. */
+export function schemaAt(value: unknown, key: string): unknown {
+  return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+}

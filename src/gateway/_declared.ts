@@ -1,0 +1,44 @@
+/**
+ * Shows tools to a model as declarations for code.
+ *
+ * @module
+ */
+
+import { asPmlError } from "../core/errors.ts";
+import { inset } from "../core/json.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import type { Observed } from "../workflow/declarations.ts";
+
+/** A tool that is shown, or why it is not. */
+export type ShownTool = { readonly server: string; readonly tool: ToolDefinition } | {
+  readonly name: string;
+  readonly error: unknown;
+};
+
+/** Said where a client looks for several things at once, if it can run code. */
+export const CODE_HINT = "For several calls: `execute_code`; `schema` with " +
+  '`as: "typescript"` declares the tools';
+
+const WHY_MAX = 300;
+const HEAD = "// For execute_code: loops, filters and many calls in one request. " +
+  "Only what it returns costs tokens.";
+
+/** Returns the declarations of tools, by server, and what is wrong with the others. */
+export async function declared(
+  shown: readonly ShownTool[],
+  observed: Observed | undefined,
+): Promise<string> {
+  const { declarationsOf } = await import("../workflow/declarations.ts");
+  const servers = new Map<string, ToolDefinition[]>();
+  const wrong: string[] = [];
+  for (const one of shown) {
+    if ("error" in one) {
+      wrong.push(`// ${inset(asPmlError(one.error).message, WHY_MAX).replaceAll("\n", "\n//")}`);
+    } else servers.set(one.server, [...servers.get(one.server) ?? [], one.tool]);
+  }
+  if (servers.size === 0) return wrong.join("\n");
+  const all = [...servers].map(([name, tools]) => ({ name, tools }));
+  return [HEAD, "declare const mcp: {", declarationsOf(all, { observed }), "};", ...wrong].join(
+    "\n",
+  );
+}

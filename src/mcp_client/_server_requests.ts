@@ -1,0 +1,50 @@
+/**
+ * Answers requests of a server: `ping`, `roots/list`, and requests for the client.
+ *
+ * @module
+ */
+
+import { type JsonObject, visible } from "../core/json.ts";
+import { ErrorResponse, type PeerRequest } from "./_peer.ts";
+import { NO_SUCH_METHOD } from "./_revisions.ts";
+
+/** The options of `answerRequest`. */
+export interface AnswerOptions {
+  /** The name of the server. */
+  readonly name: string;
+  /** Returns the roots that the server may see. */
+  readonly roots: () => readonly JsonObject[];
+  /** Removes secrets from a message of the server that is not a result. */
+  readonly withoutSecrets: <T>(message: T) => T;
+}
+
+/** Answers a request of a server. Throws `ErrorResponse` if PML does not support it. */
+export async function answerRequest(
+  { method, params, signal, during }: PeerRequest,
+  { name, roots, withoutSecrets }: AnswerOptions,
+): Promise<JsonObject> {
+  switch (method) {
+    case "ping":
+      return {};
+    case "roots/list":
+      return { roots: roots() };
+    case "elicitation/create":
+    case "sampling/createMessage":
+      break;
+    default:
+      throw new ErrorResponse(NO_SUCH_METHOD, `PML does not support ${visible(method, 100)}`);
+  }
+  if (during?.onAsk === undefined) {
+    const how = method === "sampling/createMessage"
+      ? "; `sampling` in config.yaml of the PML home names a model to ask"
+      : "";
+    throw new ErrorResponse(NO_SUCH_METHOD, `no open request has a client that can be asked${how}`);
+  }
+  const { url, ...rest } = params; // a URL without its key would lead to another page
+  return await during.onAsk({
+    server: name,
+    method,
+    params: { ...withoutSecrets(rest), ...(url !== undefined && { url }) },
+    signal: AbortSignal.any([signal, during.signal]),
+  });
+}

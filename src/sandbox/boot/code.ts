@@ -1,0 +1,209 @@
+/**
+ * Runs code that calls tools, in the module thread of a child: this is the module that such a child
+ * loads. The code runs in the same thread, so PML trusts nothing that comes from here.
+ *
+ * @module
+ */
+
+import { CodeError, compiled, type Place } from "./code_compile.ts";
+import { CodeConsole } from "./code_console.ts";
+import { plainText } from "./code_plain.ts";
+
+/** What the code is given. */
+export interface CodeStart {
+  readonly code: string;
+  /** The value of the global `args`. */
+  readonly args: unknown;
+  readonly consoleBytes: number;
+}
+
+/** How the code ended. */
+export type CodeEnd =
+  | { readonly kind: "value"; readonly value: unknown; readonly open: number }
+  | {
+    readonly kind: "thrown" | "syntax" | "output";
+    readonly name: string;
+    readonly message: string;
+    readonly code?: string;
+    readonly hint?: string;
+    readonly place?: Place;
+    readonly open: number;
+  };
+
+/** Why a tool call failed. */
+interface ToolFailure {
+  readonly message: string;
+  readonly code?: string;
+  readonly hint?: string;
+  /** The result of the tool, if it ran. */
+  readonly result?: unknown;
+}
+
+/** The answer of PML to a tool call. */
+type Answer = { readonly output: unknown } | { readonly error: ToolFailure };
+
+type Request = (name: string, args: unknown) => Promise<unknown>;
+type Progress = (said: object) => void;
+
+/** The error of a tool call: the tool failed, or PML did not run it. */
+class ToolError extends Error {
+  override readonly name = "ToolError";
+  constructor(tool: string, said?: ToolFailure) {
+    super(said?.message);
+    Object.assign(this, { tool }, said);
+  }
+}
+
+/** Prepares a child for its code: what code with types needs takes longest to load. */
+export async function warm(): Promise<void> {
+  const code = "const a: number = 1;\na";
+  await run({ code, args: {}, consoleBytes: 0 }, { progress: () => {} }, () => Promise.reject());
+}
+
+/** Runs code and tells how it ended. */
+export async function run(
+  { code, args, consoleBytes }: CodeStart,
+  host: { readonly progress: Progress },
+  request: Request,
+): Promise<CodeEnd> {
+  const lines = new CodeConsole(consoleBytes, (said) => void request("log", said).catch(() => {}));
+  const calls = new Calls(request);
+  define({ ...globals(calls, host.progress), console: lines.console, args });
+  const failed = watch(lines);
+  let place: Parameters<typeof failure>[1] = () => undefined;
+  try {
+    const ready = await compiled(code);
+    place = ready.placeOf;
+    const value = await Promise.race([ready.run(), failed.promise]);
+    failed.end();
+    lines.end();
+    const plain = plainText(value);
+    const open = calls.open;
+    if (plain.why !== undefined) {
+      return { kind: "output", name: "Error", message: plain.why, open };
+    }
+    return { kind: "value", value: plain.value, open };
+  } catch (error) {
+    failed.end();
+    lines.end();
+    return { ...failure(error, place), open: calls.open };
+  }
+}
+
+/** The tool calls of the code. */
+class Calls {
+  readonly #request: Request;
+  /** How many have not been answered. */
+  open = 0;
+
+  constructor(request: Request) {
+    this.#request = request;
+  }
+
+  async call(tool: string, args: unknown = {}): Promise<unknown> {
+    const plain = plainText(args);
+    if (plain.why !== undefined) {
+      const message = `Cannot call "${tool}": its arguments are not plain JSON: ${plain.why}`;
+      throw new ToolError(tool, { message, code: "BAD_ARGUMENTS" });
+    }
+    this.open++;
+    // The error is made here, because its stack has the line of the code.
+    const failed = new ToolError(tool);
+    try {
+      const answer = await this.#request("call", { tool, arguments: plain.value }) as Answer;
+      if ("output" in answer) return answer.output;
+      throw Object.assign(failed, answer.error);
+    } finally {
+      this.open--;
+    }
+  }
+}
+
+function globals(calls: Calls, tell: Progress): Record<string, unknown> {
+  const progress = (progress: number, total?: number, message?: string) =>
+    tell({ progress, total, message });
+  const noNetwork = () => {
+    throw new TypeError(
+      "Cannot use fetch: code has no network. Call a tool: mcp.server.tool(args)",
+    );
+  };
+  return { mcp: serversOf(calls), ToolError, progress, fetch: () => Promise.try(noNetwork) };
+}
+
+/** Returns `mcp`: `mcp.server.tool(args)`, or `mcp["server:tool"](args)`. */
+function serversOf(calls: Calls): object {
+  return named((server) => {
+    const whole = (args: unknown) => {
+      if (server.includes(":")) return calls.call(server, args);
+      throw new TypeError(
+        `Cannot call mcp.${server}: it is a server. Call mcp.${server}.tool(args)`,
+      );
+    };
+    return named((tool) => (args: unknown) => calls.call(`${server}:${tool}`, args), whole);
+  }, () => {
+    throw new TypeError("Cannot call mcp: call a tool of a server: mcp.server.tool(args)");
+  });
+}
+
+/** Returns an object that has a value for each name. A promise or JSON would ask for the others. */
+function named(valueOf: (name: string) => unknown, target: object): object {
+  return new Proxy(target, {
+    get: (_, name) =>
+      typeof name === "symbol" || name === "then" || name === "toJSON" ? undefined : valueOf(name),
+    set: (_, name) => {
+      throw new TypeError(`Cannot set mcp.${String(name)}: it cannot be changed`);
+    },
+  });
+}
+
+function define(values: Record<string, unknown>): void {
+  for (const [name, value] of Object.entries(values)) {
+    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
+  }
+}
+
+/** Waits for errors outside of what the code waits for. */
+function watch(lines: CodeConsole): { readonly promise: Promise<never>; end(): void } {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const alone = new Map<Promise<unknown>, unknown>();
+  globalThis.addEventListener("unhandledrejection", (event) => {
+    event.preventDefault();
+    alone.set(event.promise, event.reason);
+  });
+  // The code may still wait for it later.
+  globalThis.addEventListener("rejectionhandled", (event) => {
+    alone.delete((event as PromiseRejectionEvent).promise);
+  });
+  globalThis.addEventListener("error", (event) => {
+    event.preventDefault();
+    reject(event.error);
+  });
+  const end = () => {
+    for (const reason of alone.values()) {
+      lines.write("error", ["A promise failed that nothing waited for:", reason]);
+    }
+  };
+  return { promise, end };
+}
+
+function failure(error: unknown, placeOf: (error: unknown) => Place | undefined) {
+  if (error instanceof CodeError) {
+    const { message, place } = error;
+    return { kind: "syntax" as const, name: "SyntaxError", message, ...(place && { place }) };
+  }
+  const place = placeOf(error);
+  return { kind: "thrown" as const, ...textsOf(error), ...(place && { place }) };
+}
+
+function textsOf(
+  error: unknown,
+): { name: string; message: string; code?: string; hint?: string } {
+  try {
+    if (Object(error) !== error) return { name: "Error", message: String(error) };
+    const { name = "Error", message = "", code, hint } = error as Record<string, unknown>;
+    const more = Object.entries({ code, hint }).filter(([, text]) => typeof text === "string");
+    return { name: String(name), message: String(message), ...Object.fromEntries(more) };
+  } catch {
+    return { name: "Error", message: "the code threw something that cannot be read" };
+  }
+}

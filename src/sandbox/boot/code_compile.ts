@@ -1,0 +1,137 @@
+/**
+ * Makes a function of TypeScript code, and finds the line and column of errors in it.
+ *
+ * @module
+ */
+
+import { lastExpression } from "./last_expression.ts";
+
+/** A place in the code, counted from 1. */
+export interface Place {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Code that can run. */
+export interface Compiled {
+  readonly run: () => Promise<unknown>;
+  /** Returns where in the code an error was thrown; undefined if that is unknown. */
+  readonly placeOf: (error: unknown) => Place | undefined;
+}
+
+/** Code that is no TypeScript, and where it fails. */
+export class CodeError extends Error {
+  readonly place: Place | undefined;
+
+  /** Takes what is wrong, and the place if it is known. */
+  constructor(message: string, place?: Place) {
+    super(message);
+    this.place = place;
+  }
+}
+
+const AsyncFunction = (async () => {}).constructor as new (
+  body: string,
+) => Compiled["run"];
+/** The name of the code in stack traces. */
+const NAME = "pml-code";
+const IN_STACK = new RegExp(`\\b${NAME}\\b[^\\n]*?:(\\d+):(\\d+)\\)?$`, "m");
+/** The lines that a compiled function has above the code: its head, and "use strict". */
+const LINES_ABOVE = 3;
+const RETURN = "return (";
+/** The lines above the code in the module that is compiled to find a wrong place. */
+const MODULE_ABOVE = 2;
+
+/** Makes a function of the code. Throws a `CodeError` if it is not valid. */
+export async function compiled(code: string): Promise<Compiled> {
+  const { text, isMoved } = await untyped(code);
+  const last = lastExpression(text, compiles);
+  const body = last === undefined
+    ? text
+    : `${text.slice(0, last.start)}${RETURN}${text.slice(last.start, last.end)}\n);`;
+  const run = functionOf(body);
+  const from = last && placeAt(text, last.start);
+  const placeOf = (error: unknown) => {
+    const [, line, column] = IN_STACK.exec(stackOf(error)) ?? [];
+    if (line === undefined || isMoved) return undefined;
+    const place = { line: Number(line) - LINES_ABOVE, column: Number(column) };
+    const isShifted = place.line === from?.line && place.column >= from.column + RETURN.length;
+    return isShifted ? { ...place, column: place.column - RETURN.length } : place;
+  };
+  return { run, placeOf };
+}
+
+/** Returns the code without types. Other texts keep their places, as far as that is possible. */
+async function untyped(code: string): Promise<{ text: string; isMoved?: boolean }> {
+  // `f<T>(x)` would be a comparison in JavaScript.
+  const isGeneric = code.includes("<") && /[^=\s]\s*>\s*\(/.test(code);
+  if (!isGeneric && compiles(code)) return { text: code };
+  try {
+    const text = await removeTypes(code);
+    if (compiles(text)) return { text };
+  } catch (error) {
+    // Enums and the like become other code.
+    if (/not supported in strip-only mode/.test(String(error))) {
+      return { text: await removeTypes(code, "transform"), isMoved: true };
+    }
+  }
+  throw await whyWrong(code);
+}
+
+async function removeTypes(code: string, mode?: "transform"): Promise<string> {
+  // Loaded only for code with types, because that takes longer than all the rest.
+  const { stripTypeScriptTypes } = await import("node:module") as unknown as {
+    stripTypeScriptTypes(code: string, options?: { readonly mode: string }): string;
+  };
+  return stripTypeScriptTypes(code, mode && { mode });
+}
+
+function compiles(body: string): boolean {
+  try {
+    functionOf(body);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Compiles the body of a function. A body that closes the function early is not valid. */
+function functionOf(body: string): Compiled["run"] {
+  return new AsyncFunction(`"use strict";\n${body}\n//# sourceURL=${NAME}`);
+}
+
+/** Finds out what is wrong, and where, by compiling the code as a module that cannot run. */
+async function whyWrong(code: string): Promise<CodeError> {
+  const text = `import "pml:never";\nexport default async () => {\n${code}\n};`;
+  const url = URL.createObjectURL(new Blob([text], { type: "application/typescript" }));
+  const error = await import(url).then(() => undefined, (reason: unknown) => reason);
+  const message = error instanceof Error ? error.message : "";
+  const [, what = "", line, column] =
+    /^(?:SyntaxError: )?(.*?)(?:\n[^]*?)?(?: at|\n {4}at) blob:[^\n]*?:(\d+):(\d+)$/m
+      .exec(message) ?? [];
+  if (line === undefined) return new CodeError(whyNot(code));
+  const lines = code.split("\n");
+  const at = Number(line) - MODULE_ABOVE;
+  if (at <= lines.length) return new CodeError(what, { line: at, column: Number(column) });
+  const end = { line: lines.length, column: (lines.at(-1) ?? "").length + 1 };
+  return new CodeError(`${what}: the code ends too early`, end);
+}
+
+function whyNot(code: string): string {
+  try {
+    functionOf(code);
+  } catch (error) {
+    return (error as Error).message; // a SyntaxError
+  }
+  return "It is not valid";
+}
+
+function placeAt(text: string, at: number): Place {
+  const lines = text.slice(0, at).split("\n");
+  return { line: lines.length, column: (lines.at(-1) ?? "").length + 1 };
+}
+
+function stackOf(error: unknown): string {
+  const stack: unknown = Object(error) === error ? (error as Error).stack : undefined;
+  return typeof stack === "string" ? stack : "";
+}

@@ -1,0 +1,48 @@
+/**
+ * Tells which values of code are plain JSON. Others would silently become something else.
+ *
+ * @module
+ */
+
+const stringify = JSON.stringify;
+const parse = JSON.parse;
+
+/** A value as plain JSON, or why it is none. */
+export type Plain =
+  | { readonly value: unknown; readonly why?: undefined }
+  | { readonly why: string };
+
+/** Returns a copy of a value as plain JSON. */
+export function plainText(value: unknown): Plain {
+  let why: string | undefined;
+  function check(this: unknown, key: string, item: unknown): unknown {
+    why ??= whyNot(key, (this as Record<string, unknown>)[key]);
+    return why === undefined ? item : null;
+  }
+  try {
+    const text = stringify(value, check);
+    if (why !== undefined) return { why };
+    return { value: text === undefined ? null : parse(text) };
+  } catch (error) {
+    const message = error instanceof Error ? error.message.split("\n", 1)[0] : "it cannot be read";
+    return { why: /circular/i.test(String(message)) ? "it refers to itself" : String(message) };
+  }
+}
+
+function whyNot(key: string, value: unknown): string | undefined {
+  const kind = kindOf(value);
+  if (kind === undefined) return undefined;
+  const where = key === "" ? "it is" : `"${key.slice(0, 100)}" is`;
+  return `${where} ${kind[0]}${kind[1] === "" ? "" : `; ${kind[1]}`}`;
+}
+
+function kindOf(value: unknown): readonly [what: string, instead: string] | undefined {
+  if (typeof value === "function") return ["a function", "call it"];
+  if (typeof value === "symbol") return ["a symbol", ""];
+  if (typeof value === "bigint") return ["a BigInt", "use Number(value) or String(value)"];
+  if (value instanceof Map) return ["a Map", "use Object.fromEntries(map)"];
+  if (value instanceof Set) return ["a Set", "use [...set]"];
+  if (value instanceof Promise) return ["a Promise", "await it"];
+  if (value instanceof Error) return ["an Error", "use its message"];
+  return undefined;
+}

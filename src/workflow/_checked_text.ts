@@ -1,0 +1,254 @@
+/**
+ * Puts code and the declarations of the tools that it uses into one text for the compiler, and says
+ * what the compiler's errors mean for the code.
+ *
+ * @module
+ */
+
+import { defined, quoted, visible } from "../core/json.ts";
+import { nearName } from "../core/near_name.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { signatureOf } from "../search/signature.ts";
+import type { Diagnostic } from "./_language_server.ts";
+import type { TypeProblem } from "./code_tool.ts";
+import {
+  type DeclarationOptions,
+  type DeclaredServer,
+  keyText,
+  toolTypes,
+} from "./declarations.ts";
+
+/** What code can call. */
+export interface Callable {
+  /** All servers by name. */
+  readonly names: readonly string[];
+  /** The servers that the code uses, with all their tools. */
+  readonly used: readonly DeclaredServer[];
+}
+
+const MOST_SERVERS = 1_000;
+const MOST_TOOLS = 2_000;
+const MOST_NAMED = 12;
+/** How many characters the types of one check have. */
+const LONGEST_TYPES = 300_000;
+const LONGEST_MESSAGE = 300;
+/** The compiler's numbers for names that are nowhere declared. */
+const NO_NAME = new Set([2304, 2552, 18004]);
+/** The compiler's numbers for values that do not have the type that is wanted. */
+const UNFIT = new Set([2322, 2345, 2353, 2559, 2739, 2740, 2741, 2820]);
+/** How far the beginning of a call is looked for. */
+const LONGEST_CALL = 20_000;
+const LONGEST_NAMES = 300;
+const NAME = String.raw`(?:\??\.\s*([\w$]+)|(?:\?\.)?\[\s*["'\`]([^"'\`\n]+)["'\`]\s*\])`;
+const NAMES = new RegExp(`${NAME}?\\s*${NAME}$`);
+/** Where the compiler's numbers for syntax, and for types that are not written, begin and end. */
+const IMPLICIT = { from: 7_000, to: 8_000 };
+const SYNTAX = { from: 1_000, to: 2_000 };
+
+/** Words that could name other modules. In the text for the compiler they are plain names. */
+const MODULE_WORDS = /(?<!(?<!\.)\.)\b(?:import|export|require|module)\b/g;
+/** A letter that is written by its number. */
+const WRITTEN_LETTER = /\\u(?=\{?0*[4-7][0-9a-f])/gi;
+const CHANGED = /\b_(?:mport|xport|equire|odule)\b/;
+
+const GLOBALS = [
+  "declare const args: any;",
+  "declare const progress: any;",
+  "declare class ToolError extends Error { readonly code: string; readonly hint?: string; " +
+  "readonly tool: string; readonly result: any; }",
+];
+
+/** The text for the compiler. */
+export class CheckedText {
+  readonly text: string;
+  /** The tools whose types are on each line. */
+  readonly #tools = new Map<number, DeclaredTool>();
+  /** By the number in the names of their types. */
+  readonly #numbered: DeclaredTool[] = [];
+  readonly #types: string[] = [];
+  readonly #callable: Callable;
+  readonly #body: readonly string[];
+  readonly #lines: string[] = [...GLOBALS];
+
+  /** Writes the text. */
+  constructor(code: string, callable: Callable, options: DeclarationOptions = {}) {
+    this.#callable = callable;
+    this.#declare(new Words(code), options);
+    const body = code
+      .replace(MODULE_WORDS, (word) => `_${word.slice(1)}`)
+      .replace(WRITTEN_LETTER, "_u");
+    this.#body = body.split("\n");
+    this.text = [...this.#lines, "export default async function () {", body, "}"].join("\n");
+  }
+
+  /** Returns the problems that are certain, or why nothing is known about the code. */
+  problemsOf(found: readonly Diagnostic[]): readonly TypeProblem[] | string {
+    const first = this.#lines.length + 1;
+    const inCode = found.filter(({ line }) => line >= first);
+    const broken = inCode.find(({ code }) => code >= SYNTAX.from && code < SYNTAX.to);
+    if (broken !== undefined) {
+      const said = visible(broken.message, LONGEST_MESSAGE);
+      return `TypeScript cannot read line ${broken.line - first + 1}: ${said}`;
+    }
+    return inCode.flatMap((one) => {
+      const problem = CHANGED.test(one.message) ? undefined : this.#problem(one);
+      return problem === undefined ? [] : [{ line: one.line - first + 1, ...problem }];
+    });
+  }
+
+  #declare(words: Words, options: DeclarationOptions): void {
+    const { names, used } = this.#callable;
+    let left = LONGEST_TYPES;
+    used.forEach(({ name: server, tools }, at) => {
+      this.#lines.push(`interface $Server${at} {`);
+      for (const tool of tools.slice(0, MOST_TOOLS)) {
+        const isTyped = left > 0 && words.has(tool.name);
+        const line = isTyped ? this.#tool({ server, tool }, options) : anyTool(tool.name);
+        if (isTyped) left -= this.#types.at(-1)?.length ?? 0;
+        this.#lines.push(line);
+      }
+      this.#lines.push(tools.length > MOST_TOOLS ? "[tool: string]: any; }" : "}");
+    });
+    this.#numbered.forEach((tool, at) => this.#tools.set(this.#lines.length + at, tool));
+    this.#lines.push(...this.#types);
+    const typed = new Map(used.map(({ name }, at) => [name, `$Server${at}`]));
+    const members = names.slice(0, MOST_SERVERS)
+      .map((name) => `${keyText(name)}: ${typed.get(name) ?? "any"};`);
+    if (names.length > MOST_SERVERS) members.push("[server: string]: any;");
+    this.#lines.push(`interface $Mcp { ${members.join(" ")} }`, "declare const mcp: $Mcp;");
+  }
+
+  /** Returns a tool and its types on one line. */
+  #tool(declared: DeclaredTool, options: DeclarationOptions): string {
+    const { server, tool } = declared;
+    const { args, output, isOptional } = toolTypes(server, tool, { ...options, isOpen: true });
+    const number = this.#numbered.push(declared) - 1;
+    this.#types.push(`type $Args${number} = ${args}; type $Output${number} = ${output};`);
+    this.#tools.set(this.#lines.length, declared);
+    const [key, promise] = [keyText(tool.name), `Promise<$Output${number}>`];
+    // The compiler says less about an optional argument than about one of two signatures.
+    const bare = isOptional ? `${key}(): ${promise}; ` : "";
+    return `${bare}${key}(args: $Args${number}): ${promise};`;
+  }
+
+  #problem(found: Diagnostic): Omit<TypeProblem, "line"> | undefined {
+    const { code, message } = found;
+    if (code >= IMPLICIT.from && code < IMPLICIT.to) return undefined;
+    if (NO_NAME.has(code)) return { message: visible(message, LONGEST_MESSAGE) };
+    const [, name = "", type = ""] =
+      /^Property '(.+)' does not exist on type '\$(Mcp|Server\d+)'/.exec(message) ?? [];
+    if (type !== "") return this.#missing(name, type);
+    // Only what the tools declare is certain. Other errors may be of style.
+    const last = message.split("\n").at(-1)?.trim() ?? "";
+    const tool = this.#toolOf(found);
+    const isOurs = tool !== undefined || /\$(?:Mcp|Server\d)/.test(message);
+    if (!isOurs || isOpenQuestion(message)) return undefined;
+    const hint = tool && `${tool.server}: ${signatureOf(tool.tool)}`;
+    return { message: this.#readable(last), ...defined({ hint }) };
+  }
+
+  /** Returns the tool that an error is about. */
+  #toolOf({ code, message, line, column, related }: Diagnostic): DeclaredTool | undefined {
+    const [, number] = /\$(?:Args|Output)(\d+)/.exec(message) ?? [];
+    if (number !== undefined) return this.#numbered[Number(number)];
+    const declared = related.find((one) => this.#tools.has(one));
+    if (declared !== undefined) return this.#tools.get(declared);
+    if (!UNFIT.has(code)) return undefined;
+    const at = line - this.#lines.length - 1;
+    const before = [...this.#body.slice(0, at), (this.#body[at] ?? "").slice(0, column)].join("\n");
+    const [server, name] = calledAround(before) ?? [];
+    const named = this.#numbered.filter(({ tool }) => tool.name === name);
+    return named.find((one) => one.server === server) ?? named[0];
+  }
+
+  #missing(
+    name: string,
+    type: string,
+  ): Omit<TypeProblem, "line"> {
+    const server = this.#callable.used[Number(/\d+/.exec(type)?.[0] ?? -1)];
+    const names = server?.tools.map((tool) => tool.name) ?? this.#callable.names;
+    const near = nearName(name, names);
+    const list = names.slice(0, MOST_NAMED).map((one) => visible(one, 64)).join(", ");
+    const more = names.length > MOST_NAMED ? ", …" : "";
+    const what = server === undefined
+      ? `There is no server ${quoted(name)}`
+      : `The server ${quoted(server.name)} has no tool ${quoted(name)}`;
+    return {
+      message: what,
+      hint: near === undefined ? `There is ${list}${more}` : `Did you mean ${quoted(near)}?`,
+    };
+  }
+
+  #readable(message: string): string {
+    const said = message.replace(/\$(Args|Output|Server)(\d+)/g, (_, kind: string, at: string) => {
+      if (kind === "Server") return this.#callable.used[Number(at)]?.name ?? "";
+      const { server = "", tool = undefined } = this.#numbered[Number(at)] ?? {};
+      return `${kind === "Args" ? "arguments" : "output"} of ${server}:${tool?.name}`;
+    });
+    return visible(said.replaceAll("$Mcp", "mcp"), LONGEST_MESSAGE);
+  }
+}
+
+interface DeclaredTool {
+  readonly server: string;
+  readonly tool: ToolDefinition;
+}
+
+function anyTool(name: string): string {
+  return `${keyText(name)}(args?: any): Promise<any>;`;
+}
+
+/** The words of code: names of servers and tools that it may use. */
+export class Words {
+  readonly #code: string;
+  readonly #words: ReadonlySet<string>;
+
+  /** Reads the words. */
+  constructor(code: string) {
+    this.#code = code;
+    this.#words = new Set(code.match(/[A-Za-z0-9_$]+/g));
+  }
+
+  /** Tells whether a name occurs, anywhere. */
+  has(name: string): boolean {
+    return /^[A-Za-z0-9_$]+$/.test(name) ? this.#words.has(name) : this.#code.includes(name);
+  }
+
+  /** Returns the names that the code has behind `mcp`. */
+  servers(): ReadonlySet<string> {
+    const found = this.#code.matchAll(
+      /\bmcp(?:\??\.([\w$]+)|(?:\?\.)?\[["'`]([^"'`\n]{1,128})["'`])/g,
+    );
+    return new Set([...found].map(([, plain, inQuotes]) => plain ?? inQuotes ?? ""));
+  }
+}
+
+/** Returns the server and the tool in whose arguments a text ends, if these are not a function's. */
+function calledAround(text: string): readonly (string | undefined)[] | undefined {
+  const from = Math.max(0, text.length - LONGEST_CALL);
+  for (let at = text.length - 1, depth = 0; at >= from; at--) {
+    const character = text[at] ?? "";
+    if (")]}".includes(character)) depth++;
+    if (!"([{".includes(character) || depth-- > 0) continue;
+    depth = 0;
+    const before = text.slice(Math.max(0, at - LONGEST_NAMES), at).trimEnd();
+    if (character === "{" && /(?:=>|\))$/.test(before)) return undefined;
+    if (character === "(") return NAMES.exec(before)?.slice(1).filter((name) => name !== undefined);
+  }
+  return undefined;
+}
+
+/**
+ * Tells whether an error may be none when the code runs: a value that may be undefined, a text that
+ * may be the right one, a list that may have the right length.
+ */
+function isOpenQuestion(message: string): boolean {
+  if (/source may have (?:fewer|more)/.test(message)) return true;
+  const pattern = /ype '(.+)' is not assignable to (?:parameter of )?type '(.+)'\.?$/;
+  const lines = message.split("\n").map((line) => pattern.exec(line.trim()));
+  const [, from = "", to = ""] = lines.at(-1) ?? [];
+  if (/^(?:unknown|object|\{\})$/.test(from)) return true;
+  if (/^(?:undefined|null)$/.test(from)) return lines.some((one) => one?.[1]?.includes(" | "));
+  const literal = { string: /^(?:"|.*\| ")/, number: /^(?:-?\d|.*\| -?\d)/, boolean: /true|false/ };
+  return Object.entries(literal).some(([plain, literals]) => from === plain && literals.test(to));
+}

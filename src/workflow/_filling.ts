@@ -1,0 +1,144 @@
+/**
+ * Fills the arguments of a tool with the literals of a step, and with outputs of earlier tasks.
+ *
+ * @module
+ */
+
+import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import type { Literal, Step } from "./_steps.ts";
+
+/** An argument that a tool needs and nobody knows. */
+export interface OpenArgument {
+  readonly argument: string;
+  readonly type: string;
+}
+
+/** The arguments of a tool as far as they are known. */
+export interface Filled {
+  readonly arguments: JsonObject;
+  readonly open: readonly OpenArgument[];
+  /** How many literals of the step found their place. */
+  readonly used: number;
+}
+
+/** An earlier task, and the JSON Schema of its output; undefined if nobody knows it. */
+export interface Source {
+  readonly id: string;
+  readonly output: JsonObject | undefined;
+}
+
+/** Names of arguments that take literals of a kind. */
+const NAMES: Readonly<Record<Literal["kind"], RegExp>> = {
+  url: /ur[il]|link|href|site|address/i,
+  email: /mail|recipient|^(?:to|cc|bcc|from)$/i,
+  path: /path|file|folder|dir|source|destination/i,
+  date: /date|day|time|since|until|start|end|^(?:from|to)$/i,
+  number: /^/,
+  text: /^(?!.*(?:ur[il]|mail|path|file|folder|_?id$|date|time|token|key))/i,
+};
+const QUERY =
+  /^(?:q|query|queries|search|search_?(?:query|term|text)|keywords?|terms?|question|topic)$/i;
+const ABOUT = /\b(?:for|about|on|regarding)\s+(.+)$/i;
+const CONTENT = /^(?:content|contents|text|body|message|data|input|value|markdown|html)$/i;
+
+/** Fills the arguments of a tool with literals; what it needs beside them stays open. */
+export function filled(tool: ToolDefinition, { literals, text }: Step): Filled {
+  const schema = tool.inputSchema;
+  const properties = objectOf(schema.properties);
+  const required = new Set(Array.isArray(schema.required) ? schema.required : []);
+  const left = [...literals];
+  const args: Record<string, Json> = {};
+  // What is needed is filled first, then what is optional and says by its name what it takes.
+  const names = Object.keys(properties)
+    .sort((one, other) => Number(required.has(other)) - Number(required.has(one)));
+  for (const name of names) {
+    const needed = required.has(name);
+    const value = valueFor(name, { schema: objectOf(properties[name]), left, needed, text });
+    if (value !== undefined) args[name] = value;
+  }
+  const open = [...required].flatMap((name) => {
+    if (typeof name !== "string" || Object.hasOwn(args, name)) return [];
+    const property = objectOf(properties[name]);
+    return property.default === undefined ? { argument: name, type: typeText(property) } : [];
+  });
+  return { arguments: args, open, used: literals.length - left.length };
+}
+
+/**
+ * Returns the reference to an output that fits an open argument, and whether it is only a guess;
+ * undefined if none fits. The latest source comes last.
+ */
+export function referenceFor(
+  { argument, type }: OpenArgument,
+  sources: readonly Source[],
+): { readonly ref: JsonObject; readonly isGuess: boolean } | undefined {
+  for (const { id, output } of sources.toReversed()) {
+    const found = Object.entries(objectOf(output?.properties))
+      .find(([name, schema]) => plain(name) === plain(argument) && typeText(schema) === type);
+    const pointer = found && found[0].replaceAll("~", "~0").replaceAll("/", "~1");
+    if (pointer !== undefined) return { ref: { $ref: `${id}#/${pointer}` }, isGuess: false };
+    const isText = output === undefined || output.type === "string";
+    if (CONTENT.test(argument) && type === "string" && isText) {
+      return { ref: { $ref: `${id}#` }, isGuess: output === undefined };
+    }
+  }
+  return undefined;
+}
+
+interface Wanted {
+  readonly schema: JsonObject;
+  /** The literals that have no place yet. */
+  readonly left: Literal[];
+  readonly needed: boolean;
+  readonly text: string;
+}
+
+function valueFor(name: string, wanted: Wanted): Json | undefined {
+  const { schema, left, needed, text } = wanted;
+  const type = typeText(schema);
+  if (schema.const !== undefined) return needed ? schema.const : undefined;
+  if (Array.isArray(schema.enum)) return needed ? namedIn(text, schema.enum) : undefined;
+  if (type === "array" && typeText(schema.items) === "string") {
+    const own = { ...wanted, schema: objectOf(schema.items), needed: false };
+    const values: Json[] = [];
+    for (let value = one(name, own); value !== undefined; value = one(name, own)) {
+      values.push(value);
+    }
+    return values.length > 0 ? values : undefined;
+  }
+  const value = one(name, wanted);
+  if (value !== undefined || !needed || type !== "string" || left.length > 0) return value;
+  return QUERY.test(name) ? ABOUT.exec(text)?.[1] : undefined;
+}
+
+/** Takes the first literal that fits an argument. */
+function one(name: string, { schema, left, needed }: Wanted): Json | undefined {
+  const type = typeText(schema);
+  const at = left.findIndex(({ kind }) => {
+    // A number or a text fits almost everything, so it goes only where a value is needed.
+    if (kind === "number") return needed && (type === "number" || type === "integer");
+    if (type !== "string" || schema.enum !== undefined) return false;
+    if (kind === "text") return needed && NAMES.text.test(name);
+    return NAMES[kind].test(name) || textOf(schema.format) === (kind === "url" ? "uri" : kind);
+  });
+  const [literal] = at < 0 ? [] : left.splice(at, 1);
+  if (literal === undefined) return undefined;
+  return literal.kind === "number" ? Number(literal.value) : literal.value;
+}
+
+/** Returns the only value of a list that a text names. */
+function namedIn(text: string, values: readonly Json[]): Json | undefined {
+  const words = new Set(text.toLowerCase().split(/[^\p{L}\p{N}_-]+/u));
+  const named = values.filter((value) => words.has(String(value).toLowerCase()));
+  return named.length === 1 ? named[0] : undefined;
+}
+
+function typeText(schema: unknown): string {
+  const type = isObject(schema) ? schema.type : undefined;
+  return typeof type === "string" ? type : "any";
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, "");
+}

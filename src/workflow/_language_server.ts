@@ -1,0 +1,251 @@
+/**
+ * Runs Deno's own language server for types. It sees one text, finds no other module, and reaches
+ * no network.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { isObject } from "../core/json.ts";
+import { boundedJson } from "../core/json_bounds.ts";
+import { keepFile } from "../io/kept.ts";
+import { privateFolder } from "../io/private_files.ts";
+import { DENO_QUIET } from "../sandbox/alone.ts";
+import { killGroup, type Process, residentBytes, startProcess } from "../sandbox/process.ts";
+
+/** The options of a language server. */
+export interface LanguageServerOptions {
+  /** A folder for its settings. It contains nothing else. */
+  readonly folder: string;
+  /** Records the process group, so that it ends with PML, however PML ends. */
+  readonly groups: { readonly mark: string; add(pid: number): void; remove(pid: number): void };
+}
+
+/** What the compiler says about one place of a text. Lines and columns start at 0. */
+export interface Diagnostic {
+  readonly code: number;
+  readonly message: string;
+  readonly line: number;
+  readonly column: number;
+  /** The lines of the same text that it refers to. */
+  readonly related: readonly number[];
+}
+
+const HEAP_MB = 1_024;
+const LONGEST_FRAME = 32 << 20;
+const LONGEST_HEAD = 1_000;
+const ERROR = 1;
+/** Nobody listens here. Requests that should not exist end at this address. */
+const NOWHERE = "http://127.0.0.1:1/";
+
+/** A running language server. */
+export class LanguageServer implements AsyncDisposable {
+  readonly #process: Process;
+  readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  readonly #ended: Promise<void>;
+  readonly #folder: string;
+  readonly #ready: Promise<unknown>;
+  #next = 0;
+  #broken: Error | undefined;
+
+  /** Starts the process. */
+  constructor({ folder, groups }: LanguageServerOptions) {
+    this.#folder = folder;
+    privateFolder(folder);
+    keepFile(join(folder, "deno.json"), settingsIn(folder), { by: folder });
+    this.#process = startProcess({
+      file: Deno.execPath(),
+      args: ["lsp", "--quiet"],
+      cwd: folder,
+      env: environmentIn(folder, groups.mark),
+    });
+    groups.add(this.#process.pid);
+    this.#stdin = this.#process.stdin.getWriter();
+    this.#ended = this.#follow(groups);
+    this.#ready = this.#begin();
+    this.#ready.catch(() => {}); // told by the first check
+  }
+
+  /** Whether it can check nothing more. */
+  get isOver(): boolean {
+    return this.#broken !== undefined;
+  }
+
+  /** Returns the memory of the process. */
+  bytes(): number {
+    return residentBytes(this.#process.pid);
+  }
+
+  /** Returns the errors in a text. */
+  async check(text: string): Promise<readonly Diagnostic[]> {
+    await this.#ready;
+    const uri = this.#address(`code${++this.#next}.ts`);
+    const textDocument = { uri, languageId: "typescript", version: 1, text };
+    this.#write({ method: "textDocument/didOpen", params: { textDocument } });
+    try {
+      const said = await this.#ask("textDocument/diagnostic", { textDocument: { uri } });
+      if (!isObject(said) || !Array.isArray(said.items)) throw new Error("it gave no diagnostics");
+      return said.items.flatMap((item) => diagnosticOf(item, uri));
+    } finally {
+      this.#write({ method: "textDocument/didClose", params: { textDocument: { uri } } });
+    }
+  }
+
+  /** Ends the process. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.end("it was ended");
+    await this.#ended;
+  }
+
+  /** Ends the process at once. What waits for it fails with this reason. */
+  end(why: string): void {
+    this.#broken ??= new Error(why);
+    killGroup(this.#process.pid);
+    for (const { reject } of this.#waiting.values()) reject(this.#broken);
+    this.#waiting.clear();
+  }
+
+  async #begin(): Promise<void> {
+    const rootUri = this.#address("");
+    await this.#ask("initialize", {
+      processId: Deno.pid,
+      rootUri,
+      workspaceFolders: [{ uri: rootUri, name: "code" }],
+      capabilities: { textDocument: { diagnostic: {} } },
+      initializationOptions: {
+        enable: true,
+        config: "./deno.json",
+        cacheOnSave: false,
+        lint: false,
+        suggest: { imports: { autoDiscover: false, hosts: {} } },
+      },
+    });
+    this.#write({ method: "initialized", params: {} });
+  }
+
+  #address(name: string): string {
+    return pathToFileURL(join(this.#folder, name)).href;
+  }
+
+  async #ask(method: string, params: unknown): Promise<unknown> {
+    if (this.#broken !== undefined) throw this.#broken;
+    const id = ++this.#next;
+    const waiting = Promise.withResolvers<unknown>();
+    this.#waiting.set(id, waiting);
+    this.#write({ id, method, params });
+    return await waiting.promise;
+  }
+
+  #write(message: Readonly<Record<string, unknown>>): void {
+    const body = new TextEncoder().encode(JSON.stringify({ jsonrpc: "2.0", ...message }));
+    const head = new TextEncoder().encode(`Content-Length: ${body.length}\r\n\r\n`);
+    // A broken pipe is reported by the end of the process.
+    for (const part of [head, body]) this.#stdin.write(part).catch(() => {});
+  }
+
+  async #follow(groups: LanguageServerOptions["groups"]): Promise<void> {
+    const { stdout, stderr, status, pid } = this.#process;
+    stderr.pipeTo(new WritableStream()).catch(() => {}); // it tells nothing that is needed
+    const read = this.#read(stdout).catch((error) => this.end(Object(error).message));
+    const { signal, code } = await status;
+    killGroup(pid);
+    groups.remove(pid);
+    await read;
+    this.end(`it ended with ${signal ?? `exit code ${code}`}`);
+    await this.#stdin.close().catch(() => {}); // broken by its end
+  }
+
+  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const frames = new Frames();
+    for await (const piece of stream) {
+      for (const frame of frames.push(piece)) this.#take(boundedJson(frame));
+    }
+  }
+
+  #take(said: unknown): void {
+    if (!isObject(said) || typeof said.id !== "number") return;
+    // Its own requests have ids, too. None of them needs an answer but this.
+    if (said.method !== undefined) return this.#write({ id: said.id, result: null });
+    const waiting = this.#waiting.get(said.id);
+    this.#waiting.delete(said.id);
+    if (said.error === undefined) return waiting?.resolve(said.result);
+    waiting?.reject(new Error("it could not check the code"));
+  }
+}
+
+/** Splits a stream into the frames of the language server protocol. */
+class Frames {
+  #bytes = new Uint8Array();
+
+  /** Takes a piece, and returns the frames that are complete. */
+  push(piece: Uint8Array): readonly Uint8Array[] {
+    const all = new Uint8Array(this.#bytes.length + piece.length);
+    all.set(this.#bytes);
+    all.set(piece, this.#bytes.length);
+    const frames: Uint8Array[] = [];
+    let at = 0;
+    for (;;) {
+      const head = new TextDecoder().decode(all.subarray(at, at + LONGEST_HEAD));
+      const end = head.indexOf("\r\n\r\n");
+      const length = Number(/^content-length: (\d+)/im.exec(head.slice(0, end))?.[1] ?? 0);
+      if (end < 0 && head.length >= LONGEST_HEAD || length > LONGEST_FRAME) {
+        throw new Error("it wrote something that is not a message");
+      }
+      const from = at + end + 4;
+      if (end < 0 || all.length < from + length) break;
+      frames.push(all.subarray(from, at = from + length));
+    }
+    this.#bytes = all.slice(at);
+    return frames;
+  }
+}
+
+/** Returns the settings: how types are checked, and that each address leads to nothing. */
+function settingsIn(folder: string): string {
+  const nothing = pathToFileURL(join(folder, "nothing", "/")).href;
+  return JSON.stringify({
+    imports: { "file:///": nothing, "http://": nothing, "https://": nothing },
+    lock: false,
+    nodeModulesDir: "none",
+    compilerOptions: { strict: true, useUnknownInCatchVariables: false },
+  });
+}
+
+function environmentIn(folder: string, mark: string): Readonly<Record<string, string>> {
+  return {
+    ...DENO_QUIET,
+    DENO_DIR: join(folder, "deno"),
+    DENO_NO_PACKAGE_JSON: "1",
+    DENO_V8_FLAGS: `--max-old-space-size=${HEAP_MB}`,
+    HOME: folder,
+    HTTP_PROXY: NOWHERE,
+    HTTPS_PROXY: NOWHERE,
+    JSR_URL: NOWHERE,
+    NPM_CONFIG_REGISTRY: NOWHERE,
+    PML_RUN: `${mark}.`,
+  };
+}
+
+function diagnosticOf(item: unknown, uri: string): readonly Diagnostic[] {
+  if (!isObject(item) || item.severity !== ERROR || item.source !== "deno-ts") return [];
+  const { code, message, relatedInformation } = item;
+  const related = Array.isArray(relatedInformation) ? relatedInformation : [];
+  const { line, character } = startOf(item);
+  return [{
+    code: Number(code),
+    message: String(message),
+    line,
+    column: character,
+    related: related.flatMap(({ location }) =>
+      isObject(location) && location.uri === uri ? startOf(location).line : []
+    ),
+  }];
+}
+
+function startOf(place: Record<string, unknown>): { line: number; character: number } {
+  // The language server protocol defines these.
+  const { start } = place.range as { start: { line: number; character: number } };
+  return start;
+}

@@ -1,0 +1,53 @@
+/**
+ * The file in which the use of tools is kept.
+ *
+ * @module
+ */
+
+import { isObject } from "../core/json.ts";
+import { parseToolId, type ToolId } from "../core/tool_id.ts";
+import { keep } from "../io/kept.ts";
+import { readRegularText } from "../io/regular_file.ts";
+import { parseUse, type ToolUse } from "./_tool_use.ts";
+
+const MOST_BYTES = 4 << 20;
+const MOST_TOOLS = 500;
+
+/** Reads the use of all tools. Throws if the file is broken; a missing file gives none. */
+export function readUses(path: string): ReadonlyMap<ToolId, ToolUse> {
+  const said = parsed(path);
+  if (said === undefined) return new Map();
+  if (!isObject(said) || said.version !== 1 || !isObject(said.tools)) {
+    throw new TypeError("it is no memory of tools");
+  }
+  const entries = Object.entries(said.tools).slice(0, MOST_TOOLS);
+  return new Map(entries.map(([name, use]) => {
+    const id = parseToolId(name);
+    if (id !== name) throw new TypeError("it names no tool");
+    return [id, parseUse(use)];
+  }));
+}
+
+/** Writes the use of all tools, which fits. */
+export function keepUses(path: string, uses: ReadonlyMap<ToolId, ToolUse>): void {
+  keep(path, { version: 1, tools: Object.fromEntries(uses) });
+}
+
+/** Returns the tools that were used last, as many as may be kept. */
+export function fittedUses(all: ReadonlyMap<ToolId, ToolUse>): ReadonlyMap<ToolId, ToolUse> {
+  const entries = [...all].sort(([, one], [, other]) => other.at - one.at);
+  for (let most = MOST_TOOLS; most > 0; most >>= 1) {
+    const fitted = entries.slice(0, most);
+    if (JSON.stringify(fitted).length < MOST_BYTES - 10 * MOST_TOOLS) return new Map(fitted);
+  }
+  return new Map();
+}
+
+function parsed(path: string): unknown {
+  try {
+    return JSON.parse(readRegularText(path, { most: MOST_BYTES }));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * Shows a part of a kept output: a page of it, or its shape in a line.
+ *
+ * @module
+ */
+
+import { isObject, type Json, type JsonObject, visible } from "../core/json.ts";
+import { bad, isList, partAt } from "./_refs.ts";
+
+/** Which part of which output: `pml://results/RUN.TASK?offset=0&limit=20#/json/pointer`. */
+export interface PageRequest {
+  /** The name of the output: `RUN.TASK`. */
+  readonly name: string;
+  readonly pointer: string;
+  readonly offset: number;
+  readonly limit: number | undefined;
+}
+
+/** How the URIs of kept outputs begin. */
+export const RESULTS = "pml://results/";
+
+/** How many characters of a value one page shows. */
+const PAGE_CHARACTERS = 16_000;
+const SHAPE_MAX = 300;
+const SHAPE_DEPTH = 4;
+const MEMBERS_SHOWN = 12;
+const URI = /^([a-z2-7]+\.[A-Za-z0-9_-]+)(?:\?([^#]*))?(?:#(.*))?$/s;
+
+/** Reads the URI of a kept output, or its name with a pointer. Throws BAD_ARGUMENTS for others. */
+export function pageRequestOf(text: string): PageRequest {
+  const plain = text.startsWith(RESULTS) ? text.slice(RESULTS.length) : text;
+  const [, name, query = "", fragment = ""] = URI.exec(plain) ?? [];
+  if (name === undefined) throw bad(`it is not like ${RESULTS}RUN.TASK?offset=0&limit=20#/pointer`);
+  const params = new URLSearchParams(query);
+  const pointer = params.get("pointer") ?? decoded(fragment);
+  if (pointer !== "" && !pointer.startsWith("/")) throw bad('the pointer does not begin with "/"');
+  return {
+    name,
+    pointer,
+    offset: countOf(params.get("offset"), "offset") ?? 0,
+    limit: countOf(params.get("limit"), "limit"),
+  };
+}
+
+/** Returns a page of a value: the elements, members or characters that fit, and where to go on. */
+export function pageOf(whole: Json, { name, pointer, offset, limit }: PageRequest): JsonObject {
+  const value = partAt(whole, { source: name, pointer });
+  if (typeof value === "string") {
+    const end = Math.min(
+      offset + Math.min(limit ?? PAGE_CHARACTERS, PAGE_CHARACTERS),
+      value.length,
+    );
+    return paged(value.slice(offset, end), { offset, end, total: value.length });
+  }
+  if (typeof value !== "object" || value === null) return { value };
+  const entries = isList(value)
+    ? value.map((one, at) => [String(at), one] as const)
+    : membersOf(value);
+  const page: (readonly [string, Json])[] = [];
+  let left = PAGE_CHARACTERS;
+  for (const [key, one] of entries.slice(offset, limit && offset + limit)) {
+    const size = JSON.stringify(one).length + key.length;
+    if (size > left && page.length > 0) break;
+    left -= size;
+    // One that fills the page alone is read by its own pointer.
+    page.push([key, size > PAGE_CHARACTERS ? `too large, ${shapeOf(one)}` : one]);
+  }
+  const shown = isList(value) ? page.map(([, one]) => one) : Object.fromEntries(page);
+  return paged(shown, { offset, end: offset + page.length, total: entries.length });
+}
+
+/** Returns one line that says what a value is made of: types and names, no values. */
+export function shapeOf(value: Json): string {
+  return visible(shape(value, 0), SHAPE_MAX);
+}
+
+function paged(
+  value: Json,
+  { offset, end, total }: { readonly offset: number; readonly end: number; readonly total: number },
+): JsonObject {
+  return { value, ...(offset > 0 && { offset }), total, ...(end < total && { next: end }) };
+}
+
+function shape(value: Json, depth: number): string {
+  if (typeof value === "string") return value.length > 100 ? `string(${value.length})` : "string";
+  if (value === null) return "null";
+  if (typeof value !== "object") return typeof value;
+  if (isList(value)) {
+    const [first] = value;
+    const inner = first === undefined || depth >= SHAPE_DEPTH
+      ? ""
+      : ` of ${shape(first, depth + 1)}`;
+    return `array(${value.length})${inner}`;
+  }
+  const members = membersOf(value);
+  if (depth >= SHAPE_DEPTH) return `object(${members.length})`;
+  const shown = members.slice(0, MEMBERS_SHOWN).map(([key, one]) =>
+    `${/^\w+$/.test(key) ? key : JSON.stringify(key)}: ${shape(one, depth + 1)}`
+  );
+  return `{${[...shown, ...(members.length > MEMBERS_SHOWN ? ["…"] : [])].join(", ")}}`;
+}
+
+function membersOf(value: Json): readonly (readonly [string, Json])[] {
+  return isObject(value) ? Object.entries(value as JsonObject) : [];
+}
+
+function countOf(text: string | null, name: string): number | undefined {
+  if (text === null) return undefined;
+  if (!/^\d{1,9}$/.test(text)) throw bad(`\`${name}\` is no number`);
+  return Number(text);
+}
+
+function decoded(fragment: string): string {
+  try {
+    return decodeURIComponent(fragment);
+  } catch {
+    return fragment;
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * What a model is told about a plan that ran: in few tokens, with large outputs left outside.
+ *
+ * @module
+ */
+
+import { textResult } from "../core/call.ts";
+import type { Json, JsonObject } from "../core/json.ts";
+import { RESULTS, shapeOf } from "./_page.ts";
+import type { TaskState } from "./_plan_run.ts";
+import type { Plan } from "./plan.ts";
+import type { PlanOutcome } from "./plans.ts";
+import { type KeptRun, sizeOf } from "./results.ts";
+
+/** The most characters of an output that stands in the answer. */
+const INLINE = 8_000;
+/** The same for an output that another task takes: it was wanted there. */
+const INLINE_TAKEN = 1_000;
+/** The most characters of all outputs in one answer. */
+const INLINE_ALL = 32_000;
+
+/** The options of `answerOf`. */
+export interface PlanAnswerOptions {
+  readonly kept: KeptRun;
+  readonly states: ReadonlyMap<string, TaskState>;
+  /** The person's own bound for `INLINE`; 0 if there is none. */
+  readonly inlineBytes: number;
+}
+
+/** Says what became of a plan. */
+export function answerOf(
+  plan: Plan,
+  { kept, states, inlineBytes }: PlanAnswerOptions,
+): PlanOutcome {
+  const taken = new Set(plan.tasks.flatMap(({ takes }) => takes));
+  const most = inlineBytes || INLINE;
+  let left = INLINE_ALL;
+  const outside: string[] = [];
+  const shown = (id: string): JsonObject => {
+    const output = kept.outputs.get(id);
+    if (output === undefined) {
+      return { why: "its output was too large to keep (limits.kept_bytes)" };
+    }
+    const size = sizeOf(output);
+    if (size <= (taken.has(id) ? Math.min(INLINE_TAKEN, most) : most) && size <= left) {
+      left -= size;
+      return { output };
+    }
+    outside.push(id);
+    return keptOutput(`${kept.id}.${id}`, output);
+  };
+  const groups: Record<string, Record<string, Json>> = {};
+  for (const { id } of plan.tasks) {
+    const { state, isEarlier, ...more } = states.get(id) ?? { state: "not run" };
+    // What an earlier answer told is not told again.
+    const told = isEarlier ? "earlier" : state === "done" ? { ...more, ...shown(id) } : more;
+    const { why } = more;
+    const group = groups[state.replace(" ", "_")] ??= {};
+    group[id] = why !== undefined && state !== "done" ? why : told as Json;
+  }
+  const isDone = [...states.values()].every(({ state }) => state === "done" || state === "skipped");
+  const said = {
+    run: kept.id,
+    ...groups,
+    ...(outside.length > 0 && { read: readHint(kept.id) }),
+    ...(!isDone && {
+      retry: `execute_workflow {"resume":"${kept.id}"} runs what is not done, and nothing twice`,
+    }),
+  };
+  return {
+    result: { ...textResult(JSON.stringify(said)), ...(!isDone && { isError: true }) },
+    run: kept.id,
+    isDone,
+    output: outputOf(plan, kept),
+    plan,
+  };
+}
+
+/** Describes an output that stays outside of the answer. */
+export function keptOutput(name: string, output: Json): JsonObject {
+  return { kept: `${RESULTS}${name}`, size: sizeOf(output), shape: shapeOf(output) };
+}
+
+/** Says how outputs of a run that are outside of the answer are read. */
+export function readHint(run: string): string {
+  return `execute_workflow {"read":"${RESULTS}${run}.TASK?offset=0&limit=20#/json/pointer"}, ` +
+    `or {"$ref":"${run}.TASK#/json/pointer"} in a plan`;
+}
+
+/** Returns the output of the tasks that no other task needs. */
+function outputOf({ tasks }: Plan, { outputs }: KeptRun): Json {
+  const needed = new Set(tasks.flatMap(({ needs }) => needs));
+  const last = tasks.filter(({ id }) => !needed.has(id));
+  const [only] = last;
+  if (only !== undefined && last.length === 1) return outputs.get(only.id) ?? null;
+  return Object.fromEntries(last.map(({ id }) => [id, outputs.get(id) ?? null]));
+}

@@ -1,0 +1,214 @@
+/**
+ * Runs a plan that was judged: each task as soon as those are done that it needs. A failed task
+ * stops only the tasks that need it.
+ *
+ * @module
+ */
+
+import type { Answer, Progress, ToolResult } from "../core/call.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import { type Json, type JsonObject, quoted } from "../core/json.ts";
+import { outputOf } from "../core/output.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import { bad } from "./_refs.ts";
+import { type Known, type Plan, runsNow, type Step, stepsOf, type Task, tooMany } from "./plan.ts";
+import type { KeptRun, Results } from "./results.ts";
+import type { Run } from "./run.ts";
+
+/** The options of `PlanRun`. */
+export interface PlanRunOptions {
+  readonly plan: Plan;
+  readonly run: Run;
+  /** Where outputs are kept, also those of tasks that were done before. */
+  readonly kept: KeptRun;
+  readonly results: Results;
+  readonly known: Known;
+  readonly idOf: (name: string) => ToolId;
+  /** The answers of the question that was asked before, by `keyOf`. */
+  readonly answers: ReadonlyMap<string, Answer>;
+  /** How many calls may run at once. */
+  readonly atOnce: number;
+  readonly onProgress: ((progress: Progress) => void) | undefined;
+}
+
+/** What became of a task. */
+export interface TaskState {
+  readonly state: "done" | "failed" | "skipped" | "not run";
+  /** Why it was skipped, or not run. */
+  readonly why?: string;
+  readonly ms?: number;
+  /** What a failed call said, or its error. */
+  readonly error?: JsonObject;
+  /** How many calls it made and how many of them are done, if it has `for_each`. */
+  readonly of?: number;
+  readonly done?: number;
+  /** What failed calls said, by their elements. */
+  readonly errors?: JsonObject;
+  /** Whether an earlier run of the plan did it. */
+  readonly isEarlier?: boolean;
+}
+
+const TEXT_MAX = 2_000;
+const ERRORS_MAX = 10;
+
+/** Returns the key of a call in what is kept: the task, with the place of its element. */
+export function keyOf({ task, index }: Pick<Step, "task" | "index">): string {
+  return index === undefined ? task.id : `${task.id}/${index}`;
+}
+
+/** One run of a plan. */
+export class PlanRun {
+  /** What became of each task so far. */
+  readonly states = new Map<string, TaskState>();
+  readonly #options: PlanRunOptions;
+  readonly #waiting: (() => void)[] = [];
+  #free: number;
+  #total: number;
+  #ended = 0;
+
+  /** Takes the options; runs nothing. */
+  constructor(options: PlanRunOptions) {
+    this.#options = options;
+    this.#free = options.atOnce;
+    this.#total = options.plan.tasks.length;
+  }
+
+  /** Runs all tasks that are not done, and returns when none is left to run. */
+  async all(): Promise<void> {
+    const over = new Map<string, Promise<void>>();
+    for (const task of this.#options.plan.tasks) {
+      const before = task.needs.map((need) => over.get(need));
+      over.set(task.id, this.#task(task, before));
+    }
+    await Promise.all(over.values());
+  }
+
+  async #task(task: Task, before: readonly (Promise<void> | undefined)[]): Promise<void> {
+    await Promise.all(before);
+    const since = performance.now();
+    const state = await this.#ran(task).catch((error) => failedBy(error));
+    const ms = Math.round(performance.now() - since);
+    const isTimed = state.state !== "not run" && state.isEarlier !== true;
+    this.states.set(task.id, isTimed ? { ...state, ms } : state);
+    if (state.of === undefined) this.#tell(task, state);
+  }
+
+  async #ran(task: Task): Promise<TaskState> {
+    const { kept, run, known } = this.#options;
+    if (kept.outputs.has(task.id)) return { state: "done", isEarlier: true };
+    const stop = this.#stopOf(task);
+    if (stop !== undefined) return stop;
+    if (run.signal.aborted) return { state: "not run", why: reasonOf(run.signal) };
+    if (!runsNow(task, known)) return { state: "skipped", why: "`when` does not hold" };
+    const steps = stepsOf(task, known);
+    if (steps === undefined || steps.some(({ open }) => open.size > 0)) {
+      throw bad("an output that it takes was too large to keep (limits.kept_bytes)");
+    }
+    if (task.forEach !== undefined) return await this.#each(task, steps);
+    const [step] = steps;
+    if (step === undefined) throw bad("it has no call");
+    const failure = await this.#step(step);
+    if (failure !== undefined) return { state: "failed", error: failure };
+    kept.hashes.set(task.id, task.hash);
+    return { state: "done" };
+  }
+
+  /** Says why a task cannot run: one that it needs was not done. */
+  #stopOf({ needs }: Task): TaskState | undefined {
+    for (const need of needs) {
+      const { state } = this.states.get(need) ?? { state: "not run" };
+      if (state === "skipped") {
+        return { state: "skipped", why: `it needs ${quoted(need)}, which was skipped` };
+      }
+      if (state !== "done") {
+        const was = state === "failed" ? "failed" : "did not run";
+        return { state: "not run", why: `it needs ${quoted(need)}, which ${was}` };
+      }
+    }
+    return undefined;
+  }
+
+  async #each(task: Task, steps: readonly Step[]): Promise<TaskState> {
+    const { kept, results, known } = this.#options;
+    this.#total += steps.length - 1;
+    if (this.#total > known.most) throw tooMany(this.#total, known.most);
+    kept.hashes.set(task.id, task.hash);
+    const failures = await Promise.all(steps.map(async (step) => {
+      const failure = await this.#step(step);
+      this.#tell(task, { state: failure === undefined ? "done" : "failed" });
+      return failure;
+    }));
+    const errors = failures.flatMap((failure, at) =>
+      failure === undefined ? [] : [[String(at), failure] as const]
+    );
+    const of = steps.length;
+    if (errors.length === 0) {
+      results.gather(kept, task.id, steps.map(keyOf));
+      return { state: "done", of };
+    }
+    const shown = Object.fromEntries(errors.slice(0, ERRORS_MAX));
+    return { state: "failed", of, done: of - errors.length, errors: shown };
+  }
+
+  /** Makes one call and keeps its output. Returns what it said if it failed. */
+  async #step(step: Step): Promise<JsonObject | undefined> {
+    const { kept, results, run, answers, idOf } = this.#options;
+    const key = keyOf(step);
+    if (kept.outputs.has(key)) return undefined;
+    await this.#place();
+    try {
+      run.signal.throwIfAborted();
+      const result = await run.call({
+        id: idOf(step.task.tool),
+        arguments: step.arguments,
+        answer: answers.get(key),
+      });
+      if (result.isError === true) return saidBy(result);
+      results.keep(kept, key, outputOf(result));
+      return undefined;
+    } catch (error) {
+      return bodyOf(asPmlError(error));
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free++;
+      else next();
+    }
+  }
+
+  /** Waits until fewer calls run than may. */
+  async #place(): Promise<void> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  #tell({ id }: Task, { state }: TaskState): void {
+    const [progress, total] = [++this.#ended, this.#total];
+    this.#options.onProgress?.({
+      progress,
+      total,
+      message: `${id}: ${state} (${progress} of ${total})`,
+    });
+  }
+}
+
+/** Returns the fields of an error that leave the process. */
+export function bodyOf({ code, message, hint, detail }: PmlError): JsonObject {
+  const all = Object.entries({ code, message, hint, detail }) as [string, Json | undefined][];
+  return Object.fromEntries(
+    all.filter((entry): entry is [string, Json] => entry[1] !== undefined),
+  );
+}
+
+function failedBy(error: unknown): TaskState {
+  return { state: "failed", error: bodyOf(asPmlError(error)) };
+}
+
+function saidBy({ content }: ToolResult): JsonObject {
+  const text = content.map(({ type, text }) => typeof text === "string" ? text : `(${type})`)
+    .join("\n");
+  return { message: text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}…` : text };
+}
+
+function reasonOf({ reason }: AbortSignal): string {
+  return reason instanceof PmlError ? reason.message : "the client cancelled it";
+}

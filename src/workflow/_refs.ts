@@ -1,0 +1,117 @@
+/**
+ * References in plans: `{"$ref": "task#/json/pointer"}` takes a part of an output, and
+ * `{"$literal": value}` takes a value as it is.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
+
+/** What a reference takes: a part of the output of a task, or of another source. */
+export interface Ref {
+  /** A task, `$item`, `$index`, `$params`, or `RUN.TASK` for an output that was kept. */
+  readonly source: string;
+  /** A JSON pointer; empty for all of it. */
+  readonly pointer: string;
+}
+
+/** Returns the value of a reference. */
+export type Take = (ref: Ref) => Json;
+
+const DEPTH_MAX = 64;
+const KEYS_SHOWN = 12;
+
+/** Returns a value with all references replaced by what they take. */
+export function filled(value: Json, take: Take, depth = 0): Json {
+  if (typeof value !== "object" || value === null) return value;
+  if (depth > DEPTH_MAX) throw bad(`it is nested deeper than ${DEPTH_MAX}`);
+  if (isList(value)) return value.map((one) => filled(one, take, depth + 1));
+  if (Object.hasOwn(value, "$literal")) return alone(value, "$literal");
+  if (Object.hasOwn(value, "$ref")) return take(refOf(alone(value, "$ref")));
+  // Not an assignment: a member may be called `__proto__`.
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [key, filled(one, take, depth + 1)]),
+  );
+}
+
+/** Returns the references in a value. Throws BAD_ARGUMENTS for what is none, and too deep nesting. */
+export function refsIn(value: Json): readonly Ref[] {
+  const refs: Ref[] = [];
+  filled(value, (ref) => {
+    refs.push(ref);
+    return null;
+  });
+  return refs;
+}
+
+/** Reads `source#pointer`. */
+export function parseRef(text: string): Ref {
+  const hash = text.indexOf("#");
+  const source = hash < 0 ? text : text.slice(0, hash);
+  const pointer = hash < 0 ? "" : text.slice(hash + 1);
+  if (pointer !== "" && !pointer.startsWith("/")) {
+    throw bad(`the pointer in ${quoted(text)} does not begin with "/"`);
+  }
+  return { source, pointer };
+}
+
+/** Returns the part of a value at a JSON pointer. Throws BAD_ARGUMENTS that says what there is. */
+export function partAt(whole: Json, { source, pointer }: Ref): Json {
+  if (pointer === "") return whole;
+  let value = whole;
+  let path = "";
+  for (const part of pointer.slice(1).split("/")) {
+    const next = memberOf(value, part.replaceAll("~1", "/").replaceAll("~0", "~"));
+    if (next === undefined) {
+      const where = path === "" ? quoted(source) : quoted(`${source}#${path}`, 300);
+      throw bad(`${quoted(`${source}#${pointer}`, 300)} is missing: ${where} is ${said(value)}`);
+    }
+    value = next;
+    path += `/${part}`;
+  }
+  return value;
+}
+
+/** Tells whether a value is an array. The platform's own check does not know read-only arrays. */
+export function isList(value: Json): value is readonly Json[] {
+  return Array.isArray(value);
+}
+
+/** Makes the error of something in a plan that cannot be read. */
+export function bad(why: string): PmlError {
+  return new PmlError("BAD_ARGUMENTS", `Cannot read it: ${why}`);
+}
+
+function refOf(text: Json): Ref {
+  if (typeof text !== "string") throw bad('"$ref" is no text');
+  return parseRef(text);
+}
+
+function alone(value: JsonObject, key: string): Json {
+  if (Object.keys(value).length > 1) {
+    throw bad(
+      `"${key}" must be the only member of its object. ` +
+        'If it is data, put the object into {"$literal": …}',
+    );
+  }
+  return value[key] ?? null;
+}
+
+function memberOf(value: Json, key: string): Json | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  if (isList(value)) return /^(0|[1-9]\d{0,9})$/.test(key) ? value[Number(key)] : undefined;
+  return Object.hasOwn(value, key) ? value[key] : undefined;
+}
+
+/** Says what a value is, with the names of its members. */
+function said(value: Json): string {
+  if (isObject(value)) {
+    const keys = Object.keys(value);
+    const shown = keys.slice(0, KEYS_SHOWN).map((key) => quoted(key, 40)).join(", ");
+    const more = keys.length > KEYS_SHOWN ? ` and ${keys.length - KEYS_SHOWN} more` : "";
+    return keys.length === 0 ? "an empty object" : `an object with ${shown}${more}`;
+  }
+  if (Array.isArray(value)) return `an array of ${value.length}`;
+  return value === null ? "null" : `a ${typeof value}`;
+}

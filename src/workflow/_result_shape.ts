@@ -1,0 +1,203 @@
+/**
+ * Describes results by their types alone, as JSON Schema. No value of a result is kept, and no key
+ * that looks like one.
+ *
+ * @module
+ */
+
+import { isObject, type Json, type JsonObject } from "../core/json.ts";
+
+/** A JSON Schema that says nothing but types. */
+export interface Shape {
+  readonly type?: string | readonly string[];
+  readonly properties?: Readonly<Record<string, Shape>>;
+  readonly required?: readonly string[];
+  /** The shape of all values of a map, whose keys are not kept. */
+  readonly additionalProperties?: Shape;
+  readonly items?: Shape;
+}
+
+const ANYTHING: Shape = {};
+const DEEPEST = 6;
+/** How many values of one result are looked at, and how many items of one array. */
+const MOST_VALUES = 1_000;
+const MOST_ITEMS = 20;
+/** An object with more keys is a map. */
+const MOST_NAMES = 40;
+/** So many objects of the same shape are the values of a map. */
+const ALIKE = 4;
+const LONGEST_NAME = 40;
+/** How much text a shape may have as JSON. */
+const MOST_TEXT = 4_000;
+/** Words, and a few digits at the end of a word: no number, path, address, date or id. */
+const NAME = /^[$@_]?[A-Za-z][A-Za-z_$-]*(?:\d{1,3}[A-Za-z_$-]*){0,2}$/;
+const TYPES = new Set(["null", "boolean", "integer", "number", "string", "array", "object"]);
+
+/** Returns the shape of a result. A key that is a text of the arguments is not kept either. */
+export function shapeOf(value: Json, args: JsonObject = {}): Shape {
+  const texts = new Set(textsOf(args));
+  let left = MOST_VALUES;
+  const at = (part: unknown, depth: number): Shape => {
+    if (--left < 0 || depth > DEEPEST) return ANYTHING;
+    if (Array.isArray(part)) {
+      const items = part.slice(0, MOST_ITEMS).map((item) => at(item, depth + 1));
+      return { type: "array", ...(items.length > 0 && { items: items.reduce(mergedShape) }) };
+    }
+    if (!isObject(part)) return { type: typeOf(part) };
+    const entries = Object.entries(part).slice(0, MOST_NAMES + 1)
+      .map(([name, member]) => [name, at(member, depth + 1)] as const);
+    const isMap = entries.some(([name]) => !isName(name) || texts.has(name)) || areAlike(entries);
+    return bounded(objectShape(entries, isMap));
+  };
+  return fitted(at(value, 0));
+}
+
+/** Returns a shape that both results have. */
+export function mergedShape(one: Shape, other: Shape): Shape {
+  const types = [...new Set([typesOf(one), typesOf(other)].flat())];
+  if (typesOf(one).length === 0 || typesOf(other).length === 0) return ANYTHING;
+  const kept = types.includes("number") ? types.filter((type) => type !== "integer") : types;
+  const items = either(one.items, other.items);
+  const [type = ""] = kept;
+  return {
+    type: kept.length === 1 ? type : kept.sort(),
+    ...(items && { items }),
+    ...mergedObject(one, other),
+  };
+}
+
+/** Returns a merged shape that is not too large to be kept. */
+export function mergedShapes(one: Shape | undefined, other: Shape | undefined): Shape | undefined {
+  const merged = either(one, other);
+  return merged && fitted(merged);
+}
+
+/** Reads a shape that was kept. Throws if it is none. */
+export function parseShape(said: unknown, depth = 0): Shape {
+  if (!isObject(said) || depth > DEEPEST + 1) throw new TypeError("it is no shape");
+  const { type, properties, required, additionalProperties, items } = said;
+  const types = [type ?? []].flat();
+  if (!types.every((one) => typeof one === "string" && TYPES.has(one))) {
+    throw new TypeError("it has an unknown type");
+  }
+  const inner = (part: unknown) => parseShape(part, depth + 1);
+  const named = isObject(properties)
+    ? Object.entries(properties).filter(([name]) => isName(name)).slice(0, MOST_NAMES)
+    : undefined;
+  const needed = Array.isArray(required) ? required : [];
+  return {
+    ...(types.length > 0 && { type: types.length === 1 ? String(types[0]) : types.map(String) }),
+    ...(named && {
+      properties: Object.fromEntries(named.map(([name, part]) => [name, inner(part)])),
+      required: named.map(([name]) => name).filter((name) => needed.includes(name)),
+    }),
+    ...(additionalProperties !== undefined &&
+      { additionalProperties: inner(additionalProperties) }),
+    ...(items !== undefined && { items: inner(items) }),
+  };
+}
+
+function typeOf(value: unknown): string {
+  if (value === null) return "null";
+  return Number.isInteger(value) ? "integer" : typeof value;
+}
+
+function typesOf({ type = [] }: Shape): readonly string[] {
+  return typeof type === "string" ? [type] : type;
+}
+
+/** Returns whether a key may be kept: it looks like a name that a programmer gave. */
+function isName(name: string): boolean {
+  if (name.length > LONGEST_NAME || !NAME.test(name)) return false;
+  // Random letters change between small and large ones more often than words do.
+  return (name.match(/[a-z][A-Z]/g)?.length ?? 0) <= Math.max(2, name.length / 5);
+}
+
+type Entries = readonly (readonly [name: string, shape: Shape])[];
+
+function areAlike(entries: Entries): boolean {
+  const [first] = entries;
+  if (first === undefined || entries.length < ALIKE || first[1].type !== "object") return false;
+  const text = JSON.stringify(first[1]);
+  return entries.every(([, shape]) => JSON.stringify(shape) === text);
+}
+
+function objectShape(entries: Entries, isMap: boolean): Shape {
+  if (isMap) {
+    const additionalProperties = entries.map(([, shape]) => shape).reduce(mergedShape);
+    return { type: "object", additionalProperties };
+  }
+  const properties = Object.fromEntries(entries);
+  return { type: "object", properties, required: Object.keys(properties) };
+}
+
+function mergedObject(one: Shape, other: Shape): Shape {
+  const isObject = (shape: Shape) => typesOf(shape).includes("object");
+  if (!isObject(one)) return membersOf(other);
+  if (!isObject(other)) return membersOf(one);
+  const both = [one, other].map(({ properties = {} }) => properties);
+  const [names = [], others = []] = both.map(Object.keys);
+  const common = names.filter((name) => others.includes(name));
+  const maps = either(one.additionalProperties, other.additionalProperties);
+  const least = Math.min(names.length, others.length);
+  // Objects that share no keys, or few of many, have data as keys.
+  const isMap = maps !== undefined || least > 0 && common.length * 2 < Math.min(least, 3);
+  const all = [...new Set([...names, ...others])].map((name) => {
+    const [mine, theirs] = both.map((of) => Object.hasOwn(of, name) ? of[name] : undefined);
+    return [name, either(mine, theirs) ?? ANYTHING] as const;
+  });
+  const shapes = maps === undefined ? all : [...all, ["", maps] as const];
+  const { type: _, ...merged } = bounded(objectShape(shapes, isMap));
+  if (merged.properties === undefined) return merged;
+  const needed = new Set(other.required);
+  return { ...merged, required: (one.required ?? []).filter((name) => needed.has(name)) };
+}
+
+function membersOf({ properties, required, additionalProperties }: Shape): Shape {
+  return {
+    ...(properties && { properties }),
+    ...(required && { required }),
+    ...(additionalProperties && { additionalProperties }),
+  };
+}
+
+function bounded(shape: Shape): Shape {
+  const entries = Object.entries(shape.properties ?? {});
+  return entries.length > MOST_NAMES ? objectShape(entries, true) : shape;
+}
+
+function either(one: Shape | undefined, other: Shape | undefined): Shape | undefined {
+  return one && other ? mergedShape(one, other) : one ?? other;
+}
+
+/** Leaves out the deepest parts of a shape until it is short enough. */
+function fitted(shape: Shape): Shape {
+  let kept = shape;
+  for (let depth = DEEPEST; JSON.stringify(kept).length > MOST_TEXT && depth >= 0; depth--) {
+    kept = cut(shape, depth);
+  }
+  return kept;
+}
+
+function cut(shape: Shape, depth: number): Shape {
+  if (depth < 0) return ANYTHING;
+  const { properties, additionalProperties, items } = shape;
+  const inner = (part: Shape) => cut(part, depth - 1);
+  return {
+    ...shape,
+    ...(properties && {
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([name, part]) => [name, inner(part)]),
+      ),
+    }),
+    ...(additionalProperties && { additionalProperties: inner(additionalProperties) }),
+    ...(items && { items: inner(items) }),
+  };
+}
+
+/** Returns the texts of arguments, which may become keys of the result. */
+function textsOf(value: Json, depth = 0): readonly string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value !== "object" || value === null || depth > 2) return [];
+  return Object.values(value).slice(0, MOST_NAMES).flatMap((part) => textsOf(part, depth + 1));
+}

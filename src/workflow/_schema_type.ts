@@ -1,0 +1,220 @@
+/**
+ * Writes a JSON Schema as a type of TypeScript. Where the schema says more than a type can say, the
+ * type is wider: every value that the schema allows has the type.
+ *
+ * @module
+ */
+
+import { isObject, visible } from "../core/json.ts";
+import { referredIn } from "../core/schema_ref.ts";
+
+/** How types are written. */
+export interface TypeOptions {
+  /**
+   * Whether types also allow what authors of schemas seldom mean, such as properties that are not
+   * listed. A check needs that, because servers accept them.
+   */
+  readonly isOpen?: boolean;
+  /** Whether descriptions are written as comments. */
+  readonly docs?: boolean;
+}
+
+/** A type, and whether parts of it were left out because it is too large. */
+export interface WrittenType {
+  readonly text: string;
+  readonly isCut: boolean;
+}
+
+const ANY = "any";
+const NEVER = "never";
+const LONGEST = 8_000;
+const DEPTHS = [10, 5, 3, 2, 1];
+const MOST_SCHEMAS = 2_000;
+const MOST_PROPERTIES = 300;
+const MOST_LITERALS = 200;
+const MOST_CHOICES = 50;
+const MOST_ITEMS = 50;
+const LONGEST_NAME = 500;
+const LONGEST_DOC = 300;
+const IDENTIFIER = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
+const SIMPLE = /^[A-Za-z]+$/;
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]/gu;
+const PLAIN: Readonly<Record<string, string>> = {
+  string: "string",
+  number: "number",
+  integer: "number",
+  boolean: "boolean",
+  null: "null",
+};
+
+/** Returns the type of a schema. A large one loses its innermost parts, which become `any`. */
+export function typeOf(schema: unknown, options: TypeOptions = {}): WrittenType {
+  for (const depth of DEPTHS) {
+    const writer = new TypeWriter(schema, { ...options, depth });
+    const text = writer.type(schema);
+    if (text.length <= LONGEST) return { text, isCut: writer.isCut };
+  }
+  return { text: ANY, isCut: true };
+}
+
+/** Returns a name as a key of a type. */
+export function keyText(name: string): string {
+  return IDENTIFIER.test(name) ? name : literalText(name);
+}
+
+/** Returns a text as a literal in which every character can be seen. */
+export function literalText(text: string): string {
+  const escaped = (found: string) =>
+    Array.from(
+      { length: found.length },
+      (_, at) => `\\u${found.charCodeAt(at).toString(16).padStart(4, "0")}`,
+    ).join("");
+  return JSON.stringify(text).replace(UNSEEN, escaped);
+}
+
+/** Returns a comment with a text of somebody else, which cannot end the comment. */
+export function comment(text: unknown, max = LONGEST_DOC): string {
+  if (typeof text !== "string" || text.trim() === "") return "";
+  return `/** ${visible(text.trim().replace(/\s+/g, " "), max).replaceAll("*/", "*\\/")} */ `;
+}
+
+/** Writes the types of one schema, within one bound for all of them. */
+class TypeWriter {
+  /** Whether something was left out. */
+  isCut = false;
+  readonly #options: TypeOptions & { readonly depth: number };
+  /** References start here. */
+  #root: unknown;
+  #left = MOST_SCHEMAS;
+
+  constructor(root: unknown, options: TypeOptions & { readonly depth: number }) {
+    this.#root = root;
+    this.#options = options;
+  }
+
+  type(schema: unknown, depth = 0): string {
+    if (schema === false) return NEVER;
+    if (!isObject(schema)) return ANY;
+    if (depth > this.#options.depth || this.#left-- <= 0) return this.#cut();
+    const outer = this.#root;
+    // References inside a schema with an id of its own start there.
+    if (depth > 0 && typeof schema.$id === "string") this.#root = schema;
+    try {
+      const text = this.#constrained(schema, depth);
+      return schema.nullable === true ? union([text, "null"]) : text;
+    } finally {
+      this.#root = outer;
+    }
+  }
+
+  #constrained(schema: Record<string, unknown>, depth: number): string {
+    const { $ref, anyOf, oneOf, allOf } = schema;
+    if (typeof $ref === "string") return this.type(referredIn(this.#root, $ref), depth + 1);
+    const parts = [anyOf, oneOf].filter(Array.isArray).map((each) => this.#choice(each, depth + 1));
+    if (Array.isArray(allOf)) {
+      parts.push(...allOf.slice(0, MOST_CHOICES).map((each) => this.type(each, depth + 1)));
+    }
+    if (Array.isArray(schema.enum)) parts.push(this.#literals(schema.enum));
+    else if ("const" in schema) parts.push(this.#literals([schema.const]));
+    else parts.push(this.#own(schema, depth));
+    return both(parts);
+  }
+
+  #choice(choices: readonly unknown[], depth: number): string {
+    if (choices.length > MOST_CHOICES) return this.#cut();
+    return union(choices.map((each) => this.type(each, depth)));
+  }
+
+  #literals(values: readonly unknown[]): string {
+    if (values.length > MOST_LITERALS) return this.#cut();
+    return union(values.map((value) => {
+      if (typeof value === "string") {
+        return value.length > LONGEST_NAME ? "string" : literalText(value);
+      }
+      return typeof value === "object" && value !== null ? ANY : String(value);
+    }));
+  }
+
+  #own(schema: Record<string, unknown>, depth: number): string {
+    const { type, properties, items, prefixItems } = schema;
+    if (Array.isArray(type)) return union(type.map((each) => this.#named(each, schema, depth)));
+    if (type !== undefined) return this.#named(type, schema, depth);
+    // Without a type, such a schema allows all other values. Nobody means that.
+    if (this.#options.isOpen === true) return ANY;
+    if (isObject(properties)) return this.#object(schema, depth);
+    return items === undefined && prefixItems === undefined ? ANY : this.#array(schema, depth);
+  }
+
+  #named(type: unknown, schema: Record<string, unknown>, depth: number): string {
+    if (type === "object") return this.#object(schema, depth);
+    if (type === "array") return this.#array(schema, depth);
+    return typeof type === "string" && Object.hasOwn(PLAIN, type) ? PLAIN[type] ?? ANY : ANY;
+  }
+
+  #object(schema: Record<string, unknown>, depth: number): string {
+    const { additionalProperties: more, patternProperties } = schema;
+    const properties = isObject(schema.properties) ? schema.properties : {};
+    const required = new Set(
+      Array.isArray(schema.required)
+        ? schema.required.filter((one): one is string => typeof one === "string")
+        : [],
+    );
+    const names = [...new Set([...Object.keys(properties), ...required])];
+    const shown = names.slice(0, MOST_PROPERTIES).filter((name) => name.length <= LONGEST_NAME);
+    const isShort = shown.length < names.length;
+    if (isShort) this.isCut = true;
+    const members = shown.map((name) => {
+      const own = Object.hasOwn(properties, name) ? properties[name] : undefined;
+      const doc = this.#options.docs === true && isObject(own) ? comment(own.description) : "";
+      const mark = required.has(name) ? "" : "?";
+      return `${doc}${keyText(name)}${mark}: ${this.type(own, depth + 1)}`;
+    });
+    const isMap = names.length === 0 && isObject(more) && !isObject(patternProperties);
+    const isWide = isShort || isObject(more) || more === true || isObject(patternProperties) ||
+      more !== false && (this.#options.isOpen === true || names.length === 0);
+    if (isMap) members.push(`[key: string]: ${this.type(more, depth + 1)}`);
+    else if (isWide) members.push("[key: string]: any");
+    return members.length === 0 ? "{}" : `{ ${members.join("; ")} }`;
+  }
+
+  #array(schema: Record<string, unknown>, depth: number): string {
+    const { items, prefixItems, additionalItems, minItems } = schema;
+    const tuple = [prefixItems, items].find(Array.isArray);
+    if (tuple === undefined) return listOf(this.type(items, depth + 1));
+    if (tuple.length > MOST_ITEMS) return this.#cut();
+    const least = typeof minItems === "number" ? minItems : 0;
+    const members = tuple.map((each, at) => {
+      const type = this.type(each, depth + 1);
+      return at < least ? type : `${grouped(type)}?`;
+    });
+    const more = Array.isArray(items) ? additionalItems : items;
+    if (more !== false) members.push(`...${listOf(this.type(more, depth + 1))}`);
+    return `[${members.join(", ")}]`;
+  }
+
+  #cut(): string {
+    this.isCut = true;
+    return ANY;
+  }
+}
+
+function union(types: readonly string[]): string {
+  const all = new Set(types.filter((type) => type !== NEVER));
+  if (all.has(ANY)) return ANY;
+  return [...all].join(" | ") || NEVER;
+}
+
+/** Returns the type of values that have all these types. */
+function both(types: readonly string[]): string {
+  const all = [...new Set(types.filter((type) => type !== ANY))];
+  if (all.length <= 1) return all[0] ?? ANY;
+  return all.map(grouped).join(" & ");
+}
+
+function listOf(type: string): string {
+  return SIMPLE.test(type) ? `${type}[]` : `Array<${type}>`;
+}
+
+function grouped(type: string): string {
+  return SIMPLE.test(type) ? type : `(${type})`;
+}

@@ -1,0 +1,91 @@
+/**
+ * Splits an intent into steps by its sentences and words, and finds the literals in it.
+ *
+ * @module
+ */
+
+import { termsOf } from "../search/terms.ts";
+
+/** A value that stands in an intent as it is. */
+export interface Literal {
+  readonly kind: "text" | "url" | "email" | "path" | "date" | "number";
+  readonly value: string;
+}
+
+/** One step of an intent. */
+export interface Step {
+  /** The words that find its tool. Paths and addresses are replaced by their kinds. */
+  readonly query: string;
+  /** The words as they were written. */
+  readonly text: string;
+  readonly literals: readonly Literal[];
+}
+
+const MOST_STEPS = 12;
+/** Each kind of literal. What an earlier one matches is no part of a later one. */
+const PATTERNS: readonly (readonly [Literal["kind"], RegExp])[] = [
+  ["text", /"[^"\n]+"|“[^”\n]+”|`[^`\n]+`|(?<!\w)'[^'\n]+'(?!\w)/],
+  ["url", /https?:\/\/[^\s"'<>]*[^\s"'<>.,;:!?)]/],
+  ["email", /[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,4}/],
+  ["path", /(?<!\w)(?:[A-Za-z]:\\|~\/|\.{1,2}\/|\/)[\w./\\-]*[\w/]/],
+  [
+    "path",
+    /\b(?!(?:e\.g|i\.e|a\.m|p\.m)\b)[\w-]{1,64}(?:\/[\w-]{1,64}){0,9}\.(?!(?:com|org|net|io|ai)\b)[A-Za-z][A-Za-z0-9]{0,4}\b(?!\.\w)/,
+  ],
+  ["date", /\b\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?Z?)?\b/],
+  ["number", /(?<![\w.-])-?\d{1,15}(?:\.\d{1,10})?(?![\w.]*\w)/],
+];
+const LITERAL = new RegExp(PATTERNS.map(([, { source }]) => `(${source})`).join("|"), "g");
+/** Stand for a literal while the text is split. */
+const [OPEN, CLOSE] = ["\uE000", "\uE001"];
+const PLACE = new RegExp(`${OPEN}(\\d+)${CLOSE}`, "g");
+const BREAK = /\n|(?<![.!?;:,])[.!?;:,]+(?: |$)| (?:and|then|finally) /i;
+const LEADING = /^(?:and|then|finally|please|also|next|after that)\s+/i;
+/** Words by which tools speak of files of a kind. */
+const FILES: Readonly<Record<string, string>> = {
+  ...{ md: "markdown", py: "python", ts: "typescript", js: "javascript", txt: "text" },
+  ...{ xls: "excel sheet", xlsx: "excel sheet", ppt: "presentation", pptx: "presentation" },
+  ...{ doc: "word document", docx: "word document", png: "image", jpg: "image", jpeg: "image" },
+  ...{ wav: "audio", mp3: "audio", db: "database" },
+};
+
+/** Returns the steps of an intent, in their order. */
+export function stepsOf(intent: string): readonly Step[] {
+  const literals: Literal[] = [];
+  const marked = intent.replaceAll(/[\uE000\uE001]/g, " ").replace(LITERAL, (match, ...groups) => {
+    const kind = PATTERNS[groups.findIndex((group) => group !== undefined)]?.[0] ?? "text";
+    const literal = kind === "text" ? quotedLiteral(match.slice(1, -1)) : { kind, value: match };
+    return `${OPEN}${literals.push(literal) - 1}${CLOSE}`;
+  }).replace(/[^\S\n]+/g, " ");
+  const at = (index: string) => literals[Number(index)] ?? { kind: "text", value: "" };
+  const steps: Step[] = [];
+  for (const part of marked.split(BREAK).map((each) => each.trim().replace(LEADING, ""))) {
+    const step: Step = {
+      query: part.replace(PLACE, (_, index) => kindWords(at(index))),
+      text: part.replace(PLACE, (_, index) => at(index).value),
+      literals: [...part.matchAll(PLACE)].map(([, index = ""]) => at(index)),
+    };
+    const said = part.replace(PLACE, " ");
+    const before = steps.at(-1);
+    // "Read a.txt and b.txt": the second part is done as the first one.
+    const isMore = termsOf(said).length === 0 && step.literals.length > 0;
+    if (isMore && before !== undefined) steps.push({ ...step, query: before.query });
+    else if (termsOf(step.query).length > 0) steps.push(step);
+  }
+  return steps.slice(0, MOST_STEPS);
+}
+
+/** Returns a quoted text; what is quoted may be an address or a path. */
+function quotedLiteral(value: string): Literal {
+  if (/^https?:\/\/\S+$/.test(value)) return { kind: "url", value };
+  const isPath = /^(?:[A-Za-z]:\\|~?\/|\.{1,2}\/)|^[^<>?*]{0,200}\.[A-Za-z]\w{0,4}$/.test(value);
+  return { kind: isPath ? "path" : "text", value };
+}
+
+function kindWords({ kind, value }: Literal): string {
+  if (kind === "text") return value;
+  if (kind !== "path") return kind === "url" ? "url" : kind === "email" ? "email" : "";
+  const [, end] = /\.(\w{1,5})$/.exec(value) ?? [];
+  if (end === undefined) return "folder";
+  return `${FILES[end.toLowerCase()] ?? end} file`;
+}

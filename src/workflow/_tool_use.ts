@@ -1,0 +1,123 @@
+/**
+ * The record of the use of one tool: how often, how fast, with which words it was found, and what
+ * followed it.
+ *
+ * @module
+ */
+
+import { isObject } from "../core/json.ts";
+import { parseToolId } from "../core/tool_id.ts";
+import { mergedShapes, parseShape, type Shape } from "./_result_shape.ts";
+
+/** Counts by name. */
+export type Counts = Readonly<Record<string, number>>;
+
+/** The use of one tool with one definition. */
+export interface ToolUse {
+  /** The hash of the definition. */
+  readonly hash: string;
+  /** When it was last used, in milliseconds. */
+  readonly at: number;
+  readonly calls: number;
+  readonly errors: number;
+  /** How many calls took how long: the number of a step, and the count. */
+  readonly times: Counts;
+  /** The tools that were called next. */
+  readonly next: Counts;
+  /** The words of the queries that found it, as hashes. */
+  readonly words: Counts;
+  readonly shape?: Shape | undefined;
+}
+
+/** A step of the times is so many parts of a factor of two. */
+const STEPS = 4;
+const MOST_TIMES = 1_000;
+const MOST_NEXT = 20;
+const MOST_WORDS = 60;
+const LARGEST = 1e12;
+
+const NOTHING = { calls: 0, errors: 0, times: {}, next: {}, words: {} };
+
+/** Returns the number of the step that a time belongs to. */
+export function stepOf(ms: number): number {
+  return Math.round(STEPS * Math.log2(Math.max(ms, 0.05)));
+}
+
+/** Returns the time below which this part of the calls stayed, within a tenth. */
+export function timeAt({ times }: Pick<ToolUse, "times">, part: number): number {
+  const steps = Object.entries(times).sort(([one], [other]) => Number(one) - Number(other));
+  const total = sum(times);
+  let seen = 0;
+  const [step = 0] = steps.find(([, count]) => (seen += count) >= part * total) ?? [];
+  return Number((2 ** (Number(step) / STEPS)).toPrecision(2));
+}
+
+/** Returns all counts together. */
+export function sum(counts: Counts): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0);
+}
+
+/** Adds what was used later. If the definition changed since, only the later use counts. */
+export function mergedUse(before: ToolUse | undefined, later: ToolUse): ToolUse {
+  if (before?.hash !== later.hash) return mergedUse({ ...later, ...NOTHING }, later);
+  const shape = mergedShapes(before.shape, later.shape);
+  return {
+    hash: later.hash,
+    at: Math.max(before.at, later.at),
+    calls: before.calls + later.calls,
+    errors: before.errors + later.errors,
+    times: recent(added(before.times, later.times)),
+    next: largest(added(before.next, later.next), MOST_NEXT),
+    words: largest(added(before.words, later.words), MOST_WORDS),
+    ...(shape && { shape }),
+  };
+}
+
+/** Reads a record that was kept. Throws if it is none. */
+export function parseUse(said: unknown): ToolUse {
+  if (!isObject(said) || typeof said.hash !== "string" || !/^sha256-\w{64}$/.test(said.hash)) {
+    throw new TypeError("it is no record of use");
+  }
+  const { hash, at, calls, errors, times, next, words, shape } = said;
+  return {
+    hash,
+    at: countOf(at, 1e15),
+    calls: countOf(calls),
+    errors: countOf(errors),
+    times: countsOf(times, (name) => /^-?\d{1,3}$/.test(name)),
+    next: countsOf(next, (name) => parseToolId(name) === name),
+    words: countsOf(words, (name) => /^[0-9a-z]{1,7}$/.test(name)),
+    ...(shape !== undefined && { shape: parseShape(shape) }),
+  };
+}
+
+function countOf(value: unknown, most = LARGEST): number {
+  if (Number.isInteger(value) && Number(value) >= 0 && Number(value) <= most) return Number(value);
+  throw new TypeError("it has a count that is none");
+}
+
+function countsOf(value: unknown, isKnown: (name: string) => boolean): Counts {
+  const entries = isObject(value) ? Object.entries(value).slice(0, 200) : [];
+  return Object.fromEntries(
+    entries.filter(([name]) => isKnown(name)).map(([name, count]) => [name, countOf(count)]),
+  );
+}
+
+function added(one: Counts, other: Counts): Counts {
+  const all = new Map(Object.entries(one));
+  for (const [name, count] of Object.entries(other)) all.set(name, (all.get(name) ?? 0) + count);
+  return Object.fromEntries(all);
+}
+
+/** Halves the counts when there are many, so that the newer calls count more. */
+function recent(times: Counts): Counts {
+  if (sum(times) <= MOST_TIMES) return times;
+  const halved = Object.entries(times).map(([step, count]) => [step, count >> 1] as const);
+  return Object.fromEntries(halved.filter(([, count]) => count > 0));
+}
+
+function largest(counts: Counts, most: number): Counts {
+  const entries = Object.entries(counts);
+  if (entries.length <= most) return counts;
+  return Object.fromEntries(entries.sort(([, one], [, other]) => other - one).slice(0, most));
+}

@@ -1,0 +1,67 @@
+/**
+ * The conditions of `when` in a plan.
+ *
+ * @module
+ */
+
+import { canonical, isObject, type Json } from "../core/json.ts";
+import { bad, filled, isList, type Take } from "./_refs.ts";
+
+const DEPTH_MAX = 16;
+const FORMS = '{"$ref"}, {"exists": {"$ref"}}, {"equals": [a, b]}, {"not": c}, ' +
+  '{"and": [c, …]}, {"or": [c, …]}';
+
+/**
+ * Returns whether a condition holds. A reference holds if its value is there and is none of false,
+ * null, 0 and what is empty. What is missing is not there; it is no error.
+ */
+export function holds(condition: Json, take: Take, depth = 0): boolean {
+  if (typeof condition === "boolean") return condition;
+  if (!isObject(condition) || depth > DEPTH_MAX) throw bad(`\`when\` is none of ${FORMS}`);
+  const [[name, said] = [], ...others] = Object.entries(condition as Record<string, Json>);
+  if (name === undefined || said === undefined || others.length > 0) {
+    throw bad(`\`when\` is none of ${FORMS}`);
+  }
+  const value = (one: Json | undefined) => valueOf(one, take);
+  const inner = (one: Json) => holds(one, take, depth + 1);
+  switch (name) {
+    case "$ref":
+      return isTrue(value({ [name]: said }));
+    case "exists":
+      return value(said) !== undefined;
+    case "equals": {
+      if (!isList(said) || said.length !== 2) throw bad('"equals" takes two values: [a, b]');
+      const [one, other] = said.map(value);
+      return one !== undefined && other !== undefined && canonical(one) === canonical(other);
+    }
+    case "not":
+      return !inner(said);
+    case "and":
+    case "or": {
+      if (!isList(said) || said.length === 0) throw bad(`"${name}" takes a list of conditions`);
+      // Each is looked at, so that a wrong one is told whatever the others are.
+      const all = said.map(inner);
+      return name === "and" ? all.every(Boolean) : all.some(Boolean);
+    }
+    default:
+      throw bad(`\`when\` is none of ${FORMS}`);
+  }
+}
+
+function valueOf(value: Json | undefined, take: Take): Json | undefined {
+  let isMissing = false;
+  const found = filled(value ?? null, (ref) => {
+    try {
+      return take(ref);
+    } catch {
+      isMissing = true;
+      return null;
+    }
+  });
+  return isMissing ? undefined : found;
+}
+
+function isTrue(value: Json | undefined): boolean {
+  if (typeof value === "object" && value !== null) return Object.keys(value).length > 0;
+  return Boolean(value);
+}

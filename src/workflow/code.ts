@@ -1,0 +1,185 @@
+/**
+ * Runs code that calls tools, each piece in a sandbox child of its own to which nothing is granted.
+ * Each call of the code is a call of its run.
+ *
+ * @module
+ */
+
+import type { ToolResult } from "../core/call.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
+import { outputOf } from "../core/output.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import type { CodeStart } from "../sandbox/code_module.ts";
+import type { OnRequest, Sandbox } from "../sandbox/sandbox.ts";
+import type { Run } from "./run.ts";
+
+/** What code needs of PML. */
+export interface CodeHouse {
+  /** Gives code a child of its own. */
+  readonly children: {
+    use<T>(
+      use: { readonly depth: number; readonly signal: AbortSignal },
+      work: (child: Sandbox) => Promise<T>,
+    ): Promise<T>;
+  };
+  /** Returns the id of a tool by the name that lists have. Throws UNKNOWN_TOOL. */
+  readonly idOf: (name: string) => ToolId;
+}
+
+/** Code to run. */
+export interface CodeRun {
+  readonly code: string;
+  /** The value of its global `args`. */
+  readonly arguments?: JsonObject;
+  /** Makes its calls. The code ends when the signal of the run aborts. */
+  readonly run: Run;
+  /** Receives what the code writes to its console, line by line. */
+  readonly onLine?: (line: string) => void;
+}
+
+/** How code ended. What PML itself refused is thrown. */
+export type CodeResult =
+  | { readonly kind: "value"; readonly value: Json; readonly open: number }
+  | { readonly kind: "failed"; readonly failure: CodeFailure; readonly open: number };
+
+/** Why code failed, in its own words, and where if that is known. */
+export interface CodeFailure {
+  readonly name: string;
+  readonly message: string;
+  /** The code of an error that a call of PML gave. */
+  readonly code?: string;
+  readonly hint?: string;
+  readonly line?: number;
+  readonly column?: number;
+}
+
+/** The most characters that are kept of what code writes to its console. */
+const CONSOLE_MAX = 64 * 1024;
+
+/** Runs code to its end. */
+export async function runCode(asked: CodeRun, { children, idOf }: CodeHouse): Promise<CodeResult> {
+  const { code, run, arguments: args = {}, onLine } = asked;
+  const { signal, depth } = run;
+  const calls = new CodeCalls(run, { idOf, onLine });
+  const start: CodeStart = { code, args, consoleBytes: CONSOLE_MAX };
+  try {
+    const said = await children.use({ depth, signal }, (child) =>
+      child.call({
+        ...{ fn: "run", arguments: start as unknown as JsonObject, signal, graceMs: 0 },
+        onRequest: calls.answer,
+        onProgress: calls.progress,
+      }));
+    return endOf(objectOf(said));
+  } catch (error) {
+    throw crashed(error);
+  }
+}
+
+/** Answers what code asks for. */
+class CodeCalls {
+  readonly #run: Run;
+  readonly #options: Pick<CodeHouse, "idOf"> & Pick<CodeRun, "onLine">;
+  #room = CONSOLE_MAX * 2;
+  #done = 0;
+  #tellsItself = false;
+
+  constructor(run: Run, options: Pick<CodeHouse, "idOf"> & Pick<CodeRun, "onLine">) {
+    this.#run = run;
+    this.#options = options;
+  }
+
+  readonly answer: OnRequest = async (name, args, signal) => {
+    if (name === "call" && isObject(args)) return await this.#call(args, signal);
+    if (name === "log" && Array.isArray(args)) this.#log(args);
+    return null;
+  };
+
+  readonly progress: NonNullable<Run["onProgress"]> = (progress) => {
+    this.#tellsItself = true;
+    this.#run.onProgress?.(progress);
+  };
+
+  async #call({ tool, arguments: args }: JsonObject, signal: AbortSignal): Promise<Json> {
+    try {
+      if (typeof tool !== "string" || !isObject(args)) throw noArguments(tool);
+      const id = this.#options.idOf(tool);
+      // The progress of a tool has another scale than the run's.
+      const onProgress = undefined;
+      const result = await this.#run.call({ id, arguments: args, signal, onProgress });
+      if (result.isError === true) return { error: toolFailure(tool, result) };
+      return { output: outputOf(result) };
+    } catch (error) {
+      const { code, message, hint } = asPmlError(error);
+      return { error: defined({ code, message, hint }) as JsonObject };
+    } finally {
+      this.#done++;
+      if (!this.#tellsItself) {
+        this.#run.onProgress?.({ progress: this.#done, message: `${tool}` });
+      }
+    }
+  }
+
+  #log(lines: readonly Json[]): void {
+    for (const line of lines) {
+      if (typeof line !== "string" || line.length > this.#room) continue;
+      this.#room -= line.length;
+      this.#options.onLine?.(line);
+    }
+  }
+}
+
+function noArguments(tool: Json | undefined): PmlError {
+  const message = `Cannot call "${String(tool)}": its arguments are not an object`;
+  return new PmlError("BAD_ARGUMENTS", message, { hint: "Give one object with the arguments" });
+}
+
+function toolFailure(tool: string, result: ToolResult): JsonObject {
+  const texts = result.content.flatMap(({ type, text }) => type === "text" ? [String(text)] : []);
+  const error = objectOf(objectOf(result.structuredContent).error);
+  return {
+    message: texts.join("\n") || `"${tool}" failed and did not say why`,
+    ...(typeof error.code === "string" && { code: error.code }),
+    // A result is plain JSON.
+    result: result as unknown as Json,
+  };
+}
+
+/** Reads how code ended. The code itself may have written this. */
+function endOf({ kind, value = null, open: count, ...said }: JsonObject): CodeResult {
+  const open = typeof count === "number" ? count : 0;
+  if (kind === "value") return { kind, value, open };
+  if (kind === "output") {
+    const message = `Cannot return the result: ${textOf(said.message)}`;
+    throw new PmlError("OUTPUT_INVALID", message, { hint: "Return plain JSON" });
+  }
+  const { line, column } = objectOf(said.place);
+  const text = (field: Json | undefined) => typeof field === "string" ? field : undefined;
+  const failure = defined({
+    name: textOf(said.name),
+    message: textOf(said.message),
+    code: text(said.code),
+    hint: text(said.hint),
+    line: typeof line === "number" ? line : undefined,
+    column: typeof column === "number" ? column : undefined,
+  });
+  return { kind: "failed", failure: failure as unknown as CodeFailure, open };
+}
+
+function textOf(field: Json | undefined): string {
+  return String(field ?? "").slice(0, 16_000);
+}
+
+/** Words the errors of a child for whoever wrote the code. */
+function crashed(error: unknown): unknown {
+  if (!(error instanceof PmlError)) return error;
+  const { code, message, detail } = error;
+  if (code === "RESULT_TOO_LARGE") return new PmlError(code, message, { hint: "Return less" });
+  if (code !== "SANDBOX_CRASHED" || typeof detail?.reason !== "string") return error;
+  const { reason } = detail;
+  const why = message.slice(message.lastIndexOf(": ") + 2).replace("the module", "the code");
+  const hint = ["memory", "frames"].includes(reason)
+    ? "Work on less at once: what code keeps, sends and writes is limited"
+    : "Let the code come to its end by itself: return, or throw an error";
+  return new PmlError(code, `Cannot finish the code: ${why}`, { hint, detail: { reason } });
+}

@@ -1,0 +1,171 @@
+/**
+ * The meta-tool `execute_code`: checks the types of code, runs it, and words the answer.
+ *
+ * @module
+ */
+
+import type { Outcome, ToolResult } from "../core/call.ts";
+import { asPmlError, type PmlError } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
+import { defined, type Json, type JsonObject } from "../core/json.ts";
+import type { CapabilitySaving } from "./capability_saving.ts";
+import { type CodeFailure, type CodeHouse, type CodeResult, runCode } from "./code.ts";
+import { inRun, type RunHouse } from "./run_scope.ts";
+import type { WorkflowRequest } from "./workflow.ts";
+
+/** What a check of types says of code. */
+export type TypesChecked =
+  | { readonly kind: "checked" }
+  | { readonly kind: "problems"; readonly problems: readonly TypeProblem[] }
+  | { readonly kind: "unchecked"; readonly why: string };
+
+/** One error of types. */
+export interface TypeProblem {
+  readonly line: number;
+  readonly message: string;
+  readonly hint?: string;
+}
+
+/** What `execute_code` needs of PML. */
+export interface CodeToolHouse extends CodeHouse, RunHouse {
+  readonly limits: () => {
+    readonly codeMs: number;
+    readonly callMaxMs: number;
+    readonly codeCalls: number;
+  };
+  /** Checks the types of code before it runs. */
+  readonly checkTypes?: (code: string, signal: AbortSignal) => Promise<TypesChecked>;
+  /** Returns what saves code that worked. */
+  readonly saving: () => Promise<CapabilitySaving>;
+}
+
+interface CodeArguments {
+  readonly code: string;
+  readonly timeout_ms?: number;
+  readonly save_as?: Json;
+}
+
+/** What was noticed while code ran, for the answer. */
+interface Noticed {
+  readonly id: string;
+  readonly lines: string[];
+  types: TypesChecked;
+  tools: readonly string[];
+}
+
+/** Runs the code of a request. */
+export async function executeCode(
+  { arguments: given, ...request }: WorkflowRequest,
+  house: CodeToolHouse,
+): Promise<Outcome> {
+  // They were checked against the schema.
+  const { code, timeout_ms, save_as: saveAs } = given as unknown as CodeArguments;
+  const { codeMs, callMaxMs: mostMs, codeCalls: calls } = house.limits();
+  const ms = Math.min(timeout_ms ?? codeMs, mostMs);
+  const about: JsonObject = { code: sha256(code), characters: code.length };
+  const id = crypto.randomUUID();
+  const noticed: Noticed = { id, lines: [], types: { kind: "checked" }, tools: [] };
+  const saving = saveAs === undefined ? undefined : await house.saving();
+  // What cannot be saved does not run.
+  const prepared = saveAs && saving?.prepare(saveAs, { kind: "code", text: code });
+  const start = { ...request, id, via: "code", calls, ms, mostMs, about } as const;
+  try {
+    // The run begins after the check, which does not count as its time.
+    noticed.types = await typesOf(code, { house, signal: request.signal });
+    const result = noticed.types.kind === "problems"
+      ? noticed.types
+      : await inRun(start, house, async (run) => {
+        const onLine = (line: string) => noticed.lines.push(line);
+        const ran = await runCode({ code, run, onLine }, house);
+        noticed.tools = run.tools;
+        return ran;
+      });
+    const answered = answerOf(result, noticed);
+    if (!prepared || saving === undefined) return { kind: "result", result: answered };
+    if (result.kind !== "value") return { kind: "result", result: unsaved(answered) };
+    const { tools } = noticed;
+    const saved = await saving.save(prepared, { tools, output: result.value }, request);
+    return { kind: "result", result: withSaved(answered, saved) };
+  } catch (error) {
+    // What the code wrote helps to find out why it took too long, or too much.
+    if (noticed.lines.length === 0 || request.signal.aborted) throw error;
+    return { kind: "result", result: errorAnswer(asPmlError(error), noticed) };
+  }
+}
+
+/** Adds to a result what came of saving it. */
+export function withSaved(result: ToolResult, saved: JsonObject): ToolResult {
+  const text = JSON.stringify({ save_as: saved });
+  return { ...result, content: [...result.content, { type: "text", text }] };
+}
+
+function unsaved(result: ToolResult): ToolResult {
+  return withSaved(result, { saved: false, error: { message: "Only what succeeds is saved" } });
+}
+
+async function typesOf(
+  code: string,
+  { house, signal }: { readonly house: CodeToolHouse; readonly signal: AbortSignal },
+): Promise<TypesChecked> {
+  try {
+    return await house.checkTypes?.(code, signal) ?? { kind: "unchecked", why: "no checker" };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { kind: "unchecked", why: asPmlError(error).message };
+  }
+}
+
+function answerOf(
+  result: CodeResult | (TypesChecked & { readonly kind: "problems" }),
+  noticed: Noticed,
+): ToolResult {
+  switch (result.kind) {
+    case "value": {
+      const { value, open } = result;
+      const text = typeof value === "string" ? value : JSON.stringify(value);
+      return answer(text, { noticed, open });
+    }
+    case "failed": {
+      const { failure: { code, message, hint }, open } = result;
+      const text = textOf(result.failure);
+      // An error of a call keeps its code, as it has when the call is made alone.
+      const error = code === undefined ? undefined : defined({ code, message, hint });
+      const structured = error && { structuredContent: { error } };
+      return { ...answer(text, { noticed, open }), ...structured, isError: true };
+    }
+    case "problems": {
+      const lines = result.problems.map(({ line, message, hint }) =>
+        `line ${line}: ${message}${hint === undefined ? "" : `\n  ${hint}`}`
+      );
+      const text = ["The code did not run: its types are wrong", ...lines].join("\n");
+      return { ...answer(text, { noticed, open: 0 }), isError: true };
+    }
+  }
+}
+
+/** Returns the text of an error with its place, as a model can use it. */
+function textOf({ name, message, code, hint, line, column }: CodeFailure): string {
+  const place = line === undefined ? "" : ` (line ${line}, column ${column})`;
+  const what = code === undefined ? name : `${name} ${code}`;
+  return `${what}: ${message}${place}${hint === undefined ? "" : `\n${hint}`}`;
+}
+
+function errorAnswer({ code, message, hint }: PmlError, noticed: Noticed): ToolResult {
+  const text = `${code}: ${message}${hint === undefined ? "" : `\n${hint}`}`;
+  const error = defined({ code, message, hint });
+  return { ...answer(text, { noticed, open: 0 }), structuredContent: { error }, isError: true };
+}
+
+/** Returns the text, and what PML says of the run in a block of its own. */
+function answer(
+  text: string,
+  { noticed: { id, lines, types }, open }: { readonly noticed: Noticed; readonly open: number },
+): ToolResult {
+  const said = [
+    ...(lines.length > 0 ? ["console:", ...lines] : []),
+    ...(types.kind === "unchecked" ? [`types: unchecked (${types.why})`] : []),
+    ...(open > 0 ? [`Calls that the code did not wait for were cancelled: ${open}`] : []),
+  ];
+  const blocks = [text, ...(said.length > 0 ? [said.join("\n")] : [])];
+  return { content: blocks.map((one) => ({ type: "text", text: one })), _meta: { "pml/run": id } };
+}

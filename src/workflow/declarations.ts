@@ -1,0 +1,100 @@
+/**
+ * Writes tools as declarations of TypeScript: what code and programs can call, with the types of
+ * arguments and outputs.
+ *
+ * @module
+ */
+
+import { isObject, type JsonObject } from "../core/json.ts";
+import { referredIn } from "../core/schema_ref.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { comment, keyText, typeOf, type TypeOptions } from "./_schema_type.ts";
+
+export { keyText };
+
+/** A server and its tools, by the names that clients see. */
+export interface DeclaredServer {
+  readonly name: string;
+  readonly tools: readonly ToolDefinition[];
+}
+
+/** Returns the schema of outputs that were seen of a tool; undefined if none were seen. */
+export type Observed = (server: string, tool: ToolDefinition) => JsonObject | undefined;
+
+/** How declarations are written. */
+export interface DeclarationOptions {
+  /** What is known about the outputs of tools that declare none. */
+  readonly observed?: Observed | undefined;
+}
+
+/** The types of a tool. */
+export interface ToolTypes {
+  readonly args: string;
+  readonly output: string;
+  /** Whether it can be called without arguments. */
+  readonly isOptional: boolean;
+  /** Whether parts of the types were left out because they are too large. */
+  readonly isCut: boolean;
+}
+
+/** How many characters all declarations together have. */
+const LONGEST = 1_000_000;
+const LONGEST_DOC = 1_000;
+
+/** Returns the types of a tool. The output of a tool that declares none is `any`. */
+export function toolTypes(
+  server: string,
+  tool: ToolDefinition,
+  { observed, ...options }: DeclarationOptions & TypeOptions,
+): ToolTypes {
+  const args = typeOf(tool.inputSchema, options);
+  const seen = tool.outputSchema === undefined ? observed?.(server, tool) : undefined;
+  // More may come than was seen.
+  const output = typeOf(
+    tool.outputSchema ?? seen,
+    seen ? { ...options, isOpen: true } : {
+      ...options,
+      isOpen: false,
+    },
+  );
+  return {
+    args: args.text,
+    output: output.text,
+    isOptional: !requiresMore(tool.inputSchema),
+    isCut: args.isCut || output.isCut,
+  };
+}
+
+/** Returns the declarations of servers: `server: { tool(args: …): Promise<…> }`. */
+export function declarationsOf(
+  servers: readonly DeclaredServer[],
+  options: DeclarationOptions = {},
+): string {
+  let left = LONGEST;
+  const blocks = servers.map(({ name, tools }) => {
+    const lines = tools.map((tool) => {
+      const line = toolLine(name, tool, options);
+      left -= line.length;
+      return left > 0 ? line : `    ${keyText(tool.name)}(args?: any): Promise<any>; // not shown`;
+    });
+    return [`  ${keyText(name)}: {`, ...lines, "  };"].join("\n");
+  });
+  return blocks.join("\n");
+}
+
+function toolLine(server: string, tool: ToolDefinition, options: DeclarationOptions): string {
+  const types = toolTypes(server, tool, { ...options, docs: true });
+  const { args, output, isOptional, isCut } = types;
+  const doc = comment(tool.description, LONGEST_DOC).trim();
+  const call = `${keyText(tool.name)}(args${isOptional ? "?" : ""}: ${args}): Promise<${output}>;`;
+  const lines = [...(doc === "" ? [] : [doc]), `${call}${isCut ? " // too large: see any" : ""}`];
+  return lines.map((line) => `    ${line}`).join("\n");
+}
+
+/** Tells whether a schema requires properties. */
+function requiresMore(schema: unknown): boolean {
+  const target = isObject(schema) && typeof schema.$ref === "string"
+    ? referredIn(schema, schema.$ref)
+    : schema;
+  return isObject(target) && Array.isArray(target.required) && target.required.length > 0;
+}

@@ -1,0 +1,189 @@
+/**
+ * Makes a plan of an intent: finds a tool for each step, puts the tasks into an order, and fills
+ * their arguments. Nothing runs here.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import type { Json, JsonObject } from "../core/json.ts";
+import { shownId, type ToolId } from "../core/tool_id.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import type { SearchAnswer, SearchHit } from "../search/search.ts";
+import { termsOf } from "../search/terms.ts";
+import { type Filled, filled, type OpenArgument, referenceFor } from "./_filling.ts";
+import { type Step, stepsOf } from "./_steps.ts";
+
+/** What a plan is made with. */
+export interface IntentOptions {
+  /** Finds tools that may be called. */
+  readonly search: (query: string) => Promise<SearchAnswer>;
+  /** Returns the JSON Schema of a tool's output, as it is defined or was observed. */
+  readonly output: (id: ToolId, tool: ToolDefinition) => JsonObject | undefined;
+  /** Returns how often the first tool was called next after the second one, from 0 to 1. */
+  readonly follows: (id: ToolId, before: ToolId) => number;
+  /** Is told which tools were found for a step. */
+  readonly onFound?: (query: string, found: readonly ToolId[]) => void;
+}
+
+/** One task of a plan, in the form of `execute_workflow`. */
+export interface PlannedTask {
+  readonly id: string;
+  readonly tool: ToolId;
+  readonly arguments: JsonObject;
+  readonly depends_on?: readonly string[];
+}
+
+/** A plan that was made of an intent. */
+export interface IntentPlan {
+  readonly plan: { readonly tasks: readonly PlannedTask[] };
+  /** How sure it is that this is meant, from 0 to 1. */
+  readonly confidence: number;
+  /** The arguments that the tasks need and nobody knows. */
+  readonly open: readonly (OpenArgument & { readonly task: string })[];
+  /** Other tools that may be meant, by task. */
+  readonly alternatives: Readonly<Record<string, readonly ToolId[]>>;
+  /** The steps that no tool fits. */
+  readonly unmet: readonly string[];
+}
+
+const LONGEST = 32_768;
+/** How many tools of a step are looked at. */
+const LOOKED_AT = 8;
+/** How much the whole intent, the literals and the open arguments count beside a step's own words. */
+const CONTEXT = 0.2;
+const LITERALS = 0.2;
+/** How many tools a plan names in all, if it has few tasks. */
+const NAMED = 10;
+/** One tool follows another if it did so in this part of its uses. */
+const USUALLY = 0.5;
+
+/** A task before its place is known. */
+interface Draft {
+  readonly hit: SearchHit;
+  readonly step: Step;
+  readonly filled: Filled;
+  readonly others: readonly SearchHit[];
+  /** How sure its tool is. */
+  readonly sure: number;
+  readonly output: JsonObject | undefined;
+}
+
+/** Makes a plan. Throws if the intent is too long or if no tool fits it. */
+export async function planOf(intent: string, options: IntentOptions): Promise<IntentPlan> {
+  if (intent.length > LONGEST) {
+    throw new PmlError(
+      "INPUT_TOO_LARGE",
+      `Cannot plan: the intent has ${intent.length} characters`,
+      {
+        hint: `Say it in at most ${LONGEST} characters, or give a plan`,
+      },
+    );
+  }
+  const steps = stepsOf(intent);
+  const whole = await options.search(steps.map(({ query }) => query).join(", "));
+  const context = new Map(whole.hits.map(({ id, score }) => [id, score]));
+  const drafts = await Promise.all(steps.map((step) => draftOf(step, { ...options, context })));
+  const known = drafts.filter((draft) => draft !== undefined);
+  const unmet = steps.filter((_, at) => drafts[at] === undefined).map(({ text }) => text);
+  if (known.length === 0) {
+    throw new PmlError("BAD_ARGUMENTS", "Cannot plan: no tool fits the intent", {
+      hint: "Say it in other words, find tools with `search`, or give a plan",
+    });
+  }
+  return planned(inOrder(known, options), { unmet, ...options });
+}
+
+async function draftOf(
+  step: Step,
+  { search, output, context, onFound }: IntentOptions & {
+    readonly context: ReadonlyMap<ToolId, number>;
+  },
+): Promise<Draft | undefined> {
+  const { hits, isLoose } = await search(step.query);
+  const ranked = hits.slice(0, LOOKED_AT).map((hit, at) => {
+    const fit = filled(hit.tool, step);
+    const literals = fit.used / Math.max(step.literals.length, 1);
+    const worth = hit.score + CONTEXT * (context.get(hit.id) ?? 0) + LITERALS * literals;
+    return { hit, fit, worth: worth - at * 1e-9 };
+  }).sort((one, other) => other.worth - one.worth);
+  // The server of an offer was never used, so its tools are alternatives only.
+  const best = ranked.find(({ hit }) => hit.server.isOffer !== true);
+  if (best === undefined) return undefined;
+  const others = ranked.filter((one) => one !== best);
+  onFound?.(step.query, ranked.map(({ hit }) => hit.id));
+  const rival = others.find(({ hit }) => hit.server.name !== best.hit.server.name);
+  const isNamed = termsOf(best.hit.id).some((term) => termsOf(step.query).includes(term));
+  return {
+    ...{ hit: best.hit, step, filled: best.fit, others: others.map(({ hit }) => hit) },
+    sure: (isLoose ? 0.5 : 1) * (isNamed ? 1 : 0.7) * clear((rival?.worth ?? 0) / best.worth),
+    output: output(best.hit.id, best.hit.tool),
+  };
+}
+
+/** Returns 1 if a tool of another server fits clearly worse, and down to 0.5 if it fits as well. */
+function clear(rival: number): number {
+  return 1 - Math.min(0.5, Math.max(0, (rival - 0.8) * 2.5));
+}
+
+/** Puts each task behind those whose outputs it needs, or that it usually follows. */
+function inOrder(drafts: readonly Draft[], { follows }: IntentOptions): readonly Draft[] {
+  const precedes = (one: Draft, other: Draft) => {
+    const feeds = other.filled.open.some((open) =>
+      referenceFor(open, [{ id: "", output: one.output ?? {} }]) !== undefined
+    );
+    return feeds || follows(other.hit.id, one.hit.id) >= USUALLY;
+  };
+  const ordered: Draft[] = [];
+  for (const draft of drafts) {
+    const at = ordered.findIndex((other) => precedes(draft, other) && !precedes(other, draft));
+    ordered.splice(at < 0 ? ordered.length : at, 0, draft);
+  }
+  return ordered;
+}
+
+function planned(
+  drafts: readonly Draft[],
+  { unmet }: { readonly unmet: readonly string[] },
+): IntentPlan {
+  const most = Math.min(4, Math.max(2, Math.ceil(NAMED / drafts.length) - 1));
+  const tasks: PlannedTask[] = [];
+  const open: (OpenArgument & { readonly task: string })[] = [];
+  let confidence = unmet.length > 0 ? 0.5 : 1;
+  drafts.forEach((draft, at) => {
+    const id = `t${at + 1}`;
+    const sources = drafts.slice(0, at).map(({ output }, from) => ({ id: `t${from + 1}`, output }));
+    const args: Record<string, Json> = { ...draft.filled.arguments };
+    let { sure } = draft;
+    for (const one of draft.filled.open) {
+      const found = referenceFor(one, sources);
+      if (found === undefined) open.push({ task: id, ...one });
+      else args[one.argument] = found.ref;
+      if (found === undefined || found.isGuess) sure *= 0.7;
+    }
+    confidence = Math.min(confidence, sure);
+    const before = drafts[at - 1];
+    // Only what changes nothing can be done at the same time.
+    const isAfter = before !== undefined && !(onlyReads(before) && onlyReads(draft));
+    tasks.push({
+      ...{ id, tool: shownId(draft.hit), arguments: args },
+      ...(isAfter && { depends_on: [`t${at}`] }),
+    });
+  });
+  const alternatives = Object.fromEntries(
+    drafts.map(({ others }, at) => [`t${at + 1}`, others.slice(0, most).map(shownId)]),
+  );
+  return {
+    ...{
+      plan: { tasks },
+      confidence: Math.round(confidence * 100) / 100,
+      open,
+      alternatives,
+      unmet,
+    },
+  };
+}
+
+function onlyReads({ hit }: Draft): boolean {
+  return hit.tool.annotations?.readOnlyHint === true;
+}

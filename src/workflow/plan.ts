@@ -1,0 +1,320 @@
+/**
+ * A plan: tasks that call tools and take each other's outputs. It is read here, and nothing runs.
+ *
+ * @module
+ */
+
+import { asPmlError, PmlError } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
+import { canonical, type Json, type JsonObject, quoted } from "../core/json.ts";
+import { bad, filled, isList, partAt, type Ref, refsIn, type Take } from "./_refs.ts";
+import { holds } from "./_when.ts";
+import { sizeOf } from "./results.ts";
+
+/** One task of a plan. */
+export interface Task {
+  readonly id: string;
+  /** The tool, as the caller named it. */
+  readonly tool: string;
+  /** The arguments, in which references are not replaced yet. */
+  readonly arguments: JsonObject;
+  /** The tasks that must be done before: those that it names, and those that it refers to. */
+  readonly needs: readonly string[];
+  /** The tasks whose outputs it takes. */
+  readonly takes: readonly string[];
+  readonly when?: Json;
+  /** The elements for each of which the tool is called once; an array or a reference to one. */
+  readonly forEach?: Json;
+  /** The hash of everything that it is. */
+  readonly hash: string;
+}
+
+/** A plan that was read: each task comes after those that it needs. */
+export interface Plan {
+  readonly tasks: readonly Task[];
+  /** The plan as it was given. */
+  readonly given: JsonObject;
+  readonly params: JsonObject;
+}
+
+/** One call that a task makes. */
+export interface Step {
+  readonly task: Task;
+  /** The place of its element, if the task has `for_each`. */
+  readonly index?: number;
+  /** The arguments as far as they are known. */
+  readonly arguments: JsonObject;
+  /** The names of the arguments that depend on tasks which are not done. */
+  readonly open: ReadonlySet<string>;
+}
+
+/** What is wrong with one task, or with the whole plan. */
+export interface Problem {
+  readonly task?: string;
+  readonly error: PmlError;
+}
+
+/** The options of `parsePlan`. */
+export interface PlanOptions {
+  /** How many tasks it may have. */
+  readonly most: number;
+  /** The values that `$params` stands for, in a plan that was saved. */
+  readonly params?: JsonObject | undefined;
+}
+
+/** Where references find their values. Undefined means that it is not known yet. */
+export interface Known {
+  /** How many calls one task may make. */
+  readonly most: number;
+  /** How large all that one call takes from outputs may be, in characters. */
+  readonly mostTaken: number;
+  readonly params: JsonObject;
+  readonly output: (task: string) => Json | undefined;
+  /** Returns an output of an earlier run. Throws if there is none. */
+  readonly kept: (source: string) => Json;
+}
+
+const ID = /^[A-Za-z0-9_-]{1,64}$/;
+const SHOWN = 20;
+const IDS_SHOWN = 10;
+const RUN_OUTPUT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
+
+interface GivenTask {
+  readonly id: string;
+  readonly tool: string;
+  readonly arguments?: JsonObject;
+  readonly depends_on?: readonly string[];
+  readonly when?: Json;
+  readonly for_each?: Json;
+}
+
+/** Reads a plan that fits its schema. Throws BAD_ARGUMENTS that names everything wrong with it. */
+export function parsePlan(given: JsonObject, { most, params }: PlanOptions): Plan {
+  // The schema was checked.
+  const { tasks } = given as unknown as { readonly tasks: readonly GivenTask[] };
+  if (tasks.length > most) throw refused([{ error: tooMany(tasks.length, most) }]);
+  const ids = new Set(tasks.map(({ id }) => id));
+  const problems: Problem[] = [];
+  const seen = new Set<string>();
+  const read = tasks.flatMap((task) => {
+    try {
+      if (!ID.test(task.id)) throw bad("its id is not 1 to 64 of A-Z, a-z, 0-9, '_' and '-'");
+      if (seen.has(task.id)) throw bad("another task has the same id");
+      seen.add(task.id);
+      return [taskOf(task, { ids, hasParams: params !== undefined })];
+    } catch (error) {
+      problems.push({ task: task.id, error: asPmlError(error) });
+      return [];
+    }
+  });
+  const ordered = problems.length === 0 ? inOrder(read) : read;
+  if (!Array.isArray(ordered)) problems.push(ordered as Problem);
+  if (problems.length > 0) throw refused(problems);
+  return { tasks: ordered as readonly Task[], given, params: params ?? {} };
+}
+
+/** Makes the error of a plan that does not run, with everything that is wrong with it. */
+export function refused(problems: readonly Problem[]): PmlError {
+  const lines = problems.slice(0, SHOWN).map(({ task, error }) =>
+    task === undefined ? error.message : `task ${quoted(task)}: ${error.message}`
+  );
+  const more = problems.length > SHOWN ? [`and ${problems.length - SHOWN} more problems`] : [];
+  const [first] = problems;
+  const code = problems.length === 1 && first !== undefined ? first.error.code : "BAD_ARGUMENTS";
+  return new PmlError(code, `Cannot run the plan:\n${[...lines, ...more].join("\n")}`, {
+    hint: "Nothing was run. Mend the plan and send it again",
+    detail: {
+      problems: problems.slice(0, SHOWN).map(({ task, error: { code, message, hint } }) => ({
+        ...(task !== undefined && { task }),
+        code,
+        message,
+        ...(hint !== undefined && { hint }),
+      })),
+    },
+  });
+}
+
+/** Makes the error of a plan with too many tasks. */
+export function tooMany(count: number, most: number): PmlError {
+  return new PmlError("BAD_ARGUMENTS", `Cannot run ${count} tasks: limits.plan_tasks is ${most}`, {
+    hint: "Do the work in several plans",
+  });
+}
+
+/**
+ * Returns the calls that a task makes as far as they are known; undefined if the elements of its
+ * `for_each` are not. Throws if it cannot be known how many, or for what is missing.
+ */
+export function stepsOf(task: Task, known: Known): readonly Step[] | undefined {
+  const { forEach } = task;
+  if (forEach === undefined) return [stepOf(task, known)];
+  if (isOpen(forEach, known)) return undefined;
+  const items = filled(forEach, takeFrom(known));
+  if (!isList(items)) throw bad("`for_each` is no array");
+  if (items.length > known.most) throw tooMany(items.length, known.most);
+  return items.map((item, index) => stepOf(task, known, { item, index }));
+}
+
+/** Returns the only step that is known of a task whose elements are not known. */
+export function anyStepOf(task: Task, known: Known): Step {
+  return stepOf(task, known);
+}
+
+/** Returns whether the `when` of a task holds. */
+export function runsNow({ when }: Task, known: Known): boolean {
+  return when === undefined || holds(when, takeFrom(known));
+}
+
+function stepOf(task: Task, known: Known, at?: { item: Json; index: number }): Step {
+  const open = new Set<string>();
+  const take = takeFrom(known, at);
+  const args = Object.entries(task.arguments).map(([name, value]) => {
+    const isUnknown = isOpen(value, known) || at === undefined && refsIn(value).some(isOfElement);
+    if (isUnknown) open.add(name);
+    return [name, isUnknown ? null : filled(value, take)] as const;
+  });
+  return {
+    task,
+    arguments: Object.fromEntries(args),
+    open,
+    ...(at !== undefined && { index: at.index }),
+  };
+}
+
+function isOpen(value: Json, { output }: Known): boolean {
+  return refsIn(value).some(({ source }) => ID.test(source) && output(source) === undefined);
+}
+
+function isOfElement({ source }: Ref): boolean {
+  return source === "$item" || source === "$index";
+}
+
+function takeFrom(known: Known, at?: { item: Json; index: number }): Take {
+  const { params, output, kept, mostTaken } = known;
+  let taken = 0;
+  return (ref) => {
+    const { source } = ref;
+    const whole = source === "$params"
+      ? params
+      : source === "$item"
+      ? at?.item
+      : source === "$index"
+      ? at?.index
+      : RUN_OUTPUT.test(source)
+      ? kept(source)
+      : output(source);
+    if (whole === undefined) throw bad(`the output of ${quoted(source)} is not known`);
+    const part = partAt(whole, ref);
+    // Values are shared here. A server gets a copy of each.
+    taken += sizeOf(part);
+    if (taken > mostTaken) throw tooLarge(mostTaken);
+    return part;
+  };
+}
+
+function tooLarge(most: number): PmlError {
+  return new PmlError("INPUT_TOO_LARGE", `Cannot take so much from outputs: over ${most} bytes`, {
+    hint: "Refer to the parts that are needed, or raise limits.input_bytes",
+  });
+}
+
+function taskOf(
+  given: GivenTask,
+  from: { readonly ids: ReadonlySet<string>; readonly hasParams: boolean },
+): Task {
+  const { id, tool, arguments: args = {}, depends_on: named = [], when, for_each: forEach } = given;
+  const refs = refsIn(args);
+  const others = [...refsIn(when ?? null), ...refsIn(forEach ?? null)];
+  if (when !== undefined) holds(when, () => null);
+  if (forEach !== undefined && !isList(forEach) && refsIn(forEach).length === 0) {
+    throw bad('`for_each` is neither an array nor {"$ref": "task#/pointer"}');
+  }
+  for (const ref of refs) assertSource(ref, { ...from, hasElement: forEach !== undefined });
+  for (const ref of others) assertSource(ref, { ...from, hasElement: false });
+  for (const name of named) {
+    if (!from.ids.has(name)) throw unknownTask(name, from.ids);
+  }
+  const sources = [...refs, ...others].map(({ source }) => source).filter((one) => ID.test(one));
+  return {
+    id,
+    tool,
+    arguments: args,
+    needs: [...new Set([...named, ...sources])],
+    takes: sources,
+    hash: hashOf([tool, args, [...named], when ?? null, forEach ?? null]),
+    ...(when !== undefined && { when }),
+    ...(forEach !== undefined && { forEach }),
+  };
+}
+
+function assertSource({ source }: Ref, { ids, hasParams, hasElement }: {
+  readonly ids: ReadonlySet<string>;
+  readonly hasParams: boolean;
+  readonly hasElement: boolean;
+}): void {
+  if (ids.has(source) && ID.test(source) || RUN_OUTPUT.test(source)) return;
+  if (source === "$params" && hasParams) return;
+  if (source === "$item" || source === "$index") {
+    if (hasElement) return;
+    throw bad(`"${source}" stands only in the arguments of a task with \`for_each\``);
+  }
+  throw unknownTask(source, ids);
+}
+
+function unknownTask(name: string, ids: ReadonlySet<string>): PmlError {
+  const known = [...ids].slice(0, IDS_SHOWN).map((id) => quoted(id)).join(", ");
+  return bad(
+    `there is no task ${quoted(name)}; there are ${known}. ` +
+      'If it is data, put the object with "$ref" into {"$literal": …}',
+  );
+}
+
+function hashOf(value: readonly Json[]): string {
+  try {
+    return sha256(canonical(value));
+  } catch {
+    throw bad("its arguments are no JSON that can be sent");
+  }
+}
+
+/** Puts tasks in an order in which each comes after those that it needs, or names a cycle. */
+function inOrder(tasks: readonly Task[]): Task[] | Problem {
+  const waits = new Map(tasks.map(({ id, needs }) => [id, needs.length]));
+  const needed = new Map<string, Task[]>();
+  for (const task of tasks) {
+    for (const need of task.needs) {
+      const list = needed.get(need) ?? [];
+      list.push(task);
+      needed.set(need, list);
+    }
+  }
+  const ordered = tasks.filter(({ needs }) => needs.length === 0);
+  // The list grows while it is gone through.
+  for (const { id } of ordered) {
+    for (const task of needed.get(id) ?? []) {
+      const left = (waits.get(task.id) ?? 0) - 1;
+      waits.set(task.id, left);
+      if (left === 0) ordered.push(task);
+    }
+  }
+  if (ordered.length === tasks.length) return ordered;
+  return { error: bad(`tasks need each other: ${cycleIn(tasks, waits)}`) };
+}
+
+/** Names the tasks of one cycle, in order. */
+function cycleIn(tasks: readonly Task[], waits: ReadonlyMap<string, number>): string {
+  const left = new Map(
+    tasks.filter(({ id }) => waits.get(id) !== 0).map((task) => [task.id, task]),
+  );
+  let at = [...left.values()][0];
+  const path: string[] = [];
+  const places = new Map<string, number>();
+  while (at !== undefined && !places.has(at.id)) {
+    places.set(at.id, path.length);
+    path.push(at.id);
+    at = at.needs.map((need) => left.get(need)).find((need) => need !== undefined);
+  }
+  const cycle = at === undefined ? path : [...path.slice(places.get(at.id) ?? 0), at.id];
+  const shown = cycle.length > SHOWN ? [...cycle.slice(0, SHOWN), "…"] : cycle;
+  return shown.map((id) => quoted(id)).join(" needs ");
+}

@@ -1,0 +1,210 @@
+/**
+ * Runs plans: reads them, has them judged, runs them, and says what became of each task.
+ *
+ * @module
+ */
+
+import type { Meanwhile, ToolResult } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { type Json, type JsonObject, quoted } from "../core/json.ts";
+import type { Limits } from "../config/limits.ts";
+import { onAbort } from "../io/waiting.ts";
+import { type JudgeOptions, judgePlan } from "./_judging.ts";
+import { answerOf } from "./_plan_answer.ts";
+import { PlanRun } from "./_plan_run.ts";
+import { type Known, parsePlan, type Plan } from "./plan.ts";
+import type { KeptRun, Results } from "./results.ts";
+import { Run, type RunOptions } from "./run.ts";
+
+/** The options of `Plans`. */
+export interface PlansOptions
+  extends Pick<RunOptions, "callTool">, Pick<JudgeOptions, "idOf" | "check" | "ask"> {
+  readonly results: Results;
+  readonly limits: () => Pick<
+    Limits,
+    "planTasks" | "concurrentCalls" | "callMaxMs" | "inlineBytes" | "inputBytes"
+  >;
+  /** Writes an event of a run to the journal. */
+  readonly record: (
+    event: string,
+    said: { readonly actor: string; readonly about: JsonObject },
+  ) => void;
+}
+
+/** A request to run a plan. */
+export interface PlanRequest extends Meanwhile {
+  /** The plan; undefined to go on with the plan of the run that is resumed. */
+  readonly plan: JsonObject | undefined;
+  /** The run whose tasks that are not done are to be run. */
+  readonly resume?: string | undefined;
+  /** The values of the parameters of a plan that was saved. */
+  readonly params?: JsonObject | undefined;
+  readonly via?: RunOptions["via"];
+  /** How many capabilities wait for this run. */
+  readonly depth?: number;
+  readonly actor: string;
+  readonly signal: AbortSignal;
+}
+
+/** What came of a plan. */
+export interface PlanOutcome {
+  /** What a model is told: the state of each task. */
+  readonly result: ToolResult;
+  readonly run: string;
+  /** Whether all tasks are done or were skipped. */
+  readonly isDone: boolean;
+  /**
+   * The output of the plan: that of the only task which no other needs, or an object of the outputs
+   * of all such tasks.
+   */
+  readonly output: Json;
+  readonly plan: Plan;
+}
+
+/** Runs plans. */
+export class Plans {
+  readonly #options: PlansOptions;
+
+  /** Takes the options; runs nothing. */
+  constructor(options: PlansOptions) {
+    this.#options = options;
+  }
+
+  /** Runs a plan, or what is left of one. Throws if it is refused as a whole: then nothing ran. */
+  async run(request: PlanRequest): Promise<PlanOutcome> {
+    const { results, limits } = this.#options;
+    const { actor, resume, params } = request;
+    const { planTasks: most } = limits();
+    const before = resume === undefined ? undefined : results.resume(resume, actor);
+    let kept = before;
+    try {
+      const given = request.plan ?? before?.plan;
+      if (given === undefined) throw nothing();
+      const plan = parsePlan(given, { most, params });
+      if (before !== undefined) assertSame(plan, before);
+      kept ??= results.begin(actor, plan.given);
+      return await this.#judged(plan, { request, kept });
+    } finally {
+      if (kept !== undefined) results.end(kept);
+    }
+  }
+
+  async #judged(
+    plan: Plan,
+    { request, kept }: { readonly request: PlanRequest; readonly kept: KeptRun },
+  ): Promise<PlanOutcome> {
+    const { results, limits, idOf, callTool, record, ...options } = this.#options;
+    const { actor, via = "plan", depth = 0, request: of, onQuestion, onMessage, onAsk } = request;
+    const { planTasks: most, inputBytes: mostTaken, concurrentCalls, callMaxMs } = limits();
+    using clock = new Clock(callMaxMs, request.signal);
+    const meanwhile = {
+      request: of,
+      onMessage,
+      onAsk: onAsk && ((...asked) => clock.held(() => onAsk(...asked))),
+      onQuestion: onQuestion && ((...asked) => clock.held(() => onQuestion(...asked))),
+    } satisfies Meanwhile;
+    const { signal } = clock;
+    const known: Known = {
+      most,
+      mostTaken,
+      params: plan.params,
+      output: (task) => kept.outputs.get(task),
+      kept: (name) => results.output(name, actor),
+    };
+    const isDone = (key: string) => kept.outputs.has(key);
+    const from = { ...meanwhile, via, actor, signal, run: kept.id, depth };
+    const answers = await judgePlan(plan, { ...options, idOf, known, isDone, from });
+    const run = new Run({
+      ...from,
+      id: kept.id,
+      via,
+      calls: most,
+      callTool,
+      onProgress: undefined,
+    });
+    const atOnce = Math.max(LEAST_AT_ONCE, concurrentCalls >> 2);
+    const { onProgress } = request;
+    const running = new PlanRun({
+      ...{ plan, run, kept, results, known, idOf, answers, atOnce, onProgress },
+    });
+    const about = { run: kept.id, tasks: plan.tasks.length };
+    kept.hasBegun = true;
+    kept.plan = plan.given;
+    record("plan began", { actor, about });
+    await running.all();
+    const counts = Map.groupBy(running.states.values(), ({ state }) => state);
+    const states = Object.fromEntries([...counts].map(([state, of]) => [state, of.length]));
+    record("plan ended", { actor, about: { ...about, ...states } });
+    return answerOf(plan, { kept, states: running.states, inlineBytes: limits().inlineBytes });
+  }
+}
+
+/** A plan may always have so many calls under way: more of them wait for their turn anyway. */
+const LEAST_AT_ONCE = 8;
+
+/** Ends a plan when its time is over. The time in which the person is asked does not count. */
+class Clock implements Disposable {
+  readonly #abort = new AbortController();
+  readonly #onAbort: Disposable;
+  readonly #ms: number;
+  #left: number;
+  #since = performance.now();
+  #asking = 0;
+  #timer: ReturnType<typeof setTimeout>;
+
+  constructor(ms: number, signal: AbortSignal) {
+    this.#ms = this.#left = ms;
+    this.#onAbort = onAbort(signal, () => this.#abort.abort(signal.reason));
+    this.#timer = this.#start();
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  async held<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#asking++ === 0) {
+      clearTimeout(this.#timer);
+      this.#left -= performance.now() - this.#since;
+    }
+    try {
+      return await work();
+    } finally {
+      if (--this.#asking === 0) this.#timer = this.#start();
+    }
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    this.#onAbort[Symbol.dispose]();
+  }
+
+  #start(): ReturnType<typeof setTimeout> {
+    this.#since = performance.now();
+    return setTimeout(() => this.#abort.abort(timedOut(this.#ms)), Math.max(this.#left, 0));
+  }
+}
+
+/** Throws if what is done of a run is not the same in the plan that goes on with it. */
+function assertSame(plan: Plan, { id, hashes }: KeptRun): void {
+  const changed = plan.tasks.filter((task) => (hashes.get(task.id) ?? task.hash) !== task.hash);
+  if (changed.length === 0) return;
+  const names = changed.slice(0, 10).map((task) => quoted(task.id)).join(", ");
+  throw new PmlError(
+    "BAD_ARGUMENTS",
+    `Cannot resume the run ${quoted(id)}: it did ${names} already, as something else`,
+    { hint: "Leave tasks that are done as they were, or give changed ones another id" },
+  );
+}
+
+function nothing(): PmlError {
+  return new PmlError("BAD_ARGUMENTS", "Cannot run nothing: there is no `plan`", {
+    hint: 'Send {"plan": {"tasks": [{"id", "tool", "arguments"}]}}',
+  });
+}
+
+function timedOut(ms: number): PmlError {
+  return new PmlError("TIMED_OUT", `Cannot finish the plan: it took longer than ${ms} ms`, {
+    hint: "Resume it, or raise limits.call_max_ms in config.yaml of the PML home",
+  });
+}

@@ -1,0 +1,276 @@
+import assert from "node:assert/strict";
+import type { Answer, Call, Outcome, Progress } from "../core/call.ts";
+import { textResult } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import type { Json, JsonObject } from "../core/json.ts";
+import { parseToolId } from "../core/tool_id.ts";
+import { type PlanRequest, Plans } from "./plans.ts";
+import { Results } from "./results.ts";
+
+type Tool = (call: Call) => Json | Promise<Json>;
+
+const LIMITS = {
+  planTasks: 20,
+  concurrentCalls: 256,
+  callMaxMs: 60_000,
+  inlineBytes: 0,
+  inputBytes: 1_000_000,
+  keptBytes: 100_000,
+  keptMs: 60_000,
+};
+
+/** Plans over tools of a test. What a tool throws as a text is an error of the tool. */
+function house(tools: Readonly<Record<string, Tool>>, limits: Partial<typeof LIMITS> = {}) {
+  const ran: string[] = [];
+  const events: [string, JsonObject][] = [];
+  const askedFor: JsonObject[][] = [];
+  const clock = { now: 0 };
+  const all = { ...LIMITS, ...limits };
+  const results = new Results(() => all, () => clock.now);
+  const toolOf = (call: Call) => tools[call.id.slice(2)];
+  const state = { deny: "", ask: (): Promise<void> => Promise.resolve() };
+  const plans = new Plans({
+    results,
+    limits: () => all,
+    idOf: (name) => parseToolId(name) ?? assert.fail(`no tool ${name}`),
+    check: (call, open) => {
+      if (toolOf(call) === undefined) throw new PmlError("UNKNOWN_TOOL", `no ${call.id}`);
+      if (call.id === state.deny) throw new PmlError("PERMISSION_DENIED", "denied");
+      assert.ok([...open].every((name) => call.arguments[name] === null));
+      return Promise.resolve(true);
+    },
+    ask: async (calls) => {
+      askedFor.push(calls.map(({ arguments: args }) => args));
+      await state.ask();
+      return new Map<string, Answer>(
+        calls.map(({ callId }) => [callId, { handle: callId, reply: "Yes" }]),
+      );
+    },
+    callTool: async (call): Promise<Outcome> => {
+      ran.push(`${call.id.slice(2)}(${JSON.stringify(call.arguments.x) ?? ""})`);
+      assert.equal(call.via, "plan");
+      try {
+        const structuredContent = await toolOf(call)?.(call);
+        return { kind: "result", result: { content: [], structuredContent } };
+      } catch (error) {
+        if (typeof error !== "string") throw error;
+        return { kind: "result", result: { ...textResult(error), isError: true } };
+      }
+    },
+    record: (event, { about }) => events.push([event, about]),
+  });
+  const run = async (tasks: readonly JsonObject[], more: Partial<PlanRequest> = {}) => {
+    const signal = new AbortController().signal;
+    const outcome = await plans.run({ plan: { tasks }, actor: "local", signal, ...more });
+    return { ...outcome, said: JSON.parse(String(outcome.result.content[0]?.text)) };
+  };
+  return { plans, results, run, ran, events, askedFor, state, clock };
+}
+
+function task(id: string, tool: string, more: JsonObject = {}): JsonObject {
+  return { id, tool: `s:${tool}`, ...more };
+}
+
+const taking = (text: string): JsonObject => ({ arguments: { x: { $ref: text } } });
+const echo: Tool = ({ arguments: { x } }) => x ?? null;
+
+Deno.test("Plans.run() starts each task as soon as what it needs is done", async () => {
+  const gates = new Map(["a", "b"].map((x) => [x, Promise.withResolvers<Json>()]));
+  const at = house({ wait: ({ arguments: { x } }) => gates.get(String(x))?.promise ?? null, echo });
+  const outcome = at.run([
+    task("a", "wait", { arguments: { x: "a" } }),
+    task("b", "wait", { arguments: { x: "b" } }),
+    task("c", "echo", taking("b#/y")),
+    task("d", "echo", taking("a")),
+  ]);
+  gates.get("b")?.resolve({ y: 1 });
+  // `a` is a layer above `d` only: `c` does not wait for it.
+  while (!at.ran.includes("echo(1)")) await new Promise((resolve) => setTimeout(resolve));
+  gates.get("a")?.resolve(2);
+  const { said, isDone, output, run } = await outcome;
+  assert.ok(isDone);
+  assert.deepEqual(output, { c: 1, d: 2 });
+  assert.equal(said.done.c.output, 1);
+  assert.ok(said.done.a.ms >= 0);
+  assert.deepEqual(at.events.map(([event, about]) => [event, about.run, about.done]), [
+    ["plan began", run, undefined],
+    ["plan ended", run, 4],
+  ]);
+});
+
+Deno.test("Plans.run() stops only what needs a failed task, and goes on without running a done one again", async () => {
+  let isWell = false;
+  const at = house({
+    echo,
+    fails: () => isWell ? "well" : Promise.reject("it is broken"),
+    throws: () => Promise.reject(new PmlError("TIMED_OUT", "too late")),
+  });
+  const tasks = [
+    task("a", "echo", { arguments: { x: 1 } }),
+    task("bad", "fails"),
+    task("late", "throws"),
+    task("after", "echo", { ...taking("bad"), depends_on: ["a"] }),
+    task("last", "echo", { depends_on: ["after"] }),
+    task("free", "echo", taking("a")),
+    task("no", "echo", { when: false }),
+    task("nor", "echo", { depends_on: ["no"] }),
+  ];
+  const { said, result, isDone, run } = await at.run(tasks);
+  assert.ok(!isDone && result.isError);
+  assert.deepEqual(Object.keys(said.done), ["a", "free"]);
+  assert.equal(said.failed.bad.error.message, "it is broken");
+  assert.equal(said.failed.late.error.code, "TIMED_OUT");
+  assert.deepEqual(said.not_run, {
+    after: 'it needs "bad", which failed',
+    last: 'it needs "after", which did not run',
+  });
+  assert.deepEqual(said.skipped, {
+    no: "`when` does not hold",
+    nor: 'it needs "no", which was skipped',
+  });
+  isWell = true;
+  at.ran.length = 0;
+  const again = await at.run(tasks.filter(({ id }) => id !== "late"), { resume: run });
+  assert.ok(again.isDone && again.run === run);
+  assert.deepEqual(at.ran, ["fails()", 'echo("well")', "echo()"]);
+  assert.equal(again.said.done.a, "earlier");
+  // Without a plan the last one goes on, and here nothing of it is left.
+  at.ran.length = 0;
+  assert.ok((await at.run([], { resume: run, plan: undefined })).isDone);
+  assert.deepEqual(at.ran, []);
+});
+
+Deno.test("Plans.run() goes on only with the same tasks, for the same identity, and not twice at once", async () => {
+  const at = house({ echo, fails: () => Promise.reject("no") });
+  const tasks = [task("a", "echo", { arguments: { x: 1 } }), task("b", "fails")];
+  const { run: resume } = await at.run(tasks);
+  const changed = [task("a", "echo", { arguments: { x: 2 } }), task("b", "fails")];
+  await assert.rejects(at.run(changed, { resume }), /did "a" already, as something else/);
+  await assert.rejects(at.run(tasks, { resume, actor: "other" }), /it is not kept/);
+  await assert.rejects(at.run(tasks, { resume: "aaaaaaaaaaaa" }), /it is not kept/);
+  const open = Promise.withResolvers<void>();
+  at.state.ask = () => open.promise;
+  const first = at.run(tasks, { resume });
+  await assert.rejects(at.run(tasks, { resume }), /it is under way/);
+  open.resolve();
+  await first;
+  at.clock.now += 60_001;
+  await assert.rejects(at.run(tasks, { resume }), /it is not kept[^]*/);
+});
+
+Deno.test("Plans.run() calls a tool for each element, and again only for those that failed", async () => {
+  const broken = new Set<Json>([2]);
+  const each: Tool = ({ arguments: { x = null } }) => broken.has(x) ? Promise.reject("no") : x;
+  const at = house({ list: () => [1, 2, 3], each });
+  const tasks = [
+    task("a", "list"),
+    task("b", "each", { for_each: { $ref: "a" }, ...taking("$item") }),
+    task("c", "each", taking("b#/2")),
+  ];
+  const { said, run } = await at.run(tasks);
+  assert.deepEqual([said.failed.b.of, said.failed.b.done], [3, 2]);
+  assert.deepEqual(Object.keys(said.failed.b.errors), ["1"]);
+  broken.clear();
+  at.ran.length = 0;
+  const again = await at.run(tasks, { resume: run });
+  assert.deepEqual(at.ran, ["each(2)", "each(3)"]);
+  assert.deepEqual(again.said.done.b.output, [1, 2, 3]);
+  at.ran.length = 0;
+  assert.ok((await at.run(tasks, { resume: run })).isDone);
+  assert.deepEqual(at.ran, []);
+});
+
+Deno.test("Plans.run() runs nothing of a plan that is refused, and asks about nothing (PM8)", async () => {
+  const at = house({ echo });
+  at.state.deny = "s:denied";
+  const first = task("first", "echo", { arguments: { x: 1 } });
+  const table: readonly (readonly [RegExp, JsonObject])[] = [
+    [/task "x": no s:nope/, task("x", "nope")],
+    [/task "x": .*`for_each` is no array/, task("x", "echo", { for_each: { $ref: "k.a" } })],
+    [/task "x": Cannot run 21 tasks/, task("x", "echo", { for_each: Array(21).fill(1) })],
+    [/Cannot run 21 tasks/, task("x", "echo", { for_each: Array(20).fill(1) })],
+  ];
+  at.results.put("local", 1);
+  for (const [wanted, wrong] of table) {
+    await assert.rejects(at.run([first, wrong]), /Cannot run the plan/, String(wanted));
+  }
+  assert.deepEqual([at.ran, at.askedFor], [[], []]);
+  at.state.ask = () => Promise.reject(new PmlError("APPROVAL_DECLINED", "no"));
+  await assert.rejects(at.run([first]), { code: "APPROVAL_DECLINED" });
+  assert.deepEqual(at.ran, []);
+});
+
+Deno.test("Plans.run() asks once about all calls that are known, those of literal elements too", async () => {
+  const at = house({ echo });
+  await at.run([
+    task("a", "echo", { arguments: { x: 1 } }),
+    task("b", "echo", taking("a")),
+    task("c", "echo", { for_each: [2, 3], ...taking("$item") }),
+  ]);
+  assert.deepEqual(at.askedFor, [[{ x: 1 }, { x: 2 }, { x: 3 }]]);
+});
+
+Deno.test("Plans.run() caps what `for_each` makes of outputs, and what runs at once", async () => {
+  let [now, most] = [0, 0];
+  const slow: Tool = async () => {
+    most = Math.max(most, ++now);
+    await new Promise((resolve) => setTimeout(resolve));
+    return --now;
+  };
+  const at = house({ list: () => Array(20).fill(1), slow }, { concurrentCalls: 1 });
+  const each = (id: string, from: Json) => task(id, "slow", { for_each: from });
+  const { said } = await at.run([task("a", "list"), each("b", { $ref: "a" })]);
+  assert.match(JSON.stringify(said), /Cannot run 21 tasks: limits\.plan_tasks is 20/);
+  assert.deepEqual(at.ran, ["list()"]);
+  await at.run([each("b", Array(20).fill(1))]);
+  assert.equal(most, 8);
+});
+
+Deno.test("Plans.run() ends its tasks when the client cancels, and when its time is over", async () => {
+  const hang: Tool = ({ signal }) =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  const tasks = [task("a", "hang"), task("b", "hang", { depends_on: ["a"] })];
+  const late = await house({ hang }, { callMaxMs: 20 }).run(tasks);
+  assert.equal(late.said.failed.a.error.code, "TIMED_OUT");
+  const at = house({ hang });
+  const abort = new AbortController();
+  const cancelled = at.run(tasks, { signal: abort.signal });
+  while (at.ran.length === 0) await new Promise((resolve) => setTimeout(resolve));
+  abort.abort(new PmlError("CANCELLED", "the client left"));
+  const { said } = await cancelled;
+  assert.equal(said.failed.a.error.code, "CANCELLED");
+  assert.deepEqual(at.ran, ["hang()"]);
+});
+
+Deno.test("Plans.run() tells how many tasks are over", async () => {
+  const told: Progress[] = [];
+  const at = house({ echo });
+  const onProgress = (progress: Progress) => told.push(progress);
+  await at.run([task("a", "echo"), task("b", "echo", { for_each: [1, 2] })], { onProgress });
+  assert.deepEqual(told.map(({ progress, total }) => [progress, total]), [[1, 3], [2, 3], [3, 3]]);
+  assert.ok(told.some(({ message }) => /^a: done \(\d of 3\)$/.test(message ?? "")));
+});
+
+Deno.test("Plans.run() leaves large outputs outside, also those for which there is no room", async () => {
+  const big = (count: number): Tool => () => Array.from({ length: count }, (_, n) => ({ n }));
+  const at = house({ big: big(1_000), huge: big(20_000), echo });
+  const tasks = [
+    task("big", "big"),
+    task("part", "echo", taking("big#/999/n")),
+    task("huge", "huge"),
+    task("after", "echo", { depends_on: ["huge"] }),
+    task("none", "echo", taking("huge#/0")),
+  ];
+  const { said, run } = await at.run(tasks);
+  assert.equal(said.done.big.kept, `pml://results/${run}.big`);
+  assert.equal(said.done.big.shape, "array(1000) of {n: number}");
+  assert.match(said.read, new RegExp(`"pml://results/${run}\\.TASK\\?offset`));
+  assert.equal(said.done.part.output, 999);
+  assert.match(said.done.huge.why, /too large to keep/);
+  assert.match(said.failed.none.error.message, /too large to keep/);
+  const { said: later } = await at.run([task("x", "echo", taking(`${run}.big#/5/n`))]);
+  assert.equal(later.done.x.output, 5);
+  at.ran.length = 0;
+  await at.run(tasks, { resume: run });
+  assert.deepEqual(at.ran, [], "a task that was done ran again");
+});

@@ -1,0 +1,208 @@
+/**
+ * Outputs that stay outside of answers for a while: those of plans, so that what failed can be
+ * retried, and large ones, so that a model reads only the part that it needs.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { type Json, type JsonObject, quoted } from "../core/json.ts";
+
+/** The limits of what is kept. */
+export interface KeptLimits {
+  readonly keptBytes: number;
+  readonly keptMs: number;
+}
+
+/** What is kept of one run. */
+export interface KeptRun {
+  readonly id: string;
+  readonly actor: string;
+  /** The plan as it was given last. */
+  plan: JsonObject;
+  /** The hash of each task of the plan when it was done. */
+  readonly hashes: Map<string, string>;
+  /** The outputs by task, or by task and element: `task/3`. Undefined if one was too large. */
+  readonly outputs: Map<string, Json | undefined>;
+  /** The size of all of it, in characters. */
+  size: number;
+  at: number;
+  /** Whether any of it ran. A plan that was refused is not kept. */
+  hasBegun: boolean;
+  /** Whether it is under way. Then it is not removed. */
+  isBusy: boolean;
+}
+
+const LEAST_SIZE = 1_000;
+
+/** Keeps outputs for each identity, up to a size and for a time. */
+export class Results implements Disposable {
+  readonly #runs = new Map<string, KeptRun>();
+  readonly #limits: () => KeptLimits;
+  readonly #now: () => number;
+  #size = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** Keeps nothing yet. */
+  constructor(limits: () => KeptLimits, now: () => number = Date.now) {
+    this.#limits = limits;
+    this.#now = now;
+  }
+
+  /** Begins a run with an id that nobody can guess. */
+  begin(actor: string, plan: JsonObject): KeptRun {
+    this.#sweep();
+    const run: KeptRun = {
+      id: newId(),
+      actor,
+      plan,
+      hashes: new Map(),
+      outputs: new Map(),
+      size: 0,
+      at: this.#now(),
+      hasBegun: false,
+      isBusy: true,
+    };
+    // Also what is small takes some memory.
+    const size = sizeOf(plan) + LEAST_SIZE;
+    this.#hasRoom(size);
+    this.#runs.set(run.id, run);
+    this.#grow(run, size);
+    return run;
+  }
+
+  /** Keeps an output. One for which there is no room is known to be there, and no more. */
+  keep(run: KeptRun, key: string, output: Json): void {
+    const size = sizeOf(output);
+    const hasRoom = this.#hasRoom(size);
+    run.outputs.set(key, hasRoom ? output : undefined);
+    if (hasRoom) this.#grow(run, size);
+  }
+
+  /** Puts the outputs of the elements of a task into one array, which is the output of the task. */
+  gather(run: KeptRun, task: string, keys: readonly string[]): void {
+    const outputs = keys.map((key) => run.outputs.get(key));
+    for (const key of keys) run.outputs.delete(key);
+    const isWhole = outputs.every((output) => output !== undefined);
+    run.outputs.set(task, isWhole ? outputs as Json[] : undefined);
+  }
+
+  /** Ends a run: from now on it is kept for the time that results are. */
+  end(run: KeptRun): void {
+    if (!this.#runs.has(run.id)) return;
+    this.#remove(run);
+    if (!run.hasBegun) return;
+    run.isBusy = false;
+    run.at = this.#now();
+    // What was used last is removed last.
+    this.#runs.set(run.id, run);
+    this.#size += run.size;
+    this.#watch();
+  }
+
+  /** Keeps one output that belongs to no plan. Returns its name; undefined if there is no room. */
+  put(actor: string, output: Json): string | undefined {
+    const run = this.begin(actor, {});
+    run.hasBegun = true;
+    this.keep(run, SINGLE, output);
+    this.end(run);
+    if (run.outputs.get(SINGLE) !== undefined) return `${run.id}.${SINGLE}`;
+    this.#remove(run);
+    return undefined;
+  }
+
+  /** Takes up a run again, of the same identity. Throws BAD_ARGUMENTS if that cannot be done. */
+  resume(id: string, actor: string): KeptRun {
+    const run = this.#runOf(id, actor);
+    if (run.isBusy) {
+      throw new PmlError("BAD_ARGUMENTS", `Cannot resume the run ${quoted(id)}: it is under way`, {
+        hint: "Wait for its answer",
+      });
+    }
+    run.isBusy = true;
+    return run;
+  }
+
+  /** Returns an output by its name, `RUN.TASK`. Throws BAD_ARGUMENTS if it is not kept. */
+  output(name: string, actor: string): Json {
+    const dot = name.indexOf(".");
+    const run = this.#runOf(name.slice(0, dot), actor);
+    const output = run.outputs.get(name.slice(dot + 1));
+    if (output !== undefined) return output;
+    const has = [...run.outputs.keys()].slice(0, 20).map((key) => quoted(key)).join(", ");
+    throw new PmlError(
+      "BAD_ARGUMENTS",
+      `Cannot find the output ${quoted(name)}: the run keeps ${has || "none"}`,
+    );
+  }
+
+  /** Forgets everything. */
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    this.#runs.clear();
+    this.#size = 0;
+  }
+
+  #runOf(id: string, actor: string): KeptRun {
+    this.#sweep();
+    const run = this.#runs.get(id);
+    if (run?.actor === actor) return run;
+    const { keptMs } = this.#limits();
+    throw new PmlError("BAD_ARGUMENTS", `Cannot find the run ${quoted(id)}: it is not kept`, {
+      hint: `Results are kept for ${keptMs / 60_000} minutes. Send a plan of what is still to do`,
+    });
+  }
+
+  /** Makes room by removing the oldest runs that are over. */
+  #hasRoom(size: number): boolean {
+    const { keptBytes } = this.#limits();
+    for (const run of this.#runs.values()) {
+      if (this.#size + size <= keptBytes) break;
+      if (!run.isBusy) this.#remove(run);
+    }
+    return this.#size + size <= keptBytes;
+  }
+
+  #grow(run: KeptRun, size: number): void {
+    run.size += size;
+    this.#size += size;
+  }
+
+  #remove(run: KeptRun): void {
+    this.#runs.delete(run.id);
+    this.#size -= run.size;
+  }
+
+  #sweep(): void {
+    const { keptMs } = this.#limits();
+    const now = this.#now();
+    for (const run of this.#runs.values()) {
+      if (!run.isBusy && run.at + keptMs <= now) this.#remove(run);
+    }
+  }
+
+  /** Frees the memory also if nobody asks any more. */
+  #watch(): void {
+    if (this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#sweep();
+      if (this.#runs.size > 0) this.#watch();
+    }, this.#limits().keptMs);
+    Deno.unrefTimer(this.#timer);
+  }
+}
+
+/** The name of an output that belongs to no plan. */
+const SINGLE = "result";
+
+/** Returns how large a value is as JSON, in characters. */
+export function sizeOf(value: Json): number {
+  return JSON.stringify(value).length;
+}
+
+function newId(): string {
+  // 60 bits in 12 characters.
+  const bytes = crypto.getRandomValues(new Uint8Array(12));
+  return Array.from(bytes, (byte) => "abcdefghijklmnopqrstuvwxyz234567"[byte % 32]).join("");
+}

@@ -1,0 +1,131 @@
+/**
+ * Begins and ends runs: a run has an id, a time limit that stops while the person is asked, and a
+ * record of its beginning and its end.
+ *
+ * @module
+ */
+
+import type { CallTool, Meanwhile } from "../core/call.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import type { JsonObject } from "../core/json.ts";
+import { onAbort } from "../io/waiting.ts";
+import { Run, type RunOptions } from "./run.ts";
+import type { WaitingRuns } from "./waiting_runs.ts";
+
+/** What a run needs of PML. */
+export interface RunHouse {
+  readonly callTool: CallTool;
+  readonly waiting: WaitingRuns;
+  /** Writes an event to the journal. */
+  readonly record: (
+    event: string,
+    said: { readonly actor: string; readonly about: JsonObject },
+  ) => void;
+}
+
+/** How a run is begun. */
+export interface RunStart extends Meanwhile {
+  readonly via: RunOptions["via"];
+  readonly actor: string;
+  readonly signal: AbortSignal;
+  readonly calls: number;
+  /** How long it may take. The time in which the person is asked does not count. */
+  readonly ms: number;
+  /** The most that `ms` can be, for the hint of the error. */
+  readonly mostMs: number;
+  /** What the journal says of it. */
+  readonly about: JsonObject;
+  /** The run that it belongs to, if it is not one of its own. */
+  readonly id?: string;
+  readonly depth?: number;
+}
+
+/** Does the work of a run, until it is done, given up or over its time. */
+export async function inRun<T extends { readonly kind: string }>(
+  start: RunStart,
+  house: RunHouse,
+  work: (run: Run) => Promise<T>,
+): Promise<T> {
+  const { via, actor, calls, ms, about, id = crypto.randomUUID(), depth = 0, ...meanwhile } = start;
+  const abort = new AbortController();
+  using _ = onAbort(start.signal, () => abort.abort(start.signal.reason));
+  using clock = new Clock(ms, () => abort.abort(timedOut(start)));
+  const run = new Run({
+    ...meanwhile,
+    ...pausing({ ...meanwhile, id }, { clock, waiting: house.waiting }),
+    ...{ id, via, actor, calls, depth, callTool: house.callTool, signal: abort.signal },
+  });
+  const since = performance.now();
+  const end = (outcome: string) => {
+    const took = Math.round(performance.now() - since);
+    const said = { run: id, calls: run.calls, outcome, ms: took };
+    house.record(`${via} ended`, { actor, about: said });
+  };
+  house.record(`${via} began`, { actor, about: { run: id, ...about } });
+  try {
+    const result = await work(run);
+    end(result.kind);
+    return result;
+  } catch (error) {
+    end(asPmlError(error).code);
+    throw error;
+  } finally {
+    // What still runs for it has nobody to give its result to.
+    abort.abort(new PmlError("CANCELLED", "Cannot finish the call: the run that made it is over"));
+  }
+}
+
+/** Returns the ways to ask, which stop the clock and count as one wait of the run. */
+function pausing(
+  { id, onAsk, onQuestion }: Meanwhile & { readonly id: string },
+  { clock, waiting }: { readonly clock: Clock; readonly waiting: WaitingRuns },
+): Meanwhile {
+  const held = <T>(ask: () => Promise<T>) => waiting.during(id, () => clock.held(ask));
+  return {
+    onQuestion: onQuestion && ((...asked) => held(() => onQuestion(...asked))),
+    onAsk: onAsk && ((asked) => held(() => onAsk(asked))),
+  };
+}
+
+/** Counts the time of a run. */
+class Clock implements Disposable {
+  readonly #end: () => void;
+  #left: number;
+  #since = performance.now();
+  #timer: ReturnType<typeof setTimeout>;
+  #asking = 0;
+
+  constructor(ms: number, end: () => void) {
+    this.#left = ms;
+    this.#end = end;
+    this.#timer = setTimeout(end, ms);
+  }
+
+  /** Stands still during some work. */
+  async held<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#asking++ === 0) {
+      clearTimeout(this.#timer);
+      this.#left -= performance.now() - this.#since;
+    }
+    try {
+      return await work();
+    } finally {
+      if (--this.#asking === 0) {
+        this.#since = performance.now();
+        this.#timer = setTimeout(this.#end, Math.max(this.#left, 0));
+      }
+    }
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    // Whoever still waits starts it no more.
+    this.#asking = Infinity;
+  }
+}
+
+function timedOut({ via, ms, mostMs }: RunStart): PmlError {
+  return new PmlError("TIMED_OUT", `Cannot finish the ${via}: it took longer than ${ms} ms`, {
+    hint: `Do less at once, or give it more time (timeout_ms, at most ${mostMs})`,
+  });
+}

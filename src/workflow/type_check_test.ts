@@ -1,0 +1,251 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import type { JsonObject } from "../core/json.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { until } from "../../tests/kit/wait.ts";
+import { CheckedText } from "./_checked_text.ts";
+import { LanguageServer } from "./_language_server.ts";
+import type { TypeProblem } from "./code_tool.ts";
+import { TypeChecker, type TypeCheckerOptions } from "./type_check.ts";
+
+const TEXT = { type: "string" };
+const READ: ToolDefinition = {
+  name: "read_file",
+  inputSchema: object({
+    path: TEXT,
+    mode: { enum: ["text", "bytes"] },
+    range: { type: "array", prefixItems: [{ type: "number" }, { type: "number" }], minItems: 2 },
+    options: object({ depth: { type: "number" } }),
+  }, ["path"]),
+  outputSchema: object({ text: TEXT, note: TEXT }, ["text"]),
+};
+const LIST: ToolDefinition = { name: "list-all", inputSchema: object({ path: TEXT }) };
+const IMPORT: ToolDefinition = { name: "import", inputSchema: object({ path: TEXT }) };
+const NEVER = new AbortController().signal;
+
+function object(properties: JsonObject, required: readonly string[] = []): JsonObject {
+  return { type: "object", properties, required };
+}
+
+async function checker(options: Partial<TypeCheckerOptions> = {}) {
+  const folder = await Deno.makeTempDir({ prefix: "pml-types-" });
+  const pids = new Set<number>();
+  const groups = {
+    mark: "test",
+    add: (pid: number) => void pids.add(pid),
+    remove: (pid: number) => void pids.delete(pid),
+  };
+  const types = new TypeChecker({
+    folder: join(folder, "types"),
+    groups: () => Promise.resolve(groups),
+    idleMs: () => 60_000,
+    names: () => ["fs", "my-server", "silent"],
+    tools: (name) => {
+      if (name === "silent") return Promise.reject(new Error("it does not answer"));
+      return Promise.resolve(name === "fs" ? [READ, LIST, IMPORT] : undefined);
+    },
+    isOffered: (name) => Promise.resolve(name === "offered"),
+    checkMs: 60_000,
+    ...options,
+  });
+  const problems = async (code: string): Promise<readonly TypeProblem[]> => {
+    const verdict = await types.check(code, NEVER);
+    if (verdict.kind === "unchecked") throw new Error(verdict.why);
+    return verdict.kind === "problems" ? verdict.problems : [];
+  };
+  return {
+    ...{ types, folder, pids, problems },
+    async [Symbol.asyncDispose]() {
+      await types[Symbol.asyncDispose]();
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+Deno.test("A wrong tool, a missing and a mistyped argument each give a line and a hint", async () => {
+  await using scene = await checker();
+  const signature = /^fs: read_file\(path: string, mode\?: "text" \| "bytes"/;
+  const cases: readonly [string, number, RegExp, RegExp][] = [
+    [
+      `\nawait mcp.fs.raed_file({});`,
+      2,
+      /"fs" has no tool "raed_file"/,
+      /Did you mean "read_file"/,
+    ],
+    ["await mcp.fs.zzz({})", 1, /no tool "zzz"/, /There is read_file, list-all, import/],
+    ["await mcp.sf.read_file({})", 1, /no server "sf"/, /fs/],
+    ["const a = 1;\n\nreturn await mcp.fs.read_file({})", 3, /'path' is missing/, signature],
+    ["await mcp.fs.read_file()", 1, /Expected 1 arguments/, signature],
+    ["await mcp.fs.read_file({ path: 1 })", 1, /'number' is not assignable/, signature],
+    ["const o = { path: 1 };\nawait mcp.fs.read_file(o)", 2, /'number' is not/, signature],
+    ["await mcp.fs.read_file({\n path: '',\n mode: 'x' })", 3, /"text" \| "bytes"/, signature],
+    ["mcp.fs.read_file({ path: '',\n options: { depth: 'x' } })", 2, /'string' is not/, signature],
+    [`await mcp["fs"]["list-all"]({ path: 1 })`, 1, /'number' is not assignable/, /list-all/],
+    [
+      "const { fs } = mcp;\nawait fs.import({ path: 1 })",
+      2,
+      /'number' is not assignable/,
+      /import/,
+    ],
+    ["(await mcp.fs.read_file({ path: '' })).txt", 1, /Property 'txt'.*'text'/, signature],
+    ["const all = ['a'].map((path) => mcp.fs.read_file({ file: path }))", 1, /'path'/, signature],
+  ];
+  for (const [code, line, says, hint] of cases) {
+    const [problem, ...more] = await scene.problems(code);
+    assert.deepEqual([problem?.line, more], [line, []], code);
+    assert.match(problem?.message ?? "", says, code);
+    assert.match(problem?.hint ?? "", hint, code);
+  }
+  assert.deepEqual(await scene.problems("mcp; return missingName + 1"), [
+    { line: 1, message: "Cannot find name 'missingName'." },
+  ]);
+});
+
+Deno.test("What may be right is no problem", async () => {
+  await using scene = await checker();
+  const cases = [
+    "return 1 + 1",
+    "const all = await Promise.all(['a', 'b'].map((path) => mcp.fs.read_file({ path })));\n" +
+    "return all.map(({ text }) => text.length).reduce((a, b) => a + b, 0)",
+    "const o = { path: '', mode: 'text', range: [1, 2], more: 1 }; await mcp.fs.read_file(o)",
+    "for (const path of new Set(JSON.parse('[]'))) await mcp.fs.read_file({ path })",
+    "await mcp.fs.read_file({ path: ['a'].find((one) => one) })",
+    "await mcp.fs.read_file({ path: /a/.exec('a')[0] }); const o = {}; o.x = new Date() - 1",
+    "const a = []; a.push(1); try { throw 1 } catch (e) { console.log(e.message) } parseInt(5)",
+    "if (args.x) throw new ToolError('x'); progress(1, 2); await mcp['my-server'].any.thing({})",
+    "await mcp.offered.tool({}); await mcp.silent.tool(1); await mcp[args.name].y(); await mcp['fs:read_file']({}); for (const one of ['a']) mcp[one].z()",
+    "await mcp.fs['list-all'](); const { note } = await mcp.fs.read_file({ path: '' }); note.length",
+    "// import what is exported\nreturn 'import module require'",
+    "function f(x) { return x.y } return f({ y: 1 })",
+  ];
+  for (const code of cases) assert.deepEqual(await scene.problems(code), [], code);
+});
+
+Deno.test("Code that TypeScript cannot read is not checked", async () => {
+  await using scene = await checker();
+  const verdict = await scene.types.check("mcp.fs;\nconst b = {;", NEVER);
+  assert.ok(verdict.kind === "unchecked");
+  assert.match(verdict.why, /cannot read line 2/);
+  const long = await scene.types.check(`//${"x".repeat(300_000)}`, NEVER);
+  assert.ok(long.kind === "unchecked" && /longer than/.test(long.why));
+});
+
+/** Code that names other modules, in all ways. `at` is put in their place. */
+const NAMING = [
+  `import { secret } from "@"; const n: number = secret;`,
+  `} import { secret } from "@"; const n: number = secret; {`,
+  `type A = typeof import("@").secret; const a: A = 1; const n: number = a;`,
+  `const a = await import("@"); const n: number = a.secret;`,
+  `export * from "@"; export { secret } from "@";`,
+  `declare module "@" { const a: 1 } const n: number = require("@");`,
+  `/// <reference path="@" />\nconst n: number = secret;`,
+  `// @deno-types="@"\nimport * as a from "@"; const n: number = a.secret;`,
+  String.raw`type A = im\u0070ort("@").secret; const n: number = null as A;`,
+  `[...import("@")].map((a) => { const n: number = a.secret })`,
+];
+
+Deno.test("The language server reads no file and reaches no host that code names", async () => {
+  await using scene = await checker();
+  await Deno.mkdir(scene.folder, { recursive: true });
+  const file = join(scene.folder, "secret.ts");
+  await Deno.writeTextFile(file, "export const secret: { hunter2: 1 } = null!;");
+  await Deno.writeTextFile(join(scene.folder, "secret.json"), `{ "hunter2": 1 }`);
+  let asked = 0;
+  await using server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, () => {
+    asked++;
+    return new Response("export const secret: { hunter2: 1 };");
+  });
+  const { port } = server.addr as Deno.NetAddr;
+  const types = join(scene.folder, "types");
+  await using language = new LanguageServer({
+    folder: types,
+    groups: { mark: "test", add() {}, remove() {} },
+  });
+  const places = [
+    file,
+    `file://${file}`,
+    "../secret.ts",
+    "./../secret.json",
+    `file://localhost${file}`,
+  ]
+    .concat([`http://127.0.0.1:${port}/a.ts`, "npm:left-pad", "jsr:@std/assert", "node:fs"]);
+  for (const place of places) {
+    for (const naming of NAMING) {
+      // Some of this is more than the compiler can take.
+      const found = await language.check(naming.replaceAll("@", place)).catch(() => []);
+      assert.doesNotMatch(JSON.stringify(found), /hunter2/, `${place}: ${naming}`);
+    }
+  }
+  assert.equal(asked, 0);
+  // The same text with the file beside it shows that the test would see it.
+  await Deno.mkdir(join(types, "nothing"), { recursive: true });
+  const within = join(types, "nothing", file);
+  await Deno.mkdir(join(within, ".."), { recursive: true });
+  await Deno.copyFile(file, within);
+  const [seen] = await language.check(
+    `import { secret } from "${file}"; const n: number = secret;`,
+  );
+  assert.match(seen?.message ?? "", /hunter2/);
+});
+
+Deno.test("The compiler sees no word of code that could name a module", () => {
+  for (const naming of NAMING) {
+    const { text } = new CheckedText(naming, { names: [], used: [] });
+    assert.doesNotMatch(
+      text.split("async function () {")[1] ?? "",
+      /\b(import|require|module)\b|export \*|\\u0/,
+    );
+  }
+  const { text } = new CheckedText("mcp.fs.import(); mcp.x.export?.()", { names: [], used: [] });
+  assert.match(text, /mcp\.fs\.import\(\); mcp\.x\.export/);
+});
+
+Deno.test("A check that takes too long ends its process, and the next check has a new one", async () => {
+  await using scene = await checker({ checkMs: 3_000 });
+  const slow =
+    "mcp; type A<N extends number, R extends 0[] = []> = R['length'] extends N ? R : A<N, [...R, 0]>;" +
+    Array.from({ length: 200 }, (_, at) => `type B${at} = A<${900 - at}>; let b${at}: B${at} = 1;`)
+      .join("\n");
+  const verdict = await scene.types.check(slow, NEVER);
+  assert.ok(verdict.kind === "unchecked", JSON.stringify(verdict));
+  assert.match(verdict.why, /over 3000 ms/);
+  await until(() => scene.pids.size === 0);
+  await using again = await checker();
+  assert.deepEqual(await again.problems("return mcp"), []);
+});
+
+Deno.test("A process that dies is replaced, and one that is idle is ended", async () => {
+  let idleMs = 60_000;
+  await using scene = await checker({ idleMs: () => idleMs });
+  assert.deepEqual(await scene.problems("return mcp"), []);
+  const [first = 0] = scene.pids;
+  Deno.kill(first, "SIGKILL");
+  await until(() => scene.pids.size === 0);
+  assert.equal((await scene.problems("mcp.fs.nothing()")).length, 1);
+  idleMs = 1;
+  assert.deepEqual(await scene.problems("return mcp"), []);
+  await until(() => scene.pids.size === 0);
+  assert.deepEqual(await scene.problems("return mcp"), []);
+});
+
+Deno.test("Code that calls no tool starts no process", async () => {
+  await using scene = await checker();
+  assert.deepEqual(await scene.problems("return 1 + 1"), []);
+  assert.equal(scene.pids.size, 0);
+});
+
+Deno.test("What aborts waits no longer, and the checker goes on", async () => {
+  await using scene = await checker();
+  const reason = new Error("gone");
+  const controller = new AbortController();
+  const work = scene.types.check("return mcp", controller.signal);
+  controller.abort(reason);
+  await assert.rejects(work, reason);
+  assert.deepEqual(await scene.problems("return mcp"), []);
+});
+
+Deno.test("Where the process cannot start, code is not checked", async () => {
+  await using scene = await checker({ groups: () => Promise.reject(new Error("no groups")) });
+  const verdict = await scene.types.check("return mcp", NEVER);
+  assert.deepEqual(verdict, { kind: "unchecked", why: "the type checker failed: no groups" });
+});

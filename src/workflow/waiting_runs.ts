@@ -1,0 +1,38 @@
+/**
+ * Limits how many runs wait for the person at once, because each keeps what it has begun.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+
+/** The runs that wait for an answer of the person. */
+export class WaitingRuns {
+  readonly #most: () => number;
+  readonly #questions = new Map<string, number>();
+
+  /** Takes how many runs may wait. */
+  constructor(most: () => number) {
+    this.#most = most;
+  }
+
+  /** Waits for an answer. A run waits once, however many questions it has open. */
+  async during<T>(run: string, ask: () => Promise<T>): Promise<T> {
+    const open = this.#questions.get(run) ?? 0;
+    const most = this.#most();
+    if (open === 0 && this.#questions.size >= most) {
+      const message = `Cannot ask the person: ${most} runs wait for an answer already`;
+      throw new PmlError("OVERLOADED", message, {
+        hint: "Have those questions answered first (limits.waiting_runs)",
+      });
+    }
+    this.#questions.set(run, open + 1);
+    try {
+      return await ask();
+    } finally {
+      const left = (this.#questions.get(run) ?? 1) - 1;
+      if (left > 0) this.#questions.set(run, left);
+      else this.#questions.delete(run);
+    }
+  }
+}

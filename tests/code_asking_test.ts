@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import { ledgerOf, ledgerScene, runCode, textsOf, valueOf } from "./attacks/code_tools.ts";
+import { endWell } from "./attacks/oracles.ts";
+import type { Message } from "./kit/json_rpc.ts";
+import type { RawStdio } from "./kit/raw_stdio.ts";
+import { isGone } from "./fixtures/modules/yard.ts";
+import { until } from "./kit/wait.ts";
+
+const YES = { action: "accept", content: { answer: "Yes" } };
+const NO = { action: "accept", content: { answer: "No" } };
+const GATED = `await mcp.led.note({ text: "first" });
+  const gated = await mcp.led.gated({ text: "second" });
+  await mcp.led.note({ text: "third" });
+  return gated.line;`;
+
+/** Waits until a client of revision 2025-11-25 was asked so often; gives the questions. */
+async function asked(pml: RawStdio, count: number): Promise<readonly Message[]> {
+  const questions = () => pml.messages.filter(({ method }) => method === "elicitation/create");
+  await until(() => questions().length >= count);
+  return questions();
+}
+
+/** The processes of sandbox children that run below PML. */
+async function children(pml: RawStdio): Promise<readonly number[]> {
+  const path = `/proc/${pml.pid}/task/${pml.pid}/children`;
+  const pids = (await Deno.readTextFile(path)).match(/\d+/g) ?? [];
+  return pids.map(Number).filter((pid) => {
+    const command = Deno.readTextFileSync(`/proc/${pid}/cmdline`);
+    return command.includes("--unstable-worker-options") && !isGone(pid);
+  });
+}
+
+for (const era of ["2025-11-25", "2026-07-28"] as const) {
+  Deno.test(`A question parks the run of code, and the answer resumes it (${era})`, async () => {
+    const texts: string[] = [];
+    await using scene = await ledgerScene({
+      era,
+      answer: (_, { message }) => {
+        texts.push(String(message));
+        return YES;
+      },
+    });
+    const { ws, pml } = scene;
+    assert.equal(await valueOf(pml, GATED), "gated second");
+    assert.deepEqual(await ledgerOf(ws), ["note first", "gated second", "note third"]);
+    assert.equal(texts.length, 1);
+    assert.match(texts[0] ?? "", /Tool: "gated"/);
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`Calls of code that ask at once are each asked about, once (${era})`, async () => {
+    const texts: string[] = [];
+    await using scene = await ledgerScene({
+      era,
+      answer: async (_, { message }) => {
+        texts.push(String(message));
+        if (!String(message).includes("b2")) return YES;
+        // A refusal that comes at once is taken for no answer of a person.
+        await new Promise((resolve) => setTimeout(resolve, 400));
+        return NO;
+      },
+    });
+    const { ws, pml } = scene;
+    const code = `
+      await mcp.led.note({ text: "once" });
+      const all = await Promise.allSettled(["a1", "b2", "c3"].map((text) => mcp.led.gated({ text })));
+      return all.map(({ value, reason }) => value?.line ?? [reason.name, reason.code]);`;
+    assert.deepEqual(JSON.parse(await valueOf(pml, code)), [
+      "gated a1",
+      ["ToolError", "APPROVAL_DECLINED"],
+      "gated c3",
+    ]);
+    assert.equal(texts.length, 3);
+    const lines = await ledgerOf(ws);
+    assert.equal(lines[0], "note once");
+    assert.deepEqual(lines.slice(1).sort(), ["gated a1", "gated c3"]);
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`Code that nobody can be asked for gets an error that it can catch (${era})`, async () => {
+    await using scene = await ledgerScene({ era, capabilities: {} });
+    const { ws, pml } = scene;
+    const code = `
+      await mcp.led.note({ text: "before" });
+      try { await mcp.led.gated() } catch (error) { return [error.name, error.code, error.hint] }`;
+    const [name, why, hint] = JSON.parse(await valueOf(pml, code));
+    assert.deepEqual([name, why], ["ToolError", "APPROVAL_REQUIRED"]);
+    assert.match(hint, /pml approve/);
+    assert.deepEqual(await ledgerOf(ws), ["note before"]);
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`The time in which the person is asked does not count for code (${era})`, async () => {
+    await using scene = await ledgerScene({
+      era,
+      answer: async () => {
+        await new Promise((resolve) => setTimeout(resolve, 1_500));
+        return YES;
+      },
+    });
+    const { ws, pml } = scene;
+    assert.equal(await valueOf(pml, GATED, { timeout_ms: 1_400 }), "gated second");
+    const late = await valueOf(pml, `await mcp.led.gated(); for (;;);`, { timeout_ms: 1_000 });
+    assert.match(late, /^TIMED_OUT/);
+    await endWell(ws, pml);
+  });
+}
+
+Deno.test("A run that waits for a client of 2026-07-28 goes on meanwhile, and once", async () => {
+  await using scene = await ledgerScene({
+    era: "2026-07-28",
+    capabilities: { elicitation: { form: {} } },
+  });
+  const { ws, pml } = scene;
+  const args = {
+    code: `const other = mcp.led.gated({ text: "asked" });
+      await mcp.led.note({ text: "meanwhile" });
+      return [(await other).line];`,
+  };
+  const first = await runCode(pml, args.code);
+  const { resultType, requestState, inputRequests } = first.result as unknown as {
+    resultType: string;
+    requestState: string;
+    inputRequests: Record<string, unknown>;
+  };
+  assert.equal(resultType, "input_required");
+  await until(async () => (await ledgerOf(ws)).includes("note meanwhile"));
+  const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((key) => [key, YES]));
+  const again = { name: "execute_code", arguments: args, requestState, inputResponses };
+  // Another code cannot take its answer.
+  const other = { ...again, arguments: { code: "return 1" } };
+  assert.deepEqual(textsOf(await pml.request("tools/call", again)).slice(0, 1), [
+    '["gated asked"]',
+  ]);
+  assert.equal((await pml.request("tools/call", other)).error?.code, -32602);
+  assert.equal((await pml.request("tools/call", again)).error?.code, -32602);
+  assert.deepEqual(await ledgerOf(ws), ["note meanwhile", "gated asked"]);
+  await endWell(ws, pml);
+});
+
+Deno.test("Only so many runs wait for the person; one more is refused before its question", async () => {
+  const waiting: ((answer: unknown) => void)[] = [];
+  await using scene = await ledgerScene({
+    limits: { waiting_runs: 2 },
+    answer: () => new Promise((resolve) => waiting.push(resolve)),
+  });
+  const { ws, pml } = scene;
+  // A run waits once, however many questions it has.
+  const two = "return (await Promise.all([mcp.led.gated(), mcp.led.gated()])).length";
+  const one = "return (await mcp.led.gated()).line";
+  const first = runCode(pml, two);
+  await asked(pml, 2);
+  const second = runCode(pml, one);
+  await asked(pml, 3);
+  const third = `try { await mcp.led.gated() } catch (error) { return [error.name, error.code] }`;
+  assert.equal(await valueOf(pml, third), '["ToolError","OVERLOADED"]');
+  // Others go on.
+  assert.equal(await valueOf(pml, "return (await mcp.led.note()).line"), "note ");
+  assert.equal(waiting.length, 3);
+  for (const answer of waiting) answer(YES);
+  assert.deepEqual([textsOf(await first)[0], textsOf(await second)[0]], ["2", "gated "]);
+  const last = runCode(pml, one);
+  await asked(pml, 4);
+  waiting.at(-1)?.(YES);
+  assert.equal(textsOf(await last)[0], "gated ");
+  await endWell(ws, pml);
+});
+
+Deno.test("A run whose client never comes back ends with its child (2026-07-28)", async () => {
+  await using scene = await ledgerScene({
+    era: "2026-07-28",
+    capabilities: { elicitation: { form: {} } },
+    limits: { approval_ms: 1_000, idle_ms: 1_000 },
+  });
+  const { ws, pml } = scene;
+  const paused = await runCode(pml, GATED);
+  assert.equal((paused.result as unknown as { resultType: string }).resultType, "input_required");
+  assert.notEqual((await children(pml)).length, 0);
+  await until(async () => (await children(pml)).length === 0);
+  assert.deepEqual(await ledgerOf(ws), ["note first"]);
+  await endWell(ws, pml);
+});
+
+Deno.test("A run that waits for an answer ends with its child when it is cancelled", async () => {
+  await using scene = await ledgerScene({
+    limits: { idle_ms: 1_000 },
+    answer: () => new Promise(() => {}),
+  });
+  const { ws, pml } = scene;
+  const { id, answer } = pml.begin("tools/call", {
+    name: "execute_code",
+    arguments: { code: GATED },
+  });
+  answer.catch(() => {}); // a cancelled request has no answer
+  await asked(pml, 1);
+  await pml.notify("notifications/cancelled", { requestId: id });
+  await until(async () => (await children(pml)).length === 0);
+  assert.deepEqual(await ledgerOf(ws), ["note first"]);
+});

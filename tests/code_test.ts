@@ -1,0 +1,262 @@
+import assert from "node:assert/strict";
+import { ledgerOf, ledgerScene, runCode, textsOf, valueOf } from "./attacks/code_tools.ts";
+import { endWell, type JournalLine, journalOf, ofKind } from "./attacks/oracles.ts";
+import { makeScene } from "./attacks/stage.ts";
+import { until } from "./kit/wait.ts";
+
+Deno.test("execute_code gives what the code returns, or its last expression", async () => {
+  await using scene = await makeScene();
+  const { ws, pml } = scene;
+  const cases: readonly (readonly [code: string, value: string])[] = [
+    ["return 1 + 1", "2"],
+    ["1 + 1", "2"],
+    ["const a = 20;\n\na + 1; // the end", "21"],
+    [
+      "const a: number = 1;\ninterface B { c: string }\n({ a, b: 'é' } as { a: number })",
+      '{"a":1,"b":"é"}',
+    ],
+    ["const f = <T>(x: T): T => x;\nf<string>('x')", "x"],
+    ["enum A { B = 5 }\nreturn A.B", "5"],
+    ["await Promise.resolve([1, null, undefined])", "[1,null,null]"],
+    ["let x = 1", "null"],
+    ["", "null"],
+    ["'a\\nb'", "a\nb"],
+    ["new Date(0)", "1970-01-01T00:00:00.000Z"],
+    ["if (true) { return 'early' }\n'late'", "early"],
+    ["const args = 5, progress = 2, mcp = 3; args + progress + mcp", "10"],
+    ["return { toJSON: () => 7 }", "7"],
+    ["args", "{}"],
+  ];
+  for (const [code, value] of cases) assert.equal(await valueOf(pml, code), value, code);
+  await endWell(ws, pml, { calls: 1 });
+});
+
+Deno.test("execute_code tells what is wrong, with the line and column of the code", async () => {
+  await using scene = await ledgerScene();
+  const { ws, pml } = scene;
+  const cases: readonly (readonly [code: string, told: RegExp])[] = [
+    ["const a = 1;\n a b", /^SyntaxError: Expected ';'.* \(line 2, column 4\)$/],
+    [
+      "let a;\nlet a;",
+      /^SyntaxError: Identifier 'a' has already been declared \(line 2, column 5\)$/,
+    ],
+    ["f(\n1,", /^SyntaxError: .*the code ends too early \(line 2, column 3\)$/],
+    ["import x from 'y'; x", /^SyntaxError: 'import', and 'export' cannot .*\(line 1, column 1\)$/],
+    ["const a: number = null;\n\n  a.b", /^TypeError: .*'b'\) \(line 3, column 5\)$/],
+    [
+      "function f() {\n  throw new RangeError('boo');\n}\nf()",
+      /^RangeError: boo \(line 2, column 9\)$/,
+    ],
+    ["throw { message: 'odd' }", /^Error: odd$/],
+    ["throw 5", /^Error: 5$/],
+    [
+      "setTimeout(() => {\n throw new Error('late') }, 1); await new Promise(() => {})",
+      /^Error: late \(line 2/,
+    ],
+    ["await mcp.led.fail()", /^ToolError: it broke \(line 1, column 15\)$/],
+    [
+      "const m: any = mcp; await m.led.nope()",
+      /^ToolError UNKNOWN_TOOL: Cannot find the tool "led:nope".*\nFind its name/,
+    ],
+    [
+      "const m: any = mcp; await m.nope.nope()",
+      /^ToolError UNKNOWN_TOOL: Cannot find the tool "nope:nope"/,
+    ],
+    [
+      "const m: any = mcp; await m.filesystem.read_file({ pth: 1 })",
+      /^ToolError BAD_ARGUMENTS: .*"pth" is unknown/,
+    ],
+    [
+      "const m: any = mcp; await m.led.note({ text: 1n })",
+      /^ToolError BAD_ARGUMENTS: .*"text" is a BigInt/,
+    ],
+    ["const m: any = mcp; await m.led.note('a')", /^ToolError BAD_ARGUMENTS: .*not an object/],
+    ["const m: any = mcp; m.led({})", /^TypeError: Cannot call mcp\.led: it is a server/],
+    ["const m: any = mcp; m({})", /^TypeError: Cannot call mcp: call a tool/],
+    ["const m: any = mcp; m.led = 1", /^TypeError: Cannot set mcp\.led/],
+    ["await fetch('http://127.0.0.1:1')", /^TypeError: Cannot use fetch: code has no network/],
+  ];
+  for (const [code, told] of cases) {
+    const answer = await runCode(pml, code);
+    assert.equal(answer.result?.isError, true, code);
+    assert.match(textsOf(answer)[0] ?? "", told, code);
+  }
+  await endWell(ws, pml);
+});
+
+Deno.test("execute_code refuses a result that is not plain JSON, and says what it is", async () => {
+  await using scene = await makeScene({ limits: { result_bytes: 100_000 } });
+  const { ws, pml } = scene;
+  const cases: readonly (readonly [code: string, told: RegExp])[] = [
+    ["return () => 1", /OUTPUT_INVALID.*it is a function/],
+    ["return { a: { b: () => 1 } }", /OUTPUT_INVALID.*"b" is a function/],
+    ["return [1n]", /OUTPUT_INVALID.*a BigInt; use Number/],
+    ["return { s: Symbol() }", /OUTPUT_INVALID.*"s" is a symbol/],
+    ["return { m: new Map() }", /OUTPUT_INVALID.*"m" is a Map; use Object\.fromEntries/],
+    ["return { s: new Set() }", /OUTPUT_INVALID.*\[\.\.\.set\]/],
+    ["return { p: Promise.resolve(1) }", /OUTPUT_INVALID.*"p" is a Promise; await it/],
+    ["const a = {}; a.a = a; return a", /OUTPUT_INVALID.*refers to itself/],
+    ["return mcp", /OUTPUT_INVALID.*function/],
+    ["return mcp.filesystem", /OUTPUT_INVALID.*function/],
+    ['return JSON.parse(\'{"__proto__":{"a":1}}\')', /OUTPUT_INVALID/],
+    ["return { constructor: 1 }", /OUTPUT_INVALID/],
+    ["let a = 1; for (let i = 0; i < 5000; i++) a = [a]; return a", /OUTPUT_INVALID/],
+    ["return { get a() { throw new Error('gotten') } }", /OUTPUT_INVALID.*gotten/],
+    ["return 'x'.repeat(200_000)", /RESULT_TOO_LARGE/],
+    ["return Array(60_000).fill(1)", /RESULT_TOO_LARGE/],
+  ];
+  for (const [code, told] of cases) {
+    const answer = await runCode(pml, code);
+    assert.equal(answer.result?.isError, true, code);
+    assert.match(textsOf(answer)[0] ?? "", told, code);
+  }
+  await endWell(ws, pml, { calls: 1 });
+});
+
+Deno.test("execute_code calls tools by any name, at once and one after the other", async () => {
+  await using scene = await ledgerScene();
+  const { ws, pml } = scene;
+  const code = `
+    const both = await Promise.all([mcp.led.echo({ a: 1 }), mcp["led"]["odd-name.2"]()]);
+    const text = await mcp["filesystem:read_file"]({ path: "good.txt" });
+    const wire = await mcp["led:echo"]({ deep: [{ é: null }] });
+    try { await mcp.led.fail() } catch (error) {
+      return { both, text, wire, name: error.name, is: error instanceof ToolError,
+        message: error.message, result: error.result, tool: error.tool };
+    }`;
+  assert.deepEqual(JSON.parse(await valueOf(pml, code)), {
+    both: [{ given: { a: 1 } }, "odd"],
+    text: "good\n",
+    wire: { given: { deep: [{ é: null }] } },
+    name: "ToolError",
+    is: true,
+    message: "it broke",
+    result: { content: [{ type: "text", text: "it broke" }], isError: true },
+    tool: "led:fail",
+  });
+  const answer = await runCode(pml, "mcp.led.hang(); mcp.led.hang(); return 'done'");
+  const [value, said = ""] = textsOf(answer);
+  assert.equal(value, "done");
+  assert.match(said, /Calls that the code did not wait for were cancelled: 2/);
+  const meta = answer.result?._meta as unknown as Record<string, string>;
+  await endWell(ws, pml);
+  const lines = await journalOf(ws) as readonly (JournalLine & { readonly run?: string })[];
+  const own = lines.filter(({ run, kind }) => kind === "start" && run === meta["pml/run"]);
+  assert.deepEqual(own.map(({ via, tool }) => [via, tool]), [
+    ["code", "led:hang"],
+    ["code", "led:hang"],
+  ]);
+  const events = ofKind(lines, "event")
+    .filter(({ about }) => (about as unknown as { run?: string })?.run === meta["pml/run"]);
+  assert.deepEqual(events.map(({ event }) => event), ["code began", "code ended"]);
+  const [began, ended] = events.map(({ about }) => about as unknown as Record<string, unknown>);
+  assert.match(String(began?.code), /^[0-9a-f]{64}$|^sha256-/);
+  assert.deepEqual([ended?.calls, ended?.outcome], [2, "value"]);
+  assert.ok(!JSON.stringify(lines).includes("return 'done'"), "the journal has the code");
+});
+
+Deno.test("execute_code gives each run a child of its own, which knows nothing of others", async () => {
+  await using scene = await makeScene();
+  const { ws, pml } = scene;
+  const code = `
+    const seen = globalThis.left ?? Object.prototype.left ?? "nothing";
+    globalThis.left = Object.prototype.left = "something";
+    Array.prototype.map = () => "patched";
+    JSON.stringify = () => '"patched"';
+    return seen;`;
+  for (let run = 0; run < 3; run++) {
+    assert.match(await valueOf(pml, code), /^nothing$/);
+    assert.equal(await valueOf(pml, "return [1].map((x) => x + 1)"), "[2]");
+  }
+  await endWell(ws, pml);
+});
+
+Deno.test("execute_code tells what the code wrote, up to a limit, also of code that failed", async () => {
+  await using scene = await makeScene();
+  const { ws, pml } = scene;
+  const [value, said = ""] = textsOf(
+    await runCode(
+      pml,
+      `console.log("a", { b: [1] }, 2); console.warn("w"); console.error(new Error("e"));
+       console.table([1]); console.info("i"); console.debug("d"); 1`,
+    ),
+  );
+  assert.equal(value, "1");
+  assert.deepEqual(said.split("\n"), [
+    "console:",
+    "a { b: [ 1 ] } 2",
+    "warn: w",
+    "error: Error: e",
+    "i",
+    "d",
+  ]);
+  const many = textsOf(
+    await runCode(pml, `for (let i = 0; i < 5_000; i++) console.log("x".repeat(100)); 1`),
+  )[1] ?? "";
+  assert.ok(many.length < 70_000 && many.length > 60_000, `${many.length} characters`);
+  assert.match(many, /\(\d{4} more lines were left out\)/);
+  const failed = textsOf(await runCode(pml, `console.log("before"); throw new Error("no")`));
+  assert.match(failed.join("\n"), /^Error: no \(line 1, column 30\)\nconsole:\nbefore$/);
+  const late = await runCode(pml, `console.log("before"); await 1; for (;;);`, { timeout_ms: 500 });
+  assert.equal(late.result?.isError, true);
+  assert.match(textsOf(late).join("\n"), /^TIMED_OUT: [^]*500 ms[^]*console:\nbefore/);
+  const alone = textsOf(
+    await runCode(
+      pml,
+      `Promise.reject(new Error("e")); await new Promise((r) => setTimeout(r, 5)); 1`,
+    ),
+  );
+  assert.match(alone.join("\n"), /^1\nconsole:\nerror: A promise failed.*Error: e/);
+  await endWell(ws, pml);
+});
+
+for (const era of ["2025-11-25", "2026-07-28"] as const) {
+  Deno.test(`execute_code tells of its progress (${era})`, async () => {
+    await using scene = await ledgerScene({ era });
+    const { ws, pml } = scene;
+    const told = async (code: string) => {
+      const before = pml.messages.length;
+      const params = { name: "execute_code", arguments: { code }, _meta: { progressToken: 7 } };
+      await pml.request("tools/call", params);
+      return pml.messages.slice(before).filter(({ method }) => method === "notifications/progress")
+        .map(({ params }) => params as unknown as Record<string, unknown>);
+    };
+    const calls = await told("await mcp.led.echo(); await mcp.led.note(); 1");
+    assert.deepEqual(
+      calls.map(({ progress, message, progressToken }) => [
+        progress,
+        message,
+        progressToken,
+      ]),
+      [[1, "led:echo", 7], [2, "led:note", 7]],
+    );
+    const own = await told("progress(1, 3, 'begun'); await mcp.led.echo(); progress(3, 3); 1");
+    assert.deepEqual(own.map(({ progress, total, message }) => [progress, total, message]), [
+      [1, 3, "begun"],
+      [3, 3, undefined],
+    ]);
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`execute_code ends with its child when the client cancels it (${era})`, async () => {
+    await using scene = await ledgerScene({ era });
+    const { ws, pml } = scene;
+    const { id, answer } = pml.begin("tools/call", {
+      name: "execute_code",
+      arguments: { code: "await mcp.led.hang(); await mcp.led.note({ text: 'late' })" },
+    });
+    await until(async () => (await ledgerOf(ws)).includes("hang"));
+    await pml.notify("notifications/cancelled", { requestId: id });
+    await until(async () => (await ledgerOf(ws)).includes("stopped"));
+    answer.catch(() => {}); // a cancelled request has no answer
+    const spin = pml.begin("tools/call", {
+      name: "execute_code",
+      arguments: { code: "await mcp.led.note({ text: 'spins' }); for (;;);" },
+    });
+    await until(async () => (await ledgerOf(ws)).includes("note spins"));
+    spin.answer.catch(() => {});
+    await pml.notify("notifications/cancelled", { requestId: spin.id });
+    assert.equal(await valueOf(pml, "return 1"), "1");
+    assert.deepEqual(await ledgerOf(ws), ["hang", "stopped", "note spins"]);
+  });
+}

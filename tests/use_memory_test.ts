@@ -1,0 +1,154 @@
+/**
+ * What is remembered of the use of tools: through a spawned PML, by clients of both eras, and by
+ * `pml memory`.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ERAS } from "./kit/json_rpc.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import { runPml } from "./kit/run.ts";
+import { tinyServer } from "./kit/tiny_server.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+import { assertError } from "./cli_greeter.ts";
+import { textOf } from "./attacks/oracles.ts";
+
+const SECRET = "hunter2-correct-horse";
+/** Answers a person with a secret, in values and keys; fails if it is told to. */
+const CRM = `params.arguments.fail ? (() => { throw new Error("${SECRET}") })() : ({
+  name: "${SECRET}", age: 41, mails: { "ada@example.com": "${SECRET}" },
+})`;
+
+async function sceneOf(config?: string): Promise<Workspace> {
+  const ws = await makeWorkspace({
+    files: { "crm.mjs": tinyServer(CRM), "good.txt": "good\n" },
+    pml: {
+      version: 1,
+      permissions: { allow: ["crm:*", "filesystem:*"] },
+      mcpServers: { crm: { command: "node", args: ["crm.mjs"] } },
+    },
+  });
+  if (config !== undefined) await writeFile(join(ws.home, "config.yaml"), config);
+  return ws;
+}
+
+function memoryOf(ws: Workspace): string {
+  return join(ws.home, "memory.json");
+}
+
+interface Shown {
+  readonly enabled: boolean;
+  readonly tools: readonly {
+    readonly id: string;
+    readonly calls: number;
+    readonly errors: number;
+    readonly result: unknown;
+    readonly next: Readonly<Record<string, number>>;
+  }[];
+}
+
+async function shown(ws: Workspace): Promise<Shown> {
+  const { code, stdout, stderr } = await runPml(ws, ["memory", "show", "--json"]);
+  assert.equal(code, 0, stderr);
+  return JSON.parse(stdout);
+}
+
+for (const era of ERAS) {
+  Deno.test(`the use of tools is remembered by types alone, and cleared (${era})`, async () => {
+    await using ws = await sceneOf();
+    {
+      await using pml = new RawStdio(ws, { era });
+      await pml.open();
+      await pml.callTool("search", { query: `who is ${SECRET}` });
+      for (let count = 0; count < 3; count++) {
+        const { result } = await pml.callTool("crm__tell", {});
+        assert.match(textOf({ result }), new RegExp(SECRET));
+        await pml.callTool("filesystem__read_file", { path: "good.txt" });
+      }
+      await pml.callTool("crm__tell", { fail: true });
+      await pml.callTool("filesystem__read_file", { path: 7 });
+      const { code } = await pml.close();
+      assert.equal(code, 0, pml.stderr);
+    }
+    if (Deno.build.os !== "windows") {
+      assert.equal((await stat(memoryOf(ws))).mode & 0o777, 0o600);
+    }
+    assert.doesNotMatch(await readFile(memoryOf(ws), "utf8"), /hunter|horse|ada@|good/);
+    const { tools } = await shown(ws);
+    const [crm, file] = ["crm:tell", "filesystem:read_file"]
+      .map((id) => tools.find((one) => one.id === id));
+    assert.deepEqual([crm?.calls, crm?.errors, crm?.next], [4, 1, { "filesystem:read_file": 3 }]);
+    // What never reached its server was no use of it.
+    assert.deepEqual([file?.calls, file?.errors, file?.result], [3, 0, { type: "string" }]);
+    assert.deepEqual(crm?.result, {
+      type: "object",
+      properties: {
+        name: { type: "string" },
+        age: { type: "integer" },
+        mails: { type: "object", additionalProperties: { type: "string" } },
+      },
+      required: ["name", "age", "mails"],
+    });
+    const types = await runPml(ws, ["types", "crm"]);
+    assert.match(types.stdout, /name: string;?\s+age: number/, types.stdout);
+    const text = await runPml(ws, ["memory", "show", "crm:tell"]);
+    assert.match(
+      text.stdout,
+      /^crm:tell +4 calls, 1 failed, .* ms.*\n {2}returns .*\n {2}then fil/,
+    );
+    const cleared = await runPml(ws, ["memory", "clear"]);
+    assert.equal(cleared.code, 0, cleared.stderr);
+    assert.deepEqual((await shown(ws)).tools, []);
+    await assert.rejects(stat(memoryOf(ws)));
+  });
+}
+
+Deno.test("what was used for a query comes earlier in a search for like words", async () => {
+  await using ws = await sceneOf();
+  const query = "which text does a file have";
+  await using pml = new RawStdio(ws);
+  await pml.open();
+  const places = async () => {
+    const text = textOf(await pml.callTool("search", { query }));
+    const names = [...text.matchAll(/^filesystem:(\w+)\(/gm)].map(([, name]) => name);
+    assert.ok(names.length > 4, text);
+    return [names.indexOf("read_file"), names.length];
+  };
+  const [before = 0, count] = await places();
+  assert.ok(before > 0);
+  for (let again = 0; again < 4; again++) {
+    await pml.callTool("filesystem__read_file", { path: "good.txt" });
+    await places();
+  }
+  assert.deepEqual(await places(), [0, count]);
+});
+
+Deno.test("pml memory: nothing is remembered where the person does not want it, and usage is told", async () => {
+  for (const config of ["memory: false\n", "memory: { enabled: false }\n"]) {
+    await using ws = await sceneOf(config);
+    const called = await runPml(ws, ["call", "crm:tell"]);
+    assert.equal(called.code, 0, called.stderr);
+    await assert.rejects(stat(memoryOf(ws)));
+    const off = await runPml(ws, ["memory", "show"]);
+    assert.match(off.stderr, /switched off/);
+    assert.deepEqual([(await shown(ws)).enabled, (await shown(ws)).tools], [false, []]);
+  }
+  await using ws = await sceneOf();
+  assertError(await runPml(ws, ["memory", "drop"]), { code: "USAGE", exit: 2 });
+  await writeFile(join(ws.home, "config.yaml"), "memory: yes please\n");
+  const bad = await runPml(ws, ["memory", "show"]);
+  assertError(bad, { code: "CONFIG_INVALID", exit: 2 });
+  assert.match(bad.stderr, /memory.*true, false, or \{ enabled: false \}/);
+});
+
+Deno.test("a broken memory is told, begins anew, and stops no call", async () => {
+  await using ws = await sceneOf();
+  await writeFile(memoryOf(ws), '{"version": 1, "tools": {"crm:tell": {"hash": "\\u202e"}}}');
+  const called = await runPml(ws, ["call", "crm:tell"]);
+  assert.equal(called.code, 0, called.stderr);
+  assert.match(called.stderr, /Cannot read what is remembered of tools, so it begins anew/);
+  assert.deepEqual((await shown(ws)).tools.map(({ id, calls }) => [id, calls]), [["crm:tell", 1]]);
+});
