@@ -129,6 +129,27 @@ for (const era of ERAS) {
     assert.equal(one.content.text, "of c");
   });
 
+  Deno.test(`The client answers also within batches, plans and code, on ${era}`, async () => {
+    await using provider = new FakeProvider("anthropic", { text: "of the provider" });
+    const answer = (method: string) =>
+      method === "sampling/createMessage"
+        ? { role: "assistant", model: "c", content: { type: "text", text: "of the client" } }
+        : YES;
+    await using scene = await samplingScene({
+      ...{ era, provider, rules: ALLOWED, capabilities: ALL_ABLE, answer },
+    });
+    const tasks = [{ id: "one", tool: "writer:ask", arguments: {} }];
+    const ways = {
+      batch: { calls: [{ tool: "writer:ask", arguments: {} }] },
+      execute_workflow: { plan: { tasks } },
+      execute_code: { code: "return await mcp.writer.ask({})" },
+    };
+    for (const [name, args] of Object.entries(ways)) {
+      assert.match(textOf(await scene.pml.callTool(name, args)), /of the client/, name);
+    }
+    assert.equal(provider.received.length, 0);
+  });
+
   Deno.test(`Servers over HTTP are answered by a provider, too, on ${era}`, async () => {
     await using provider = new FakeProvider("openai", { text: "it is" });
     await using legacy = new FullHttp("legacy");
