@@ -31,6 +31,10 @@ export type {
   ExecOutput,
   ExecResult,
   Host,
+  SampleBlock,
+  SampleMessage,
+  SampleRequest,
+  SampleResult,
   SqlChanges,
   SqliteOptions,
   SqlParameters,
@@ -38,6 +42,7 @@ export type {
   SqlValue,
 } from "./src/core/host.ts";
 export type { Json, JsonObject } from "./src/core/json.ts";
+export { ToolError } from "./src/core/tool_error.ts";
 export type { Condition, NamedTool, Pattern } from "./src/core/pattern.ts";
 export type { Meta, Permissions, ToolDefinition, ToolMeta } from "./src/core/tool.ts";
 export { parseToolId, type ToolId } from "./src/core/tool_id.ts";
@@ -55,13 +60,17 @@ export type { LimitName, Limits } from "./src/config/limits.ts";
 export type { OsLayer } from "./src/config/os_layer.ts";
 export type { Channel } from "./src/config/person.ts";
 export type { RuleLine, Rules } from "./src/config/rules.ts";
+export type { SamplingSettings } from "./src/config/sampling.ts";
 export type {
   DenoDefinition,
   HttpDefinition,
   ServerDefinition,
   StdioDefinition,
 } from "./src/config/servers.ts";
-export { inferCapabilityApprovalMode, type Judge } from "./src/permissions/rules.ts";
+export {
+  inferCapabilityApprovalMode,
+  type PermissionLists,
+} from "./src/permissions/capability_rules.ts";
 export { getToolRouting, type ToolRouting } from "./src/remote/routing.ts";
 export type { CatalogServer } from "./src/search/catalog.ts";
 export type { SearchAnswer, SearchHit, SearchOptions } from "./src/search/search.ts";
@@ -89,6 +98,11 @@ export interface OpenedGateway extends AsyncDisposable {
    * and the same call passes once after `pml approve`.
    */
   callTool(name: string, args?: JsonObject, options?: CallOptions): Promise<ToolResult>;
+  /**
+   * Gives the tools as functions that return their outputs, with the types that `pml types` writes:
+   * `gateway.tools<Mcp>().filesystem.read_file({ path })`. A tool that fails throws a `ToolError`.
+   */
+  tools<T extends object>(): T;
   /** Finds tools by what they do. */
   search(query: string | readonly string[], options?: SearchOptions): Promise<SearchAnswer>;
   /** Gives every tool that no rule denies, each named `server:tool`. */
@@ -101,7 +115,7 @@ export interface OpenedGateway extends AsyncDisposable {
 
 /** Opens a gateway on the workspace of a folder; throws CONFIG_INVALID where it cannot be used. */
 export async function openGateway(options: OpenOptions = {}): Promise<OpenedGateway> {
-  const [{ openApp }, { callForProgram, named }] = await Promise.all([
+  const [{ openApp }, { callForProgram, named, toolsFor }] = await Promise.all([
     import("./src/app/app.ts"),
     import("./src/cli/library.ts"),
   ]);
@@ -119,6 +133,7 @@ export async function openGateway(options: OpenOptions = {}): Promise<OpenedGate
     config: () => app.config(),
     callTool: async (name, args = {}, more = {}) =>
       await callForProgram(app, { ...more, name, args }),
+    tools: <T extends object>() => toolsFor<T>(app),
     search: async (query, more = {}) => {
       await app.servers.prepare("tools", { only: more.server });
       const answer = await (await app.finder()).search(query, { allowed, ...more });

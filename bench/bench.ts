@@ -11,6 +11,7 @@ import { benchCode } from "./code.ts";
 import { benchFirstAnswer } from "./first_answer.ts";
 import { benchHttp } from "./http.ts";
 import { pathOf, type Row } from "./measure.ts";
+import { benchPlans } from "./plans.ts";
 import { benchRegistry } from "./registry.ts";
 import { benchSandbox } from "./sandbox.ts";
 
@@ -25,6 +26,7 @@ if (import.meta.main) {
     ...await benchCalls(),
     ...await benchAtOnce(),
     ...await benchCode(),
+    ...await benchPlans(),
     ...await benchHttp(),
     ...await benchRegistry(),
     await sizeRow(),

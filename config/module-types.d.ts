@@ -11,6 +11,36 @@ options?: ExecOptions,
 sqlite(path: string, options?: SqliteOptions): Promise<Database>;
 fetch(url: string | URL, init?: RequestInit): Promise<Response>;
 env(name: string): string | undefined;
+sample(request: SampleRequest): Promise<SampleResult>;
+}
+export interface SampleRequest {
+readonly messages: readonly SampleMessage[];
+readonly systemPrompt?: string;
+readonly maxTokens: number;
+readonly temperature?: number;
+readonly stopSequences?: readonly string[];
+readonly modelPreferences?: { readonly hints?: readonly { readonly name?: string }[] };
+readonly allowedToolPatterns?: readonly string[];
+readonly tools?: readonly {
+readonly name: string;
+readonly description?: string;
+readonly inputSchema: object;
+}[];
+readonly toolChoice?: { readonly mode: "auto" | "required" | "none" };
+}
+export interface SampleMessage {
+readonly role: "user" | "assistant";
+readonly content: string | SampleBlock | readonly SampleBlock[];
+}
+export interface SampleBlock {
+readonly type: string;
+readonly [key: string]: unknown;
+}
+export interface SampleResult {
+readonly role: "assistant";
+readonly model: string;
+readonly content: SampleBlock | readonly SampleBlock[];
+readonly stopReason?: string;
 }
 export interface ExecOptions {
 readonly cwd?: string;

@@ -93,6 +93,7 @@ async function send(pml: Scene["pml"], intent: string) {
 async function planned(pml: Scene["pml"], intent: string): Promise<Answer> {
   const { texts } = await send(pml, intent);
   assert.equal(texts.length, 1, texts.join("\n"));
+  assert.match(texts[0] ?? "", /^\{"plan"/);
   const answer: Answer = JSON.parse(texts[0] ?? "");
   assert.match(answer.hint ?? "", /^Not run/);
   return answer;

@@ -92,6 +92,8 @@ for (const era of ERAS) {
       },
       required: ["name", "age", "mails"],
     });
+    const types = await runPml(ws, ["types", "crm"]);
+    assert.match(types.stdout, /name: string;?\s+age: number/, types.stdout);
     const text = await runPml(ws, ["memory", "show", "crm:tell"]);
     assert.match(
       text.stdout,

@@ -93,6 +93,7 @@ export class Yard implements Disposable {
       exec: (program, given = [], options = {}) => this.#exec(program, given, options),
       sqlite: () => Promise.reject(new Error("no SQLite here")),
       fetch: () => Promise.reject(new Error("no network here")),
+      sample: () => Promise.reject(new Error("no model here")),
       env: () => undefined,
     };
     return await tools[name](args as never, host) as Answer;

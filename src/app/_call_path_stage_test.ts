@@ -97,6 +97,7 @@ export class CallPathStage implements AsyncDisposable {
     });
     this.pins = pinsOf(policy, warn);
     this.path = new CallPath({
+      capabilities: () => Promise.reject(new Error("there are none")),
       events: {
         told: { changed: () => {}, updated: () => {}, logged: () => {}, elicited: () => {} },
         capabilities: () => ({}),

@@ -31,6 +31,8 @@ import type { Finder } from "./finder.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
 import type { Workflow } from "../workflow/workflow.ts";
 import type { RegistryServers } from "./registry_servers.ts";
+import { mayHaveCapabilities } from "../workflow/capability_files.ts";
+import type { OpenCapabilities } from "./app_capabilities.ts";
 
 /** How a house is opened. */
 export interface AppOptions extends Pick<CallPathOptions, "hasClient"> {
@@ -77,6 +79,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     // A broken lock is told by each call.
     await app.registries().catch((error) => log.warn(error.message));
   }
+  await app.lookAtCapabilities();
   return app;
 }
 
@@ -115,6 +118,8 @@ export class App implements AsyncDisposable {
   #gateway: Promise<Gateway> | undefined;
   #finder: Promise<Finder> | undefined;
   #opening: Promise<RegistryServers> | undefined;
+  #capabilities: OpenCapabilities | undefined;
+  #openingCapabilities: Promise<OpenCapabilities> | undefined;
   /** The servers of registries, once something is known of them. */
   #registries: RegistryServers | undefined;
 
@@ -136,6 +141,7 @@ export class App implements AsyncDisposable {
       policy,
       builtins: this.builtins,
       registries: () => this.#registries,
+      capabilities: () => this.#capabilities?.capabilities,
       open: async (listing) => await (await this.callPath()).open(listing),
       redactor: parts.redactor,
     });
@@ -180,6 +186,27 @@ export class App implements AsyncDisposable {
   workflow(): Promise<Workflow> {
     this.#workflow ??= import("./app_workflow.ts").then(({ workflowOf }) => workflowOf(this));
     return this.#workflow;
+  }
+
+  /** What the person saved; loaded where there is something, or when the first is saved. */
+  capabilities(): Promise<OpenCapabilities> {
+    this.#openingCapabilities ??= import("./app_capabilities.ts").then(({ capabilitiesOf }) => {
+      this.#capabilities = capabilitiesOf(this);
+      this.#capabilities.capabilities.look();
+      return this.#capabilities;
+    });
+    return this.#openingCapabilities;
+  }
+
+  /** Looks at what the person saved, which another process may have changed. */
+  async lookAtCapabilities(): Promise<void> {
+    if (this.#capabilities !== undefined) this.#capabilities.capabilities.look();
+    else if (mayHaveCapabilities(this.config().home)) await this.capabilities();
+  }
+
+  /** The servers of registries, where they were opened. */
+  get registryServers(): RegistryServers | undefined {
+    return this.#registries;
   }
 
   /** Has the journal tell of requests whose answers the client did not read. */
@@ -267,7 +294,8 @@ export class App implements AsyncDisposable {
 
   /** Follows changes of the configuration until the house is closed. */
   watch(): void {
-    this.policy.watch(this.#closing.signal).catch((error) =>
+    const look = () => void this.lookAtCapabilities().catch((error) => this.log.warn(`${error}`));
+    this.policy.watch(this.#closing.signal, look).catch((error) =>
       this.log.warn(`Cannot watch the configuration, so a change needs a restart: ${error}`)
     );
   }

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { type JsonObject, objectOf } from "../core/json.ts";
 import type { UpstreamsOptions } from "../mcp_client/upstreams.ts";
 import { builtins } from "../modules/builtins.ts";
 import type { App } from "./app.ts";
@@ -18,11 +19,12 @@ export async function callPathOf(app: App): Promise<CallPath> {
     ...app.parts,
     ...{ pins, schemas, servers, metrics, backlog, directory },
     registries: () => app.registries(),
+    capabilities: () => app.capabilities(),
     builtins: builtins(),
     onUse: rememberedBy(app),
     events: {
       told: toldTo(app),
-      capabilities: () => servers.able,
+      capabilities: () => ableOf(app),
       level: () => app.level,
     },
   });
@@ -39,6 +41,13 @@ function rememberedBy(app: App): CallPathOptions["onUse"] {
       (error) => app.log.debug(`Cannot load the memory of tools: ${error}`),
     );
   };
+}
+
+/** Returns what servers are told that the client can do: PML samples for it where it is to. */
+function ableOf(app: App): JsonObject {
+  const { able } = app.servers;
+  if (app.config().sampling === undefined) return able;
+  return { ...able, sampling: { ...objectOf(able.sampling), tools: {} } };
 }
 
 /** Has the clients told what servers say; before there is a gateway there is no client either. */

@@ -17,6 +17,7 @@ export async function workflowOf(app: App): Promise<Workflow> {
     children: path.machine.modules.code,
     limits: () => app.config().limits,
     checkTypes: typesOf(app),
+    saving: async () => (await app.capabilities()).saving,
     record: (event, said) => path.record(event, said),
     idOf: (name) => {
       const id = app.servers.idOf(name);

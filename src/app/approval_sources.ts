@@ -12,9 +12,10 @@ import { quoted } from "../core/json.ts";
 import type { Approval } from "../core/known_server.ts";
 import type { PassCall } from "../core/server.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
-import { splitToolId } from "../core/tool_id.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
+import { fqdnOf } from "../registry/fqdn.ts";
 import type { RegistryServers } from "./registry_servers.ts";
 
 /** What approvals are found in. */
@@ -37,6 +38,28 @@ export const DISABLED_APPROVAL: Approval = {
   ...SHIPPED_APPROVAL,
   text: () => "a server that a file switched off",
 };
+
+/** The person approved the content of each capability that was saved. */
+export const CAPABILITY_APPROVAL: Approval = {
+  ...SHIPPED_APPROVAL,
+  text: () => "a capability that you saved: it calls tools, and nothing else",
+};
+
+/** Makes the approval of a name in a namespace of capabilities under which none is saved. */
+export function actionApproval(sources: ApprovalSources): Approval {
+  return {
+    ...CAPABILITY_APPROVAL,
+    unapproved: async (call) => {
+      if (call.method !== undefined || sources.policy.now.config.registries.length === 0) {
+        return undefined;
+      }
+      const { offers } = await sources.registries();
+      // What the person may have mistyped is told to nobody.
+      const isOffered = offers.has(call.id) || offers.has(splitToolId(call.id).server);
+      return isOffered ? await lookedUp(call, sources) : undefined;
+    },
+  };
+}
 
 /** Makes the approval of a server that a file defines. */
 export function ownApproval(
@@ -84,24 +107,29 @@ export function namedApproval(
 
 /** Looks a server up at the registries, and returns what nobody approved of what they have. */
 async function lookedUp(
-  { isTyped, verdict, signal, pass: { server, version } }: PassCall,
+  { id, isTyped, verdict, signal, pass: { server, version } }: PassCall,
   { policy, pins, registries, isCloud = false }: ApprovalSources & { readonly isCloud?: boolean },
 ): Promise<Unapproved | undefined> {
-  const { name } = server;
+  let { name } = server;
   await pins.state();
   try {
-    const unapproved = policy.now.config.registries.length === 0
-      ? undefined
-      : await (await registries()).unapproved(name, {
-        signal,
-        isAllowed: policy.allowsBeforehand(verdict),
-        // The lists of cloud servers are PML's own and the hub's.
-        isNamed: isTyped === true || policy.names(name) || isCloud,
-      });
+    if (policy.now.config.registries.length > 0) {
+      const found = await registries();
+      const isNamed = isTyped === true || policy.names(name) || isCloud;
+      // The lists of cloud servers are PML's own and the hub's.
+      const options = { signal, isAllowed: policy.allowsBeforehand(verdict), isNamed };
+      name = await found.entryOf(name, splitToolId(id).tool, isNamed);
+      const unapproved = await found.unapproved(name, options) ??
+        // Nobody offers a name that the person typed, or no server has it: it may be a capability.
+        (isNamed && name === server.name && found.at(name) === undefined && isEntry(id)
+          ? await found.unapproved(id, options)
+          : undefined);
+      if (unapproved !== undefined) return unapproved;
+    }
     // One whose registry is not asked any more is here, and blocked.
     const isFound = policy.now.version !== version ||
       server.definition && server.blocked() === undefined;
-    if (unapproved !== undefined || isFound) return unapproved;
+    if (isFound) return undefined;
   } catch (error) {
     // What runs in the cloud by PML's own list needs no registry.
     if (isCloud && error instanceof PmlError && error.code === "REGISTRY_OFFLINE") return undefined;
@@ -132,6 +160,12 @@ async function unpinned(
     if (late === undefined) throw error;
     return late;
   }
+}
+
+/** Tells whether a tool's id may be the name of a registry's entry. */
+function isEntry(id: ToolId): boolean {
+  const fqdn = fqdnOf(id);
+  return fqdn?.action !== undefined && fqdn.version === undefined;
 }
 
 function notThere(server: string, source: string): PmlError {

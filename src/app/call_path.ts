@@ -20,7 +20,6 @@ import {
   type Question,
   shownArguments,
   through,
-  type ToolResult,
 } from "../core/call.ts";
 import { Capacity } from "../core/capacity.ts";
 import { type Check, check } from "../core/check.ts";
@@ -43,6 +42,8 @@ import { Ahead } from "./ahead.ts";
 import { deadlineGate } from "./deadline.ts";
 import { Kinds, type KindsOptions } from "./kinds.ts";
 import type { Machine } from "./machine.ts";
+import type { Sampler } from "./sampler.ts";
+import { askedOfClient, factsOf, withSampler } from "./server_asks.ts";
 
 /** What the call path stands in. */
 export interface CallPathOptions extends KindsOptions {
@@ -66,12 +67,13 @@ export class CallPath implements AsyncDisposable {
   readonly #kinds: Kinds;
   readonly #capacity = new Capacity(() => this.#config().limits);
   readonly #records: Records;
+  #sampling: Promise<Sampler> | undefined;
 
   /** Opens the way; starts nothing before the first call. */
   constructor(options: CallPathOptions) {
     const { policy, log } = options;
     this.#options = options;
-    this.#records = recordsOf(options, () => this.#config());
+    this.#records = openRecords(options);
     this.approvals = new Approvals(policy.now.loaded.environment.home, {
       warn: (message) => log.warn(message),
       ttl: policy.now.config.limits.approvalMs,
@@ -112,6 +114,7 @@ export class CallPath implements AsyncDisposable {
         "a record can be written",
         () => this.#records.write({ kind: "event", event: "checked" }),
       ),
+      this.#config().sampling === undefined ? BY_CLIENTS : (await this.#sampler()).check(),
     ];
   }
 
@@ -151,7 +154,7 @@ export class CallPath implements AsyncDisposable {
       },
     );
     return through<Call, Awaited<ReturnType<CallTool>>>(
-      [this.#capacity.gate, this.#toldGate()],
+      [this.#capacity.gate, cleanProgress(this.#options.redactor)],
       async (call) => await recorded(await this.#passOf(call)),
     );
   }
@@ -194,10 +197,22 @@ export class CallPath implements AsyncDisposable {
     if (!this.#isCurrent(call)) return { kind: "changed" };
     const { server } = call.pass;
     if (call.via === "server") return await askedOfClient(call);
-    if (call.method !== "tools/list") return await used(call, this.#options);
+    if (call.method !== "tools/list") return await used(this.#sampled(call), this.#options);
     await server.list("tools");
     return { kind: "result", result: { content: [] } };
   }
+
+  /** Has a provider answer what the server of a call asks a model, if the person chose one. */
+  #sampled(call: PassCall): PassCall {
+    return this.#config().sampling === undefined ? call : withSampler(call, this.#sampler);
+  }
+
+  readonly #sampler = (): Promise<Sampler> => {
+    this.#sampling ??= import("./sampler.ts").then(({ Sampler }) =>
+      new Sampler({ ...this.#options, path: this, note: (record) => this.#records.note(record) })
+    );
+    return this.#sampling;
+  };
 
   async #definitionFor(server: Server, call: Call): Promise<ToolDefinition> {
     const work = () => server.definitionFor(call);
@@ -261,22 +276,13 @@ export class CallPath implements AsyncDisposable {
       workspace: this.#config().workspace,
       facts: [
         ...await server.consentLines(call),
-        ...(call.method === SAMPLING ? GIVES : []),
+        ...factsOf(call),
       ],
     };
   }
 
   #config(): Config {
     return this.#options.policy.now.config;
-  }
-
-  /** What a call is told meanwhile is no result: keys are taken out of it. */
-  #toldGate(): Gate {
-    return (next) => async ({ onProgress, ...call }) => {
-      const tell = onProgress &&
-        ((progress: Progress) => onProgress(this.#options.redactor.clean(progress)));
-      return await next({ ...call, ...defined({ onProgress: tell }) });
-    };
   }
 
   #problemGate(): PassGate {
@@ -296,26 +302,31 @@ export class CallPath implements AsyncDisposable {
   }
 }
 
-const SAMPLING = "sampling/createMessage";
-
-/** What the person has to know before a server's text goes to a model. */
-const GIVES = [
-  "It gives this text to the model of your client, and gets the answer",
-  "The client may count it, or charge for it, as a request of yours",
-];
-
-function recordsOf(
-  { redactor, log, metrics }: CallPathOptions,
-  config: () => Config,
-): Records {
+function openRecords({ policy, redactor, log, metrics }: CallPathOptions): Records {
   return new Records({
     open: (onFailure) => {
-      const { home, limits: { journalBytes: fileBytes, journalFiles: filesKept } } = config();
+      const { home, limits } = policy.now.config;
+      const { journalBytes: fileBytes, journalFiles: filesKept } = limits;
       return Journal.open(home, { redactor, fileBytes, filesKept, onFailure });
     },
     log,
     onNote: (record) => metrics.recorded(record),
   });
+}
+
+const BY_CLIENTS: Check = {
+  name: "sampling",
+  ok: true,
+  said: "by clients whose model can be asked; `sampling` in config.yaml names another model",
+};
+
+/** Takes keys out of the progress of calls, which no gate of results sees. */
+function cleanProgress(redactor: CallPathOptions["redactor"]): Gate {
+  return (next) => async ({ onProgress, ...call }) => {
+    const tell = onProgress &&
+      ((progress: Progress) => onProgress(redactor.clean(progress)));
+    return await next({ ...call, ...defined({ onProgress: tell }) });
+  };
 }
 
 /** Throws for a call that a deny rule matches, or that cannot be given what is fixed for its tool. */
@@ -337,17 +348,4 @@ async function used(
   } finally {
     onUse?.({ call, since, outcome });
   }
-}
-
-/** Puts to the client what a server asks, and returns its answer as it is. */
-async function askedOfClient(
-  { id, method, arguments: params, signal, onAsk }: Call,
-): Promise<Outcome> {
-  if (
-    onAsk === undefined || method !== "elicitation/create" && method !== "sampling/createMessage"
-  ) {
-    throw new PmlError("BAD_REQUEST", `Cannot ask the client for ${quoted(id, 200)}`);
-  }
-  const result = await onAsk({ server: splitToolId(id).server, method, params, signal });
-  return { kind: "result", result: result as unknown as ToolResult };
 }

@@ -326,7 +326,8 @@ Deno.test("A kind that nobody knows is one class: it is called, asked about, lis
   await using at = await openOracle({
     pml: { permissions: { deny: ["delphi:dark"] } },
     registries: {
-      names: () => ["delphi"],
+      servers: () => ["delphi"],
+      withActions: (listed) => listed,
       // No registry has it: it is the directory's word alone.
       manifestOf: () => manifest as unknown as undefined,
       blocked: () => undefined,

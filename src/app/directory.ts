@@ -17,6 +17,7 @@ import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolSettings } from "../core/tool_settings.ts";
 import type { Policy } from "../policy/policy.ts";
+import type { Capabilities } from "../workflow/capabilities.ts";
 import type { RegistryServers } from "./registry_servers.ts";
 
 /** What servers are gathered from. */
@@ -26,6 +27,8 @@ export interface DirectoryOptions {
   readonly builtins: ReadonlySet<string>;
   /** Returns the servers of registries, once something is known of them. */
   readonly registries: () => RegistryServers | undefined;
+  /** Returns what the person saved, once it was loaded. */
+  readonly capabilities?: () => Pick<Capabilities, "namespaces"> | undefined;
   /** Opens what runs a server; loads its kind. */
   readonly open: (listing: Listing) => Promise<Server>;
   /** Takes keys out of errors: they may repeat what a server said that was given one. */
@@ -40,7 +43,6 @@ export class Directory {
   readonly #options: DirectoryOptions;
   #version = 0;
   #entries: ReadonlyMap<string, Entry> = new Map();
-
   /** Takes where servers are defined. */
   constructor(options: DirectoryOptions) {
     this.#options = options;
@@ -76,12 +78,18 @@ export class Directory {
     const taken = new Set(servers.map(({ name }) => name));
     const shipped = [...builtins].filter((name) => !taken.has(name));
     for (const name of shipped) taken.add(name);
-    // An untrusted file cannot hide a built-in, or a server of the person's, behind its name.
-    const waiting = (file?.servers ?? []).filter(({ name }) => !taken.has(name));
     const known = registries();
-    return [
+    const found = known?.servers() ?? [];
+    // A server's name stands for the server alone.
+    const saved = [...this.#options.capabilities?.()?.namespaces ?? []]
+      .filter(([name]) => !taken.has(name) && !found.includes(name));
+    for (const [name] of saved) taken.add(name);
+    // An untrusted file cannot hide a built-in, or what is the person's, behind its name.
+    const waiting = (file?.servers ?? []).filter(({ name }) => !taken.has(name));
+    const listed = [
       ...shipped.map((name) => listing({ name, kind: "deno", origin: "builtin" }, SHIPPED)),
-      ...(known?.names() ?? []).map((name) => {
+      ...saved.map(([name, all]) => listing({ name, kind: "capability", origin: "private" }, all)),
+      ...found.map((name) => {
         const manifest = known?.manifestOf(name);
         const { kind } = manifest ?? { kind: "deno" };
         const own = listing({ name, kind, origin: "registry" }, manifest);
@@ -89,6 +97,7 @@ export class Directory {
       }),
       ...[...servers, ...waiting].map((own) => this.#ownListing(own)),
     ];
+    return known?.withActions(listed) ?? listed;
   }
 
   #ownListing(own: ServerDefinition): Listing {
@@ -113,7 +122,7 @@ function listing(
   definition?: object,
 ): Listing {
   // A module shows everybody the same, and what runs it checks no arguments.
-  const isProgram = from.kind !== "deno";
+  const isProgram = from.kind !== "deno" && from.kind !== "capability";
   return {
     ...from,
     title: undefined,
@@ -181,6 +190,10 @@ class Entry implements Server {
 
   onlyReads(tool: string): Promise<boolean | undefined> {
     return this.#by((server) => server.onlyReads(tool));
+  }
+
+  remark(tool: string): Promise<string | undefined> {
+    return this.#by((server) => server.remark(tool));
   }
 
   list(list: ListName): Promise<readonly ListItem[]> {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { knownDouble } from "../core/_server_double_test.ts";
+import type { Listing } from "../core/known_server.ts";
 import type { Manifest } from "../core/manifest.ts";
 import { CallPathStage, OracleServer } from "./_call_path_stage_test.ts";
 
@@ -9,7 +10,8 @@ const MINE = { mine: { type: "http", url: "https://mine.example/mcp" } };
 
 /** The servers of registries that were approved here: `far`, and `gone`, which nobody has now. */
 const REGISTRIES = {
-  names: () => ["far", "gone"],
+  servers: () => ["far", "gone"],
+  withActions: (listed: readonly Listing[]) => listed,
   manifestOf: (name: string) => name === "far" ? FAR : undefined,
   blocked: (name: string) => name === "gone" ? "nobody has it now" : undefined,
 };

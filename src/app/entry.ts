@@ -48,7 +48,7 @@ export function registryServer(
   { config, environment, names, codePath }: RegistryServerOptions,
 ): RegistryServer {
   const { manifest } = found;
-  const { name } = manifest;
+  const { name, fqdn } = manifest;
   const { workspace, grants, cloud } = config;
   const definition = definitionOf(manifest, codePath);
   const facts = factsOf(found, {
@@ -59,7 +59,8 @@ export function registryServer(
     twin: confusableWith(name, names),
   });
   const identity: ServerIdentity = {
-    name,
+    // What is pinned of a capability is pinned by its whole name.
+    name: fqdn,
     pinned: pinnedOf(manifest, found),
     facts: [...facts, ...accountLines(manifest, cloud?.url)],
     origin: "registry",
@@ -111,8 +112,9 @@ export function grantsOf(manifest: Manifest, grants: Grants | undefined): Grants
 export function factsOf(found: Found, showing: Showing): readonly string[] {
   const { manifest, source, vouched, older, gone } = found;
   const { definition, twin } = showing;
+  const isCapability = manifest.fqdn !== manifest.name;
   const said = manifest.kind === "deno"
-    ? codeLines(manifest, showing)
+    ? [...isCapability ? ["a capability of a registry"] : [], ...codeLines(manifest, showing)]
     : definition === undefined
     ? [cloudText(manifest)]
     : [
@@ -120,7 +122,7 @@ export function factsOf(found: Found, showing: Showing): readonly string[] {
       ...definition.kind === "stdio" ? foundLines(showing.environment) : [],
     ];
   return [
-    `Yes lets PML use ${quoted(manifest.name)} in this workspace. It is:`,
+    `Yes lets PML use ${quoted(manifest.fqdn)} in this workspace. It is:`,
     ...said,
     `version ${quoted(manifest.version)} of the registry ${quoted(source, Infinity)}`,
     vouched,

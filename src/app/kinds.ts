@@ -5,6 +5,7 @@
  */
 
 import type { ServerDefinition } from "../config/servers.ts";
+import type { Manifest } from "../core/manifest.ts";
 import type { Approval, FindTool, KnownServerOptions, Listing } from "../core/known_server.ts";
 import type { Server } from "../core/server.ts";
 import type { Servers } from "../gateway/servers.ts";
@@ -17,6 +18,8 @@ import { CloudServer } from "../remote/cloud_server.ts";
 import { getToolRouting, isListedLocal } from "../remote/routing.ts";
 import type { CloudEntry } from "../remote/rpc.ts";
 import {
+  actionApproval,
+  CAPABILITY_APPROVAL,
   DISABLED_APPROVAL,
   namedApproval,
   ownApproval,
@@ -29,6 +32,9 @@ import { grantsOf } from "./entry.ts";
 import { Machine, type MachineOptions } from "./machine.ts";
 import type { RegistryServer } from "./entry.ts";
 import type { RegistryServers } from "./registry_servers.ts";
+import type { Capabilities, Namespace } from "../workflow/capabilities.ts";
+import type { Parts } from "./namespace_parts.ts";
+import { NamespaceServer } from "./namespace_server.ts";
 import { UnknownServer } from "./unknown_server.ts";
 
 /** What opening servers needs. */
@@ -38,6 +44,8 @@ export interface KindsOptions extends Omit<MachineOptions, "way" | "values"> {
   readonly builtins: ReadonlyMap<string, ModuleSource>;
   /** Returns the servers of registries. */
   readonly registries: () => Promise<RegistryServers>;
+  /** Returns what the person saved. */
+  readonly capabilities: () => Promise<{ readonly capabilities: Capabilities }>;
 }
 
 /** What a server is approved by, and how it is made. */
@@ -61,6 +69,7 @@ export class Kinds {
   readonly #opened = new WeakMap<Listing, Server>();
   readonly #values: DefinitionValues;
   #registered: Registered | undefined;
+  #capabilities: Capabilities | undefined;
 
   /** Takes what there is. */
   constructor(options: KindsOptions) {
@@ -79,11 +88,16 @@ export class Kinds {
     const { pins, registries } = this.#options;
     // Where a name was pinned decides whether it may be asked for in the cloud.
     if (listing.definition === undefined) await pins.state();
-    if (listing.origin === "registry" && listing.definition !== undefined) {
+    const isMixed = listing.kind === "namespace";
+    if ((isMixed || listing.origin === "registry") && listing.definition !== undefined) {
       const servers = await registries();
       const registryOf = (name: string) => servers.at(name)?.identity.pinned.source;
       const values = () => new DefinitionValues({ ...this.#options, registryOf });
       this.#registered ??= { servers, values: values() };
+    }
+    const saved = isMixed ? (listing.definition as Parts).base : listing;
+    if (saved?.kind === "capability") {
+      this.#capabilities = (await this.#options.capabilities()).capabilities;
     }
     return this.#open(listing);
   }
@@ -105,6 +119,23 @@ export class Kinds {
     if (origin === "builtin") {
       return { approval: SHIPPED_APPROVAL, make: this.#module(() => this.#shipped(name)) };
     }
+    if (kind === "namespace") {
+      const parts = listing.definition as Parts; // the directory made it
+      const none = { listing, approval: actionApproval(this.#options), find: this.#find };
+      const make: Kind["make"] = (options) =>
+        new NamespaceServer({
+          ...{ ...options, parts, unknown: new UnknownServer({ ...none, servers }) },
+          open: (part) => this.#open(part),
+          tell: (message) => this.#options.log.info(message),
+        });
+      return { approval: CAPABILITY_APPROVAL, make };
+    }
+    if (kind === "capability") {
+      const namespace = listing.definition as Namespace; // the directory took it from there
+      const make: Kind["make"] = (options) =>
+        this.#capabilities?.server(namespace, options) ?? unknown(options);
+      return { approval: actionApproval(this.#options), make };
+    }
     if (origin === "private") {
       const own = listing.definition as ServerDefinition; // the directory took it from a file
       const identity = () => this.machine.packages.identityOf(own);
@@ -112,7 +143,7 @@ export class Kinds {
       return { approval, make: this.#defined(own) };
     }
     const { servers: found, values } = this.#registered ?? {};
-    const registered = listing.definition && found?.at(name);
+    const registered = listing.definition && found?.at((listing.definition as Manifest).fqdn);
     if (registered !== undefined && values !== undefined) {
       return this.#ofRegistry(registered, values);
     }
@@ -123,7 +154,7 @@ export class Kinds {
 
   #ofRegistry(registered: RegistryServer, values: DefinitionValues): Kind {
     const { definition, identity: found, found: { manifest } } = registered;
-    const { name } = manifest;
+    const { name, fqdn } = manifest;
     if (definition === undefined) {
       const cloud = manifest.kind === "cloud" ? manifest : undefined;
       const approval = namedApproval({ ...this.#options, isCloud: true });
@@ -143,7 +174,7 @@ export class Kinds {
     });
     const { starts, closing } = this.machine;
     const fetched = async () =>
-      await this.#registered?.servers.ready(name, {
+      await this.#registered?.servers.ready(fqdn, {
         signal: closing,
         tell: (message) => starts.tell(name, message),
       });

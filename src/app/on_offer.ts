@@ -59,10 +59,18 @@ export class OnOffer {
     const items = registries.catalog();
     if (items === this.#items) return;
     this.#items = items;
-    // Of a capability's name (`fs:read_json`) nothing could be called yet.
-    this.#catalog = offeredCatalog(
-      items.filter(({ fqdn, name }) => fqdn === name && !this.#options.isOther(name)),
-    );
+    this.#catalog = offeredCatalog(items.filter(({ name }) => !this.#options.isOther(name)));
+  }
+
+  /** Tells whether a registry offers an entry of this whole name, as far as it is known. */
+  has(fqdn: string): boolean {
+    return this.#items.some((item) => item.fqdn === fqdn);
+  }
+
+  /** Tells whether a server is offered that has this tool. */
+  isOfServer(server: string, tool: string): boolean {
+    const own = this.#items.find(({ fqdn }) => fqdn === server);
+    return own?.tools.some(({ name }) => name === tool) === true;
   }
 
   /** Asks whether a name may be told that nobody offered: a model may have put into it what it knows. */
@@ -71,13 +79,15 @@ export class OnOffer {
     const said = this.#saidTo.get(registries) ?? new Set();
     this.#saidTo.set(registries, said);
     const isKnown = said.has(name) || registries.kept(name) !== undefined ||
-      (this.#catalog?.toolsOf(name).length ?? 0) > 0;
+      (this.#catalog?.toolsOf(name).length ?? 0) > 0 || this.has(name);
     if (isKnown || await registries.offer(name, { signal: this.#briefly() })) return undefined;
     return {
       code: "APPROVAL_REQUIRED",
       isLook: true,
       facts: [
-        `No catalog of a registry, and no rule of yours, names a server ${quoted(name)}`,
+        `No catalog of a registry, and no rule of yours, names a ${
+          name.includes(":") ? "capability" : "server"
+        } ${quoted(name)}`,
         ...registries.asked(name).map((url) =>
           `Yes tells this name to the registry ${quoted(url, Infinity)}`
         ),

@@ -9,14 +9,17 @@ import { quoted } from "../core/json.ts";
 import type { Log } from "../audit/log.ts";
 import type { Redactor } from "../audit/redact.ts";
 import type { Keys } from "../config/keys.ts";
+import type { Listing } from "../core/known_server.ts";
 import type { Manifest } from "../core/manifest.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
 import { pinnedChanges, pinnedIn } from "../registry/lock.ts";
 import { requiredOf } from "../registry/manifest.ts";
+import { entryName, fqdnOf } from "../registry/fqdn.ts";
 import type { Found } from "../registry/registries.ts";
 import { assertKeys, type RegistryServer, registryServer } from "./entry.ts";
+import { NamespaceParts } from "./namespace_parts.ts";
 import { OnOffer } from "./on_offer.ts";
 import { reached, RegistryLookup } from "./registry_lookup.ts";
 
@@ -30,6 +33,15 @@ export interface RegistryServersOptions {
   readonly redactor: Redactor;
 }
 
+/** What is known of a name before it is looked up. */
+export interface Beforehand {
+  readonly signal: AbortSignal;
+  /** Whether the person allowed its first use beforehand. */
+  readonly isAllowed: boolean;
+  /** Whether the person said this name, or PML itself. */
+  readonly isNamed: boolean;
+}
+
 /** The servers of registries in this workspace. */
 export class RegistryServers implements Disposable {
   /** What the registries offer. */
@@ -37,7 +49,7 @@ export class RegistryServers implements Disposable {
   /** Looks servers up. */
   readonly lookup: RegistryLookup;
   readonly #options: RegistryServersOptions;
-  /** What was found last, by name. */
+  /** What was found last, by its whole name: that of a server, or `namespace:action`. */
   readonly #found = new Map<string, RegistryServer>();
   /** What the person approved here. */
   readonly #here = new Map<string, RegistryServer>();
@@ -45,6 +57,7 @@ export class RegistryServers implements Disposable {
   readonly #approved = new Set<string>();
   /** The names that were told to be hidden by the person's own. */
   readonly #hidden = new Set<string>();
+  readonly #parts = new NamespaceParts();
 
   /** Takes what holds; nothing is asked of any registry yet. */
   constructor(options: RegistryServersOptions) {
@@ -99,6 +112,20 @@ export class RegistryServers implements Disposable {
     return [...this.#approved].filter((name) => !this.#isOther(name));
   }
 
+  /** The names of the servers among them. */
+  servers(): readonly string[] {
+    return this.names().filter((name) => !name.includes(":"));
+  }
+
+  /** Returns a list of servers in which namespaces have their capabilities. */
+  withActions(listed: readonly Listing[]): readonly Listing[] {
+    return this.#parts.with(listed, {
+      actions: this.names().filter((name) => name.includes(":")),
+      manifestOf: (name) => this.manifestOf(name),
+      blocked: (name) => this.blocked(name),
+    });
+  }
+
   /** Returns the servers of the lock as their registries have them, to be compared with what is pinned. */
   async identities(): Promise<readonly ServerIdentity[]> {
     const { lock } = await this.#options.pins.state();
@@ -122,18 +149,32 @@ export class RegistryServers implements Disposable {
   }
 
   /**
-   * Tells what nobody has approved yet of a server that a registry has. It is looked up first, by
-   * a name that somebody offered; about any other name the person is asked before that.
+   * Returns the name under which a registry has a tool: that of its server, or that of a capability
+   * (`fs:read_json`). A server that has the tool wins.
+   */
+  async entryOf(server: string, tool: string, isNamed: boolean): Promise<string> {
+    const fqdn = fqdnOf(`${server}:${tool}`);
+    if (fqdn?.action === undefined || fqdn.version !== undefined) return server;
+    const whole = entryName(fqdn);
+    const { home } = await this.#options.pins.state();
+    const isUsed = [server, whole].some((name) => pinnedIn(home, name) !== undefined);
+    // Which entries there are is asked for without any name.
+    if (!isUsed && !isNamed) await this.offers.look();
+    const isKnown = pinnedIn(home, whole) !== undefined || this.offers.has(whole);
+    const { tools = [] } = this.#here.get(server)?.found.manifest ?? {};
+    const isOfServer = tools.some(({ name }) => name === tool) ||
+      this.offers.isOfServer(server, tool);
+    return isKnown && !isOfServer ? whole : server;
+  }
+
+  /**
+   * Tells what nobody has approved yet of a server or a capability that a registry has. It is
+   * looked up first, by a name that somebody offered; about any other name the person is asked
+   * before that.
    */
   async unapproved(
     name: string,
-    { signal, isAllowed, isNamed }: {
-      readonly signal: AbortSignal;
-      /** Whether the person allowed its first use beforehand. */
-      readonly isAllowed: boolean;
-      /** Whether the person said this name, or PML itself. */
-      readonly isNamed: boolean;
-    },
+    { signal, isAllowed, isNamed }: Beforehand,
   ): Promise<Unapproved | undefined> {
     if (this.#isOther(name)) return undefined;
     const { home } = await this.#options.pins.state();
@@ -194,7 +235,8 @@ export class RegistryServers implements Disposable {
   }
 
   /** Whether a name stands for what ships with PML, or what a file defines or has switched off. */
-  #isOther(name: string): boolean {
+  #isOther(whole: string): boolean {
+    const name = whole.split(":", 1)[0] ?? "";
     const { builtins, policy } = this.#options;
     const { config, loaded: { file, parents } } = policy.now;
     const own = [config, file, ...parents].flatMap((each) => each?.servers ?? []);
@@ -205,7 +247,8 @@ export class RegistryServers implements Disposable {
   /** Tells whether what a registry has under a name is hidden; that a person's own hides it, once. */
   #isHidden(name: string): boolean {
     const { policy, log } = this.#options;
-    const isOwn = policy.now.config.servers.some((own) => own.name === name);
+    const [server] = name.split(":", 1);
+    const isOwn = policy.now.config.servers.some((own) => own.name === server);
     if (isOwn && !this.#hidden.has(name)) {
       log.debug(`A registry has a server ${quoted(name)}, too: your own definition counts`);
       this.#hidden.add(name);
@@ -227,7 +270,7 @@ export class RegistryServers implements Disposable {
 
   /** Returns what was found as a server: the same object as long as it is the same. */
   #serverOf(found: Found): RegistryServer {
-    const { name } = found.manifest;
+    const { fqdn: name } = found.manifest;
     const known = this.#found.get(name);
     const lookOf = ({ hash, source, vouched, older, gone }: Found) =>
       JSON.stringify([hash, source, vouched, older, gone]);

@@ -32,6 +32,10 @@ export interface Typed {
   readonly key?: string;
   readonly url?: string;
   readonly from?: string;
+  readonly code?: string;
+  readonly plan?: string;
+  readonly parameter?: readonly string[];
+  readonly description?: string;
 }
 
 /** What a command works with while PML is open. */

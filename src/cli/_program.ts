@@ -9,6 +9,7 @@ import type { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { call } from "./_call.ts";
+import { capability } from "./_capability.ts";
 import { check } from "./_check.ts";
 import { config } from "./_config.ts";
 import { doctor } from "./_doctor.ts";
@@ -25,7 +26,7 @@ import { memory } from "./_memory.ts";
 import { approve, trust } from "./_approve.ts";
 import { registry } from "./_registry.ts";
 import { stdio } from "./_stdio.ts";
-import { types } from "./_types.ts";
+import { types } from "./_declare.ts";
 import { print } from "./out.ts";
 
 /** A command, its help and the function that runs it. */
@@ -116,6 +117,31 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       options: JSON_OPTION,
       examples: ["pml memory show", "pml memory show github:search_code", "pml memory clear"],
       run: inContext(memory),
+    },
+  ],
+  "Capabilities (saved code and plans):": [
+    {
+      usage: "capability [what] [words...]",
+      does: "list, show, save, rename, delete, export or import what is saved as namespace:action",
+      options: {
+        ...JSON_OPTION,
+        "--code <file>": "save this TypeScript",
+        "--plan <file>": "save this plan (JSON)",
+        "--parameter <pairs...>": "make a literal a parameter: name=value, or name:=JSON",
+        "--description <text>": "say what it does",
+        "--yes": "delete without asking",
+      },
+      examples: [
+        "pml capability list",
+        "pml capability show my:weather",
+        "pml capability save my:weather --code weather.ts --parameter city=Paris",
+        "pml capability save my:report --plan report.json --description 'Write the report'",
+        "pml capability rename my:weather my:forecast",
+        "pml capability delete my:weather",
+        "pml capability export my:weather > weather.json",
+        "pml capability import weather.json",
+      ],
+      run: inContext(capability),
     },
   ],
   "Your approval (on a terminal):": [

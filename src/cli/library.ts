@@ -9,6 +9,8 @@ import type { App } from "../app/app.ts";
 import type { Progress, ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
+import { outputOf } from "../core/output.ts";
+import { ToolError } from "../core/tool_error.ts";
 
 export { shownId as named } from "../core/tool_id.ts";
 
@@ -41,4 +43,24 @@ export async function callForProgram(app: App, call: LibraryCall): Promise<ToolR
   });
   if (outcome.kind === "result") return outcome.result;
   throw await path.leave(outcome.question);
+}
+
+/** Returns `server.tool(args)` for all tools, which call through the gates and give outputs. */
+export function toolsFor<T extends object>(app: App): T {
+  const call = async (name: string, args: JsonObject = {}) => {
+    const result = await callForProgram(app, { name, args });
+    if (result.isError === true) throw new ToolError(name, result);
+    return outputOf(result);
+  };
+  // The person names the type, which is that of what servers say.
+  return byName((server) =>
+    byName((tool) => (args?: JsonObject) => call(`${server}:${tool}`, args))
+  ) as T;
+}
+
+/** Returns an object that has a value for each name. A promise would ask for `then`. */
+function byName(valueOf: (name: string) => unknown): object {
+  return new Proxy({}, {
+    get: (_, name) => typeof name === "symbol" || name === "then" ? undefined : valueOf(name),
+  });
 }

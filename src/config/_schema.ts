@@ -13,6 +13,7 @@ import { META_TOOLS } from "./gateway_options.ts";
 import { OS_LAYERS } from "./os_layer.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "./limits.ts";
 import { REGISTRY_BEGINNINGS } from "./registries.ts";
+import { PROVIDERS } from "./sampling.ts";
 
 /** The schema library. It is loaded only if there is a file. */
 export type Zod = typeof z;
@@ -21,6 +22,7 @@ const SERVER_NAME = 'a name of 1 to 64 of a-z, 0-9, ".", "_" and "-", none that 
 const TOKEN = "the name of a variable that does not begin with PML_";
 const PART = "a number from 0 to 1";
 const TOOLS = 'the pattern "server:tool", "server:*" or "*"';
+const PRICE = "a number that is 0 or more";
 const MOST_LISTED = 10_000;
 const MOST_TOKENS = 1_000_000;
 const LABEL = "a string of 1 to 128 visible characters";
@@ -65,9 +67,32 @@ export function personSchema(zod: Zod) {
     search: object({}, { model: folder }),
     workspaces: list(folder, "paths of folders"),
     workflow: object({}, { confidence: zod.number(PART).min(0, PART).max(1, PART) }),
-    sampling: later,
+    sampling: samplingSchema(zod),
     telemetry: later,
     identities: later,
+  });
+}
+
+/** Returns the schema of `sampling`. Money can be counted only where there are prices. */
+function samplingSchema(zod: Zod) {
+  const { object, list, filled, url, number, text } = words(zod);
+  const price = zod.number(PRICE).min(0, PRICE);
+  const tool = text(TOOLS, { test: isToolsPattern });
+  const priced = "set only together with sampling.prices";
+  return object({ provider: zod.enum(PROVIDERS), model: filled }, {
+    models: list(filled, "names of models"),
+    base_url: url("https://"),
+    prefer: zod.enum(["client", "provider"]),
+    max_tokens: number(1, MOST_TOKENS),
+    max_turns: number(1, 100),
+    requests_per_minute: number(1, 10_000),
+    tokens_per_day: number(1, 1_000_000_000),
+    prices: object({ input_per_million: price, output_per_million: price }, {}),
+    money_per_day: price,
+    allowed_tool_patterns: list(tool, "names or patterns of tools"),
+  }).refine(({ prices, money_per_day: money }) => money === undefined || prices !== undefined, {
+    error: priced,
+    path: ["money_per_day"],
   });
 }
 

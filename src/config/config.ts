@@ -20,6 +20,7 @@ import type { OsLayer } from "./os_layer.ts";
 import { type Channel, type PersonConfig, readPerson } from "./person.ts";
 import { askedRegistries, type RegistryEntry, registryProblems } from "./registries.ts";
 import { crowdedRules, defaultRules, NO_RULES, type Rules } from "./rules.ts";
+import type { SamplingSettings } from "./sampling.ts";
 import type { ServerDefinition } from "./servers.ts";
 import { findWorkspace, homesOf, realPathOf, rulingFiles, type Workspace } from "./workspace.ts";
 
@@ -80,6 +81,8 @@ export interface Config {
   readonly memory: boolean;
   /** The confidence above which a plan that was made of an intent may run at once. */
   readonly confidence: number;
+  /** The model that answers what servers ask, if the person chose one. */
+  readonly sampling: SamplingSettings | undefined;
   /** The person's description of their work. Lists of tools can be chosen by it. */
   readonly intent: string | undefined;
   /** Whether the workspace file is trusted; false if there is none. */
@@ -143,6 +146,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     journal: person.journal,
     memory: person.memory,
     confidence: person.confidence,
+    sampling: person.sampling,
     intent,
     trusted: believed !== undefined,
     ignored: file === undefined || trusted ? [] : ignoredOf(file),

@@ -14,6 +14,7 @@ import { type Limits, limitsOf } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
+import type { SamplingSettings } from "./sampling.ts";
 import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
 
 /** Where questions go. */
@@ -45,6 +46,8 @@ export interface PersonConfig {
   readonly disabled: readonly string[];
   /** The registries, if the person chose them. */
   readonly registries: readonly RegistryEntry[] | undefined;
+  /** The model that answers what servers ask, if the person chose one. */
+  readonly sampling: SamplingSettings | undefined;
   /**
    * The folders in which reading needs no question although they are large or private; absolute
    * paths.
@@ -80,6 +83,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     search,
     workspaces = [],
     workflow,
+    sampling,
     mcpServers: _,
     ...later
   } = read?.said ?? {};
@@ -104,6 +108,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     servers,
     disabled: read === undefined ? [] : disabledIn(read),
     registries: registriesOf(registries),
+    sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     workspaces: workspaces.map(pathOf),
   };
 }

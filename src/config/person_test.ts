@@ -90,10 +90,52 @@ Deno.test("readPerson() takes an empty file for nothing said", async () => {
 });
 
 Deno.test("readPerson() says of keys that come later that they are ignored", async () => {
-  const { error, warnings } = await read("telemetry: true\nsampling: {}\n");
+  const { error, warnings } = await read("telemetry: true\nidentities: {}\n");
   assert.equal(error, undefined);
   assert.equal(warnings.length, 2);
   assert.match(warnings.join(), /"telemetry" is ignored for now/);
+});
+
+Deno.test("readPerson() takes a model for sampling, with defaults", async () => {
+  const { file, error } = await read("sampling: {provider: anthropic, model: m}\n");
+  assert.equal(error, undefined);
+  assert.deepEqual(file.sampling, {
+    provider: "anthropic",
+    model: "m",
+    models: [],
+    baseUrl: "https://api.anthropic.com",
+    isCompatible: false,
+    key: "ANTHROPIC_API_KEY",
+    prefer: undefined,
+    maxTokens: 4_096,
+    maxTurns: 8,
+    requestsPerMinute: 10,
+    tokensPerDay: 500_000,
+    prices: undefined,
+    moneyPerDay: undefined,
+    tools: [],
+  });
+  const local = "{provider: openai, model: m, base_url: 'http://127.0.0.1:9/v1/'}";
+  const { file: { sampling } } = await read(`sampling: ${local}\n`);
+  assert.equal(sampling?.baseUrl, "http://127.0.0.1:9/v1");
+  assert.equal(sampling?.isCompatible, true);
+});
+
+Deno.test("readPerson() says what is wrong with sampling", async () => {
+  const wrong = {
+    "{}": /sampling\.provider[^]*sampling\.model/,
+    "{provider: x, model: m}": /sampling\.provider.*anthropic/,
+    "{provider: openai, model: m, base_url: 'http://example.com'}": /sampling\.base_url.*https/,
+    "{provider: openai, model: m, money_per_day: 1}":
+      /money_per_day.*together with sampling\.prices/,
+    "{provider: openai, model: m, allowed_tool_patterns: ['git:@sampling']}": /allowed_tool_patt/,
+    "{provider: openai, model: m, max_turns: 0}": /max_turns.*from 1 to 100/,
+    "{provider: openai, model: m, tokens: 1}": /one of provider, model/,
+  };
+  for (const [said, expected] of Object.entries(wrong)) {
+    const { error } = await read(`sampling: ${said}\n`);
+    assert.match(`${error?.message} ${JSON.stringify(error?.detail)}`, expected, said);
+  }
 });
 
 Deno.test("readPerson() never throws, and never drops a deny without a word", async () => {

@@ -15,8 +15,12 @@ import { FILE_NAME, realPathOf, rulingFolders } from "./workspace.ts";
  */
 export async function watchConfig(
   loaded: LoadedConfig,
-  onChange: (loaded: LoadedConfig) => void,
-  signal: AbortSignal,
+  { onChange, onLook, signal }: {
+    readonly onChange: (loaded: LoadedConfig) => void;
+    /** Is called after each change, also where the configuration is the same. */
+    readonly onLook?: () => void;
+    readonly signal: AbortSignal;
+  },
 ): Promise<void> {
   for (let known = loaded; !signal.aborted;) {
     using files = new Following(pathsOf(known), signal);
@@ -25,6 +29,7 @@ export async function watchConfig(
     if (signal.aborted) return;
     if (fingerprint(now) !== fingerprint(known)) onChange(now);
     known = now;
+    onLook?.();
     await files.change();
   }
 }
@@ -34,7 +39,8 @@ function pathsOf({ environment, workspace, person }: LoadedConfig): readonly str
   const ruling = rulingFolders(environment, workspace)
     .flatMap((folder) => [join(folder, FILE_NAME), join(folder, ".git")]);
   // If a path is a link, the real file is the one that changes.
-  return [...ruling, person.path].flatMap((path) => [path, realPathOf(path)]);
+  const capabilities = join(environment.home, "capabilities", "index.json");
+  return [...ruling, person.path, capabilities].flatMap((path) => [path, realPathOf(path)]);
 }
 
 /** Tells what was read from what was read before. */

@@ -16,7 +16,7 @@ class Watched implements AsyncDisposable {
       this.#seen.push(now);
       this.#wake();
     };
-    this.#done = watchConfig(loaded, onChange, this.#stop.signal);
+    this.#done = watchConfig(loaded, { onChange, signal: this.#stop.signal });
   }
 
   /** Waits for a change that passes a test. */
@@ -109,7 +109,8 @@ Deno.test("watchConfig() sees a bad file behind a link mended where it is", asyn
 Deno.test("watchConfig() ends at once when its signal aborts", async () => {
   using scratch = new Scratch();
   const loaded = await scratch.load();
-  await watchConfig(loaded, () => assert.fail("nothing changed"), AbortSignal.abort());
+  const onChange = () => assert.fail("nothing changed");
+  await watchConfig(loaded, { onChange, signal: AbortSignal.abort() });
   const watched = new Watched(loaded);
   await watched[Symbol.asyncDispose]();
 });

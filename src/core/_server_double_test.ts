@@ -25,6 +25,7 @@ export function serverDouble(name: string, change: Partial<Server> = {}): Server
     consentLines: () => Promise.resolve([]),
     permissionLines: () => Promise.resolve([]),
     onlyReads: () => Promise.resolve(undefined),
+    remark: () => Promise.resolve(undefined),
     list: () => Promise.resolve([]),
     call: () => assert.fail("nothing was to run"),
     forget: () => {},

@@ -84,6 +84,8 @@ export interface Meanwhile {
   readonly onMessage?: ((message: JsonObject) => void) | undefined;
   /** Sends a request of the server to the client and returns the result. Throws if it cannot. */
   readonly onAsk?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
+  /** What the client says of its model: its capability `sampling`; undefined if it has none. */
+  readonly sampling?: JsonObject | undefined;
   /**
    * Asks the person a question of PML while the request waits, and returns the answer; undefined if
    * the answer waits in the PML home. Throws an error that says what to do if nobody can be asked.
@@ -131,6 +133,8 @@ export interface Call extends Meanwhile {
   /** The id that connects the records and frames of one call. It is unique in this process. */
   readonly callId: string;
   readonly answer?: Answer;
+  /** What the person must know before this call, beside what its server says, one line each. */
+  readonly facts?: readonly string[];
   /** Whether its start could not be recorded: it runs as it was looked at, or not at all. */
   readonly isLost?: boolean;
   readonly verdict?: Verdict;

@@ -40,6 +40,69 @@ export interface Host {
    * Returns a variable that the module declares and the person grants; undefined if it is not set.
    */
   env(name: string): string | undefined;
+  /**
+   * Asks a model: the client's, or the one that the person configured. The person is asked first,
+   * unless a rule allows `SERVER:@sampling`. Rejects with an error whose `code` says why there is no
+   * answer: `PERMISSION_DENIED`, `APPROVAL_DECLINED`, `KEY_MISSING`, `OVERLOADED` and others.
+   */
+  sample(request: SampleRequest): Promise<SampleResult>;
+}
+
+/** A question to a model, as `sampling/createMessage` of MCP has it. */
+export interface SampleRequest {
+  /** The conversation. */
+  readonly messages: readonly SampleMessage[];
+  /** What the model is told before the conversation. */
+  readonly systemPrompt?: string;
+  /** The most tokens of an answer. */
+  readonly maxTokens: number;
+  /** How varied answers are: 0 is the least. */
+  readonly temperature?: number;
+  /** Texts at which the model stops. */
+  readonly stopSequences?: readonly string[];
+  /** The preferred models, as names or parts of names. */
+  readonly modelPreferences?: { readonly hints?: readonly { readonly name?: string }[] };
+  /**
+   * The tools that PML runs for the model, as globs of their names (`git__*`): those that
+   * `sampling.allowed_tool_patterns` allows, too. The person's rules judge each call.
+   */
+  readonly allowedToolPatterns?: readonly string[];
+  /** Tools that the module runs itself: an answer then may hold `tool_use` blocks. */
+  readonly tools?: readonly {
+    readonly name: string;
+    readonly description?: string;
+    readonly inputSchema: object;
+  }[];
+  /** Whether the model may, must, or must not use a tool. */
+  readonly toolChoice?: { readonly mode: "auto" | "required" | "none" };
+}
+
+/** A message of a conversation with a model. */
+export interface SampleMessage {
+  /** Who says it. */
+  readonly role: "user" | "assistant";
+  /** A text, or blocks as MCP has them. */
+  readonly content: string | SampleBlock | readonly SampleBlock[];
+}
+
+/** A block of a message: `text`, `image`, `audio`, `tool_use` or `tool_result`. */
+export interface SampleBlock {
+  /** The kind of the block. */
+  readonly type: string;
+  /** The fields of a block of this kind, such as `text`. */
+  readonly [key: string]: unknown;
+}
+
+/** The answer of a model. */
+export interface SampleResult {
+  /** Who says it: the model. */
+  readonly role: "assistant";
+  /** The name of the model that answered. */
+  readonly model: string;
+  /** One block, or several where the model uses tools of the module. */
+  readonly content: SampleBlock | readonly SampleBlock[];
+  /** `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, `maxTurns` and others. */
+  readonly stopReason?: string;
 }
 
 /** The options of a program that a module runs. */

@@ -39,6 +39,9 @@ export interface Approval extends Pick<Server, "identity" | "unapproved"> {
  */
 export type FindTool = (id: ToolId) => Promise<ToolDefinition>;
 
+/** The origin of the calls that a saved capability makes. They alone reach internal tools. */
+const OF_CAPABILITY = "capability";
+
 /** The options of every server. */
 export interface KnownServerOptions {
   readonly listing: Listing;
@@ -87,9 +90,18 @@ export abstract class KnownServer implements Server {
   }
 
   /** Returns the definition of the tool or method of a call. */
-  async definitionFor({ id, method }: Call): Promise<ToolDefinition> {
+  async definitionFor({ id, method, via }: Call): Promise<ToolDefinition> {
     if (method !== undefined) return methodDefinition(method);
-    return await this.#options.find(id);
+    return via === OF_CAPABILITY && await this.#internal(id) || await this.#options.find(id);
+  }
+
+  /** Returns the definition of a tool that no list has. */
+  async #internal(id: ToolId): Promise<ToolDefinition | undefined> {
+    // To read what a server says of itself is to run it.
+    if (this.blocked() !== undefined) return undefined;
+    const { tool } = splitToolId(id);
+    const all = await this.list("tools") as readonly ToolDefinition[]; // what lists tools looked at them
+    return all.find(({ name, visibility }) => name === tool && visibility === "internal");
   }
 
   /** Returns lines that say what the server is and what the tool may do. */
@@ -105,6 +117,11 @@ export abstract class KnownServer implements Server {
 
   /** Returns nothing: nobody can tell. */
   onlyReads(_tool: string): Promise<boolean | undefined> {
+    return Promise.resolve(undefined);
+  }
+
+  /** Returns nothing: there is nothing to say. */
+  remark(_tool: string): Promise<string | undefined> {
     return Promise.resolve(undefined);
   }
 

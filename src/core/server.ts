@@ -52,6 +52,8 @@ export interface Server {
   permissionLines(tool: string): Promise<readonly string[]>;
   /** Tells whether a tool can change nothing and reach nobody; undefined where nobody can tell. */
   onlyReads(tool: string): Promise<boolean | undefined>;
+  /** Returns what must be known of a tool beside its definition, in a few words. */
+  remark(tool: string): Promise<string | undefined>;
   /** Returns a list: the same array as long as it is unchanged. */
   list(list: ListName): Promise<readonly ListItem[]>;
   /** Runs a call that passed all gates. */

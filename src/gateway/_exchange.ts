@@ -8,7 +8,7 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
 import type { Answer, CallTool, Meanwhile, Outcome, Question } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
-import type { JsonObject } from "../core/json.ts";
+import { isObject, type JsonObject } from "../core/json.ts";
 import type { Client } from "./_clients.ts";
 import type { FaceSettings } from "./gateway.ts";
 import { type AskClient, type Begun, type Pause, Runs } from "./_runs.ts";
@@ -109,7 +109,9 @@ export class Exchange implements Disposable {
       return said;
     };
     const request = JSON.stringify(from.first.mcpReq.id);
-    const working = { signal, request, onAsk, onQuestion, ...told(from.first, from.latest) };
+    const sampling = isObject(capabilities.sampling) ? capabilities.sampling : undefined;
+    const ways = { request, onAsk, onQuestion, sampling };
+    const working = { signal, ...ways, ...told(from.first, from.latest) };
     let answer = answerOf(from.first);
     for (let round = 1;; round++) {
       const outcome = await run({ ...working, answer });

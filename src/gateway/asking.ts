@@ -142,7 +142,9 @@ function refuseUnable({ server, method, params }: ServerRequest, can: JsonObject
     "BAD_REQUEST",
     `Cannot do what ${quoted(server)} asks: the client cannot ${what}`,
     {
-      hint: "Use a client that can, or another tool",
+      hint: method === "sampling/createMessage"
+        ? "Use a client that can, or name a model in `sampling` of config.yaml in the PML home"
+        : "Use a client that can, or another tool",
     },
   );
 }

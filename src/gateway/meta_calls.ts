@@ -24,7 +24,7 @@ import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { type BatchItem, runBatch } from "../workflow/batch.ts";
 import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
-import { withTasks } from "./_plan_schema.ts";
+import { strict } from "./_strict.ts";
 import { kindOf } from "./_tool_kind.ts";
 import type { GatewayOptions } from "./gateway.ts";
 import { type MetaTool, metaTools } from "./meta_tools.ts";
@@ -43,6 +43,7 @@ export interface MetaCall extends Meanwhile {
 
 const DESCRIPTION_MAX = 160;
 const QUERY_SHOWN = 60;
+const REMARK_MAX = 200;
 /** How many servers with a problem are told of in an answer of `search`. */
 const TROUBLES_MAX = 3;
 const TROUBLE_MAX = 120;
@@ -63,8 +64,7 @@ export class MetaCalls {
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;
     if (name === "execute_workflow") this.#assertFewTasks(request.arguments);
-    const listed = metaTools("", this.#options.settings().batchMax)[name];
-    const definition = name === "execute_workflow" ? withTasks(listed) : listed;
+    const definition = strict(metaTools("", this.#options.settings().batchMax)[name]);
     await this.#options.schemas.assertArguments(definition, request.arguments, {
       name,
       isChecked: false,
@@ -82,7 +82,8 @@ export class MetaCalls {
     const outcome = await this.#options.callTool(asCall(id, request));
     const { inlineBytes } = this.#options.settings();
     if (!inlineBytes || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
-    if (JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
+    const isText = outcome.result.content.every(({ type }) => type === "text");
+    if (!isText || JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
     const { outputSchema } = await this.#options.servers.definition(id);
     // A client that knows the schema could not use what stands in for the result.
     if (outputSchema !== undefined || outcome.result.isError === true) return outcome;
@@ -163,9 +164,10 @@ export class MetaCalls {
     const twin = server.isOffer ? confusableWith(server.name, names()) : undefined;
     const like = twin === undefined ? "" : `, not ${twin} but a name like it`;
     // What PML says comes before what the server says of itself, which may look like it.
-    const onlyReads = server.isOffer ? undefined : await this.#options.servers.onlyReads(id);
+    const { onlyReads, remark } = server.isOffer ? {} : await this.#options.servers.about(id);
     const kind = kindOf(tool, { origin: server.origin, onlyReads });
-    const own = `${server.name}:${call} [${server.origin}${kind}, ${runs}${scored}${like}]`;
+    const told = remark === undefined ? "" : `, ${inset(remark, REMARK_MAX)}`;
+    const own = `${server.name}:${call} [${server.origin}${kind}, ${runs}${scored}${like}${told}]`;
     return line === "" ? own : `${own}\n  ${line}`;
   }
 
@@ -179,28 +181,30 @@ export class MetaCalls {
     return { ...textResult(text), ...defined({ isError }) };
   }
 
-  async #look(name: string): Promise<ShownTool & { readonly id?: ToolId }> {
+  async #look(name: string): Promise<LookedAt> {
     const { servers, judge } = this.#options;
     try {
       const id = this.#idOf(name);
       if (judge(id).kind === "deny") throw servers.unknown(name);
-      return { id, server: splitToolId(id).server, tool: await servers.shown(id) };
+      const tool = await servers.shown(id);
+      return { id, server: splitToolId(id).server, tool, remark: (await servers.about(id)).remark };
     } catch (error) {
       return { name, error };
     }
   }
 
-  #shown(one: ShownTool & { readonly id?: ToolId }): JsonObject {
+  #shown(one: LookedAt): JsonObject {
     if ("error" in one) {
       return { tool: one.name, error: errorBody(asPmlError(one.error)) as unknown as Json };
     }
-    const { id, server, tool: { name, ...definition } } = one;
+    const { id, server, remark, tool: { name, ...definition } } = one;
     const isRun = id !== undefined && this.#options.judge(id).kind === "allow" &&
       !this.#isOffer(id);
     return {
       tool: toolId(server, name),
       ...definition as JsonObject,
       permission: isRun ? "runs" : "asks the user first",
+      ...defined({ remark }),
     };
   }
 
@@ -278,8 +282,10 @@ function remarks({ hits, unmet, isLoose }: SearchAnswer): readonly string[] {
 }
 
 /** Returns the ways back to the client, and nothing else of its request. */
-function waysBack({ request, onProgress, onMessage, onAsk, onQuestion }: Meanwhile): Meanwhile {
-  return { request, onProgress, onMessage, onAsk, onQuestion };
+function waysBack(
+  { request, onProgress, onMessage, onAsk, onQuestion, sampling }: Meanwhile,
+): Meanwhile {
+  return { request, onProgress, onMessage, onAsk, onQuestion, sampling };
 }
 
 /** Makes the result that stands for one which is outside: how to read it, for models and clients. */
@@ -291,6 +297,9 @@ function linkTo(kept: JsonObject): Pick<ToolResult, "content" | "structuredConte
     structuredContent: undefined,
   };
 }
+
+/** A tool as `schema` shows it. */
+type LookedAt = ShownTool & { readonly id?: ToolId; readonly remark?: string | undefined };
 
 interface BatchRequest {
   readonly id?: string;

@@ -47,8 +47,8 @@ function searchTool(servers: string): ToolDefinition {
   return {
     name: "search",
     title: "Find tools",
-    description: "Find tools by what they do; gives names, signatures and whether a call asks " +
-      `the user first. Use it before you say that something cannot be done. Connected: ${servers}`,
+    description: "Find tools by what they do: names, signatures and whether a call asks the user " +
+      `first. Use it before you say that something cannot be done. Connected: ${servers}`,
     inputSchema: object({
       query: {
         anyOf: [
@@ -87,7 +87,7 @@ const CALL: ToolDefinition = {
   description: "Run one tool and get its own result",
   inputSchema: object({
     tool: { type: "string", description: "Name as `search` gives it: server:tool" },
-    arguments: { type: "object", description: "The tool's arguments" },
+    arguments: { type: "object" },
   }, ["tool"]),
 };
 
@@ -108,20 +108,20 @@ function batchTool(maxItems: number): ToolDefinition {
   };
 }
 
-// The tasks are checked where they are read. Here they are words, because a schema costs more.
 const WORKFLOW: ToolDefinition = {
   name: "execute_workflow",
   title: "Run a plan",
   description:
-    "Run calls that depend on each other: a plan, or an intent to make one. Tasks: {id, tool, " +
-    'arguments, depends_on?, when?, for_each?}; {"$ref": "id#/pointer"} is another task\'s output',
+    "Run calls that depend on each other: a plan, or an intent to make one. A task: {id, " +
+    'tool, arguments, depends_on?, when?, for_each?}. {"$ref": "id#/pointer"} is the output of a ' +
+    "task, $item# the element of for_each",
   inputSchema: object({
     plan: object({ tasks: { type: "array", items: { type: "object" } } }, ["tasks"]),
     intent: { type: "string" },
-    resume: { type: "string", description: "Run whose failed part runs again" },
-    read: { type: "string", description: "pml://results/…" },
+    resume: { type: "string" },
+    read: { type: "string" },
     save_as: {},
-  }, []),
+  }),
 };
 
 const CODE: ToolDefinition = {
@@ -131,11 +131,13 @@ const CODE: ToolDefinition = {
     "Run TypeScript that calls tools: `await mcp.server.tool(args)`; `return` the result",
   inputSchema: object({
     code: { type: "string" },
-    timeout_ms: { type: "integer" },
-    save_as: { description: "namespace:action to keep it as a tool" },
+    timeout_ms: { type: "integer", minimum: 1 },
+    // What it may be is checked where it is read.
+    save_as: { description: '"namespace:action" or {name, parameters: {city: "Paris"}}' },
   }, ["code"]),
 };
 
-function object(properties: JsonObject, required: readonly string[]): JsonObject {
-  return { type: "object", properties, required, additionalProperties: false };
+/** Returns a schema in few words. Other properties are refused where arguments are checked. */
+function object(properties: JsonObject, required?: readonly string[]): JsonObject {
+  return { type: "object", properties, ...(required && { required }) };
 }

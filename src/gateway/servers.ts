@@ -7,7 +7,7 @@
 import type { Keys } from "../config/keys.ts";
 import type { Call } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { canonical, type JsonObject, quoted } from "../core/json.ts";
+import { canonical, defined, type JsonObject, quoted } from "../core/json.ts";
 import { parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -61,6 +61,13 @@ export interface ServersOptions {
   readonly policy?: Pick<Policy, "disabledIn">;
   /** Fills in the arguments that are fixed for a tool. */
   readonly keys?: Pick<Keys, "fixed">;
+}
+
+/** What is known of a tool beside its definition. */
+interface About {
+  /** Whether it can change nothing and reach nobody; missing where nobody can tell. */
+  readonly onlyReads?: boolean;
+  readonly remark?: string;
 }
 
 /** Knows the servers and their lists, and fills the catalog with their tools. */
@@ -231,9 +238,9 @@ export class Servers implements Disposable {
     throw this.unknown(id);
   }
 
-  /** Tells whether a tool can change nothing and reach nobody; undefined where nobody can tell. */
-  async onlyReads(id: ToolId): Promise<boolean | undefined> {
-    return await this.#sourceOf(id)?.onlyReads(splitToolId(id).tool).catch(() => undefined);
+  /** Tells what is known of a tool beside its definition. */
+  async about(id: ToolId): Promise<About> {
+    return await aboutOf(this.#sourceOf(id), splitToolId(id).tool);
   }
 
   /** Loads the tools of a server where they are not known; throws why that failed. */
@@ -313,6 +320,12 @@ export class Servers implements Disposable {
   [Symbol.dispose](): void {
     this.changes[Symbol.dispose]();
   }
+}
+
+async function aboutOf(server: Server | undefined, tool: string): Promise<About> {
+  const said = [server?.onlyReads(tool), server?.remark(tool)] as const;
+  const [onlyReads, remark] = await Promise.all(said).catch(() => []);
+  return defined({ onlyReads, remark });
 }
 
 function disabled(

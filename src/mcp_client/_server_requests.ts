@@ -35,7 +35,10 @@ export async function answerRequest(
       throw new ErrorResponse(NO_SUCH_METHOD, `PML does not support ${visible(method, 100)}`);
   }
   if (during?.onAsk === undefined) {
-    throw new ErrorResponse(NO_SUCH_METHOD, "no open request has a client that can be asked");
+    const how = method === "sampling/createMessage"
+      ? "; `sampling` in config.yaml of the PML home names a model to ask"
+      : "";
+    throw new ErrorResponse(NO_SUCH_METHOD, `no open request has a client that can be asked${how}`);
   }
   const { url, ...rest } = params; // a URL without its key would lead to another page
   return await during.onAsk({

@@ -4,11 +4,11 @@
  * @module
  */
 
-import type { Call, Outcome, ToolResult } from "../core/call.ts";
+import type { Call, Outcome, ServerRequest, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { type Check, check } from "../core/check.ts";
-import { PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json } from "../core/json.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import { defined, isObject, type Json, quoted } from "../core/json.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
 import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
@@ -25,6 +25,7 @@ import type {
   OsLayers,
   Protection,
   Sandbox,
+  SandboxCall,
   SandboxLimits,
 } from "../sandbox/sandbox.ts";
 import { CodeChildren } from "./code_children.ts";
@@ -287,13 +288,44 @@ function askedBy({ meta }: Module, tool: string): Permissions {
 async function answer(sandbox: Sandbox, call: Call, tool: string): Promise<ToolResult> {
   try {
     const { signal, onProgress, arguments: args } = call;
-    return asResult(await sandbox.call({ fn: tool, arguments: args, signal, onProgress }));
+    const onRequest: SandboxCall["onRequest"] = (...asked) => sampled(call, asked);
+    return asResult(
+      await sandbox.call({ fn: tool, arguments: args, signal, onProgress, onRequest }),
+    );
   } catch (error) {
     const { ModuleFailure } = await import("../sandbox/sandbox.ts");
     if (!(error instanceof ModuleFailure)) throw error;
     return { ...textResult(error.message), isError: true };
   }
 }
+
+/** Has a model asked for a module, while one of its calls runs. */
+async function sampled(
+  { id, onAsk }: Call,
+  [name, params, signal]: Parameters<NonNullable<SandboxCall["onRequest"]>>,
+): Promise<Json> {
+  const { server } = splitToolId(id);
+  if (name !== "sample" || !isObject(params)) {
+    throw new PmlError("SANDBOX_DENIED", "Cannot make this request: the call has no such right");
+  }
+  if (onAsk === undefined) {
+    throw new PmlError(
+      "BAD_REQUEST",
+      `Cannot sample for ${quoted(server)}: there is no model. ${NO_MODEL}`,
+    );
+  }
+  try {
+    // The arguments are plain JSON.
+    const asked = { server, method: "sampling/createMessage", params, signal } as const;
+    return await onAsk(asked as ServerRequest);
+  } catch (error) {
+    // A module gets no hint beside the message.
+    const { code, message, hint = "" } = asPmlError(error);
+    throw new PmlError(code, `${message}. ${hint}`);
+  }
+}
+
+const NO_MODEL = "Use a client that can sample, or set `sampling` in config.yaml of the PML home";
 
 /**
  * Returns MCP's result for what a function returned: text, a result as it is, or structured JSON.

@@ -15,7 +15,10 @@ const MOST_NAMED = 10;
 
 /** Returns the whole question, however long it is. */
 export function fullText(subjects: readonly Subject[]): string {
-  if (subjects.length === 1) return `PML asks: may this tool run?\n${subjects.map(block).join("")}`;
+  if (subjects.length === 1) {
+    const may = subjects[0]?.isSaved ? "this be saved as a tool" : "this tool run";
+    return `PML asks: may ${may}?\n${subjects.map(block).join("")}`;
+  }
   const blocks = withoutRepeats(subjects).map((subject, at) =>
     `\nCall ${at + 1}\n${block(subject)}`
   );

@@ -8,12 +8,16 @@
 import type { Answer, Call, Question } from "../core/call.ts";
 import type { PassCall } from "../core/server.ts";
 import type { Unapproved } from "../core/server_identity.ts";
+import { soon } from "../io/waiting.ts";
 import { askAbout } from "./gate.ts";
 import { digestOf, type Subject } from "./subject.ts";
 import { MOST_PASSES, restless, type TrustGateOptions, trustSubject } from "./trust_gate.ts";
 
 /** What an approval may still need after a yes: to read what was only named, and to install it. */
 const MOST_ROUNDS = 4;
+
+/** How long the others wait for a look at one call, in milliseconds. */
+const LOOK_MS = 3_000;
 
 /** The options of `askForAll`. */
 export interface AskAllOptions extends Omit<TrustGateOptions, "again"> {
@@ -52,7 +56,11 @@ export async function askForAll(
   let said: Said | undefined;
   for (let round = 0; round < MOST_ROUNDS; round++) {
     const left = calls.filter(({ callId }) => !tickets.has(callId));
-    const looked = await Promise.all(left.map((call) => openOf(call, options)));
+    const looked = await Promise.all(left.map((call) => {
+      const look = openOf(call, options);
+      // What was approved just now may have to be installed first.
+      return said === undefined ? inTime(look) : look;
+    }));
     const opens = looked.filter((open) => open !== undefined).filter((open) => {
       if (!isCovered(open, { said, read: options.read })) return true;
       tickets.set(open.call.callId, options.approvals.ticket(open.subject));
@@ -65,6 +73,11 @@ export async function askForAll(
     said = { read: options.read(), shown };
   }
   return tickets;
+}
+
+/** Waits for a look at a call. One at a server that hangs is given up: the call asks by itself. */
+async function inTime<T>(look: Promise<T>): Promise<T | undefined> {
+  return await soon(look, LOOK_MS) ? await look : undefined;
 }
 
 /** Returns what is to be asked about a call; undefined if nothing, or if it cannot run anyway. */

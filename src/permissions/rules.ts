@@ -49,9 +49,10 @@ export type Judge = (id: ToolId, args?: JsonObject) => Verdict;
 /** The options of `makeJudge`. */
 export interface JudgeOptions {
   /**
-   * Returns whether a server is built in or was approved before. If missing, no server is known.
+   * Returns whether a server is built in or was approved before, or this tool of it was. If
+   * missing, no server is known.
    */
-  readonly known?: (server: string) => boolean;
+  readonly known?: (server: string, id: ToolId) => boolean;
   /** The real path of the folder that paths are relative to. If missing, no path is certain. */
   readonly workspace?: string;
 }
@@ -82,7 +83,7 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
       const asking = ask.plain(scope);
       if (asking) return verdict("ask", asking);
       const allowing = allow.plain(scope);
-      if (allowing && (scope !== "*" || server !== "shell" && options.known?.(server))) {
+      if (allowing && (scope !== "*" || server !== "shell" && options.known?.(server, id))) {
         return verdict("allow", allowing);
       }
     }
@@ -122,19 +123,6 @@ export function alwaysWins(
   );
   const allow = [...of(rules.allow), { pattern: parsePattern(rule), source }];
   return makeJudge({ deny: of(rules.deny), ask, allow }, options)(id, args).kind === "allow";
-}
-
-/**
- * Returns whether code that calls these tools may run without a question. Each real call is judged
- * again, so this only decides what is asked before.
- */
-export function inferCapabilityApprovalMode(
-  judge: Judge,
-  ids: readonly ToolId[],
-): "auto" | "hil" {
-  const verdicts = ids.map((id) => ({ id, said: judge(id) }));
-  for (const { id, said } of verdicts) if (said.kind === "deny") throw denied(id, said);
-  return verdicts.every(({ said }) => said.kind === "allow") ? "auto" : "hil";
 }
 
 /** Returns a hash of the rules that does not depend on their order. */

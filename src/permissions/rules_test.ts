@@ -1,17 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Verdict } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
 import { matches, narrowness, parsePattern } from "../core/pattern.ts";
 import { type ToolId, toolId } from "../core/tool_id.ts";
-import {
-  alwaysWins,
-  inferCapabilityApprovalMode,
-  makeJudge,
-  type Rule,
-  type RuleSet,
-  rulesVersion,
-} from "./rules.ts";
+import { alwaysWins, makeJudge, type Rule, type RuleSet, rulesVersion } from "./rules.ts";
 
 const ID = toolId("fs", "read");
 const known = () => true;
@@ -212,25 +204,6 @@ Deno.test("alwaysWins() is true only where the rule would decide", () => {
     assert.equal(of({ deny: list([deny], source) }), false);
   }
   assert.equal(of({ deny: list(["git:*"]) }), true);
-});
-
-Deno.test("inferCapabilityApprovalMode() is the strictest of what the rules say", () => {
-  const judge = makeJudge(set({ deny: ["no:*"], ask: ["fs:write"], allow: ["fs:*"] }));
-  const infer = (...tools: string[]) =>
-    inferCapabilityApprovalMode(judge, tools.map((text) => text as ToolId));
-  assert.equal(infer("fs:read", "fs:list"), "auto");
-  assert.equal(infer(), "auto");
-  assert.equal(infer("fs:read", "fs:write"), "hil");
-  const conditioned = makeJudge(set({ allow: ["fs:read(path=src/**)"] }));
-  assert.equal(inferCapabilityApprovalMode(conditioned, [ID]), "hil");
-  assert.equal(infer("fs:read", "unknown:tool"), "hil");
-  assert.throws(() => infer("fs:write", "no:way"), (error) => {
-    assert.ok(error instanceof PmlError);
-    assert.equal(error.code, "PERMISSION_DENIED");
-    assert.match(error.message, /"no:way"/);
-    assert.match(error.hint ?? "", /"no:\*" in "file"/);
-    return true;
-  });
 });
 
 Deno.test("rulesVersion() changes with any rule or source, and not with the order", () => {

@@ -20,6 +20,8 @@ export interface Subject {
   readonly rules: string;
   readonly actor: string;
   readonly workspace: string;
+  /** Whether the tool is not to run, but to be saved. */
+  readonly isSaved?: true;
   /**
    * Everything else the person must know: kind, command, permissions, keys, warnings; one line
    * each.

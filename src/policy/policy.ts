@@ -18,7 +18,7 @@ import { staysInside } from "../io/place.ts";
 import { alwaysWins } from "../permissions/rules.ts";
 import { TrustStore } from "../permissions/trust.ts";
 import { type ShownFile, type TrustState, WorkspaceTrust } from "../permissions/workspace_trust.ts";
-import { type PolicySnapshot, reads, snapshotOf } from "./snapshot.ts";
+import { type CapabilityPolicy, type PolicySnapshot, reads, snapshotOf } from "./snapshot.ts";
 
 /** The options of `Policy`. */
 export interface PolicyOptions {
@@ -52,6 +52,7 @@ export class Policy {
   #loaded: LoadedConfig;
   /** The names of the servers of registries that the person approved here. */
   #approved: readonly string[] = [];
+  #capabilities: CapabilityPolicy = { names: [] };
   #version = 0;
   #now: PolicySnapshot;
 
@@ -104,20 +105,26 @@ export class Policy {
     this.#tell("registry");
   }
 
+  /** Takes what holds of the capabilities that the person saved. */
+  takeCapabilities(capabilities: CapabilityPolicy): void {
+    this.#capabilities = capabilities;
+    this.approve(this.#approved);
+  }
+
   /** Reads the files again, and settles. */
   async reload(): Promise<void> {
     this.#loaded = await reloadConfig(this.#loaded);
     await this.settle();
   }
 
-  /** Follows changes of the files until the signal aborts. */
-  async watch(signal: AbortSignal): Promise<void> {
+  /** Follows changes of the files, and calls `look` after each, until the signal aborts. */
+  async watch(signal: AbortSignal, look: () => void): Promise<void> {
     const follow = (loaded: LoadedConfig) => {
       this.#loaded = loaded;
       this.settle().catch((error) => this.#options.warn(`Cannot apply the change: ${error}`));
     };
     const { watchConfig } = await import("../config/watch.ts");
-    await watchConfig(this.#loaded, follow, signal);
+    await watchConfig(this.#loaded, { onChange: follow, onLook: look, signal });
   }
 
   /** Returns the definition of a server in the person's file or in a trusted file. */
@@ -227,7 +234,8 @@ export class Policy {
     return snapshotOf(loaded, {
       version: ++this.#version,
       trust,
-      known: [...this.#options.builtins, ...this.#approved],
+      known: [...this.#options.builtins, ...this.#approved, ...this.#capabilities.names],
+      capabilities: this.#capabilities.judge,
     });
   }
 

@@ -25,21 +25,38 @@ export interface PolicySnapshot {
   readonly rules: () => string;
 }
 
+/** What holds of capabilities: their whole names, and how they are judged. */
+export interface CapabilityPolicy {
+  readonly names: readonly string[];
+  readonly judge?: (judges: { readonly plain: Judge; readonly judge: Judge }) => Judge;
+}
+
 /** What has reading ask. */
 const WIDE = "the workspace, which config.yaml does not name";
 
 /** Makes what holds of what was read and what is trusted of it. */
 export function snapshotOf(
   loaded: LoadedConfig,
-  from: Pick<PolicySnapshot, "trust" | "version"> & { readonly known: readonly string[] },
+  from: Pick<PolicySnapshot, "trust" | "version"> & {
+    readonly known: readonly string[];
+    readonly capabilities?: CapabilityPolicy["judge"];
+  },
 ): PolicySnapshot {
   const { trust, version } = from;
   const config = settle(loaded, trust.trusted);
   const own = new Set(config.servers.map(({ name }) => name));
   const rules = withoutDefaultsFor(own, config.rules);
   const all = new Set([...own, ...from.known]);
-  const known = (server: string) => all.has(server);
-  const judge = makeJudge(rules, { known, workspace: config.workspace });
+  // Of a namespace only what is known by its whole name is.
+  const names = new Set([...all].map((name) => name.split(":", 1)[0]));
+  const known = (server: string) => names.has(server);
+  const plain = makeJudge(rules, {
+    known: (server, id) => all.has(server) || all.has(id),
+    workspace: config.workspace,
+  });
+  const judge: Judge = loaded.wide
+    ? (id, args) => reads(config, id) ? asking(plain(id, args)) : plain(id, args)
+    : plain;
   let hash: string | undefined;
   return {
     version,
@@ -47,9 +64,7 @@ export function snapshotOf(
     config,
     trust,
     known,
-    judge: loaded.wide
-      ? (id, args) => reads(config, id) ? asking(judge(id, args)) : judge(id, args)
-      : judge,
+    judge: from.capabilities?.({ plain, judge }) ?? judge,
     rules: () => hash ??= rulesVersion(rules),
   };
 }

@@ -86,7 +86,7 @@ export class Catalogs {
     const known = this.#kept.get(place) ?? keptCatalog(place, this.#options.cache);
     if (known !== undefined) onSeen(known.at);
     const { rows } = known ?? await this.#first(place, signal);
-    return rows.some(([fqdn]) => fqdn.split(":", 1)[0] === name);
+    return rows.some(([fqdn]) => fqdn === name || fqdn.split(":", 1)[0] === name);
   }
 
   async #first(place: Place, signal: AbortSignal): Promise<Pick<KeptCatalog, "rows">> {

@@ -13,7 +13,7 @@ import { Downloads, type Wanting } from "./_downloads.ts";
 import { type KeptEntry, type LeftOut, Place, type RegistryPlace } from "./_place.ts";
 import type { Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
-import { type Fqdn, parseFqdn } from "./fqdn.ts";
+import { entryName, type Fqdn, parseFqdn } from "./fqdn.ts";
 
 export type { CatalogItem, CatalogOutcome, LeftOut, RegistryPlace };
 
@@ -24,8 +24,8 @@ export interface RegistriesOptions {
   readonly cache: Cache;
   /** Whether a server is a definition of the person's own: its name is told to no registry. */
   readonly isPrivate: (server: string) => boolean;
-  /** The address of the registry that a server is pinned to: no other is asked for it. */
-  readonly pinned: (server: string) => string | undefined;
+  /** The address of the registry that an entry is pinned to: no other is asked for it. */
+  readonly pinned: (name: string) => string | undefined;
   /** Is told of a name whose entry is another now. */
   readonly onChange?: (name: string) => void;
   /** Is told that a catalog is another now. */
@@ -188,9 +188,9 @@ export class Registries {
   }
 
   /** Gives the registries that may be asked for a name, in order. */
-  #order({ name }: Fqdn): readonly Place[] {
-    if (this.#options.isPrivate(name)) return [];
-    const url = this.#options.pinned(name);
+  #order(fqdn: Fqdn): readonly Place[] {
+    if (this.#options.isPrivate(fqdn.name)) return [];
+    const url = this.#options.pinned(entryName(fqdn));
     const pinned = this.#places.find(({ source }) => source.url === url);
     return pinned === undefined ? this.#places : [pinned];
   }

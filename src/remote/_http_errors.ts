@@ -8,7 +8,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted, visible, visibleLines } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
 import { unusable as noMcp } from "../mcp_client/wire.ts";
-import type { TooLong } from "./_event_stream.ts";
+import type { TooLong } from "../io/event_stream.ts";
 
 /** A server as errors name it. */
 export interface Named {

@@ -20,7 +20,7 @@ import {
   TooLong,
   typeOf,
   waitOf,
-} from "./_event_stream.ts";
+} from "../io/event_stream.ts";
 import { ownError, statusError, unreached, unusable } from "./_http_errors.ts";
 import type { HttpSession, HttpWireOptions } from "./_http_session.ts";
 

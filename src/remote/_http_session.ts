@@ -8,7 +8,7 @@ import type { Fetch } from "../core/fetch.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import type { ListItem } from "../core/lists.ts";
 import type { Room } from "../io/backlog.ts";
-import { type BodyLimits, EVENTS_TYPE, JSON_TYPE } from "./_event_stream.ts";
+import { type BodyLimits, EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
 import { headerError, type Named } from "./_http_errors.ts";
 import { requestHeaders } from "./_request_headers.ts";
 

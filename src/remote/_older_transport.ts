@@ -7,7 +7,7 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { after } from "../io/waiting.ts";
-import { EVENTS_TYPE, leave, typeOf } from "./_event_stream.ts";
+import { EVENTS_TYPE, leave, typeOf } from "../io/event_stream.ts";
 
 /** The first event of such a stream. It names the address for messages. */
 const ENDPOINT = /^event: ?endpoint\r?$/m;

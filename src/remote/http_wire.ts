@@ -19,7 +19,7 @@ import {
   TooLong,
   typeOf,
   waitOf,
-} from "./_event_stream.ts";
+} from "../io/event_stream.ts";
 import { unreached } from "./_http_errors.ts";
 import { HttpRequest, type HttpWay } from "./_http_request.ts";
 import { HttpSession, type HttpWireOptions } from "./_http_session.ts";

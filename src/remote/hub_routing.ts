@@ -10,7 +10,7 @@ import { isObject } from "../core/json.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { isServerName } from "../core/tool_id.ts";
 import { keep, readKept } from "../io/kept.ts";
-import { readBytes } from "./_event_stream.ts";
+import { readBytes } from "../io/event_stream.ts";
 
 /** The options of `HubRouting`. */
 export interface HubRoutingOptions {

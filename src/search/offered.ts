@@ -7,9 +7,11 @@
 import type { ToolDefinition } from "../core/tool.ts";
 import { Catalog, WHOLE_SERVER } from "./catalog.ts";
 
-/** A server that a registry offers. */
+/** A server that a registry offers, or a capability of a namespace. */
 export interface OfferedServer {
   readonly name: string;
+  /** The whole name: `namespace:action` of a capability, else the name. */
+  readonly fqdn?: string;
   readonly description: string | undefined;
   /** The tools that the registry lists, some by their names alone. */
   readonly tools: readonly {
@@ -20,17 +22,33 @@ export interface OfferedServer {
 
 const ORIGIN = "registry";
 
-/** Returns the catalog of offered servers. If two have the same name, the first is used. */
+/**
+ * Returns the catalog of offered servers. If two have the same name, the first is used. A tool that
+ * a server has wins over a capability of this name.
+ */
 export function offeredCatalog(servers: readonly OfferedServer[]): Catalog {
   const catalog = new Catalog();
-  const seen = new Set<string>();
-  for (const { name, description, tools } of servers) {
-    if (seen.has(name)) continue;
-    seen.add(name);
-    const about = description === undefined ? {} : { description };
-    catalog.set({ name, origin: ORIGIN, isOffer: true, ...about }, definitionsOf(tools, about));
+  for (const [name, all] of Map.groupBy(servers, (one) => one.name)) {
+    const own = all.find(({ fqdn = name }) => fqdn === name);
+    const about = own?.description === undefined ? {} : { description: own.description };
+    const tools = own === undefined ? [] : definitionsOf(own.tools, about);
+    const actions = all.flatMap((one) => actionOf(one) ?? []);
+    const names = new Set(tools.map((tool) => tool.name));
+    const more = actions.filter((tool) => !names.has(tool.name));
+    catalog.set({ name, origin: ORIGIN, isOffer: true, ...about }, [...tools, ...more]);
   }
   return catalog;
+}
+
+/** Returns the tool of a capability; undefined for a server. */
+function actionOf(
+  { name, fqdn = name, description, tools }: OfferedServer,
+): ToolDefinition | undefined {
+  if (fqdn === name) return undefined;
+  const action = fqdn.slice(name.length + 1);
+  const about = description === undefined ? {} : { description };
+  const said = tools.find((tool) => tool.name === action)?.definition;
+  return { ...about, inputSchema: { type: "object" }, ...said, name: action };
 }
 
 function definitionsOf(

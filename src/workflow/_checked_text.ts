@@ -6,6 +6,7 @@
  */
 
 import { defined, quoted, visible } from "../core/json.ts";
+import { nearName } from "../core/near_name.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { signatureOf } from "../search/signature.ts";
 import type { Diagnostic } from "./_language_server.ts";
@@ -136,7 +137,7 @@ export class CheckedText {
     if (NO_NAME.has(code)) return { message: visible(message, LONGEST_MESSAGE) };
     const [, name = "", type = ""] =
       /^Property '(.+)' does not exist on type '\$(Mcp|Server\d+)'/.exec(message) ?? [];
-    if (type !== "") return this.#missing(name, { type, message });
+    if (type !== "") return this.#missing(name, type);
     // Only what the tools declare is certain. Other errors may be of style.
     const last = message.split("\n").at(-1)?.trim() ?? "";
     const tool = this.#toolOf(found);
@@ -162,11 +163,11 @@ export class CheckedText {
 
   #missing(
     name: string,
-    { type, message }: { readonly type: string; readonly message: string },
+    type: string,
   ): Omit<TypeProblem, "line"> {
     const server = this.#callable.used[Number(/\d+/.exec(type)?.[0] ?? -1)];
     const names = server?.tools.map((tool) => tool.name) ?? this.#callable.names;
-    const [, near] = /Did you mean '(.+)'\?/.exec(message) ?? [];
+    const near = nearName(name, names);
     const list = names.slice(0, MOST_NAMED).map((one) => visible(one, 64)).join(", ");
     const more = names.length > MOST_NAMED ? ", …" : "";
     const what = server === undefined

@@ -7,7 +7,8 @@
 import { type Outcome, textResult, type ToolResult } from "../core/call.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { defined, type JsonObject } from "../core/json.ts";
+import { defined, type Json, type JsonObject } from "../core/json.ts";
+import type { CapabilitySaving } from "./capability_saving.ts";
 import { type CodeFailure, type CodeHouse, type CodeResult, runCode } from "./code.ts";
 import { inRun, type RunHouse } from "./run_scope.ts";
 import type { WorkflowRequest } from "./workflow.ts";
@@ -34,11 +35,14 @@ export interface CodeToolHouse extends CodeHouse, RunHouse {
   };
   /** Checks the types of code before it runs. */
   readonly checkTypes?: (code: string, signal: AbortSignal) => Promise<TypesChecked>;
+  /** Returns what saves code that worked. */
+  readonly saving: () => Promise<CapabilitySaving>;
 }
 
 interface CodeArguments {
   readonly code: string;
   readonly timeout_ms?: number;
+  readonly save_as?: Json;
 }
 
 /** What was noticed while code ran, for the answer. */
@@ -46,6 +50,7 @@ interface Noticed {
   readonly id: string;
   readonly lines: string[];
   readonly types: TypesChecked;
+  tools: readonly string[];
 }
 
 /** Runs the code of a request. */
@@ -54,24 +59,46 @@ export async function executeCode(
   house: CodeToolHouse,
 ): Promise<Outcome> {
   // They were checked against the schema.
-  const { code, timeout_ms } = given as unknown as CodeArguments;
+  const { code, timeout_ms, save_as: saveAs } = given as unknown as CodeArguments;
   const { codeMs, callMaxMs: mostMs, codeCalls: calls } = house.limits();
   const ms = Math.min(timeout_ms ?? codeMs, mostMs);
   const about: JsonObject = { code: sha256(code), characters: code.length };
+  const saving = saveAs === undefined ? undefined : await house.saving();
+  // What cannot be saved does not run.
+  const prepared = saveAs && saving?.prepare(saveAs, { kind: "code", text: code });
   // The time of the code begins when it runs.
   const types = await typesOf(code, { house, signal: request.signal });
   if (types.kind === "problems") return { kind: "result", result: problemsAnswer(types) };
-  const noticed: Noticed = { id: crypto.randomUUID(), lines: [], types };
+  const noticed: Noticed = { id: crypto.randomUUID(), lines: [], types, tools: [] };
   const start = { ...request, id: noticed.id, via: "code", calls, ms, mostMs, about } as const;
   try {
     const onLine = (line: string) => void noticed.lines.push(line);
-    const result = await inRun(start, house, (run) => runCode({ code, run, onLine }, house));
-    return { kind: "result", result: answerOf(result, noticed) };
+    const result = await inRun(start, house, async (run) => {
+      const ran = await runCode({ code, run, onLine }, house);
+      noticed.tools = run.tools;
+      return ran;
+    });
+    const answered = answerOf(result, noticed);
+    if (!prepared || saving === undefined) return { kind: "result", result: answered };
+    if (result.kind !== "value") return { kind: "result", result: unsaved(answered) };
+    const { tools } = noticed;
+    const saved = await saving.save(prepared, { tools, output: result.value }, request);
+    return { kind: "result", result: withSaved(answered, saved) };
   } catch (error) {
     // What the code wrote helps to find out why it took too long, or too much.
     if (noticed.lines.length === 0 || request.signal.aborted) throw error;
     return { kind: "result", result: errorAnswer(asPmlError(error), noticed) };
   }
+}
+
+/** Adds to a result what came of saving it. */
+export function withSaved(result: ToolResult, saved: JsonObject): ToolResult {
+  const text = JSON.stringify({ save_as: saved });
+  return { ...result, content: [...result.content, { type: "text", text }] };
+}
+
+function unsaved(result: ToolResult): ToolResult {
+  return withSaved(result, { saved: false, error: { message: "Only what succeeds is saved" } });
 }
 
 async function typesOf(

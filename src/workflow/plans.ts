@@ -76,20 +76,16 @@ export class Plans {
     const { actor, resume, params } = request;
     const { planTasks: most } = limits();
     const before = resume === undefined ? undefined : results.resume(resume, actor);
+    let kept = before;
     try {
       const given = request.plan ?? before?.plan;
       if (given === undefined) throw nothing();
       const plan = parsePlan(given, { most, params });
       if (before !== undefined) assertSame(plan, before);
-      const kept = before ?? results.begin(actor, plan.given);
-      try {
-        return await this.#judged(plan, { request, kept });
-      } finally {
-        // Of a plan that was refused there is nothing to go on with.
-        results.end(kept);
-      }
+      kept ??= results.begin(actor, plan.given);
+      return await this.#judged(plan, { request, kept });
     } finally {
-      if (before !== undefined) results.end(before);
+      if (kept !== undefined) results.end(kept);
     }
   }
 
@@ -103,6 +99,7 @@ export class Plans {
     using clock = new Clock(callMaxMs, request.signal);
     const meanwhile = {
       request: of,
+      sampling: request.sampling,
       onMessage,
       onAsk: onAsk && ((...asked) => clock.held(() => onAsk(...asked))),
       onQuestion: onQuestion && ((...asked) => clock.held(() => onQuestion(...asked))),

@@ -42,6 +42,7 @@ const MOST_QUESTIONS = 4;
 /** Makes the calls of one plan, one piece of code or one capability. */
 export class Run {
   readonly #options: RunOptions;
+  readonly #tools = new Set<ToolId>();
   #calls = 0;
 
   /** Takes the options; calls nothing. */
@@ -57,6 +58,11 @@ export class Run {
   /** How many calls it has made. */
   get calls(): number {
     return this.#calls;
+  }
+
+  /** The tools that it called, and that gave a result. */
+  get tools(): readonly ToolId[] {
+    return [...this.#tools];
   }
 
   /** How many capabilities wait for it. */
@@ -95,7 +101,10 @@ export class Run {
         callId: crypto.randomUUID(),
         ...defined({ answer }),
       });
-      if (outcome.kind === "result") return outcome.result;
+      if (outcome.kind === "result") {
+        this.#tools.add(asked.id);
+        return outcome.result;
+      }
       if (onQuestion === undefined) throw unasked(asked.id);
       answer = await onQuestion(outcome.question, signal);
     }

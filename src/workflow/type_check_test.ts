@@ -203,7 +203,7 @@ Deno.test("The compiler sees no word of code that could name a module", () => {
 Deno.test("A check that takes too long ends its process, and the next check has a new one", async () => {
   await using scene = await checker({ checkMs: 3_000 });
   const slow =
-    "type A<N extends number, R extends 0[] = []> = R['length'] extends N ? R : A<N, [...R, 0]>;" +
+    "mcp; type A<N extends number, R extends 0[] = []> = R['length'] extends N ? R : A<N, [...R, 0]>;" +
     Array.from({ length: 200 }, (_, at) => `type B${at} = A<${900 - at}>; let b${at}: B${at} = 1;`)
       .join("\n");
   const verdict = await scene.types.check(slow, NEVER);

@@ -5,15 +5,20 @@
  */
 
 import type { Limits } from "../config/limits.ts";
-import { type Meanwhile, type Outcome, textResult } from "../core/call.ts";
+import { type Meanwhile, type Outcome, textResult, type ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { pageOf, pageRequestOf } from "./_page.ts";
 import { keptOutput, readHint } from "./_plan_answer.ts";
-import { type CodeToolHouse, executeCode } from "./code_tool.ts";
+import type { Capability } from "./capability.ts";
+import { type CapabilityCall, runCapability } from "./capability_run.ts";
+import { runCode } from "./code.ts";
+import { type CodeToolHouse, executeCode, withSaved } from "./code_tool.ts";
 import { answerIntent, type IntentsOptions } from "./intents.ts";
+import { parsePlan } from "./plan.ts";
 import { type PlanRequest, Plans, type PlansOptions } from "./plans.ts";
 import { Results } from "./results.ts";
+import { Run } from "./run.ts";
 import { WaitingRuns } from "./waiting_runs.ts";
 
 /** The options of `Workflow`. */
@@ -53,6 +58,37 @@ export class Workflow {
     return await executeCode(request, { ...this.#options, waiting: this.#waiting });
   }
 
+  /** Throws if code or a plan could not run as it stands. Nothing of it runs. */
+  async assertRuns({ kind, text }: Pick<Capability, "kind" | "text">): Promise<void> {
+    if (kind === "plan") {
+      parsePlan(JSON.parse(text), { most: this.#options.limits().planTasks, params: {} });
+      return;
+    }
+    const { signal } = new AbortController();
+    const { callTool } = this.#options;
+    const run = new Run({
+      ...{ id: "check", via: "code", actor: "local", depth: 0, calls: 0, callTool, signal },
+    });
+    // A function that nobody calls is compiled, and does not run.
+    const code = `async () => {\n${text}\n};\nreturn null;`;
+    const result = await runCode({ code, run }, this.#options);
+    if (result.kind === "value") return;
+    const { name, message, line } = result.failure;
+    const place = line === undefined ? "" : ` (line ${line - 1})`;
+    throw new PmlError("BAD_ARGUMENTS", `Cannot read the code: ${name}: ${message}${place}`, {
+      hint: "Mend it, and try it with execute_code",
+    });
+  }
+
+  /** Runs what was saved as a capability. */
+  async capability(capability: Capability, called: CapabilityCall): Promise<ToolResult> {
+    return await runCapability(capability, called, {
+      ...this.#options,
+      waiting: this.#waiting,
+      plans: (callTool) => new Plans({ ...this.#options, callTool, results: this.results }),
+    });
+  }
+
   /** Runs a plan, or makes one from an intent: the meta-tool `execute_workflow`. */
   async plan(request: WorkflowRequest): Promise<Outcome> {
     const { arguments: { plan, resume, read, intent }, actor } = request;
@@ -69,9 +105,24 @@ export class Workflow {
     return await this.#run({ ...request, ...asked });
   }
 
-  async #run(request: PlanRequest): Promise<Outcome> {
-    const { result } = await this.plans.run(request);
-    return { kind: "result", result };
+  /** Runs a plan, and saves it as a capability if the request wants that. */
+  async #run(
+    { arguments: { save_as: saveAs }, ...request }:
+      & PlanRequest
+      & Pick<WorkflowRequest, "arguments">,
+  ): Promise<Outcome> {
+    const saving = saveAs === undefined ? undefined : await this.#options.saving();
+    const prepare = (given: JsonObject) =>
+      saveAs && saving?.prepare(saveAs, { kind: "plan", text: JSON.stringify(given) });
+    // What cannot be saved does not run.
+    let prepared = request.plan && prepare(request.plan);
+    const { result, isDone, output, plan: { given } } = await this.plans.run(request);
+    if (saving === undefined) return { kind: "result", result };
+    prepared ||= prepare(given);
+    const saved = isDone && prepared
+      ? await saving.save(prepared, { tools: [], output }, request)
+      : { saved: false, error: { message: "Only what succeeds is saved" } };
+    return { kind: "result", result: withSaved(result, saved) };
   }
 
   /** Returns a page of an output that was kept, as JSON. */

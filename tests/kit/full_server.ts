@@ -83,7 +83,7 @@ function question(message: string) {
 }
 
 /** What a tool wants to know before it answers. */
-function wantedBy(name: string): Record<string, { method: string; params: object }> {
+function wantedBy(name: string, args: unknown): Record<string, { method: string; params: object }> {
   const wanted: Record<string, { method: string; params: object }> = {};
   if (name === "ask_name") wanted.one = question("Who\nare you?");
   if (name === "ask_secret") wanted.one = question("Type your password");
@@ -96,7 +96,8 @@ function wantedBy(name: string): Record<string, { method: string; params: object
   if (name === "ask_twice") Object.assign(wanted, { one: question("One?"), two: question("Two?") });
   if (name === "sample") {
     const messages = [{ role: "user", content: { type: "text", text: "Say it" } }];
-    wanted.one = { method: "sampling/createMessage", params: { messages, maxTokens: 10 } };
+    const params = { messages, maxTokens: 10, ...Object(args) };
+    wanted.one = { method: "sampling/createMessage", params };
   }
   return wanted;
 }
@@ -107,7 +108,7 @@ async function call(
 ) {
   const { isModern, note, tell } = state;
   note(`call ${name} ${JSON.stringify(args ?? null)}`);
-  const wanted = wantedBy(name);
+  const wanted = wantedBy(name, args);
   if (Object.keys(wanted).length > 0) {
     const answers = await asked({ isModern, context }, wanted);
     if (answers !== undefined) {

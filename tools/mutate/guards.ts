@@ -4,6 +4,7 @@
  * @module
  */
 
+import { CAPABILITIES } from "./capabilities.ts";
 import { CLIENTS } from "./clients.ts";
 import { CODE } from "./code.ts";
 import { FILES } from "./files.ts";
@@ -11,13 +12,17 @@ import { GATES } from "./gates.ts";
 import { HASHES } from "./hashes.ts";
 import { LEARNING } from "./learning.ts";
 import { NAMES } from "./names.ts";
+import { PLAN_GUARDS } from "./plans.ts";
 import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
 import { REWRITE } from "./rewrite.ts";
+import { SAMPLING } from "./sampling.ts";
+import { TYPES } from "./types_of_code.ts";
 
 /** The guards, in the order of the page. */
 export const CHAPTERS: readonly Chapter[] = [
   { title: "Gates", mutants: GATES },
+  { title: "Plans", mutants: PLAN_GUARDS },
   { title: "Between the rooms", mutants: REWRITE },
   { title: "The words of persons and clients", mutants: CLIENTS },
   { title: "Names, and what is known of them", mutants: NAMES },
@@ -26,4 +31,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Files of PML's own", mutants: FILES },
   { title: "Code that calls tools", mutants: CODE },
   { title: "Memory of use, and plans of intents", mutants: LEARNING },
+  { title: "Sampling", mutants: SAMPLING },
+  { title: "Types of code", mutants: TYPES },
+  { title: "Capabilities", mutants: CAPABILITIES },
 ];

@@ -15,11 +15,13 @@ export interface CallOfHost {
   readonly sqlite: Host["sqlite"];
   /** Sends a frame of this call. */
   readonly send: (type: "log" | "progress", value: unknown) => void;
+  /** Makes a request of this call to PML. */
+  readonly want: (name: string, args: unknown) => Promise<unknown>;
 }
 
 /** Returns the `host` of one call. */
 export function hostOf(client: HostClient, call: CallOfHost): Host {
-  const { signal, workspace, env, sqlite, send } = call;
+  const { signal, workspace, env, sqlite, send, want } = call;
   return {
     signal,
     workspace,
@@ -36,6 +38,8 @@ export function hostOf(client: HostClient, call: CallOfHost): Host {
       // The host thread returns exactly this type.
       return await client.later("exec", sent, { signal, onSay }) as never;
     },
+    // PML returns exactly this type.
+    sample: async (request) => await want("sample", request) as never,
     fetch: async (url, init) => await fetched(client, new Request(url, init), signal),
     env: (name) => {
       if (Object.hasOwn(env, name)) return env[name] ?? undefined;

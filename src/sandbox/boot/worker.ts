@@ -104,8 +104,10 @@ class ModuleThread {
     // Databases that the call opened are closed before its result is sent.
     await using sqlite = brokeredSqlite((op, sent) => this.#client.later(op, sent));
     const send = (type: string, value: unknown) => this.#send(type, id, value);
-    const host = hostOf(this.#client, { signal, workspace, env, sqlite, send });
-    return await run(args, host, (...asked: Asked) => this.#want(id, asked));
+    const want = (...asked: Asked) => this.#want(id, asked);
+    const parts = { signal, workspace, env, sqlite, send };
+    const sampled = (name: string, args: unknown) => want(name, args, signal);
+    return await run(args, hostOf(this.#client, { ...parts, want: sampled }), want);
   }
 
   /** Asks PML for something. It is answered only while the call runs, and only if the call may ask. */

@@ -6,8 +6,8 @@
  */
 
 import { setImmediate } from "node:timers";
-import type { Room } from "../io/backlog.ts";
-import { joined } from "../io/lines.ts";
+import type { Room } from "./backlog.ts";
+import { joined } from "./lines.ts";
 
 /** One event of a stream. */
 export interface StreamEvent {

@@ -1,0 +1,194 @@
+/**
+ * Opens the capabilities of a house. It is loaded when the first is saved, or where there are some.
+ *
+ * @module
+ */
+
+import type { Answer, Call } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { capabilityJudge } from "../permissions/capability_rules.ts";
+import { askAbout } from "../permissions/gate.ts";
+import { definitionChanges } from "../registry/definition_changes.ts";
+import { definitionHash } from "../registry/integrity.ts";
+export { unhidden } from "../permissions/trust_gate.ts";
+import { getToolRouting, isListedLocal } from "../remote/routing.ts";
+import type { Capability } from "../workflow/capability.ts";
+import { Capabilities, type KnownDefinition } from "../workflow/capabilities.ts";
+import { type Asking, CapabilitySaving, type Review } from "../workflow/capability_saving.ts";
+import type { App } from "./app.ts";
+
+/** What there is of capabilities: those that were saved, and what saves more. */
+export interface OpenCapabilities {
+  readonly capabilities: Capabilities;
+  readonly saving: CapabilitySaving;
+}
+
+/** How long a server is waited for when a capability that calls it is compared. */
+const COMPARED_MS = 3_000;
+/** The question comes again after an answer that nobody gave. */
+const MOST_QUESTIONS = 4;
+
+/** Opens the capabilities, and has the directory and the rules know them. */
+export function capabilitiesOf(app: App): OpenCapabilities {
+  const { policy, log, servers } = app;
+  const capabilities = new Capabilities({
+    home: app.config().home,
+    limits: () => app.config().limits,
+    callTool: async (call) => await (await app.callPath()).callTool(call),
+    runCapability: async (...asked) => await (await app.workflow()).capability(...asked),
+    definition: (id, how) => definitionOf(app, id, how),
+    hashOf: memoized((definition: ToolDefinition) => definitionHash(definition)),
+    changes: definitionChanges,
+    onChange: () =>
+      policy.takeCapabilities({
+        names: [...capabilities.namespaces.values()].flatMap(({ hashes }) => [...hashes.keys()]),
+        judge: (judges) =>
+          capabilityJudge({ ...judges, toolsOf: (id) => capabilities.toolsOf(id) }),
+      }),
+    warn: (message) => log.warn(message),
+  });
+  const saving = new CapabilitySaving({
+    capabilities,
+    takenBy: (namespace) => ownerOf(app, namespace),
+    hides: (id) =>
+      app.registryServers?.names().includes(id) === true
+        ? "the capability of a registry of this name, which you use"
+        : undefined,
+    judge: (id) => policy.now.judge(id).kind,
+    idOf: (name) => servers.idOf(name),
+    ask: (review, asking) => ask(app, review, asking),
+  });
+  const told = new Set<string>();
+  policy.onChange(() => {
+    for (const name of capabilities.namespaces.keys()) {
+      const owner = told.has(name) ? undefined : ownerOf(app, name);
+      if (owner === undefined) continue;
+      told.add(name);
+      log.warn(`${hidden(name, owner)} (NAME_CONFLICT)`);
+    }
+  });
+  return { capabilities, saving };
+}
+
+/** Throws if code or a plan could not run as it stands. Nothing of it runs. */
+export async function assertRuns(
+  app: App,
+  capability: Pick<Capability, "kind" | "text">,
+): Promise<void> {
+  if (capability.kind === "plan") {
+    const { metaTools } = await import("../gateway/meta_tools.ts");
+    const schemas = await app.schemas();
+    const plan = JSON.parse(capability.text);
+    const { execute_workflow: workflow } = metaTools("", 1);
+    await schemas.assertArguments(workflow, { plan }, { name: "the plan", isChecked: false });
+  }
+  await (await app.workflow()).assertRuns(capability);
+}
+
+/** Says that capabilities are hidden by a server. */
+export function hidden(namespace: string, owner: string): string {
+  return `The capabilities of ${quoted(namespace)} are hidden: ${quoted(namespace)} is ${owner}; ` +
+    "rename them with `pml capability rename`";
+}
+
+/** Returns who has a name that a namespace may not have; undefined if it may. */
+export function ownerOf(app: App, name: string): string | undefined {
+  const { config: { servers }, loaded: { file } } = app.policy.now;
+  if (app.builtins.has(name)) return "a server that ships with PML";
+  if (servers.some((own) => own.name === name)) return "a server that a file of yours defines";
+  if (file?.servers.some((own) => own.name === name)) {
+    return "a server that the workspace file defines";
+  }
+  const disabled = app.policy.disabledIn(name);
+  if (disabled !== undefined) return `a server that ${quoted(disabled, 400)} disables`;
+  if (app.registryServers?.names().includes(name)) return "a server of a registry that you use";
+  if (app.registryServers?.offers.has(name)) return "a server that a registry offers";
+  const isListed = isListedLocal(name) || getToolRouting(name) === "cloud";
+  return isListed ? "a server that PML knows by this name" : undefined;
+}
+
+/** Returns what is known of a tool that a capability calls; asks its server only if `isAsked`. */
+async function definitionOf(
+  app: App,
+  id: ToolId,
+  { isAsked }: { readonly isAsked: boolean },
+): Promise<KnownDefinition> {
+  if (!isAsked) return app.catalog.get(id)?.own;
+  const { server: name, tool } = splitToolId(id);
+  const server = app.directory.at(name);
+  if (server.kind === "unknown" || server.kind === "disabled") {
+    const isElsewhere = app.config().registries.length > 0 || getToolRouting(name) === "cloud";
+    return server.kind === "unknown" && isElsewhere ? undefined : "gone";
+  }
+  // To read what a server says of itself is to run it.
+  if (server.blocked() !== undefined) return undefined;
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(resolve, COMPARED_MS, undefined);
+  try {
+    const tools = await Promise.race([server.list("tools"), promise]);
+    const found = tools?.find((each) => each.name === tool);
+    const isWhole = tools !== undefined && server.kind !== "cloud";
+    // What loads tools looked at them.
+    return found === undefined ? isWhole ? "gone" : undefined : found as ToolDefinition;
+  } catch {
+    // The call of the tool says why its server does not answer.
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Asks the person whether a capability is saved. Throws for a no, or if nobody can be asked. */
+async function ask(app: App, review: Review, asking: Asking): Promise<void> {
+  const { onQuestion, signal, actor } = asking;
+  const { id, hash, facts } = review;
+  const path = await app.callPath();
+  const record = (event: string) =>
+    Promise.resolve(
+      path.record(`capability ${event}`, { actor: "local", about: { tool: id, hash } }),
+    );
+  const subject = {
+    tool: id,
+    arguments: {},
+    definition: hash,
+    rules: "save",
+    actor,
+    workspace: app.config().workspace,
+    isSaved: true as const,
+    facts,
+  };
+  let answer: Answer | undefined;
+  for (let count = 0; count < MOST_QUESTIONS; count++) {
+    const call: Call = {
+      id,
+      arguments: {},
+      via: "save",
+      actor,
+      signal,
+      callId: hash,
+      ...(answer !== undefined && { answer }),
+    };
+    const asked = await askAbout([call], {
+      approvals: path.approvals,
+      subjects: [subject],
+      record: ({ event }) => record(event),
+    }).catch((error) => {
+      if (!(error instanceof PmlError) || error.code !== "APPROVAL_DECLINED") throw error;
+      throw new PmlError("APPROVAL_DECLINED", `Cannot save "${id}": the person said no`);
+    });
+    if (asked.kind !== "ask") return await record("saved");
+    if (onQuestion === undefined) break;
+    answer = await onQuestion(asked.question, signal).catch(async (error) => {
+      // Who saves it later does so from its file, which is told.
+      if (error?.detail?.approval !== undefined) {
+        await path.approvals.refuse(error.detail.approval).catch(() => {});
+      }
+      throw error;
+    });
+  }
+  throw new PmlError("APPROVAL_REQUIRED", `Cannot save "${id}": nobody can be asked here`);
+}

@@ -1,0 +1,128 @@
+/**
+ * A name behind which several things stand: capabilities of registries, each approved by itself,
+ * and beside them a server of this name, or what the person saved.
+ *
+ * @module
+ */
+
+import type { Call, Outcome } from "../core/call.ts";
+import { KnownServer, type KnownServerOptions, type Listing } from "../core/known_server.ts";
+import type { ListItem, ListName } from "../core/lists.ts";
+import type { PassCall, Server } from "../core/server.ts";
+import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { splitToolId } from "../core/tool_id.ts";
+import type { Parts } from "./namespace_parts.ts";
+
+/** The options of `NamespaceServer`. */
+export interface NamespaceServerOptions extends KnownServerOptions {
+  readonly parts: Parts;
+  readonly open: (listing: Listing) => Server;
+  /** Answers for what no part has. */
+  readonly unknown: Server;
+  readonly tell: (message: string) => void;
+}
+
+/** Passes each request on to the part that it is for. */
+export class NamespaceServer extends KnownServer {
+  readonly #options: NamespaceServerOptions;
+  readonly #told = new Set<string>();
+
+  /** Opens nothing yet. */
+  constructor(options: NamespaceServerOptions) {
+    super(options);
+    this.#options = options;
+  }
+
+  /** Returns the identity of the server of this name. */
+  override async identity(): Promise<ServerIdentity | undefined> {
+    return await this.#base?.identity();
+  }
+
+  /** Returns what nobody has approved of the part of a call. */
+  override async unapproved(call: PassCall): Promise<Unapproved | undefined> {
+    return await (await this.#for(call)).unapproved(call);
+  }
+
+  /** Returns the definition of a tool of a part. */
+  override async definitionFor(call: Call): Promise<ToolDefinition> {
+    return await (await this.#for(call)).definitionFor(call);
+  }
+
+  /** Returns what a person must know before a call. */
+  override async consentLines(
+    call: Pick<Call, "id" | "method">,
+  ): Promise<readonly string[]> {
+    return await (await this.#for(call)).consentLines(call);
+  }
+
+  /** Returns what a tool may do. */
+  override async permissionLines(tool: string): Promise<readonly string[]> {
+    return await (await this.#of(tool)).permissionLines(tool);
+  }
+
+  /** Tells whether a tool can change nothing and reach nobody. */
+  override async onlyReads(tool: string): Promise<boolean | undefined> {
+    return await (await this.#of(tool)).onlyReads(tool);
+  }
+
+  /** Returns what must be known of a tool. */
+  override async remark(tool: string): Promise<string | undefined> {
+    return await (await this.#of(tool)).remark(tool);
+  }
+
+  /** Returns the items of all parts that may run. */
+  override async list(list: ListName): Promise<readonly ListItem[]> {
+    const { base, actions } = this.#options.parts;
+    const own = base?.blocked() === undefined ? await this.#base?.list(list) ?? [] : [];
+    if (list !== "tools") return own;
+    const names = new Set(own.map(({ name }) => name));
+    const more = await Promise.all(actions.map(async ({ action, listing }) => {
+      if (names.has(action)) this.#tell(action);
+      if (names.has(action) || listing.blocked() !== undefined) return [];
+      const all = await this.#options.open(listing).list(list).catch(() => []);
+      // The module of one entry is no other entry.
+      return all.filter(({ name }) => name === action);
+    }));
+    return [...own, ...more.flat()];
+  }
+
+  /** Runs a call. */
+  override async call(call: Call): Promise<Outcome> {
+    return await (await this.#for(call)).call(call);
+  }
+
+  /** Clears the lists of the server of this name. */
+  override forget(lists?: readonly ListName[]): void {
+    this.#base?.forget(lists);
+  }
+
+  #tell(action: string): void {
+    if (this.#told.has(action)) return;
+    this.#told.add(action);
+    const { tell, parts } = this.#options;
+    const what = parts.base?.kind === "capability" ? "what you saved" : "the server's own tool";
+    tell(`"${this.name}:${action}" is ${what}, and no capability of a registry`);
+  }
+
+  get #base(): Server | undefined {
+    const { parts: { base }, open } = this.#options;
+    return base && open(base);
+  }
+
+  async #for({ id, method }: Pick<Call, "id" | "method">): Promise<Server> {
+    const { unknown } = this.#options;
+    return method === undefined ? await this.#of(splitToolId(id).tool) : this.#base ?? unknown;
+  }
+
+  async #of(tool: string): Promise<Server> {
+    const { parts: { base, actions }, open, unknown } = this.#options;
+    const action = actions.find((each) => each.action === tool);
+    if (base === undefined) return action === undefined ? unknown : open(action.listing);
+    const server = open(base);
+    if (action === undefined) return server;
+    // A server that has the tool wins; what may not run now has none.
+    const own = base.blocked() === undefined ? await server.list("tools").catch(() => []) : [];
+    return own.some(({ name }) => name === tool) ? server : open(action.listing);
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * Has a provider answer what servers ask a model: judged, asked about and journalled as every call,
+ * and so is each tool that the model calls. It is loaded by the first such request.
+ *
+ * @module
+ */
+
+import type { JournalRecord } from "../audit/journal.ts";
+import type { SamplingSettings } from "../config/sampling.ts";
+import type { Answer, Call, ServerRequest } from "../core/call.ts";
+import type { Check } from "../core/check.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
+import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
+import { fits, patternsOf, type RunnableTool, Sampling } from "../sampling/sampling.ts";
+import { Run } from "../workflow/run.ts";
+import type { CallPath, CallPathOptions } from "./call_path.ts";
+
+/** What sampling needs of the house. */
+export interface SamplerOptions
+  extends Pick<CallPathOptions, "policy" | "servers" | "keys" | "redactor" | "log"> {
+  readonly path: Pick<CallPath, "callTool" | "leave" | "machine">;
+  /** Writes to the journal. */
+  readonly note: (record: JournalRecord) => void;
+}
+
+/** The call during which a server asks, and the way to tell its client how that comes along. */
+interface During {
+  readonly call: Call;
+  readonly onSampled: (message: string) => void;
+}
+
+/** One request has one question, or more if the rules change meanwhile. */
+const ROUNDS = 3;
+/** How many tools a model is offered. */
+const TOOLS_MAX = 64;
+
+/** Answers servers by the model of a provider. */
+export class Sampler {
+  readonly #options: SamplerOptions;
+  readonly #sampling: Sampling;
+
+  /** Takes the options; sends nothing. */
+  constructor(options: SamplerOptions) {
+    this.#options = options;
+    this.#sampling = new Sampling({
+      home: options.policy.now.config.home,
+      fetch: (...asked) => options.path.machine.fetch(...asked),
+      withoutSecrets: (said) => options.redactor.clean(said),
+    });
+  }
+
+  /** Tells whether the client's model answers a request, and not the provider. */
+  isForClient(params: JsonObject, able: JsonObject | undefined): boolean {
+    const { prefer, tools: allowed } = this.#settings();
+    const wantsTools = Array.isArray(params.tools) && params.tools.length > 0;
+    if (prefer === "provider" || wantsTools && objectOf(able).tools === undefined) return false;
+    // A client cannot run the tools of PML for a server.
+    const isLoop = !wantsTools && patternsOf(params).length > 0 && allowed.length > 0;
+    return prefer === "client" || !isLoop;
+  }
+
+  /** Answers a request, after it passed all gates. */
+  async answer(asked: ServerRequest, during: During): Promise<JsonObject> {
+    const { call } = during;
+    const { server, method, params, signal } = asked;
+    const settings = this.#settings();
+    const prompt = this.#sampling.prompt(params);
+    const { limits } = this.#options.policy.now.config;
+    if ((call.depth ?? 0) >= limits.capabilityDepth) throw tooDeep(server, limits.capabilityDepth);
+    const key = this.#key(server, settings);
+    const run = this.#run(signal, during);
+    const own: Call = {
+      id: toolId(server, "@sampling"),
+      method,
+      arguments: params,
+      signal,
+      via: "server",
+      isNested: true,
+      run: run.id,
+      actor: call.actor,
+      callId: crypto.randomUUID(),
+      facts: this.#sampling.lines(prompt, settings),
+      onProgress: ({ message = "" }) => during.onSampled(message),
+      ...defined({ request: call.request, onQuestion: call.onQuestion }),
+      onAsk: ({ signal }) =>
+        this.#sampling.answer(prompt, {
+          ...{ settings, key, signal },
+          tools: (patterns) => this.#tools(patterns, settings),
+          run: (id, args) => run.call({ id, arguments: args, signal }),
+          onProgress: (message) => during.onSampled(`${server} samples at ${message}`),
+          onAsked: (event) => this.#record({ server, run: run.id, ...event }),
+        }),
+    };
+    return await this.#judged(own);
+  }
+
+  /** Says whether there is a model to ask, and what was used. */
+  check(): Check {
+    const { provider, model, key, tokensPerDay } = this.#settings();
+    const from = this.#keyFrom(key);
+    const name = "sampling";
+    if (from === undefined) {
+      const said = `${model} of ${provider} needs ${key}, which is not set`;
+      return { name, ok: false, said, hint: SET_KEY };
+    }
+    try {
+      const { tokens } = this.#sampling.today();
+      const said = `${model} of ${provider}, with ${key}; ${tokens} of ${tokensPerDay} tokens ` +
+        "of today are used";
+      return { name, ok: true, said };
+    } catch (error) {
+      const { message, hint } = asPmlError(error);
+      return { name, ok: false, said: message, ...defined({ hint }) };
+    }
+  }
+
+  /** Sends a request through the gates, and asks the person as they want. */
+  async #judged(own: Call): Promise<JsonObject> {
+    const { path } = this.#options;
+    let answer: Answer | undefined;
+    for (let round = 0; round < ROUNDS; round++) {
+      const outcome = await path.callTool({ ...own, ...defined({ answer }) });
+      // What the model said, as plain JSON.
+      if (outcome.kind === "result") return outcome.result as unknown as JsonObject;
+      if (own.onQuestion === undefined) throw await path.leave(outcome.question);
+      answer = await own.onQuestion(outcome.question, own.signal);
+    }
+    throw new PmlError("APPROVAL_REQUIRED", `Cannot run "${own.id}": the person must be asked`);
+  }
+
+  /** The run of one request: what its model calls passes all gates, and can ask the person. */
+  #run(signal: AbortSignal, { call, onSampled }: During): Run {
+    const { path: { callTool }, policy } = this.#options;
+    const { request, onAsk, onMessage, onQuestion, sampling, depth = 0, actor } = call;
+    return new Run({
+      ...defined({ request, onAsk, onMessage, onQuestion, sampling }),
+      id: crypto.randomUUID(),
+      via: "sampling",
+      actor,
+      depth: depth + 1,
+      calls: policy.now.config.limits.codeCalls,
+      callTool,
+      signal,
+      onProgress: ({ message }) => {
+        if (message !== undefined) onSampled(message);
+      },
+    });
+  }
+
+  /** Returns the tools that the server wants, the person allows, and no rule denies. */
+  async #tools(
+    patterns: readonly string[],
+    { tools: allowed }: SamplingSettings,
+  ): Promise<readonly RunnableTool[]> {
+    const { servers, policy, log } = this.#options;
+    const names = allowed.map((pattern) => pattern.kind === "any" ? undefined : pattern.server);
+    await Promise.all(names.map((only) => servers.prepare("tools", { only })));
+    const isFit = fits(patterns, allowed);
+    const ids = servers.listed("tools").flatMap(({ server, items }) =>
+      items.map(({ name }) => toolId(server, textOf(name)))
+    ).filter((id) => isFit(id) && policy.now.judge(id).kind !== "deny").sort();
+    if (ids.length > TOOLS_MAX) {
+      log.warn(`${ids.length} tools fit; a model is offered the first ${TOOLS_MAX} of them`);
+    }
+    const offered = ids.slice(0, TOOLS_MAX).map((id) => this.#offered(id));
+    return (await Promise.all(offered)).filter((tool) => tool !== undefined);
+  }
+
+  async #offered(id: ToolId): Promise<RunnableTool | undefined> {
+    try {
+      const tool = await this.#options.servers.shown(id);
+      const { description, inputSchema } = tool;
+      const [server = ""] = id.split(":", 1);
+      const name = wireName(shownId({ server: { name: server }, tool }));
+      return { id, name, inputSchema, ...(description !== undefined && { description }) };
+    } catch {
+      return undefined; // it was removed or switched off
+    }
+  }
+
+  #record(event: object): void {
+    const about = defined(event) as JsonObject; // names and numbers
+    this.#options.note({ kind: "event", event: "sampled", about });
+  }
+
+  #key(server: string, { key: name, provider }: SamplingSettings): string {
+    const key = this.#options.keys.find(name);
+    if (key?.from === "the environment") return key.value;
+    const why = `Cannot sample for ${quoted(server)}: ${provider} requires ${name}`;
+    throw new PmlError("KEY_MISSING", why, { hint: SET_KEY });
+  }
+
+  // A file of the workspace must not choose whose account gets the person's texts.
+  #keyFrom(name: string): string | undefined {
+    const from = this.#options.keys.find(name)?.from;
+    return from === "the environment" ? from : undefined;
+  }
+
+  #settings(): SamplingSettings {
+    const { sampling } = this.#options.policy.now.config;
+    if (sampling !== undefined) return sampling;
+    throw new PmlError("CONFIG_INVALID", "Cannot sample: no provider is configured any more", {
+      hint: "Set `sampling` in config.yaml of the PML home, or use a client that can sample",
+    });
+  }
+}
+
+const SET_KEY = "Set it in the environment that starts pml, or use a client that can sample";
+
+function tooDeep(server: string, most: number): PmlError {
+  const why = `Cannot sample for ${quoted(server)}: ${most} runs wait for this one already`;
+  return new PmlError("OVERLOADED", why, {
+    hint:
+      "A model calls a tool that asks a model, and so on; narrow sampling.allowed_tool_patterns",
+  });
+}

@@ -1,0 +1,64 @@
+/**
+ * What a server asks while it works on a call: the client answers it, or the model of a provider
+ * that the person chose.
+ *
+ * @module
+ */
+
+import type { Call, Outcome, ToolResult } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { isObject, quoted } from "../core/json.ts";
+import { splitToolId } from "../core/tool_id.ts";
+import type { Sampler } from "./sampler.ts";
+
+const SAMPLING = "sampling/createMessage";
+
+/** What the person has to know before a server's text goes to the client's model. */
+const GIVES = [
+  "It gives this text to the model of your client, and gets the answer",
+  "The client may count it, or charge for it, as a request of yours",
+];
+
+/** Returns what a person must know before a call, beside what its server says. */
+export function factsOf({ facts, method }: Call): readonly string[] {
+  return facts ?? (method === SAMPLING ? GIVES : []);
+}
+
+/** Puts to the client what a server asks, and returns its answer as it is. */
+export async function askedOfClient(
+  { id, method, arguments: params, signal, onAsk }: Call,
+): Promise<Outcome> {
+  if (onAsk === undefined || method !== "elicitation/create" && method !== SAMPLING) {
+    throw new PmlError("BAD_REQUEST", `Cannot ask the client for ${quoted(id, 200)}`);
+  }
+  const result = await onAsk({ server: splitToolId(id).server, method, params, signal });
+  return { kind: "result", result: result as unknown as ToolResult };
+}
+
+/** Has a provider answer what the server of a call asks a model, unless the client is to do so. */
+export function withSampler<C extends Call>(call: C, opened: () => Promise<Sampler>): C {
+  // It has to grow, also where the server reports its own.
+  let reached = -1;
+  const { onAsk, onProgress } = call;
+  const onSampled = (message: string) => onProgress?.({ progress: reached += 1e-6, message });
+  return {
+    ...call,
+    onProgress: onProgress && ((progress) => {
+      reached = Math.max(reached, progress.progress);
+      onProgress(progress);
+    }),
+    onAsk: async (asked) => {
+      if (asked.method !== SAMPLING) {
+        if (onAsk !== undefined) return await onAsk(asked);
+        const what = `Cannot ask the person for ${quoted(asked.server)}: no client is there`;
+        throw new PmlError("BAD_REQUEST", what, { hint: "Call the tool from a client that asks" });
+      }
+      const sampler = await opened();
+      const client = isObject(call.sampling) ? onAsk : undefined;
+      if (client !== undefined && sampler.isForClient(asked.params, call.sampling)) {
+        return await client(asked);
+      }
+      return await sampler.answer(asked, { call, onSampled });
+    },
+  };
+}

@@ -1,0 +1,86 @@
+/**
+ * The section `sampling` of `config.yaml`: which model answers when a server asks for one, and how
+ * much it may use.
+ *
+ * @module
+ */
+
+import { parsePattern, type Pattern } from "../core/pattern.ts";
+
+/** The providers of models. */
+export const PROVIDERS = ["anthropic", "openai"] as const;
+
+/** The settings of sampling by a provider. */
+export interface SamplingSettings {
+  /** Whose format the model is spoken to in. */
+  readonly provider: "anthropic" | "openai";
+  /** The name of the model. */
+  readonly model: string;
+  /** More models; a request may prefer one of them. */
+  readonly models: readonly string[];
+  /** The address of the provider or of a compatible server. It has no slash at its end. */
+  readonly baseUrl: string;
+  /** Whether the address is not the provider's own. */
+  readonly isCompatible: boolean;
+  /** The variable with the key. */
+  readonly key: string;
+  /** Who answers if both can; by default the client, but the provider where tools are wanted. */
+  readonly prefer: "client" | "provider" | undefined;
+  /** The most tokens of all answers to one request. */
+  readonly maxTokens: number;
+  /** How often the model is asked for one request. */
+  readonly maxTurns: number;
+  /** The most requests of a minute. */
+  readonly requestsPerMinute: number;
+  /** The most tokens of a day, in texts and answers. */
+  readonly tokensPerDay: number;
+  /** The prices of a million tokens. */
+  readonly prices: { readonly input: number; readonly output: number } | undefined;
+  /** The most money of a day, in the currency of the prices. */
+  readonly moneyPerDay: number | undefined;
+  /** The tools that models may use at most. */
+  readonly tools: readonly Pattern[];
+}
+
+/** The section as the schema checked it. */
+export interface SamplingSection {
+  readonly provider: SamplingSettings["provider"];
+  readonly model: string;
+  readonly models?: readonly string[];
+  readonly base_url?: string;
+  readonly prefer?: "client" | "provider";
+  readonly max_tokens?: number;
+  readonly max_turns?: number;
+  readonly requests_per_minute?: number;
+  readonly tokens_per_day?: number;
+  readonly prices?: { readonly input_per_million: number; readonly output_per_million: number };
+  readonly money_per_day?: number;
+  readonly allowed_tool_patterns?: readonly string[];
+}
+
+const OWN = {
+  anthropic: { url: "https://api.anthropic.com", key: "ANTHROPIC_API_KEY" },
+  openai: { url: "https://api.openai.com/v1", key: "OPENAI_API_KEY" },
+} as const;
+
+/** Returns the settings that a section says, with defaults. */
+export function samplingOf(said: SamplingSection): SamplingSettings {
+  const { provider, model, models = [], base_url: url, prices } = said;
+  const own = OWN[provider];
+  return {
+    provider,
+    model,
+    models,
+    baseUrl: (url ?? own.url).replace(/\/+$/, ""),
+    isCompatible: url !== undefined,
+    key: own.key,
+    prefer: said.prefer,
+    maxTokens: said.max_tokens ?? 4_096,
+    maxTurns: said.max_turns ?? 8,
+    requestsPerMinute: said.requests_per_minute ?? 10,
+    tokensPerDay: said.tokens_per_day ?? 500_000,
+    prices: prices && { input: prices.input_per_million, output: prices.output_per_million },
+    moneyPerDay: said.money_per_day,
+    tools: (said.allowed_tool_patterns ?? []).map(parsePattern),
+  };
+}

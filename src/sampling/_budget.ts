@@ -1,0 +1,156 @@
+/**
+ * Keeps what sampling used: the requests of the last minute, and the tokens and the money of the
+ * day. It is kept in one file in the PML home that all processes share.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import type { SamplingSettings } from "../config/sampling.ts";
+import { PmlError } from "../core/errors.ts";
+import { boundedJson } from "../core/json_bounds.ts";
+import { objectOf, quoted } from "../core/json.ts";
+import { locked, readPlain, writePrivate } from "../io/private_files.ts";
+import type { Usage } from "./_wire.ts";
+
+/** What was used in a day. */
+export interface Used {
+  readonly tokens: number;
+  readonly money: number;
+}
+
+interface Kept extends Used {
+  /** The day, in UTC. */
+  readonly day: string;
+  /** When the requests of the last minute began, in milliseconds. */
+  readonly recent: readonly number[];
+}
+
+/** The options of `Budget`. */
+export interface BudgetOptions {
+  /** The PML home. */
+  readonly home: string;
+  readonly now?: () => number;
+}
+
+const MINUTE = 60_000;
+const FILE = "sampling.json";
+
+/** Counts what is used, and refuses what would be too much. */
+export class Budget {
+  readonly #path: string;
+  readonly #now: () => number;
+
+  /** Reads nothing yet. */
+  constructor({ home, now = Date.now }: BudgetOptions) {
+    this.#path = join(home, FILE);
+    this.#now = now;
+  }
+
+  /** Counts a request. Throws OVERLOADED if the last minute had too many. */
+  async begin({ requestsPerMinute: most }: SamplingSettings): Promise<void> {
+    await this.#change((kept) => {
+      if (kept.recent.length >= most) {
+        const why = `${most} requests were made in the last minute`;
+        throw capped(why, "requests_per_minute", "wait a minute");
+      }
+      return { ...kept, recent: [...kept.recent, this.#now()] };
+    });
+  }
+
+  /**
+   * Counts what a question may use at most, before it is asked. Throws OVERLOADED if the day has
+   * too little left. A process that dies meanwhile leaves it counted.
+   */
+  async reserve(most: Usage, settings: SamplingSettings): Promise<void> {
+    const { tokensPerDay, moneyPerDay = Infinity } = settings;
+    const tokens = most.input + most.output;
+    const money = moneyOf(most, settings);
+    await this.#change((kept) => {
+      if (kept.tokens + tokens > tokensPerDay) {
+        const why = `${kept.tokens} of ${tokensPerDay} tokens of today are used, and this may ` +
+          `take ${tokens}`;
+        throw capped(why, "tokens_per_day", MIDNIGHT);
+      }
+      if (kept.money + money > moneyPerDay) {
+        const why = `${shownMoney(kept.money)} of ${shownMoney(moneyPerDay)} of today is spent, ` +
+          `and this may cost ${shownMoney(money)}`;
+        throw capped(why, "money_per_day", MIDNIGHT);
+      }
+      return { ...kept, tokens: kept.tokens + tokens, money: kept.money + money };
+    });
+  }
+
+  /** Counts what was used in place of what was reserved. */
+  async settle(
+    used: Usage,
+    { most, settings }: { readonly most: Usage; readonly settings: SamplingSettings },
+  ): Promise<void> {
+    const tokens = used.input + used.output - most.input - most.output;
+    const money = moneyOf(used, settings) - moneyOf(most, settings);
+    // A day that began meanwhile knows nothing of what was reserved.
+    await this.#change((kept) => ({
+      ...kept,
+      tokens: Math.max(kept.tokens + tokens, 0),
+      money: Math.max(kept.money + money, 0),
+    }));
+  }
+
+  /** Returns what was used today. */
+  today(): Used {
+    return this.#read();
+  }
+
+  async #change(change: (kept: Kept) => Kept): Promise<void> {
+    await locked(`${this.#path}.lock`, async () => {
+      await writePrivate(this.#path, change(this.#read()));
+    });
+  }
+
+  #read(): Kept {
+    const now = this.#now();
+    const day = new Date(now).toISOString().slice(0, 10);
+    const plain = readPlain(this.#path);
+    const kept = plain === undefined ? undefined : parsed(plain.bytes);
+    if (plain !== undefined && kept === undefined) throw unreadable(this.#path);
+    const recent = (kept?.recent ?? []).filter((at) => Math.abs(now - at) < MINUTE);
+    if (kept?.day !== day) return { day, recent, tokens: 0, money: 0 };
+    return { ...kept, recent };
+  }
+}
+
+/** Returns what tokens cost; 0 without prices. */
+export function moneyOf({ input, output }: Usage, { prices }: SamplingSettings): number {
+  return prices === undefined ? 0 : (input * prices.input + output * prices.output) / 1e6;
+}
+
+/** Returns an amount of money for people. */
+export function shownMoney(money: number): string {
+  return money === 0 || money >= 1 ? money.toFixed(2) : money.toPrecision(2);
+}
+
+const MIDNIGHT = "wait until midnight (UTC)";
+
+function capped(why: string, name: string, wait: string): PmlError {
+  return new PmlError("OVERLOADED", `Cannot sample: ${why} (sampling.${name})`, {
+    hint: `Raise sampling.${name} in config.yaml of the PML home, or ${wait}`,
+    detail: { cap: name },
+  });
+}
+
+function unreadable(path: string): PmlError {
+  return new PmlError("CONFIG_INVALID", `Cannot sample: ${quoted(path, 400)} cannot be read`, {
+    hint: "It counts what was used today; remove it to begin anew",
+  });
+}
+
+function parsed(bytes: Uint8Array): Kept | undefined {
+  const { day, tokens, money, recent } = objectOf(boundedJson(bytes));
+  const isKept = typeof day === "string" && isAmount(tokens) && isAmount(money) &&
+    Array.isArray(recent) && recent.every(isAmount);
+  return isKept ? { day, tokens, money, recent } as Kept : undefined; // every member was checked
+}
+
+function isAmount(value: unknown): boolean {
+  return typeof value === "number" && value >= 0;
+}

@@ -1,0 +1,122 @@
+/**
+ * The wire format of OpenAI's Chat Completions API, which many other servers speak, too.
+ *
+ * @module
+ */
+
+import { defined, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
+import type { Block, Message } from "./_request.ts";
+import {
+  type AnswerReader,
+  countOf,
+  Parts,
+  resultBlocks,
+  type Turn,
+  untaken,
+  type WireFormat,
+} from "./_wire.ts";
+
+const STOP_REASONS: Readonly<Record<string, string>> = {
+  stop: "endTurn",
+  length: "maxTokens",
+  tool_calls: "toolUse",
+  content_filter: "contentFilter",
+};
+/** How many stop sequences the API takes. */
+const STOPS_MAX = 4;
+/** The Chat Completions API. */
+export const OPENAI: WireFormat = {
+  path: "/chat/completions",
+  headers: (key) => ({ authorization: `Bearer ${key}` }),
+  body: bodyOf,
+  reader,
+};
+
+function bodyOf(turn: Turn, isCompatible: boolean): JsonObject {
+  const { model, maxTokens, messages, systemPrompt, temperature, stopSequences, tools } = turn;
+  if ((stopSequences?.length ?? 0) > STOPS_MAX) {
+    throw untaken("more than 4 stop sequences", "OpenAI");
+  }
+  const system = systemPrompt === undefined ? [] : [{ role: "system", content: systemPrompt }];
+  return defined({
+    model,
+    messages: [...system, ...messages.flatMap(messagesOf)],
+    // The older name is the only one that all compatible servers know.
+    [isCompatible ? "max_tokens" : "max_completion_tokens"]: maxTokens,
+    temperature: temperature && Math.min(Math.max(temperature, 0), 2),
+    stop: stopSequences,
+    tools: tools?.map(({ name, description, inputSchema }) => ({
+      type: "function",
+      function: defined({ name, description, parameters: inputSchema }),
+    })),
+    tool_choice: tools && turn.toolChoice,
+    stream: true,
+    stream_options: { include_usage: true },
+  }) as JsonObject; // its parts are JSON
+}
+
+/** The result of each tool is a message of its own, before the rest of what the user says. */
+function messagesOf({ role, content }: Message): readonly JsonObject[] {
+  const results = content.filter(({ type }) => type === "tool_result").map((block) => ({
+    role: "tool",
+    tool_call_id: textOf(block.toolUseId),
+    content: resultBlocks(block).map(({ type, text, mimeType }) =>
+      type === "text" ? textOf(text) : `(an image, ${textOf(mimeType)}, which is not shown here)`
+    ).join("\n"),
+  }));
+  const calls = content.filter(({ type }) => type === "tool_use").map(({ id, name, input }) => ({
+    id: textOf(id),
+    type: "function",
+    function: { name: textOf(name), arguments: JSON.stringify(input) },
+  }));
+  const rest = content.filter(({ type }) => !type.startsWith("tool_")).map((block) =>
+    partOf(block, role)
+  );
+  if (rest.length === 0 && calls.length === 0) return results;
+  const said: Json = rest.length === 0 ? null : rest;
+  return [...results, { role, content: said, ...(calls.length > 0 && { tool_calls: calls }) }];
+}
+
+function partOf({ type, text, data, mimeType }: Block, role: string): JsonObject {
+  if (type === "text") return { type: "text", text: textOf(text) };
+  if (type !== "image" || role !== "user") throw untaken(`${type} of the ${role}`, "OpenAI");
+  return {
+    type: "image_url",
+    image_url: { url: `data:${textOf(mimeType)};base64,${textOf(data)}` },
+  };
+}
+
+function reader(): AnswerReader {
+  const parts = new Parts();
+  let model = "";
+  let stop: string | undefined;
+  let counts: JsonObject = {};
+  const take = (event: JsonObject) => {
+    if (typeof event.model === "string") ({ model } = event as { readonly model: string });
+    counts = { ...counts, ...objectOf(event.usage) };
+    const choices: readonly Json[] = Array.isArray(event.choices) ? event.choices : [];
+    let grown = 0;
+    for (const choice of choices.map(objectOf)) {
+      if (choice.index !== undefined && choice.index !== 0) continue;
+      const { content, refusal, tool_calls: calls } = objectOf(choice.delta);
+      parts.begin("text", { type: "text" });
+      grown += parts.add("text", content ?? refusal);
+      for (const call of (Array.isArray(calls) ? calls : []).map(objectOf)) {
+        const { name, arguments: args } = objectOf(call.function);
+        const key = `call ${call.index}`;
+        parts.begin(key, { type: "tool_use", id: textOf(call.id), name: textOf(name) });
+        grown += parts.add(key, args);
+      }
+      if (typeof choice.finish_reason === "string") stop = choice.finish_reason;
+    }
+    return grown;
+  };
+  const end = () => {
+    if (stop === undefined) return undefined;
+    const input = countOf(counts.prompt_tokens);
+    const output = countOf(counts.completion_tokens);
+    const usage = input === undefined || output === undefined ? undefined : { input, output };
+    return { model, content: parts.blocks(), stopReason: STOP_REASONS[stop] ?? stop, usage };
+  };
+  return { take, end };
+}

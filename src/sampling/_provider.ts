@@ -1,0 +1,207 @@
+/**
+ * Asks a provider one question: sends the request, tries again where the provider is busy, and
+ * reads the stream of its answer within bounds.
+ *
+ * @module
+ */
+
+import { type ErrorCode, PmlError } from "../core/errors.ts";
+import type { Fetch } from "../core/fetch.ts";
+import { boundedJson } from "../core/json_bounds.ts";
+import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
+import { eachEvent, ERROR_BYTES, EVENTS_TYPE, readStart, typeOf } from "../io/event_stream.ts";
+import { pause } from "../io/waiting.ts";
+import type { SamplingSettings } from "../config/sampling.ts";
+import { ANTHROPIC } from "./_anthropic.ts";
+import { OPENAI } from "./_openai.ts";
+import type { Answer, Turn } from "./_wire.ts";
+
+/** How a provider is asked. */
+export interface Asking {
+  readonly settings: SamplingSettings;
+  readonly key: string;
+  readonly fetch: Fetch;
+  readonly signal: AbortSignal;
+  /** Takes keys out of what the provider says of a failure. */
+  readonly withoutSecrets: <T>(said: T) => T;
+  /** Is called with the number of characters that have come. */
+  readonly onGrown: (characters: number) => void;
+  /** Is called before a busy provider is asked again. */
+  readonly onBusy: (message: string) => void;
+}
+
+/** Why a provider did not answer. */
+interface Refusal {
+  readonly status: number;
+  readonly said: string;
+  /** How long the provider wants PML to wait, in milliseconds. */
+  readonly waitMs?: number | undefined;
+}
+
+const FORMATS = { anthropic: ANTHROPIC, openai: OPENAI };
+const ATTEMPTS = 3;
+const BUSY = [408, 429, 500, 502, 503, 504, 529];
+const [WAIT_MS, WAIT_MAX_MS] = [500, 20_000];
+/** An event that brings one token has some 300 bytes. */
+const [BYTES_A_TOKEN, BYTES_BESIDE] = [1_024, 256 * 1_024];
+const TOO_LONG = /too (?:long|large)|context|maximum.{1,30}tokens/i;
+const IN_STREAM: Readonly<Record<string, number>> = {
+  overloaded_error: 529,
+  rate_limit_error: 429,
+  api_error: 500,
+  server_error: 500,
+};
+/** Ends the reading of a stream whose answer is whole. */
+const WHOLE = new Error("the answer is whole");
+
+/** Returns the host of a provider, with its port. */
+export function hostOf({ baseUrl }: Pick<SamplingSettings, "baseUrl">): string {
+  return new URL(baseUrl).host;
+}
+
+/** Asks a question. Throws an error that says what to do if there is no answer. */
+export async function askProvider(turn: Turn, asking: Asking): Promise<Answer> {
+  const { settings, signal, onBusy } = asking;
+  for (let attempt = 1;; attempt++) {
+    const answer = await attempted(turn, asking);
+    if (!("status" in answer)) return answer;
+    const { status, waitMs = WAIT_MS * 2 ** (attempt - 1) * (1 + Math.random()) } = answer;
+    const isLast = attempt >= ATTEMPTS || waitMs > WAIT_MAX_MS;
+    if (isLast || !BUSY.includes(status)) throw refusalError(answer, asking);
+    onBusy(`${hostOf(settings)} is busy (${status}); trying again`);
+    await pause(waitMs, signal);
+    signal.throwIfAborted();
+  }
+}
+
+async function attempted(turn: Turn, asking: Asking): Promise<Answer | Refusal> {
+  const { settings: { provider, baseUrl, isCompatible }, key, fetch, signal } = asking;
+  const format = FORMATS[provider];
+  const { hostname } = new URL(baseUrl);
+  const response = await fetch(`${baseUrl}${format.path}`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      "accept": EVENTS_TYPE,
+      ...format.headers(key),
+    },
+    body: JSON.stringify(format.body(turn, isCompatible)),
+    signal,
+    // The person named it; the provider's own address has to be a public one.
+    named: new Set(isCompatible ? [hostname] : []),
+  });
+  const { status } = response;
+  if (status === 200 && typeOf(response) === EVENTS_TYPE) return await read(response, turn, asking);
+  const text = await readStart(response.body, ERROR_BYTES);
+  const said = status === 200
+    ? `its answer is no stream of events but ${quoted(typeOf(response))}`
+    : status >= 300 && status < 400
+    ? "it sends PML to another address, where your key does not go"
+    : messageIn(text);
+  return { status, said, waitMs: waitOf(response.headers) };
+}
+
+async function read(
+  { body }: Response,
+  turn: Turn,
+  { settings, withoutSecrets, onGrown, ...asking }: Asking,
+): Promise<Answer | Refusal> {
+  const reader = FORMATS[settings.provider].reader();
+  const most = turn.maxTokens * BYTES_A_TOKEN + BYTES_BESIDE;
+  const limits = { lineBytes: most, resultBytes: most };
+  let [bytes, characters] = [0, 0];
+  let refusal: Refusal | undefined;
+  const take = ({ data }: { readonly data: Uint8Array }) => {
+    if ((bytes += data.length) > most) throw new Error(`it has more than ${most} bytes`);
+    const event = boundedJson(data);
+    if (event === undefined) {
+      // The end of OpenAI's streams.
+      if (new TextDecoder().decode(data) === "[DONE]") throw WHOLE;
+      if (data.length > 0) throw new Error("an event of it is no JSON");
+    }
+    const said = objectOf(event);
+    if (isObject(said.error)) {
+      refusal = refusalIn(said.error as JsonObject);
+      throw WHOLE;
+    }
+    const grown = reader.take(said);
+    if (grown > 0) onGrown(characters += grown);
+    if (said.type === "message_stop") throw WHOLE;
+  };
+  try {
+    await eachEvent(body, { limits, take });
+  } catch (error) {
+    if (asking.signal.aborted) throw asking.signal.reason;
+    if (error !== WHOLE) throw broken(settings, withoutSecrets(reasonOf(error)));
+  }
+  // What was begun is not asked for again.
+  if (refusal !== undefined && characters === 0) return refusal;
+  const answer = refusal === undefined ? reader.end() : undefined;
+  if (answer === undefined) {
+    throw broken(settings, withoutSecrets(refusal?.said ?? "it broke off before its end"));
+  }
+  return answer;
+}
+
+function refusalIn(error: JsonObject): Refusal {
+  const kind = textOf(error.type);
+  return { status: IN_STREAM[kind] ?? 400, said: messageIn(JSON.stringify({ error })) };
+}
+
+function reasonOf(error: unknown): string {
+  return visible(error instanceof Error ? error.message : String(error), 300);
+}
+
+/** Returns the message of an error's body, of either provider. */
+function messageIn(text: string): string {
+  const { error, message } = objectOf(boundedJson(new TextEncoder().encode(text)));
+  const said = textOf(objectOf(error).message ?? message ?? error);
+  return visible(said === "" ? text.replace(/\s+/g, " ") : said, 300);
+}
+
+/** Returns how many milliseconds a provider wants PML to wait. */
+function waitOf(headers: Headers): number | undefined {
+  const after = headers.get("retry-after") ?? "";
+  return /^\d{1,6}$/.test(after) ? Number(after) * 1_000 : undefined;
+}
+
+function broken(settings: SamplingSettings, why: string): PmlError {
+  return new PmlError(
+    "UPSTREAM_PROTOCOL",
+    `Cannot read the answer of ${quoted(hostOf(settings))}: ${why}`,
+    { hint: "Ask again; what was used is counted", detail: { may_have_run: true } },
+  );
+}
+
+/** Returns the error that says who must do what. */
+function refusalError({ status, said, waitMs }: Refusal, asking: Asking): PmlError {
+  const { settings: { key, model, baseUrl }, withoutSecrets } = asking;
+  const fault = (code: ErrorCode, why: string, hint: string) =>
+    new PmlError(
+      code,
+      `Cannot sample at ${quoted(hostOf({ baseUrl }))}: ${why} ` +
+        `(${status}: ${withoutSecrets(said)})`,
+      { hint, detail: { status } },
+    );
+  switch (status) {
+    case 401:
+    case 403: {
+      const hint = `Set ${key} in the environment that starts pml to a key that may use the model`;
+      return fault("KEY_MISSING", `it refuses ${key}`, hint);
+    }
+    case 404: {
+      const hint = "Look at sampling.model and sampling.base_url in config.yaml";
+      return fault("UPSTREAM_PROTOCOL", `it has no ${quoted(model)}`, hint);
+    }
+    case 429: {
+      const after = waitMs === undefined ? "" : ` in ${Math.ceil(waitMs / 1_000)} s`;
+      return fault("OVERLOADED", "the limit of your account is met", `Try again${after}`);
+    }
+  }
+  if (status === 413 || status === 400 && TOO_LONG.test(said)) {
+    return fault("INPUT_TOO_LARGE", "the request is too long", "Send fewer and shorter messages");
+  }
+  return BUSY.includes(status)
+    ? fault("UPSTREAM_DOWN", "it is overloaded or down", `It was asked ${ATTEMPTS} times`)
+    : fault("UPSTREAM_PROTOCOL", "it refuses the request", "Look at `sampling` in config.yaml");
+}

@@ -1,0 +1,144 @@
+/**
+ * Reads a request for a completion, as MCP defines it. Older servers write contents as plain texts
+ * and name tools by patterns.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { isObject, type JsonObject, objectOf, textOf } from "../core/json.ts";
+
+/** A part of a message: text, image, audio, the use of a tool, or the result of that. */
+export type Block = JsonObject & { readonly type: string };
+
+/** A message of a conversation. */
+export interface Message {
+  readonly role: "user" | "assistant";
+  readonly content: readonly Block[];
+}
+
+/** A tool that a model may use. */
+export interface OfferedTool {
+  readonly name: string;
+  readonly description?: string;
+  readonly inputSchema: JsonObject;
+}
+
+/** What a model is asked. */
+export interface Prompt {
+  readonly messages: readonly Message[];
+  readonly systemPrompt?: string;
+  readonly maxTokens?: number;
+  readonly temperature?: number;
+  readonly stopSequences?: readonly string[];
+  readonly metadata?: JsonObject;
+  readonly tools?: readonly OfferedTool[];
+  readonly toolChoice?: "auto" | "required" | "none";
+  /** Names of models, or parts of names, the preferred one first. */
+  readonly hints: readonly string[];
+  /** The patterns of tools that the server wants PML to run. */
+  readonly patterns: readonly string[];
+}
+
+const MESSAGES_MAX = 1_000;
+const TOOLS_MAX = 128;
+const PATTERNS_MAX = 100;
+const MODES = ["auto", "required", "none"];
+const COUNT = "a whole number from 1";
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+/** The names that both providers take. */
+const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Reads a request. Throws BAD_REQUEST if it is none. */
+export function promptOf(params: JsonObject): Prompt {
+  const { messages, toolChoice, tools, metadata, modelPreferences } = params;
+  const { systemPrompt, maxTokens, temperature, stopSequences } = params;
+  const mode = toolChoice && (objectOf(toolChoice).mode ?? toolChoice);
+  const all = listOf(messages, "messages", MESSAGES_MAX).map(messageOf);
+  check(all.length > 0, "messages", "a list with a message");
+  check(isOr(systemPrompt, isText), "systemPrompt", "a text");
+  check(isOr(maxTokens, (one) => Number.isSafeInteger(one) && Number(one) > 0), "maxTokens", COUNT);
+  check(isOr(temperature, (one) => typeof one === "number"), "temperature", "a number");
+  check(isOr(stopSequences, isTexts), "stopSequences", "a list of texts");
+  check(isOr(mode, (one) => MODES.includes(String(one))), "toolChoice.mode", `of ${MODES}`);
+  const { hints } = objectOf(modelPreferences);
+  const said = { systemPrompt, maxTokens, temperature, stopSequences, toolChoice: mode };
+  const offered = listOf(tools ?? [], "tools", TOOLS_MAX).map(toolOf);
+  const own = { tools: offered.length > 0 && offered };
+  const given = Object.entries({ ...said, ...own }).filter(([, value]) => value);
+  // Every field was checked.
+  return {
+    ...Object.fromEntries(given),
+    ...(temperature === 0 && { temperature }),
+    ...(isObject(metadata) && { metadata }),
+    messages: all,
+    hints: (Array.isArray(hints) ? hints : []).map((hint) => textOf(objectOf(hint).name))
+      .filter((name) => name !== ""),
+    patterns: patternsOf(params),
+  } as unknown as Prompt;
+}
+
+/** Returns the patterns of the tools that a request wants PML to run. */
+export function patternsOf({ _meta, allowedToolPatterns }: JsonObject): readonly string[] {
+  const place = "allowedToolPatterns";
+  const said = allowedToolPatterns ?? objectOf(_meta)[place] ?? [];
+  const patterns = listOf(said, place, PATTERNS_MAX);
+  check(patterns.every((one) => isText(one) && one.length <= 200), place, "a list of short texts");
+  return patterns as readonly string[]; // see above
+}
+
+function messageOf(said: unknown, at: number): Message {
+  const { role, content } = objectOf(said);
+  const place = `messages[${at}]`;
+  check(role === "user" || role === "assistant", `${place}.role`, "user or assistant");
+  const given = typeof content === "string" ? { type: "text", text: content } : content;
+  const blocks: readonly unknown[] = Array.isArray(given) ? given : [given];
+  check(blocks.length > 0 && blocks.every(isBlock), `${place}.content`, "content of MCP");
+  return { role, content: blocks } as Message; // see above
+}
+
+function isBlock(said: unknown): boolean {
+  const { type, text, data, mimeType, id, name, input, toolUseId, content } = objectOf(said);
+  switch (type) {
+    case "text":
+      return isText(text);
+    case "image":
+    case "audio":
+      return isText(mimeType) && isText(data) && BASE64.test(data);
+    case "tool_use":
+      return isText(id) && isText(name) && isObject(input);
+    default:
+      return type === "tool_result" && isText(toolUseId) && Array.isArray(content);
+  }
+}
+
+function toolOf(tool: unknown, at: number): OfferedTool {
+  const { name, description, inputSchema } = objectOf(tool);
+  check(isText(name) && TOOL_NAME.test(name), `tools[${at}].name`, `${TOOL_NAME}`);
+  check(isObject(inputSchema), `tools[${at}].inputSchema`, "a JSON Schema");
+  return { name, inputSchema, ...(isText(description) && { description }) } as OfferedTool; // see above
+}
+
+function check(isRight: boolean, place: string, wanted: string): void {
+  if (isRight) return;
+  throw new PmlError("BAD_REQUEST", `Cannot sample: "${place}" is not ${wanted}`, {
+    hint: "Write the request as `sampling/createMessage` of MCP",
+  });
+}
+
+function listOf(value: unknown, place: string, most: number): readonly unknown[] {
+  check(Array.isArray(value) && value.length <= most, place, `a list of at most ${most}`);
+  return value as readonly unknown[]; // see above
+}
+
+function isOr(value: unknown, test: (value: unknown) => boolean): boolean {
+  return value === undefined || value === null || test(value);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isText);
+}

@@ -1,0 +1,103 @@
+/**
+ * The scene of the tests of sampling: a provider on loopback, and what answers by it.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { FakeProvider, type Format, type Reply } from "../../tests/kit/fake_provider.ts";
+import { samplingOf, type SamplingSection, type SamplingSettings } from "../config/sampling.ts";
+import type { ToolResult } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import type { JsonObject } from "../core/json.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import { GuardedFetch } from "../remote/guarded_fetch.ts";
+import { type Answering, type RunnableTool, type SampledEvent, Sampling } from "./sampling.ts";
+
+/** What the provider and the person say. */
+export interface SceneOptions {
+  readonly format?: Format;
+  readonly replies?: readonly Reply[];
+  readonly settings?: Partial<SamplingSection>;
+  readonly tools?: readonly RunnableTool[];
+  readonly run?: (id: ToolId, args: JsonObject) => Promise<ToolResult>;
+}
+
+/** The key of the scene. */
+export const KEY = "sk-secret-of-the-scene";
+/** The text that a request holds where a test says nothing else. */
+export const ASKED: JsonObject = {
+  messages: [{ role: "user", content: { type: "text", text: "Say it" } }],
+  maxTokens: 100,
+};
+
+/** A provider, and what asks it. */
+export class Scene implements AsyncDisposable {
+  readonly provider: FakeProvider;
+  readonly sampling: Sampling;
+  readonly settings: SamplingSettings;
+  readonly home: string;
+  readonly events: SampledEvent[] = [];
+  readonly progress: string[] = [];
+  readonly #network = new GuardedFetch();
+  readonly #options: SceneOptions;
+
+  /** Starts the provider. */
+  constructor(options: SceneOptions = {}) {
+    const { format = "anthropic", replies = [{ text: "it" }], settings = {} } = options;
+    this.#options = options;
+    this.provider = new FakeProvider(format, ...replies);
+    this.home = Deno.makeTempDirSync({ prefix: "pml-sampling-" });
+    this.settings = samplingOf({
+      provider: format,
+      model: "m-1",
+      base_url: this.provider.url,
+      ...settings,
+    });
+    this.sampling = new Sampling({
+      home: this.home,
+      fetch: this.#network.fetch,
+      withoutSecrets: <T>(said: T) => String(said).replaceAll(KEY, "(a key)") as T,
+    });
+  }
+
+  /** Where what was used is kept. */
+  get file(): string {
+    return join(this.home, "sampling.json");
+  }
+
+  /** Asks for an answer. */
+  async ask(params: JsonObject = {}, more: Partial<Answering> = {}): Promise<JsonObject> {
+    const prompt = this.sampling.prompt({ ...ASKED, ...params });
+    const { tools = [], run = () => Promise.resolve({ content: [] }) } = this.#options;
+    return await this.sampling.answer(prompt, {
+      settings: this.settings,
+      key: KEY,
+      signal: new AbortController().signal,
+      tools: () => Promise.resolve(tools),
+      run,
+      onProgress: (message) => void this.progress.push(message),
+      onAsked: (event) => void this.events.push(event),
+      ...more,
+    });
+  }
+
+  /** Asks, and returns the error. */
+  async error(params: JsonObject = {}, more: Partial<Answering> = {}): Promise<PmlError> {
+    try {
+      await this.ask(params, more);
+    } catch (error) {
+      if (error instanceof PmlError) return error;
+      throw error;
+    }
+    assert.fail("it answered");
+  }
+
+  /** Stops the provider. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#network[Symbol.dispose]();
+    await this.provider[Symbol.asyncDispose]();
+    await Deno.remove(this.home, { recursive: true });
+  }
+}

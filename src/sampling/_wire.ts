@@ -1,0 +1,120 @@
+/**
+ * What the formats of both providers have in common: a request is made of a prompt, and an answer is
+ * put together from events.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { isObject, type JsonObject, objectOf } from "../core/json.ts";
+import type { Block, Prompt } from "./_request.ts";
+
+/** One question to a model. */
+export interface Turn extends Omit<Prompt, "hints" | "patterns"> {
+  readonly model: string;
+  readonly maxTokens: number;
+}
+
+/** How many tokens were used. */
+export interface Usage {
+  readonly input: number;
+  readonly output: number;
+}
+
+/** The answer of a model. */
+export interface Answer {
+  readonly model: string;
+  readonly content: readonly Block[];
+  /** As MCP has it: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or another word. */
+  readonly stopReason: string;
+  /** What the provider counted; undefined if it does not say. */
+  readonly usage: Usage | undefined;
+}
+
+/** Puts an answer together. */
+export interface AnswerReader {
+  /** Takes the data of one event. Returns how many characters the answer grew by. */
+  take(event: JsonObject): number;
+  /** Returns the answer; undefined if the stream broke off before its end. */
+  end(): Answer | undefined;
+}
+
+/** The format of a provider. */
+export interface WireFormat {
+  readonly path: string;
+  readonly headers: (key: string) => Readonly<Record<string, string>>;
+  readonly body: (turn: Turn, isCompatible: boolean) => JsonObject;
+  readonly reader: () => AnswerReader;
+}
+
+/** Stands for arguments of a tool that are no JSON object. */
+export const BAD_INPUT = "pml/bad-input";
+
+const BLOCKS_MAX = 256;
+
+/** The parts of an answer, by their place. Texts and arguments come in pieces. */
+export class Parts {
+  readonly #parts = new Map<string, { block: Block; pieces: string[] }>();
+
+  /** Begins a part, unless it has begun. */
+  begin(key: string, block: Block): void {
+    if (this.#parts.has(key)) return;
+    if (this.#parts.size >= BLOCKS_MAX) throw new Error("it has too many parts");
+    this.#parts.set(key, { block, pieces: [] });
+  }
+
+  /** Adds a piece to a part that has begun. Returns its length. */
+  add(key: string, piece: unknown): number {
+    if (typeof piece !== "string") return 0;
+    this.#parts.get(key)?.pieces.push(piece);
+    return piece.length;
+  }
+
+  /** Returns the whole parts. */
+  blocks(): readonly Block[] {
+    return [...this.#parts.values()].flatMap(({ block, pieces }): readonly Block[] => {
+      const text = pieces.join("");
+      if (block.type === "text") return text === "" ? [] : [{ type: "text", text }];
+      return [{ ...block, ...inputOf(text) }];
+    });
+  }
+}
+
+/** Returns a count of tokens, if the provider says a sensible one. */
+export function countOf(...values: readonly unknown[]): number | undefined {
+  const counts = values.filter((value) => value !== undefined && value !== null);
+  const isSane = counts.length > 0 &&
+    counts.every((value) => Number.isSafeInteger(value) && Number(value) >= 0);
+  return isSane
+    ? Math.min(counts.reduce<number>((sum, one) => sum + Number(one), 0), 1e9)
+    : undefined;
+}
+
+/** Returns the content of a tool's result as blocks of text and images. */
+export function resultBlocks({ content, structuredContent }: JsonObject): readonly Block[] {
+  const blocks = Array.isArray(content) && content.length > 0 ? content : [structuredContent ?? ""];
+  return blocks.map((block) => {
+    const { type } = objectOf(block);
+    const isPlain = type === "text" || type === "image";
+    // A block of either kind has its own fields.
+    return isPlain ? block as Block : { type: "text", text: JSON.stringify(block) };
+  });
+}
+
+/** Returns the error of a part that a provider does not take. */
+export function untaken(what: string, provider: string): PmlError {
+  return new PmlError("BAD_REQUEST", `Cannot sample: ${provider} takes no ${what}`, {
+    hint: "Leave it out, or configure another provider in `sampling` of config.yaml",
+    detail: { may_have_run: false },
+  });
+}
+
+function inputOf(text: string): { readonly input: JsonObject; readonly [BAD_INPUT]?: string } {
+  try {
+    const input: unknown = JSON.parse(text === "" ? "{}" : text);
+    if (isObject(input)) return { input: input as JsonObject };
+  } catch {
+    // What the model wrote is told.
+  }
+  return { input: {}, [BAD_INPUT]: text.slice(0, 200) };
+}

@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { PmlError } from "../core/errors.ts";
+import type { JsonObject } from "../core/json.ts";
+import { toolId } from "../core/tool_id.ts";
+import { Scene } from "./_scene_test.ts";
+
+const TOOLS = ["read", "write"].map((tool) => ({
+  id: toolId("fs", tool),
+  name: `fs__${tool}`,
+  description: `It can ${tool}`,
+  inputSchema: { type: "object" },
+}));
+const WANTED: JsonObject = { allowedToolPatterns: ["fs__*"] };
+/** A model that always wants to read. */
+const READS = { text: "I read", uses: [{ name: "fs__read", input: { path: "a" } }] };
+const BOUND = { allowed_tool_patterns: ["fs:*"] };
+
+Deno.test("A model calls the tools that it was offered, until it is done", async () => {
+  const ran: unknown[] = [];
+  for (const format of ["anthropic", "openai"] as const) {
+    await using scene = new Scene({
+      format,
+      replies: [READS, { text: "it says b" }],
+      settings: BOUND,
+      tools: TOOLS,
+      run: (id, args) => {
+        ran.push([id, args]);
+        return Promise.resolve({ content: [{ type: "text", text: "b" }] });
+      },
+    });
+    const { content, stopReason } = await scene.ask(WANTED);
+    assert.deepEqual([content, stopReason], [{ type: "text", text: "it says b" }, "endTurn"]);
+    assert.deepEqual(ran.splice(0), [["fs:read", { path: "a" }]]);
+    const [first, second] = scene.provider.bodies;
+    assert.equal(first.tools.length, 2);
+    const messages = second.messages.slice(1);
+    const use = { id: "call_1_0", type: "function" };
+    assert.deepEqual(
+      messages,
+      format === "anthropic"
+        ? [
+          {
+            role: "assistant",
+            content: [
+              { type: "text", text: "I read" },
+              { type: "tool_use", id: "toolu_1_0", name: "fs__read", input: { path: "a" } },
+            ],
+          },
+          {
+            role: "user",
+            content: [{
+              type: "tool_result",
+              tool_use_id: "toolu_1_0",
+              content: [{ type: "text", text: "b" }],
+            }],
+          },
+        ]
+        : [
+          {
+            role: "assistant",
+            content: [{ type: "text", text: "I read" }],
+            tool_calls: [{ ...use, function: { name: "fs__read", arguments: '{"path":"a"}' } }],
+          },
+          { role: "tool", tool_call_id: "call_1_0", content: "b" },
+        ],
+    );
+    assert.deepEqual(scene.events.map(({ turn }) => turn), [1, 2]);
+  }
+});
+
+Deno.test("Names and arguments that are not valid go back to the model, and to no tool", async () => {
+  const uses = [
+    { name: "shell__exec", input: {} },
+    { name: "fs:read", input: {} },
+    { name: "__proto__", input: {} },
+    { name: "fs__read", input: "[1]" },
+    { name: "fs__read", input: "{oops" },
+  ];
+  await using scene = new Scene({
+    replies: [{ uses }, { text: "sorry" }],
+    settings: BOUND,
+    tools: TOOLS,
+    run: () => assert.fail("a tool ran"),
+  });
+  await scene.ask(WANTED);
+  const { content } = scene.provider.bodies[1].messages.at(-1);
+  const said = content.map((one: { content: readonly [{ text: string }] }) => one.content[0].text);
+  assert.deepEqual(said, [
+    ...Array(3).fill("You have no tool of this name"),
+    ...Array(2).fill("The arguments are no JSON object"),
+  ]);
+  assert.ok(content.every((one: { is_error?: boolean }) => one.is_error === true));
+  // A server that runs its tools itself gets no such arguments either.
+  await using own = new Scene({ replies: [{ uses: [{ name: "x", input: "{oops" }] }] });
+  const { message } = await own.error({ tools: [{ name: "x", inputSchema: {} }] });
+  assert.match(message, /no JSON object/);
+});
+
+Deno.test("What a tool refuses is told to the model, but what only the person can do ends the loop", async () => {
+  let error = new PmlError("PERMISSION_DENIED", "Cannot run it", { hint: "A rule forbids it" });
+  const scene = () =>
+    new Scene({
+      replies: [READS, { text: "I cannot" }],
+      settings: BOUND,
+      tools: TOOLS,
+      run: () => Promise.reject(error),
+    });
+  await using denied = scene();
+  await denied.ask(WANTED);
+  const [result] = denied.provider.bodies[1].messages.at(-1).content;
+  assert.equal(result.content[0].text, "PERMISSION_DENIED: Cannot run it. A rule forbids it");
+  error = new PmlError("APPROVAL_REQUIRED", "Cannot run it", { hint: "pml approve" });
+  await using asks = scene();
+  assert.equal((await asks.error(WANTED)).code, "APPROVAL_REQUIRED");
+  assert.equal(asks.provider.received.length, 1);
+});
+
+Deno.test("A loop that never ends is stopped at each of its caps, which the answer names", async () => {
+  const run = () => Promise.resolve({ content: [{ type: "text", text: "b" }] });
+  const scene = (settings: object) =>
+    new Scene({ replies: [READS], settings: { ...BOUND, ...settings }, tools: TOOLS, run });
+  const textOf = ({ content }: JsonObject) => String((content as JsonObject).text);
+  await using turns = scene({ max_turns: 3 });
+  const said = await turns.ask(WANTED);
+  assert.equal(turns.provider.received.length, 3);
+  assert.equal(said.stopReason, "maxTurns");
+  assert.match(
+    textOf(said),
+    /^I read\n\[PML stopped here: .*3 times \(sampling\.max_turns\); raise it/,
+  );
+  await using tokens = scene({ max_tokens: 12 });
+  assert.match(textOf(await tokens.ask(WANTED)), /used 12 tokens \(sampling\.max_tokens\)/);
+  assert.deepEqual(tokens.provider.bodies.map((body) => body.max_tokens), [12, 7, 2]);
+  await using day = scene({ tokens_per_day: 400 });
+  assert.match(
+    textOf(await day.ask(WANTED)),
+    /of 400 tokens of today.*\(sampling\.tokens_per_day\)/,
+  );
+  const count = day.provider.received.length;
+  assert.ok(count > 1 && count < 8, `${count} turns`);
+  await using money = scene({
+    prices: { input_per_million: 0, output_per_million: 1_000_000 },
+    money_per_day: 110,
+  });
+  assert.match(
+    textOf(await money.ask(WANTED)),
+    /15\.00 of 110\.00 of today .*\(sampling\.money_per_day\)/,
+  );
+  assert.equal(money.provider.received.length, 3);
+});
+
+Deno.test("A long result of a tool is cut for the model", async () => {
+  await using scene = new Scene({
+    replies: [READS, { text: "long" }],
+    settings: { ...BOUND, tokens_per_day: 1_000_000 },
+    tools: TOOLS,
+    run: () => Promise.resolve({ content: [{ type: "text", text: "x".repeat(60_000) }] }),
+  });
+  await scene.ask(WANTED);
+  const [{ content: [{ text }] }] = scene.provider.bodies[1].messages.at(-1).content;
+  assert.ok(text.endsWith("x… (10000 more)"));
+});

@@ -1,0 +1,305 @@
+/**
+ * Answers `sampling/createMessage` by a provider, with the person's own key: asks the model, runs
+ * the tools that it may use, and asks again with what they gave.
+ *
+ * @module
+ */
+
+import type { SamplingSettings } from "../config/sampling.ts";
+import type { ToolResult } from "../core/call.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import type { Fetch } from "../core/fetch.ts";
+import { defined, type JsonObject, textOf, visible } from "../core/json.ts";
+import { tokensOf } from "../core/tokens.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import { Budget, moneyOf, shownMoney, type Used } from "./_budget.ts";
+import { askProvider, hostOf } from "./_provider.ts";
+import { type Block, type Message, type OfferedTool, type Prompt, promptOf } from "./_request.ts";
+import { type Answer, BAD_INPUT, resultBlocks, type Turn, type Usage } from "./_wire.ts";
+
+export { patternsOf } from "./_request.ts";
+export { fits } from "./_tools.ts";
+
+/** A tool that PML runs for a model. */
+export interface RunnableTool extends OfferedTool {
+  readonly id: ToolId;
+}
+
+/** One question to a provider, as the journal tells of it. No text is part of it. */
+export interface SampledEvent {
+  readonly host: string;
+  readonly model: string;
+  readonly turn: number;
+  readonly input: number;
+  readonly output: number;
+  readonly money?: number;
+  readonly ms: number;
+  /** The code of the error, if there was no answer. */
+  readonly code?: string;
+}
+
+/** The options of `Sampling`. */
+export interface SamplingOptions {
+  readonly home: string;
+  readonly fetch: Fetch;
+  /** Takes keys out of what a provider says of a failure. */
+  readonly withoutSecrets: <T>(said: T) => T;
+}
+
+/** How one request is answered. */
+export interface Answering {
+  readonly settings: SamplingSettings;
+  readonly key: string;
+  readonly signal: AbortSignal;
+  /** Returns the tools that fit these patterns and that the model may use. */
+  readonly tools: (patterns: readonly string[]) => Promise<readonly RunnableTool[]>;
+  /** Runs a tool through all gates. */
+  readonly run: (id: ToolId, args: JsonObject) => Promise<ToolResult>;
+  readonly onProgress: (message: string) => void;
+  readonly onAsked: (event: SampledEvent) => void;
+}
+
+/** How much of what a tool returns a model gets. */
+const RESULT_MAX = 50_000;
+/** How many tools a model may use in one turn. */
+const USES_MAX = 16;
+/** Longer texts are estimated by their length alone. */
+const ESTIMATED_MAX = 50_000;
+/** What a picture or a sound is taken to cost. */
+const MEDIA_TOKENS = 2_000;
+const TOLD_MS = 500;
+
+/** Answers requests for completions. */
+export class Sampling {
+  readonly #options: SamplingOptions;
+  readonly #budget: Budget;
+
+  /** Sends nothing yet. */
+  constructor(options: SamplingOptions) {
+    this.#options = options;
+    this.#budget = new Budget(options);
+  }
+
+  /** Reads a request. Throws BAD_REQUEST if it is none. */
+  prompt(params: JsonObject): Prompt {
+    return promptOf(params);
+  }
+
+  /** Returns what a person must know before a request is sent, one line each. */
+  lines(prompt: Prompt, settings: SamplingSettings): readonly string[] {
+    const { provider, key, prices, maxTurns, tools } = settings;
+    const turn = turnOf(prompt, settings);
+    const input = estimateOf(turn);
+    const isLoop = loops(prompt) && tools.length > 0;
+    const output = isLoop ? settings.maxTokens : turn.maxTokens;
+    const money = shownMoney(moneyOf({ input: isLoop ? 0 : input, output }, settings));
+    const bound = isLoop ? `the answers cost ${money} at most, the texts beside` : `about ${money}`;
+    const cost = prices === undefined ? "" : `; ${bound}`;
+    const turns = isLoop
+      ? ` in at most ${maxTurns} turns, each with all that was said before and what the tools are`
+      : "";
+    return [
+      `It gives this text to ${turn.model} at ${hostOf(settings)} (${provider}), with your ${key}`,
+      `It uses about ${input} tokens of text and at most ${output} of answers${turns}${cost}`,
+      ...(loops(prompt) ? [toolsLine(prompt, settings)] : []),
+    ];
+  }
+
+  /** Returns what was used today. */
+  today(): Used {
+    return this.#budget.today();
+  }
+
+  /** Answers a request that the person allowed. */
+  async answer(prompt: Prompt, answering: Answering): Promise<JsonObject> {
+    const { settings, onProgress } = answering;
+    const { maxTurns } = settings;
+    await this.#budget.begin(settings);
+    const tools = loops(prompt) ? await answering.tools(prompt.patterns) : [];
+    const messages = [...prompt.messages];
+    let left = settings.maxTokens;
+    for (let count = 1;; count++) {
+      const turn = turnOf({ ...prompt, messages }, settings, { tools, left, count });
+      const asked = this.#ask(turn, { ...answering, count });
+      const said = await asked.catch((error) => {
+        if (count > 1 && isCap(error)) return asPmlError(error);
+        throw error;
+      });
+      if (said instanceof PmlError) return stopped(messages, turn.model, said.message);
+      const uses = said.content.filter(({ type }) => type === "tool_use");
+      if (tools.length === 0 || uses.length === 0) return resultOf(said);
+      left -= said.usage?.output ?? estimateOf(said.content);
+      messages.push({ role: "assistant", content: said.content });
+      if (count === maxTurns) return stopped(messages, said.model, capOf(count));
+      if (left <= 0) {
+        const why = `it used ${settings.maxTokens} tokens (sampling.max_tokens)`;
+        return stopped(messages, said.model, why);
+      }
+      const results: Block[] = [];
+      for (const [at, use] of uses.entries()) {
+        onProgress(`turn ${count} of ${maxTurns}: ${visible(textOf(use.name), 100)}`);
+        const isOne = at < USES_MAX;
+        results.push(isOne ? await used(use, tools, answering) : failed(use, "Too many at once"));
+      }
+      messages.push({ role: "user", content: results });
+    }
+  }
+
+  async #ask(turn: Turn, asking: Answering & { readonly count: number }): Promise<Answer> {
+    const { settings, key, signal, onProgress, onAsked, count } = asking;
+    const { fetch, withoutSecrets } = this.#options;
+    const host = hostOf(settings);
+    const most = { input: estimateOf(turn), output: turn.maxTokens };
+    await this.#budget.reserve(most, settings);
+    const since = performance.now();
+    let told = -Infinity;
+    const onGrown = (characters: number) => {
+      if (performance.now() - told < TOLD_MS) return;
+      told = performance.now();
+      onProgress(`${host}: ${characters} characters, turn ${count} of ${settings.maxTurns}`);
+    };
+    const event = (used: Usage, code?: string) =>
+      onAsked({
+        ...{ host, model: turn.model, turn: count, ...used },
+        ms: Math.round(performance.now() - since),
+        ...defined({ code, money: settings.prices && moneyOf(used, settings) }),
+      });
+    const sent = { settings, key, fetch, signal, withoutSecrets, onGrown, onBusy: onProgress };
+    try {
+      const answer = await askProvider(turn, sent);
+      const output = estimateOf(answer.content);
+      const used = answer.usage ?? { input: most.input, output };
+      event(used);
+      await this.#budget.settle(used, { most, settings });
+      return answer;
+    } catch (error) {
+      const { code, detail } = asPmlError(error);
+      // What was refused, or never sent, used nothing; what broke off may have used all of it.
+      const isUsed = detail?.status === undefined && detail?.may_have_run !== false;
+      const used = isUsed ? most : { input: 0, output: 0 };
+      event(used, signal.aborted ? "CANCELLED" : code);
+      if (!isUsed) await this.#budget.settle(used, { most, settings });
+      throw error;
+    }
+  }
+}
+
+/** Tells whether PML runs tools for the model. Where a server brings tools, it runs them itself. */
+function loops({ tools, patterns }: Prompt): boolean {
+  return tools === undefined && patterns.length > 0;
+}
+
+function turnOf(
+  { hints, patterns: _, ...prompt }: Prompt,
+  { model, models, maxTokens }: SamplingSettings,
+  { tools, left, count }: {
+    readonly tools: readonly OfferedTool[];
+    readonly left: number;
+    readonly count: number;
+  } = { tools: [], left: maxTokens, count: 1 },
+): Turn {
+  const known = [model, ...models];
+  const wanted = hints.map((hint) => known.find((one) => one.includes(hint)));
+  // Who must use a tool has to use one once.
+  const { toolChoice = "auto" } = prompt;
+  const choice = count > 1 && toolChoice === "required" ? "auto" : toolChoice;
+  return {
+    ...prompt,
+    model: wanted.find((one) => one !== undefined) ?? model,
+    maxTokens: Math.min(prompt.maxTokens ?? maxTokens, left),
+    ...(tools.length > 0 && { tools, toolChoice: choice }),
+  };
+}
+
+function toolsLine({ patterns }: Prompt, { tools }: SamplingSettings): string {
+  const wanted = patterns.map((one) => visible(one, 100)).join(", ");
+  if (tools.length === 0) {
+    return `It wants tools (${wanted}); sampling.allowed_tool_patterns in config.yaml allows none`;
+  }
+  const allowed = tools.map(({ text }) => text).join(", ");
+  return `The model may call tools that fit ${wanted} and ${allowed}; your rules judge each call`;
+}
+
+/** Estimates the tokens of what a model is asked, or of what it answered. */
+function estimateOf(said: Turn | readonly Block[]): number {
+  let media = 0;
+  const text = JSON.stringify(said, (name, value) => {
+    if (name !== "data" || typeof value !== "string") return value;
+    media++;
+    return undefined;
+  });
+  const tokens = text.length > ESTIMATED_MAX ? Math.ceil(text.length / 3) : tokensOf(text);
+  return tokens + media * MEDIA_TOKENS;
+}
+
+/** Runs a tool for a model. What goes wrong is told to the model, unless the person must act. */
+async function used(
+  use: Block,
+  tools: readonly RunnableTool[],
+  { run, signal }: Answering,
+): Promise<Block> {
+  const tool = tools.find(({ name }) => name === use.name);
+  if (tool === undefined) return failed(use, "You have no tool of this name");
+  if (use[BAD_INPUT] !== undefined) return failed(use, "The arguments are no JSON object");
+  try {
+    // Each member was checked, or parsed from JSON.
+    const result = await run(tool.id, use.input as JsonObject);
+    return toolResult(use, result as unknown as JsonObject);
+  } catch (error) {
+    signal.throwIfAborted();
+    const { code, message, hint } = asPmlError(error);
+    if (code === "APPROVAL_REQUIRED") throw error;
+    return failed(use, `${code}: ${message}${hint === undefined ? "" : `. ${hint}`}`);
+  }
+}
+
+function failed(use: Block, why: string): Block {
+  return toolResult(use, { content: [{ type: "text", text: why }], isError: true });
+}
+
+function toolResult({ id }: Block, { isError, ...result }: JsonObject): Block {
+  let left = RESULT_MAX;
+  const content = resultBlocks(result).map((block) => {
+    const text = textOf(block.text);
+    const part = text.slice(0, Math.max(left, 0));
+    left -= text.length;
+    const cut = part.length < text.length ? `… (${text.length - part.length} more)` : "";
+    return block.type === "text" ? { type: "text", text: part + cut } : block;
+  });
+  const failed = isError === true && { isError };
+  return { type: "tool_result", toolUseId: textOf(id), content, ...failed };
+}
+
+function isCap(error: unknown): boolean {
+  return error instanceof PmlError && error.detail?.cap !== undefined;
+}
+
+function capOf(turns: number): string {
+  return `the model was asked ${turns} times (sampling.max_turns)`;
+}
+
+/** Returns the result of a loop that a cap ended: what the model said till then, and why. */
+function stopped(messages: readonly Message[], model: string, why: string): JsonObject {
+  const last = messages.findLast(({ role }) => role === "assistant");
+  const content = (last?.content ?? []).filter(({ type }) => type === "text");
+  return resultOf({ model, content, stopReason: "maxTurns", usage: undefined }, why);
+}
+
+function resultOf({ model, content, stopReason }: Answer, why?: string): JsonObject {
+  const bad = content.find((block) => block[BAD_INPUT] !== undefined);
+  if (bad !== undefined) {
+    const message = "Cannot sample: the model wrote arguments of a tool that are no JSON object";
+    throw new PmlError("UPSTREAM_PROTOCOL", message, { hint: "Ask again" });
+  }
+  const note = `[PML stopped here: ${why}; raise it in config.yaml of the PML home]`;
+  const all = why === undefined ? content : [...content, { type: "text", text: note }];
+  const isText = all.every(({ type }) => type === "text");
+  const text = all.map((block) => textOf(block.text)).join(why === undefined ? "" : "\n");
+  return {
+    role: "assistant",
+    model: visible(model, 200),
+    // Servers of older revisions know one block only.
+    content: isText ? { type: "text", text } : all,
+    stopReason: why === undefined ? stopReason : "maxTurns",
+  };
+}

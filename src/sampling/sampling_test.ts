@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { events, eventsOf } from "../../tests/kit/fake_provider.ts";
+import type { JsonObject } from "../core/json.ts";
+import { parsePattern } from "../core/pattern.ts";
+import { toolId } from "../core/tool_id.ts";
+import { ASKED, Scene } from "./_scene_test.ts";
+import { fits, patternsOf, Sampling } from "./sampling.ts";
+
+const WANTED: JsonObject = { allowedToolPatterns: ["fs__*"] };
+const BOUND = { allowed_tool_patterns: ["fs:*"] };
+
+Deno.test("Requests of a minute and tokens of a day hold across processes and restarts", async () => {
+  await using scene = new Scene({ settings: { requests_per_minute: 2 } });
+  await scene.ask();
+  await scene.ask();
+  const again = new Sampling({
+    home: scene.home,
+    fetch: () => assert.fail(),
+    withoutSecrets: (x) => x,
+  });
+  assert.equal(again.today().tokens, 30);
+  const { code, message, hint } = await scene.error();
+  assert.equal(code, "OVERLOADED");
+  assert.match(
+    message,
+    /2 requests were made in the last minute \(sampling\.requests_per_minute\)/,
+  );
+  assert.match(hint ?? "", /Raise sampling\.requests_per_minute/);
+  assert.equal(scene.provider.received.length, 2);
+  const kept = JSON.parse(await Deno.readTextFile(scene.file));
+  await Deno.writeTextFile(scene.file, JSON.stringify({ ...kept, recent: [], tokens: 499_990 }));
+  assert.match((await scene.error()).message, /499990 of 500000 tokens of today are used/);
+  // Another day, another budget.
+  await Deno.writeTextFile(scene.file, JSON.stringify({ ...kept, recent: [], day: "2020-01-01" }));
+  await scene.ask();
+  await Deno.writeTextFile(scene.file, "{}");
+  assert.match((await scene.error()).hint ?? "", /remove it to begin anew/);
+});
+
+Deno.test("What is under way is counted, so that requests at once cannot pass a cap together", async () => {
+  const held = Promise.withResolvers<void>();
+  await using scene = new Scene({
+    settings: { tokens_per_day: 1_000, requests_per_minute: 100, max_tokens: 400 },
+    replies: [() =>
+      new Response(
+        new ReadableStream({
+          start: async (stream) => {
+            await held.promise;
+            const bytes = await events(eventsOf("anthropic", { text: "it" })).bytes();
+            stream.enqueue(bytes);
+            stream.close();
+          },
+        }),
+        { headers: { "content-type": "text/event-stream" } },
+      )],
+  });
+  const asked = Array.from(
+    { length: 5 },
+    () => scene.ask({ maxTokens: 400 }).catch((error) => error.code),
+  );
+  const refused = Promise.all(asked).then((all) => all.filter((one) => one === "OVERLOADED"));
+  while (scene.provider.received.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+  held.resolve();
+  assert.equal((await refused).length, 3);
+  assert.equal(scene.sampling.today().tokens, 30);
+});
+
+Deno.test("A person is told where the text goes, what it may cost, and which tools there are", async () => {
+  await using scene = new Scene({
+    settings: { ...BOUND, prices: { input_per_million: 3, output_per_million: 15 } },
+  });
+  const lines = (params: JsonObject, settings = scene.settings) =>
+    scene.sampling.lines(scene.sampling.prompt({ ...ASKED, ...params }), settings);
+  assert.match(
+    lines({})[0] ?? "",
+    /^It gives this text to m-1 at 127.* \(anthropic\), with your ANTHR/,
+  );
+  assert.match(
+    lines({})[1] ?? "",
+    /^It uses about \d\d tokens of text and at most 100 of answers; about 0\.0016$/,
+  );
+  const [, cost, tools] = lines(WANTED);
+  assert.match(
+    cost ?? "",
+    /at most 4096 of answers in at most 8 turns.*; the answers cost 0\.061 at most, the texts/,
+  );
+  assert.equal(
+    tools,
+    "The model may call tools that fit fs__* and fs:*; your rules judge each call",
+  );
+  const none = { ...scene.settings, tools: [] };
+  assert.match(lines(WANTED, none)[2] ?? "", /allowed_tool_patterns in config\.yaml allows none/);
+});
+
+Deno.test("Tools fit the patterns of a server only within those of the person", () => {
+  const fit = (wanted: readonly string[], allowed: readonly string[]) => {
+    const isFit = fits(wanted, allowed.map(parsePattern));
+    const ids = [["git", "status"], ["git", "git_log"], ["vfs", "read"], [
+      "shell",
+      "exec",
+    ]] as const;
+    return ids.map(([server, tool]) => toolId(server, tool)).filter(isFit);
+  };
+  assert.deepEqual(fit(["git_*"], ["*"]), ["git:status", "git:git_log"]);
+  assert.deepEqual(fit(["git:*", "vfs__read"], ["*"]), ["git:status", "git:git_log", "vfs:read"]);
+  assert.deepEqual(fit(["*"], ["git:status", "vfs:*"]), ["git:status", "vfs:read"]);
+  assert.deepEqual(fit(["**"], []), []);
+  assert.deepEqual(fit([], ["*"]), []);
+  assert.deepEqual(fit(["status", "ex*"], ["git:*"]), ["git:status"]);
+  assert.deepEqual(patternsOf({ _meta: { allowedToolPatterns: ["a"] } }), ["a"]);
+});

@@ -1,0 +1,311 @@
+/**
+ * The capabilities that a person saved: which there are, whether what they call is still what it
+ * was, and how they run.
+ *
+ * @module
+ */
+
+import type { Call, CallTool, Outcome, ToolResult } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import type { KnownServerOptions } from "../core/known_server.ts";
+import type { Server } from "../core/server.ts";
+import type { Unapproved } from "../core/server_identity.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import type { Capability } from "./capability.ts";
+import type { CapabilityCall } from "./capability_run.ts";
+import { CapabilityServer } from "./capability_server.ts";
+import { type Approved, CapabilityStore } from "./capability_store.ts";
+
+/** The capabilities of one namespace: the same object as long as none of them changes. */
+export interface Namespace {
+  readonly name: string;
+  /** The approved hashes, by id. */
+  readonly hashes: Approved;
+}
+
+/** What is known of a tool: its definition, that it is gone, or nothing. */
+export type KnownDefinition = ToolDefinition | "gone" | undefined;
+
+/** Runs the code or the plan of a capability. */
+export type RunCapability = (
+  capability: Capability,
+  called: CapabilityCall,
+) => Promise<ToolResult>;
+
+/** The options of `Capabilities`. */
+export interface CapabilitiesOptions {
+  /** The PML home. */
+  readonly home: string;
+  readonly limits: () => { readonly capabilityDepth: number; readonly codeCalls: number };
+  readonly callTool: CallTool;
+  readonly runCapability: RunCapability;
+  /** Returns what is known of a tool; asks its server only if `isAsked`. */
+  readonly definition: (
+    id: ToolId,
+    how: { readonly isAsked: boolean },
+  ) => Promise<KnownDefinition>;
+  readonly hashOf: (definition: ToolDefinition) => string;
+  /** Says how a definition changed, line by line. */
+  readonly changes: (was: ToolDefinition, is: ToolDefinition) => readonly string[];
+  /** Is called when there are other capabilities, or one of them is another one. */
+  readonly onChange: () => void;
+  readonly warn: (message: string) => void;
+}
+
+/** What changed of the tools that a capability calls. */
+export interface Changed {
+  /** One line or more for each tool whose definition is another one. */
+  readonly lines: readonly string[];
+  /** The new hashes of these tools. */
+  readonly hashes: Readonly<Record<string, string>>;
+  /** Tools that are not there any more. */
+  readonly gone: readonly ToolId[];
+}
+
+/** The saved capabilities of a person. */
+export class Capabilities {
+  /** Reads and writes them. */
+  readonly store: CapabilityStore;
+  readonly #options: CapabilitiesOptions;
+  #approved: Approved = new Map();
+  #namespaces: ReadonlyMap<string, Namespace> = new Map();
+  /** What was read, by hash. It is read again before it runs. */
+  readonly #read = new Map<string, Capability>();
+  /** How many calls are left to each run of a capability; one inside another shares them. */
+  readonly #left = new Map<string, { calls: number }>();
+
+  /** Takes the options; reads nothing yet. */
+  constructor(options: CapabilitiesOptions) {
+    this.#options = options;
+    this.store = new CapabilityStore(options.home);
+  }
+
+  /** The namespaces, by name. */
+  get namespaces(): ReadonlyMap<string, Namespace> {
+    return this.#namespaces;
+  }
+
+  /** Reads again what the person saved; tells `onChange` if it is something else. */
+  look(): void {
+    const approved = this.#listed();
+    const textOf = (all: Approved) => JSON.stringify([...all].sort());
+    if (textOf(approved) === textOf(this.#approved)) return;
+    this.#approved = approved;
+    const before = this.#namespaces;
+    const grouped = Map.groupBy(approved, ([id]) => splitToolId(id).server);
+    this.#namespaces = new Map(
+      [...grouped].map(([name, entries]) => {
+        const hashes = new Map(entries);
+        const known = before.get(name);
+        const isSame = known !== undefined && textOf(known.hashes) === textOf(hashes);
+        return [name, isSame ? known : { name, hashes }];
+      }),
+    );
+    this.#options.onChange();
+  }
+
+  /** Makes the server of a namespace. */
+  server(namespace: Namespace, options: KnownServerOptions): Server {
+    return new CapabilityServer({ ...options, capabilities: this, namespace });
+  }
+
+  /** Reads a capability, and throws if it is not the approved one. */
+  load(id: ToolId): Capability {
+    return this.store.load(id);
+  }
+
+  /** Returns a capability as it was read last; undefined if it is not the approved one. */
+  usable(id: ToolId): Capability | undefined {
+    const hash = this.#approved.get(id);
+    const known = hash === undefined ? undefined : this.#read.get(hash);
+    if (known !== undefined || hash === undefined) return known;
+    try {
+      const capability = this.load(id);
+      this.#read.set(hash, capability);
+      return capability;
+    } catch (error) {
+      this.#options.warn(`${error instanceof Error ? error.message : error}`);
+      return undefined;
+    }
+  }
+
+  /** Returns the tools that a capability calls; undefined for what is no capability. */
+  toolsOf(id: ToolId): readonly ToolId[] | undefined {
+    if (!this.#approved.has(id)) return undefined;
+    // They were checked when it was read.
+    return Object.keys(this.usable(id)?.toolsUsed ?? {}) as ToolId[];
+  }
+
+  /** Returns what a call needs and nobody has approved yet. */
+  async unapproved(id: ToolId): Promise<Unapproved | undefined> {
+    const capability = this.load(id);
+    const { lines, hashes, gone: [gone] } = await this.changesOf(capability, { isAsked: true });
+    if (gone !== undefined) {
+      throw new PmlError("UNKNOWN_TOOL", `Cannot run "${id}": it calls "${gone}", which is gone`, {
+        hint: `Bring that tool back, or save another "${id}"`,
+        detail: { gone },
+      });
+    }
+    if (lines.length === 0) return undefined;
+    const over = this.#approved.get(id);
+    return {
+      code: "APPROVAL_STALE",
+      facts: [
+        `The capability "${id}" calls tools that changed since it was approved:`,
+        ...lines.map((line) => `  ${line}`),
+        "Yes approves it with these tools as they are now",
+      ],
+      accept: async () => {
+        const toolsUsed = { ...capability.toolsUsed, ...hashes };
+        await this.store.save(id, { ...capability, toolsUsed }, { over });
+        await this.keep(Object.keys(hashes));
+        this.look();
+      },
+    };
+  }
+
+  /** Tells what changed of the tools that a capability calls. */
+  async changesOf(
+    { toolsUsed }: Capability,
+    how: { readonly isAsked: boolean },
+  ): Promise<Changed> {
+    const { definition, hashOf, changes } = this.#options;
+    // They were checked when it was read.
+    const used = Object.entries(toolsUsed) as [ToolId, string][];
+    const looked = await Promise.all(used.map(async ([id, was]) => {
+      const known = await definition(id, how);
+      if (known === "gone") return { gone: [id] };
+      const hash = known && hashOf(known);
+      if (known === undefined || hash === undefined || hash === was) return {};
+      const before = this.store.kept(was, hashOf);
+      // Where only the hash of the one before is known, all of this one is told.
+      const lines = changes(before ?? { name: known.name, inputSchema: {} }, known);
+      return {
+        hashes: { [id]: hash },
+        lines: [`"${id}": was ${was}, is ${hash}`, ...lines.map((line) => `  ${line}`)],
+      };
+    }));
+    return {
+      lines: looked.flatMap(({ lines = [] }) => lines),
+      hashes: Object.assign({}, ...looked.map(({ hashes }) => hashes)),
+      gone: looked.flatMap(({ gone = [] }) => gone),
+    };
+  }
+
+  /** Says in a few words that a capability is stale; asks no server. */
+  async remark(id: ToolId): Promise<string | undefined> {
+    const capability = this.usable(id);
+    if (capability === undefined) return undefined;
+    const { hashes } = await this.changesOf(capability, { isAsked: false });
+    const names = Object.keys(hashes);
+    return names.length === 0 ? undefined : `stale: ${names.join(", ")} changed since it was saved`;
+  }
+
+  /** Returns one line for each tool that a capability calls. */
+  callLines(id: ToolId): readonly string[] {
+    const tools = this.toolsOf(id) ?? [];
+    return tools.length === 0 ? ["calls no tool"] : tools.map((tool) => `calls ${tool}`);
+  }
+
+  /** Returns the hashes of the definitions of tools, and the tools that are not known. */
+  async hashesOf(ids: readonly ToolId[]): Promise<{
+    readonly hashes: Readonly<Record<string, string>>;
+    readonly unknown: readonly ToolId[];
+  }> {
+    const { definition, hashOf } = this.#options;
+    const all = await Promise.all(
+      ids.map(async (id) => [id, await definition(id, { isAsked: true })] as const),
+    );
+    const known = all.flatMap(([id, each]) => typeof each === "object" ? [[id, hashOf(each)]] : []);
+    return {
+      hashes: Object.fromEntries(known),
+      unknown: all.flatMap(([id, each]) => typeof each === "object" ? [] : [id]),
+    };
+  }
+
+  /** Returns the way on which a capability would call itself; undefined if there is none. */
+  cycle(id: ToolId, { toolsUsed }: Capability): readonly ToolId[] | undefined {
+    const seen = new Set<ToolId>();
+    const search = (at: ToolId, way: readonly ToolId[]): readonly ToolId[] | undefined => {
+      if (at === id) return [...way, at];
+      if (seen.has(at)) return undefined;
+      seen.add(at);
+      for (const next of this.toolsOf(at) ?? []) {
+        const found = search(next, [...way, at]);
+        if (found !== undefined) return found;
+      }
+      return undefined;
+    };
+    for (const tool of Object.keys(toolsUsed) as ToolId[]) {
+      const found = search(tool, [id]);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  /** Keeps the definitions of tools as they are now, so that later changes can be told. */
+  async keep(ids: readonly string[]): Promise<void> {
+    const { definition, hashOf } = this.#options;
+    const known = await Promise.all(
+      ids.map((id) => definition(id as ToolId, { isAsked: true })),
+    );
+    const all = known.filter((each) => typeof each === "object");
+    await this.store.keep(new Map(all.map((each) => [hashOf(each), each])));
+  }
+
+  /** Runs a capability. Its calls pass all gates, each for itself. */
+  async run(call: Call): Promise<Outcome> {
+    const { limits, callTool, runCapability } = this.#options;
+    const { id, run: above = "", depth: around = 0 } = call;
+    const { capabilityDepth, codeCalls: calls } = limits();
+    const depth = around + 1;
+    if (depth > capabilityDepth) throw tooDeep(id, capabilityDepth);
+    // What runs is what was compared.
+    const capability = this.load(id);
+    const left = this.#left.get(above) ?? { calls };
+    const runs = new Set<string>();
+    try {
+      const result = await runCapability(capability, {
+        ...{ call, depth, calls, id: crypto.randomUUID() },
+        callTool: async (inner) => {
+          // A capability that it calls shares what is left.
+          if (inner.run !== undefined) {
+            runs.add(inner.run);
+            this.#left.set(inner.run, left);
+          }
+          if (left.calls-- <= 0) throw tooMany(id, calls);
+          return await callTool(inner);
+        },
+      });
+      return { kind: "result", result };
+    } finally {
+      for (const run of runs) this.#left.delete(run);
+    }
+  }
+
+  #listed(): Approved {
+    try {
+      return this.store.approved();
+    } catch (error) {
+      this.#options.warn(`${error instanceof Error ? error.message : error}`);
+      return new Map();
+    }
+  }
+}
+
+function tooDeep(id: ToolId, depth: number): PmlError {
+  return new PmlError(
+    "OVERLOADED",
+    `Cannot run "${id}": ${depth} capabilities wait for each other already`,
+    { hint: "Have it call tools in place of capabilities, or raise limits.capability_depth" },
+  );
+}
+
+function tooMany(id: ToolId, calls: number): PmlError {
+  return new PmlError(
+    "OVERLOADED",
+    `Cannot go on with "${id}": it, and the capabilities that it calls, made ${calls} calls`,
+    { hint: "Do the work in several calls, or raise limits.code_calls" },
+  );
+}

@@ -1,0 +1,116 @@
+/**
+ * A capability: a stored, named piece of code or a stored plan that calls tools. Its name, its
+ * parts, its hash and its form in a file.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
+import { canonical, defined, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { isServerName, parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
+
+/** A capability without its name: what its hash covers. */
+export interface Capability {
+  readonly kind: "code" | "plan";
+  /** The code, or the plan as JSON. */
+  readonly text: string;
+  readonly description?: string | undefined;
+  /** The JSON Schema of its arguments. */
+  readonly parameters: JsonObject;
+  /** The shape of the result of the run that was saved, as JSON Schema: types and no values. */
+  readonly returns?: JsonObject | undefined;
+  /** The tools that it calls, with the hash of each definition. It is a hint, and allows nothing. */
+  readonly toolsUsed: Readonly<Record<string, string>>;
+}
+
+/** The largest code or plan that is saved, in characters. */
+export const TEXT_MAX = 256_000;
+const FORMAT = 1;
+const KEYS = [
+  "version",
+  "kind",
+  "code",
+  "plan",
+  "description",
+  "parameters",
+  "returns",
+  "tools_used",
+];
+// As in registries, so that each capability can be published under its name.
+const ACTION = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
+
+/** Returns the id of a capability. Throws NAME_INVALID if the text cannot be its name. */
+export function capabilityId(name: string): ToolId {
+  const [namespace = "", action = "", ...rest] = name.split(":");
+  const isName = isServerName(namespace) && ACTION.test(action) && !action.includes("..");
+  if (isName && rest.length === 0) return toolId(namespace, action);
+  throw new PmlError("NAME_INVALID", `Cannot name a capability ${quoted(name)}`, {
+    hint: 'Write "namespace:action", each of 1 to 64 of a-z, 0-9, ".", "_" and "-"',
+  });
+}
+
+/** Returns the hash of a capability, over its canonical JSON. */
+export function capabilityHash(capability: Capability): string {
+  return `sha256-${sha256(canonical(fileForm(capability)))}`;
+}
+
+/** Returns the JSON that a capability is stored and exported as. */
+export function fileForm(
+  { kind, text, description, parameters, returns, toolsUsed }: Capability,
+): JsonObject {
+  return {
+    version: FORMAT,
+    kind,
+    ...(kind === "code" ? { code: text } : { plan: JSON.parse(text) as Json }),
+    ...defined({ description, returns }),
+    parameters,
+    tools_used: toolsUsed,
+  } as JsonObject;
+}
+
+/** Parses the JSON of a capability. Throws a TypeError that says what is wrong. */
+export function parseCapability(value: unknown): Capability {
+  const wrong = (key: string, wanted: string) => new TypeError(`${key} is wrong, wanted ${wanted}`);
+  if (!isObject(value)) throw wrong("the file", "an object");
+  const { version, kind, code, plan, description, parameters, returns, tools_used: used } = value;
+  if (version !== FORMAT) throw wrong("version", String(FORMAT));
+  const other = Object.keys(value).find((key) => !KEYS.includes(key));
+  if (other !== undefined) throw wrong(quoted(other), `one of ${KEYS.join(", ")}`);
+  if (kind !== "code" && kind !== "plan") throw wrong("kind", '"code" or "plan"');
+  if ((kind === "code" ? plan : code) !== undefined) throw wrong("kind", "code or a plan");
+  const text = kind === "code" ? code : isObject(plan) ? JSON.stringify(plan, null, 2) : undefined;
+  if (typeof text !== "string") throw wrong(kind, kind === "code" ? "a text" : "an object");
+  if (text.length > TEXT_MAX) throw wrong(kind, `at most ${TEXT_MAX} characters`);
+  if (description !== undefined && typeof description !== "string") {
+    throw wrong("description", "a text");
+  }
+  if (!isObject(parameters) || parameters.type !== "object") {
+    throw wrong("parameters", 'a JSON Schema of type "object"');
+  }
+  if (returns !== undefined && !isObject(returns)) throw wrong("returns", "a JSON Schema");
+  if (!isObject(used) || !Object.entries(used).every(isUse)) {
+    throw wrong("tools_used", "the hash of a definition by the name of each tool");
+  }
+  // What was checked is JSON.
+  return { kind, text, description, parameters, returns, toolsUsed: used } as Capability;
+}
+
+/** Returns the tool as which a capability is listed, found and called. */
+export function capabilityTool(id: ToolId, capability: Capability): ToolDefinition {
+  const { kind, description, parameters, toolsUsed } = capability;
+  const calls = Object.keys(toolsUsed).join(", ") || "no tool";
+  return {
+    name: splitToolId(id).tool,
+    description: description ?? `Runs ${kind === "code" ? "code" : "a plan"} that calls ${calls}`,
+    inputSchema: parameters,
+    // An answer of the person is bound to the definition, and so to exactly this content.
+    _meta: { "pml/capability": { kind, hash: capabilityHash(capability), calls } },
+  };
+}
+
+function isUse([name, hash]: [string, unknown]): boolean {
+  return parseToolId(name) === name && typeof hash === "string" &&
+    /^sha256-[0-9a-f]{64}$/.test(hash);
+}

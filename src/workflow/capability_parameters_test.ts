@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { parametrized } from "./capability_parameters.ts";
+import { codeParts } from "./_code_literals.ts";
+
+const code = (text: string, named = {}) => parametrized({ kind: "code", text }, named);
+const plan = (tasks: object[], named = {}) =>
+  parametrized({ kind: "plan", text: JSON.stringify({ tasks }) }, named);
+
+Deno.test("codeParts() finds literals and leaves comments, regular expressions and templates", () => {
+  const text = 'const a = \'x\\n\'; // "no"\nconst r = /"no"/g.test(a) ? 1_000 : a / 2 / 3;' +
+    "const t = `plain`; const u = `in ${f(\"deep\", `also ${'in'}`)} out`; String.raw`no`;" +
+    ' const o = {"k": true, n: .5}; o.true; x => /[/"]/.test(x)';
+  assert.deepEqual(
+    codeParts(text).literals.map(({ value }) => value),
+    ["x\n", 1000, 2, 3, "plain", "deep", "in", "k", true, 0.5],
+  );
+});
+
+Deno.test("parametrized() puts arguments in the place of the literals of code", () => {
+  const made = code(
+    `const c = "Paris"; // Paris\nreturn mcp.w.get({ city: c, days: 3, "Paris": 1 })`,
+    {
+      city: "Paris",
+      days: 3,
+    },
+  );
+  assert.equal(
+    made.text,
+    "const c = args.city; // Paris\nreturn mcp.w.get({ city: c, days: args.days, [args.city]: 1 })",
+  );
+  assert.deepEqual(made.parameters, {
+    type: "object",
+    properties: { city: { type: "string" }, days: { type: "number" } },
+    required: ["city", "days"],
+    additionalProperties: false,
+  });
+  assert.deepEqual(made.notes, ['city: "Paris" is replaced in 2 places']);
+});
+
+Deno.test("parametrized() tells what is not found, not clear, or part of a longer text", () => {
+  const cases: [string, object, RegExp][] = [
+    ["return 1", { city: "Paris" }, /"city": "Paris" is no literal of the code/],
+    ["return 'To Paris'", { city: "Paris" }, /stands only inside a longer text/],
+    ["return 1 + 1", { n: 1 }, /"1" stands 2 times/],
+    ["return 'a'", { one: "a", two: "a" }, /has the same value/],
+    ["return args.day", {}, /"day": the code reads args\.day/],
+    ["return 'a'", { "a-b": "a" }, /use letters/],
+    ["const args = 1; return 'a'", { a: "a" }, /has a variable `args` of its own/],
+    ["return [1]", { list: [1] }, /must be a text, a number/],
+  ];
+  for (const [text, named, said] of cases) assert.throws(() => code(text, named), said);
+  assert.deepEqual(code("f('Paris'); g('x/Paris')", { city: "Paris" }).notes, [
+    'city: "Paris" stays inside 1 longer text',
+  ]);
+  assert.equal(code("return args.day + 1", { day: 3 }).text, "return args.day + 1");
+});
+
+Deno.test("parametrized() puts references in the place of the values of a plan", () => {
+  const made = plan([
+    { id: "a", tool: "w:get", arguments: { city: "Paris", deep: [{ at: "Paris" }] } },
+    { id: "b", tool: "w:get", arguments: { from: { $ref: "a#/x" } }, for_each: ["one"] },
+  ], { city: "Paris", all: ["one"] });
+  assert.deepEqual(JSON.parse(made.text).tasks, [
+    {
+      id: "a",
+      tool: "w:get",
+      arguments: { city: { $ref: "$params#/city" }, deep: [{ at: { $ref: "$params#/city" } }] },
+    },
+    {
+      id: "b",
+      tool: "w:get",
+      arguments: { from: { $ref: "a#/x" } },
+      for_each: { $ref: "$params#/all" },
+    },
+  ]);
+  assert.throws(() => plan([{ id: "w:get", tool: "w:get" }], { a: "w:get" }), /is not in the plan/);
+  assert.throws(
+    () => plan([{ id: "a", tool: "w:get", arguments: { $ref: "$params#/day" } }]),
+    /"day": the plan refers to it/,
+  );
+});

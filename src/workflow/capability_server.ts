@@ -1,0 +1,85 @@
+/**
+ * Runs a server of kind capability: the capabilities of one namespace.
+ *
+ * @module
+ */
+
+import type { Call, Outcome } from "../core/call.ts";
+import { KnownServer, type KnownServerOptions, toolsOnly } from "../core/known_server.ts";
+import type { ListItem, ListName } from "../core/lists.ts";
+import type { PassCall } from "../core/server.ts";
+import type { Unapproved } from "../core/server_identity.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { type ToolId, toolId } from "../core/tool_id.ts";
+import { capabilityTool } from "./capability.ts";
+import type { Capabilities, Namespace } from "./capabilities.ts";
+
+/** The options of a namespace's server. */
+export interface CapabilityServerOptions extends KnownServerOptions {
+  readonly capabilities: Capabilities;
+  readonly namespace: Namespace;
+}
+
+const NO_ITEMS: readonly ListItem[] = [];
+
+/** A server whose tools are the capabilities of a namespace. */
+export class CapabilityServer extends KnownServer {
+  readonly #capabilities: Capabilities;
+  readonly #namespace: Namespace;
+  #tools: readonly ListItem[] | undefined;
+
+  /** Reads nothing yet. */
+  constructor(options: CapabilityServerOptions) {
+    super(options);
+    this.#capabilities = options.capabilities;
+    this.#namespace = options.namespace;
+  }
+
+  /**
+   * Returns what changed of the tools that a capability calls. Throws INTEGRITY_MISMATCH if it is
+   * not the approved one, and UNKNOWN_TOOL if a tool that it calls is gone.
+   */
+  override async unapproved(call: PassCall): Promise<Unapproved | undefined> {
+    if (call.method !== undefined || !this.#has(call.id)) return await super.unapproved(call);
+    return await this.#capabilities.unapproved(call.id);
+  }
+
+  /** Returns the definition of a capability, as it is approved now. */
+  override async definitionFor(call: Call): Promise<ToolDefinition> {
+    const { id, method } = call;
+    if (method !== undefined || !this.#has(id)) return await super.definitionFor(call);
+    return capabilityTool(id, this.#capabilities.load(id));
+  }
+
+  /** Returns lines that say what a capability calls. */
+  override permissionLines(tool: string): Promise<readonly string[]> {
+    const id = toolId(this.name, tool);
+    return Promise.resolve(this.#has(id) ? this.#capabilities.callLines(id) : []);
+  }
+
+  /** Returns what changed since a capability was saved, as far as it is known. */
+  override async remark(tool: string): Promise<string | undefined> {
+    const id = toolId(this.name, tool);
+    return this.#has(id) ? await this.#capabilities.remark(id) : undefined;
+  }
+
+  /** Returns the capabilities; a namespace has no other lists. */
+  override list(list: ListName): Promise<readonly ListItem[]> {
+    if (list !== "tools") return Promise.resolve(NO_ITEMS);
+    this.#tools ??= [...this.#namespace.hashes.keys()].flatMap((id) => {
+      const capability = this.#capabilities.usable(id);
+      return capability === undefined ? [] : [capabilityTool(id, capability)];
+    });
+    return Promise.resolve(this.#tools);
+  }
+
+  /** Runs a capability. */
+  override async call(call: Call): Promise<Outcome> {
+    if (call.method !== undefined) throw toolsOnly(this.name);
+    return await this.#capabilities.run(call);
+  }
+
+  #has(id: ToolId): boolean {
+    return this.#namespace.hashes.has(id);
+  }
+}

@@ -1,0 +1,191 @@
+/**
+ * Capabilities of a registry (`fs:read_json`): found, asked about, pinned and called like any first
+ * use, from a registry that `pml registry serve` serves.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parseModuleMeta } from "../src/core/tool.ts";
+import { type ServedFolder, serveFolder } from "../src/registry/serving.ts";
+import { codeOf, textOf } from "./attacks/oracles.ts";
+import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
+import { called } from "./capability_scene.ts";
+import { ERAS } from "./kit/json_rpc.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import { FakeRegistry, moduleEntry } from "./kit/fake_registry.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+const entry = (action: string, says: string) => `
+  export const __meta__ = {
+    name: "fs", version: "1.0.0", description: "The capability ${action}",
+    tools: {
+      ${action}: { description: "${says}", inputSchema: { type: "object", properties: { path: { type: "string" } } } },
+      other: { description: "What no other entry may have" },
+    },
+  };
+  export const ${action} = ({ path = "none" }) => ({ ${action}: path });
+  export const other = () => "other";`;
+
+const FILES = {
+  "served/fs__read_json.ts": entry("read_json", "Read a JSON file into an object"),
+  "served/fs__count.ts": entry("count", "Count the lines of a file"),
+};
+
+async function describe(file: string, code: Uint8Array) {
+  const text = encodeURIComponent(new TextDecoder().decode(code));
+  return parseModuleMeta((await import(`data:application/typescript,${text}`)).__meta__, file);
+}
+
+/** Serves a folder of a workspace, as `pml registry serve` does. */
+async function served(ws: Workspace): Promise<ServedFolder> {
+  const options = { host: "127.0.0.1", port: 0, maxBytes: 100_000, warn: () => {}, describe };
+  return await serveFolder(ws.file("served"), options);
+}
+
+const calling = (tool: string, args = {}) => ({
+  name: "call",
+  arguments: { tool, arguments: args },
+});
+
+for (const era of ERAS) {
+  Deno.test(`A registry's capability is found, asked about once and called, on ${era}`, async () => {
+    await using files = await makeWorkspace({ files: FILES });
+    await using registry = await served(files);
+    await using ws = await makeWorkspace({
+      pml: { version: 1, permissions: { allow: ["*"] } },
+      env: { PML_REGISTRIES: registry.url },
+    });
+    await using pml = new RawStdio(ws, { era, capabilities: { elicitation: {} } });
+    await pml.open();
+    const found = textOf(await pml.callTool("search", { query: "read a JSON file" }));
+    assert.match(found, /^fs:read_json\(.*\[registry.*, asks/m);
+    assert.doesNotMatch(found, /fs:other/);
+    const shown = textOf(await pml.callTool("schema", { tools: ["fs:read_json"] }));
+    assert.match(shown, /Read a JSON file into an object/);
+    const asked = await questionOf(pml, calling("fs:read_json", { path: "a.json" }));
+    assert.match(asked.text, /Yes lets PML use "fs:read_json" in this workspace/);
+    assert.match(asked.text, /a capability of a registry/);
+    assert.match(asked.text, /its code: sha256-/);
+    await read();
+    const { result } = await asked.answer(picked("Yes"));
+    assert.deepEqual(result?.structuredContent, { read_json: "a.json" });
+    // It is what was approved, and nothing of the other entries is.
+    const again = await answerOf(pml, calling("fs:read_json", { path: "b.json" }));
+    assert.deepEqual(again.result?.structuredContent, { read_json: "b.json" });
+    const other = await questionOf(pml, calling("fs:count", { path: "c" }));
+    assert.match(other.text, /"fs:count"/);
+    await read();
+    const counted = await other.answer(picked("Yes"));
+    assert.deepEqual(counted.result?.structuredContent, { count: "c" });
+    const both = await answerOf(pml, calling("fs:read_json", { path: "d" }));
+    assert.deepEqual(both.result?.structuredContent, { read_json: "d" });
+    // What its module has beside its action is nobody's.
+    assert.match(await called(pml, "fs:other"), /UNKNOWN_TOOL|APPROVAL_REQUIRED|Cannot find/);
+    const lock = JSON.parse(await readFile(join(ws.path, "pml.lock"), "utf8"));
+    assert.deepEqual(Object.keys(lock.servers), ["fs:count", "fs:read_json"]);
+    assert.deepEqual([lock.servers["fs:read_json"].kind, lock.servers["fs:read_json"].source], [
+      "deno",
+      registry.url,
+    ]);
+    const here = textOf(await pml.callTool("search", { query: "count lines" }));
+    assert.match(here, /^fs:count\(.*\[registry.*, runs/m);
+    const whole = textOf(await pml.callTool("search", { query: "other entry", server: "fs" }));
+    assert.doesNotMatch(whole, /fs:other/);
+    assert.equal((await pml.close()).code, 0);
+    // Another start knows it, and needs no question.
+    const ran = await runPml(ws, ["call", "fs:read_json", "path=e.json"]);
+    assert.match(ran.stdout, /e\.json/, ran.stderr);
+    const check = await runPml(ws, ["lock", "--check"]);
+    assert.equal(check.code, 0, check.stdout + check.stderr);
+  });
+}
+
+Deno.test("A registry's server wins over a capability of its namespace, and both are there", async () => {
+  const server = entry("read_json", "The server's own").replaceAll("other", "list");
+  await using registry = await FakeRegistry.open([
+    await moduleEntry("fs", server),
+    await moduleEntry("fs:read_json", entry("read_json", "The capability's")),
+    await moduleEntry("fs:count", entry("count", "Count lines")),
+  ]);
+  await using ws = await makeWorkspace({
+    pml: { version: 1, permissions: { allow: ["*"] } },
+    env: { PML_REGISTRIES: registry.url },
+  });
+  await using pml = new RawStdio(ws, {
+    era: "2026-07-28",
+    answer: async () => {
+      await read();
+      return picked("Yes");
+    },
+  });
+  await pml.open();
+  const found = textOf(await pml.callTool("search", { query: "fs read_json count", limit: 20 }));
+  assert.match(found, /fs:read_json\([^\n]*\n {2}The server's own/);
+  assert.equal(found.match(/^fs:read_json/gm)?.length, 1);
+  assert.match(found, /^fs:count/m);
+  assert.match(await called(pml, "fs:count", { path: "x" }), /"count":"x"/);
+  assert.match(await called(pml, "fs:read_json", { path: "y" }), /"read_json":"y"/);
+  const { servers } = JSON.parse(await readFile(join(ws.path, "pml.lock"), "utf8"));
+  assert.deepEqual(Object.keys(servers), ["fs", "fs:count"]);
+  const all = textOf(await pml.callTool("search", { query: "fs", server: "fs", limit: 20 }));
+  for (const tool of ["count", "list", "read_json"]) {
+    assert.match(all, new RegExp(`^fs:${tool}`, "m"));
+  }
+});
+
+Deno.test("A changed capability of a registry asks again, and what a person saved wins", async () => {
+  await using registry = await FakeRegistry.open([
+    await moduleEntry("fs:read_json", entry("read_json", "Read")),
+  ]);
+  await using ws = await makeWorkspace({
+    files: { "own.ts": `return { own: args.path ?? "none" }` },
+    pml: { version: 1, permissions: { allow: ["*"] } },
+    env: { PML_REGISTRIES: registry.url },
+  });
+  const first = await runPmlOnTerminal(ws, ["call", "fs:read_json", "path=a"], {
+    typed: [[/May it run\?/, "Yes"]],
+  });
+  assert.match(first.stdout, /"read_json": ?"a"/, first.stdout);
+  registry.publish([await moduleEntry("fs:read_json", entry("read_json", "Read it all"))]);
+  const refreshed = await runPml(ws, ["tools", "--refresh"]);
+  assert.equal(refreshed.code, 0, refreshed.stderr);
+  const refused = await runPml(ws, ["call", "fs:read_json", "path=a"]);
+  assert.match(refused.stderr, /APPROVAL_STALE/);
+  const again = await runPmlOnTerminal(ws, ["call", "fs:read_json", "path=b"], {
+    typed: [[/integrity[\s\S]*May it run\?/, "Yes"]],
+  });
+  assert.match(again.stdout, /"read_json": ?"b"/);
+  // Beside a capability of a registry the person may save others in its namespace.
+  const words = ["capability", "save", "fs:mine", "--code", "own.ts", "--parameter", "path=x"];
+  const save = await runPmlOnTerminal(ws, words, { typed: [[/Type "save"/, "save"]] });
+  assert.equal(save.code, 0, save.stdout);
+  assert.match((await runPml(ws, ["call", "fs:mine", "path=c"])).stdout, /"own": ?"c"/);
+  assert.match((await runPml(ws, ["call", "fs:read_json", "path=d"])).stdout, /"read_json": ?"d"/);
+  const own = ["capability", "save", "fs:read_json", ...words.slice(3)];
+  const taken = await runPmlOnTerminal(ws, own, {
+    typed: [[/It hides the capability of a registry[\s\S]*Type "save"/, "save"]],
+  });
+  assert.equal(taken.code, 0, taken.stdout);
+  assert.match((await runPml(ws, ["call", "fs:read_json", "path=e"])).stdout, /"own": ?"e"/);
+});
+
+Deno.test("No registry learns the name of a capability that nobody offers, without a yes", async () => {
+  await using registry = await FakeRegistry.open([
+    await moduleEntry("fs:read_json", entry("read_json", "Read")),
+  ]);
+  await using ws = await makeWorkspace({
+    pml: { version: 1, permissions: { allow: ["*"] } },
+    env: { PML_REGISTRIES: registry.url },
+  });
+  await using pml = new RawStdio(ws, { era: "2025-11-25", capabilities: {} });
+  await pml.open();
+  for (const tool of ["fs:secret_word", "private:secret_word"]) {
+    assert.match(await called(pml, tool), /APPROVAL_REQUIRED|UNKNOWN_TOOL/);
+  }
+  assert.ok(registry.paths.every((path) => !path.includes("secret")), registry.paths.join("\n"));
+  assert.ok(codeOf(await pml.callTool("call", { tool: "fs:read_json" })) !== undefined);
+});

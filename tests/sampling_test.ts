@@ -1,0 +1,370 @@
+/**
+ * What servers and modules ask a model, answered by a provider with the person's key: from clients
+ * of both eras, the command line and the library.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import process from "node:process";
+import { setTimeout as delay } from "node:timers/promises";
+import { codeOf, eventsOf, journalOf, textOf } from "./attacks/oracles.ts";
+import { READING_MS } from "./attacks/questions.ts";
+import { ALL_ABLE, call, KINDS } from "./full_scene.ts";
+import { FakeProvider } from "./kit/fake_provider.ts";
+import { FullHttp } from "./kit/full_http.ts";
+import { ERAS } from "./kit/json_rpc.ts";
+import { repoFile } from "./kit/pml_command.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { KEY, keyed, samplingScene, samplingWorkspace, TEXT } from "./sampling_scene.ts";
+
+const ALLOWED = { allow: [...KINDS, "writer"].map((name) => `${name}:@sampling`) };
+const YES = { action: "accept", content: { answer: "Yes" } };
+
+/** Returns what the journal says of questions to a provider. */
+async function sampledIn(ws: Parameters<typeof journalOf>[0]): Promise<readonly unknown[]> {
+  const lines = await journalOf(ws);
+  return lines.filter(({ event }) => event === "sampled").map(({ about }) => about);
+}
+
+for (const era of ERAS) {
+  Deno.test(`A provider answers servers whose client cannot, after a yes, on ${era}`, async () => {
+    const questions: string[] = [];
+    await using provider = new FakeProvider("anthropic", { text: "it is" });
+    const prices = { input_per_million: 3, output_per_million: 15 };
+    await using scene = await samplingScene({
+      era,
+      provider,
+      settings: { prices },
+      answer: (method, params) => {
+        assert.equal(method, "elicitation/create");
+        questions.push(String(params.message));
+        return YES;
+      },
+    });
+    const { ws, pml } = scene;
+    for (const kind of KINDS) {
+      const { one } = JSON.parse(textOf(await call(pml, `${kind}:sample`)));
+      assert.deepEqual(one, {
+        role: "assistant",
+        model: "m-1-20260101",
+        content: { type: "text", text: "it is" },
+        stopReason: "endTurn",
+      });
+      const question = questions.pop() ?? "";
+      assert.match(question, /Tool: "@sampling"/);
+      assert.ok(question.includes(
+        `It gives this text to m-1 at ${provider.host} (anthropic), with your ANTHROPIC_API_KEY`,
+      ));
+      assert.match(
+        question,
+        /about \d+ tokens of text and at most 10 of answers; about 0\.000\d/,
+      );
+      assert.match(question, /Say it/);
+      assert.equal(questions.length, 0);
+    }
+    assert.deepEqual(provider.received.map(({ headers }) => headers["x-api-key"]), [KEY, KEY]);
+    const told = await sampledIn(ws);
+    assert.deepEqual(
+      told.map((about) => ({ ...Object(about), ms: 0, run: "" })),
+      KINDS.map((server) => ({
+        ...{ server, run: "", host: provider.host, model: "m-1", turn: 1 },
+        ...{ input: 10, output: 5, ms: 0, money: 0.000105 },
+      })),
+    );
+    const journal = JSON.stringify(await journalOf(ws));
+    for (const text of [TEXT, "it is", KEY]) assert.ok(!journal.includes(text), text);
+    assert.ok(!(pml.stderr + pml.stdout).includes(KEY));
+  });
+
+  Deno.test(`Nothing is sent to a provider after a no, a deny, or without a person, on ${era}`, async () => {
+    await using provider = new FakeProvider("anthropic", { text: "it is" });
+    const no = async () => {
+      await delay(READING_MS);
+      return { action: "accept", content: { answer: "No" } };
+    };
+    await using refused = await samplingScene({ era, provider, answer: no });
+    await using unable = await samplingScene({ era, provider });
+    const deny = KINDS.map((kind) => `${kind}:@sampling`);
+    await using denied = await samplingScene({ era, provider, rules: { deny } });
+    // A bare star allows no sampling.
+    await using starred = await samplingScene({ era, provider, rules: { allow: ["*"] } });
+    for (const kind of KINDS) {
+      assert.match(textOf(await call(refused.pml, `${kind}:sample`)), /the person said no/);
+      assert.match(textOf(await call(denied.pml, `${kind}:sample`)), /a deny rule matches/);
+      for (const { pml } of [unable, starred]) {
+        assert.match(
+          textOf(await call(pml, `${kind}:sample`)),
+          /needs an approval|must approve|approv/,
+        );
+      }
+    }
+    assert.equal(provider.received.length, 0);
+  });
+
+  Deno.test(`The client answers where it can, unless the person prefers the provider, on ${era}`, async () => {
+    await using provider = new FakeProvider("anthropic", { text: "of the provider" });
+    const answer = () => ({
+      role: "assistant",
+      model: "c",
+      content: { type: "text", text: "of c" },
+    });
+    const options = { era, provider, rules: ALLOWED, capabilities: ALL_ABLE, answer };
+    await using plain = await samplingScene(options);
+    const settings = { prefer: "provider" };
+    await using preferring = await samplingScene({ ...options, settings });
+    const tools = [{ name: "add", inputSchema: { type: "object" } }];
+    for (const kind of KINDS) {
+      const said = async (scene: typeof plain, args = {}) =>
+        JSON.parse(textOf(await call(scene.pml, `${kind}:sample`, args))).one.content.text;
+      assert.equal(await said(plain), "of c");
+      assert.equal(await said(preferring), "of the provider");
+      // This client does not say that its model takes tools.
+      assert.equal(await said(plain, { tools }), "of the provider");
+    }
+    const can = { ...ALL_ABLE, sampling: { tools: {} } };
+    await using able = await samplingScene({ ...options, capabilities: can });
+    const { one } = JSON.parse(textOf(await call(able.pml, "legacy:sample", { tools })));
+    assert.equal(one.content.text, "of c");
+  });
+
+  Deno.test(`The client answers also within batches, plans and code, on ${era}`, async () => {
+    await using provider = new FakeProvider("anthropic", { text: "of the provider" });
+    const answer = (method: string) =>
+      method === "sampling/createMessage"
+        ? { role: "assistant", model: "c", content: { type: "text", text: "of the client" } }
+        : YES;
+    await using scene = await samplingScene({
+      ...{ era, provider, rules: ALLOWED, capabilities: ALL_ABLE, answer },
+    });
+    const tasks = [{ id: "one", tool: "writer:ask", arguments: {} }];
+    const ways = {
+      batch: { calls: [{ tool: "writer:ask", arguments: {} }] },
+      execute_workflow: { plan: { tasks } },
+      execute_code: { code: "return await mcp.writer.ask({})" },
+    };
+    for (const [name, args] of Object.entries(ways)) {
+      assert.match(textOf(await scene.pml.callTool(name, args)), /of the client/, name);
+    }
+    assert.equal(provider.received.length, 0);
+  });
+
+  Deno.test(`Servers over HTTP are answered by a provider, too, on ${era}`, async () => {
+    await using provider = new FakeProvider("openai", { text: "it is" });
+    await using legacy = new FullHttp("legacy");
+    await using modern = new FullHttp("modern");
+    const servers = {
+      legacy: { type: "http", url: legacy.url },
+      modern: { type: "http", url: modern.url },
+    };
+    await using scene = await samplingScene({ era, provider, rules: ALLOWED, servers });
+    for (const kind of KINDS) {
+      const { one } = JSON.parse(textOf(await call(scene.pml, `${kind}:sample`)));
+      assert.deepEqual(one.content, { type: "text", text: "it is" });
+    }
+    assert.deepEqual(provider.received.map(({ headers }) => headers.authorization), [
+      `Bearer ${KEY}`,
+      `Bearer ${KEY}`,
+    ]);
+  });
+
+  Deno.test(`A module asks a model by host.sample, on ${era}`, async () => {
+    await using provider = new FakeProvider("anthropic", { text: "a poem" });
+    const questions: string[] = [];
+    const answer = (_: string, params: Record<string, unknown>) => {
+      questions.push(String(params.message));
+      return YES;
+    };
+    await using scene = await samplingScene({ era, provider, answer });
+    const { pml } = scene;
+    const { result } = await call(pml, "writer:ask", { systemPrompt: "Rhyme" });
+    assert.deepEqual(result?.structuredContent, { said: "a poem", model: "m-1-20260101" });
+    assert.match(questions[0] ?? "", /Server: "writer"\n *Tool: "@sampling"[^]*Write it/);
+    assert.equal(provider.bodies[0].system, "Rhyme");
+    const bad = await call(pml, "writer:ask", { messages: 5 });
+    assert.equal(Object(bad.result?.structuredContent).code, "BAD_REQUEST");
+    // Without a call of its own a module asks nothing: the one that it kept is over.
+    const late = await call(pml, "writer:later");
+    assert.ok(Object(late.result?.structuredContent).code !== undefined);
+    assert.equal(provider.received.length, 1);
+    // The client's model answers a module as well.
+    const model = () => ({
+      role: "assistant",
+      model: "c",
+      content: { type: "text", text: "of c" },
+    });
+    await using client = await samplingScene({
+      ...{ era, capabilities: ALL_ABLE, rules: ALLOWED, answer: model },
+    });
+    const said = await call(client.pml, "writer:ask");
+    assert.deepEqual(said.result?.structuredContent, { said: "of c", model: "c" });
+    await using none = await samplingScene({ era, rules: ALLOWED });
+    const { code, message } = Object(
+      (await call(none.pml, "writer:ask")).result?.structuredContent,
+    );
+    assert.equal(code, "BAD_REQUEST");
+    assert.match(message, /`sampling` of config\.yaml/);
+  });
+
+  Deno.test(`The client is told how an answer comes along, on ${era}`, async () => {
+    await using provider = new FakeProvider("anthropic", { text: "it is" });
+    await using scene = await samplingScene({ era, provider, rules: ALLOWED });
+    const { pml } = scene;
+    for (const [at, kind] of KINDS.entries()) {
+      await pml.request("tools/call", {
+        ...{ name: "call", arguments: { tool: `${kind}:sample`, arguments: {} } },
+        _meta: { progressToken: `p${at}` },
+      });
+      const told = pml.messages.filter(({ method, params }) =>
+        method === "notifications/progress" && params?.progressToken === `p${at}`
+      ).map(({ params }) => params ?? {});
+      const messages = told.map(({ message }) => String(message)).join("\n");
+      assert.match(
+        messages,
+        new RegExp(`${kind} samples at ${provider.host}: \\d characters, turn 1`),
+      );
+      const counts = told.map(({ progress }) => Number(progress));
+      assert.deepEqual(counts, [...new Set(counts)].sort((one, other) => one - other));
+    }
+  });
+}
+
+Deno.test("What is missing for sampling is said, with what to set", async () => {
+  await using provider = new FakeProvider("anthropic", { text: "it is" });
+  await using keyless = await samplingScene({ provider, rules: ALLOWED, hasKey: false });
+  await using none = await samplingScene({ rules: ALLOWED });
+  for (const kind of KINDS) {
+    const said = textOf(await call(keyless.pml, `${kind}:sample`));
+    assert.match(
+      said,
+      /anthropic requires ANTHROPIC_API_KEY[^]*in the environment that starts pml/,
+    );
+    const { result } = await call(none.pml, `${kind}:sample`);
+    assert.equal(result?.isError as unknown, true);
+    assert.match(textOf({ result }), /its model asked[^]*`sampling` of config\.yaml/);
+  }
+  // A key in a file of the workspace is another person's account.
+  await using planted = await samplingScene({
+    ...{ provider, rules: ALLOWED, hasKey: false },
+    files: { ".env": `ANTHROPIC_API_KEY=${KEY}` },
+  });
+  assert.match(textOf(await call(planted.pml, "legacy:sample")), /requires ANTHROPIC_API_KEY/);
+  const doctor = await runPml(planted.ws, ["doctor"]);
+  assert.match(doctor.stdout, /FAIL sampling: m-1 of anthropic needs ANTHROPIC_API_KEY/);
+  assert.equal(provider.received.length, 0);
+});
+
+Deno.test("The command line samples: after a question on a terminal, or by a rule", async () => {
+  await using provider = new FakeProvider("anthropic", { text: "it is" });
+  await using ws = await samplingWorkspace({ provider, rules: { allow: ["legacy:@sampling"] } });
+  const env = keyed({});
+  const ran = await runPml(ws, ["call", "legacy:sample", "--json"], { env });
+  assert.equal(ran.code, 0, ran.stderr);
+  assert.match(ran.stdout, /it is/);
+  // Nobody can be asked, so it waits.
+  const left = await runPml(ws, ["call", "modern:sample"], { env });
+  assert.notEqual(left.code, 0);
+  assert.match(left.stdout + left.stderr, /pml approve/);
+  assert.equal(provider.received.length, 1);
+  const asked = await runPmlOnTerminal(ws, ["call", "modern:sample"], {
+    env,
+    typed: [[/with your ANTHROPIC_API_KEY[^]*Yes, Always, No/, "yes"]],
+  });
+  assert.match(asked.stdout, /it is/);
+  assert.equal(provider.received.length, 2);
+  // What waited is approved for once.
+  const approved = await runPmlOnTerminal(ws, ["approve"], {
+    env,
+    typed: [["approve", "approve"]],
+  });
+  assert.match(approved.stdout, /It gives this text to m-1/);
+  const [once, again] = [
+    await runPml(ws, ["call", "modern:sample"], { env }),
+    await runPml(ws, ["call", "modern:sample"], { env }),
+  ];
+  assert.match(once.stdout, /it is/, once.stderr);
+  assert.match(again.stderr, /pml approve/);
+  assert.equal(provider.received.length, 3);
+  const doctor = await runPml(ws, ["doctor"], { env });
+  assert.match(
+    doctor.stdout,
+    /ok +sampling: m-1 of anthropic, with ANTHROPIC_API_KEY; \d+ of 500000/,
+  );
+});
+
+Deno.test("A program that opens PML as a library gets answers of a provider by a rule", async () => {
+  await using provider = new FakeProvider("openai", { text: "it is" });
+  await using ws = await samplingWorkspace({ provider, rules: { allow: ["legacy:@sampling"] } });
+  const script = ws.file("program.ts");
+  await Deno.writeTextFile(
+    script,
+    `import { openGateway } from ${JSON.stringify(`file://${repoFile("mod.ts")}`)};
+    await using pml = await openGateway();
+    const { content } = await pml.callTool("legacy:sample", {});
+    console.log(content[0].text);
+    const error = await pml.callTool("modern:sample", {}).catch((error) => error);
+    console.log(error.code, error.message);`,
+  );
+  const command = [
+    process.execPath,
+    "run",
+    "-A",
+    "--quiet",
+    `--config=${repoFile("deno.json")}`,
+    script,
+  ];
+  const { stdout, stderr } = await runPml(ws, [], { env: keyed({}), command: command as never });
+  assert.match(stdout, /it is[^]*APPROVAL_REQUIRED .*modern:@sampling/, stderr);
+  assert.equal(provider.received.length, 1);
+});
+
+for (const era of ERAS) {
+  Deno.test(`A model calls tools through the same gates, and the person is asked, on ${era}`, async () => {
+    const asked: string[] = [];
+    const reads = { uses: [{ name: "filesystem__read_file", input: { path: "good.txt" } }] };
+    const lists = {
+      uses: [{ name: "filesystem__write_file", input: { path: "n.txt", content: "n" } }],
+    };
+    for (const kind of KINDS) {
+      await using provider = new FakeProvider("anthropic", reads, lists, { text: "done" });
+      await using scene = await samplingScene({
+        ...{ era, provider, rules: ALLOWED },
+        settings: { allowed_tool_patterns: ["filesystem:*"] },
+        answer: (_, params) => {
+          asked.push(String(params.message));
+          return YES;
+        },
+      });
+      const { ws, pml } = scene;
+      const args = { _meta: { allowedToolPatterns: ["filesystem:*_file"] } };
+      const answer = await call(pml, `${kind}:sample`, args);
+      const { one } = JSON.parse(textOf(answer));
+      assert.deepEqual(one.content, { type: "text", text: "done" });
+      const names = provider.bodies[0].tools.map(({ name }: { name: string }) => name);
+      assert.ok(names.includes("filesystem__read_file"));
+      assert.ok(names.every((name: string) => /^filesystem__\w+_file$/.test(name)), names.join());
+      const results = provider.bodies.slice(1).map(({ messages }) => messages.at(-1).content[0]);
+      assert.equal(results[0].content[0].text, "good\n");
+      // Reading is allowed; writing asks.
+      assert.match(asked.pop() ?? "", /Tool: "write_file"[^]*n\.txt/);
+      assert.equal(asked.length, 0);
+      assert.equal(await readFile(ws.file("n.txt"), "utf8"), "n");
+      const lines = (await journalOf(ws)).filter(({ kind, via }) =>
+        kind === "start" && via === "sampling"
+      );
+      assert.deepEqual([...new Set(lines.map(({ tool }) => tool))], [
+        "filesystem:read_file",
+        "filesystem:write_file",
+      ]);
+      const runs = new Set(lines.map((line) => Object(line).run));
+      assert.equal(runs.size, 1);
+      assert.deepEqual(
+        (await sampledIn(ws)).map((about) => Object(about).run),
+        Array(3).fill([...runs][0]),
+      );
+      assert.ok((await eventsOf(ws)).includes("sampled"));
+      assert.equal(codeOf(answer), undefined);
+    }
+  });
+}
