@@ -47,7 +47,9 @@ const CASES: readonly (readonly [code: string, last: string | undefined])[] = [
   ["a;\nfunction f() {}", undefined],
   ["/* c */ class A {}", undefined],
   ["const a = 1;\n({ a, b: 2 })", "({ a, b: 2 })"],
-  ["const a = 1;\n{ a, b: 2 }", "{ a, b: 2 }"],
+  ["const a = 1;\n{ b: a }", "{ b: a }"],
+  // It is not valid where a statement begins.
+  ["const a = 1;\n{ a, b: 2 }", undefined],
   ["{ a: 1 }", "{ a: 1 }"],
   ["const a = 1;\n{ b(); }", undefined],
   ["a // x; y", "a // x; y"],
