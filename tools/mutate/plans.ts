@@ -6,7 +6,7 @@
 
 import type { Mutant } from "./mutant.ts";
 
-const ASKING = "src/permissions/trust_gate_test.ts";
+const ASKING = "src/permissions/ask_all_test.ts";
 const ATTACKS = "tests/attacks/plans_test.ts";
 const PLANS = "src/workflow/plans_test.ts";
 
@@ -20,6 +20,15 @@ export const PLAN_GUARDS: readonly Mutant[] = [
     put: "before === undefined || read() === undefined",
     test: ASKING,
     filter: "askForAll() asks again about calls whose files changed since the yes",
+  },
+  {
+    name: "ask-all-shown",
+    guard: "A yes to several calls covers nothing that came into a file while they were shown",
+    file: "ask_all.ts",
+    find: "const isSame = options.read() === before;",
+    put: "const isSame = options.read() !== undefined || before === undefined;",
+    test: ASKING,
+    filter: "askForAll() asks again about calls whose files changed while they were shown",
   },
   {
     name: "ask-all-look",
