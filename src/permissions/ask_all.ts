@@ -67,9 +67,12 @@ export async function askForAll(
       return false;
     });
     if (opens.length === 0) break;
+    const before = options.read();
     await askPerson(opens, options);
+    // What changed while the person read was not shown.
+    const isSame = options.read() === before;
     await acceptAll(opens, options);
-    const shown = new Map(opens.map((open) => [open.call.callId, open]));
+    const shown = new Map((isSame ? opens : []).map((open) => [open.call.callId, open]));
     said = { read: options.read(), shown };
   }
   return tickets;

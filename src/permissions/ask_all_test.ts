@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { serverDouble } from "../core/_server_double_test.ts";
-import { type Call, type Question, type Reply } from "../core/call.ts";
+import type { Call, Question, Reply } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { PassCall } from "../core/server.ts";
 import { toolId } from "../core/tool_id.ts";
 import { askForAll } from "./ask_all.ts";
 import { makeJudge } from "./rules.ts";
 
-import { admitted, callOf, house, passing, subjectOf } from "./_trust_scene_test.ts";
+import { admitted, callOf, house, passing, subjectOf } from "./_trust_house_test.ts";
 
 type House = Awaited<ReturnType<typeof house>>;
 
@@ -95,14 +95,17 @@ Deno.test("askForAll() asks again about calls that were shown for a look only", 
   assert.equal(questions.length, 2);
 });
 
-Deno.test("askForAll() asks again about calls whose files changed since the yes", async () => {
-  await using at = await house({});
-  let reads = 0;
-  at.asking.read = () => reads++ === 0 ? {} : at.state;
-  const { asked, questions } = askingAll(at, callsTo("Oslo"), { reply: "Yes" });
-  assert.equal((await asked).size, 1);
-  assert.equal(questions.length, 2);
-});
+for (const [when, count] of [["since the yes", 3], ["while they were shown", 1]] as const) {
+  Deno.test(`askForAll() asks again about calls whose files changed ${when}`, async () => {
+    await using at = await house({});
+    let reads = 0;
+    const first = {};
+    at.asking.read = () => reads++ < count ? first : at.state;
+    const { asked, questions } = askingAll(at, callsTo("Oslo"), { reply: "Yes" });
+    assert.equal((await asked).size, 1);
+    assert.equal(questions.length, 2);
+  });
+}
 
 Deno.test("askForAll() asks again about a call that is another one since the yes", async () => {
   await using at = await house({});

@@ -1,13 +1,19 @@
 import assert from "node:assert/strict";
 import { serverDouble } from "../core/_server_double_test.ts";
-import { type Call } from "../core/call.ts";
+import type { Call } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import type { Server } from "../core/server.ts";
+import type { PassOutcome, Server } from "../core/server.ts";
 import { askGate } from "./gate.ts";
 import { makeJudge } from "./rules.ts";
 import { trustGate } from "./trust_gate.ts";
 
-import { admitted, callOf, DONE, house, passing, questionOf } from "./_trust_scene_test.ts";
+import { admitted, callOf, DONE, house, passing } from "./_trust_house_test.ts";
+
+async function questionOf(outcome: Promise<PassOutcome>) {
+  const came = await outcome;
+  assert.ok(came.kind === "ask");
+  return came.question;
+}
 
 Deno.test("trustGate() asks before anything of the server runs, and a yes covers the call too", async () => {
   await using at = await house({});

@@ -62,8 +62,8 @@ export async function judgePlan(
   if (problems.length > 0) throw refused(problems);
   const known = all.filter(({ step: { open } }) => open.size === 0);
   const answers = await options.ask(known.map(({ call }) => call));
-  // After a yes the tools can be looked at, and still nothing has run.
-  await checkAll(unseen, { ...options, problems });
+  // After a yes all tools can be looked at, rules may have changed, and still nothing has run.
+  if (answers.size + unseen.length > 0) await checkAll(all, { ...options, problems });
   if (problems.length > 0) throw refused(problems);
   return new Map(known.flatMap(({ step, call: { callId } }) => {
     const answer = answers.get(callId);

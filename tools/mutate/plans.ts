@@ -22,6 +22,15 @@ export const PLAN_GUARDS: readonly Mutant[] = [
     filter: "askForAll() asks again about calls whose files changed since the yes",
   },
   {
+    name: "ask-all-shown",
+    guard: "A yes to several calls covers nothing that came into a file while they were shown",
+    file: "ask_all.ts",
+    find: "const isSame = options.read() === before;",
+    put: "const isSame = options.read() !== undefined || before === undefined;",
+    test: ASKING,
+    filter: "askForAll() asks again about calls whose files changed while they were shown",
+  },
+  {
     name: "ask-all-look",
     guard: "A yes to a look at several servers is no yes to the calls",
     file: "ask_all.ts",

@@ -1,14 +1,8 @@
-/**
- * The scene of the tests of the trust gate: one server that nobody trusts yet.
- *
- * @module
- */
-
 import assert from "node:assert/strict";
 import { passCall, serverDouble } from "../core/_server_double_test.ts";
 import { type Call, type Outcome, textResult } from "../core/call.ts";
 import { parsePattern } from "../core/pattern.ts";
-import type { PassCall, PassOutcome, Server } from "../core/server.ts";
+import type { PassCall, Server } from "../core/server.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Approvals } from "./approvals.ts";
 import { askGate, type GateEvent, judged, refuse } from "./gate.ts";
@@ -16,9 +10,12 @@ import { type Judge, makeJudge } from "./rules.ts";
 import type { Subject } from "./subject.ts";
 import { trustGate } from "./trust_gate.ts";
 
+/** A tool of the house. */
 export const WEATHER = toolId("weather", "today");
+/** What its call gives. */
 export const DONE: Outcome = { kind: "result", result: textResult("sunny") };
 
+/** Makes a call of the tool. */
 export function callOf(change: Partial<Call> = {}): Call {
   return {
     id: WEATHER,
@@ -31,6 +28,7 @@ export function callOf(change: Partial<Call> = {}): Call {
   };
 }
 
+/** Makes what a question about a call shows. */
 export function subjectOf(call: Call): Promise<Subject> {
   const { id: tool, arguments: args, actor } = call;
   const subject = { tool, arguments: args, definition: "d", rules: "r", actor, workspace: "/ws" };
@@ -42,6 +40,7 @@ export function passing(server: Server, judge: () => Judge): (call: Call) => Pas
   return (call) => passCall({ ...call, verdict: judged(judge(), call) }, { server });
 }
 
+/** Makes a server that nobody trusts yet, with the gates before it. */
 export async function house(
   rules: { readonly allow?: string[]; readonly deny?: string[]; readonly isLook?: boolean },
 ) {
@@ -103,10 +102,4 @@ export function admitted(again: (call: Call) => PassCall): (call: Call) => Promi
     refuse(next);
     return next;
   };
-}
-
-export async function questionOf(outcome: Promise<PassOutcome>) {
-  const came = await outcome;
-  assert.ok(came.kind === "ask");
-  return came.question;
 }
