@@ -51,7 +51,7 @@ class Bench {
     const { plan, alternatives } = await planOf(intent, {
       search: (query) => this.#search.search(query, { fit }),
       output: (_, { outputSchema }) => outputSchema,
-      follows: (...ids) => memory?.follows(...ids) ?? 0,
+      next: (id) => memory?.next(id) ?? new Map(),
     });
     const tools = plan.tasks.map(({ tool }) => tool);
     return { tools, named: [...new Set([...tools, ...Object.values(alternatives).flat()])] };
@@ -114,6 +114,7 @@ async function plans(bench: Bench, tasks: readonly Row[], others: readonly Row[]
       ten_hits: covered(row, hits.slice(0, 10)),
       as_many_hits: covered(row, hits.slice(0, named.length)),
       with_memory: covered(row, used.named),
+      named_with_memory: used.named.length,
     };
   }));
   const names = Object.keys(each[0] ?? {}) as (keyof (typeof each)[number])[];

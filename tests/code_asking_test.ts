@@ -24,10 +24,12 @@ async function asked(pml: RawStdio, count: number): Promise<readonly Message[]> 
 async function children(pml: RawStdio): Promise<readonly number[]> {
   const path = `/proc/${pml.pid}/task/${pml.pid}/children`;
   const pids = (await Deno.readTextFile(path)).match(/\d+/g) ?? [];
-  return pids.map(Number).filter((pid) => {
-    const command = Deno.readTextFileSync(`/proc/${pid}/cmdline`);
-    return command.includes("--unstable-worker-options") && !isGone(pid);
-  });
+  const commands = await Promise.all(pids.map(async (pid) => ({
+    pid: Number(pid),
+    command: await Deno.readTextFile(`/proc/${pid}/cmdline`).catch(() => ""), // it is gone
+  })));
+  return commands.filter(({ command }) => command.includes("--unstable-worker-options"))
+    .map(({ pid }) => pid).filter((pid) => !isGone(pid));
 }
 
 for (const era of ["2025-11-25", "2026-07-28"] as const) {

@@ -55,25 +55,19 @@ Deno.test("execute_code tells what is wrong, with the line and column of the cod
     ],
     ["await mcp.led.fail()", /^ToolError: it broke \(line 1, column 15\)$/],
     [
-      "const m: any = mcp; await m.led.nope()",
+      "await (mcp as any).led.nope()",
       /^ToolError UNKNOWN_TOOL: Cannot find the tool "led:nope".*\nFind its name/,
     ],
+    ["await (mcp as any).nope.nope()", /^ToolError UNKNOWN_TOOL: Cannot find the tool "nope:nope"/],
     [
-      "const m: any = mcp; await m.nope.nope()",
-      /^ToolError UNKNOWN_TOOL: Cannot find the tool "nope:nope"/,
-    ],
-    [
-      "const m: any = mcp; await m.filesystem.read_file({ pth: 1 })",
+      "await (mcp as any).filesystem.read_file({ pth: 1 })",
       /^ToolError BAD_ARGUMENTS: .*"pth" is unknown/,
     ],
-    [
-      "const m: any = mcp; await m.led.note({ text: 1n })",
-      /^ToolError BAD_ARGUMENTS: .*"text" is a BigInt/,
-    ],
-    ["const m: any = mcp; await m.led.note('a')", /^ToolError BAD_ARGUMENTS: .*not an object/],
-    ["const m: any = mcp; m.led({})", /^TypeError: Cannot call mcp\.led: it is a server/],
-    ["const m: any = mcp; m({})", /^TypeError: Cannot call mcp: call a tool/],
-    ["const m: any = mcp; m.led = 1", /^TypeError: Cannot set mcp\.led/],
+    ["await (mcp as any).led.note({ text: 1n })", /^ToolError BAD_ARGUMENTS: .*"text" is a BigInt/],
+    ["await (mcp as any).led.note('a')", /^ToolError BAD_ARGUMENTS: .*not an object/],
+    ["(mcp as any).led({})", /^TypeError: Cannot call mcp\.led: it is a server/],
+    ["(mcp as any)({})", /^TypeError: Cannot call mcp: call a tool/],
+    ["(mcp as any).led = 1", /^TypeError: Cannot set mcp\.led/],
     ["await fetch('http://127.0.0.1:1')", /^TypeError: Cannot use fetch: code has no network/],
   ];
   for (const [code, told] of cases) {
@@ -96,8 +90,8 @@ Deno.test("execute_code refuses a result that is not plain JSON, and says what i
     ["return { s: new Set() }", /OUTPUT_INVALID.*\[\.\.\.set\]/],
     ["return { p: Promise.resolve(1) }", /OUTPUT_INVALID.*"p" is a Promise; await it/],
     ["const a = {}; a.a = a; return a", /OUTPUT_INVALID.*refers to itself/],
-    ["return mcp", /OUTPUT_INVALID.*function/],
-    ["return mcp.filesystem", /OUTPUT_INVALID.*function/],
+    ["return (mcp as any)", /OUTPUT_INVALID.*function/],
+    ["return (mcp as any).led", /OUTPUT_INVALID.*function/],
     ['return JSON.parse(\'{"__proto__":{"a":1}}\')', /OUTPUT_INVALID/],
     ["return { constructor: 1 }", /OUTPUT_INVALID/],
     ["let a = 1; for (let i = 0; i < 5000; i++) a = [a]; return a", /OUTPUT_INVALID/],
@@ -260,3 +254,27 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
     assert.deepEqual(await ledgerOf(ws), ["hang", "stopped", "note spins"]);
   });
 }
+
+Deno.test("execute_code runs nothing where the configuration is broken or not trusted", async () => {
+  await using broken = await makeScene({
+    pml: { version: 1, permissions: { allow: "*" } } as never,
+  });
+  const refused = await runCode(broken.pml, "return 1");
+  assert.match(textsOf(refused).join(), /CONFIG_INVALID/);
+  await using untrusted = await ledgerScene({ trusted: false, capabilities: {} });
+  const code = `try { await (mcp as any).led.note() } catch ({ code }) { return code }`;
+  assert.equal(await valueOf(untrusted.pml, code), "WORKSPACE_UNTRUSTED");
+  assert.deepEqual(await ledgerOf(untrusted.ws), []);
+});
+
+Deno.test("execute_code says which types are wrong before anything runs", async () => {
+  await using scene = await ledgerScene();
+  const { ws, pml } = scene;
+  const code = `await mcp.led.note({ text: "before" });
+await mcp.filesystem.read_file({ path: 5 });`;
+  const answer = await runCode(pml, code);
+  assert.equal(answer.result?.isError, true);
+  assert.match(textsOf(answer)[0] ?? "", /^The code did not run: its types are wrong\nline 2: /);
+  assert.deepEqual(await ledgerOf(ws), []);
+  await endWell(ws, pml, { calls: 1 });
+});

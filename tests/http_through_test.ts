@@ -88,7 +88,8 @@ async function lists(pml: RawStdio, servers: Servers): Promise<void> {
   ]);
   assert.equal(resources[2]?.["x/kept"], 1);
   const templates = await listed(pml, "resources/templates/list", "resourceTemplates");
-  assert.equal(templates.length, 2);
+  // PML has one, too.
+  assert.equal(templates.length, 3);
   const prompts = await listed(pml, "prompts/list", "prompts");
   assert.deepEqual(prompts.map(({ name }) => name), KINDS.map((kind) => `${kind}__greet`));
   const pages = servers.legacy.ledger.filter((line) => line.startsWith("resources/list"));

@@ -32,7 +32,10 @@ for (const era of ERAS) {
     const templates = await listed(pml, "resources/templates/list", "resourceTemplates");
     assert.deepEqual(
       templates.map(({ uriTemplate }) => uriTemplate),
-      KINDS.map((kind) => `pml://${kind}/test://item/{id}`),
+      [
+        "pml://results/{output}{?offset,limit,pointer}",
+        ...KINDS.map((kind) => `pml://${kind}/test://item/{id}`),
+      ],
     );
     const prompts = await listed(pml, "prompts/list", "prompts");
     assert.deepEqual(prompts.map(({ name }) => name), KINDS.map((kind) => `${kind}__greet`));

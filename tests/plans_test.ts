@@ -10,7 +10,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { ERAS, type Json, type Message } from "./kit/json_rpc.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
 import { runPmlOnTerminal } from "./kit/run.ts";
-import { waitUntil } from "./kit/wait.ts";
+import { until, waitUntil } from "./kit/wait.ts";
 import { codeOf, endWell, eventsOf, journalOf, ofKind, textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { makeScene, type SceneOptions } from "./attacks/stage.ts";
@@ -123,8 +123,50 @@ for (const era of ERAS) {
     const { done: states } = told(answer);
     assert.deepEqual(Object.keys(states ?? {}).sort(), ["after", "late", "name", "now", "read"]);
     assert.equal(await readFile(ws.file("late.txt"), "utf8"), "made");
-    const ends = ofKind(await journalOf(ws), "end").filter(({ outcome }) => outcome === "result");
-    assert.equal(ends.length, 5);
+    const ends = async () => ofKind(await journalOf(ws), "end");
+    await until(async () =>
+      (await ends()).filter(({ outcome }) => outcome === "result").length === 5
+    );
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`All that is wrong with a plan is told at once, before anything runs, on ${era}`, async () => {
+    await using at = await scene({ era, capabilities: CAN_ASK });
+    const { ws, pml } = at;
+    const from = { $ref: "fine#/then" };
+    const answer = await answerOf(
+      pml,
+      planOf(
+        sleep("fine"),
+        write("asks", "made.txt"),
+        sleep("mistyped", { arguments: { ms: "1" } }),
+        sleep("missing", { arguments: { then: from } }),
+        sleep("extra", { arguments: { ms: from, more: 1 } }),
+        sleep("beside", { arguments: { ms: "1", then: from } }),
+        sleep("element", { for_each: [1, "2"], arguments: { ms: { $ref: "$item" } } }),
+        { id: "unknown", tool: "steps:slep", arguments: {} },
+        { id: "nowhere", tool: "no-such-server:x", arguments: { x: from } },
+        sleep("kept", { arguments: { ms: { $ref: "aaaaaaaaaaaa.x" } } }),
+        sleep("open", { arguments: { ms: from } }),
+      ),
+    );
+    assert.equal(codeOf(answer), "BAD_ARGUMENTS");
+    const lines = textOf(answer).split("\n").filter((line) => line.startsWith("task "));
+    const wanted: readonly (readonly [string, RegExp])[] = [
+      ["mistyped", /"steps:sleep": ms: .*"integer"/],
+      ["missing", /"ms"/],
+      ["extra", /"more"/],
+      ["beside", /"integer"/],
+      ["element", /"integer"/],
+      ["unknown", /Cannot find the tool "steps:slep"; "steps" has sleep, fragile/],
+      ["nowhere", /Cannot find the tool "no-such-server:x"/],
+      ["kept", /Cannot find the run "aaaaaaaaaaaa"/],
+    ];
+    for (const [id, what] of wanted) {
+      assert.match(lines.find((line) => line.startsWith(`task "${id}": `)) ?? id, what);
+    }
+    assert.equal(lines.length, wanted.length, lines.join("\n"));
+    assert.equal(ofKind(await journalOf(ws), "start").length, 0);
     await endWell(ws, pml);
   });
 
@@ -197,8 +239,10 @@ for (const era of ERAS) {
     const tools = starts.map(({ tool, via, run }) => [tool, via, run]);
     const of = (tool: string) => [`steps:${tool}`, "plan", run];
     assert.deepEqual(tools, [of("sleep"), of("fragile"), of("fragile"), of("sleep")]);
-    const events = (await eventsOf(ws)).filter((event) => event.startsWith("plan"));
-    assert.deepEqual(events, ["plan began", "plan ended", "plan began", "plan ended"]);
+    const events = async () => (await eventsOf(ws)).filter((event) => event.startsWith("plan"));
+    // Nobody waits for the last record.
+    await until(async () => (await events()).length === 4);
+    assert.deepEqual(await events(), ["plan began", "plan ended", "plan began", "plan ended"]);
     const changed = { tasks: [sleep("first", { arguments: { ms: 2 } })] };
     const refused = await pml.callTool("execute_workflow", { plan: changed, resume: String(run) });
     assert.match(textOf(refused), /^BAD_ARGUMENTS: .*it did "first" already/);

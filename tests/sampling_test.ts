@@ -129,6 +129,27 @@ for (const era of ERAS) {
     assert.equal(one.content.text, "of c");
   });
 
+  Deno.test(`The client answers also within batches, plans and code, on ${era}`, async () => {
+    await using provider = new FakeProvider("anthropic", { text: "of the provider" });
+    const answer = (method: string) =>
+      method === "sampling/createMessage"
+        ? { role: "assistant", model: "c", content: { type: "text", text: "of the client" } }
+        : YES;
+    await using scene = await samplingScene({
+      ...{ era, provider, rules: ALLOWED, capabilities: ALL_ABLE, answer },
+    });
+    const tasks = [{ id: "one", tool: "writer:ask", arguments: {} }];
+    const ways = {
+      batch: { calls: [{ tool: "writer:ask", arguments: {} }] },
+      execute_workflow: { plan: { tasks } },
+      execute_code: { code: "return await mcp.writer.ask({})" },
+    };
+    for (const [name, args] of Object.entries(ways)) {
+      assert.match(textOf(await scene.pml.callTool(name, args)), /of the client/, name);
+    }
+    assert.equal(provider.received.length, 0);
+  });
+
   Deno.test(`Servers over HTTP are answered by a provider, too, on ${era}`, async () => {
     await using provider = new FakeProvider("openai", { text: "it is" });
     await using legacy = new FullHttp("legacy");
@@ -215,10 +236,13 @@ Deno.test("What is missing for sampling is said, with what to set", async () => 
   await using none = await samplingScene({ rules: ALLOWED });
   for (const kind of KINDS) {
     const said = textOf(await call(keyless.pml, `${kind}:sample`));
-    assert.match(said, /anthropic requires ANTHROPIC_API_KEY/);
+    assert.match(
+      said,
+      /anthropic requires ANTHROPIC_API_KEY[^]*in the environment that starts pml/,
+    );
     const { result } = await call(none.pml, `${kind}:sample`);
     assert.equal(result?.isError as unknown, true);
-    assert.match(textOf({ result }), /cannot have its model asked|sampling/);
+    assert.match(textOf({ result }), /its model asked[^]*`sampling` of config\.yaml/);
   }
   // A key in a file of the workspace is another person's account.
   await using planted = await samplingScene({
@@ -249,6 +273,19 @@ Deno.test("The command line samples: after a question on a terminal, or by a rul
   });
   assert.match(asked.stdout, /it is/);
   assert.equal(provider.received.length, 2);
+  // What waited is approved for once.
+  const approved = await runPmlOnTerminal(ws, ["approve"], {
+    env,
+    typed: [["approve", "approve"]],
+  });
+  assert.match(approved.stdout, /It gives this text to m-1/);
+  const [once, again] = [
+    await runPml(ws, ["call", "modern:sample"], { env }),
+    await runPml(ws, ["call", "modern:sample"], { env }),
+  ];
+  assert.match(once.stdout, /it is/, once.stderr);
+  assert.match(again.stderr, /pml approve/);
+  assert.equal(provider.received.length, 3);
   const doctor = await runPml(ws, ["doctor"], { env });
   assert.match(
     doctor.stdout,

@@ -63,7 +63,7 @@ export class Ahead {
    * value has a slash, which no `*` of a rule crosses.
    */
   async #checkOpen(call: Call, open: ReadonlySet<string>): Promise<boolean> {
-    const { look, schemas } = this.#options;
+    const { look, isCurrent, schemas } = this.#options;
     const withValues = (value: string): JsonObject => ({
       ...call.arguments,
       ...Object.fromEntries([...open].map((name) => [name, value])),
@@ -78,8 +78,11 @@ export class Ahead {
     if (first?.status !== "fulfilled") {
       throw denied.find((one) => one.status === "rejected")?.reason;
     }
-    const { value: { pass, id, arguments: args } } = first;
-    if (pass.server.blocked() !== undefined || pass.server.definition === undefined) return false;
+    const { value: looked } = first;
+    const { pass, id, arguments: args } = looked;
+    // No rule can allow a first use by values that are not the real ones.
+    const unapproved = await pass.server.unapproved({ ...looked, verdict: undefined });
+    if (unapproved !== undefined || !isCurrent(looked)) return false;
     const { inputSchema, ...definition } = await pass.definition();
     const known = { ...definition, inputSchema: openSchema(inputSchema, open) };
     await schemas.assertArguments(known, args, { name: id, isChecked: true });

@@ -5,6 +5,7 @@
  */
 
 import type { Call } from "../core/call.ts";
+import type { ToolId } from "../core/tool_id.ts";
 import type { IntentsOptions } from "../workflow/intents.ts";
 import type { App } from "./app.ts";
 
@@ -14,6 +15,8 @@ type CheckCall = (call: Call, open: ReadonlySet<string>) => Promise<boolean>;
 /** Opens what answers intents; starts nothing. */
 export function intentsOf(app: App, check: CheckCall): IntentsOptions {
   const { policy, catalog, servers } = app;
+  const allowed = (id: ToolId) => policy.now.judge(id).kind !== "deny";
+  const isThere = (id: ToolId) => catalog.get(id) !== undefined && allowed(id);
   return {
     confidence: () => app.config().confidence,
     open: async (actor) => {
@@ -25,14 +28,14 @@ export function intentsOf(app: App, check: CheckCall): IntentsOptions {
       return {
         search: (query) =>
           finder.search(query, {
-            allowed: (id) => policy.now.judge(id).kind !== "deny",
+            allowed,
             fit: (text) => memory.fit(text),
           }),
         output: (id, { outputSchema }) => {
           const own = catalog.get(id)?.own;
           return outputSchema ?? (own && memory.observed(id, own));
         },
-        follows: (id, before) => memory.follows(id, before),
+        next: (id) => new Map([...memory.next(id)].filter(([id]) => isThere(id))),
         onFound: (query, found) => memory.searched(actor, { query, found }),
       };
     },

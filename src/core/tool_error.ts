@@ -8,6 +8,7 @@ import type { ToolResult } from "./call.ts";
 
 /** A tool ran and said that it failed. */
 export class ToolError extends Error {
+  /** The name of the class. */
   override readonly name = "ToolError";
   /** The tool, as it was called. */
   readonly tool: string;

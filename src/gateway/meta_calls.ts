@@ -24,7 +24,7 @@ import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { type BatchItem, runBatch } from "../workflow/batch.ts";
 import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
-import { withTasks } from "./_plan_schema.ts";
+import { strict } from "./_strict.ts";
 import { kindOf } from "./_tool_kind.ts";
 import type { GatewayOptions } from "./gateway.ts";
 import { type MetaTool, metaTools } from "./meta_tools.ts";
@@ -64,8 +64,7 @@ export class MetaCalls {
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;
     if (name === "execute_workflow") this.#assertFewTasks(request.arguments);
-    const listed = metaTools("", this.#options.settings().batchMax)[name];
-    const definition = name === "execute_workflow" ? withTasks(listed) : listed;
+    const definition = strict(metaTools("", this.#options.settings().batchMax)[name]);
     await this.#options.schemas.assertArguments(definition, request.arguments, {
       name,
       isChecked: false,
@@ -83,7 +82,8 @@ export class MetaCalls {
     const outcome = await this.#options.callTool(asCall(id, request));
     const { inlineBytes } = this.#options.settings();
     if (!inlineBytes || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
-    if (JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
+    const isText = outcome.result.content.every(({ type }) => type === "text");
+    if (!isText || JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
     const { outputSchema } = await this.#options.servers.definition(id);
     // A client that knows the schema could not use what stands in for the result.
     if (outputSchema !== undefined || outcome.result.isError === true) return outcome;

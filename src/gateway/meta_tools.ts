@@ -47,8 +47,8 @@ function searchTool(servers: string): ToolDefinition {
   return {
     name: "search",
     title: "Find tools",
-    description: "Find tools by what they do; gives names, signatures and whether a call asks " +
-      `the user first. Use it before you say that something cannot be done. Connected: ${servers}`,
+    description: "Find tools by what they do: names, signatures and whether a call asks the user " +
+      `first. Use it before you say that something cannot be done. Connected: ${servers}`,
     inputSchema: object({
       query: {
         anyOf: [
@@ -87,7 +87,7 @@ const CALL: ToolDefinition = {
   description: "Run one tool and get its own result",
   inputSchema: object({
     tool: { type: "string", description: "Name as `search` gives it: server:tool" },
-    arguments: { type: "object", description: "The tool's arguments" },
+    arguments: { type: "object" },
   }, ["tool"]),
 };
 
@@ -108,20 +108,20 @@ function batchTool(maxItems: number): ToolDefinition {
   };
 }
 
-// The tasks are checked where they are read. Here they are words, because a schema costs more.
 const WORKFLOW: ToolDefinition = {
   name: "execute_workflow",
   title: "Run a plan",
   description:
-    "Run calls that depend on each other: a plan, or an intent to make one. Tasks: {id, tool, " +
-    'arguments, depends_on?, when?, for_each?}; {"$ref": "id#/pointer"} is another task\'s output',
+    "Run calls that depend on each other: a plan, or an intent to make one. A task: {id, " +
+    'tool, arguments, depends_on?, when?, for_each?}. {"$ref": "id#/pointer"} is the output of a ' +
+    "task, $item# the element of for_each",
   inputSchema: object({
     plan: object({ tasks: { type: "array", items: { type: "object" } } }, ["tasks"]),
     intent: { type: "string" },
-    resume: { type: "string", description: "Run whose failed part runs again" },
-    read: { type: "string", description: "pml://results/…" },
+    resume: { type: "string" },
+    read: { type: "string" },
     save_as: {},
-  }, []),
+  }),
 };
 
 const CODE: ToolDefinition = {
@@ -137,6 +137,7 @@ const CODE: ToolDefinition = {
   }, ["code"]),
 };
 
-function object(properties: JsonObject, required: readonly string[]): JsonObject {
-  return { type: "object", properties, required, additionalProperties: false };
+/** Returns a schema in few words. Other properties are refused where arguments are checked. */
+function object(properties: JsonObject, required?: readonly string[]): JsonObject {
+  return { type: "object", properties, ...(required && { required }) };
 }

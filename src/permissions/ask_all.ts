@@ -56,7 +56,11 @@ export async function askForAll(
   let said: Said | undefined;
   for (let round = 0; round < MOST_ROUNDS; round++) {
     const left = calls.filter(({ callId }) => !tickets.has(callId));
-    const looked = await Promise.all(left.map((call) => inTime(openOf(call, options))));
+    const looked = await Promise.all(left.map((call) => {
+      const look = openOf(call, options);
+      // What was approved just now may have to be installed first.
+      return said === undefined ? inTime(look) : look;
+    }));
     const opens = looked.filter((open) => open !== undefined).filter((open) => {
       if (!isCovered(open, { said, read: options.read })) return true;
       tickets.set(open.call.callId, options.approvals.ticket(open.subject));

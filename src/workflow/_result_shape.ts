@@ -23,7 +23,7 @@ const DEEPEST = 6;
 const MOST_VALUES = 1_000;
 const MOST_ITEMS = 20;
 /** An object with more keys is a map. */
-const MOST_NAMES = 40;
+const MOST_NAMES = 64;
 /** So many objects of the same shape are the values of a map. */
 const ALIKE = 4;
 const LONGEST_NAME = 40;
@@ -72,29 +72,22 @@ export function mergedShapes(one: Shape | undefined, other: Shape | undefined): 
   return merged && fitted(merged);
 }
 
-/** Reads a shape that was kept. Throws if it is none. */
+/** Returns a shape that was kept. Throws if it says anything but types. */
 export function parseShape(said: unknown, depth = 0): Shape {
-  if (!isObject(said) || depth > DEEPEST + 1) throw new TypeError("it is no shape");
-  const { type, properties, required, additionalProperties, items } = said;
-  const types = [type ?? []].flat();
-  if (!types.every((one) => typeof one === "string" && TYPES.has(one))) {
-    throw new TypeError("it has an unknown type");
-  }
-  const inner = (part: unknown) => parseShape(part, depth + 1);
-  const named = isObject(properties)
-    ? Object.entries(properties).filter(([name]) => isName(name)).slice(0, MOST_NAMES)
-    : undefined;
-  const needed = Array.isArray(required) ? required : [];
-  return {
-    ...(types.length > 0 && { type: types.length === 1 ? String(types[0]) : types.map(String) }),
-    ...(named && {
-      properties: Object.fromEntries(named.map(([name, part]) => [name, inner(part)])),
-      required: named.map(([name]) => name).filter((name) => needed.includes(name)),
-    }),
-    ...(additionalProperties !== undefined &&
-      { additionalProperties: inner(additionalProperties) }),
-    ...(items !== undefined && { items: inner(items) }),
+  const inner = (part: unknown) => parseShape(part, depth + 1) !== undefined;
+  const known: Readonly<Record<string, (value: unknown) => boolean>> = {
+    type: (value) => [value].flat().every((name) => TYPES.has(String(name))),
+    required: (value) => Array.isArray(value) && value.every((name) => isName(String(name))),
+    properties: (value) =>
+      isObject(value) && Object.entries(value).every(([name, part]) => isName(name) && inner(part)),
+    additionalProperties: inner,
+    items: inner,
   };
+  const isShape = isObject(said) && depth <= DEEPEST + 1 && Object.entries(said)
+    .every(([key, value]) => Object.hasOwn(known, key) && known[key]?.(value));
+  if (!isShape) throw new TypeError("it is no shape");
+  // Each of its members was checked.
+  return said as Shape;
 }
 
 function typeOf(value: unknown): string {

@@ -50,9 +50,9 @@ async function runSavedPlan(
   { call, depth, callTool }: CapabilityCall,
   house: CapabilityHouse,
 ): Promise<ToolResult> {
-  const { actor, signal, request, onProgress, onMessage, onAsk, onQuestion } = call;
+  const { actor, signal, request, onProgress, onMessage, onAsk, onQuestion, sampling } = call;
   const outcome = await house.plans(callTool).run({
-    ...{ actor, signal, request, onProgress, onMessage, onAsk, onQuestion },
+    ...{ actor, signal, request, onProgress, onMessage, onAsk, onQuestion, sampling },
     plan: JSON.parse(capability.text),
     params: call.arguments,
     via: "capability",
@@ -86,10 +86,11 @@ async function runSavedCode(
 ): Promise<ToolResult> {
   const { text } = capability;
   const { codeMs: ms, callMaxMs: mostMs } = house.limits();
-  const { actor, signal, request, onProgress, onMessage, onAsk, onQuestion, run: within } = call;
+  const { actor, signal, request, onProgress, onMessage, onAsk, onQuestion, sampling } = call;
+  const { run: within } = call;
   const about = aboutOf(capability, call);
   const start = {
-    ...{ actor, signal, request, onProgress, onMessage, onAsk, onQuestion },
+    ...{ actor, signal, request, onProgress, onMessage, onAsk, onQuestion, sampling },
     ...{ via: "capability", id, depth, calls, ms, mostMs, about } as const,
   };
   const waiting = within === undefined ? house.waiting : UNCOUNTED;

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Outcome, ToolResult } from "../core/call.ts";
+import { type Outcome, textResult, type ToolResult } from "../core/call.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { defined, type Json, type JsonObject } from "../core/json.ts";
@@ -49,7 +49,7 @@ interface CodeArguments {
 interface Noticed {
   readonly id: string;
   readonly lines: string[];
-  types: TypesChecked;
+  readonly types: TypesChecked;
   tools: readonly string[];
 }
 
@@ -63,23 +63,21 @@ export async function executeCode(
   const { codeMs, callMaxMs: mostMs, codeCalls: calls } = house.limits();
   const ms = Math.min(timeout_ms ?? codeMs, mostMs);
   const about: JsonObject = { code: sha256(code), characters: code.length };
-  const id = crypto.randomUUID();
-  const noticed: Noticed = { id, lines: [], types: { kind: "checked" }, tools: [] };
   const saving = saveAs === undefined ? undefined : await house.saving();
   // What cannot be saved does not run.
   const prepared = saveAs && saving?.prepare(saveAs, { kind: "code", text: code });
-  const start = { ...request, id, via: "code", calls, ms, mostMs, about } as const;
+  // The time of the code begins when it runs.
+  const types = await typesOf(code, { house, signal: request.signal });
+  if (types.kind === "problems") return { kind: "result", result: problemsAnswer(types) };
+  const noticed: Noticed = { id: crypto.randomUUID(), lines: [], types, tools: [] };
+  const start = { ...request, id: noticed.id, via: "code", calls, ms, mostMs, about } as const;
   try {
-    // The run begins after the check, which does not count as its time.
-    noticed.types = await typesOf(code, { house, signal: request.signal });
-    const result = noticed.types.kind === "problems"
-      ? noticed.types
-      : await inRun(start, house, async (run) => {
-        const onLine = (line: string) => noticed.lines.push(line);
-        const ran = await runCode({ code, run, onLine }, house);
-        noticed.tools = run.tools;
-        return ran;
-      });
+    const onLine = (line: string) => void noticed.lines.push(line);
+    const result = await inRun(start, house, async (run) => {
+      const ran = await runCode({ code, run, onLine }, house);
+      noticed.tools = run.tools;
+      return ran;
+    });
     const answered = answerOf(result, noticed);
     if (!prepared || saving === undefined) return { kind: "result", result: answered };
     if (result.kind !== "value") return { kind: "result", result: unsaved(answered) };
@@ -115,32 +113,25 @@ async function typesOf(
   }
 }
 
-function answerOf(
-  result: CodeResult | (TypesChecked & { readonly kind: "problems" }),
-  noticed: Noticed,
-): ToolResult {
-  switch (result.kind) {
-    case "value": {
-      const { value, open } = result;
-      const text = typeof value === "string" ? value : JSON.stringify(value);
-      return answer(text, { noticed, open });
-    }
-    case "failed": {
-      const { failure: { code, message, hint }, open } = result;
-      const text = textOf(result.failure);
-      // An error of a call keeps its code, as it has when the call is made alone.
-      const error = code === undefined ? undefined : defined({ code, message, hint });
-      const structured = error && { structuredContent: { error } };
-      return { ...answer(text, { noticed, open }), ...structured, isError: true };
-    }
-    case "problems": {
-      const lines = result.problems.map(({ line, message, hint }) =>
-        `line ${line}: ${message}${hint === undefined ? "" : `\n  ${hint}`}`
-      );
-      const text = ["The code did not run: its types are wrong", ...lines].join("\n");
-      return { ...answer(text, { noticed, open: 0 }), isError: true };
-    }
+function answerOf(result: CodeResult, noticed: Noticed): ToolResult {
+  const { open } = result;
+  if (result.kind === "value") {
+    const { value } = result;
+    return answer(typeof value === "string" ? value : JSON.stringify(value), { noticed, open });
   }
+  const { failure: { code, message, hint } } = result;
+  // An error of a call keeps its code, as it has when the call is made alone.
+  const error = code === undefined ? undefined : defined({ code, message, hint });
+  const structured = error && { structuredContent: { error } };
+  return { ...answer(textOf(result.failure), { noticed, open }), ...structured, isError: true };
+}
+
+function problemsAnswer({ problems }: TypesChecked & { readonly kind: "problems" }): ToolResult {
+  const lines = problems.map(({ line, message, hint }) =>
+    `line ${line}: ${message}${hint === undefined ? "" : `\n  ${hint}`}`
+  );
+  const text = ["The code did not run: its types are wrong", ...lines].join("\n");
+  return { ...textResult(text), isError: true };
 }
 
 /** Returns the text of an error with its place, as a model can use it. */

@@ -20,8 +20,8 @@ export interface IntentOptions {
   readonly search: (query: string) => Promise<SearchAnswer>;
   /** Returns the JSON Schema of a tool's output, as it is defined or was observed. */
   readonly output: (id: ToolId, tool: ToolDefinition) => JsonObject | undefined;
-  /** Returns how often the first tool was called next after the second one, from 0 to 1. */
-  readonly follows: (id: ToolId, before: ToolId) => number;
+  /** Returns the tools that were called next after a tool, each with its part of all such calls. */
+  readonly next: (id: ToolId) => ReadonlyMap<ToolId, number>;
   /** Is told which tools were found for a step. */
   readonly onFound?: (query: string, found: readonly ToolId[]) => void;
 }
@@ -57,6 +57,8 @@ const LITERALS = 0.2;
 const NAMED = 10;
 /** One tool follows another if it did so in this part of its uses. */
 const USUALLY = 0.5;
+/** A tool that was called next in this part of the uses may be meant, too. */
+const OFTEN = 0.25;
 
 /** A task before its place is known. */
 interface Draft {
@@ -127,12 +129,12 @@ function clear(rival: number): number {
 }
 
 /** Puts each task behind those whose outputs it needs, or that it usually follows. */
-function inOrder(drafts: readonly Draft[], { follows }: IntentOptions): readonly Draft[] {
+function inOrder(drafts: readonly Draft[], { next }: IntentOptions): readonly Draft[] {
   const precedes = (one: Draft, other: Draft) => {
     const feeds = other.filled.open.some((open) =>
       referenceFor(open, [{ id: "", output: one.output ?? {} }]) !== undefined
     );
-    return feeds || follows(other.hit.id, one.hit.id) >= USUALLY;
+    return feeds || (next(one.hit.id).get(other.hit.id) ?? 0) >= USUALLY;
   };
   const ordered: Draft[] = [];
   for (const draft of drafts) {
@@ -144,7 +146,7 @@ function inOrder(drafts: readonly Draft[], { follows }: IntentOptions): readonly
 
 function planned(
   drafts: readonly Draft[],
-  { unmet }: { readonly unmet: readonly string[] },
+  { unmet, next }: IntentOptions & { readonly unmet: readonly string[] },
 ): IntentPlan {
   const most = Math.min(4, Math.max(2, Math.ceil(NAMED / drafts.length) - 1));
   const tasks: PlannedTask[] = [];
@@ -170,9 +172,12 @@ function planned(
       ...(isAfter && { depends_on: [`t${at}`] }),
     });
   });
-  const alternatives = Object.fromEntries(
-    drafts.map(({ others }, at) => [`t${at + 1}`, others.slice(0, most).map(shownId)]),
-  );
+  const used = new Set(tasks.map(({ tool }) => tool));
+  const alternatives = Object.fromEntries(drafts.map(({ hit, others }, at) => {
+    const often = [...next(hit.id)].filter(([id, part]) => part >= OFTEN && !used.has(id));
+    const all = [...others.slice(0, most).map(shownId), ...often.map(([id]) => id)];
+    return [`t${at + 1}`, [...new Set(all)]];
+  }));
   return {
     ...{
       plan: { tasks },

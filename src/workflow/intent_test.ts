@@ -73,7 +73,7 @@ function optionsOf(
   return {
     search: (query) => search.search(query),
     output: (_, { outputSchema }) => outputSchema,
-    follows: () => 0,
+    next: () => new Map(),
     ...more,
   };
 }
@@ -160,12 +160,15 @@ Deno.test("planOf() puts a task behind the one whose output it needs", async () 
 });
 
 Deno.test("planOf() puts a task behind the one that it usually follows", async () => {
-  const follows = (id: ToolId, before: ToolId) =>
-    id === "fs:read_file" && before === "fs:list_directory" ? 0.8 : 0;
+  const [list, read, mail] = ["fs:list_directory", "fs:read_file", "mail:send_email"] as ToolId[];
+  assert.ok(list && read && mail);
+  const parts = new Map([[read, 0.6], [mail, 0.3]]);
+  const next = (id: ToolId) => id === list ? parts : new Map();
   const made = await planOf(
     "Read the file a.txt, list the folder ./src",
-    optionsOf(undefined, { follows }),
+    optionsOf(undefined, { next }),
   );
+  assert.ok(made.alternatives.t1?.includes(mail));
   assert.deepEqual(made.plan.tasks.map(({ tool }) => tool), ["fs:list_directory", "fs:read_file"]);
 });
 

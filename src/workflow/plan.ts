@@ -123,14 +123,6 @@ export function refused(problems: readonly Problem[]): PmlError {
   const code = problems.length === 1 && first !== undefined ? first.error.code : "BAD_ARGUMENTS";
   return new PmlError(code, `Cannot run the plan:\n${[...lines, ...more].join("\n")}`, {
     hint: "Nothing was run. Mend the plan and send it again",
-    detail: {
-      problems: problems.slice(0, SHOWN).map(({ task, error: { code, message, hint } }) => ({
-        ...(task !== undefined && { task }),
-        code,
-        message,
-        ...(hint !== undefined && { hint }),
-      })),
-    },
   });
 }
 

@@ -156,3 +156,15 @@ Deno.test("stepsOf() gives a call for each element, as far as they are known", (
   assert.throws(known([{ x: "x".repeat(990) }]), /Cannot take so much from outputs/);
   assert.throws(known(Array(4).fill({ x: 1 }), 3), /Cannot run 4 tasks: limits\.plan_tasks is 3/);
 });
+
+Deno.test("parsePlan() takes the parameters of a plan that was saved", () => {
+  const tasks = [
+    task("a", { for_each: REF("$params#/list"), arguments: { x: REF("$params#/x") } }),
+  ];
+  const { tasks: [only], params } = parsePlan({ tasks }, { most: 10, params: { x: 1, list: [7] } });
+  assert.ok(only !== undefined);
+  const steps = stepsOf(only, { ...knowing({}), params });
+  assert.deepEqual(steps?.map(({ arguments: args }) => args), [{ x: 1 }]);
+  const absent = () => stepsOf(only, { ...knowing({}), params: { list: [7] } });
+  assert.throws(absent, /"\$params#\/x" is missing: "\$params" is an object with "list"/);
+});

@@ -99,6 +99,7 @@ export class Plans {
     using clock = new Clock(callMaxMs, request.signal);
     const meanwhile = {
       request: of,
+      sampling: request.sampling,
       onMessage,
       onAsk: onAsk && ((...asked) => clock.held(() => onAsk(...asked))),
       onQuestion: onQuestion && ((...asked) => clock.held(() => onQuestion(...asked))),

@@ -127,10 +127,12 @@ export class UseMemory implements AsyncDisposable {
     if (searches.length > MOST_SEARCHES) searches.shift();
   }
 
-  /** Returns how often one tool was called next after another, as a part of all such calls. */
-  follows(id: ToolId, before: ToolId): number {
-    const next = this.tools().get(before)?.next ?? {};
-    return (Object.hasOwn(next, id) ? next[id] ?? 0 : 0) / (sum(next) + DOUBT);
+  /** Returns the tools that were called next after a tool, each with its part of all such calls. */
+  next(id: ToolId): ReadonlyMap<ToolId, number> {
+    const next = this.tools().get(id)?.next ?? {};
+    const all = sum(next) + DOUBT;
+    // Only names of tools are kept there.
+    return new Map(Object.entries(next).map(([name, count]) => [name as ToolId, count / all]));
   }
 
   /**

@@ -185,11 +185,13 @@ Deno.test("Odd names, arguments and globals of code trouble only its own run (SE
     ],
     ["return await import('file:///etc/passwd')", /Cannot use|denied|Requires|import/],
     ["return typeof require", /^undefined$/],
-    ["globalThis.mcp = null; ToolError = null; console = null; return 1", /^1$/],
+    ["globalThis.console = null; ToolError = null; console = null; return 1", /^1$/],
     ["Object.freeze(globalThis); return 1", /./],
   ];
   for (const [code, told] of cases) {
-    const said = await valueOf(pml, code, { timeout_ms: 1_500 });
+    // The types are not what is tried here.
+    const untyped = code.replaceAll("mcp", "(mcp as any)");
+    const said = await valueOf(pml, untyped, { timeout_ms: 1_500 });
     assert.match(said, told, `${code}: ${said}`);
     assert.equal(await valueOf(pml, "return Object.prototype.tool ?? 'clean'"), "clean", code);
   }
@@ -212,11 +214,12 @@ Deno.test("A denied tool stays denied in code, and is not told from an unknown o
     "await mcp.led.note.call(null, { text: 'x' })",
   ];
   for (const code of ways) {
-    const answer = await runCode(pml, code);
+    // Denied tools have no types.
+    const answer = await runCode(pml, code.replaceAll("mcp", "(mcp as any)"));
     assert.equal(answer.result?.isError, true, code);
     assert.match(textsOf(answer)[0] ?? "", /PERMISSION_DENIED/, code);
   }
-  const caught = `try { await mcp.led.note() } catch ({ code, message }) { return code }`;
+  const caught = `try { await (mcp as any).led.note() } catch ({ code, message }) { return code }`;
   assert.equal(await valueOf(pml, caught), "PERMISSION_DENIED");
   assert.deepEqual(await ledgerOf(ws), []);
   await endWell(ws, pml);

@@ -1,0 +1,39 @@
+/**
+ * The schemas of the meta-tools in full. Clients see less, because every word costs them; what they
+ * send is checked against this.
+ *
+ * @module
+ */
+
+import { isObject, type Json, type JsonObject } from "../core/json.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+
+const TEXT: JsonObject = { type: "string" };
+const TEXTS: JsonObject = { type: "array", items: TEXT };
+
+/** A task of a plan. */
+const TASK: JsonObject = {
+  type: "object",
+  properties: {
+    ...{ id: TEXT, tool: TEXT, arguments: { type: "object" } },
+    ...{ depends_on: TEXTS, when: {}, for_each: {} },
+  },
+  required: ["id", "tool"],
+};
+
+/** Returns a definition that allows no other properties, and that says what a task is. */
+export function strict({ inputSchema, ...definition }: ToolDefinition): ToolDefinition {
+  return { ...definition, inputSchema: closed(inputSchema) as JsonObject };
+}
+
+/** Returns a schema whose objects have no properties but those that it names. */
+function closed(schema: Json): Json {
+  if (Array.isArray(schema)) return schema.map(closed);
+  if (!isObject(schema)) return schema;
+  const { tasks, ...rest } = schema as Readonly<Record<string, JsonObject>>;
+  const full = tasks === undefined ? rest : { tasks: { ...tasks, minItems: 1, items: TASK } };
+  const inner = Object.fromEntries(
+    Object.entries(full).map(([name, value]) => [name, closed(value as Json)]),
+  );
+  return isObject(inner.properties) ? { ...inner, additionalProperties: false } : inner;
+}
