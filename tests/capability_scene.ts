@@ -68,7 +68,11 @@ export async function capabilityScene(
   return {
     ...scene,
     asked,
-    [Symbol.asyncDispose]: () => scene[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: async () => {
+      // What it still writes into its home is then written.
+      await scene.pml.close().catch(() => {}); // closed already
+      await scene[Symbol.asyncDispose]();
+    },
   };
 }
 

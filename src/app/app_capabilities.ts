@@ -81,10 +81,14 @@ export async function assertRuns(
 ): Promise<void> {
   if (capability.kind === "plan") {
     const { metaTools } = await import("../gateway/meta_tools.ts");
+    const { strict } = await import("../gateway/meta_calls.ts");
     const schemas = await app.schemas();
     const plan = JSON.parse(capability.text);
     const { execute_workflow: workflow } = metaTools("", 1);
-    await schemas.assertArguments(workflow, { plan }, { name: "the plan", isChecked: false });
+    await schemas.assertArguments(strict(workflow), { plan }, {
+      name: "the plan",
+      isChecked: false,
+    });
   }
   await (await app.workflow()).assertRuns(capability);
 }

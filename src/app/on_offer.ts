@@ -7,6 +7,7 @@
 
 import { quoted } from "../core/json.ts";
 import type { Unapproved } from "../core/server_identity.ts";
+import type { Fqdn } from "../registry/fqdn.ts";
 import type { CatalogItem, Registries } from "../registry/registries.ts";
 import type { Catalog } from "../search/catalog.ts";
 import { offeredCatalog } from "../search/offered.ts";
@@ -67,10 +68,11 @@ export class OnOffer {
     return this.#items.some((item) => item.fqdn === fqdn);
   }
 
-  /** Tells whether a server is offered that has this tool. */
-  isOfServer(server: string, tool: string): boolean {
-    const own = this.#items.find(({ fqdn }) => fqdn === server);
-    return own?.tools.some(({ name }) => name === tool) === true;
+  /** Returns the name of the entry that offers a tool; undefined if it is not known. */
+  async entryOf(tool: Fqdn): Promise<string | undefined> {
+    // Who cannot be asked is told of by who looks a server up.
+    return await this.#options.registries().entryOf(tool, { signal: this.#briefly() })
+      .catch(() => undefined);
   }
 
   /** Asks whether a name may be told that nobody offered: a model may have put into it what it knows. */

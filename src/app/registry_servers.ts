@@ -157,14 +157,14 @@ export class RegistryServers implements Disposable {
     if (fqdn?.action === undefined || fqdn.version !== undefined) return server;
     const whole = entryName(fqdn);
     const { home } = await this.#options.pins.state();
-    const isUsed = [server, whole].some((name) => pinnedIn(home, name) !== undefined);
-    // Which entries there are is asked for without any name.
-    if (!isUsed && !isNamed) await this.offers.look();
-    const isKnown = pinnedIn(home, whole) !== undefined || this.offers.has(whole);
     const { tools = [] } = this.#here.get(server)?.found.manifest ?? {};
-    const isOfServer = tools.some(({ name }) => name === tool) ||
-      this.offers.isOfServer(server, tool);
-    return isKnown && !isOfServer ? whole : server;
+    if (tools.some(({ name }) => name === tool)) return server;
+    if (pinnedIn(home, whole) !== undefined) return whole;
+    // A server that is used may have tools that its registry does not list.
+    const isUsed = pinnedIn(home, server) !== undefined && tools.length === 0;
+    // What the person named is looked up as it is.
+    if (isUsed || isNamed) return server;
+    return await this.offers.entryOf(fqdn) ?? server;
   }
 
   /**

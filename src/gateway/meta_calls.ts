@@ -30,6 +30,8 @@ import type { GatewayOptions } from "./gateway.ts";
 import { type MetaTool, metaTools } from "./meta_tools.ts";
 import { errorBody, errorResult } from "./results.ts";
 
+export { strict };
+
 /** What a request carries beside the name of its tool. */
 export interface MetaCall extends Meanwhile {
   readonly arguments: JsonObject;

@@ -12,6 +12,7 @@ import {
   type KeptCatalog,
   keptCatalog,
 } from "./_catalog.ts";
+import type { Fqdn } from "./fqdn.ts";
 import type { Place } from "./_place.ts";
 import type { Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
@@ -31,6 +32,13 @@ interface CatalogsOptions {
   readonly warn: (message: string) => void;
   /** Aborts all work that is under way. */
   readonly closing: AbortSignal;
+}
+
+/** How one catalog is looked at. */
+export interface CatalogLook {
+  readonly place: Place;
+  readonly signal: AbortSignal;
+  readonly onSeen: (at: number) => void;
 }
 
 /** The catalogs of all registries, in their order. */
@@ -75,18 +83,31 @@ export class Catalogs {
    * Returns whether a registry offers a server. If its catalog was never downloaded, waits for it
    * once. Throws REGISTRY_OFFLINE if the registry cannot be reached.
    */
-  async has(
-    name: string,
-    { place, signal, onSeen }: {
-      readonly place: Place;
-      readonly signal: AbortSignal;
-      readonly onSeen: (at: number) => void;
-    },
-  ): Promise<boolean> {
+  async has(name: string, looking: CatalogLook): Promise<boolean> {
+    const rows = await this.#rows(looking);
+    return rows.some(([fqdn]) => fqdn === name || fqdn.split(":", 1)[0] === name);
+  }
+
+  /**
+   * Returns the name of the entry that has a tool: its server, if the catalog lists the tool there,
+   * else a capability of this name, else the server; undefined if there is neither.
+   */
+  async entryOf(
+    { name: server, action: tool = "" }: Fqdn,
+    looking: CatalogLook,
+  ): Promise<string | undefined> {
+    const rows = await this.#rows(looking);
+    const whole = `${server}:${tool}`;
+    const own = rows.find(([fqdn]) => fqdn === server);
+    if (own?.[5].includes(tool)) return server;
+    if (rows.some(([fqdn]) => fqdn === whole)) return whole;
+    return own && server;
+  }
+
+  async #rows({ place, signal, onSeen }: CatalogLook): Promise<KeptCatalog["rows"]> {
     const known = this.#kept.get(place) ?? keptCatalog(place, this.#options.cache);
     if (known !== undefined) onSeen(known.at);
-    const { rows } = known ?? await this.#first(place, signal);
-    return rows.some(([fqdn]) => fqdn === name || fqdn.split(":", 1)[0] === name);
+    return (known ?? await this.#first(place, signal)).rows;
   }
 
   async #first(place: Place, signal: AbortSignal): Promise<Pick<KeptCatalog, "rows">> {

@@ -177,6 +177,20 @@ export class Registries {
     return false;
   }
 
+  /**
+   * Returns the name of the entry that offers a tool: its server or a capability; undefined if no
+   * registry has one in its catalog. None is told a name, and none is asked behind the one that
+   * offers it.
+   */
+  async entryOf(tool: Fqdn, { signal }: Waiting): Promise<string | undefined> {
+    for (const place of this.#order(tool)) {
+      const onSeen = (at: number) => this.#seen(place, at);
+      const found = await this.#catalogs.entryOf(tool, { place, signal, onSeen });
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
   #seen(place: Place, at: number): void {
     const { catalogMs = CATALOG_MS } = this.#options;
     if (Date.now() - at >= catalogMs) this.#refreshCatalogBehind(place);
