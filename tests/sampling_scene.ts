@@ -7,6 +7,7 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { journalOf } from "./attacks/oracles.ts";
 import { makeScenery, type Scene, type SceneOptions } from "./attacks/stage.ts";
 import { full } from "./full_scene.ts";
 import type { FakeProvider } from "./kit/fake_provider.ts";
@@ -102,4 +103,10 @@ export async function samplingScene(options: SamplingOptions = {}): Promise<Scen
     throw error;
   }
   return { ws, pml, [Symbol.asyncDispose]: dispose };
+}
+
+/** Returns what the journal says of questions to a provider. */
+export async function sampledIn(ws: Workspace): Promise<readonly unknown[]> {
+  const lines = await journalOf(ws);
+  return lines.filter(({ event }) => event === "sampled").map(({ about }) => about);
 }

@@ -6,10 +6,9 @@
  */
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
 import process from "node:process";
 import { setTimeout as delay } from "node:timers/promises";
-import { codeOf, eventsOf, journalOf, textOf } from "./attacks/oracles.ts";
+import { journalOf, textOf } from "./attacks/oracles.ts";
 import { READING_MS } from "./attacks/questions.ts";
 import { ALL_ABLE, call, KINDS } from "./full_scene.ts";
 import { FakeProvider } from "./kit/fake_provider.ts";
@@ -17,16 +16,10 @@ import { FullHttp } from "./kit/full_http.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
-import { KEY, keyed, samplingScene, samplingWorkspace, TEXT } from "./sampling_scene.ts";
+import { KEY, keyed, sampledIn, samplingScene, samplingWorkspace, TEXT } from "./sampling_scene.ts";
 
 const ALLOWED = { allow: [...KINDS, "writer"].map((name) => `${name}:@sampling`) };
 const YES = { action: "accept", content: { answer: "Yes" } };
-
-/** Returns what the journal says of questions to a provider. */
-async function sampledIn(ws: Parameters<typeof journalOf>[0]): Promise<readonly unknown[]> {
-  const lines = await journalOf(ws);
-  return lines.filter(({ event }) => event === "sampled").map(({ about }) => about);
-}
 
 for (const era of ERAS) {
   Deno.test(`A provider answers servers whose client cannot, after a yes, on ${era}`, async () => {
@@ -318,53 +311,3 @@ Deno.test("A program that opens PML as a library gets answers of a provider by a
   assert.match(stdout, /it is[^]*APPROVAL_REQUIRED .*modern:@sampling/, stderr);
   assert.equal(provider.received.length, 1);
 });
-
-for (const era of ERAS) {
-  Deno.test(`A model calls tools through the same gates, and the person is asked, on ${era}`, async () => {
-    const asked: string[] = [];
-    const reads = { uses: [{ name: "filesystem__read_file", input: { path: "good.txt" } }] };
-    const lists = {
-      uses: [{ name: "filesystem__write_file", input: { path: "n.txt", content: "n" } }],
-    };
-    for (const kind of KINDS) {
-      await using provider = new FakeProvider("anthropic", reads, lists, { text: "done" });
-      await using scene = await samplingScene({
-        ...{ era, provider, rules: ALLOWED },
-        settings: { allowed_tool_patterns: ["filesystem:*"] },
-        answer: (_, params) => {
-          asked.push(String(params.message));
-          return YES;
-        },
-      });
-      const { ws, pml } = scene;
-      const args = { _meta: { allowedToolPatterns: ["filesystem:*_file"] } };
-      const answer = await call(pml, `${kind}:sample`, args);
-      const { one } = JSON.parse(textOf(answer));
-      assert.deepEqual(one.content, { type: "text", text: "done" });
-      const names = provider.bodies[0].tools.map(({ name }: { name: string }) => name);
-      assert.ok(names.includes("filesystem__read_file"));
-      assert.ok(names.every((name: string) => /^filesystem__\w+_file$/.test(name)), names.join());
-      const results = provider.bodies.slice(1).map(({ messages }) => messages.at(-1).content[0]);
-      assert.equal(results[0].content[0].text, "good\n");
-      // Reading is allowed; writing asks.
-      assert.match(asked.pop() ?? "", /Tool: "write_file"[^]*n\.txt/);
-      assert.equal(asked.length, 0);
-      assert.equal(await readFile(ws.file("n.txt"), "utf8"), "n");
-      const lines = (await journalOf(ws)).filter(({ kind, via }) =>
-        kind === "start" && via === "sampling"
-      );
-      assert.deepEqual([...new Set(lines.map(({ tool }) => tool))], [
-        "filesystem:read_file",
-        "filesystem:write_file",
-      ]);
-      const runs = new Set(lines.map((line) => Object(line).run));
-      assert.equal(runs.size, 1);
-      assert.deepEqual(
-        (await sampledIn(ws)).map((about) => Object(about).run),
-        Array(3).fill([...runs][0]),
-      );
-      assert.ok((await eventsOf(ws)).includes("sampled"));
-      assert.equal(codeOf(answer), undefined);
-    }
-  });
-}
