@@ -6,7 +6,7 @@
 
 import type { Limits } from "../config/limits.ts";
 import { type Meanwhile, type Outcome, textResult, type ToolResult } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { pageOf, pageRequestOf } from "./_page.ts";
 import { keptOutput, readHint } from "./_plan_answer.ts";
@@ -115,13 +115,20 @@ export class Workflow {
     const prepare = (given: JsonObject) =>
       saveAs && saving?.prepare(saveAs, { kind: "plan", text: JSON.stringify(given) });
     // What cannot be saved does not run.
-    let prepared = request.plan && prepare(request.plan);
+    const prepared = request.plan && prepare(request.plan);
     const { result, isDone, output, plan: { given } } = await this.plans.run(request);
     if (saving === undefined) return { kind: "result", result };
-    prepared ||= prepare(given);
-    const saved = isDone && prepared
-      ? await saving.save(prepared, { tools: [], output }, request)
-      : { saved: false, error: { message: "Only what succeeds is saved" } };
+    const save = async (): Promise<JsonObject> => {
+      const whole = isDone && (prepared || prepare(given));
+      return whole
+        ? await saving.save(whole, { tools: [], output }, request)
+        : { saved: false, error: { message: "Only what succeeds is saved" } };
+    };
+    // What ran before is known only now: its result stays, whatever becomes of saving it.
+    const saved = await save().catch((error) => {
+      const { code, message } = asPmlError(error);
+      return { saved: false, error: { code, message } };
+    });
     return { kind: "result", result: withSaved(result, saved) };
   }
 
