@@ -110,7 +110,7 @@ for (const era of ERAS) {
       })
     ) {
       const { text, answer } = await questionOf(pml, { name, arguments: args });
-      assert.match(text, /these 2 calls[^]*"echo" of "lists" is not what it was[^]*<IMPORTANT>/);
+      assert.match(text, /these 2 calls[^]*"echo" of "lists" has changed since[^]*<IMPORTANT>/);
       await read();
       assert.equal(codeOf(await answer(picked("No"))), "APPROVAL_DECLINED");
     }
