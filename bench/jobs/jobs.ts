@@ -17,6 +17,8 @@ export interface Job {
   /** Does the job by a plan. The model reads the outputs, and may have to call once more. */
   readonly plan: {
     readonly tasks: readonly Readonly<Record<string, unknown>>[];
+    /** The tasks whose outputs the model has to read. */
+    readonly reads: readonly string[];
     readonly finish: (outputs: Outputs, call: CallTool) => Promise<string> | string;
   };
   /** Does the job by code, which returns the answer. */
@@ -69,6 +71,7 @@ const todos: Job = {
       for_each: NAMES.map((name) => `src/${name}.ts`),
       arguments: { path: { $ref: "$item#" } },
     }],
+    reads: ["read"],
     finish: ({ read }) =>
       NAMES.map((name, at) =>
         `${name}.ts ${textIn((read as readonly unknown[])[at]).split("TODO").length - 1}`
@@ -113,6 +116,7 @@ const config: Job = {
       for_each: Object.keys(SERVICES),
       arguments: { path: { $ref: "$item#" } },
     }],
+    reads: ["read"],
     finish: async ({ read }, call) => {
       const lines = (read as readonly unknown[]).map((one) => hostLine(textIn(one)));
       await call("files:write_file", { path: "hosts.txt", content: lines.join("\n") });
@@ -162,6 +166,7 @@ const graph: Job = {
       { id: "people", tool: "files:read_text_file", arguments: { path: "people.json" } },
       { id: "relations", tool: "files:read_text_file", arguments: { path: "relations.json" } },
     ],
+    reads: ["people", "relations"],
     finish: async (outputs, call) => {
       await call("memory:create_entities", { entities: JSON.parse(textIn(outputs.people)) });
       await call("memory:create_relations", { relations: JSON.parse(textIn(outputs.relations)) });
@@ -206,6 +211,7 @@ const copies: Job = {
         arguments: { path: path.replace("notes", "backup"), content: { $ref: `r${at}#/content` } },
       },
     ]),
+    reads: [],
     finish: () => `${PAIRS.length}`,
   },
   code: `const paths = [...Array(6).keys()].map((at) => "n" + at + ".md");
@@ -253,6 +259,7 @@ const orders: Job = {
         arguments: { path: { $ref: "$item#" } },
       },
     ],
+    reads: ["orders", "customers"],
     finish: (outputs) =>
       large(JSON.parse(textIn(outputs.orders))).map((customer) => {
         const text = textIn((outputs.customers as readonly unknown[])[Number(customer.slice(1))]);

@@ -33,25 +33,30 @@ const RUNS = 3;
 
 const WAYS: Readonly<Record<string, Way>> = {
   "tool by tool": (job, client) => job.direct(client.call),
-  plan: async ({ plan: { tasks, finish } }, client) => {
+  plan: async ({ plan: { tasks, reads, finish } }, client) => {
     const answer = JSON.parse(await client.meta("execute_workflow", { plan: { tasks } }));
-    return await finish(outputsOf(answer), client.call);
+    return await finish(await outputsOf(answer, { reads, client }), client.call);
   },
   code: ({ code }, client) => client.meta("execute_code", { code }),
 };
 
-if (import.meta.main) await main(Deno.args);
-
 async function main(args: readonly string[]): Promise<void> {
+  await using ws = await workspaceOf();
+  await using connection = await connect(ws);
+  const client = new Counted(connection);
+  // Installs and starts are not counted: they come once, or once a session.
+  await client.begin();
   const costs: Cost[] = [];
   for (const job of JOBS) {
     const ends = new Set<string>();
-    for (const way of Object.keys(WAYS)) {
+    for (const [way, work] of Object.entries(WAYS)) {
       const runs: Cost[] = [];
       for (let run = 0; run < RUNS; run++) {
-        const { cost, end } = await measured(job, way);
-        runs.push(cost);
-        ends.add(end);
+        await client.begin();
+        const answer = await work(job, client);
+        const { tokens, roundTrips, ms } = client;
+        runs.push({ job: job.name, way, tokens, roundTrips, ms });
+        ends.add(`${answer}\n${job.written ? await Deno.readTextFile(ws.file(job.written)) : ""}`);
       }
       const [, middle] = runs.toSorted((one, other) => one.ms - other.ms);
       if (middle !== undefined) costs.push(middle);
@@ -62,26 +67,13 @@ async function main(args: readonly string[]): Promise<void> {
   else print(costs);
 }
 
-/** Does a job in one way, in a fresh workspace. */
-async function measured(job: Job, way: string): Promise<{ cost: Cost; end: string }> {
-  await using ws = await workspaceOf(job);
-  await using connection = await connect(ws);
-  const client = new Counted(connection);
-  // Starts are not counted: they come once a session.
-  await client.warm();
-  const answer = await WAYS[way]?.(job, client) ?? "";
-  const { tokens, roundTrips, ms } = client;
-  const end = `${answer}\n${job.written ? await Deno.readTextFile(ws.file(job.written)) : ""}`;
-  return { cost: { job: job.name, way, tokens, roundTrips, ms }, end };
-}
-
-async function workspaceOf(job: Job): Promise<Workspace> {
+async function workspaceOf(): Promise<Workspace> {
   const server = (name: string, ...args: readonly string[]) => ({
     command: "npx",
     args: ["-y", `@modelcontextprotocol/server-${name}@${VERSION}`, ...args],
   });
   return await makeWorkspace({
-    files: job.files,
+    files: Object.assign({}, ...JOBS.map(({ files }) => files)),
     pml: {
       version: 1,
       permissions: { allow: ["files:*", "memory:*"] },
@@ -104,11 +96,14 @@ class Counted {
   /** Calls a tool of a server by the meta-tool `call`. */
   readonly call: CallTool = (tool, args) => this.meta("call", { tool, arguments: args });
 
-  /** Has the servers started, which is not counted. */
-  async warm(): Promise<void> {
+  /** Has the servers ready and the graph empty, and counts from here. */
+  async begin(): Promise<void> {
     await this.call("files:list_allowed_directories", {});
-    await this.call("memory:read_graph", {});
-    await this.meta("execute_code", { code: "return 1" });
+    const { entities } = JSON.parse(await this.call("memory:read_graph", {}));
+    const entityNames = entities.map(({ name }: { readonly name: string }) => name);
+    await this.call("memory:delete_entities", { entityNames });
+    // The next child for code is ready a moment after the last.
+    await new Promise((resolve) => setTimeout(resolve, 500));
     [this.tokens, this.roundTrips, this.ms] = [0, 0, 0];
   }
 
@@ -127,10 +122,34 @@ class Counted {
   }
 }
 
-/** Returns the output of each task from the answer of a plan. */
-function outputsOf(answer: { readonly tasks: Readonly<Record<string, unknown>> }): Outputs {
-  const tasks = Object.entries(answer.tasks) as [string, { readonly output: unknown }][];
-  return Object.fromEntries(tasks.map(([id, { output }]) => [id, output]));
+/** Returns the outputs that are read. A large one stays outside of the answer, and is read in pages. */
+async function outputsOf(
+  { run, done }: {
+    readonly run: string;
+    readonly done: Readonly<Record<string, { readonly output?: unknown }>>;
+  },
+  { reads, client }: { readonly reads: readonly string[]; readonly client: Counted },
+): Promise<Outputs> {
+  const outputs: Record<string, unknown> = {};
+  for (const id of reads) {
+    const output = done[id]?.output;
+    const pages: unknown[] = [];
+    for (let next: number | undefined = 0; output === undefined && next !== undefined;) {
+      const read = `pml://results/${run}.${id}?offset=${next}`;
+      const page = JSON.parse(await client.meta("execute_workflow", { read }));
+      pages.push(page.value);
+      next = page.next;
+    }
+    outputs[id] = output ?? joined(pages);
+  }
+  return outputs;
+}
+
+/** Joins the pages of an output: elements, characters or members. */
+function joined(pages: readonly unknown[]): unknown {
+  const [first] = pages;
+  if (Array.isArray(first)) return pages.flat();
+  return typeof first === "string" ? pages.join("") : Object.assign({}, ...pages);
 }
 
 function print(costs: readonly Cost[]): void {
@@ -139,3 +158,5 @@ function print(costs: readonly Cost[]): void {
     console.log(`| ${job} | ${way} | ${tokens} | ${roundTrips} | ${ms.toFixed(0)} ms |`);
   }
 }
+
+if (import.meta.main) await main(Deno.args);
