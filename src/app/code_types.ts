@@ -20,8 +20,11 @@ import { observedBy } from "./observed.ts";
 
 export { observedBy };
 
-/** Returns what checks types. It starts nothing before the first check. */
-export async function codeTypes(app: App): Promise<CheckTypes> {
+/**
+ * Returns what checks types. It starts nothing before the first check. Results that were observed do
+ * not count: the next one may be another, and code that is right must run.
+ */
+export function codeTypes(app: App): CheckTypes {
   const checker = new TypeChecker({
     folder: join(app.config().home, "types"),
     groups: async () => (await app.callPath()).machine.groups,
@@ -31,7 +34,6 @@ export async function codeTypes(app: App): Promise<CheckTypes> {
       await app.servers.prepare("tools", { only: server });
       return toolsOf(app, server);
     },
-    observed: await observedBy(app),
     isOffered: async (name) =>
       app.catalog.toolsOf(name).length > 0 || (await (await app.finder()).offered(name)).length > 0,
   });

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { makeScene } from "./attacks/stage.ts";
+import { ERAS } from "./kit/json_rpc.ts";
+import { picked, questionOf } from "./attacks/questions.ts";
+import type { RawStdio } from "./kit/raw_stdio.ts";
+import type { Message } from "./kit/json_rpc.ts";
+
+const PAGE = await Deno.readTextFile(new URL("../docs/workflows.md", import.meta.url));
+const BLOCKS = [...PAGE.matchAll(/^```(\w+) (\S+)\n([\s\S]*?)\n?^```$/gm)]
+  .map(([, language = "", name = "", text = ""]) => ({ language, name, text }));
+
+/** Each request of the page, and the answer that it shows. */
+const EXAMPLES = BLOCKS.flatMap(({ language, name, text }, at) => {
+  if (!["json", "ts"].includes(language)) return [];
+  const next = BLOCKS[at + 1];
+  assert.ok(next?.name === "answer", `no answer is shown for ${text}`);
+  const args = language === "ts" ? { code: text } : JSON.parse(text);
+  return [{ name, args, answer: next.text }];
+});
+
+const FILES = Object.fromEntries(
+  BLOCKS.filter(({ name }) => /\.\w+$/.test(name)).map(({ name, text }) => [name, `${text}\n`]),
+);
+
+for (const era of ERAS) {
+  Deno.test(`docs/workflows.md: every example gives the answer that it shows, on ${era}`, async () => {
+    await using scene = await makeScene({
+      era,
+      files: FILES,
+      capabilities: { elicitation: { form: {} } },
+    });
+    assert.ok(EXAMPLES.length >= 10, `${EXAMPLES.length} examples`);
+    for (const { name, args, answer } of EXAMPLES) {
+      assert.match(
+        textsOf(await answered(scene.pml, { name, arguments: args })),
+        patternOf(answer),
+      );
+    }
+  });
+}
+
+/** Sends a request, and says yes where the person is asked to save something. */
+async function answered(
+  pml: RawStdio,
+  params: { readonly name: string; readonly arguments: { readonly save_as?: unknown } },
+): Promise<Message> {
+  if (params.arguments.save_as === undefined) return await pml.request("tools/call", params);
+  const { answer } = await questionOf(pml, params);
+  return await answer(picked("Yes"));
+}
+
+function textsOf({ result }: Message): string {
+  const blocks = result?.content as unknown as readonly { readonly text: string }[];
+  return blocks.map(({ text }) => text).join("\n");
+}
+
+/** Reads an answer of the page, in which `…` stands for anything. */
+function patternOf(answer: string): RegExp {
+  const parts = answer.split("…").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return new RegExp(`^${parts.join("[^]*?")}$`);
+}
