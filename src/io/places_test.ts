@@ -80,15 +80,15 @@ Deno.test("Places serves the queue although the other things are always in use",
   const { pool, call, state } = poolOf(1);
   let isServed = false;
   let calls = 0;
-  // Each begins before the previous one ends, so their child is in use all the time.
+  // Each ends when the next one has begun, so their child is in use all the time.
   const hot = async (): Promise<void> => {
     calls++;
-    const over = new Promise<void>((resolve) => setTimeout(resolve, 20));
-    const next = new Promise<void>((resolve) => setTimeout(resolve, 10));
-    const running = call("hot", () => over);
-    await next;
-    if (!isServed) await hot();
-    await running;
+    const over = Promise.withResolvers<void>();
+    const running = call("hot", () => over.promise);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    const next = isServed ? undefined : hot();
+    over.resolve();
+    await Promise.all([running, next]);
   };
   const heat = hot();
   await call("cold", () => Promise.resolve().then(() => void (isServed = true)));
