@@ -11,7 +11,7 @@ import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { capabilityJudge } from "../permissions/capability_rules.ts";
-import { askAbout } from "../permissions/gate.ts";
+import { askPerson } from "../permissions/ask_all.ts";
 import { definitionChanges } from "../registry/definition_changes.ts";
 import { definitionHash } from "../registry/integrity.ts";
 export { unhidden } from "../permissions/trust_gate.ts";
@@ -30,8 +30,6 @@ export interface OpenCapabilities {
 
 /** How long a server is waited for when a capability that calls it is compared. */
 const COMPARED_MS = 3_000;
-/** The question comes again after an answer that nobody gave. */
-const MOST_QUESTIONS = 4;
 
 /** Opens the capabilities, and has the directory and the rules know them. */
 export function capabilitiesOf(app: App): OpenCapabilities {
@@ -108,13 +106,14 @@ export function ownerOf(app: App, name: string): string | undefined {
     all.some((own) => own.name === name);
   const off = policy.disabledIn(name);
   const owners: readonly (readonly [string, boolean | undefined])[] = [
-    ["that ships with PML", builtins.has(name)],
     ["that a file of yours defines", has(servers)],
     ["that the workspace file defines", has(file?.servers)],
     [`that ${quoted(`${off}`, 400)} disables`, off !== undefined],
-    ["of a registry that you use", used?.names().includes(name)],
-    ["that a registry offers", used?.offers.has(name)],
-    ["that PML knows by this name", isListedLocal(name) || getToolRouting(name) === "cloud"],
+    ["that a registry has", used?.names().includes(name) || used?.offers.has(name)],
+    [
+      "that PML knows by this name",
+      builtins.has(name) || isListedLocal(name) || getToolRouting(name) === "cloud",
+    ],
   ];
   const owner = owners.find(([, isIts]) => isIts)?.[0];
   return owner && `a server ${owner}`;
@@ -156,29 +155,28 @@ async function ask(app: App, review: Review, { onQuestion, signal, actor }: Aski
   const { id, hash, facts } = review;
   const path = await app.callPath();
   const { approvals } = path;
-  const tell = (event: string) =>
+  const record = (event: string) =>
     Promise.resolve(
       path.record(`capability ${event}`, { actor: "local", about: { tool: id, hash } }),
     );
   const { workspace } = app.config();
   const given = { arguments: {}, actor };
   const subject = { ...given, tool: id, definition: hash, rules: "save", workspace, facts };
-  let call: Call = { ...given, id, via: "save", signal, callId: hash };
-  for (let count = 0; count < MOST_QUESTIONS; count++) {
-    const asked = await askAbout([call], {
-      approvals,
-      subjects: [{ ...subject, isSaved: true }],
-      record: ({ event }) => tell(event),
-    });
-    if (asked.kind !== "ask") return await tell("saved");
-    if (onQuestion === undefined) break;
-    const answer = await onQuestion(asked.question, signal).catch(async (error) => {
-      // Who saves it later does so by a command.
-      const open = error?.detail?.approval;
-      if (open !== undefined) await approvals.refuse(open).catch(() => {});
-      throw error;
-    });
-    call = { ...call, answer };
-  }
-  throw new PmlError("APPROVAL_REQUIRED", `Cannot save "${id}": nobody can be asked here`);
+  const call: Call = { ...given, id, via: "save", signal, callId: hash };
+  await askPerson([{ call, subject: { ...subject, isSaved: true } }], {
+    approvals,
+    record: ({ event }) => record(event),
+    ask: async (question) => {
+      if (onQuestion === undefined) {
+        throw new PmlError("APPROVAL_REQUIRED", `Cannot save "${id}": nobody can be asked here`);
+      }
+      return await onQuestion(question, signal).catch(async (error) => {
+        // Who saves it later does so by a command.
+        const open = error?.detail?.approval;
+        if (open !== undefined) await approvals.refuse(open).catch(() => {});
+        throw error;
+      });
+    },
+  });
+  await record("saved");
 }

@@ -8,7 +8,7 @@
 import type { App } from "../app/app.ts";
 import { assertRuns, exportForm, hidden, ownerOf, unhidden } from "../app/app_capabilities.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json, quoted, visible, visibleLines } from "../core/json.ts";
+import { defined, isObject, type Json, quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
 import { parseArguments } from "./_arguments.ts";
@@ -101,30 +101,17 @@ async function told({ app, capabilities }: At, id: ToolId): Promise<Told> {
 }
 
 async function show(at: At): Promise<Shown> {
-  const { capabilities, first: id } = at;
+  const { capabilities, saving, first: id } = at;
   const whole = capabilities.store.load(id);
-  const { lines, gone } = await capabilities.changesOf(whole, { isAsked: true });
+  const { stale, facts } = await saving.told(whole);
   const { calls: _, ...about } = await told(at, id);
-  const stale = [...gone.map((tool) => `${tool} is gone`), ...lines];
   const { kind, text, parameters, toolsUsed } = whole;
-  const { hash, runs, description, problem } = about;
+  const content = { [kind]: kind === "plan" ? JSON.parse(text) : text };
   return {
-    value: {
-      ...about,
-      ...{ [kind]: kind === "plan" ? JSON.parse(text) : text },
-      ...{ parameters, tools_used: toolsUsed, stale },
-    },
+    value: { ...about, ...content, parameters, tools_used: toolsUsed, stale },
     text: [
-      `${id} [${kind}, ${runs}]`,
-      ...(description === undefined ? [] : [visible(description, Infinity)]),
-      `hash: ${hash}`,
-      `parameters: ${visible(JSON.stringify(parameters.properties ?? {}), Infinity)}`,
-      ...Object.entries(toolsUsed).map(([tool, used]) => `calls ${visible(tool)}: ${used}`),
-      ...(problem === undefined ? [] : [visible(problem, 500)]),
-      ...(stale.length === 0 ? [] : ["Changed since it was saved; a call asks you first:"]),
-      ...stale.map((line) => `  ${unhidden(line)}`),
-      "",
-      visibleLines(text, Infinity),
+      `${id} [${kind}, ${about.runs}]`,
+      ...[about.problem ?? [], facts].flat().map(unhidden),
     ].join("\n"),
   };
 }
@@ -149,7 +136,6 @@ async function agreed(at: At, prepared: Prepared): Promise<Shown> {
   const { id, hash, facts, accept } = await at.saving.review(prepared);
   const value = { name: id, hash, facts };
   if (at.typed.json) return { value };
-  needPerson(`Cannot save "${id}"`, "pml capability save");
   return await typedWord(at, "save", {
     ...{ value, facts: facts.map(unhidden), work: accept },
     done: `Saved: call it as ${id}`,
@@ -160,13 +146,11 @@ async function rename(at: At): Promise<Shown> {
   const { app, capabilities, saving, first: from, second = "" } = at;
   const to = saving.mayBe(second);
   const { kind } = capabilities.store.load(from);
-  needPerson(`Cannot rename "${from}"`, "pml capability rename");
-  const isAllowed = app.policy.now.judge(to).kind === "allow";
   return await typedWord(at, "rename", {
     value: { from, to },
     facts: [
-      `"${to}" is then what "${from}" is now (${kind}). Rules that name "${from}" name it no more,`,
-      `and ${isAllowed ? "it runs" : "it asks you"} by the rules of its new name`,
+      `"${to}" is then this ${kind}. No rule for "${from}" holds for it any more; by its new name`,
+      `the rules say: ${app.policy.now.judge(to).kind}`,
     ],
     work: () => capabilities.store.rename(from, to),
     done: `Renamed: call it as ${to}`,
@@ -177,10 +161,7 @@ async function remove(at: At): Promise<Shown> {
   const { capabilities, first: id, typed: { yes } } = at;
   const work = () => capabilities.store.rename(id);
   const asked = { value: { deleted: id }, facts: [`"${id}"`], work, done: `Deleted: ${id}` };
-  if (yes !== true) {
-    needPerson(`Cannot delete "${id}"`, "pml capability delete");
-    return await typedWord(at, "delete", asked);
-  }
+  if (yes !== true) return await typedWord(at, "delete", asked);
   await work();
   return { value: asked.value, text: asked.done };
 }
@@ -193,12 +174,13 @@ interface Asked {
   readonly done: string;
 }
 
-/** Does something if the person types the word. */
+/** Does something if a person at a terminal types the word. */
 async function typedWord(
-  { signal }: At,
+  { signal, first }: At,
   word: string,
   { value, facts, work, done }: Asked,
 ): Promise<Shown> {
+  needPerson(`Cannot ${word} ${quoted(first, 400)}`, `pml capability ${word}`);
   for (const fact of facts) tell(fact);
   if (await askWord(`Type "${word}" to ${word} exactly this`, signal) !== word) {
     return { value, text: "Nothing was changed", code: 1 };

@@ -119,9 +119,6 @@ export class CapabilitySaving {
       more.push(...unknown.map((tool) => `It names ${tool}, which is not known here`));
     }
     const whole: Capability = { ...capability, toolsUsed };
-    const { lines, gone } = await capabilities.changesOf(whole, { isAsked: true });
-    more.push(...gone.map((tool) => `It calls ${tool}, which is not here`));
-    more.push(...lines.map((line) => `Changed since it was saved: ${line}`));
     const around = capabilities.cycle(id, whole);
     if (around !== undefined) {
       throw refused("BAD_ARGUMENTS", id, `it would call itself: ${around.join(" calls ")}`);
@@ -129,6 +126,7 @@ export class CapabilitySaving {
     const hash = capabilityHash(whole);
     const over = capabilities.store.approved().get(id);
     const hidden = hides(id);
+    const { facts } = await this.told(whole);
     return {
       id,
       hash,
@@ -136,13 +134,34 @@ export class CapabilitySaving {
         `Yes saves this ${whole.kind} as the tool "${id}", for all workspaces`,
         ...(over === undefined ? [] : [`It replaces what is saved under this name now: ${over}`]),
         ...(hidden === undefined ? [] : [`It hides ${hidden}`]),
-        `its hash: ${hash}`,
-        ...this.#lines(whole),
         ...more,
-        ...whole.text.split(/\r\n?|\n/).map((line) => `| ${line}`),
+        ...facts,
       ],
       accept: async () => await capabilities.save(id, whole, over),
     };
+  }
+
+  /** Returns all that a person is shown of a capability, and what changed since it was saved. */
+  async told(
+    whole: Capability,
+  ): Promise<{ readonly facts: readonly string[]; readonly stale: readonly string[] }> {
+    const { capabilities, judge } = this.#options;
+    const { description, parameters, toolsUsed, text } = whole;
+    const { lines, gone } = await capabilities.changesOf(whole, { isAsked: true });
+    const stale = [...gone.map((tool) => `${tool} is gone`), ...lines];
+    const said = { allow: "runs", ask: "asks you", deny: "is denied" };
+    const tools = Object.keys(toolsUsed) as ToolId[]; // ids of tools that were found
+    const facts = [
+      `its hash: ${capabilityHash(whole)}`,
+      ...(description === undefined ? [] : [`Description: ${quoted(description, Infinity)}`]),
+      `Parameters: ${JSON.stringify(parameters.properties ?? {})}`,
+      ...tools.map((tool) => `It calls ${tool}, which ${said[judge(tool)]} now`),
+      ...(tools.length === 0 ? ["It calls no tool"] : []),
+      "Each of its calls is judged again when it runs",
+      ...stale.map((line) => `Changed since it was saved: ${line}`),
+      ...text.split(/\r\n?|\n/).map((line) => `| ${line}`),
+    ];
+    return { facts, stale };
   }
 
   /**
@@ -163,25 +182,14 @@ export class CapabilitySaving {
         ...(notes.length > 0 && { notes }),
       };
     } catch (error) {
-      const { code, message } = asPmlError(error);
+      const { code, message: why } = asPmlError(error);
+      const message = why.replace(/^Cannot run/, "Cannot save");
       const hint = code === "APPROVAL_REQUIRED"
         ? `It ran and was not saved. Ask the person to save it on a terminal: write it into a ` +
           `file, and run \`pml capability save ${id} --${kind} FILE\``
         : undefined;
       return { saved: false, error: defined({ code, message, hint }) };
     }
-  }
-
-  #lines({ description, parameters, toolsUsed }: Capability): readonly string[] {
-    const said = { allow: "runs", ask: "asks you", deny: "is denied" };
-    const tools = Object.keys(toolsUsed) as ToolId[]; // ids of tools that were found
-    return [
-      ...(description === undefined ? [] : [`Description: ${quoted(description, Infinity)}`]),
-      `Parameters: ${JSON.stringify(parameters.properties ?? {})}`,
-      ...tools.map((tool) => `It calls ${tool}, which ${said[this.#options.judge(tool)]} now`),
-      ...(tools.length === 0 ? ["It called no tool"] : []),
-      "Each of its calls is judged again when it runs",
-    ];
   }
 }
 
@@ -213,13 +221,10 @@ function savingOf(value: Json): Saving {
   const [other] = Object.keys(rest);
   const why = other !== undefined
     ? `has an unknown key ${quoted(other)}`
-    : typeof name !== "string"
-    ? "has no name"
-    : description !== undefined && typeof description !== "string"
-    ? "has a description that is no text"
-    : parameters !== undefined && !isObject(parameters)
-    ? "has parameters that are no object"
-    : undefined;
+    : typeof name === "string" && ["undefined", "string"].includes(typeof description) &&
+        (parameters === undefined || isObject(parameters))
+    ? undefined
+    : "has another form";
   // What was checked came as JSON.
   if (why === undefined) return defined({ name, description, parameters }) as unknown as Saving;
   throw new PmlError("BAD_ARGUMENTS", `Cannot save this: save_as ${why}`, {
