@@ -10,6 +10,7 @@ import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { soon } from "../io/waiting.ts";
 import { capabilityJudge } from "../permissions/capability_rules.ts";
 import { askPerson } from "../permissions/ask_all.ts";
 import { definitionChanges } from "../registry/definition_changes.ts";
@@ -134,19 +135,15 @@ async function definitionOf(
   }
   // To read what a server says of itself is to run it.
   if (server.blocked() !== undefined) return undefined;
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(resolve, COMPARED_MS, undefined);
   try {
-    const tools = await Promise.race([server.list("tools"), promise]);
-    const found = tools?.find((each) => each.name === tool);
-    const isWhole = tools !== undefined && server.kind !== "cloud";
+    const listed = server.list("tools");
+    if (!await soon(listed, COMPARED_MS)) return undefined;
+    const found = (await listed).find((each) => each.name === tool);
     // What loads tools looked at them.
-    return found === undefined ? isWhole ? "gone" : undefined : found as ToolDefinition;
+    return found === undefined && server.kind !== "cloud" ? "gone" : found as ToolDefinition;
   } catch {
     // The call of the tool says why its server does not answer.
     return undefined;
-  } finally {
-    clearTimeout(timer);
   }
 }
 

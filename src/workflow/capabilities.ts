@@ -95,14 +95,11 @@ export class Capabilities {
     this.#approved = approved;
     const before = this.#namespaces;
     const grouped = Map.groupBy(approved, ([id]) => splitToolId(id).server);
-    this.#namespaces = new Map(
-      [...grouped].map(([name, entries]) => {
-        const hashes = new Map(entries);
-        const known = before.get(name);
-        const isSame = known !== undefined && textOf(known.hashes) === textOf(hashes);
-        return [name, isSame ? known : { name, hashes }];
-      }),
-    );
+    this.#namespaces = new Map([...grouped].map(([name, entries]) => {
+      const hashes = new Map(entries);
+      const known = before.get(name);
+      return [name, known && textOf(known.hashes) === textOf(hashes) ? known : { name, hashes }];
+    }));
     this.#options.onChange();
   }
 
