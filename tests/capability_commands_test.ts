@@ -187,6 +187,7 @@ Deno.test("A changed tool makes a capability stale: it is told, and asks before 
     (await runPml(ws, ["capability", "show", "my:weather", "--json"])).stdout,
   );
   assert.match(shown.stale.join("\n"), /"weather:get": was sha256[\s\S]*and its mood/);
+  assert.match(shown.stale.join("\n"), /"description" was: "Weather of a city"$/m);
   const refused = await runPml(ws, ["call", "my:weather", "city=Rome"]);
   assert.notEqual(refused.code, 0);
   assert.match(refused.stderr, /APPROVAL_STALE/);

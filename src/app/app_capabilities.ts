@@ -4,17 +4,19 @@
  * @module
  */
 
-import type { Answer, Call } from "../core/call.ts";
+import type { Call } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { soon } from "../io/waiting.ts";
 import { capabilityJudge } from "../permissions/capability_rules.ts";
-import { askAbout } from "../permissions/gate.ts";
+import { askPerson } from "../permissions/ask_all.ts";
 import { definitionChanges } from "../registry/definition_changes.ts";
 import { definitionHash } from "../registry/integrity.ts";
 export { unhidden } from "../permissions/trust_gate.ts";
+export { exportForm } from "../workflow/capability_saving.ts";
 import { getToolRouting, isListedLocal } from "../remote/routing.ts";
 import type { Capability } from "../workflow/capability.ts";
 import { Capabilities, type KnownDefinition } from "../workflow/capabilities.ts";
@@ -29,8 +31,6 @@ export interface OpenCapabilities {
 
 /** How long a server is waited for when a capability that calls it is compared. */
 const COMPARED_MS = 3_000;
-/** The question comes again after an answer that nobody gave. */
-const MOST_QUESTIONS = 4;
 
 /** Opens the capabilities, and has the directory and the rules know them. */
 export function capabilitiesOf(app: App): OpenCapabilities {
@@ -101,18 +101,23 @@ export function hidden(namespace: string, owner: string): string {
 
 /** Returns who has a name that a namespace may not have; undefined if it may. */
 export function ownerOf(app: App, name: string): string | undefined {
-  const { config: { servers }, loaded: { file } } = app.policy.now;
-  if (app.builtins.has(name)) return "a server that ships with PML";
-  if (servers.some((own) => own.name === name)) return "a server that a file of yours defines";
-  if (file?.servers.some((own) => own.name === name)) {
-    return "a server that the workspace file defines";
-  }
-  const disabled = app.policy.disabledIn(name);
-  if (disabled !== undefined) return `a server that ${quoted(disabled, 400)} disables`;
-  if (app.registryServers?.names().includes(name)) return "a server of a registry that you use";
-  if (app.registryServers?.offers.has(name)) return "a server that a registry offers";
-  const isListed = isListedLocal(name) || getToolRouting(name) === "cloud";
-  return isListed ? "a server that PML knows by this name" : undefined;
+  const { builtins, policy, registryServers: used } = app;
+  const { config: { servers }, loaded: { file } } = policy.now;
+  const has = (all: readonly { readonly name: string }[] = []) =>
+    all.some((own) => own.name === name);
+  const off = policy.disabledIn(name);
+  const owners: readonly (readonly [string, boolean | undefined])[] = [
+    ["that a file of yours defines", has(servers)],
+    ["that the workspace file defines", has(file?.servers)],
+    [`that ${quoted(`${off}`, 400)} disables`, off !== undefined],
+    ["that a registry has", used?.names().includes(name) || used?.offers.has(name)],
+    [
+      "that PML knows by this name",
+      builtins.has(name) || isListedLocal(name) || getToolRouting(name) === "cloud",
+    ],
+  ];
+  const owner = owners.find(([, isIts]) => isIts)?.[0];
+  return owner && `a server ${owner}`;
 }
 
 /** Returns what is known of a tool that a capability calls; asks its server only if `isAsked`. */
@@ -130,69 +135,45 @@ async function definitionOf(
   }
   // To read what a server says of itself is to run it.
   if (server.blocked() !== undefined) return undefined;
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(resolve, COMPARED_MS, undefined);
   try {
-    const tools = await Promise.race([server.list("tools"), promise]);
-    const found = tools?.find((each) => each.name === tool);
-    const isWhole = tools !== undefined && server.kind !== "cloud";
+    const listed = server.list("tools");
+    if (!await soon(listed, COMPARED_MS)) return undefined;
+    const found = (await listed).find((each) => each.name === tool);
     // What loads tools looked at them.
-    return found === undefined ? isWhole ? "gone" : undefined : found as ToolDefinition;
+    return found === undefined && server.kind !== "cloud" ? "gone" : found as ToolDefinition;
   } catch {
     // The call of the tool says why its server does not answer.
     return undefined;
-  } finally {
-    clearTimeout(timer);
   }
 }
 
 /** Asks the person whether a capability is saved. Throws for a no, or if nobody can be asked. */
-async function ask(app: App, review: Review, asking: Asking): Promise<void> {
-  const { onQuestion, signal, actor } = asking;
+async function ask(app: App, review: Review, { onQuestion, signal, actor }: Asking): Promise<void> {
   const { id, hash, facts } = review;
   const path = await app.callPath();
+  const { approvals } = path;
   const record = (event: string) =>
     Promise.resolve(
       path.record(`capability ${event}`, { actor: "local", about: { tool: id, hash } }),
     );
-  const subject = {
-    tool: id,
-    arguments: {},
-    definition: hash,
-    rules: "save",
-    actor,
-    workspace: app.config().workspace,
-    isSaved: true as const,
-    facts,
-  };
-  let answer: Answer | undefined;
-  for (let count = 0; count < MOST_QUESTIONS; count++) {
-    const call: Call = {
-      id,
-      arguments: {},
-      via: "save",
-      actor,
-      signal,
-      callId: hash,
-      ...(answer !== undefined && { answer }),
-    };
-    const asked = await askAbout([call], {
-      approvals: path.approvals,
-      subjects: [subject],
-      record: ({ event }) => record(event),
-    }).catch((error) => {
-      if (!(error instanceof PmlError) || error.code !== "APPROVAL_DECLINED") throw error;
-      throw new PmlError("APPROVAL_DECLINED", `Cannot save "${id}": the person said no`);
-    });
-    if (asked.kind !== "ask") return await record("saved");
-    if (onQuestion === undefined) break;
-    answer = await onQuestion(asked.question, signal).catch(async (error) => {
-      // Who saves it later does so from its file, which is told.
-      if (error?.detail?.approval !== undefined) {
-        await path.approvals.refuse(error.detail.approval).catch(() => {});
+  const { workspace } = app.config();
+  const given = { arguments: {}, actor };
+  const subject = { ...given, tool: id, definition: hash, rules: "save", workspace, facts };
+  const call: Call = { ...given, id, via: "save", signal, callId: hash };
+  await askPerson([{ call, subject: { ...subject, isSaved: true } }], {
+    approvals,
+    record: ({ event }) => record(event),
+    ask: async (question) => {
+      if (onQuestion === undefined) {
+        throw new PmlError("APPROVAL_REQUIRED", `Cannot save "${id}": nobody can be asked here`);
       }
-      throw error;
-    });
-  }
-  throw new PmlError("APPROVAL_REQUIRED", `Cannot save "${id}": nobody can be asked here`);
+      return await onQuestion(question, signal).catch(async (error) => {
+        // Who saves it later does so by a command.
+        const open = error?.detail?.approval;
+        if (open !== undefined) await approvals.refuse(open).catch(() => {});
+        throw error;
+      });
+    },
+  });
+  await record("saved");
 }

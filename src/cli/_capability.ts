@@ -6,9 +6,9 @@
  */
 
 import type { App } from "../app/app.ts";
-import { assertRuns, hidden, ownerOf, unhidden } from "../app/app_capabilities.ts";
+import { assertRuns, exportForm, hidden, ownerOf, unhidden } from "../app/app_capabilities.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json, quoted, visible, visibleLines } from "../core/json.ts";
+import { defined, isObject, type Json, quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
 import { parseArguments } from "./_arguments.ts";
@@ -18,39 +18,50 @@ import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type Open = Awaited<ReturnType<App["capabilities"]>>;
-type Review = Awaited<ReturnType<Open["saving"]["review"]>>;
-type Work = (at: CommandContext, typed: Typed) => Promise<Shown>;
+type Prepared = ReturnType<Open["saving"]["prepare"]>;
+/** A command, with what is open, and the words after its own. */
+interface At extends CommandContext, Open {
+  readonly typed: Typed;
+  /** The first word: a name or a file. A name that is none is not found. */
+  readonly first: ToolId;
+  readonly second: string | undefined;
+}
+type Work = (at: At) => Shown | Promise<Shown>;
 
-/** What there is, by the first word. */
-const COMMANDS: Readonly<Record<string, Work>> = {
-  list,
-  show,
-  save,
-  rename,
-  delete: remove,
-  export: exported,
-  import: imported,
+/** The commands, by their first word, each with how many words it needs. */
+const COMMANDS: Readonly<Record<string, readonly [Work, number]>> = {
+  list: [list, 0],
+  show: [show, 1],
+  save: [save, 1],
+  rename: [rename, 2],
+  delete: [remove, 1],
+  export: [
+    ({ capabilities: { store }, first }) => ({ value: exportForm(first, store.load(first)) }),
+    1,
+  ],
+  import: [(at) => agreed(at, at.saving.parse(parsed(textOf(at.first), at.first), at.second)), 1],
 };
 const FILE_MAX = 4_000_000;
 
 /** Runs `pml capability`. */
 export async function capability(at: CommandContext, typed: Typed): Promise<Shown> {
-  const { words: [what = "list", ...words] } = typed;
-  const command = Object.hasOwn(COMMANDS, what) ? COMMANDS[what] : undefined;
-  if (command === undefined) {
+  const { words: [what = "list", first = "", second] } = typed;
+  const [work, count] = Object.hasOwn(COMMANDS, what) ? COMMANDS[what] ?? [] : [];
+  const { length } = typed.words;
+  if (work === undefined || count === undefined || length > 0 && length <= count) {
+    const why = work === undefined ? "there is no such command" : "wanted a name or a file";
     throw usage(
-      `Cannot run \`pml capability ${visible(what)}\`: there is no such command`,
-      `Use one of ${Object.keys(COMMANDS).join(", ")}`,
+      `Cannot run \`pml capability ${visible(what)}\`: ${why}`,
+      `Use one of ${Object.keys(COMMANDS).join(", ")}, as \`--help\` shows`,
     );
   }
-  return await command(at, { ...typed, words });
+  const open = await at.app.capabilities();
+  return await work({ ...at, ...open, typed, first: first as ToolId, second });
 }
 
-async function list({ app }: CommandContext): Promise<Shown> {
-  const { capabilities } = await app.capabilities();
-  const all = await Promise.all(
-    [...capabilities.store.approved()].map(async ([id, hash]) => await told(app, { id, hash })),
-  );
+async function list(at: At): Promise<Shown> {
+  const ids = [...at.capabilities.store.approved().keys()];
+  const all = await Promise.all(ids.map((id) => told(at, id)));
   const texts = all.map(({ name, kind, calls, runs, problem }) => {
     const said = problem ?? `calls ${calls?.join(", ") || "no tool"}`;
     return `${name} [${[kind, runs].filter(Boolean).join(", ")}]\n  ${visible(said, 500)}`;
@@ -64,7 +75,7 @@ async function list({ app }: CommandContext): Promise<Shown> {
 /** What is told of one capability in a list. */
 interface Told {
   readonly name: ToolId;
-  readonly hash: string;
+  readonly hash: string | undefined;
   readonly kind?: string;
   readonly description?: string;
   readonly calls?: readonly string[];
@@ -73,156 +84,109 @@ interface Told {
   readonly problem?: string;
 }
 
-async function told(
-  app: App,
-  { id, hash }: { readonly id: ToolId; readonly hash: string },
-): Promise<Told> {
-  const { capabilities } = await app.capabilities();
-  const { server } = splitToolId(id);
-  const owner = ownerOf(app, server);
+async function told({ app, capabilities }: At, id: ToolId): Promise<Told> {
+  const hash = capabilities.store.approved().get(id);
   try {
-    const { kind, description, toolsUsed } = capabilities.load(id);
-    const said = { allow: "runs", ask: "asks", deny: "denied" } as const;
-    const stale = await capabilities.remark(id);
-    return {
-      name: id,
-      ...{ kind, hash, ...defined({ description }) },
-      calls: Object.keys(toolsUsed),
-      runs: said[app.policy.now.judge(id).kind],
-      ...defined({ problem: owner === undefined ? stale : hidden(server, owner) }),
-    };
+    const { kind, description, toolsUsed } = capabilities.store.load(id);
+    const { server } = splitToolId(id);
+    const owner = ownerOf(app, server);
+    const problem = owner === undefined ? await capabilities.remark(id) : hidden(server, owner);
+    const runs = { allow: "runs", ask: "asks", deny: "denied" }[app.policy.now.judge(id).kind];
+    const calls = Object.keys(toolsUsed);
+    return { name: id, hash, kind, calls, runs, ...defined({ description, problem }) };
   } catch (error) {
     const { code, message } = asPmlError(error);
     return { name: id, hash, problem: `${code}: ${message}` };
   }
 }
 
-async function show({ app }: CommandContext, { words: [name] }: Typed): Promise<Shown> {
-  const { capabilities } = await app.capabilities();
-  const id = named(name, "show");
-  const whole = capabilities.load(id);
-  const { lines, gone } = await capabilities.changesOf(whole, { isAsked: true });
-  const hash = capabilities.store.approved().get(id) ?? "";
-  const { problem, runs } = await told(app, { id, hash });
-  const changed = [...gone.map((tool) => `${tool} is gone`), ...lines];
-  const { kind, text, description, parameters, toolsUsed } = whole;
+async function show(at: At): Promise<Shown> {
+  const { capabilities, saving, first: id } = at;
+  const whole = capabilities.store.load(id);
+  const { stale, facts } = await saving.told(whole);
+  const { calls: _, ...about } = await told(at, id);
+  const { kind, text, parameters, toolsUsed } = whole;
+  const content = { [kind]: kind === "plan" ? JSON.parse(text) : text };
   return {
-    value: {
-      ...defined({ name: id, kind, hash, runs }),
-      ...{ [kind]: kind === "plan" ? JSON.parse(text) : text },
-      ...defined({ description, problem, returns: whole.returns }),
-      ...{ parameters, tools_used: toolsUsed, stale: changed },
-    },
+    value: { ...about, ...content, parameters, tools_used: toolsUsed, stale },
     text: [
-      `${id} [${kind}, ${runs}]`,
-      ...(description === undefined ? [] : [visible(description, Infinity)]),
-      `hash: ${hash}`,
-      `parameters: ${visible(JSON.stringify(parameters.properties ?? {}), Infinity)}`,
-      ...Object.entries(toolsUsed).map(([tool, used]) => `calls ${visible(tool)}: ${used}`),
-      ...(problem === undefined ? [] : [visible(problem, 500)]),
-      ...(changed.length === 0 ? [] : ["Changed since it was saved; a call asks you first:"]),
-      ...changed.map((line) => `  ${unhidden(line)}`),
-      "",
-      visibleLines(text, Infinity),
+      `${id} [${kind}, ${about.runs}]`,
+      ...[about.problem ?? [], facts].flat().map(unhidden),
     ].join("\n"),
   };
 }
 
-async function save(at: CommandContext, typed: Typed): Promise<Shown> {
-  const { words: [name], code, plan, parameter = [], description } = typed;
-  if (name === undefined || (code === undefined) === (plan === undefined)) {
+async function save(at: At): Promise<Shown> {
+  const { saving, first: name, typed: { code, plan, parameter = [], description } } = at;
+  if ((code === undefined) === (plan === undefined)) {
     throw usage("Cannot save: wanted a name, and --code FILE or --plan FILE", "See `--help`");
   }
-  const { saving } = await at.app.capabilities();
   const file = code ?? plan ?? "";
   const kind = code === undefined ? "plan" : "code";
   const parameters = parseArguments(parameter, { base: {}, schema: {} });
   const text = textOf(file);
   if (kind === "plan") parsed(text, file);
-  await assertRuns(at.app, { kind, text });
-  const prepared = saving.prepare({ name, parameters, ...defined({ description }) }, {
-    kind,
-    text,
-  });
-  return await agreed(at, { review: await saving.review(prepared, { tools: [] }), ...typed });
-}
-
-async function imported(at: CommandContext, typed: Typed): Promise<Shown> {
-  const { words: [file, name] } = typed;
-  if (file === undefined) throw usage("Cannot import: wanted a file", "See `--help`");
-  const { saving } = await at.app.capabilities();
-  const { id, capability } = saving.parse(parsed(textOf(file), file), name);
-  await assertRuns(at.app, capability);
-  return await agreed(at, { review: await saving.imported(id, capability), ...typed });
+  const saveAs = { name, parameters, ...defined({ description }) };
+  return await agreed(at, saving.prepare(saveAs, { kind, text }));
 }
 
 /** Shows all of a capability, and saves it if the person types the word. */
-async function agreed(
-  { signal }: CommandContext,
-  { review, json }: { readonly review: Review; readonly json?: boolean },
-): Promise<Shown> {
-  const { id, hash, facts, accept } = review;
+async function agreed(at: At, prepared: Prepared): Promise<Shown> {
+  await assertRuns(at.app, prepared.capability);
+  const { id, hash, facts, accept } = await at.saving.review(prepared);
   const value = { name: id, hash, facts };
-  if (json) return { value };
-  needPerson(`Cannot save "${id}"`, "pml capability save");
-  for (const fact of facts) tell(unhidden(fact));
-  if (await askWord('Type "save" to save exactly this', signal) !== "save") {
-    return { value, text: "Not saved: nothing was changed", code: 1 };
+  if (at.typed.json) return { value };
+  return await typedWord(at, "save", {
+    ...{ value, facts: facts.map(unhidden), work: accept },
+    done: `Saved: call it as ${id}`,
+  });
+}
+
+async function rename(at: At): Promise<Shown> {
+  const { app, capabilities, saving, first: from, second = "" } = at;
+  const to = saving.mayBe(second);
+  const { kind } = capabilities.store.load(from);
+  return await typedWord(at, "rename", {
+    value: { from, to },
+    facts: [
+      `"${to}" is then this ${kind}. No rule for "${from}" holds for it any more; by its new name`,
+      `the rules say: ${app.policy.now.judge(to).kind}`,
+    ],
+    work: () => capabilities.store.rename(from, to),
+    done: `Renamed: call it as ${to}`,
+  });
+}
+
+async function remove(at: At): Promise<Shown> {
+  const { capabilities, first: id, typed: { yes } } = at;
+  const work = () => capabilities.store.rename(id);
+  const asked = { value: { deleted: id }, facts: [`"${id}"`], work, done: `Deleted: ${id}` };
+  if (yes !== true) return await typedWord(at, "delete", asked);
+  await work();
+  return { value: asked.value, text: asked.done };
+}
+
+/** What is done if the person types a word. */
+interface Asked {
+  readonly value: unknown;
+  readonly facts: readonly string[];
+  readonly work: () => Promise<void>;
+  readonly done: string;
+}
+
+/** Does something if a person at a terminal types the word. */
+async function typedWord(
+  { signal, first }: At,
+  word: string,
+  { value, facts, work, done }: Asked,
+): Promise<Shown> {
+  needPerson(`Cannot ${word} ${quoted(first, 400)}`, `pml capability ${word}`);
+  for (const fact of facts) tell(fact);
+  if (await askWord(`Type "${word}" to ${word} exactly this`, signal) !== word) {
+    return { value, text: "Nothing was changed", code: 1 };
   }
-  await accept();
-  return { value, text: `Saved: call it as ${id}` };
-}
-
-async function rename({ app, signal }: CommandContext, typed: Typed): Promise<Shown> {
-  const { words: [name, other] } = typed;
-  const { capabilities, saving } = await app.capabilities();
-  const from = named(name, "rename");
-  if (other === undefined) throw usage("Cannot rename: wanted the new name", "See `--help`");
-  const to = saving.mayBe(other);
-  const { kind } = capabilities.load(from);
-  needPerson(`Cannot rename "${from}"`, "pml capability rename");
-  tell(
-    `"${to}" is then what "${from}" is now (${kind}). Rules that name "${from}" name it no more,`,
-  );
-  tell(
-    `and ${
-      app.policy.now.judge(to).kind === "allow" ? "it runs" : "it asks you"
-    } by the rules of its new name`,
-  );
-  if (await askWord('Type "rename" to do so', signal) !== "rename") {
-    return { value: { from, to }, text: "Not renamed: nothing was changed", code: 1 };
-  }
-  await capabilities.store.rename(from, to);
-  return { value: { from, to }, text: `Renamed: call it as ${to}` };
-}
-
-async function remove({ app, signal }: CommandContext, typed: Typed): Promise<Shown> {
-  const { words: [name], yes } = typed;
-  const { capabilities } = await app.capabilities();
-  const id = named(name, "delete");
-  const value = { deleted: id };
-  if (yes !== true) {
-    needPerson(`Cannot delete "${id}"`, "pml capability delete");
-    if (await askWord(`Type "delete" to delete "${id}"`, signal) !== "delete") {
-      return { value, text: "Not deleted: nothing was changed", code: 1 };
-    }
-  }
-  await capabilities.store.delete(id);
-  return { value, text: `Deleted: ${id}` };
-}
-
-async function exported({ app }: CommandContext, { words: [name] }: Typed): Promise<Shown> {
-  const { capabilities, saving } = await app.capabilities();
-  const id = named(name, "export");
-  return { value: saving.exportForm(id, capabilities.load(id)) };
-}
-
-function named(name: string | undefined, what: string): ToolId {
-  if (name !== undefined) return name as ToolId; // a name that is none is not found
-  throw usage(
-    `Cannot ${what} a capability: wanted its name`,
-    "See them with `pml capability list`",
-  );
+  await work();
+  return { value, text: done };
 }
 
 function textOf(file: string): string {

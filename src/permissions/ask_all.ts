@@ -127,7 +127,10 @@ function isCovered(
 }
 
 /** Asks until there is a yes. Throws APPROVAL_DECLINED for a no. */
-async function askPerson(opens: readonly Open[], options: AskAllOptions): Promise<void> {
+export async function askPerson(
+  opens: readonly (Pick<Open, "subject" | "unapproved"> & { readonly call: Call })[],
+  options: Pick<AskAllOptions, "approvals" | "record" | "ask">,
+): Promise<void> {
   const subjects = opens.map(({ subject }) => subject);
   let [first, ...others] = opens.map(({ call }) => call);
   for (let round = 0; first !== undefined && round < MOST_ROUNDS; round++) {

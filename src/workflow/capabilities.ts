@@ -6,7 +6,8 @@
  */
 
 import type { Call, CallTool, Outcome, ToolResult } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import { isObject } from "../core/json.ts";
 import type { KnownServerOptions } from "../core/known_server.ts";
 import type { Server } from "../core/server.ts";
 import type { Unapproved } from "../core/server_identity.ts";
@@ -94,14 +95,11 @@ export class Capabilities {
     this.#approved = approved;
     const before = this.#namespaces;
     const grouped = Map.groupBy(approved, ([id]) => splitToolId(id).server);
-    this.#namespaces = new Map(
-      [...grouped].map(([name, entries]) => {
-        const hashes = new Map(entries);
-        const known = before.get(name);
-        const isSame = known !== undefined && textOf(known.hashes) === textOf(hashes);
-        return [name, isSame ? known : { name, hashes }];
-      }),
-    );
+    this.#namespaces = new Map([...grouped].map(([name, entries]) => {
+      const hashes = new Map(entries);
+      const known = before.get(name);
+      return [name, known && textOf(known.hashes) === textOf(hashes) ? known : { name, hashes }];
+    }));
     this.#options.onChange();
   }
 
@@ -110,22 +108,17 @@ export class Capabilities {
     return new CapabilityServer({ ...options, capabilities: this, namespace });
   }
 
-  /** Reads a capability, and throws if it is not the approved one. */
-  load(id: ToolId): Capability {
-    return this.store.load(id);
-  }
-
   /** Returns a capability as it was read last; undefined if it is not the approved one. */
   usable(id: ToolId): Capability | undefined {
     const hash = this.#approved.get(id);
     const known = hash === undefined ? undefined : this.#read.get(hash);
     if (known !== undefined || hash === undefined) return known;
     try {
-      const capability = this.load(id);
+      const capability = this.store.load(id);
       this.#read.set(hash, capability);
       return capability;
     } catch (error) {
-      this.#options.warn(`${error instanceof Error ? error.message : error}`);
+      this.#options.warn(asPmlError(error).message);
       return undefined;
     }
   }
@@ -139,7 +132,7 @@ export class Capabilities {
 
   /** Returns what a call needs and nobody has approved yet. */
   async unapproved(id: ToolId): Promise<Unapproved | undefined> {
-    const capability = this.load(id);
+    const capability = this.store.load(id);
     const { lines, hashes, gone: [gone] } = await this.changesOf(capability, { isAsked: true });
     if (gone !== undefined) {
       throw new PmlError("UNKNOWN_TOOL", `Cannot run "${id}": it calls "${gone}", which is gone`, {
@@ -158,16 +151,14 @@ export class Capabilities {
       ],
       accept: async () => {
         const toolsUsed = { ...capability.toolsUsed, ...hashes };
-        await this.store.save(id, { ...capability, toolsUsed }, { over });
-        await this.keep(Object.keys(hashes));
-        this.look();
+        await this.save(id, { ...capability, toolsUsed }, over);
       },
     };
   }
 
   /** Tells what changed of the tools that a capability calls. */
   async changesOf(
-    { toolsUsed }: Capability,
+    { toolsUsed, definitions = {} }: Capability,
     how: { readonly isAsked: boolean },
   ): Promise<Changed> {
     const { definition, hashOf, changes } = this.#options;
@@ -178,9 +169,10 @@ export class Capabilities {
       if (known === "gone") return { gone: [id] };
       const hash = known && hashOf(known);
       if (known === undefined || hash === undefined || hash === was) return {};
-      const before = this.store.kept(was, hashOf);
+      const before = definitions[id];
       // Where only the hash of the one before is known, all of this one is told.
-      const lines = changes(before ?? { name: known.name, inputSchema: {} }, known);
+      const isKept = before !== undefined && hashOf(before) === was;
+      const lines = changes(isKept ? before : { name: known.name, inputSchema: {} }, known);
       return {
         hashes: { [id]: hash },
         lines: [`"${id}": was ${was}, is ${hash}`, ...lines.map((line) => `  ${line}`)],
@@ -202,56 +194,46 @@ export class Capabilities {
     return names.length === 0 ? undefined : `stale: ${names.join(", ")} changed since it was saved`;
   }
 
-  /** Returns one line for each tool that a capability calls. */
-  callLines(id: ToolId): readonly string[] {
-    const tools = this.toolsOf(id) ?? [];
-    return tools.length === 0 ? ["calls no tool"] : tools.map((tool) => `calls ${tool}`);
-  }
-
-  /** Returns the hashes of the definitions of tools, and the tools that are not known. */
-  async hashesOf(ids: readonly ToolId[]): Promise<{
-    readonly hashes: Readonly<Record<string, string>>;
-    readonly unknown: readonly ToolId[];
-  }> {
-    const { definition, hashOf } = this.#options;
+  /** Returns the definitions of tools, as far as they are known. */
+  async definitionsOf(ids: readonly ToolId[]): Promise<Record<string, ToolDefinition>> {
+    const { definition } = this.#options;
     const all = await Promise.all(
       ids.map(async (id) => [id, await definition(id, { isAsked: true })] as const),
     );
-    const known = all.flatMap(([id, each]) => typeof each === "object" ? [[id, hashOf(each)]] : []);
-    return {
-      hashes: Object.fromEntries(known),
-      unknown: all.flatMap(([id, each]) => typeof each === "object" ? [] : [id]),
-    };
+    return Object.fromEntries(all.flatMap(([id, known]) => isObject(known) ? [[id, known]] : []));
+  }
+
+  /** Returns the hashes of definitions. */
+  hashesOf(definitions: Readonly<Record<string, ToolDefinition>>): Record<string, string> {
+    const all = Object.entries(definitions).map(([id, each]) => [id, this.#options.hashOf(each)]);
+    return Object.fromEntries(all);
+  }
+
+  /** Saves a capability with the definitions that it was approved with. */
+  async save(id: ToolId, capability: Capability, over: string | undefined): Promise<void> {
+    const definitions = await this.definitionsOf(Object.keys(capability.toolsUsed) as ToolId[]);
+    await this.store.save(id, {
+      ...capability,
+      // What is not known now was known before.
+      definitions: { ...capability.definitions, ...definitions },
+    }, { over });
+    this.look();
   }
 
   /** Returns the way on which a capability would call itself; undefined if there is none. */
-  cycle(id: ToolId, { toolsUsed }: Capability): readonly ToolId[] | undefined {
-    const seen = new Set<ToolId>();
-    const search = (at: ToolId, way: readonly ToolId[]): readonly ToolId[] | undefined => {
-      if (at === id) return [...way, at];
-      if (seen.has(at)) return undefined;
-      seen.add(at);
-      for (const next of this.toolsOf(at) ?? []) {
-        const found = search(next, [...way, at]);
+  cycle(id: ToolId, { toolsUsed }: Capability): readonly string[] | undefined {
+    const seen = new Set<string>();
+    const search = (tools: readonly string[], way: readonly string[]): typeof way | undefined => {
+      for (const at of tools) {
+        if (at === id) return [...way, at];
+        if (seen.has(at)) continue;
+        seen.add(at);
+        const found = search(this.toolsOf(at as ToolId) ?? [], [...way, at]);
         if (found !== undefined) return found;
       }
       return undefined;
     };
-    for (const tool of Object.keys(toolsUsed) as ToolId[]) {
-      const found = search(tool, [id]);
-      if (found !== undefined) return found;
-    }
-    return undefined;
-  }
-
-  /** Keeps the definitions of tools as they are now, so that later changes can be told. */
-  async keep(ids: readonly string[]): Promise<void> {
-    const { definition, hashOf } = this.#options;
-    const known = await Promise.all(
-      ids.map((id) => definition(id as ToolId, { isAsked: true })),
-    );
-    const all = known.filter((each) => typeof each === "object");
-    await this.store.keep(new Map(all.map((each) => [hashOf(each), each])));
+    return search(Object.keys(toolsUsed), [id]);
   }
 
   /** Runs a capability. Its calls pass all gates, each for itself. */
@@ -260,9 +242,11 @@ export class Capabilities {
     const { id, run: above = "", depth: around = 0 } = call;
     const { capabilityDepth, codeCalls: calls } = limits();
     const depth = around + 1;
-    if (depth > capabilityDepth) throw tooDeep(id, capabilityDepth);
+    if (depth > capabilityDepth) {
+      throw tooMuch(id, `${capabilityDepth} capabilities wait for each other`, "capability_depth");
+    }
     // What runs is what was compared.
-    const capability = this.load(id);
+    const capability = this.store.load(id);
     const left = this.#left.get(above) ?? { calls };
     const runs = new Set<string>();
     try {
@@ -274,7 +258,9 @@ export class Capabilities {
             runs.add(inner.run);
             this.#left.set(inner.run, left);
           }
-          if (left.calls-- <= 0) throw tooMany(id, calls);
+          if (left.calls-- <= 0) {
+            throw tooMuch(id, `it, and those that it calls, made ${calls} calls`, "code_calls");
+          }
           return await callTool(inner);
         },
       });
@@ -288,24 +274,14 @@ export class Capabilities {
     try {
       return this.store.approved();
     } catch (error) {
-      this.#options.warn(`${error instanceof Error ? error.message : error}`);
+      this.#options.warn(asPmlError(error).message);
       return new Map();
     }
   }
 }
 
-function tooDeep(id: ToolId, depth: number): PmlError {
-  return new PmlError(
-    "OVERLOADED",
-    `Cannot run "${id}": ${depth} capabilities wait for each other already`,
-    { hint: "Have it call tools in place of capabilities, or raise limits.capability_depth" },
-  );
-}
-
-function tooMany(id: ToolId, calls: number): PmlError {
-  return new PmlError(
-    "OVERLOADED",
-    `Cannot go on with "${id}": it, and the capabilities that it calls, made ${calls} calls`,
-    { hint: "Do the work in several calls, or raise limits.code_calls" },
-  );
+function tooMuch(id: ToolId, why: string, limit: string): PmlError {
+  return new PmlError("OVERLOADED", `Cannot run "${id}": ${why} already`, {
+    hint: `Do less in one call, or raise limits.${limit}`,
+  });
 }

@@ -19,25 +19,17 @@ export interface Capability {
   readonly description?: string | undefined;
   /** The JSON Schema of its arguments. */
   readonly parameters: JsonObject;
-  /** The shape of the result of the run that was saved, as JSON Schema: types and no values. */
-  readonly returns?: JsonObject | undefined;
   /** The tools that it calls, with the hash of each definition. It is a hint, and allows nothing. */
   readonly toolsUsed: Readonly<Record<string, string>>;
+  /** What had these hashes, to tell what changed. It is kept beside the rest, and not hashed. */
+  readonly definitions?: Readonly<Record<string, ToolDefinition>>;
 }
 
 /** The largest code or plan that is saved, in characters. */
 export const TEXT_MAX = 256_000;
 const FORMAT = 1;
-const KEYS = [
-  "version",
-  "kind",
-  "code",
-  "plan",
-  "description",
-  "parameters",
-  "returns",
-  "tools_used",
-];
+/** What a hash looks like. */
+export const HASH = /^sha256-[0-9a-f]{64}$/;
 // As in registries, so that each capability can be published under its name.
 const ACTION = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
 
@@ -58,43 +50,39 @@ export function capabilityHash(capability: Capability): string {
 
 /** Returns the JSON that a capability is stored and exported as. */
 export function fileForm(
-  { kind, text, description, parameters, returns, toolsUsed }: Capability,
+  { kind, text, description, parameters, toolsUsed }: Capability,
 ): JsonObject {
   return {
     version: FORMAT,
     kind,
     ...(kind === "code" ? { code: text } : { plan: JSON.parse(text) as Json }),
-    ...defined({ description, returns }),
+    ...defined({ description }),
     parameters,
     tools_used: toolsUsed,
   } as JsonObject;
 }
 
-/** Parses the JSON of a capability. Throws a TypeError that says what is wrong. */
+/** Parses the JSON of a capability. Throws a TypeError that says which member is wrong. */
 export function parseCapability(value: unknown): Capability {
-  const wrong = (key: string, wanted: string) => new TypeError(`${key} is wrong, wanted ${wanted}`);
-  if (!isObject(value)) throw wrong("the file", "an object");
-  const { version, kind, code, plan, description, parameters, returns, tools_used: used } = value;
-  if (version !== FORMAT) throw wrong("version", String(FORMAT));
-  const other = Object.keys(value).find((key) => !KEYS.includes(key));
-  if (other !== undefined) throw wrong(quoted(other), `one of ${KEYS.join(", ")}`);
-  if (kind !== "code" && kind !== "plan") throw wrong("kind", '"code" or "plan"');
-  if ((kind === "code" ? plan : code) !== undefined) throw wrong("kind", "code or a plan");
-  const text = kind === "code" ? code : isObject(plan) ? JSON.stringify(plan, null, 2) : undefined;
-  if (typeof text !== "string") throw wrong(kind, kind === "code" ? "a text" : "an object");
-  if (text.length > TEXT_MAX) throw wrong(kind, `at most ${TEXT_MAX} characters`);
-  if (description !== undefined && typeof description !== "string") {
-    throw wrong("description", "a text");
-  }
-  if (!isObject(parameters) || parameters.type !== "object") {
-    throw wrong("parameters", 'a JSON Schema of type "object"');
-  }
-  if (returns !== undefined && !isObject(returns)) throw wrong("returns", "a JSON Schema");
-  if (!isObject(used) || !Object.entries(used).every(isUse)) {
-    throw wrong("tools_used", "the hash of a definition by the name of each tool");
-  }
+  const { version, kind, code, plan, description, parameters, tools_used: used, ...rest } =
+    isObject(value) ? value : {};
+  const { definitions = {}, ...others } = rest;
+  const text = kind === "code" ? code : isObject(plan) && JSON.stringify(plan, null, 2);
+  const checks = {
+    version: version === FORMAT,
+    kind: kind === "code" ? plan === undefined : kind === "plan" && code === undefined,
+    [`${kind}, of at most ${TEXT_MAX} characters,`]: typeof text === "string" &&
+      text.length <= TEXT_MAX,
+    description: description === undefined || typeof description === "string",
+    parameters: isObject(parameters) && parameters.type === "object",
+    tools_used: isObject(used) && Object.entries(used).every(isUse),
+    definitions: isObject(definitions) && Object.values(definitions).every(isObject),
+    [quoted(Object.keys(others).join())]: Object.keys(others).length === 0,
+  };
+  const wrong = Object.entries(checks).find(([, isRight]) => !isRight);
+  if (wrong !== undefined) throw new TypeError(`its ${wrong[0]} is wrong`);
   // What was checked is JSON.
-  return { kind, text, description, parameters, returns, toolsUsed: used } as Capability;
+  return { kind, text, description, parameters, toolsUsed: used, definitions } as Capability;
 }
 
 /** Returns the tool as which a capability is listed, found and called. */
@@ -111,6 +99,5 @@ export function capabilityTool(id: ToolId, capability: Capability): ToolDefiniti
 }
 
 function isUse([name, hash]: [string, unknown]): boolean {
-  return parseToolId(name) === name && typeof hash === "string" &&
-    /^sha256-[0-9a-f]{64}$/.test(hash);
+  return parseToolId(name) === name && typeof hash === "string" && HASH.test(hash);
 }

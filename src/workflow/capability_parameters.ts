@@ -1,13 +1,12 @@
 /**
  * Makes parameters of the literals that a person or a model names: in code `args.NAME`, in a plan a
- * reference to the arguments.
+ * reference to the arguments. Only names that were checked are put in, and never a value.
  *
  * @module
  */
 
 import { PmlError } from "../core/errors.ts";
 import { canonical, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
-import { codeParts, type Literal } from "./_code_literals.ts";
 import type { Capability } from "./capability.ts";
 
 /** What is made of code or a plan. */
@@ -20,178 +19,195 @@ export interface Parametrized {
 }
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
-/** How a plan refers to an argument. */
-const PARAMETERS = "$params";
 /** A reference to an output of an earlier run, which is not kept for ever. */
-const OF_RUN = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(?:#|$)/;
-/** A declaration that would hide the arguments. */
-const OWN_ARGS = /(?<![\w$.])(?:const|let|var|class|function)\s+args\b/;
-/** A text that is shorter stands inside too many others to tell of it. */
-const TOLD_LENGTH = 3;
+const OF_RUN = /^[\w-]+\.[\w-]+(?:#|$)/;
+/** Comments, texts, regular expressions, and values: what code is made of beside words and signs. */
+const TOKEN = new RegExp(
+  [
+    String.raw`\/\/.*|\/\*[^]*?(?:\*\/|$)`,
+    String.raw`(["'])(?:\\[^]?|(?!\1)[^\\\n])*(?:\1|(?![^\n]))`,
+    "`(?:\\\\[^]?|[^\\\\`])*(?:`|$)",
+    String.raw`(?<=(?:[=(,:;!&|?{}[+>]|\breturn)\s*)\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])+\/`,
+    String.raw`(?<![\w$.])(?:\.?\d(?:[eE][+-]|[\w.])*|true|false)(?![\w$])`,
+  ].join("|"),
+  "g",
+);
+const MEMBER = String
+  .raw`\s*(?:\??\.\s*([\w$]+)|(?:\?\.)?\s*\[\s*["'\x60]([^"'\x60\n]*)["'\x60]\s*\])`;
+const CALLED = new RegExp(String.raw`(?<![\w$.])mcp${MEMBER}${MEMBER}`, "g");
+
+/** What is found while literals are replaced. */
+interface Found {
+  readonly text: string;
+  /** How often each name is put in. */
+  readonly counts: Map<string, number>;
+  /** The names that were read before. */
+  readonly read: readonly string[];
+  /** The texts that stay. */
+  readonly left: readonly string[];
+}
+
+/**
+ * Returns the names `server:tool` in the text of a capability, as far as they stand there. What code
+ * puts together when it runs is not found; what it called is known from the run.
+ */
+export function namedTools({ kind, text }: Pick<Capability, "kind" | "text">): readonly string[] {
+  if (kind === "plan") return tasksOf(text).map(({ tool }) => `${tool}`);
+  const said = text.replace(TOKEN, (token) => token.startsWith("/") ? " " : token);
+  return [...said.matchAll(CALLED)].map(([, one, two, three, four]) =>
+    `${one ?? two}:${three ?? four}`
+  );
+}
 
 /** Replaces the named literals. Throws BAD_ARGUMENTS if one is not found, or not clear. */
 export function parametrized(
   { kind, text }: Pick<Capability, "kind" | "text">,
   named: JsonObject,
 ): Parametrized {
-  const values = Object.entries(named);
+  const values = Object.entries(named) as [string, Json][];
+  const names = new Map<string, string>();
   for (const [name, value] of values) {
     if (!NAME.test(name) || name === "__proto__") throw wrong(name, "use letters, digits and _");
-    const twin = values.find(([other, each]) => other !== name && same(each, value));
-    if (twin !== undefined) {
-      throw wrong(name, `${quoted(twin[0])} has the same value, so nobody can tell them apart`);
-    }
+    const twin = names.get(canonical(value));
+    if (twin !== undefined) throw wrong(name, `${quoted(twin)} has the same value`);
+    names.set(canonical(value), name);
   }
-  const made = kind === "code" ? inCode(text, values) : inPlan(text, values);
-  const properties = Object.fromEntries(values.map(([name, value]) => [name, schemaOf(value)]));
-  const required = values.map(([name]) => name);
-  const parameters: JsonObject = {
-    type: "object",
-    properties,
-    ...(required.length > 0 && { required }),
-    additionalProperties: false,
-  };
-  return { ...made, parameters };
-}
-
-type Named = readonly (readonly [string, Json | undefined])[];
-type Made = Pick<Parametrized, "text" | "notes">;
-
-function inCode(code: string, named: Named): Made {
-  const { literals, bare } = codeParts(code);
-  const notes: string[] = [];
-  const changes: (Literal & { readonly by: string })[] = [];
-  const used = new Set(
-    [...bare.matchAll(/(?<![\w$.])args\s*\??\.\s*([A-Za-z_$][\w$]*)/g)].map(([, name]) => name),
-  );
-  if (named.length > 0 && OWN_ARGS.test(bare)) {
-    throw wrong(named[0]?.[0] ?? "", "the code has a variable `args` of its own");
-  }
-  for (const [name, value] of named) {
-    const found = literals.filter((literal) => same(literal.value, value));
-    if (found.length === 0 && !used.has(name)) throw wrong(name, notFound(value, literals));
-    // A text means the same wherever it stands; a number or a truth value seldom does.
-    if (typeof value !== "string" && found.length > 1) {
+  const nameOf = (value: Json) => names.get(canonical(value));
+  const { counts, read, left, ...made } = kind === "code"
+    ? inCode(text, nameOf)
+    : inPlan(text, nameOf);
+  const notes = values.flatMap(([name, value]) => {
+    const count = counts.get(name) ?? 0;
+    const said = quoted(typeof value === "string" ? value : JSON.stringify(value));
+    const longer = left.filter((each) => typeof value === "string" && each.includes(value)).length;
+    if (count === 0 && !read.includes(name)) {
       throw wrong(
         name,
-        `${shown(value)} stands ${found.length} times, so it is not clear which is meant`,
+        `${said} ${
+          longer > 0 ? "stands only inside a longer text" : `is no literal of the ${kind}`
+        }`,
       );
     }
-    if (found.length > 1) {
-      notes.push(`${name}: ${shown(value)} is replaced in ${found.length} places`);
+    // A text means the same wherever it stands; a number or a truth value seldom does.
+    if (typeof value !== "string" && count > 1) {
+      throw wrong(name, `${said} stands ${count} times: it is not clear which is meant`);
     }
-    const longer = within(value, literals);
-    if (found.length > 0 && longer > 0) {
-      notes.push(
-        `${name}: ${shown(value)} stays inside ${longer} longer text${longer > 1 ? "s" : ""}`,
-      );
-    }
-    for (const literal of found) changes.push({ ...literal, by: `args.${name}` });
-    used.delete(name);
-  }
-  const [unnamed] = used;
-  if (unnamed !== undefined) {
-    throw wrong(unnamed, `the code reads args.${unnamed}, and no parameter has this name`);
-  }
-  let text = code;
-  for (
-    const { start, end, isKey, by } of changes.toSorted((one, other) => other.start - one.start)
-  ) {
-    text = text.slice(0, start) + (isKey ? `[${by}]` : by) + text.slice(end);
-  }
-  return { text, notes };
+    return [
+      ...(count > 1 ? [`${name}: ${said} is replaced in ${count} places`] : []),
+      ...(longer > 0 ? [`${name}: ${said} stays inside longer texts: ${longer}`] : []),
+    ];
+  });
+  const unnamed = read.find((name) => !Object.hasOwn(named, name));
+  if (unnamed !== undefined) throw wrong(unnamed, `it is read, and no parameter has this name`);
+  const properties = Object.fromEntries(values.map(([name, value]) => [name, schemaOf(value)]));
+  const required = Object.keys(named);
+  const rest = { ...(required.length > 0 && { required }), additionalProperties: false };
+  return { ...made, parameters: { type: "object", properties, ...rest }, notes };
 }
 
-function inPlan(text: string, named: Named): Made {
-  const notes: string[] = [];
+type NameOf = (value: Json) => string | undefined;
+
+function inCode(code: string, nameOf: NameOf): Found {
   const counts = new Map<string, number>();
-  const texts: string[] = [];
-  const replaced = (value: Json): Json => {
-    const name = named.find(([, each]) => same(each, value))?.[0];
-    if (name !== undefined) {
-      counts.set(name, (counts.get(name) ?? 0) + 1);
-      return { $ref: `${PARAMETERS}#/${name}` };
+  const left: string[] = [];
+  // A text in a template, a comment or a regular expression is none of the code's.
+  const bare = code.replace(TOKEN, (token) => /^["'/]/.test(token) ? " " : token);
+  const read = [...bare.matchAll(/(?<![\w$.])args\s*\??\.\s*([A-Za-z_$][\w$]*)/g)]
+    .map(([, name = ""]) => name);
+  const isTaken = /(?<![\w$.])(?:const|let|var|class|function)\s+args\b/.test(bare);
+  const text = code.replace(TOKEN, (token, _quote, at: number) => {
+    const value = valueOf(token);
+    if (value === undefined || /[\w$)\]]$/.test(token[0] === "`" ? code[at - 1] ?? "" : "")) {
+      return token;
     }
-    if (typeof value === "string") texts.push(value);
+    const name = nameOf(value);
+    if (name === undefined) {
+      left.push(`${value}`);
+      return token;
+    }
+    if (isTaken) throw wrong(name, "the code has a variable `args` of its own");
+    count(counts, name);
+    const isKey = /[{,]$/.test(code.slice(0, at).trimEnd().slice(-1)) &&
+      code.slice(at + token.length).trimStart().startsWith(":");
+    return isKey ? `[args.${name}]` : `args.${name}`;
+  });
+  return { text, counts, read, left };
+}
+
+/** Returns the value of a literal; undefined for what has none, or none that can be named. */
+function valueOf(token: string): Json | undefined {
+  const [quote = ""] = token;
+  if (quote === "/" || quote === "`" && token.includes("${")) return undefined;
+  if (!/["'`]/.test(quote)) return /^[tf]/.test(token) ? token === "true" : numberOf(token);
+  // As JSON writes it: with no quote escaped but its own.
+  const inner = token.slice(1, -1).replaceAll("\n", "\\n")
+    .replace(/\\?(["'`])|\\[^]/g, (all, own) => own === '"' ? '\\"' : own ?? all);
+  try {
+    return JSON.parse(`"${inner}"`);
+  } catch {
+    // An escape that JSON does not have.
+    return undefined;
+  }
+}
+
+function numberOf(token: string): number | undefined {
+  const value = Number(token.replaceAll("_", ""));
+  return Number.isFinite(value) ? value : undefined;
+}
+
+function inPlan(text: string, nameOf: NameOf): Found {
+  const counts = new Map<string, number>();
+  const read: string[] = [];
+  const left: string[] = [];
+  const replaced = (value: Json): Json => {
+    const name = nameOf(value);
+    if (name !== undefined) {
+      count(counts, name);
+      return { $ref: `$params#/${name}` };
+    }
+    if (typeof value === "string") left.push(value);
     if (Array.isArray(value)) return value.map(replaced);
     if (!isObject(value)) return value;
-    const { $ref, $literal } = value;
+    const { $ref, $literal } = value as JsonObject;
     if ($literal !== undefined) {
-      const isNamed = named.some(([, each]) => same(each, $literal as Json));
-      return isNamed ? replaced($literal as Json) : value as JsonObject;
+      return nameOf($literal) === undefined ? value as Json : replaced($literal);
     }
-    if (typeof $ref === "string") {
-      if (OF_RUN.test($ref)) throw ofRun($ref);
-      const own = new RegExp(`^\\${PARAMETERS}#/([^/]+)`).exec($ref)?.[1];
-      if (own !== undefined) counts.set(own, (counts.get(own) ?? 0) + 1);
-      return value as JsonObject;
+    if (typeof $ref !== "string") return within(value as JsonObject, Object.keys(value));
+    if (OF_RUN.test($ref)) {
+      throw new PmlError(
+        "BAD_ARGUMENTS",
+        `Cannot save the plan: ${quoted($ref)} is an output of an earlier run`,
+        {
+          hint: "Put the task that gives it into the plan",
+        },
+      );
     }
-    return Object.fromEntries(
-      Object.entries(value as JsonObject).map(([key, each]) => [key, replaced(each as Json)]),
-    );
+    const [, own] = /^\$params#\/([^/]+)/.exec($ref) ?? [];
+    if (own !== undefined) read.push(own);
+    return value as JsonObject;
   };
-  const plan = JSON.parse(text) as { readonly tasks: readonly JsonObject[] };
-  const tasks = plan.tasks.map((task) => ({
-    ...task,
-    ...("arguments" in task && { arguments: replaced(task.arguments as Json) }),
-    ...("for_each" in task && { for_each: replaced(task.for_each as Json) }),
-    ...("when" in task && { when: replaced(task.when as Json) }),
-  }));
-  for (const [name, value] of named) {
-    const count = counts.get(name) ?? 0;
-    const longer = texts.filter((each) => typeof value === "string" && each.includes(value)).length;
-    if (count === 0) {
-      throw wrong(name, longer > 0 ? inside(value) : `${shown(value)} is not in the plan`);
-    }
-    if (typeof value !== "string" && count > 1) {
-      throw wrong(name, `${shown(value)} stands ${count} times, so it is not clear which is meant`);
-    }
-    if (count > 1) notes.push(`${name}: ${shown(value)} is replaced in ${count} places`);
-  }
-  const unnamed = [...counts.keys()].find((name) => named.every(([each]) => each !== name));
-  if (unnamed !== undefined) {
-    throw wrong(unnamed, "the plan refers to it, and no parameter has this name");
-  }
-  return { text: JSON.stringify({ ...plan, tasks }, null, 2), notes };
-}
-
-function notFound(value: Json | undefined, literals: readonly Literal[]): string {
-  if (value === null || typeof value === "object") {
-    return "in code it must be a text, a number, true or false";
-  }
-  return within(value, literals) > 0 ? inside(value) : `${shown(value)} is no literal of the code`;
-}
-
-function inside(value: Json | undefined): string {
-  return `${shown(value)} stands only inside a longer text; make it a value of its own first`;
-}
-
-/** Returns how many longer texts contain a text. */
-function within(value: Json | undefined, literals: readonly Literal[]): number {
-  if (typeof value !== "string" || value.length < TOLD_LENGTH) return 0;
-  return literals.filter(({ value: each }) =>
-    typeof each === "string" && each !== value && each.includes(value)
-  ).length;
-}
-
-function same(one: Json | undefined, other: Json | undefined): boolean {
-  return one !== undefined && other !== undefined && canonical(one) === canonical(other);
-}
-
-function schemaOf(value: Json | undefined): JsonObject {
-  const type = Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
-  return { type };
-}
-
-function shown(value: Json | undefined): string {
-  return quoted(typeof value === "string" ? value : JSON.stringify(value) ?? "");
-}
-
-function ofRun(ref: string): PmlError {
-  const why = `it takes ${quoted(ref)}, an output of an earlier run that is not kept`;
-  return new PmlError("BAD_ARGUMENTS", `Cannot save the plan: ${why}`, {
-    hint: "Put the task that gives it into the plan",
+  const within = (value: JsonObject, keys: readonly string[]): JsonObject => ({
+    ...value,
+    ...Object.fromEntries(
+      keys.flatMap((key) => value[key] === undefined ? [] : [[key, replaced(value[key])]]),
+    ),
   });
+  const tasks = tasksOf(text).map((task) => within(task, ["arguments", "for_each", "when"]));
+  const plan = { ...JSON.parse(text), tasks };
+  return { text: JSON.stringify(plan, null, 2), counts, read, left };
+}
+
+function tasksOf(text: string): readonly JsonObject[] {
+  const { tasks }: { readonly tasks?: unknown } = JSON.parse(text);
+  return Array.isArray(tasks) ? tasks.filter(isObject) as JsonObject[] : [];
+}
+
+function count(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+}
+
+function schemaOf(value: Json): JsonObject {
+  return { type: Array.isArray(value) ? "array" : value === null ? "null" : typeof value };
 }
 
 function wrong(name: string, why: string): PmlError {

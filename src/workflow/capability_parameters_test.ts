@@ -1,19 +1,33 @@
 import assert from "node:assert/strict";
 import { parametrized } from "./capability_parameters.ts";
-import { codeParts } from "./_code_literals.ts";
 
 const code = (text: string, named = {}) => parametrized({ kind: "code", text }, named);
 const plan = (tasks: object[], named = {}) =>
   parametrized({ kind: "plan", text: JSON.stringify({ tasks }) }, named);
 
-Deno.test("codeParts() finds literals and leaves comments, regular expressions and templates", () => {
+Deno.test("parametrized() finds literals and leaves comments, regular expressions and templates", () => {
   const text = 'const a = \'x\\n\'; // "no"\nconst r = /"no"/g.test(a) ? 1_000 : a / 2 / 3;' +
-    "const t = `plain`; const u = `in ${f(\"deep\", `also ${'in'}`)} out`; String.raw`no`;" +
-    ' const o = {"k": true, n: .5}; o.true; x => /[/"]/.test(x)';
-  assert.deepEqual(
-    codeParts(text).literals.map(({ value }) => value),
-    ["x\n", 1000, 2, 3, "plain", "deep", "in", "k", true, 0.5],
+    'const t = `plain`; const u = `in ${f("deep")} out`; String.raw`no`;' +
+    ' const o = {"k": true, n: .5}; o.true; x => /[/"]/.test("it\'s")';
+  const values = ["x\n", 1000, 2, 3, "plain", "k", true, 0.5, "it's"];
+  const named = Object.fromEntries(values.map((value, at) => [`p${at}`, value]));
+  assert.equal(
+    code(text, named).text,
+    'const a = args.p0; // "no"\nconst r = /"no"/g.test(a) ? args.p1 : a / args.p2 / args.p3;' +
+      'const t = args.p4; const u = `in ${f("deep")} out`; String.raw`no`;' +
+      ' const o = {[args.p5]: args.p6, n: args.p7}; o.true; x => /[/"]/.test(args.p8)',
   );
+  for (const value of ["no", "deep"]) assert.throws(() => code(text, { value }), /no literal/);
+});
+
+Deno.test("parametrized() puts no value into code, and takes none out of a longer text", () => {
+  const text = `const a = "x'; evil(); '"; // 'it' "\nf('it', "a 'it' b", \`'it'\`)`;
+  const made = code(text, { it: "it", "other": "x'; evil(); '" });
+  assert.equal(
+    made.text,
+    `const a = args.other; // 'it' "\nf(args.it, "a 'it' b", \`'it'\`)`,
+  );
+  assert.throws(() => code("return 1", { "x;evil()": 1 }), /use letters/);
 });
 
 Deno.test("parametrized() puts arguments in the place of the literals of code", () => {
@@ -43,14 +57,14 @@ Deno.test("parametrized() tells what is not found, not clear, or part of a longe
     ["return 'To Paris'", { city: "Paris" }, /stands only inside a longer text/],
     ["return 1 + 1", { n: 1 }, /"1" stands 2 times/],
     ["return 'a'", { one: "a", two: "a" }, /has the same value/],
-    ["return args.day", {}, /"day": the code reads args\.day/],
+    ["return args.day", {}, /"day": it is read/],
     ["return 'a'", { "a-b": "a" }, /use letters/],
     ["const args = 1; return 'a'", { a: "a" }, /has a variable `args` of its own/],
-    ["return [1]", { list: [1] }, /must be a text, a number/],
+    ["return [1]", { list: [1] }, /is no literal of the code/],
   ];
   for (const [text, named, said] of cases) assert.throws(() => code(text, named), said);
   assert.deepEqual(code("f('Paris'); g('x/Paris')", { city: "Paris" }).notes, [
-    'city: "Paris" stays inside 1 longer text',
+    'city: "Paris" stays inside longer texts: 1',
   ]);
   assert.equal(code("return args.day + 1", { day: 3 }).text, "return args.day + 1");
 });
@@ -73,9 +87,12 @@ Deno.test("parametrized() puts references in the place of the values of a plan",
       for_each: { $ref: "$params#/all" },
     },
   ]);
-  assert.throws(() => plan([{ id: "w:get", tool: "w:get" }], { a: "w:get" }), /is not in the plan/);
+  assert.throws(
+    () => plan([{ id: "w:get", tool: "w:get" }], { a: "w:get" }),
+    /is no literal of the plan/,
+  );
   assert.throws(
     () => plan([{ id: "a", tool: "w:get", arguments: { $ref: "$params#/day" } }]),
-    /"day": the plan refers to it/,
+    /"day": it is read/,
   );
 });

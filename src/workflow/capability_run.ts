@@ -4,8 +4,8 @@
  * @module
  */
 
-import type { Call, CallTool, ToolResult } from "../core/call.ts";
-import { isObject, type Json, type JsonObject } from "../core/json.ts";
+import { type Call, type CallTool, textResult, type ToolResult } from "../core/call.ts";
+import { defined, isObject, type Json, type JsonObject } from "../core/json.ts";
 import { type Capability, capabilityHash } from "./capability.ts";
 import { type CodeHouse, runCode } from "./code.ts";
 import { inRun, type RunHouse } from "./run_scope.ts";
@@ -36,84 +36,55 @@ const UNCOUNTED = new WaitingRuns(() => Infinity);
 
 /** Runs a capability. */
 export async function runCapability(
-  capability: Capability,
-  called: CapabilityCall,
-  house: CapabilityHouse,
-): Promise<ToolResult> {
-  return capability.kind === "code"
-    ? await runSavedCode(capability, called, house)
-    : await runSavedPlan(capability, called, house);
-}
-
-async function runSavedPlan(
-  capability: Capability,
-  { call, depth, callTool }: CapabilityCall,
-  house: CapabilityHouse,
-): Promise<ToolResult> {
-  const { actor, signal, request, onProgress, onMessage, onAsk, onQuestion, sampling } = call;
-  const outcome = await house.plans(callTool).run({
-    ...{ actor, signal, request, onProgress, onMessage, onAsk, onQuestion, sampling },
-    plan: JSON.parse(capability.text),
-    params: call.arguments,
-    via: "capability",
-    depth,
-  });
-  const { run, isDone, output } = outcome;
-  const about = { ...aboutOf(capability, call), run, isDone };
-  house.record("capability ended", { actor: call.actor, about });
-  return isDone ? resultOf(output) : unfinished(outcome);
-}
-
-/** Says which tasks of a plan failed. What is done of it cannot be resumed. */
-function unfinished({ result: { content } }: PlanOutcome): ToolResult {
-  const said: JsonObject = JSON.parse(String(content[0]?.text));
-  const { failed = {}, not_run: left = {} } = said;
-  return {
-    content: [{ type: "text", text: JSON.stringify({ failed, not_run: left }) }],
-    isError: true,
-  };
-}
-
-function aboutOf(capability: Capability, { id, callId, run: within }: Call): JsonObject {
-  const about = { tool: id, hash: capabilityHash(capability), call: callId };
-  return within === undefined ? about : { ...about, within };
-}
-
-async function runSavedCode(
-  capability: Capability,
+  { kind, text, ...rest }: Capability,
   { call, id, depth, calls, callTool }: CapabilityCall,
   house: CapabilityHouse,
 ): Promise<ToolResult> {
-  const { text } = capability;
-  const { codeMs: ms, callMaxMs: mostMs } = house.limits();
   const { actor, signal, request, onProgress, onMessage, onAsk, onQuestion, sampling } = call;
-  const { run: within } = call;
-  const about = aboutOf(capability, call);
-  const start = {
-    ...{ actor, signal, request, onProgress, onMessage, onAsk, onQuestion, sampling },
-    ...{ via: "capability", id, depth, calls, ms, mostMs, about } as const,
-  };
-  const waiting = within === undefined ? house.waiting : UNCOUNTED;
+  const given = { actor, signal, request, onProgress, onMessage, onAsk, onQuestion, sampling };
+  const about = defined({
+    tool: call.id,
+    hash: capabilityHash({ kind, text, ...rest }),
+    call: call.callId,
+    within: call.run,
+  });
+  const via = "capability" as const;
+  if (kind === "plan") {
+    const plan = JSON.parse(text);
+    const outcome = await house.plans(callTool)
+      .run({ ...given, plan, params: call.arguments, via, depth });
+    const { run, isDone, output } = outcome;
+    house.record("capability ended", { actor, about: { ...about, run, isDone } });
+    return isDone ? resultOf(output) : unfinished(outcome);
+  }
+  const { codeMs: ms, callMaxMs: mostMs } = house.limits();
   const result = await inRun(
-    start,
-    { ...house, callTool, waiting },
+    { ...given, via, id, depth, calls, ms, mostMs, about },
+    { ...house, callTool, waiting: call.run === undefined ? house.waiting : UNCOUNTED },
     async (run) => await runCode({ code: text, arguments: call.arguments, run }, house),
   );
   if (result.kind === "value") return resultOf(result.value);
   const { name, message, code, hint, line } = result.failure;
   const place = line === undefined ? "" : ` (line ${line})`;
   const said = `${code ?? name}: ${message}${place}`;
-  return {
-    content: [{ type: "text", text: hint === undefined ? said : `${said}\n${hint}` }],
-    isError: true,
-  };
+  return failed(hint === undefined ? said : `${said}\n${hint}`);
+}
+
+/** Says which tasks of a plan failed. What is done of it cannot be resumed. */
+function unfinished({ result: { content } }: PlanOutcome): ToolResult {
+  const said: JsonObject = JSON.parse(String(content[0]?.text));
+  const { failed: wrong = {}, not_run: left = {} } = said;
+  return failed(JSON.stringify({ failed: wrong, not_run: left }));
+}
+
+function failed(text: string): ToolResult {
+  return { ...textResult(text), isError: true };
 }
 
 /** Returns a value as the result of a tool. */
 export function resultOf(value: Json): ToolResult {
-  const text = typeof value === "string" ? value : JSON.stringify(value);
   return {
-    content: [{ type: "text", text }],
+    ...textResult(typeof value === "string" ? value : JSON.stringify(value)),
     ...(isObject(value) && { structuredContent: value }),
   };
 }

@@ -7,8 +7,8 @@
 
 import type { Meanwhile } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
-import { parseToolId, splitToolId, type ToolId } from "../core/tool_id.ts";
+import { defined, isObject, type Json, type JsonObject, objectOf, quoted } from "../core/json.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Capabilities } from "./capabilities.ts";
 import {
   type Capability,
@@ -18,14 +18,12 @@ import {
   parseCapability,
   TEXT_MAX,
 } from "./capability.ts";
-import { parametrized } from "./capability_parameters.ts";
-import { namedTools } from "./capability_tools.ts";
-import { shapeSchema } from "./result_shape.ts";
+import { namedTools, parametrized } from "./capability_parameters.ts";
 
-/** What is to be saved: checked, and not run yet. */
+/** What is to be saved: checked, and not run yet. What came from a file has its tools. */
 export interface Prepared {
   readonly id: ToolId;
-  readonly capability: Omit<Capability, "toolsUsed">;
+  readonly capability: Omit<Capability, "toolsUsed"> & Partial<Capability>;
   /** What the person has to know of the parameters. */
   readonly notes: readonly string[];
 }
@@ -33,19 +31,11 @@ export interface Prepared {
 /** What a person is shown before something is saved. */
 export interface Review {
   readonly id: ToolId;
-  readonly capability: Capability;
   readonly hash: string;
   /** Everything that a yes covers, one line each. */
   readonly facts: readonly string[];
   /** Saves exactly this. */
   readonly accept: () => Promise<void>;
-}
-
-/** What came of a run that is saved. */
-export interface Ran {
-  /** The tools that it called. */
-  readonly tools: readonly string[];
-  readonly output?: Json;
 }
 
 /** How the person is asked. */
@@ -86,13 +76,7 @@ export class CapabilitySaving {
     const { name, description, parameters = {} } = savingOf(saveAs);
     const id = this.mayBe(name);
     if (text.length > TEXT_MAX) {
-      throw new PmlError(
-        "INPUT_TOO_LARGE",
-        `Cannot save "${id}": it has ${text.length} characters`,
-        {
-          hint: `Save at most ${TEXT_MAX} characters`,
-        },
-      );
+      throw refused("INPUT_TOO_LARGE", id, `it has more than ${TEXT_MAX} characters`);
     }
     const { notes, ...made } = parametrized({ kind, text }, parameters);
     return { id, capability: { kind, ...made, ...defined({ description }) }, notes };
@@ -104,171 +88,126 @@ export class CapabilitySaving {
     const { server } = splitToolId(id);
     const owner = this.#options.takenBy(server);
     if (owner === undefined) return id;
-    throw new PmlError(
-      "NAME_CONFLICT",
-      `Cannot name a capability "${id}": ${quoted(server)} is ${owner}`,
-      {
-        hint: "Choose a namespace that is the name of no server, such as my",
-      },
-    );
-  }
-
-  /** Returns what a person is shown, and what saves it. */
-  async review(
-    { id, capability, notes }: Prepared,
-    { tools, output }: Ran,
-  ): Promise<Review> {
-    const { capabilities, idOf } = this.#options;
-    const { kind, text } = capability;
-    const named = namedTools({ kind, text }).flatMap((name) => idOf(name) ?? []);
-    const ids = [...new Set([...tools.flatMap((name) => parseToolId(name) ?? []), ...named])]
-      .sort();
-    const { hashes, unknown } = await capabilities.hashesOf(ids);
-    const returns = output === undefined ? undefined : shapeSchema(output);
-    const whole: Capability = { ...capability, toolsUsed: hashes, ...defined({ returns }) };
-    const more = unknown.map((tool) => `It names ${tool}, which is not known here`);
-    return this.#reviewOf(id, whole, [...notes, ...more]);
+    throw refused("NAME_CONFLICT", id, `${quoted(server)} is ${owner}`);
   }
 
   /** Parses an export. Throws if it is none, if its hash is another one, or if its name is taken. */
-  parse(
-    value: Readonly<Record<string, Json>>,
-    name = value.name,
-  ): { readonly id: ToolId; readonly capability: Capability } {
+  parse(value: Readonly<Record<string, Json>>, name = value.name): Prepared {
     const { name: _, hash, ...form } = value;
-    const wrong = (code: "BAD_ARGUMENTS" | "INTEGRITY_MISMATCH", why: string) =>
-      new PmlError(code, `Cannot import this capability: ${why}`, {
-        hint: "Export it again with `pml capability export`",
-      });
-    if (typeof name !== "string") throw wrong("BAD_ARGUMENTS", "it has no name");
-    const id = this.mayBe(name);
-    let capability: Capability;
+    const id = this.mayBe(`${name}`);
+    let why = "its hash is another one";
     try {
-      capability = parseCapability(form);
+      const capability = parseCapability(form);
+      const own = capabilityHash(capability);
+      if (hash === own) return { id, capability, notes: [] };
     } catch (error) {
-      throw wrong("BAD_ARGUMENTS", asPmlError(error).message);
+      why = asPmlError(error).message;
     }
-    const own = capabilityHash(capability);
-    if (hash === own) return { id, capability };
-    throw wrong("INTEGRITY_MISMATCH", `it is ${own}, and says that it is ${quoted(`${hash}`)}`);
+    throw refused("INTEGRITY_MISMATCH", id, why);
   }
 
-  /** Returns the JSON that is exported. */
-  exportForm(id: ToolId, capability: Capability): JsonObject {
-    return exportForm(id, { capability });
+  /** Returns what a person is shown, and what saves it. `ran` are the tools that were called. */
+  async review({ id, capability, notes }: Prepared, ran: readonly string[] = []): Promise<Review> {
+    const { capabilities, idOf, hides } = this.#options;
+    const more = [...notes];
+    let { toolsUsed } = capability;
+    if (toolsUsed === undefined) {
+      const names = [...ran, ...namedTools(capability)];
+      const ids = [...new Set(names.flatMap((name) => idOf(name) ?? []))].sort();
+      toolsUsed = capabilities.hashesOf(await capabilities.definitionsOf(ids));
+      const unknown = ids.filter((tool) => toolsUsed?.[tool] === undefined);
+      more.push(...unknown.map((tool) => `It names ${tool}, which is not known here`));
+    }
+    const whole: Capability = { ...capability, toolsUsed };
+    const around = capabilities.cycle(id, whole);
+    if (around !== undefined) {
+      throw refused("BAD_ARGUMENTS", id, `it would call itself: ${around.join(" calls ")}`);
+    }
+    const hash = capabilityHash(whole);
+    const over = capabilities.store.approved().get(id);
+    const hidden = hides(id);
+    const { facts } = await this.told(whole);
+    return {
+      id,
+      hash,
+      facts: [
+        `Yes saves this ${whole.kind} as the tool "${id}", for all workspaces`,
+        ...(over === undefined ? [] : [`It replaces what is saved under this name now: ${over}`]),
+        ...(hidden === undefined ? [] : [`It hides ${hidden}`]),
+        ...more,
+        ...facts,
+      ],
+      accept: async () => await capabilities.save(id, whole, over),
+    };
   }
 
-  /** Returns what a person is shown of a capability that came from a file. */
-  async imported(id: ToolId, capability: Capability): Promise<Review> {
-    const { lines, gone } = await this.#options.capabilities.changesOf(capability, {
-      isAsked: true,
-    });
-    return this.#reviewOf(id, capability, [
-      ...gone.map((tool) => `It calls ${tool}, which is not here`),
-      ...(lines.length === 0 ? [] : ["These tools are not as they were when it was saved:"]),
-      ...lines.map((line) => `  ${line}`),
-    ]);
+  /** Returns all that a person is shown of a capability, and what changed since it was saved. */
+  async told(
+    whole: Capability,
+  ): Promise<{ readonly facts: readonly string[]; readonly stale: readonly string[] }> {
+    const { capabilities, judge } = this.#options;
+    const { description, parameters, toolsUsed, text } = whole;
+    const { lines, gone } = await capabilities.changesOf(whole, { isAsked: true });
+    const stale = [...gone.map((tool) => `${tool} is gone`), ...lines];
+    const said = { allow: "runs", ask: "asks you", deny: "is denied" };
+    const tools = Object.keys(toolsUsed) as ToolId[]; // ids of tools that were found
+    const facts = [
+      `its hash: ${capabilityHash(whole)}`,
+      ...(description === undefined ? [] : [`Description: ${quoted(description, Infinity)}`]),
+      `Parameters: ${JSON.stringify(parameters.properties ?? {})}`,
+      ...tools.map((tool) => `It calls ${tool}, which ${said[judge(tool)]} now`),
+      ...(tools.length === 0 ? ["It calls no tool"] : []),
+      "Each of its calls is judged again when it runs",
+      ...stale.map((line) => `Changed since it was saved: ${line}`),
+      ...text.split(/\r\n?|\n/).map((line) => `| ${line}`),
+    ];
+    return { facts, stale };
   }
 
   /**
    * Asks the person, and saves after a yes. Returns what is told with the result of the run: a
    * refusal does not make that fail.
    */
-  async save(prepared: Prepared, ran: Ran, asking: Asking): Promise<JsonObject> {
-    const { id } = prepared;
-    let review: Review | undefined;
+  async save(prepared: Prepared, ran: readonly string[], asking: Asking): Promise<JsonObject> {
+    const { id, capability: { kind, parameters }, notes } = prepared;
     try {
-      review = await this.review(prepared, ran);
+      const review = await this.review(prepared, ran);
       await this.#options.ask(review, asking);
       await review.accept();
-      const properties = prepared.capability.parameters.properties;
       return {
         saved: id,
         hash: review.hash,
-        parameters: isObject(properties) ? Object.keys(properties) : [],
+        parameters: Object.keys(objectOf(parameters.properties)),
         hint: `Call it as the tool ${id}`,
-        ...(prepared.notes.length > 0 && { notes: prepared.notes }),
+        ...(notes.length > 0 && { notes }),
       };
     } catch (error) {
-      const { code, message } = asPmlError(error);
-      if (code !== "APPROVAL_REQUIRED" || review === undefined) {
-        return { saved: false, error: { code, message } };
-      }
-      const path = await this.#options.capabilities.store.draft(id, exportForm(id, review));
-      return {
-        saved: false,
-        error: {
-          code,
-          message: `Cannot save "${id}" without the person's yes`,
-          hint: `It ran and was not saved. Ask the person to run \`pml capability import ` +
-            `${path}\` on a terminal`,
-        },
-      };
+      const { code, message: why } = asPmlError(error);
+      const message = why.replace(/^Cannot run/, "Cannot save");
+      const hint = code === "APPROVAL_REQUIRED"
+        ? `It ran and was not saved. Ask the person to save it on a terminal: write it into a ` +
+          `file, and run \`pml capability save ${id} --${kind} FILE\``
+        : undefined;
+      return { saved: false, error: defined({ code, message, hint }) };
     }
-  }
-
-  async #reviewOf(id: ToolId, whole: Capability, notes: readonly string[]): Promise<Review> {
-    const { capabilities } = this.#options;
-    const around = capabilities.cycle(id, whole);
-    if (around !== undefined) {
-      throw new PmlError(
-        "BAD_ARGUMENTS",
-        `Cannot save "${id}": it would call itself: ${around.join(" calls ")}`,
-        {
-          hint: "Take one of these calls out",
-        },
-      );
-    }
-    const hash = capabilityHash(whole);
-    const over = capabilities.store.approved().get(id);
-    const hides = this.#options.hides(id);
-    const replaced = [
-      ...(over === undefined ? [] : [`It replaces what is saved under this name now: ${over}`]),
-      ...(hides === undefined ? [] : [`It hides ${hides}`]),
-    ];
-    return await Promise.resolve({
-      id,
-      capability: whole,
-      hash,
-      facts: [
-        `Yes saves ${
-          whole.kind === "code" ? "this code" : "this plan"
-        } as the tool "${id}", for all workspaces`,
-        ...replaced,
-        `its hash: ${hash}`,
-        ...this.#lines(whole),
-        ...notes,
-        ...whole.text.split(/\r\n?|\n/).map((line) => `| ${line}`),
-      ],
-      accept: async () => {
-        await capabilities.store.save(id, whole, { over });
-        await capabilities.keep(Object.keys(whole.toolsUsed));
-        capabilities.look();
-      },
-    });
-  }
-
-  #lines({ description, parameters, toolsUsed }: Capability): readonly string[] {
-    const said = { allow: "runs", ask: "asks you", deny: "is denied" };
-    const tools = Object.keys(toolsUsed) as ToolId[]; // ids of tools that were found
-    const called = tools.map((tool) =>
-      `It calls ${tool}, which ${said[this.#options.judge(tool)]} now`
-    );
-    return [
-      ...(description === undefined ? [] : [`Description: ${quoted(description, Infinity)}`]),
-      `Parameters: ${JSON.stringify(parameters.properties ?? {})}`,
-      ...(called.length === 0 ? ["It called no tool"] : called),
-      "Each of its calls is judged again when it runs",
-    ];
   }
 }
 
 /** Returns the JSON that is exported. */
-export function exportForm(
-  id: ToolId,
-  { capability }: Pick<Review, "capability">,
-): JsonObject {
+export function exportForm(id: ToolId, capability: Capability): JsonObject {
   return { name: id, hash: capabilityHash(capability), ...fileForm(capability) };
+}
+
+/** What to do where something is not saved. */
+const HINTS = {
+  BAD_ARGUMENTS: "Take one of these calls out",
+  INPUT_TOO_LARGE: "Save less at once",
+  INTEGRITY_MISMATCH: "Export it again with `pml capability export`",
+  NAME_CONFLICT: "Choose a namespace that is the name of no server, such as my",
+} as const;
+
+function refused(code: keyof typeof HINTS, id: ToolId, why: string): PmlError {
+  return new PmlError(code, `Cannot save "${id}": ${why}`, { hint: HINTS[code] });
 }
 
 interface Saving {
@@ -278,22 +217,17 @@ interface Saving {
 }
 
 function savingOf(value: Json): Saving {
-  if (typeof value === "string") return { name: value };
-  const wrong = (why: string) =>
-    new PmlError("BAD_ARGUMENTS", `Cannot save this: save_as ${why}`, {
-      hint:
-        'Send "namespace:action", or {"name", "description"?, "parameters"?: {"city": "Paris"}}',
-    });
-  if (!isObject(value)) throw wrong("is neither a text nor an object");
-  const { name, description, parameters, ...rest } = value;
+  const { name, description, parameters, ...rest } = isObject(value) ? value : { name: value };
   const [other] = Object.keys(rest);
-  if (other !== undefined) throw wrong(`has an unknown key ${quoted(other)}`);
-  if (typeof name !== "string") throw wrong("has no name");
-  if (description !== undefined && typeof description !== "string") {
-    throw wrong("has a description that is no text");
-  }
-  if (parameters !== undefined && !isObject(parameters)) {
-    throw wrong("has parameters that are no object");
-  }
-  return { name, ...defined({ description, parameters: parameters as JsonObject | undefined }) };
+  const why = other !== undefined
+    ? `has an unknown key ${quoted(other)}`
+    : typeof name === "string" && ["undefined", "string"].includes(typeof description) &&
+        (parameters === undefined || isObject(parameters))
+    ? undefined
+    : "has another form";
+  // What was checked came as JSON.
+  if (why === undefined) return defined({ name, description, parameters }) as unknown as Saving;
+  throw new PmlError("BAD_ARGUMENTS", `Cannot save this: save_as ${why}`, {
+    hint: 'Send "namespace:action", or {"name", "description"?, "parameters"?: {"city": "Paris"}}',
+  });
 }

@@ -48,13 +48,14 @@ export class CapabilityServer extends KnownServer {
   override async definitionFor(call: Call): Promise<ToolDefinition> {
     const { id, method } = call;
     if (method !== undefined || !this.#has(id)) return await super.definitionFor(call);
-    return capabilityTool(id, this.#capabilities.load(id));
+    return capabilityTool(id, this.#capabilities.store.load(id));
   }
 
   /** Returns lines that say what a capability calls. */
   override permissionLines(tool: string): Promise<readonly string[]> {
     const id = toolId(this.name, tool);
-    return Promise.resolve(this.#has(id) ? this.#capabilities.callLines(id) : []);
+    const tools = this.#has(id) ? this.#capabilities.toolsOf(id) ?? [] : [];
+    return Promise.resolve(tools.map((called) => `calls ${called}`));
   }
 
   /** Returns what changed since a capability was saved, as far as it is known. */

@@ -7,13 +7,11 @@
 
 import { join } from "node:path";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { isObject, quoted } from "../core/json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import { isObject, objectOf, quoted } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import {
   locked,
   readPlain,
-  readPrivate,
   removeLeftovers,
   unlessGone,
   writePrivate,
@@ -23,6 +21,7 @@ import {
   capabilityHash,
   capabilityId,
   fileForm,
+  HASH,
   parseCapability,
 } from "./capability.ts";
 import { capabilitiesFolder, capabilitiesIndex } from "./capability_files.ts";
@@ -32,8 +31,8 @@ export type Approved = ReadonlyMap<ToolId, string>;
 
 /** How many capabilities one person may keep. */
 const MOST = 1_000;
-const INDEX_MAX = 1_000_000;
-const FILE_MAX = 4_000_000;
+/** A capability may be kept with the definitions of many tools. */
+const FILE_MAX = 64_000_000;
 
 /** Reads and writes what the person saved. */
 export class CapabilityStore {
@@ -48,13 +47,11 @@ export class CapabilityStore {
 
   /** Returns what the person approved. Throws CONFIG_INVALID if the file cannot be read. */
   approved(): Approved {
-    const path = this.#index;
     try {
-      const plain = readPlain(path, INDEX_MAX);
-      return plain === undefined ? new Map() : parseIndex(textOf(plain.bytes));
+      return parseIndex(read(this.#index) ?? { version: 1, capabilities: {} });
     } catch (error) {
-      const why = error instanceof Error ? error.message : "";
-      throw new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${why}`, {
+      const why = asPmlError(error).message;
+      throw new PmlError("CONFIG_INVALID", `Cannot use ${quoted(this.#index, 400)}: ${why}`, {
         hint: "No capability runs until it is mended or removed; import them again from exports",
         cause: error,
       });
@@ -69,23 +66,18 @@ export class CapabilityStore {
     const approved = this.approved().get(id);
     if (approved === undefined) throw noCapability(id);
     const path = this.#path(approved);
-    const mismatch = (why: string, cause?: unknown) =>
-      new PmlError("INTEGRITY_MISMATCH", `Cannot run "${id}": ${why}`, {
-        hint: `Look at ${quoted(path, 400)}; then save it again, import it from an export, or ` +
-          `delete it with \`pml capability delete ${id}\``,
-        ...(cause === undefined ? {} : { cause }),
-      });
-    let capability: Capability;
+    let why = "was changed";
     try {
-      const plain = readPlain(path, FILE_MAX);
-      if (plain === undefined) throw new TypeError("it is not there");
-      capability = parseCapability(JSON.parse(textOf(plain.bytes)));
+      const capability = parseCapability(read(path));
+      const hash = capabilityHash(capability);
+      if (hash === approved) return capability;
     } catch (error) {
-      throw mismatch(`its file cannot be read: ${asPmlError(error).message}`, error);
+      why = `cannot be read: ${asPmlError(error).message}`;
     }
-    const hash = capabilityHash(capability);
-    if (hash === approved) return capability;
-    throw mismatch(`its file was changed: it is ${hash}, and ${approved} was approved`);
+    throw new PmlError("INTEGRITY_MISMATCH", `Cannot run "${id}": its file ${why}`, {
+      hint: `Look at ${quoted(path, 400)}; then save or import it again, or ` +
+        `delete it with \`pml capability delete ${id}\``,
+    });
   }
 
   /**
@@ -98,76 +90,40 @@ export class CapabilityStore {
     { over }: { readonly over: string | undefined },
   ): Promise<void> {
     const hash = capabilityHash(capability);
-    await this.#change((index) => {
-      if (index.get(id) !== over) throw changed(id);
-      if (index.size >= MOST && over === undefined) throw tooMany();
-      return new Map([...index, [id, hash]]);
-    }, () => writePrivate(this.#path(hash), fileForm(capability)));
-    await Deno.remove(this.#draft(id)).catch(unlessGone);
+    await this.#change(async (index) => {
+      const no = index.get(id) !== over
+        ? "APPROVAL_STALE"
+        : index.size >= MOST && over === undefined
+        ? "OVERLOADED"
+        : undefined;
+      if (no !== undefined) throw refused(no, id);
+      index.set(id, hash);
+      const { definitions } = capability;
+      await writePrivate(this.#path(hash), { ...fileForm(capability), definitions });
+    });
   }
 
-  /** Gives a capability another name. What was approved stays approved. */
-  async rename(from: ToolId, to: ToolId): Promise<void> {
+  /** Gives a capability another name, or none. What was approved stays approved. */
+  async rename(from: ToolId, to?: ToolId): Promise<void> {
     await this.#change((index) => {
       const hash = index.get(from);
       if (hash === undefined) throw noCapability(from);
-      if (index.has(to)) throw taken(to);
-      return new Map([...index].map(([id, each]) => [id === from ? to : id, each]));
+      if (to !== undefined && index.has(to)) throw refused("NAME_CONFLICT", to);
+      index.delete(from);
+      if (to !== undefined) index.set(to, hash);
     });
   }
 
-  /** Removes a capability. */
-  async delete(id: ToolId): Promise<void> {
-    await this.#change((index) => {
-      if (!index.has(id)) throw noCapability(id);
-      return new Map([...index].filter(([each]) => each !== id));
-    });
+  #path(hash: string): string {
+    return join(this.#folder, `${hash}.json`);
   }
 
-  /** Keeps definitions, so that a later one can be compared with them. */
-  async keep(definitions: ReadonlyMap<string, ToolDefinition>): Promise<void> {
-    for (const [hash, definition] of definitions) {
-      await writePrivate(this.#path(hash, "definitions"), definition);
-    }
-  }
-
-  /** Returns a definition that was kept; undefined if it is not there, or is another one. */
-  kept(
-    hash: string,
-    hashOf: (definition: ToolDefinition) => string,
-  ): ToolDefinition | undefined {
-    const parse = (json: unknown) => {
-      const definition = json as ToolDefinition; // of this hash, so it is what was kept
-      if (hashOf(definition) !== hash) throw new TypeError("it is another one");
-      return definition;
-    };
-    return readPrivate(this.#path(hash, "definitions"), { parse, warn: () => {} });
-  }
-
-  /** Keeps what the person was not asked about yet, as an export that can be imported. */
-  async draft(id: ToolId, exported: object): Promise<string> {
-    const path = this.#draft(id);
-    await writePrivate(path, exported);
-    return path;
-  }
-
-  #draft(id: ToolId): string {
-    return join(this.#folder, "drafts", `${id.replace(":", "__")}.json`);
-  }
-
-  #path(hash: string, ...under: readonly string[]): string {
-    return join(this.#folder, ...under, `${hash}.json`);
-  }
-
-  async #change(
-    change: (index: Approved) => Approved,
-    before: () => Promise<void> = () => Promise.resolve(),
-  ): Promise<void> {
+  async #change(change: (index: Map<ToolId, string>) => Promise<void> | void): Promise<void> {
     await locked(`${this.#index}.lock`, async () => {
       await removeLeftovers(this.#index);
       const was = this.approved();
-      const index = change(was);
-      await before();
+      const index = new Map(was);
+      await change(index);
       const capabilities = Object.fromEntries([...index].map(([id, hash]) => [id, { hash }]));
       await writePrivate(this.#index, { version: 1, capabilities });
       const kept = new Set(index.values());
@@ -185,38 +141,34 @@ export function noCapability(id: string): PmlError {
   });
 }
 
-function parseIndex(text: string): Approved {
-  const json: unknown = JSON.parse(text);
-  const isIndex = isObject(json) && json.version === 1 && isObject(json.capabilities);
-  if (!isIndex) throw new TypeError("wanted version 1 and capabilities");
-  const entries = Object.entries(json.capabilities as Record<string, unknown>);
-  return new Map(entries.map(([name, entry]) => {
-    const hash = isObject(entry) ? entry.hash : undefined;
-    if (typeof hash !== "string" || !/^sha256-[0-9a-f]{64}$/.test(hash)) {
-      throw new TypeError(`${quoted(name)} has no hash`);
-    }
-    return [capabilityId(name), hash];
-  }));
+/** Why nothing is saved, and what to do. */
+const REFUSED = {
+  APPROVAL_STALE: ["it was changed meanwhile", "Save it again, and see what it replaces"],
+  NAME_CONFLICT: ["there is one of this name", "Choose another name, or delete that one first"],
+  OVERLOADED: [`${MOST} are saved`, "Delete some with `pml capability delete`"],
+} as const;
+
+function refused(code: keyof typeof REFUSED, id: ToolId): PmlError {
+  const [why, hint] = REFUSED[code];
+  return new PmlError(code, `Cannot save "${id}": ${why}`, { hint });
 }
 
-function textOf(bytes: Uint8Array): string {
-  return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+function parseIndex(json: unknown): Approved {
+  const { version, capabilities } = objectOf(json);
+  if (version !== 1 || !isObject(capabilities)) throw new TypeError("wanted version 1");
+  return new Map(
+    Object.entries(capabilities).map(([name, entry]) => {
+      const { hash } = objectOf(entry);
+      if (typeof hash !== "string" || !HASH.test(hash)) {
+        throw new TypeError(`${quoted(name)} has no hash`);
+      }
+      return [capabilityId(name), hash];
+    }),
+  );
 }
 
-function changed(id: ToolId): PmlError {
-  return new PmlError("APPROVAL_STALE", `Cannot save "${id}": it was changed meanwhile`, {
-    hint: "Save it again: the question then shows what it replaces",
-  });
-}
-
-function taken(id: ToolId): PmlError {
-  return new PmlError("NAME_CONFLICT", `Cannot rename it to "${id}": there is one of this name`, {
-    hint: "Choose another name, or delete that one first",
-  });
-}
-
-function tooMany(): PmlError {
-  return new PmlError("OVERLOADED", `Cannot save more than ${MOST} capabilities`, {
-    hint: "Delete some with `pml capability delete`",
-  });
+/** Reads a file of JSON; undefined if there is none. */
+function read(path: string): unknown {
+  const plain = readPlain(path, FILE_MAX);
+  return plain && JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(plain.bytes));
 }

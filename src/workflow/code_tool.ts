@@ -81,8 +81,7 @@ export async function executeCode(
     const answered = answerOf(result, noticed);
     if (!prepared || saving === undefined) return { kind: "result", result: answered };
     if (result.kind !== "value") return { kind: "result", result: unsaved(answered) };
-    const { tools } = noticed;
-    const saved = await saving.save(prepared, { tools, output: result.value }, request);
+    const saved = await saving.save(prepared, noticed.tools, request);
     return { kind: "result", result: withSaved(answered, saved) };
   } catch (error) {
     // What the code wrote helps to find out why it took too long, or too much.

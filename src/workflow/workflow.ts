@@ -116,12 +116,12 @@ export class Workflow {
       saveAs && saving?.prepare(saveAs, { kind: "plan", text: JSON.stringify(given) });
     // What cannot be saved does not run.
     const prepared = request.plan && prepare(request.plan);
-    const { result, isDone, output, plan: { given } } = await this.plans.run(request);
+    const { result, isDone, plan: { given } } = await this.plans.run(request);
     if (saving === undefined) return { kind: "result", result };
     const save = async (): Promise<JsonObject> => {
       const whole = isDone && (prepared || prepare(given));
       return whole
-        ? await saving.save(whole, { tools: [], output }, request)
+        ? await saving.save(whole, [], request)
         : { saved: false, error: { message: "Only what succeeds is saved" } };
     };
     // What ran before is known only now: its result stays, whatever becomes of saving it.

@@ -6,8 +6,6 @@
  */
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import type { ToolId } from "../../src/core/tool_id.ts";
 import type { Capability } from "../../src/workflow/capability.ts";
 import { CapabilityStore } from "../../src/workflow/capability_store.ts";
@@ -218,23 +216,25 @@ Deno.test("A capability that would call itself over others is not saved", async 
   assert.match(ran.stdout, /would call itself: my:inner calls my:outer calls my:inner/);
 });
 
-Deno.test("Where nobody can be asked, nothing is saved; a person saves it from its file", async () => {
-  await using scene = await capabilityScene("2025-11-25", { canAsk: false });
+Deno.test("Where nobody can be asked, nothing is saved; a person saves it by a command", async () => {
+  const code = `return await mcp.weather.get({ city: "Rome" })`;
+  const files = { "rome.ts": code };
+  await using scene = await capabilityScene("2025-11-25", { canAsk: false, files });
   const { pml, ws } = scene;
-  const said = await savedCode(pml, `return await mcp.weather.get({ city: "Rome" })`, "my:rome");
+  const said = await savedCode(pml, code, "my:rome");
   const { saved, error } = said as {
     readonly saved: unknown;
     readonly error: { readonly code: string; readonly hint: string };
   };
   assert.deepEqual([saved, error.code], [false, "APPROVAL_REQUIRED"]);
   assert.match(await called(pml, "my:rome"), /UNKNOWN_TOOL|Cannot find/);
-  const path = join(ws.home, "capabilities", "drafts", "my__rome.json");
-  assert.ok(error.hint.includes(path), error.hint);
-  assert.match(await readFile(path, "utf8"), /weather\.get/);
+  assert.match(error.hint, /`pml capability save my:rome --code FILE`/);
   assert.equal(JSON.parse((await runPml(ws, ["approve", "--json"])).stdout).length, 0);
-  const ran = await runPmlOnTerminal(ws, ["capability", "import", path], {
-    typed: [[/Type "save"/, "save"]],
-  });
+  const ran = await runPmlOnTerminal(
+    ws,
+    ["capability", "save", "my:rome", "--code", "rome.ts"],
+    { typed: [[/Type "save"/, "save"]] },
+  );
   assert.equal(ran.code, 0, ran.stdout);
   assert.match((await runPml(ws, ["call", "my:rome"])).stdout, /Rome/);
 });
