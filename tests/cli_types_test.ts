@@ -117,7 +117,7 @@ Deno.test("pml types says which server there is not, or why one gives no tools",
   assert.equal(unknown.stdout, "");
   assert.match(
     unknown.stderr,
-    /"weather-nwo": there is no such server\n.*Did you mean "weather-now"\?/,
+    /Cannot find the server "weather-nwo": it is not among .*weather-now/,
   );
   const broken = await runPml(ws, ["types", "filesystem", "broken"]);
   assert.equal(broken.code, 1);

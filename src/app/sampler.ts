@@ -98,9 +98,8 @@ export class Sampler {
   /** Says whether there is a model to ask, and what was used. */
   check(): Check {
     const { provider, model, key, tokensPerDay } = this.#settings();
-    const from = this.#keyFrom(key);
     const name = "sampling";
-    if (from === undefined) {
+    if (this.#keyOf(key) === undefined) {
       const said = `${model} of ${provider} needs ${key}, which is not set`;
       return { name, ok: false, said, hint: SET_KEY };
     }
@@ -185,16 +184,16 @@ export class Sampler {
   }
 
   #key(server: string, { key: name, provider }: SamplingSettings): string {
-    const key = this.#options.keys.find(name);
-    if (key?.from === "the environment") return key.value;
+    const key = this.#keyOf(name);
+    if (key !== undefined) return key;
     const why = `Cannot sample for ${quoted(server)}: ${provider} requires ${name}`;
     throw new PmlError("KEY_MISSING", why, { hint: SET_KEY });
   }
 
   // A file of the workspace must not choose whose account gets the person's texts.
-  #keyFrom(name: string): string | undefined {
-    const from = this.#options.keys.find(name)?.from;
-    return from === "the environment" ? from : undefined;
+  #keyOf(name: string): string | undefined {
+    const key = this.#options.keys.find(name);
+    return key?.from === "the environment" ? key.value : undefined;
   }
 
   #settings(): SamplingSettings {

@@ -5,11 +5,9 @@
  */
 
 import type { App } from "../app/app.ts";
-import { inset, quoted } from "../core/json.ts";
-import { nearName } from "../core/near_name.ts";
+import { inset } from "../core/json.ts";
 import type { DeclaredServer } from "../workflow/declarations.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
-import { usage } from "./_failure.ts";
 
 const WHY_MAX = 200;
 
@@ -22,7 +20,6 @@ export async function types(at: CommandContext, { words }: Typed): Promise<Shown
   for (const name of named) {
     const offered = await (await app.finder()).offered(name);
     if (offered.length === 0) {
-      assertKnown(app, name);
       await prepare(at, name);
     }
     const tools = offered.length > 0 ? offered.map(({ tool }) => tool) : toolsOf(app, name);
@@ -53,16 +50,6 @@ export async function types(at: CommandContext, { words }: Typed): Promise<Shown
     ].join("\n"),
     note: leftOut(app, servers).join("\n"),
   };
-}
-
-function assertKnown(app: App, name: string): void {
-  const names = app.servers.states().map((state) => state.name);
-  if (names.includes(name)) return;
-  const near = nearName(name, names);
-  const hint = near === undefined
-    ? "See all with `pml tools`"
-    : `Did you mean ${quoted(near)}? See all with \`pml tools\``;
-  throw usage(`Cannot write the types of ${quoted(name)}: there is no such server`, hint);
 }
 
 /** Says which servers are not in the declarations, and why. */

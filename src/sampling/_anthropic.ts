@@ -8,11 +8,11 @@ import { defined, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import type { Block, Message } from "./_request.ts";
 import {
   type AnswerReader,
-  countOf,
   Parts,
   resultBlocks,
   type Turn,
   untaken,
+  usageOf,
   type WireFormat,
 } from "./_wire.ts";
 
@@ -118,13 +118,9 @@ function reader(): AnswerReader {
   };
   const end = () => {
     if (!isOver || stop === undefined) return undefined;
-    const input = countOf(
-      counts.input_tokens,
-      counts.cache_creation_input_tokens,
-      counts.cache_read_input_tokens,
-    );
-    const output = countOf(counts.output_tokens);
-    const usage = input === undefined || output === undefined ? undefined : { input, output };
+    const { input_tokens: input, output_tokens: output } = counts;
+    const { cache_creation_input_tokens: kept, cache_read_input_tokens: read } = counts;
+    const usage = usageOf([input, kept, read], [output]);
     return { model, content: parts.blocks(), stopReason: STOP_REASONS[stop] ?? stop, usage };
   };
   return { take, end };

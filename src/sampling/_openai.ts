@@ -8,11 +8,11 @@ import { defined, type Json, type JsonObject, objectOf, textOf } from "../core/j
 import type { Block, Message } from "./_request.ts";
 import {
   type AnswerReader,
-  countOf,
   Parts,
   resultBlocks,
   type Turn,
   untaken,
+  usageOf,
   type WireFormat,
 } from "./_wire.ts";
 
@@ -113,9 +113,7 @@ function reader(): AnswerReader {
   };
   const end = () => {
     if (stop === undefined) return undefined;
-    const input = countOf(counts.prompt_tokens);
-    const output = countOf(counts.completion_tokens);
-    const usage = input === undefined || output === undefined ? undefined : { input, output };
+    const usage = usageOf([counts.prompt_tokens], [counts.completion_tokens]);
     return { model, content: parts.blocks(), stopReason: STOP_REASONS[stop] ?? stop, usage };
   };
   return { take, end };

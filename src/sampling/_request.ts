@@ -6,7 +6,10 @@
  */
 
 import { PmlError } from "../core/errors.ts";
+import { GlobSet } from "../core/glob.ts";
 import { isObject, type JsonObject, objectOf, textOf } from "../core/json.ts";
+import { matches, type Pattern } from "../core/pattern.ts";
+import { splitToolId, type ToolId, wireName } from "../core/tool_id.ts";
 
 /** A part of a message: text, image, audio, the use of a tool, or the result of that. */
 export type Block = JsonObject & { readonly type: string };
@@ -40,6 +43,7 @@ export interface Prompt {
   readonly patterns: readonly string[];
 }
 
+const STEPS = 100_000;
 const MESSAGES_MAX = 1_000;
 const TOOLS_MAX = 128;
 const PATTERNS_MAX = 100;
@@ -85,6 +89,26 @@ export function patternsOf({ _meta, allowedToolPatterns }: JsonObject): readonly
   const patterns = listOf(said, place, PATTERNS_MAX);
   check(patterns.every((one) => isText(one) && one.length <= 200), place, "a list of short texts");
   return patterns as readonly string[]; // see above
+}
+
+/**
+ * Returns the test of whether a tool fits a pattern of both lists. Servers name tools by globs of
+ * their names, as `git_*`, `git__*`, `git:*` or `*`.
+ */
+export function fits(
+  wanted: readonly string[],
+  allowed: readonly Pattern[],
+): (id: ToolId) => boolean {
+  const globs = new GlobSet(wanted);
+  const isWanted = (name: string) => {
+    const found = globs.covering(name, { steps: { left: STEPS } });
+    return found !== undefined && found.size > 0;
+  };
+  return (id) => {
+    // The person's list is the bound, whatever a server asks for.
+    if (!allowed.some((pattern) => matches(pattern, id))) return false;
+    return [id, wireName(id), splitToolId(id).tool].some(isWanted);
+  };
 }
 
 function messageOf(said: unknown, at: number): Message {

@@ -80,8 +80,16 @@ export class Parts {
   }
 }
 
-/** Returns a count of tokens, if the provider says a sensible one. */
-export function countOf(...values: readonly unknown[]): number | undefined {
+/** Returns how many tokens were used, if the provider says sensible counts. */
+export function usageOf(
+  inputs: readonly unknown[],
+  outputs: readonly unknown[],
+): Usage | undefined {
+  const [input, output] = [inputs, outputs].map(countOf);
+  return input === undefined || output === undefined ? undefined : { input, output };
+}
+
+function countOf(values: readonly unknown[]): number | undefined {
   const counts = values.filter((value) => value !== undefined && value !== null);
   const isSane = counts.length > 0 &&
     counts.every((value) => Number.isSafeInteger(value) && Number(value) >= 0);

@@ -17,8 +17,7 @@ import { askProvider, hostOf } from "./_provider.ts";
 import { type Block, type Message, type OfferedTool, type Prompt, promptOf } from "./_request.ts";
 import { type Answer, BAD_INPUT, resultBlocks, type Turn, type Usage } from "./_wire.ts";
 
-export { patternsOf } from "./_request.ts";
-export { fits } from "./_tools.ts";
+export { fits, patternsOf } from "./_request.ts";
 
 /** A tool that PML runs for a model. */
 export interface RunnableTool extends OfferedTool {

@@ -7,7 +7,7 @@
 
 import type { Answer, Progress, ToolResult } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { type Json, type JsonObject, quoted } from "../core/json.ts";
+import { defined, type JsonObject, quoted } from "../core/json.ts";
 import { outputOf } from "../core/output.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { bad } from "./_refs.ts";
@@ -192,11 +192,8 @@ export class PlanRun {
 }
 
 /** Returns the fields of an error that leave the process. */
-export function bodyOf({ code, message, hint, detail }: PmlError): JsonObject {
-  const all = Object.entries({ code, message, hint, detail }) as [string, Json | undefined][];
-  return Object.fromEntries(
-    all.filter((entry): entry is [string, Json] => entry[1] !== undefined),
-  );
+function bodyOf({ code, message, hint, detail }: PmlError): JsonObject {
+  return defined({ code, message, hint, detail }) as JsonObject; // a detail is JSON
 }
 
 function failedBy(error: unknown): TaskState {

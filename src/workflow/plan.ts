@@ -295,18 +295,13 @@ function inOrder(tasks: readonly Task[]): Task[] | Problem {
 
 /** Names the tasks of one cycle, in order. */
 function cycleIn(tasks: readonly Task[], waits: ReadonlyMap<string, number>): string {
-  const left = new Map(
-    tasks.filter(({ id }) => waits.get(id) !== 0).map((task) => [task.id, task]),
-  );
-  let at = [...left.values()][0];
-  const path: string[] = [];
-  const places = new Map<string, number>();
-  while (at !== undefined && !places.has(at.id)) {
-    places.set(at.id, path.length);
-    path.push(at.id);
-    at = at.needs.map((need) => left.get(need)).find((need) => need !== undefined);
-  }
-  const cycle = at === undefined ? path : [...path.slice(places.get(at.id) ?? 0), at.id];
-  const shown = cycle.length > SHOWN ? [...cycle.slice(0, SHOWN), "…"] : cycle;
+  const left = tasks.filter(({ id }) => waits.get(id) !== 0);
+  const byId = new Map(left.map((task) => [task.id, task.needs]));
+  const next = (id: string) => byId.get(id)?.find((need) => byId.has(need)) ?? "";
+  // Whoever follows what is needed for so many steps is in a cycle.
+  const from = left.reduce((at) => next(at), left[0]?.id ?? "");
+  const cycle = [from];
+  for (let at = next(from); at !== from; at = next(at)) cycle.push(at);
+  const shown = cycle.length > SHOWN ? [...cycle.slice(0, SHOWN), "…"] : [...cycle, from];
   return shown.map((id) => quoted(id)).join(" needs ");
 }

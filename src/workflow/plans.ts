@@ -8,13 +8,13 @@ import type { Meanwhile, ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { Limits } from "../config/limits.ts";
-import { onAbort } from "../io/waiting.ts";
 import { type JudgeOptions, judgePlan } from "./_judging.ts";
 import { answerOf } from "./_plan_answer.ts";
 import { PlanRun } from "./_plan_run.ts";
 import { type Known, parsePlan, type Plan } from "./plan.ts";
 import type { KeptRun, Results } from "./results.ts";
 import { Run, type RunOptions } from "./run.ts";
+import { inTime } from "./run_scope.ts";
 
 /** The options of `Plans`. */
 export interface PlansOptions
@@ -94,17 +94,9 @@ export class Plans {
     { request, kept }: { readonly request: PlanRequest; readonly kept: KeptRun },
   ): Promise<PlanOutcome> {
     const { results, limits, idOf, callTool, record, ...options } = this.#options;
-    const { actor, via = "plan", depth = 0, request: of, onQuestion, onMessage, onAsk } = request;
-    const { planTasks: most, inputBytes: mostTaken, concurrentCalls, callMaxMs } = limits();
-    using clock = new Clock(callMaxMs, request.signal);
-    const meanwhile = {
-      request: of,
-      sampling: request.sampling,
-      onMessage,
-      onAsk: onAsk && ((...asked) => clock.held(() => onAsk(...asked))),
-      onQuestion: onQuestion && ((...asked) => clock.held(() => onQuestion(...asked))),
-    } satisfies Meanwhile;
-    const { signal } = clock;
+    const { actor, via = "plan", depth = 0, onProgress } = request;
+    const { planTasks: most, inputBytes: mostTaken, concurrentCalls, callMaxMs: ms, inlineBytes } =
+      limits();
     const known: Known = {
       most,
       mostTaken,
@@ -113,78 +105,30 @@ export class Plans {
       kept: (name) => results.output(name, actor),
     };
     const isDone = (key: string) => kept.outputs.has(key);
-    const from = { ...meanwhile, via, actor, signal, run: kept.id, depth };
-    const answers = await judgePlan(plan, { ...options, idOf, known, isDone, from });
-    const run = new Run({
-      ...from,
-      id: kept.id,
-      via,
-      calls: most,
-      callTool,
-      onProgress: undefined,
+    return await inTime({ ...request, ms }, () => timedOut(ms), async (during) => {
+      const { request: of, sampling, onMessage } = request;
+      const from = { request: of, sampling, onMessage, ...during, via, actor, run: kept.id, depth };
+      const answers = await judgePlan(plan, { ...options, idOf, known, isDone, from });
+      const run = new Run({ ...from, id: kept.id, calls: most, callTool });
+      const atOnce = Math.max(LEAST_AT_ONCE, concurrentCalls >> 2);
+      const running = new PlanRun({
+        ...{ plan, run, kept, results, known, idOf, answers, atOnce, onProgress },
+      });
+      const about = { run: kept.id, tasks: plan.tasks.length };
+      kept.hasBegun = true;
+      kept.plan = plan.given;
+      record("plan began", { actor, about });
+      await running.all();
+      const counts = Map.groupBy(running.states.values(), ({ state }) => state);
+      const states = Object.fromEntries([...counts].map(([state, { length }]) => [state, length]));
+      record("plan ended", { actor, about: { ...about, ...states } });
+      return answerOf(plan, { kept, states: running.states, inlineBytes });
     });
-    const atOnce = Math.max(LEAST_AT_ONCE, concurrentCalls >> 2);
-    const { onProgress } = request;
-    const running = new PlanRun({
-      ...{ plan, run, kept, results, known, idOf, answers, atOnce, onProgress },
-    });
-    const about = { run: kept.id, tasks: plan.tasks.length };
-    kept.hasBegun = true;
-    kept.plan = plan.given;
-    record("plan began", { actor, about });
-    await running.all();
-    const counts = Map.groupBy(running.states.values(), ({ state }) => state);
-    const states = Object.fromEntries([...counts].map(([state, of]) => [state, of.length]));
-    record("plan ended", { actor, about: { ...about, ...states } });
-    return answerOf(plan, { kept, states: running.states, inlineBytes: limits().inlineBytes });
   }
 }
 
 /** A plan may always have so many calls under way: more of them wait for their turn anyway. */
 const LEAST_AT_ONCE = 8;
-
-/** Ends a plan when its time is over. The time in which the person is asked does not count. */
-class Clock implements Disposable {
-  readonly #abort = new AbortController();
-  readonly #onAbort: Disposable;
-  readonly #ms: number;
-  #left: number;
-  #since = performance.now();
-  #asking = 0;
-  #timer: ReturnType<typeof setTimeout>;
-
-  constructor(ms: number, signal: AbortSignal) {
-    this.#ms = this.#left = ms;
-    this.#onAbort = onAbort(signal, () => this.#abort.abort(signal.reason));
-    this.#timer = this.#start();
-  }
-
-  get signal(): AbortSignal {
-    return this.#abort.signal;
-  }
-
-  async held<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#asking++ === 0) {
-      clearTimeout(this.#timer);
-      this.#left -= performance.now() - this.#since;
-    }
-    try {
-      return await work();
-    } finally {
-      if (--this.#asking === 0) this.#timer = this.#start();
-    }
-  }
-
-  [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
-    this.#onAbort[Symbol.dispose]();
-  }
-
-  #start(): ReturnType<typeof setTimeout> {
-    this.#since = performance.now();
-    return setTimeout(() => this.#abort.abort(timedOut(this.#ms)), Math.max(this.#left, 0));
-  }
-}
 
 /** Throws if what is done of a run is not the same in the plan that goes on with it. */
 function assertSame(plan: Plan, { id, hashes }: KeptRun): void {

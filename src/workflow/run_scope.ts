@@ -47,44 +47,65 @@ export async function inRun<T extends { readonly kind: string }>(
   work: (run: Run) => Promise<T>,
 ): Promise<T> {
   const { via, actor, calls, ms, about, id = crypto.randomUUID(), depth = 0, ...meanwhile } = start;
-  const abort = new AbortController();
-  using _ = onAbort(start.signal, () => abort.abort(start.signal.reason));
-  using clock = new Clock(ms, () => abort.abort(timedOut(start)));
-  const run = new Run({
+  const { callTool, waiting, record } = house;
+  const clocked = {
     ...meanwhile,
-    ...pausing({ ...meanwhile, id }, { clock, waiting: house.waiting }),
-    ...{ id, via, actor, calls, depth, callTool: house.callTool, signal: abort.signal },
-  });
-  const since = performance.now();
-  const end = (outcome: string) => {
-    const took = Math.round(performance.now() - since);
-    const said = { run: id, calls: run.calls, outcome, ms: took };
-    house.record(`${via} ended`, { actor, about: said });
+    ms,
+    during: <A>(ask: () => Promise<A>) => waiting.during(id, ask),
   };
-  house.record(`${via} began`, { actor, about: { run: id, ...about } });
+  return await inTime(clocked, () => timedOut(start), async (during) => {
+    const run = new Run({ ...meanwhile, ...during, id, via, actor, calls, depth, callTool });
+    const since = performance.now();
+    const end = (outcome: string) => {
+      const took = Math.round(performance.now() - since);
+      const said = { run: id, calls: run.calls, outcome, ms: took };
+      record(`${via} ended`, { actor, about: said });
+    };
+    record(`${via} began`, { actor, about: { run: id, ...about } });
+    try {
+      const result = await work(run);
+      end(result.kind);
+      return result;
+    } catch (error) {
+      end(asPmlError(error).code);
+      throw error;
+    }
+  });
+}
+
+/** What work has a time for. */
+export interface Timed extends Meanwhile {
+  readonly signal: AbortSignal;
+  readonly ms: number;
+  /** Is around each question to the person. */
+  readonly during?: <A>(ask: () => Promise<A>) => Promise<A>;
+}
+
+/**
+ * Does work with a signal that aborts when its time is over, and with ways to ask the person that
+ * stop the time.
+ */
+export async function inTime<T>(
+  { signal, ms, onAsk, onQuestion, during = (ask) => ask() }: Timed,
+  over: () => PmlError,
+  work: (
+    during: Pick<Meanwhile, "onAsk" | "onQuestion"> & { readonly signal: AbortSignal },
+  ) => Promise<T>,
+): Promise<T> {
+  const abort = new AbortController();
+  using _ = onAbort(signal, () => abort.abort(signal.reason));
+  using clock = new Clock(ms, () => abort.abort(over()));
+  const held = <A>(ask: () => Promise<A>) => during(() => clock.held(ask));
   try {
-    const result = await work(run);
-    end(result.kind);
-    return result;
-  } catch (error) {
-    end(asPmlError(error).code);
-    throw error;
+    return await work({
+      onQuestion: onQuestion && ((...asked) => held(() => onQuestion(...asked))),
+      onAsk: onAsk && ((asked) => held(() => onAsk(asked))),
+      signal: abort.signal,
+    });
   } finally {
     // What still runs for it has nobody to give its result to.
     abort.abort(new PmlError("CANCELLED", "Cannot finish the call: the run that made it is over"));
   }
-}
-
-/** Returns the ways to ask, which stop the clock and count as one wait of the run. */
-function pausing(
-  { id, onAsk, onQuestion }: Meanwhile & { readonly id: string },
-  { clock, waiting }: { readonly clock: Clock; readonly waiting: WaitingRuns },
-): Meanwhile {
-  const held = <T>(ask: () => Promise<T>) => waiting.during(id, () => clock.held(ask));
-  return {
-    onQuestion: onQuestion && ((...asked) => held(() => onQuestion(...asked))),
-    onAsk: onAsk && ((asked) => held(() => onAsk(asked))),
-  };
 }
 
 /** Counts the time of a run. */

@@ -85,7 +85,7 @@ export const CODE: readonly Mutant[] = [
     name: "code-time",
     guard: "Code ends when its time is over",
     file: "run_scope.ts",
-    find: "using clock = new Clock(ms, () => abort.abort(timedOut(start)));",
+    find: "using clock = new Clock(ms, () => abort.abort(over()));",
     put: "using clock = new Clock(ms, () => {});",
     test: "tests/attacks/rx_code_test.ts",
     filter: "Code that never ends is ended in time, and others do not wait (RX7)",
