@@ -26,6 +26,7 @@ Deno.test("execute_code gives what the code returns, or its last expression", as
     ["const args = 5, progress = 2, mcp = 3; args + progress + mcp", "10"],
     ["return { toJSON: () => 7 }", "7"],
     ["args", "{}"],
+    ["return typeof this", "undefined"],
   ];
   for (const [code, value] of cases) assert.equal(await valueOf(pml, code), value, code);
   await endWell(ws, pml, { calls: 1 });

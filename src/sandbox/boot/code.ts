@@ -72,9 +72,9 @@ export async function run(
   const failed = watch(lines);
   let place: Parameters<typeof failure>[1] = () => undefined;
   try {
-    const ready = await compiled(code);
-    place = ready.placeOf;
-    const value = await Promise.race([ready.run(), failed.promise]);
+    const { run: begin, placeOf } = await compiled(code);
+    place = placeOf;
+    const value = await Promise.race([begin(), failed.promise]);
     failed.end();
     lines.end();
     const plain = plainText(value);
