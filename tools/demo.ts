@@ -39,6 +39,8 @@ const STEPS: readonly Step[] = [
   { title: "call: a write asks the person first; here the answer is Yes", run: writeFile },
   { title: "call: an escape from the workspace is refused", run: escape },
   { title: "batch: several calls at once, one of them wrong", run: batch },
+  { title: "execute_workflow: a plan that copies a file, in one request", run: plan },
+  { title: "execute_code: the same tools in a few lines of TypeScript", run: code },
 ];
 
 const SEARCH = { query: "read the first lines of a text file", limit: 3 };
@@ -118,7 +120,7 @@ async function play(scene: Scene): Promise<number> {
 
 async function listTools({ client }: Scene): Promise<Shown> {
   const { tools } = await client.listTools();
-  return { text: JSON.stringify(tools), well: tools.length === 4 };
+  return { text: JSON.stringify(tools), well: tools.length === 6 };
 }
 
 async function call(scene: Scene, name: string, args: Record<string, unknown>): Promise<Shown> {
@@ -163,6 +165,34 @@ async function batch(scene: Scene): Promise<Shown> {
   });
   const results: unknown = JSON.parse(text);
   return { text, well: Array.isArray(results) && results.length === 3 };
+}
+
+async function plan(scene: Scene): Promise<Shown> {
+  const asked = scene.questions.length;
+  const shown = await call(scene, "execute_workflow", {
+    plan: {
+      tasks: [
+        { id: "read", tool: "filesystem:read_file", arguments: { path: "README.md" } },
+        {
+          id: "copy",
+          tool: "filesystem:write_file",
+          arguments: { path: "copy.md", content: { $ref: "read#" } },
+        },
+      ],
+    },
+  });
+  const copy = await Deno.readTextFile(`${scene.workspace}/copy.md`);
+  const well = scene.questions.length === asked + 1 && copy === README;
+  return { text: shown.text, well: shown.well && well };
+}
+
+async function code(scene: Scene): Promise<Shown> {
+  const { text, well } = await call(scene, "execute_code", {
+    code: `const names = ["README.md", "notes.md", "copy.md"];
+const texts = await Promise.all(names.map((path) => mcp.filesystem.read_file({ path })));
+texts.map((text, at) => names[at] + " has " + text.length + " characters");`,
+  });
+  return { text, well: well && text.includes(`README.md has ${README.length} characters`) };
 }
 
 function shortened(text: string): string {

@@ -1,0 +1,13 @@
+import assert from "node:assert/strict";
+import process from "node:process";
+import { repoFile } from "./kit/pml_command.ts";
+
+Deno.test("The demo of the README shows that every step came out as it must", async () => {
+  const { code, stdout, stderr } = await new Deno.Command(process.execPath, {
+    args: ["run", "-A", "--config", repoFile("deno.json"), repoFile("tools/demo.ts")],
+    cwd: repoFile(""),
+  }).output();
+  const said = new TextDecoder().decode(stdout);
+  assert.equal(code, 0, said + new TextDecoder().decode(stderr));
+  assert.match(said, /10\. execute_code[^]*Every step came out as it must/);
+});
