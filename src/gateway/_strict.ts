@@ -6,6 +6,7 @@
  */
 
 import { isObject, type Json, type JsonObject } from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
 const TEXT: JsonObject = { type: "string" };
@@ -21,10 +22,16 @@ const TASK: JsonObject = {
   required: ["id", "tool"],
 };
 
-/** Returns a definition that allows no other properties, and that says what a task is. */
-export function strict({ inputSchema, ...definition }: ToolDefinition): ToolDefinition {
-  return { ...definition, inputSchema: closed(inputSchema) as JsonObject };
-}
+/**
+ * Returns a definition that allows no other properties, and that says what a task is: the same one
+ * for the same definition, so that its schema is read once.
+ */
+export const strict: (definition: ToolDefinition) => ToolDefinition = memoized(
+  ({ inputSchema, ...definition }: ToolDefinition): ToolDefinition => ({
+    ...definition,
+    inputSchema: closed(inputSchema) as JsonObject,
+  }),
+);
 
 /** Returns a schema whose objects have no properties but those that it names. */
 function closed(schema: Json): Json {
