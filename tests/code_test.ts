@@ -17,6 +17,7 @@ Deno.test("execute_code gives what the code returns, or its last expression", as
     ],
     ["const f = <T>(x: T): T => x;\nf<string>('x')", "x"],
     ["enum A { B = 5 }\nreturn A.B", "5"],
+    ["const a: unknown = 6;\n<number> a", "6"],
     ["await Promise.resolve([1, null, undefined])", "[1,null,null]"],
     ["let x = 1", "null"],
     ["", "null"],
@@ -50,6 +51,7 @@ Deno.test("execute_code tells what is wrong, with the line and column of the cod
     ],
     ["throw { message: 'odd' }", /^Error: odd$/],
     ["throw 5", /^Error: 5$/],
+    ["throw { status: 404 }", /^Error: \{ status: 404 \}$/],
     [
       "setTimeout(() => {\n throw new Error('late') }, 1); await new Promise(() => {})",
       /^Error: late \(line 2/,

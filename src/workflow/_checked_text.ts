@@ -29,6 +29,11 @@ export interface Callable {
 const MOST_SERVERS = 1_000;
 const MOST_TOOLS = 2_000;
 const MOST_NAMED = 12;
+/** How many names are compared with one that is not there. */
+const MOST_NEAR = 500;
+/** How many errors of the compiler are read, and how many problems are told. */
+const MOST_READ = 200;
+const MOST_PROBLEMS = 20;
 /** How many characters the types of one check have. */
 const LONGEST_TYPES = 300_000;
 const LONGEST_MESSAGE = 300;
@@ -90,10 +95,11 @@ export class CheckedText {
       const said = visible(broken.message, LONGEST_MESSAGE);
       return `TypeScript cannot read line ${broken.line - first + 1}: ${said}`;
     }
-    return inCode.flatMap((one) => {
+    // Only a part is looked at, because that takes time, and nobody reads all of it.
+    return inCode.values().take(MOST_READ).flatMap((one) => {
       const problem = CHANGED.test(one.message) ? undefined : this.#problem(one);
       return problem === undefined ? [] : [{ line: one.line - first + 1, ...problem }];
-    });
+    }).take(MOST_PROBLEMS).toArray();
   }
 
   #declare(words: Words, options: DeclarationOptions): void {
@@ -167,7 +173,7 @@ export class CheckedText {
   ): Omit<TypeProblem, "line"> {
     const server = this.#callable.used[Number(/\d+/.exec(type)?.[0] ?? -1)];
     const names = server?.tools.map((tool) => tool.name) ?? this.#callable.names;
-    const near = nearName(name, names);
+    const near = nearName(name, names.slice(0, MOST_NEAR));
     const list = names.slice(0, MOST_NAMED).map((one) => visible(one, 64)).join(", ");
     const more = names.length > MOST_NAMED ? ", …" : "";
     const what = server === undefined

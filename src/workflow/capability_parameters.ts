@@ -21,19 +21,23 @@ export interface Parametrized {
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 /** A reference to an output of an earlier run, which is not kept for ever. */
 const OF_RUN = /^[\w-]+\.[\w-]+(?:#|$)/;
-/** Comments, texts, regular expressions, and values: what code is made of beside words and signs. */
+/**
+ * Comments, texts, regular expressions, and values: what code is made of beside words and signs. The
+ * time is linear: no text is read again and again, and of a character class only the beginning.
+ */
 const TOKEN = new RegExp(
   [
     String.raw`\/\/.*|\/\*[^]*?(?:\*\/|$)`,
     String.raw`(["'])(?:\\[^]?|(?!\1)[^\\\n])*(?:\1|(?![^\n]))`,
     "`(?:\\\\[^]?|[^\\\\`])*(?:`|$)",
-    String.raw`(?<=(?:[=(,:;!&|?{}[+>]|\breturn)\s*)\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])+\/`,
+    String
+      .raw`(?<=(?:[=(,:;!&|?{}[+>]|\breturn)\s*)\/(?:\\.|\[(?:\\.|[^\]\\\n]){0,200}\]|[^/\\[\n])+\/`,
     String.raw`(?<![\w$.])(?:\.?\d(?:[eE][+-]|[\w.])*|true|false)(?![\w$])`,
   ].join("|"),
   "g",
 );
 const MEMBER = String
-  .raw`\s*(?:\??\.\s*([\w$]+)|(?:\?\.)?\s*\[\s*["'\x60]([^"'\x60\n]*)["'\x60]\s*\])`;
+  .raw`\s*(?:\??\.\s*([\w$]+)|(?:\?\.\s*)?\[\s*["'\x60]([^"'\x60\n]*)["'\x60]\s*\])`;
 const CALLED = new RegExp(String.raw`(?<![\w$.])mcp${MEMBER}${MEMBER}`, "g");
 
 /** What is found while literals are replaced. */

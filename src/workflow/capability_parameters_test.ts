@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { parametrized } from "./capability_parameters.ts";
+import { namedTools, parametrized } from "./capability_parameters.ts";
 
 const code = (text: string, named = {}) => parametrized({ kind: "code", text }, named);
 const plan = (tasks: object[], named = {}) =>
@@ -95,4 +95,18 @@ Deno.test("parametrized() puts references in the place of the values of a plan",
     () => plan([{ id: "a", tool: "w:get", arguments: { $ref: "$params#/day" } }]),
     /"day": it is read/,
   );
+});
+
+Deno.test("The literals and tools of any text are found in a time that grows with its length", () => {
+  const most = 250_000;
+  for (
+    const piece of ["=/[", "mcp".padEnd(most), "mcp.a".padEnd(most), "`${", "/*", "'\\\\", "1e+"]
+  ) {
+    const text = piece.repeat(most / piece.length);
+    const since = performance.now();
+    namedTools({ kind: "code", text });
+    assert.throws(() => code(text, { city: "Paris" }), /is no literal/);
+    const ms = performance.now() - since;
+    assert.ok(ms < 3_000, `${piece.trim()}: ${ms} ms`);
+  }
 });

@@ -111,9 +111,17 @@ export class CapabilitySaving {
     const { capabilities, idOf, hides } = this.#options;
     const more = [...notes];
     let { toolsUsed } = capability;
-    if (toolsUsed === undefined) {
-      const names = [...ran, ...namedTools(capability)];
-      const ids = [...new Set(names.flatMap((name) => idOf(name) ?? []))].sort();
+    const names = [...ran, ...namedTools(capability)];
+    const ids = [...new Set(names.flatMap((name) => idOf(name) ?? []))].sort();
+    if (toolsUsed !== undefined) {
+      // A file says this of itself.
+      const told = new Set(Object.keys(toolsUsed));
+      more.push(
+        ...ids.filter((tool) => !told.has(tool)).map((tool) =>
+          `It names ${tool}, which its own list of tools leaves out`
+        ),
+      );
+    } else {
       toolsUsed = capabilities.hashesOf(await capabilities.definitionsOf(ids));
       const unknown = ids.filter((tool) => toolsUsed?.[tool] === undefined);
       more.push(...unknown.map((tool) => `It names ${tool}, which is not known here`));

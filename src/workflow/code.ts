@@ -56,6 +56,8 @@ export interface CodeFailure {
 
 /** The most characters that are kept of what code writes to its console. */
 const CONSOLE_MAX = 64 * 1024;
+/** How much is told of the name of a tool, which the code may have made up. */
+const NAME_MAX = 200;
 
 /** Runs code to its end. */
 export async function runCode(asked: CodeRun, { children, idOf }: CodeHouse): Promise<CodeResult> {
@@ -115,7 +117,8 @@ class CodeCalls {
     } finally {
       this.#done++;
       if (!this.#tellsItself) {
-        this.#run.onProgress?.({ progress: this.#done, message: `${tool}` });
+        const message = typeof tool === "string" ? tool.slice(0, NAME_MAX) : "";
+        this.#run.onProgress?.({ progress: this.#done, message });
       }
     }
   }
@@ -123,7 +126,7 @@ class CodeCalls {
   #log(lines: readonly Json[]): void {
     for (const line of lines) {
       if (typeof line !== "string" || line.length > this.#room) continue;
-      this.#room -= line.length;
+      this.#room -= line.length + 1;
       this.#options.onLine?.(line);
     }
   }

@@ -34,7 +34,6 @@ export interface TypeCheckerOptions extends DeclarationOptions {
 const CHECK_MS = 10_000;
 const LONGEST_CODE = 200_000;
 const MOST_WAITING = 16;
-const MOST_PROBLEMS = 20;
 const MOST_USED = 50;
 /** A process that has grown over this is replaced. */
 const MOST_BYTES = 768 << 20;
@@ -91,7 +90,7 @@ export class TypeChecker implements AsyncDisposable {
       const problems = checked.problemsOf(await server.check(checked.text));
       if (typeof problems === "string") return { kind: "unchecked", why: problems };
       if (problems.length === 0) return { kind: "checked" };
-      return { kind: "problems", problems: problems.slice(0, MOST_PROBLEMS) };
+      return { kind: "problems", problems };
     } catch (error) {
       return { kind: "unchecked", why: `the type checker failed: ${Object(error).message}` };
     }

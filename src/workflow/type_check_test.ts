@@ -249,3 +249,26 @@ Deno.test("Where the process cannot start, code is not checked", async () => {
   const verdict = await scene.types.check("return mcp", NEVER);
   assert.deepEqual(verdict, { kind: "unchecked", why: "the type checker failed: no groups" });
 });
+
+Deno.test("Of thousands of errors only some are read, and the time for that is short", () => {
+  const tools = Array.from(
+    { length: 1_000 },
+    (_, at) => ({ ...LIST, name: `a_tool_with_a_name_${at}` }),
+  );
+  const text = new CheckedText("mcp.fs.a;let b:1=2;".repeat(8_000), {
+    names: ["fs"],
+    used: [{ name: "fs", tools }],
+  });
+  const line = text.text.split("\n").findIndex((one) => one.startsWith("mcp.fs.a"));
+  const missing = "Property 'a_tool_with_a_nam_0' does not exist on type '$Server0'.";
+  const unfit = "Type '2' is not assignable to type '1'.";
+  for (const [message, code, told] of [[missing, 2339, 20], [unfit, 2322, 0]] as const) {
+    const found = Array.from({ length: 15_000 }, (_, at) => ({
+      ...{ code, message, line, column: at * 10, related: [] },
+    }));
+    const since = performance.now();
+    assert.equal(text.problemsOf(found).length, told);
+    const ms = performance.now() - since;
+    assert.ok(ms < 1_000, `${ms} ms`);
+  }
+});

@@ -8,6 +8,7 @@
 import assert from "node:assert/strict";
 import type { ToolId } from "../../src/core/tool_id.ts";
 import type { Capability } from "../../src/workflow/capability.ts";
+import { exportForm } from "../../src/workflow/capability_saving.ts";
 import { CapabilityStore } from "../../src/workflow/capability_store.ts";
 import { called, capabilityScene, savedCode } from "../capability_scene.ts";
 import { ERAS } from "../kit/json_rpc.ts";
@@ -237,6 +238,16 @@ Deno.test("Where nobody can be asked, nothing is saved; a person saves it by a c
   );
   assert.equal(ran.code, 0, ran.stdout);
   assert.match((await runPml(ws, ["call", "my:rome"])).stdout, /Rome/);
+});
+
+Deno.test("An import whose list of tools leaves some out says so before it is saved (PM9)", async () => {
+  const capability: Capability = {
+    ...{ kind: "code", text: WARN, parameters: { type: "object" }, toolsUsed: {} },
+  };
+  const file = JSON.stringify(exportForm("my:plain" as ToolId, capability));
+  await using scene = await capabilityScene("2025-11-25", { files: { "plain.json": file } });
+  const shown = await runPml(scene.ws, ["capability", "import", "plain.json", "--json"]);
+  assert.match(shown.stdout, /It names weather:warn, which its own list of tools leaves out/);
 });
 
 Deno.test("A long capability is shown on the terminal only, and its lines look like no lines of PML", async () => {

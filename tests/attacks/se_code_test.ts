@@ -148,6 +148,28 @@ Deno.test("Forged requests of code get through no gate and answer no other run (
   await endWell(ws, pml);
 });
 
+Deno.test("Forged lines and names of tools take no more room than the console has (SE12)", async () => {
+  await using scene = await ledgerScene();
+  const { ws, pml } = scene;
+  const code = `${FIND_PORT}
+    const lines = JSON.stringify(["log", Array.from({ length: 300_000 }, () => "")]);
+    for (let id = 9001; id < 9005; id++) want(id, [1, lines]);
+    return (await mcp.led.echo({ a: 1 })).given.a`;
+  const [value, said = ""] = textsOf(await runCode(pml, code));
+  assert.equal(value, "1");
+  assert.ok(said.length < 200_000, `${said.length} characters`);
+  const { result } = await pml.request("tools/call", {
+    name: "execute_code",
+    arguments: { code: `await mcp["x".repeat(2_000_000)].y().catch(({ code }) => code)` },
+    _meta: { progressToken: 7 },
+  });
+  assert.match(JSON.stringify(result), /UNKNOWN_TOOL|NAME_INVALID/);
+  const told = pml.messages.filter(({ method }) => method === "notifications/progress");
+  assert.equal(told.length, 1);
+  assert.ok(JSON.stringify(told).length < 2_000);
+  await endWell(ws, pml);
+});
+
 Deno.test("Odd names, arguments and globals of code trouble only its own run (SE12)", async () => {
   await using scene = await ledgerScene();
   const { ws, pml } = scene;

@@ -142,4 +142,22 @@ export const CAPABILITIES: readonly Mutant[] = [
     test: "src/workflow/capability_parameters_test.ts",
     filter: "parametrized() puts no value into code, and takes none out of a longer text",
   },
+  {
+    name: "capability-left-out",
+    guard: "An import says which tools it names and does not list",
+    file: "capability_saving.ts",
+    find: "if (toolsUsed !== undefined) {",
+    put: "if (toolsUsed !== undefined && !toolsUsed) {",
+    test: ATTACKS,
+    filter: "An import whose list of tools leaves some out says so before it is saved (PM9)",
+  },
+  {
+    name: "capability-text-time",
+    guard: "No text of a capability holds PML up",
+    file: "capability_parameters.ts",
+    find: String.raw`(?:\?\.\s*)?\[\s*`,
+    put: String.raw`(?:\?\.)?\s*\[\s*`,
+    test: "src/workflow/capability_parameters_test.ts",
+    filter: "The literals and tools of any text are found in a time that grows with its length",
+  },
 ];

@@ -121,4 +121,13 @@ export const CODE: readonly Mutant[] = [
     filter: "Code waits for no place that the tools which it calls need (RX7)",
     fails: /Nothing came in/,
   },
+  {
+    name: "code-console",
+    guard: "Empty lines take room in the console, too",
+    file: "code.ts",
+    find: "this.#room -= line.length + 1;",
+    put: "this.#room -= line.length;",
+    test: "tests/attacks/se_code_test.ts",
+    filter: "Forged lines and names of tools take no more room than the console has (SE12)",
+  },
 ];

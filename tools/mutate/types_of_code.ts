@@ -53,4 +53,13 @@ export const TYPES: readonly Mutant[] = [
     test: "tests/cli_types_test.ts",
     filter: "pml types writes what a person's program is checked with, and runs with",
   },
+  {
+    name: "types-errors",
+    guard: "Of many errors of the compiler only some are read",
+    file: "_checked_text.ts",
+    find: "inCode.values().take(MOST_READ)",
+    put: "inCode.values()",
+    test: "src/workflow/type_check_test.ts",
+    filter: "Of thousands of errors only some are read, and the time for that is short",
+  },
 ];

@@ -6,7 +6,7 @@
  */
 
 import { CodeError, compiled, type Place } from "./code_compile.ts";
-import { CodeConsole } from "./code_console.ts";
+import { CodeConsole, shown } from "./code_console.ts";
 import { plainText } from "./code_plain.ts";
 
 /** What the code is given. */
@@ -200,7 +200,7 @@ function textsOf(
 ): { name: string; message: string; code?: string; hint?: string } {
   try {
     if (Object(error) !== error) return { name: "Error", message: String(error) };
-    const { name = "Error", message = "", code, hint } = error as Record<string, unknown>;
+    const { name = "Error", message = shown(error), code, hint } = error as Record<string, unknown>;
     const more = Object.entries({ code, hint }).filter(([, text]) => typeof text === "string");
     return { name: String(name), message: String(message), ...Object.fromEntries(more) };
   } catch {

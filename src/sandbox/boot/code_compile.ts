@@ -71,7 +71,7 @@ async function untyped(code: string): Promise<{ text: string; isMoved?: boolean 
     if (compiles(text)) return { text };
   } catch (error) {
     // Enums and the like become other code.
-    if (/not supported in strip-only mode/.test(String(error))) {
+    if (/not supported in (?:strip-only|type strip) mode/.test(String(error))) {
       return { text: await removeTypes(code, "transform"), isMoved: true };
     }
   }

@@ -58,7 +58,8 @@ export class CodeConsole {
   }
 }
 
-function shown(value: unknown): string {
+/** Returns a value as text, as far as it can be shown. */
+export function shown(value: unknown): string {
   if (typeof value === "string") return value;
   try {
     // A stack would show what runs the code.
