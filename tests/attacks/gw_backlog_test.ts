@@ -32,7 +32,8 @@ for (const era of ERAS) {
 
 Deno.test("A client that reads late gets all, and servers wait with the rest meanwhile (GW2)", async () => {
   const reader = new Reader();
-  const limits = { queued_bytes: MB, call_ms: 1_000 };
+  // A busy machine may take a second for what is read all the same.
+  const limits = { queued_bytes: MB, call_ms: 3_000 };
   await using scene = await floodScene(["a"], { ...reader, limits, era: "2026-07-28" });
   reader.stop();
   const { ws, pml } = scene;
@@ -44,7 +45,7 @@ Deno.test("A client that reads late gets all, and servers wait with the rest mea
   const written = async () => (await readFile(ledger, "utf8").catch(() => "")).length / 8;
   await until(async () => await written() > 0);
   // Longer than the deadline of a call, which does not run out while its client has to read.
-  const isAll = await waitUntil(async () => await written() > 20, 2_500);
+  const isAll = await waitUntil(async () => await written() > 20, 5_000);
   assert.ok(!isAll, "the server was read all the time");
   reader.goOn();
   for (const answer of await Promise.all(calls)) assert.equal(textOf(answer).length, MB);
