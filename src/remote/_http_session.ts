@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Authorization } from "../core/authorization.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import type { ListItem } from "../core/lists.ts";
@@ -19,6 +20,8 @@ export interface HttpWireOptions extends Named {
   readonly keyHeaders?: Readonly<Record<string, string>> | undefined;
   /** The hosts that the person named. */
   readonly named: ReadonlySet<string>;
+  /** The sign-in of the server; undefined if its definition has a header `Authorization`. */
+  readonly authorization?: Authorization | undefined;
   readonly fetch: Fetch;
   readonly limits: BodyLimits;
   readonly room: Room | undefined;

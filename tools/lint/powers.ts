@@ -110,7 +110,7 @@ const POWERS: readonly Power[] = [
   {
     // A server is made of it as well as a request, and the doors need the server.
     name: "HTTP of Node",
-    owners: ["src/serve/", "src/registry/", "src/remote/"],
+    owners: ["src/oauth/_redirect_page.ts", "src/registry/", "src/remote/", "src/serve/"],
     spelled: ["node:http"],
   },
   {

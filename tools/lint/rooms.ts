@@ -26,6 +26,7 @@ export const FLOORS: readonly Readonly<Record<string, readonly string[]>>[] = [
   {
     embedding: ["core", "io", "sandbox"],
     modules: ["core", "io", "permissions", "registry", "sandbox"],
+    oauth: ["core", "io", "sandbox"],
     policy: ["core", "io", "config", "permissions", "registry"],
     remote: ["core", "io", "mcp_client"],
     sampling: ["core", "io"],

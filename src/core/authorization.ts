@@ -1,0 +1,27 @@
+/**
+ * The sign-in of one server, as its requests use it.
+ *
+ * @module
+ */
+
+/** The refusal of a request: the answer 401 or 403. */
+export interface Refusal {
+  readonly response: Response;
+  /** The value of the header `Authorization` that was sent; undefined if there was none. */
+  readonly sent: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** What the requests to one server carry. It knows this server only. */
+export interface Authorization {
+  /**
+   * Returns the value of the header `Authorization`; undefined if nobody signed in. Refreshes a
+   * token that expires soon.
+   */
+  header(signal: AbortSignal): Promise<string | undefined>;
+  /**
+   * Takes a refusal. Returns whether the request may be sent once more, with another token. Throws
+   * LOGIN_REQUIRED if the person must sign in, or must allow more.
+   */
+  refused(refusal: Refusal): Promise<boolean>;
+}
