@@ -4,12 +4,8 @@
  * @module
  */
 
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { isLoopback } from "../core/address.ts";
-import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { listen, type Listener, refusedSender } from "../io/listener.ts";
 import { answer, failure, type RegistryResponse } from "./answers.ts";
 import type { RegistryStore } from "./registry_store.ts";
 
@@ -29,48 +25,34 @@ export interface ReferenceRegistry extends AsyncDisposable {
   readonly isLocal: boolean;
 }
 
-const SECOND = 1_000;
-const CAPS = {
-  connectionsCheckingInterval: SECOND,
-  maxHeaderSize: 16_384,
-  headersTimeout: 10 * SECOND,
-  requestTimeout: 20 * SECOND,
-};
-const IDLE_MS = 60 * SECOND;
-const CONNECTIONS_MAX = 256;
+const SILENT_MS = 60_000;
 
 /** Starts a registry that listens until it is disposed. */
 export async function openReference(
   store: RegistryStore,
   options: ReferenceOptions,
 ): Promise<ReferenceRegistry> {
-  const { host, port, onError } = options;
-  const isLocal = isLoopback(host);
-  const server = createServer({ ...CAPS, keepAliveTimeout: IDLE_MS }, (request, response) => {
-    const made = isLocal && !isOwn(request) ? Promise.resolve(FOREIGN) : answerOf(request, store);
+  const { onError } = options;
+  let isLocal = true;
+  const serve = (request: IncomingMessage, response: ServerResponse) => {
+    const status = isLocal ? refusedSender(request) : undefined;
+    const made = status === undefined ? answerOf(request, store) : Promise.resolve(FOREIGN(status));
     made.catch((error) => {
       onError(error);
       return FAILED;
     }).then((made) => send(response, made, request)).catch(onError);
+  };
+  const listener: Listener = await listen({
+    ...options,
+    what: "a registry",
+    silentMs: SILENT_MS,
+    answer: serve,
   });
-  server.maxConnections = CONNECTIONS_MAX;
-  server.setTimeout(IDLE_MS);
-  server.listen(port, host.replace(/^\[|\]$/g, ""));
-  await once(server, "listening").catch((cause) => {
-    const why = `${quoted(host)} cannot be listened at: ${cause.message}`;
-    const hint = "Give another port with --port; 0 takes a free one";
-    throw new PmlError("USAGE", `Cannot serve a registry: ${why}`, { hint, cause });
-  });
-  const named = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
+  ({ isLocal } = listener);
   return {
-    url: `http://${named}:${(server.address() as AddressInfo).port}/mcp`,
+    url: `${listener.origin}/mcp`,
     isLocal,
-    [Symbol.asyncDispose]: async () => {
-      const closed = once(server, "close");
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
   };
 }
 
@@ -80,16 +62,6 @@ function answerOf(
 ): Promise<RegistryResponse> {
   const { accept, "if-none-match": ifNoneMatch } = headers;
   return answer({ method, target: url, accept, ifNoneMatch }, store);
-}
-
-/**
- * Returns whether a request comes from this machine. A web page can reach it through a host name of
- * its own, and must not read anything.
- */
-function isOwn({ headers: { host = "", origin } }: IncomingMessage): boolean {
-  const bare = (authority: string) => authority.replace(/:\d+$/, "").toLowerCase();
-  return isLoopback(bare(host)) &&
-    (origin === undefined || isLoopback(bare(origin.replace(/^https?:\/\//, ""))));
 }
 
 function send(
@@ -103,7 +75,6 @@ function send(
   response.end(body);
 }
 
-const FOREIGN = failure(403, "forbidden", {
-  message: "This registry answers to this machine only",
-});
+const FOREIGN = (status: 400 | 403) =>
+  failure(status, "forbidden", { message: "This registry answers to this machine only" });
 const FAILED = failure(500, "failed", { message: "The registry could not answer" });

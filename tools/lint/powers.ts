@@ -82,6 +82,8 @@ const POWERS: readonly Power[] = [
       "src/remote/",
       // It compares addresses and opens nothing.
       "src/core/address.ts",
+      // It is listened at, and reaches nothing.
+      "src/io/listener.ts",
       // Nor does this: its sockets are the two pipes that were open.
       "src/serve/_pipes.ts",
     ],
@@ -110,7 +112,7 @@ const POWERS: readonly Power[] = [
   {
     // A server is made of it as well as a request, and the doors need the server.
     name: "HTTP of Node",
-    owners: ["src/oauth/_redirect_page.ts", "src/registry/", "src/remote/", "src/serve/"],
+    owners: ["src/io/listener.ts", "src/oauth/_redirect_page.ts", "src/remote/"],
     spelled: ["node:http"],
   },
   {
