@@ -30,6 +30,11 @@ export interface Typed {
   readonly host?: string;
   readonly port?: string;
   readonly key?: string;
+  readonly cert?: string;
+  readonly tokenEnv?: string;
+  readonly allowOrigin?: readonly string[];
+  readonly allowHost?: readonly string[];
+  readonly behindProxy?: boolean;
   readonly url?: string;
   readonly from?: string;
   readonly code?: string;

@@ -11,6 +11,7 @@ import { isInside } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { usage } from "./_failure.ts";
 import type { Typed } from "./_command_context.ts";
+import { portOf } from "./_port.ts";
 import { Signals } from "./_signals.ts";
 import { print, tell } from "./out.ts";
 
@@ -23,7 +24,7 @@ export async function registry(typed: Typed): Promise<number> {
     throw usage(`Cannot run ${quoted(`pml registry ${verb}`)}: there is no such command`, HOW);
   }
   const path = folderOf(folder);
-  const port = portOf(typed.port ?? PORT);
+  const port = portOf(typed.port ?? PORT, HOW);
   const privateKey = typed.key === undefined ? undefined : keyOf(typed.key, path);
   using signals = new Signals();
   const { signal } = signals;
@@ -57,11 +58,6 @@ function folderOf(folder: string): string {
     // the error below says so
   }
   throw usage(`Cannot serve ${quoted(folder, 300)}: there is no such folder`, HOW);
-}
-
-function portOf(text: string): number {
-  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
-  throw usage(`Cannot listen at port ${quoted(text)}: it is not a number up to 65535`, HOW);
 }
 
 /** Reads the signing key. Throws `USAGE` if it lies in the folder that is served. */

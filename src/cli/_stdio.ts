@@ -4,10 +4,9 @@
  * @module
  */
 
-import type { App } from "../app/app.ts";
-import { asPmlError } from "../core/errors.ts";
 import { followCost } from "./_cost.ts";
 import { report } from "./_failure.ts";
+import { caught, logError, logStart } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
 
 const WATCH_AFTER_MS = 250;
@@ -38,7 +37,7 @@ export async function stdio(): Promise<number> {
       const gateway = await app.gateway();
       const { factory } = gateway;
       isTask = (id) => gateway.tasks.has(id);
-      logStart(app);
+      logStart(app, "stdio");
       if (!serving.disposed) serving.use(followCost(app));
       return factory;
     };
@@ -68,36 +67,4 @@ export async function stdio(): Promise<number> {
     return report(error, []);
   }
   return signals.exitCode ?? 0;
-}
-
-/**
- * Passes promise rejections that nobody handled to `tell`. Otherwise they would end the process
- * with all its calls.
- */
-function caught(tell: (error: Error) => void): Disposable {
-  const onLost = (event: PromiseRejectionEvent) => {
-    event.preventDefault();
-    tell(asPmlError(event.reason));
-  };
-  globalThis.addEventListener("unhandledrejection", onLost);
-  return {
-    [Symbol.dispose]: () => globalThis.removeEventListener("unhandledrejection", onLost),
-  };
-}
-
-function logStart(app: App): void {
-  const { workspace, gateway, warnings, ignored, problem } = app.config();
-  for (const warning of warnings) app.log.warn(warning);
-  if (ignored.length > 0) {
-    app.log.warn("The workspace file is not trusted: run `pml trust`", { ignored });
-  }
-  // The server starts with a broken configuration, too, and reports the problem in each answer.
-  if (problem !== undefined) app.log.error(`${problem.code}: ${problem.message}`);
-  app.log.info("Serving on stdio", { workspace, exposure: gateway.exposure });
-}
-
-function logError(app: App, error: Error): void {
-  // A client that closes its end is no failure.
-  if (error instanceof Deno.errors.BrokenPipe) app.log.debug("The client closed its end");
-  else app.log.warn(error.message);
 }

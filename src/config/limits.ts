@@ -18,6 +18,8 @@ export const LIMITS: Readonly<Record<LimitName, readonly [number, number, number
   callMaxMs: [10 * MINUTE, 100, DAY],
   /** How long a question waits for its answer. */
   approvalMs: [10 * MINUTE, SECOND, DAY],
+  /** How many connections `pml serve` takes at once. */
+  connections: [1024, 1, 65_536],
   /** The size of a request. */
   inputBytes: [8 * MB, KB, 512 * MB],
   /** The size of a call's result. */
@@ -90,6 +92,7 @@ export type LimitName =
   | "callMs"
   | "callMaxMs"
   | "approvalMs"
+  | "connections"
   | "inputBytes"
   | "resultBytes"
   | "lineBytes"

@@ -28,8 +28,17 @@ export interface Client {
 /** What a client gets that has not said which log messages it wants. */
 const USUAL_LEVEL = "info";
 
+/** Tells the streams of clients over HTTP that listen for it which list has changed. */
+export interface ListListeners {
+  toolsChanged(): void;
+  promptsChanged(): void;
+  resourcesChanged(): void;
+}
+
 /** Knows the clients, and tells them what changes. */
 export class Clients {
+  /** The streams of clients of the newest revision over HTTP. Each has a request of its own. */
+  listeners: ListListeners | undefined;
   readonly #all = new Set<Client>();
   readonly #onError: (error: Error) => void;
 
@@ -75,6 +84,9 @@ export class Clients {
 
   /** Tells all that a list is another one. */
   listChanged(list: ListName): void {
+    if (list === "tools") this.listeners?.toolsChanged();
+    else if (list === "prompts") this.listeners?.promptsChanged();
+    else this.listeners?.resourcesChanged();
     for (const { server } of this.#all) {
       const told = list === "tools"
         ? server.sendToolListChanged()

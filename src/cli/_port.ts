@@ -1,0 +1,14 @@
+/**
+ * Reads the port that the person typed.
+ *
+ * @module
+ */
+
+import { quoted } from "../core/json.ts";
+import { usage } from "./_failure.ts";
+
+/** Returns a port. Throws USAGE, with the hint `how`, for anything else. */
+export function portOf(text: string, how: string): number {
+  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
+  throw usage(`Cannot listen at port ${quoted(text)}: it is not a number up to 65535`, how);
+}

@@ -1,0 +1,137 @@
+/**
+ * `pml serve`: serves clients over HTTP until a signal comes.
+ *
+ * @module
+ */
+
+import { once } from "node:events";
+import { join } from "node:path";
+import type { App } from "../app/app.ts";
+import { isLoopback } from "../core/address.ts";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { readRegularText } from "../io/regular_file.ts";
+import type { HttpDoor, HttpOptions } from "../serve/http.ts";
+import { bearer, keptToken } from "../serve/token.ts";
+import type { Typed } from "./_command_context.ts";
+import { followCost } from "./_cost.ts";
+import { report, usage } from "./_failure.ts";
+import { portOf } from "./_port.ts";
+import { caught, logError, logStart } from "./_serving.ts";
+import { Signals } from "./_signals.ts";
+import { print, tell } from "./out.ts";
+
+const PORT = "3003";
+const HOST = "127.0.0.1";
+/** How long calls that run may take when a signal came. The second signal ends them at once. */
+const DRAIN_MS = 10_000;
+const HOW = "See `pml serve --help`";
+const TOKEN_LEAST = 16;
+
+/** Serves until a signal comes, and returns the exit code. */
+export async function serve(typed: Typed): Promise<number> {
+  const address = addressOf(typed);
+  using signals = new Signals();
+  const [{ openApp }, { serveHttp }] = await Promise.all([
+    import("../app/app.ts"),
+    import("../serve/http.ts"),
+  ]);
+  let tell = (_: Error) => {};
+  using _ = caught((error) => tell(error));
+  try {
+    await using app = await openApp({ cwd: Deno.cwd(), mayInstall: true });
+    tell = (error) => logError(app, error);
+    const token = await tokenOf(app, typed);
+    app.parts.redactor.register(token.value);
+    const gateway = await app.gateway();
+    const { connections, inputBytes, queuedBytes, unreadMs } = app.config().limits;
+    await using door = await serveHttp(gateway.factory, {
+      ...address,
+      mayPass: bearer(token.value),
+      connections,
+      inputBytes,
+      queuedBytes,
+      unreadMs,
+      problem: () => app.config().problem?.message,
+      onRefused: (status, why) => app.log.info("Refused a request", { status, why }),
+      onError: (error) => app.log.debug(error.message),
+    });
+    gateway.clients.listeners = door.notify;
+    app.watch();
+    logStart(app, door.url);
+    using _cost = followCost(app);
+    show(door, { typed, where: token.where });
+    if (!signals.signal.aborted) await once(signals.signal, "abort");
+    await door.drain(DRAIN_MS);
+  } catch (error) {
+    return report(error, []);
+  }
+  return signals.exitCode === 143 ? 0 : signals.exitCode ?? 0;
+}
+
+function show(
+  { url, isLocal }: HttpDoor,
+  { typed, where }: { readonly typed: Typed; readonly where: string },
+): void {
+  if (!isLocal) tell("warning: other machines can reach it; each request needs the token");
+  if (typed.json) return print(JSON.stringify({ url, token: where }));
+  print(`Serving MCP at ${url}\n  Clients send "Authorization: Bearer TOKEN"; the token: ${where}`);
+}
+
+/** Returns where to listen. Throws USAGE if that is not safe. */
+function addressOf(typed: Typed): Pick<HttpOptions, "host" | "port" | "tls" | "names"> {
+  const { host = HOST, cert, key, behindProxy = false, allowHost = [], allowOrigin = [] } = typed;
+  const refuse = (why: string, hint = HOW) =>
+    usage(`Cannot serve at ${quoted(host)}: ${why}`, hint);
+  const port = portOf(typed.port ?? PORT, HOW);
+  if ((cert === undefined) !== (key === undefined)) throw refuse("--cert and --key go together");
+  const tls = cert !== undefined && key !== undefined
+    ? { cert: textOf(cert), key: textOf(key) }
+    : undefined;
+  for (const origin of allowOrigin) {
+    if (URL.parse(origin)?.origin !== origin) throw refuse(`${quoted(origin)} is no origin`);
+  }
+  const isLocal = isLoopback(host);
+  if (!isLocal && tls === undefined && !behindProxy) {
+    const why = "others could read the token on the way";
+    throw refuse(why, "Give --cert and --key, or --behind-proxy if a proxy there does TLS");
+  }
+  if (!isLocal && allowHost.length === 0) {
+    throw refuse("the names of this machine are not known", "Name them with --allow-host");
+  }
+  const hosts = allowHost.map((name) => name.toLowerCase());
+  return {
+    ...{ host, port, tls },
+    names: {
+      origins: new Set(allowOrigin),
+      ...hosts.length > 0 &&
+        { hosts: new Set([...hosts, ...hosts.map((one) => `${one}:${port}`)]) },
+    },
+  };
+}
+
+/** Returns the token that the person gave, or one in a file that only this person can read. */
+async function tokenOf(
+  app: App,
+  { tokenEnv }: Typed,
+): Promise<{ readonly value: string; readonly where: string }> {
+  if (tokenEnv === undefined) {
+    const where = join(app.config().home, "serve_token");
+    return { value: await keptToken(where), where };
+  }
+  const value = app.keys.get(tokenEnv) ?? "";
+  if (value.length < TOKEN_LEAST) {
+    throw new PmlError("KEY_MISSING", `Cannot serve: ${tokenEnv} has no token`, {
+      hint: `Set ${tokenEnv} to at least ${TOKEN_LEAST} random characters`,
+    });
+  }
+  return { value, where: `the value of ${tokenEnv}` };
+}
+
+function textOf(file: string): string {
+  try {
+    return readRegularText(Deno.realPathSync(file));
+  } catch {
+    throw usage(`Cannot serve: ${quoted(file, 300)} cannot be read`, HOW);
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * Listens for HTTP requests on this machine, or on another address if the person says so. Headers,
+ * bodies, idle connections and their number are limited, and a web page cannot send requests.
+ *
+ * @module
+ */
+
+import { once } from "node:events";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerOptions,
+  type ServerResponse,
+} from "node:http";
+import type { AddressInfo } from "node:net";
+import { isLoopback } from "../core/address.ts";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { after } from "./waiting.ts";
+
+/** The options of `listen`. */
+export interface ListenerOptions {
+  readonly host: string;
+  /** The port; 0 takes a free one. */
+  readonly port: number;
+  /** What is served, for errors: "a registry". */
+  readonly what: string;
+  /** The most connections at once; by default 256. */
+  readonly connections?: number;
+  /** How long a connection may be silent, in milliseconds, also in the middle of an answer. */
+  readonly silentMs?: number;
+  /** The certificate and its private key, as PEM. Without them, requests come in plain text. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
+  /** Answers a request. Throws nothing. */
+  readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
+}
+
+/** An address that is listened at. Disposing it breaks all connections. */
+export interface Listener extends AsyncDisposable {
+  /** The origin, such as `http://127.0.0.1:3003`. */
+  readonly origin: string;
+  /** Whether only this machine can reach it. */
+  readonly isLocal: boolean;
+  /** Accepts no more connections, and waits until the present requests are answered, but not longer. */
+  drain(ms: number): Promise<void>;
+}
+
+const SECOND = 1_000;
+const CAPS: ServerOptions = {
+  connectionsCheckingInterval: SECOND,
+  maxHeaderSize: 16_384,
+  headersTimeout: 10 * SECOND,
+  requestTimeout: 20 * SECOND,
+  keepAliveTimeout: 60 * SECOND,
+};
+const CONNECTIONS = 256;
+
+/** Begins to listen. Throws USAGE if it cannot. */
+export async function listen(options: ListenerOptions): Promise<Listener> {
+  const { host, port, what, tls, answer, connections = CONNECTIONS, silentMs = 0 } = options;
+  const server = tls === undefined
+    ? createServer(CAPS, answer)
+    : (await import("node:https")).createServer({ ...CAPS, ...tls }, answer);
+  server.maxConnections = connections;
+  server.setTimeout(silentMs);
+  server.listen(port, host.replace(/^\[|\]$/g, ""));
+  await once(server, "listening").catch((cause) => {
+    const why = `${quoted(host)} cannot be listened at: ${cause.message}`;
+    const hint = "Give another port with --port; 0 takes a free one";
+    throw new PmlError("USAGE", `Cannot serve ${what}: ${why}`, { hint, cause });
+  });
+  const closed = once(server, "close");
+  const named = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
+  const at = `${named}:${(server.address() as AddressInfo).port}`;
+  return {
+    origin: `${tls === undefined ? "http" : "https"}://${at}`,
+    isLocal: isLoopback(host),
+    drain: async (ms) => {
+      server.close();
+      server.closeIdleConnections();
+      using _ = after(ms, () => server.closeAllConnections());
+      await closed;
+    },
+    [Symbol.asyncDispose]: async () => {
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+/** The parts of a request that show where it comes from. */
+export interface Sender {
+  readonly url?: string | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly rawHeaders: readonly string[];
+}
+
+/** The hosts and the origins that requests may name. */
+export interface Names {
+  /** The authorities that `Host` may be; undefined for any name of this machine. */
+  readonly hosts?: ReadonlySet<string> | undefined;
+  /** The origins of web pages that may send requests, beside those of this machine. */
+  readonly origins?: ReadonlySet<string> | undefined;
+}
+
+/**
+ * Returns the status with which a request is refused because of what it names; undefined if it may
+ * be answered. A web page can reach this machine through a host name of its own, and must not read
+ * or do anything.
+ */
+export function refusedSender(
+  sender: Sender,
+  { hosts, origins }: Names = {},
+): 400 | 403 | undefined {
+  const { url = "", headers: { host = "", origin } } = sender;
+  if (countOf(sender, "host") !== 1 || countOf(sender, "origin") > 1) return 400;
+  // A target may name an authority, too: only one of them can be meant.
+  const target = /^[a-z]+:\/\/([^/?#]*)/i.exec(url)?.[1];
+  if (target !== undefined && target.toLowerCase() !== host.toLowerCase()) return 400;
+  const isHost = hosts?.has(host.toLowerCase()) ?? isOfThisMachine(host);
+  if (!isHost) return 403;
+  if (origin === undefined || origins?.has(origin)) return undefined;
+  const page = /^https?:\/\/([^/@]*)$/.exec(origin)?.[1];
+  return page !== undefined && isOfThisMachine(page) ? undefined : 403;
+}
+
+function countOf({ rawHeaders }: Sender, name: string): number {
+  return rawHeaders.filter((each, at) => at % 2 === 0 && each.toLowerCase() === name).length;
+}
+
+function isOfThisMachine(authority: string): boolean {
+  return isLoopback(authority.replace(/:\d+$/, "").toLowerCase());
+}

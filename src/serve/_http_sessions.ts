@@ -1,0 +1,164 @@
+/**
+ * The sessions of clients of the older revisions. A session begins with `initialize`, and ends with
+ * `DELETE`, or when nobody has used it for some time.
+ *
+ * @module
+ */
+
+import {
+  isInitializeRequest,
+  type McpServerFactory,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
+import { rejection } from "./_http_answer.ts";
+import { type SentBytes, SentEvents } from "./_sent_events.ts";
+
+/** The options of `Sessions`. */
+export interface SessionsOptions {
+  /** The most sessions at once. The one that was unused for the longest time ends for a new one. */
+  readonly most: number;
+  /** How much that was sent is kept, in all sessions together. */
+  readonly queuedBytes: number;
+  readonly onError: (error: Error) => void;
+}
+
+interface Session {
+  readonly id: string;
+  readonly transport: WebStandardStreamableHTTPServerTransport;
+  readonly sent: SentEvents;
+  /** How many requests, and streams, are open. */
+  open: number;
+  usedAt: number;
+}
+
+const HEADER = "mcp-session-id";
+/** How long a session lives without a request or a stream. */
+const IDLE_MS = 30 * 60_000;
+const CHECK_MS = 60_000;
+
+/** Keeps the sessions. */
+export class Sessions implements AsyncDisposable {
+  readonly #factory: McpServerFactory;
+  readonly #options: SessionsOptions;
+  readonly #all = new Map<string, Session>();
+  readonly #kept: SentBytes;
+  readonly #timer = setInterval(() => this.#endIdle(), CHECK_MS);
+  #isHushed = false;
+
+  /** Keeps none yet. */
+  constructor(factory: McpServerFactory, options: SessionsOptions) {
+    this.#factory = factory;
+    this.#options = options;
+    this.#kept = { bytes: 0, most: options.queuedBytes };
+    Deno.unrefTimer(this.#timer);
+  }
+
+  /** Answers a request of an older revision. */
+  async answer(request: Request, body: unknown): Promise<Response> {
+    const id = request.headers.get(HEADER);
+    if (id === null && isInitializeRequest(body)) return await this.#begin(request, body);
+    if (id === null) return rejection(400, { why: "it has no Mcp-Session-Id" });
+    const session = this.#all.get(id);
+    // The client begins another session then.
+    if (session === undefined) {
+      return rejection(404, { why: "there is no such session", code: -32001 });
+    }
+    return await this.#through(session, request, body);
+  }
+
+  /** Ends the streams on which nothing is answered. */
+  hush(): void {
+    this.#isHushed = true;
+    for (const { transport } of this.#all.values()) transport.closeStandaloneSSEStream();
+  }
+
+  /** Ends all sessions. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer);
+    await Promise.all([...this.#all.values()].map((session) => this.#end(session)));
+  }
+
+  async #begin(request: Request, body: unknown): Promise<Response> {
+    if (this.#isHushed) return rejection(503, { why: "PML is ending" });
+    if (this.#all.size >= this.#options.most && !this.#endOldest()) {
+      return rejection(503, { why: `${this.#options.most} sessions are in use` });
+    }
+    const id = crypto.randomUUID();
+    const sent = new SentEvents(this.#kept);
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: () => id,
+      eventStore: sent,
+    });
+    const session: Session = { id, transport, sent, open: 0, usedAt: performance.now() };
+    transport.onclose = () => this.#forget(session);
+    transport.onerror = this.#options.onError;
+    const server = await this.#factory({ era: "legacy", requestInfo: request });
+    await server.connect(transport);
+    this.#all.set(id, session);
+    const response = await this.#through(session, request, body);
+    if (!response.ok) await this.#end(session);
+    return response;
+  }
+
+  async #through(session: Session, request: Request, body: unknown): Promise<Response> {
+    session.open++;
+    const done = () => {
+      session.open--;
+      session.usedAt = performance.now();
+    };
+    try {
+      const { transport } = session;
+      const response = await transport.handleRequest(request, { parsedBody: body });
+      return whenOver(response, done);
+    } catch (error) {
+      done();
+      throw error;
+    }
+  }
+
+  #endIdle(): void {
+    const before = performance.now() - IDLE_MS;
+    for (const session of this.#all.values()) {
+      if (session.open === 0 && session.usedAt < before) void this.#end(session);
+    }
+  }
+
+  #endOldest(): boolean {
+    const [oldest] = [...this.#all.values()].filter(({ open }) => open === 0)
+      .sort((one, other) => one.usedAt - other.usedAt);
+    if (oldest !== undefined) void this.#end(oldest);
+    return oldest !== undefined;
+  }
+
+  async #end(session: Session): Promise<void> {
+    this.#forget(session);
+    await session.transport.close();
+  }
+
+  #forget({ id, sent }: Session): void {
+    this.#all.delete(id);
+    sent[Symbol.dispose]();
+  }
+}
+
+/** Returns the same response. Calls `done` when its body is over, or nobody reads it any more. */
+function whenOver({ body, status, headers }: Response, done: () => void): Response {
+  if (body === null) {
+    done();
+    return new Response(null, { status, headers });
+  }
+  const reader = body.getReader();
+  const passed = new ReadableStream<Uint8Array>({
+    pull: async (controller) => {
+      const { done: isOver, value } = await reader.read();
+      if (!isOver) return controller.enqueue(value);
+      controller.close();
+      done();
+    },
+    cancel: async (reason) => {
+      done();
+      await reader.cancel(reason);
+    },
+  }, { highWaterMark: 0 });
+  return new Response(passed, { status, headers });
+}
