@@ -53,10 +53,13 @@ export async function serve(typed: Typed): Promise<number> {
       queuedBytes,
       unreadMs,
       problem: () => app.config().problem?.message,
+      listen: (tell) => gateway.listen({ tell }),
+      isTask: (id) => gateway.tasks.has(id),
+      onAble: (able) => app.servers.serve(able),
       onRefused: (status, why) => app.log.info("Refused a request", { status, why }),
       onError: (error) => app.log.debug(error.message),
     });
-    gateway.clients.listeners = door.notify;
+    gateway.clients.streams = door.notify;
     app.watch();
     logStart(app, door.url);
     using _cost = followCost(app);

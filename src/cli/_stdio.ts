@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Listening } from "../gateway/gateway.ts";
 import { followCost } from "./_cost.ts";
 import { report } from "./_failure.ts";
 import { caught, logError, logStart } from "./_serving.ts";
@@ -33,6 +34,7 @@ export async function stdio(): Promise<number> {
     tell = (error) => logError(app, error);
     using serving = new DisposableStack();
     let isTask = (_: string) => false;
+    let listening: Promise<Listening> | undefined;
     const face = async () => {
       const gateway = await app.gateway();
       const { factory } = gateway;
@@ -55,8 +57,8 @@ export async function stdio(): Promise<number> {
       onAble: (able) => app.servers.serve(able),
       isTask: (id) => isTask(id),
       onListen: (listened) => {
-        // The gateway exists already when a client listens.
-        app.gateway().then((gateway) => gateway.follow(listened), (error) => logError(app, error));
+        listening ??= app.gateway().then((gateway) => gateway.listen());
+        listening.then((one) => one.set(listened), (error) => logError(app, error));
       },
       signal: signals.signal,
       onError: (error) => logError(app, error),

@@ -1,5 +1,5 @@
 /**
- * The clients that are connected: what they can do and want to be told, and how they are told.
+ * The clients that are connected, and the streams on which clients without a session listen.
  *
  * @module
  */
@@ -10,126 +10,165 @@ import type { ListName } from "../core/lists.ts";
 import type { Place } from "./_offers.ts";
 import { isAtLeast, LEVELS } from "../core/levels.ts";
 
-/** One client. */
-export interface Client {
-  readonly server: Server;
-  /** Whether it speaks the revision without sessions. */
-  readonly isModern: boolean;
-  /** From which level on it wants log messages. */
-  level: string;
-  /** What it said last that it can do. */
-  capabilities: JsonObject;
+/**
+ * The party that tasks, questions and waiting requests belong to: a session, a process, or a person
+ * whose requests have no session. Other parties know nothing of them.
+ */
+export type Party = object;
+
+/** Somebody who follows resources. */
+export interface Follower {
   /** The resources that it follows, by the URIs that it knows. */
   readonly followed: Map<string, Place>;
-  /** Over when what was asked to follow or not is done. */
+  /** Resolves when the present change of what it follows is done. */
   turn: Promise<void>;
 }
 
-/** What a client gets that has not said which log messages it wants. */
-const USUAL_LEVEL = "info";
+/** A client. One over HTTP in the newest revision lives for one request. */
+export interface Client extends Follower {
+  readonly server: Server;
+  readonly party: Party;
+  /** Whether it uses the newest revision, which has no sessions. */
+  readonly isModern: boolean;
+  /** The least serious log messages that it wants. */
+  level: string;
+  /** The capabilities that it declared last. */
+  capabilities: JsonObject;
+}
 
-/** Tells the streams of clients over HTTP that listen for it which list has changed. */
+/** A stream, or a process, on which a client of the newest revision listens. */
+export interface Listener extends Follower {
+  readonly party: Party;
+  /** The ids of the tasks that it listens for. */
+  tasks: readonly string[];
+  /** Sends a notification. */
+  readonly tell: (method: string, params: JsonObject) => void;
+}
+
+/** Tells the streams of clients over HTTP which list has changed. */
 export interface ListListeners {
   toolsChanged(): void;
   promptsChanged(): void;
   resourcesChanged(): void;
 }
 
-/** Knows the clients, and tells them what changes. */
+/** The log level of a client that has not set one. */
+const USUAL_LEVEL = "info";
+
+/** Keeps the clients, and notifies them. */
 export class Clients {
-  /** The streams of clients of the newest revision over HTTP. Each has a request of its own. */
-  listeners: ListListeners | undefined;
+  /** The streams of clients over HTTP, which listen for changes of lists. */
+  streams: ListListeners | undefined;
+  /** Who listens for resources and tasks. */
+  readonly listeners: Set<Listener> = new Set();
   readonly #all = new Set<Client>();
   readonly #onError: (error: Error) => void;
 
-  /** Makes an empty set; what cannot be told is told to `onError`. */
+  /** Takes a function that gets the errors of notifications. */
   constructor(onError: (error: Error) => void) {
     this.#onError = onError;
   }
 
-  /** Takes a client in. */
-  add(server: Server, isModern: boolean): Client {
-    const client = {
+  /** Adds a client. */
+  add(server: Server, isModern: boolean, party: Party = server): Client {
+    const client: Client = {
       server,
+      party,
       isModern,
       level: USUAL_LEVEL,
       capabilities: {},
-      followed: new Map<string, Place>(),
+      followed: new Map(),
       turn: Promise.resolve(),
     };
     this.#all.add(client);
     return client;
   }
 
-  /** Lets one go. */
+  /** Removes a client. */
   remove(client: Client): void {
     this.#all.delete(client);
   }
 
-  /** Tells whether one is still here. */
-  has(client: Client): boolean {
-    return this.#all.has(client);
+  /** Returns whether somebody is still here. */
+  has(one: Follower): boolean {
+    return this.#all.has(one as Client) || this.listeners.has(one as Listener);
   }
 
-  /** Those of the revision without sessions. */
-  get modern(): readonly Client[] {
-    return [...this.#all].filter(({ isModern }) => isModern);
+  /** Sends a notification to all clients of the newest revision. */
+  tellModern(method: string, params: JsonObject): void {
+    for (const { server, isModern } of this.#all) {
+      if (isModern) this.#tell(server, method, params);
+    }
   }
 
-  /** The level from which on one of them wants log messages. */
+  /** Returns the least serious log level that one of them wants. */
   level(): string {
     const wanted = [...this.#all].map(({ level }) => level);
     return LEVELS.find((level) => wanted.includes(level)) ?? USUAL_LEVEL;
   }
 
-  /** Tells all that a list is another one. */
+  /** Notifies all that a list has changed. */
   listChanged(list: ListName): void {
-    if (list === "tools") this.listeners?.toolsChanged();
-    else if (list === "prompts") this.listeners?.promptsChanged();
-    else this.listeners?.resourcesChanged();
+    if (list === "tools") this.streams?.toolsChanged();
+    else if (list === "prompts") this.streams?.promptsChanged();
+    else this.streams?.resourcesChanged();
     for (const { server } of this.#all) {
       const told = list === "tools"
         ? server.sendToolListChanged()
         : list === "prompts"
         ? server.sendPromptListChanged()
         : server.sendResourceListChanged();
-      // A client that is just going needs no word.
+      // A client that has just gone needs no notification.
       told.catch(this.#onError);
     }
   }
 
-  /** Tells who follows it that a resource has changed. */
-  updated({ server: owner, name }: Place): void {
+  /** Notifies those who follow a resource that it has changed. */
+  updated(changed: Place): void {
+    const method = "notifications/resources/updated";
     for (const { server, followed } of this.#all) {
-      for (const [uri, place] of followed) {
-        if (place.server !== owner || place.name !== name) continue;
-        server.sendResourceUpdated({ uri }).catch(this.#onError);
-      }
+      for (const uri of urisOf(followed, changed)) this.#tell(server, method, { uri });
+    }
+    for (const { tell, followed } of this.listeners) {
+      for (const uri of urisOf(followed, changed)) tell(method, { uri });
     }
   }
 
-  /** Tells the client that began a task how it stands; one of the newest revision has to listen for it. */
+  /** Notifies the client that began a task of its state, or the listeners of its party. */
   taskChanged({ client, params }: { readonly client: Client; readonly params: JsonObject }): void {
-    if (!this.#all.has(client)) return;
-    const method = client.isModern ? "notifications/tasks" : "notifications/tasks/status";
-    client.server.notification({ method, params: params as never }).catch(this.#onError);
+    if (!client.isModern) {
+      if (this.#all.has(client)) this.#tell(client.server, "notifications/tasks/status", params);
+      return;
+    }
+    for (const { party, tasks, tell } of this.listeners) {
+      const isFor = party === client.party && tasks.includes(String(params.taskId));
+      if (isFor) tell("notifications/tasks", params);
+    }
   }
 
-  /** Tells those that can open pages that one is done with. */
+  /** Notifies the clients that can open URLs that the work at one is done. */
   elicited(params: JsonObject): void {
     for (const { server, isModern, capabilities } of this.#all) {
       if (isModern || !("url" in objectOf(capabilities.elicitation))) continue;
-      server.notification({ method: "notifications/elicitation/complete", params: params as never })
-        .catch(this.#onError);
+      this.#tell(server, "notifications/elicitation/complete", params);
     }
   }
 
-  /** Tells what a server logs to those who get it whatever they are doing. */
+  /** Passes a log message of a server on to the clients that want it. */
   logged(message: JsonObject): void {
     for (const { server, isModern, level } of this.#all) {
       if (isModern || !isAtLeast(message.level, level)) continue;
-      server.notification({ method: "notifications/message", params: message as never })
-        .catch(this.#onError);
+      this.#tell(server, "notifications/message", message);
     }
   }
+
+  #tell(server: Server, method: string, params: JsonObject): void {
+    server.notification({ method, params: params as never }).catch(this.#onError);
+  }
+}
+
+function urisOf(followed: Follower["followed"], { server, name }: Place): readonly string[] {
+  return [...followed].flatMap(([uri, place]) =>
+    place.server === server && place.name === name ? [uri] : []
+  );
 }

@@ -9,7 +9,7 @@ import type { ServerContext } from "@modelcontextprotocol/server";
 import type { Answer, CallTool, Meanwhile, Outcome, Question } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
-import type { Client } from "./_clients.ts";
+import type { Client, Party } from "./_clients.ts";
 import type { FaceSettings } from "./gateway.ts";
 import { type AskClient, type Begun, type Pause, Runs } from "./_runs.ts";
 import { answerOf, ask, askMeanwhile, askNow, canAsk, relay } from "./asking.ts";
@@ -40,12 +40,16 @@ export interface ExchangeOptions {
 
 /** One request has one question, or more where its server has to be looked up and trusted first. */
 const MOST_ROUNDS = 4;
+/** How many questions are remembered. More cannot wait. */
+const MOST_ASKED = 1_000;
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 
 /** Works on the requests of clients. */
 export class Exchange implements Disposable {
   readonly #options: ExchangeOptions;
   readonly #runs: Runs<ServerContext>;
+  /** The parties that were asked, by the handles of their questions. */
+  readonly #asked = new Map<string, Party>();
 
   /** Makes an exchange without any request. */
   constructor(options: ExchangeOptions) {
@@ -72,6 +76,7 @@ export class Exchange implements Disposable {
     const state = requestState<unknown>();
     return await this.#runs.visit({
       of: () => JSON.stringify([method, same]),
+      party: client.party,
       context,
       signal,
       state: typeof state === "string" ? state : undefined,
@@ -95,7 +100,7 @@ export class Exchange implements Disposable {
     },
     run: (working: Working) => Promise<Outcome>,
   ): Promise<JsonObject | Pause> {
-    const { ask: askClient, client: { isModern }, capabilities, signal } = from;
+    const { ask: askClient, client: { isModern, party }, capabilities, signal } = from;
     const { settings, leave } = this.#options;
     const asksClient = () => settings().asksClient;
     const onAsk = relay({ ...this.#options, asksClient, askClient, capabilities });
@@ -112,16 +117,33 @@ export class Exchange implements Disposable {
     const sampling = isObject(capabilities.sampling) ? capabilities.sampling : undefined;
     const ways = { request, onAsk, onQuestion, sampling };
     const working = { signal, ...ways, ...told(from.first, from.latest) };
-    let answer = answerOf(from.first);
+    let answer = this.#own(answerOf(from.first), party);
     for (let round = 1;; round++) {
       const outcome = await run({ ...working, answer });
       // A result is plain JSON.
       if (outcome.kind === "result") return outcome.result as unknown as JsonObject;
       const { question } = outcome;
       if (round > MOST_ROUNDS) throw await leave(question);
-      if (isModern && asks(question)) return ask(question);
+      if (isModern && asks(question)) {
+        this.#note(question.handle, party);
+        return ask(question);
+      }
       answer = await onQuestion(question, signal);
     }
+  }
+
+  /** Remembers which party was asked. */
+  #note(handle: string, party: Party): void {
+    this.#asked.set(handle, party);
+    const [oldest] = this.#asked.keys();
+    if (this.#asked.size > MOST_ASKED && oldest !== undefined) this.#asked.delete(oldest);
+  }
+
+  /** Returns an answer. If another party was asked, its handle becomes one that nobody knows. */
+  #own(answer: Answer | undefined, party: Party): Answer | undefined {
+    const asked = answer && this.#asked.get(answer.handle);
+    if (answer === undefined || asked === undefined || asked === party) return answer;
+    return { ...answer, handle: crypto.randomUUID() };
   }
 }
 

@@ -1,77 +1,68 @@
 /**
- * Follows resources for clients. A client with a session subscribes to each; one without says what
- * it listens for, as a whole.
+ * Follows resources for clients. A client with a session subscribes to each. A client without one
+ * opens a stream, and names everything that it listens for.
  *
  * @module
  */
 
-import type { Client, Clients } from "./_clients.ts";
+import type { Client, Clients, Follower, Listener } from "./_clients.ts";
 import type { ClientRequest } from "./_exchange.ts";
 import type { Offers, Place } from "./_offers.ts";
 import { isOwn } from "./_own_resources.ts";
 import type { ServerRequests, Wanted } from "./_server_requests.ts";
 
-/** What following needs of the gateway. */
+/** The options of `Following`. */
 export interface FollowingOptions {
   readonly clients: Clients;
   readonly offers: Offers;
   readonly requests: ServerRequests;
-  /** Takes back a request to follow a resource. */
+  /** Removes a follower of a resource. */
   readonly unfollow: (followed: { readonly server: string; readonly uri: string }) => void;
-  /** Told of a resource that cannot be followed for a client that nobody can tell. */
+  /** Gets the error if a resource cannot be followed for a stream, which cannot be told. */
   readonly onLost: (error: Error) => void;
   readonly onError: (error: Error) => void;
 }
 
-/** Has servers tell of the resources that clients follow, and of no others. */
+/** Follows the resources that clients want to follow, and no others. */
 export class Following {
   readonly #options: FollowingOptions;
-  #listened: readonly string[] = [];
 
-  /** Follows nothing yet. */
+  /** Takes the options; follows nothing. */
   constructor(options: FollowingOptions) {
     this.#options = options;
   }
 
-  /** Follows a resource for a client that asked for it. */
+  /** Follows a resource for a client with a session. */
   async subscribe(request: ClientRequest, uri: string): Promise<void> {
     const { client } = request;
     const ask = (wanted: Wanted) => this.#options.requests.ask(request, wanted);
     await inTurn(client, () => this.#follow({ client, uri }, ask));
   }
 
-  /** Gives a resource up, which nothing can forbid. */
+  /** Stops following a resource. No rule forbids that. */
   async unsubscribe(client: Client, uri: unknown): Promise<void> {
     await inTurn(client, () => this.#unfollow(client, uri));
   }
 
-  /** Follows these resources, and no others, for the clients without a session. */
-  listenFor(uris: readonly string[]): void {
-    this.#listened = uris;
-    for (const client of this.#options.clients.modern) this.listen(client);
-  }
-
-  /** Follows what a client without a session listens for when its turn comes, and nothing else. */
-  listen(client: Client): void {
+  /** Follows these resources for a stream, and no others. */
+  listen(listener: Listener, uris: readonly string[]): void {
     const { requests, onLost, onError } = this.#options;
     const ask = (wanted: Wanted) => requests.askAlone(wanted);
-    inTurn(client, async () => {
-      const uris = this.#listened;
-      for (const uri of client.followed.keys()) {
-        if (!uris.includes(uri)) this.#unfollow(client, uri);
+    inTurn(listener, async () => {
+      for (const uri of listener.followed.keys()) {
+        if (!uris.includes(uri)) this.#unfollow(listener, uri);
       }
-      for (const uri of uris) await this.#follow({ client, uri }, ask).catch(onLost);
+      for (const uri of uris) await this.#follow({ client: listener, uri }, ask).catch(onLost);
     }).catch(onError);
   }
 
-  /** Lets a client go, with all that it followed. */
-  leave(client: Client): void {
-    this.#options.clients.remove(client);
-    for (const uri of client.followed.keys()) this.#unfollow(client, uri);
+  /** Stops following everything for a client or a stream that has gone. */
+  leave(one: Follower): void {
+    for (const uri of one.followed.keys()) this.#unfollow(one, uri);
   }
 
   async #follow(
-    { client, uri }: { readonly client: Client; readonly uri: string },
+    { client, uri }: { readonly client: Follower; readonly uri: string },
     ask: (wanted: Wanted) => Promise<unknown>,
   ): Promise<void> {
     const { clients, offers } = this.#options;
@@ -84,7 +75,7 @@ export class Following {
     else this.#giveUp(place);
   }
 
-  #unfollow(client: Client, uri: unknown): void {
+  #unfollow(client: Follower, uri: unknown): void {
     const place = client.followed.get(uri as string);
     if (place === undefined) return;
     client.followed.delete(uri as string);
@@ -96,9 +87,9 @@ export class Following {
   }
 }
 
-/** One after the other: what came first has to be over before its end counts. */
-async function inTurn(client: Client, work: () => void | Promise<void>): Promise<void> {
+/** Makes the changes of one follower one after the other. */
+async function inTurn(client: Follower, work: () => void | Promise<void>): Promise<void> {
   const turn = client.turn.then(work);
-  client.turn = turn.catch(() => {}); // told to who waits for it
+  client.turn = turn.catch(() => {}); // the caller gets the error
   await turn;
 }

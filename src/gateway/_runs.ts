@@ -9,6 +9,7 @@ import type { ServerRequest } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
+import type { Party } from "./_clients.ts";
 
 /** What a request is answered with for now: what the client has to find out first. */
 export interface Pause {
@@ -38,6 +39,8 @@ export type Work<C, T> = (begun: Begun<C>) => Promise<T>;
 /** A request, each time that it comes. */
 export interface Visit<C> {
   readonly context: C;
+  /** The party of the client. Another party cannot go on with what waits. */
+  readonly party: Party;
   /** Gives what must be the same when it comes again; few do. */
   readonly of: () => string;
   readonly signal: AbortSignal;
@@ -48,6 +51,7 @@ export interface Visit<C> {
 
 interface Run<C> {
   readonly of: () => string;
+  readonly party: Party;
   /** The request as it came last; nothing while none waits. */
   context: C | undefined;
   readonly abort: AbortController;
@@ -107,11 +111,11 @@ export class Runs<C> implements Disposable {
     this.#waiting.clear();
   }
 
-  #take({ of, state, responses }: Visit<C>): Run<C> | undefined {
+  #take({ of, party, state, responses }: Visit<C>): Run<C> | undefined {
     // Other states are those of PML's own questions.
     if (state === undefined || !state.startsWith(RUN)) return undefined;
     const run = this.#waiting.get(state);
-    if (run === undefined) throw gone();
+    if (run === undefined || run.party !== party) throw gone();
     this.#waiting.delete(state);
     clearTimeout(run.timer);
     if (run.of() !== of()) {
@@ -157,7 +161,7 @@ export class Runs<C> implements Disposable {
   }
 }
 
-function begin<C, T>({ of, context }: Visit<C>, work: Work<C, T>): Run<C> {
+function begin<C, T>({ of, party, context }: Visit<C>, work: Work<C, T>): Run<C> {
   const abort = new AbortController();
   const open = new Map<string, Open>();
   const ask: AskClient = async ({ method, params, signal }) => {
@@ -179,6 +183,7 @@ function begin<C, T>({ of, context }: Visit<C>, work: Work<C, T>): Run<C> {
   outcome.catch(() => {});
   const run: Run<C> = {
     of,
+    party,
     context,
     abort,
     outcome,

@@ -2,9 +2,19 @@ import assert from "node:assert/strict";
 import type { JsonObject } from "../core/json.ts";
 import { type Begun, type Pause, Runs, type Visit } from "./_runs.ts";
 
+const PARTY = {};
+
 function visit(more: Partial<Visit<string>> = {}): Visit<string> {
   const signal = new AbortController().signal;
-  return { of: () => "it", context: "first", signal, state: undefined, responses: {}, ...more };
+  return {
+    of: () => "it",
+    party: PARTY,
+    context: "first",
+    signal,
+    state: undefined,
+    responses: {},
+    ...more,
+  };
 }
 
 /** Asks once, and gives what came with the context that it came in. */

@@ -154,6 +154,7 @@ export class Tasks {
       .filter(([key]) => this.#all.get(own)?.asked.has(key));
     const answers = method === "tasks/update" && { inputResponses: Object.fromEntries(said) };
     const all = { ...params, ...answers } as JsonObject; // parsed JSON
+    if (!this.#isOf(own, request)) throw unknownTask();
     const result = await this.#ask(request, { own, method, params: all });
     const inputRequests = result.inputRequests === undefined
       ? undefined
@@ -198,12 +199,18 @@ export class Tasks {
     );
   }
 
+  /** Returns whether the party of a request began a task. */
+  #isOf(own: string, { client: { party } }: ClientRequest): boolean {
+    const { client } = this.#all.get(own) ?? {};
+    return client !== undefined && client.party === party;
+  }
+
   async #ask(
     request: ClientRequest,
     { own, method, params }: Omit<Wanted, "door" | "server"> & { readonly own: string },
   ): Promise<JsonObject> {
     const begun = this.#all.get(own);
-    if (begun === undefined) throw invalid("no task of this id is known");
+    if (begun === undefined) throw unknownTask();
     const { server, tool } = splitToolId(begun.tool);
     const wanted = { door: tool, server, method, params: { ...params, taskId: begun.there } };
     const { client, context: { mcpReq: { signal, id } } } = request;
@@ -225,7 +232,8 @@ export class Tasks {
 
   /** Asks the servers how their tasks stand; one that its server does not know any more is left out. */
   async #list(request: ClientRequest): Promise<JsonObject[]> {
-    const states = [...this.#all.keys()].map((own) =>
+    const own = [...this.#all.keys()].filter((own) => this.#isOf(own, request));
+    const states = own.map((own) =>
       this.#ask(request, { own, method: "tasks/get", params: { taskId: own } })
         .then((state) => [state], () => [])
     );
@@ -271,6 +279,10 @@ export class Tasks {
     // What may not be asked is left out.
     await put({ server, method, params: objectOf(params), signal }).catch(() => {});
   }
+}
+
+function unknownTask(): Error {
+  return invalid("no task of this id is known");
 }
 
 function keyOf({ tool, there }: Begun): string {

@@ -21,7 +21,7 @@ import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
 import type { Observed } from "../workflow/declarations.ts";
 import type { Workflow } from "../workflow/workflow.ts";
-import { type Client, Clients } from "./_clients.ts";
+import { type Client, Clients, type Listener, type Party } from "./_clients.ts";
 import { type ClientRequest, Exchange } from "./_exchange.ts";
 import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
@@ -92,6 +92,12 @@ export interface GatewayOptions {
   readonly metrics: Pick<Metrics, "answered" | "report">;
 }
 
+/** What a client listens for, until it is disposed. */
+export interface Listening extends Disposable {
+  /** Sets the URIs of resources and the ids of tasks. */
+  set(wanted: { readonly uris: readonly string[]; readonly tasks: readonly string[] }): void;
+}
+
 /** Serves MCP requests; every connection gets its own SDK server from the factory. */
 export class Gateway implements Disposable {
   /** The clients that are connected. */
@@ -103,6 +109,8 @@ export class Gateway implements Disposable {
   readonly #exchange: Exchange;
   readonly #requests: ServerRequests;
   readonly #following: Following;
+  /** The party of all requests without a session. */
+  readonly #here: Party = {};
   #meta: Promise<MetaCalls> | undefined;
 
   /** Makes the face; nothing is asked of any server yet. */
@@ -121,7 +129,7 @@ export class Gateway implements Disposable {
   }
 
   /** Makes the server of one connection, for either era. */
-  readonly factory: McpServerFactory = ({ era }) => {
+  readonly factory: McpServerFactory = ({ era, requestInfo }) => {
     const { onError, servers, settings } = this.#options;
     const isModern = era === "modern";
     const { serverInfo, ...hello } = helloOf(servers.states(), { ...settings(), isModern });
@@ -130,11 +138,14 @@ export class Gateway implements Disposable {
       debouncedNotificationMethods: ["tools", "resources", "prompts"]
         .map((list) => `notifications/${list}/list_changed`),
     });
-    const client = this.clients.add(server, isModern);
-    // It may have said so before it was here.
-    if (client.isModern) this.#following.listen(client);
+    // In the newest revision, requests over HTTP have no session.
+    const isAlone = requestInfo !== undefined && !isModern;
+    const client = this.clients.add(server, isModern, isAlone ? server : this.#here);
     server.onerror = onError;
-    server.onclose = () => this.#following.leave(client);
+    server.onclose = () => {
+      this.clients.remove(client);
+      this.#following.leave(client);
+    };
     server.removeRequestHandler("logging/setLevel");
     // What is registered by its method loses the fields that the SDK does not know.
     const serve = (params: unknown, context: ServerContext) =>
@@ -150,13 +161,33 @@ export class Gateway implements Disposable {
     if (told !== undefined) this.clients.taskChanged(told);
   }
 
-  /** Has these resources and tasks followed, and no others, for a client that listens without a session. */
-  follow({ uris, tasks }: {
-    readonly uris: readonly string[];
-    readonly tasks: readonly string[];
-  }): void {
-    this.tasks.follow(tasks);
-    this.#following.listenFor(uris);
+  /**
+   * Opens what a client without a session listens on. Returns functions that set what it listens
+   * for, and that close it. By default everything goes to all such clients of this process.
+   */
+  listen({ party = this.#here, tell }: Partial<Pick<Listener, "party" | "tell">> = {}): Listening {
+    const { clients, tasks } = this;
+    const listener: Listener = {
+      party,
+      tell: tell ?? ((...told) => clients.tellModern(...told)),
+      tasks: [],
+      followed: new Map(),
+      turn: Promise.resolve(),
+    };
+    clients.listeners.add(listener);
+    const follow = () => tasks.follow([...clients.listeners].flatMap((one) => one.tasks));
+    return {
+      set: ({ uris, tasks }) => {
+        listener.tasks = tasks;
+        follow();
+        this.#following.listen(listener, uris);
+      },
+      [Symbol.dispose]: () => {
+        clients.listeners.delete(listener);
+        follow();
+        this.#following.leave(listener);
+      },
+    };
   }
 
   /** Gives the tools that clients are shown, or would be if these settings were in place of the present. */

@@ -19,7 +19,8 @@ export interface Subscriptions {
   readonly tasks: readonly string[];
 }
 
-const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
+/** Where a notification names the request that listens for it. */
+export const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
 /** Keeps the open `subscriptions/listen` requests. */
 export class Listening {

@@ -11,11 +11,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import {
   createMcpHandler,
   isLegacyRequest,
+  type JSONRPCMessage,
   type McpServerFactory,
   type ServerNotifier,
 } from "@modelcontextprotocol/server";
-import { listen, type Listener, type Names, refusedSender } from "../io/listener.ts";
+import { isObject, type JsonObject } from "../core/json.ts";
+import { listen, type Listener as Listens, type Names, refusedSender } from "../io/listener.ts";
+import { capabilitiesIn } from "./_greeting.ts";
 import { type Body, readBody } from "./_http_body.ts";
+import { isListening, listened, type Listener, type Tell } from "./_http_listening.ts";
 import { Sessions } from "./_http_sessions.ts";
 import { type Rejection, rejection, sendResponse } from "./_http_answer.ts";
 
@@ -36,6 +40,12 @@ export interface HttpOptions {
   readonly queuedBytes: number;
   /** How long a client may read nothing before its connection is closed, in milliseconds. */
   readonly unreadMs: number;
+  /** Opens what a stream listens on. */
+  readonly listen: (tell: Tell) => Listener;
+  /** Returns whether there is a task with this id. */
+  readonly isTask: (id: string) => boolean;
+  /** Is called with the capabilities of a client whenever it declares them. */
+  readonly onAble: (capabilities: JsonObject) => void;
   /** Returns why nothing can be called; undefined if everything is ready. */
   readonly problem: () => string | undefined;
   /** Is called with each refused request: its status and why. */
@@ -44,7 +54,7 @@ export interface HttpOptions {
 }
 
 /** The door for clients over HTTP. Disposing it breaks all connections. */
-export interface HttpDoor extends Listener {
+export interface HttpDoor extends Listens {
   /** The URL that clients configure. */
   readonly url: string;
   /** Tells the clients of the newest revision which listen for it what has changed. */
@@ -68,10 +78,11 @@ export async function serveHttp(
   });
   const sessions = new Sessions(factory, { ...options, most: options.connections });
   const door = new Door(options, async (request, body) => {
-    if (!await isLegacyRequest(request, body)) {
-      return await modern.fetch(request, { parsedBody: body });
-    }
-    return await sessions.answer(request, body);
+    const able = isObject(body) ? capabilitiesIn(body as unknown as JSONRPCMessage) : undefined;
+    if (able !== undefined) options.onAble(able);
+    if (await isLegacyRequest(request, body)) return await sessions.answer(request, body);
+    const response = await modern.fetch(request, { parsedBody: body });
+    return isListening(body) ? listened(response, { ...options, message: body }) : response;
   });
   const listener = await listen({
     ...options,

@@ -1,0 +1,112 @@
+/**
+ * Spawns `pml serve` in a workspace, and connects the SDK's own clients to it over HTTP.
+ *
+ * @module
+ */
+
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { CLIENT_INFO, type Era } from "./json_rpc.ts";
+import { pmlCommand } from "./pml_command.ts";
+import type { ConnectOptions } from "./client.ts";
+import { DEADLINE_MS, within } from "./wait.ts";
+import type { Workspace } from "./workspace.ts";
+
+/** A `pml serve` that runs. Disposing of it kills it. */
+export interface Served extends AsyncDisposable {
+  readonly url: string;
+  readonly token: string;
+  readonly pid: number;
+  /** What it wrote to stderr so far. */
+  readonly stderr: string;
+  /** Ends with the exit code. */
+  readonly ended: Promise<number>;
+  /** Sends a signal. */
+  kill(signal: Deno.Signal): void;
+  /** Connects a client. */
+  connect(options?: Pick<ConnectOptions, "era" | "capabilities" | "elicit">): Promise<HttpClient>;
+  /** Sends one request with the token. */
+  fetch(init?: RequestInit, path?: string): Promise<Response>;
+}
+
+/** A connected client. */
+export interface HttpClient extends AsyncDisposable {
+  readonly client: Client;
+  readonly transport: StreamableHTTPClientTransport;
+}
+
+/** Spawns `pml serve` at a free port, and waits until it listens. */
+export async function servePml(ws: Workspace, args: readonly string[] = []): Promise<Served> {
+  const [program, ...first] = pmlCommand();
+  const child = new Deno.Command(program, {
+    args: [...first, "serve", "--port", "0", "--json", ...args],
+    cwd: ws.path,
+    clearEnv: true,
+    env: ws.env,
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  let stderr = "";
+  const errors = (async () => {
+    for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) stderr += text;
+  })();
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  const what = () => `pml serve does not listen: ${stderr}`;
+  const { value = "" } = await within(reader.read(), { ms: DEADLINE_MS, what });
+  if (value === "") throw new Error(what());
+  const { url, token: file } = JSON.parse(value) as Record<"url" | "token", string>;
+  const token = file.startsWith("/") ? (await Deno.readTextFile(file)).trim() : "";
+  const ended = child.status.then(({ code }) => code);
+  return {
+    url,
+    token,
+    pid: child.pid,
+    get stderr() {
+      return stderr;
+    },
+    ended,
+    kill: (signal) => child.kill(signal),
+    connect: (options) => connectHttp({ url, token }, options),
+    fetch: (init = {}, path = "") =>
+      fetch(new URL(path, url), {
+        ...init,
+        headers: {
+          authorization: `Bearer ${token}`,
+          "content-type": "application/json",
+          accept: "application/json, text/event-stream",
+          ...init.headers as Record<string, string>,
+        },
+      }),
+    [Symbol.asyncDispose]: async () => {
+      try {
+        child.kill("SIGKILL");
+      } catch {
+        // it has ended
+      }
+      await Promise.all([ended, errors, reader.cancel()]);
+    },
+  };
+}
+
+/** Connects the SDK's client in either era. */
+export async function connectHttp(
+  { url, token }: Pick<Served, "url" | "token">,
+  { era = "2025-11-25", capabilities, elicit }: Parameters<Served["connect"]>[0] = {},
+): Promise<HttpClient> {
+  const asked: Era = era;
+  const client = new Client(CLIENT_INFO, {
+    capabilities: capabilities ?? (elicit === undefined ? {} : { elicitation: { form: {} } }),
+    versionNegotiation: { mode: asked === "2025-11-25" ? "legacy" : { pin: asked } },
+  });
+  if (elicit !== undefined) {
+    client.setRequestHandler("elicitation/create", async ({ params }) => {
+      const { action, content } = await elicit(params as Parameters<typeof elicit>[0]);
+      return { action, ...(content === undefined ? {} : { content: { ...content } }) };
+    });
+  }
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    requestInit: { headers: { authorization: `Bearer ${token}` } },
+  });
+  await client.connect(transport, { timeout: DEADLINE_MS });
+  return { client, transport, [Symbol.asyncDispose]: () => client.close() };
+}

@@ -1,0 +1,149 @@
+/**
+ * `pml serve`: real clients of both eras over HTTP, and who is refused.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { stat } from "node:fs/promises";
+import { journalOf, ofKind } from "./attacks/oracles.ts";
+import { makeScenery, SLOW } from "./attacks/stage.ts";
+import { type Era, ERAS } from "./kit/json_rpc.ts";
+import { type HttpClient, servePml } from "./kit/pml_serve.ts";
+import { runPml } from "./kit/run.ts";
+import { until, within } from "./kit/wait.ts";
+
+const INITIALIZE = {
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: {
+    protocolVersion: "2025-11-25",
+    capabilities: {},
+    clientInfo: { name: "t", version: "1" },
+  },
+};
+const READ = {
+  name: "call",
+  arguments: { tool: "filesystem:read_file", arguments: { path: "a.txt" } },
+};
+
+async function read({ client }: HttpClient): Promise<unknown> {
+  const { content } = await client.callTool(READ);
+  return content;
+}
+
+Deno.test("Clients of both eras find and call tools over HTTP, many at once", async () => {
+  await using ws = await makeScenery({ files: { "a.txt": "hello" } });
+  await using served = await servePml(ws);
+  const clients = await Promise.all([...ERAS, ...ERAS].map((era) => served.connect({ era })));
+  const told = await Promise.all(clients.map(read));
+  assert.deepEqual(told, clients.map(() => [{ type: "text", text: "hello" }]));
+  for (const { client } of clients) {
+    const { tools } = await client.listTools();
+    assert.ok(tools.some(({ name }) => name === "search"), "the meta-tools are listed");
+  }
+  await Promise.all(clients.map((each) => each[Symbol.asyncDispose]()));
+  assert.equal((await stat(`${ws.home}/serve_token`)).mode & 0o777, 0o600);
+  assert.ok(served.token.length >= 40);
+});
+
+Deno.test("A question goes to the client that called, in both eras", async () => {
+  await using ws = await makeScenery({
+    files: { "a.txt": "hello" },
+    pml: { version: 1, permissions: { ask: ["filesystem:*"] } },
+  });
+  await using served = await servePml(ws);
+  const asked: Era[] = [];
+  const clients = await Promise.all(ERAS.map((era) =>
+    served.connect({
+      era,
+      elicit: () => {
+        asked.push(era);
+        return { action: "accept", content: { answer: "Yes" } };
+      },
+    })
+  ));
+  for (const client of clients) {
+    assert.deepEqual(await read(client), [{ type: "text", text: "hello" }]);
+  }
+  assert.deepEqual(asked, ERAS);
+  await Promise.all(clients.map((each) => each[Symbol.asyncDispose]()));
+});
+
+const REFUSED:
+  readonly (readonly [string, number, RequestInit & { path?: string; url?: string }])[] = [
+    ["no token", 401, { headers: { authorization: "" } }],
+    ["another token", 401, { headers: { authorization: "Bearer x" } }],
+    ["a token in the query", 401, { headers: { authorization: "" }, path: "/mcp?token=x" }],
+    ["another path", 404, { path: "/other" }],
+    ["another method", 405, { method: "PUT", body: "{}" }],
+    ["another origin", 403, { headers: { origin: "https://evil.example" } }],
+    ["an opaque origin", 403, { headers: { origin: "null" } }],
+    ["another type", 415, { headers: { "content-type": "text/plain" } }],
+    ["a compressed body", 415, { headers: { "content-encoding": "gzip" } }],
+    ["too much", 413, { body: `"${"x".repeat(70_000)}"` }],
+    ["no JSON", 400, { body: "{" }],
+    ["no session", 400, { body: JSON.stringify({ ...INITIALIZE, method: "tools/list" }) }],
+    ["an unknown session", 404, {
+      body: JSON.stringify({ ...INITIALIZE, method: "tools/list", params: {} }),
+      headers: { "mcp-session-id": crypto.randomUUID() },
+    }],
+  ];
+
+Deno.test("Requests that are not for PML, or not from its clients, are refused", async (t) => {
+  await using ws = await makeScenery({ limits: { input_bytes: 65_536 } });
+  await using served = await servePml(ws);
+  for (const [what, status, { path, ...init }] of REFUSED) {
+    await t.step(what, async () => {
+      const response = await served.fetch({
+        method: "POST",
+        body: JSON.stringify(INITIALIZE),
+        ...init,
+      }, path);
+      const text = await response.text();
+      assert.equal(response.status, status, text);
+      assert.equal(response.headers.get("access-control-allow-origin"), null);
+      assert.ok(!text.includes(served.token));
+    });
+  }
+  await t.step("health needs no token", async () => {
+    for (const path of ["/health", "/ready"]) {
+      const response = await served.fetch({ headers: { authorization: "" } }, path);
+      assert.equal(response.status, 200);
+      await response.text();
+    }
+  });
+  assert.match(served.stderr, /Refused a request/);
+  assert.ok(!served.stderr.includes(served.token), "the log holds no token");
+});
+
+Deno.test("A signal ends it after the calls that run; exit code 0", async () => {
+  await using ws = await makeScenery(SLOW);
+  await using served = await servePml(ws);
+  await using one = await served.connect();
+  const params = { name: "call", arguments: { tool: "slow:wait", arguments: { path: "go.txt" } } };
+  const called = one.client.callTool(params);
+  called.catch(() => {}); // the assertion below tells it
+  await until(async () => ofKind(await journalOf(ws), "start").length === 1);
+  served.kill("SIGTERM");
+  await Deno.writeTextFile(ws.file("go.txt"), "went");
+  assert.deepEqual((await called).content, [{ type: "text", text: "went" }]);
+  assert.equal(await within(served.ended, { what: () => "it does not end" }), 0);
+});
+
+Deno.test("Wrong usage of pml serve is told", async () => {
+  await using ws = await makeScenery();
+  const table: readonly (readonly [RegExp, ...string[]])[] = [
+    [/could read the token/, "--host", "0.0.0.0"],
+    [/not a number/, "--port", "70000"],
+    [/go together/, "--cert", "a.pem"],
+    [/has no token/, "--token-env", "NO_SUCH"],
+    [/is no origin/, "--allow-origin", "evil"],
+  ];
+  for (const [says, ...args] of table) {
+    const { code, stderr } = await runPml(ws, ["serve", ...args]);
+    assert.match(stderr, says);
+    assert.notEqual(code, 0);
+  }
+});
