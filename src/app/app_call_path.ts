@@ -24,7 +24,7 @@ export async function callPathOf(app: App): Promise<CallPath> {
     onUse: rememberedBy(app),
     events: {
       told: toldTo(app),
-      capabilities: () => ableOf(app),
+      capabilities: (able) => ableOf(app, able),
       level: () => app.level,
     },
   });
@@ -43,9 +43,8 @@ function rememberedBy(app: App): CallPathOptions["onUse"] {
   };
 }
 
-/** Returns what servers are told that the client can do: PML samples for it where it is to. */
-function ableOf(app: App): JsonObject {
-  const { able } = app.servers;
+/** Returns what servers are told that a client can do. PML samples for it where that is wanted. */
+function ableOf(app: App, able = app.servers.able): JsonObject {
   if (app.config().sampling === undefined) return able;
   return { ...able, sampling: { ...objectOf(able.sampling), tools: {} } };
 }

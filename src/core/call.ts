@@ -84,6 +84,8 @@ export interface Meanwhile {
   readonly onMessage?: ((message: JsonObject) => void) | undefined;
   /** Sends a request of the server to the client and returns the result. Throws if it cannot. */
   readonly onAsk?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
+  /** The capabilities of the client. */
+  readonly able?: JsonObject | undefined;
   /** What the client says of its model: its capability `sampling`; undefined if it has none. */
   readonly sampling?: JsonObject | undefined;
   /**

@@ -115,7 +115,7 @@ export class Exchange implements Disposable {
     };
     const request = JSON.stringify(from.first.mcpReq.id);
     const sampling = isObject(capabilities.sampling) ? capabilities.sampling : undefined;
-    const ways = { request, onAsk, onQuestion, sampling };
+    const ways = { request, onAsk, onQuestion, able: capabilities, sampling };
     const working = { signal, ...ways, ...told(from.first, from.latest) };
     let answer = this.#own(answerOf(from.first), party);
     for (let round = 1;; round++) {

@@ -31,7 +31,7 @@ const UI = "io.modelcontextprotocol/ui";
 
 /** Decides which client capabilities a server gets, and restarts it for others. */
 export class DeclaredCapabilities implements Disposable {
-  readonly #current: () => JsonObject;
+  readonly #current: (able?: JsonObject) => JsonObject;
   readonly #onStale: (name: string) => void;
   readonly #entries = new Map<string, Entry>();
 
@@ -39,14 +39,18 @@ export class DeclaredCapabilities implements Disposable {
    * Takes a function that returns the capabilities of the current client. Calls `onStale` for a
    * server that can now be restarted for that client and could not before.
    */
-  constructor(current: () => JsonObject, onStale: (name: string) => void) {
-    this.#current = () => passedOn(current());
+  constructor(current: (able?: JsonObject) => JsonObject, onStale: (name: string) => void) {
+    this.#current = (able) => passedOn(current(able));
     this.#onStale = onStale;
   }
 
-  /** Returns the capabilities that a server gets, or already has if it cannot be restarted now. */
-  capabilitiesFor(name: string): JsonObject {
+  /**
+   * Returns the capabilities that a server gets, or already has if it cannot be restarted now. A
+   * server of the newest revision gets those of the client that asks.
+   */
+  capabilitiesFor(name: string, able?: JsonObject): JsonObject {
     const entry = this.#of(name);
+    if (able !== undefined && entry.connection?.isModern === true) return this.#current(able);
     const { declared, users, connection } = entry;
     const isBusy = users > 0 && connection?.isModern !== true;
     return isBusy || entry.restarts === 0 && isOlder(entry) ? declared : this.#current();

@@ -12,8 +12,8 @@ import { NO_SUCH_METHOD } from "./_revisions.ts";
 
 /** The options of `NewestRequests`. */
 export interface NewestOptions {
-  /** Returns the client capabilities that the server gets. */
-  readonly capabilities: () => JsonObject;
+  /** Returns the client capabilities that the server gets, for a client with these or for all. */
+  readonly capabilities: (able?: JsonObject) => JsonObject;
   /** Answers a request of the server. */
   readonly answer: (request: PeerRequest) => Promise<JsonObject>;
   /** Makes the error for a server that breaks the protocol. */
@@ -87,6 +87,7 @@ export class NewestRequests {
   }
 
   #withMeta(params: JsonObject, options: RequestOptions, method?: string): JsonObject {
-    return withMeta(params, { ...options, method, capabilities: this.#options.capabilities() });
+    const capabilities = this.#options.capabilities(options.able);
+    return withMeta(params, { ...options, method, capabilities });
   }
 }

@@ -29,8 +29,8 @@ export interface ConnectionOptions {
   readonly open: OpenWire;
   /** Returns the roots that the server may see. */
   readonly roots: () => readonly JsonObject[];
-  /** Returns the client capabilities that the server gets. */
-  readonly capabilities: () => JsonObject;
+  /** Returns the client capabilities that the server gets, for a client with these or for all. */
+  readonly capabilities: (able?: JsonObject) => JsonObject;
   /** Removes secrets from a message of the server that is not a result. */
   readonly withoutSecrets: <T>(message: T) => T;
   readonly limits: { readonly startMs: number; readonly catalogTools: number };

@@ -58,8 +58,8 @@ export interface UpstreamsOptions {
   readonly seesRoots: (server: string) => boolean;
   /** Whether the rules allow its resources to be followed. */
   readonly mayFollow: (server: string) => boolean;
-  /** Returns the capabilities of the client. */
-  readonly capabilities: () => JsonObject;
+  /** Returns what servers are told of a client with these capabilities, or of all clients. */
+  readonly capabilities: (able?: JsonObject) => JsonObject;
   /** Returns the log level that clients have set, if any. */
   readonly level: () => string | undefined;
   /** Removes secrets from messages of servers that are not results. */
@@ -302,7 +302,7 @@ export class Upstreams implements AsyncDisposable {
       name,
       open: await server.way(closing),
       roots: () => seesRoots(name) ? [{ uri, name: "workspace" }] : [],
-      capabilities: () => this.#declared.capabilitiesFor(name),
+      capabilities: (able) => this.#declared.capabilitiesFor(name, able),
       withoutSecrets,
       limits: limits(),
       home,

@@ -17,6 +17,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { isObject, type JsonObject } from "../core/json.ts";
 import { listen, type Listener as Listens, type Names, refusedSender } from "../io/listener.ts";
+import { Able } from "./_able.ts";
 import { capabilitiesIn } from "./_greeting.ts";
 import { type Body, readBody } from "./_http_body.ts";
 import { isListening, listened, type Listener, type Tell } from "./_http_listening.ts";
@@ -44,7 +45,7 @@ export interface HttpOptions {
   readonly listen: (tell: Tell) => Listener;
   /** Returns whether there is a task with this id. */
   readonly isTask: (id: string) => boolean;
-  /** Is called with the capabilities of a client whenever it declares them. */
+  /** Is called with the capabilities of all clients together, when these change. */
   readonly onAble: (capabilities: JsonObject) => void;
   /** Returns why nothing can be called; undefined if everything is ready. */
   readonly problem: () => string | undefined;
@@ -77,9 +78,10 @@ export async function serveHttp(
     maxSubscriptions: options.connections,
   });
   const sessions = new Sessions(factory, { ...options, most: options.connections });
+  const together = new Able(options.onAble);
   const door = new Door(options, async (request, body) => {
     const able = isObject(body) ? capabilitiesIn(body as unknown as JSONRPCMessage) : undefined;
-    if (able !== undefined) options.onAble(able);
+    if (able !== undefined) together.take(able);
     if (await isLegacyRequest(request, body)) return await sessions.answer(request, body);
     const response = await modern.fetch(request, { parsedBody: body });
     return isListening(body) ? listened(response, { ...options, message: body }) : response;
