@@ -71,6 +71,8 @@ export interface ServerRequest {
   readonly server: string;
   readonly method: "elicitation/create" | "sampling/createMessage";
   readonly params: JsonObject;
+  /** The server's own name of the request, if it has one. */
+  readonly key?: string | undefined;
   /** Aborts when the server withdraws the request, or when the call is over. */
   readonly signal: AbortSignal;
 }

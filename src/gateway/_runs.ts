@@ -21,9 +21,9 @@ export interface Pause {
 }
 
 /** Asks the client, however it can be asked. */
-export type AskClient = (asked: Pick<ServerRequest, "method" | "params" | "signal">) => Promise<
-  JsonObject
->;
+export type AskClient = (
+  asked: Pick<ServerRequest, "key" | "method" | "params" | "signal">,
+) => Promise<JsonObject>;
 
 /** What the work on a request has; it is begun once, whatever is asked meanwhile. */
 export interface Begun<C> {
@@ -67,6 +67,10 @@ interface Open {
   isShown: boolean;
 }
 
+/** A name that a server may give to its request. */
+const KEY = /^[\w.:-]{1,64}$/;
+/** The name of PML's own question. No server can use it. */
+export const APPROVAL_KEY = "approval";
 /** How the states begin that stand for work which was begun. */
 const RUN = "run-";
 /** How much may wait for clients: each keeps its place among the calls that run. */
@@ -164,8 +168,9 @@ export class Runs<C> implements Disposable {
 function begin<C, T>({ of, party, context }: Visit<C>, work: Work<C, T>): Run<C> {
   const abort = new AbortController();
   const open = new Map<string, Open>();
-  const ask: AskClient = async ({ method, params, signal }) => {
-    const key = `asked-${crypto.randomUUID()}`;
+  const ask: AskClient = async ({ key: named = "", method, params, signal }) => {
+    const isFree = KEY.test(named) && named !== APPROVAL_KEY && !open.has(named);
+    const key = isFree ? named : `asked-${crypto.randomUUID()}`;
     const answer = Promise.withResolvers<JsonObject>();
     using _ = onAbort(signal, () => answer.reject(signal.reason));
     open.set(key, { asked: { method, params }, answer, isShown: false });

@@ -17,9 +17,8 @@ import {
   visible,
 } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
-import type { AskClient, Pause } from "./_runs.ts";
+import { APPROVAL_KEY, type AskClient, type Pause } from "./_runs.ts";
 
-const KEY = "approval";
 const ROUNDS = 3;
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 const SECRET =
@@ -40,7 +39,7 @@ export function ask(question: Question): Pause {
   const approval = { method: "elicitation/create", params: formOf(question) };
   return {
     resultType: "input_required",
-    inputRequests: { [KEY]: approval },
+    inputRequests: { [APPROVAL_KEY]: approval },
     requestState: question.handle,
   };
 }
@@ -71,7 +70,7 @@ export async function askMeanwhile(
 export function answerOf({ mcpReq }: ServerContext): Answer | undefined {
   const handle = mcpReq.requestState<unknown>();
   if (typeof handle !== "string") return undefined;
-  const said: unknown = mcpReq.inputResponses?.[KEY];
+  const said: unknown = mcpReq.inputResponses?.[APPROVAL_KEY];
   return { handle, reply: isObject(said) ? replyOf(objectOf(said)) : "cancelled" };
 }
 
@@ -103,9 +102,10 @@ export interface RelayOptions {
 /** Has what a server asks judged as any call is, and puts it to the client. */
 export function relay(options: RelayOptions): (asked: ServerRequest) => Promise<JsonObject> {
   const { callTool, capabilities, asksClient, leave } = options;
-  const onAsk = (asked: ServerRequest) => options.askClient({ ...asked, params: worded(asked) });
   return async (asked) => {
-    const { server, method, params, signal } = asked;
+    const { key, server, method, params, signal } = asked;
+    const onAsk = (judged: ServerRequest) =>
+      options.askClient({ ...judged, key, params: worded(judged) });
     refuseUnable(asked, capabilities);
     const id = toolId(server, method === "elicitation/create" ? "@elicitation" : "@sampling");
     const call = { id, method, arguments: params, signal, onAsk };

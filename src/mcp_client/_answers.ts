@@ -16,7 +16,9 @@ import { type Denial, unusable } from "./wire.ts";
  * Codes that would mean to a client that PML itself asks it something or does not support its
  * revision.
  */
-const RESERVED = [-32042, -32020, -32021, -32022];
+const RESERVED = [-32042, -32020, -32022];
+/** The code of a request that needs a capability which the client did not declare. */
+export const MISSING_CAPABILITY = -32021;
 
 /**
  * Returns the result of a server without the fields that only PML may set: with them it could look

@@ -69,7 +69,7 @@ export class NewestRequests {
     const signal = AbortSignal.any([during.signal, over, failed.signal]);
     const answers = requests.map(async ([key, one]) => {
       const { method, params } = objectOf(one);
-      const request = { method: textOf(method), params: objectOf(params), signal, during };
+      const request = { key, method: textOf(method), params: objectOf(params), signal, during };
       try {
         return [key, await answer(request)] as const;
       } catch (error) {

@@ -46,6 +46,8 @@ export interface PeerRequest {
   readonly method: string;
   readonly params: JsonObject;
   readonly signal: AbortSignal;
+  /** The server's own name of the request, in the newest revision. */
+  readonly key?: string;
   /** The client's request that it belongs to, if that is known. */
   readonly during: RequestOptions | undefined;
 }

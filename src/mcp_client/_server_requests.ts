@@ -20,7 +20,7 @@ export interface AnswerOptions {
 
 /** Answers a request of a server. Throws `ErrorResponse` if PML does not support it. */
 export async function answerRequest(
-  { method, params, signal, during }: PeerRequest,
+  { key, method, params, signal, during }: PeerRequest,
   { name, roots, withoutSecrets }: AnswerOptions,
 ): Promise<JsonObject> {
   switch (method) {
@@ -43,6 +43,7 @@ export async function answerRequest(
   const { url, ...rest } = params; // a URL without its key would lead to another page
   return await during.onAsk({
     server: name,
+    key,
     method,
     params: { ...withoutSecrets(rest), ...(url !== undefined && { url }) },
     signal: AbortSignal.any([signal, during.signal]),

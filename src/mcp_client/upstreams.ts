@@ -16,7 +16,14 @@ import { splitToolId } from "../core/tool_id.ts";
 import type { Room } from "../io/backlog.ts";
 import { isUnsent, Outages } from "../io/outages.ts";
 import { Pool, type PoolLimits } from "../io/pool.ts";
-import { answeredBy, errorFor, listRefused, notFollowed, resultOf } from "./_answers.ts";
+import {
+  answeredBy,
+  errorFor,
+  listRefused,
+  MISSING_CAPABILITY,
+  notFollowed,
+  resultOf,
+} from "./_answers.ts";
 import { DeclaredCapabilities } from "./_declared.ts";
 import { Notices } from "./_notices.ts";
 import { ErrorResponse } from "./_peer.ts";
@@ -228,8 +235,9 @@ export class Upstreams implements AsyncDisposable {
         return await callTool(connection, params, { call, support });
       } catch (error) {
         if (!(error instanceof ErrorResponse)) throw error;
-        if (method !== "tools/call") throw errorFor(name, error);
         const { code, data } = error;
+        const isResult = method === "tools/call" && code !== MISSING_CAPABILITY;
+        if (!isResult) throw errorFor(name, error);
         const _meta = { "pml/error": defined({ code, data }) };
         const result = { ...textResult(answeredBy(quoted(name), error)), isError: true, _meta };
         return result as unknown as JsonObject; // plain JSON

@@ -6,6 +6,9 @@
 
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import { isObject, objectOf } from "../core/json.ts";
+import { parsedJson } from "../core/json_bounds.ts";
+import { JSON_TYPE, typeOf } from "../io/event_stream.ts";
 import { after } from "../io/waiting.ts";
 
 /** The limits of an answer. */
@@ -33,6 +36,21 @@ export function rejection(
     // The rest of a refused request is not read.
     headers: { ...headers, connection: "close" },
   });
+}
+
+/** The statuses of answers that are errors in the newest revision, by their codes. */
+const STATUSES: Readonly<Record<number, number>> = { [-32601]: 404, [-32021]: 400 };
+/** No error is longer. */
+const ERROR_CHARACTERS = 65_536;
+
+/** Returns an answer of the newest revision with the status that its error has there. */
+export async function withStatus(response: Response): Promise<Response> {
+  const { status, headers, body } = response;
+  if (status !== 200 || body === null || typeOf(response) !== JSON_TYPE) return response;
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  const { error } = bytes.length > ERROR_CHARACTERS ? {} : objectOf(parsedJson(bytes));
+  const found = isObject(error) ? STATUSES[Number(error.code)] : undefined;
+  return new Response(bytes, { status: found ?? status, headers });
 }
 
 /** Sends an answer. A client that reads nothing loses its connection. */

@@ -22,7 +22,7 @@ import { capabilitiesIn } from "./_greeting.ts";
 import { type Body, readBody } from "./_http_body.ts";
 import { isListening, listened, type Listener, type Tell } from "./_http_listening.ts";
 import { Sessions } from "./_http_sessions.ts";
-import { type Rejection, rejection, sendResponse } from "./_http_answer.ts";
+import { type Rejection, rejection, sendResponse, withStatus } from "./_http_answer.ts";
 
 /** The options of `serveHttp`. */
 export interface HttpOptions {
@@ -84,7 +84,9 @@ export async function serveHttp(
     if (able !== undefined) together.take(able);
     if (await isLegacyRequest(request, body)) return await sessions.answer(request, body);
     const response = await modern.fetch(request, { parsedBody: body });
-    return isListening(body) ? listened(response, { ...options, message: body }) : response;
+    return isListening(body)
+      ? listened(response, { ...options, message: body })
+      : await withStatus(response);
   });
   const listener = await listen({
     ...options,

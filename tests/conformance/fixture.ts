@@ -1,0 +1,259 @@
+/**
+ * The tools, resources and prompts that the public conformance suite asks of a server, in either
+ * era, on stdio or over HTTP:
+ *
+ *     deno run -A fixture.ts ERA
+ *
+ * @module
+ */
+
+import {
+  inputRequired,
+  ProtocolError,
+  Server,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+
+import { TOOLS } from "./tools.ts";
+import {
+  type Answers,
+  type At,
+  form,
+  IMAGE,
+  type Json,
+  type Kind,
+  object,
+  PNG,
+  type Requests,
+  STATE,
+  string,
+  text,
+  type Tool,
+} from "./words.ts";
+
+const RESOURCES = [
+  { uri: "test://static-text", name: "Static text", mimeType: "text/plain" },
+  { uri: "test://static-binary", name: "Static binary", mimeType: "image/png" },
+  { uri: "test://watched-resource", name: "Watched resource", mimeType: "text/plain" },
+].map((one) => ({ ...one, description: `${one.name} for testing` }));
+
+function read(uri: string): Json {
+  const [, id] = /^test:\/\/template\/(.+)\/data$/.exec(uri) ?? [];
+  if (id !== undefined) {
+    const said = JSON.stringify({ id, templateTest: true, data: `Data for ID: ${id}` });
+    return { uri, mimeType: "application/json", text: said };
+  }
+  switch (uri) {
+    case "test://static-text":
+      return {
+        uri,
+        mimeType: "text/plain",
+        text: "This is the content of the static text resource.",
+      };
+    case "test://static-binary":
+      return { uri, mimeType: "image/png", blob: PNG };
+    case "test://watched-resource":
+      return { uri, mimeType: "text/plain", text: "Watched resource content" };
+  }
+  throw new ProtocolError(-32602, "Resource not found", { uri });
+}
+
+const argument = (name: string) => ({ name, description: `The argument ${name}`, required: true });
+const PROMPTS = [
+  { name: "test_simple_prompt" },
+  { name: "test_prompt_with_arguments", arguments: [argument("arg1"), argument("arg2")] },
+  { name: "test_prompt_with_embedded_resource", arguments: [argument("resourceUri")] },
+  { name: "test_prompt_with_image" },
+  { name: "test_input_required_result_prompt" },
+].map((one) => ({ ...one, description: `${one.name} for testing` }));
+
+async function prompt(name: string, { args, ask }: At): Promise<unknown> {
+  const messages = (...blocks: readonly object[]) => ({
+    messages: blocks.map((content) => ({ role: "user", content })),
+  });
+  switch (name) {
+    case "test_simple_prompt":
+      return messages(text("This is a simple prompt for testing."));
+    case "test_prompt_with_arguments":
+      return messages(
+        text(`Prompt with arguments: arg1='${args.arg1}', arg2='${args.arg2}'`),
+      );
+    case "test_prompt_with_embedded_resource": {
+      const resource = {
+        uri: args.resourceUri,
+        mimeType: "text/plain",
+        text: "Embedded resource content for testing.",
+      };
+      return messages(
+        { type: "resource", resource },
+        text("Please process the embedded resource above."),
+      );
+    }
+    case "test_prompt_with_image":
+      return messages(IMAGE, text("Please analyze the image above."));
+    case "test_input_required_result_prompt": {
+      const schema = object({ context: string });
+      const answers = await ask({
+        user_context: form("What context should the prompt use?", schema),
+      });
+      return answers && messages(text(JSON.stringify(answers.user_context)));
+    }
+  }
+  throw new ProtocolError(-32602, "Prompt not found");
+}
+
+/** What a fixture has changed in its lists. */
+interface Changes {
+  tools: number;
+  prompts: number;
+}
+
+/** How to make a fixture. */
+export interface FixtureOptions {
+  readonly kind: Kind;
+  /** Tells a change of a list, if no connection of the server does. */
+  readonly tell?: (list: "tools" | "prompts") => void;
+}
+
+/** Returns what makes the server, once for each connection or request. */
+export function fixtureOf(options: FixtureOptions): () => Server {
+  const changes: Changes = { tools: 0, prompts: 0 };
+  return () => makeServer(options, changes);
+}
+
+function makeServer({ kind, tell }: FixtureOptions, changes: Changes): Server {
+  const server = new Server({ name: "fixture", version: "1.0.0" }, {
+    capabilities: {
+      tools: { listChanged: true },
+      resources: { subscribe: true, listChanged: true },
+      prompts: { listChanged: true },
+      completions: {},
+      logging: {},
+    },
+  });
+  const isModern = kind === "modern";
+  const changed: At["changed"] = async (list) => {
+    changes[list]++;
+    if (tell !== undefined) tell(list);
+    else if (list === "tools") await server.sendToolListChanged();
+    else await server.sendPromptListChanged();
+  };
+  server.removeRequestHandler("logging/setLevel");
+  server.fallbackRequestHandler = async ({ method, params = {} }, context) => {
+    const asked: Json = {};
+    const { name, arguments: args = {} } = params as Json;
+    const able =
+      (isModern
+        ? (context.mcpReq.envelope as Json | undefined)?.[ABLE]
+        : server.getClientCapabilities()) ?? {};
+    const ask = (requests: Requests) =>
+      isModern ? askedBefore(context, requests, asked) : askNow(context, requests);
+    const at = { args: args as Json, able: able as Json, context, ask, changed };
+    const result = method === "tools/call"
+      ? await toolOf(String(name)).run(at)
+      : method === "prompts/get"
+      ? await prompt(String(name), at)
+      : listed(method, { params: params as Json, changes });
+    const state = () =>
+      inputRequired({
+        inputRequests: asked as never,
+        requestState: stateOf(context),
+      });
+    return (result ?? state()) as never;
+  };
+  return server;
+}
+
+const ABLE = "io.modelcontextprotocol/clientCapabilities";
+
+function toolOf(name: string): Tool {
+  const tool = TOOLS[name];
+  if (tool === undefined) throw new ProtocolError(-32602, `Unknown tool: ${name}`);
+  return tool;
+}
+
+function shownTool([name, { does, inputSchema = EMPTY }]: readonly [string, Tool]): Json {
+  return { name, description: does, inputSchema };
+}
+
+const EMPTY = { type: "object", properties: {} };
+
+function added(count: number): readonly Json[] {
+  return Array.from({ length: count }, (_, at) => ({
+    name: `added_${at}`,
+    description: "It was added",
+    inputSchema: EMPTY,
+  }));
+}
+
+function listed(
+  method: string,
+  { params, changes }: { readonly params: Json; readonly changes: Changes },
+): unknown {
+  switch (method) {
+    case "tools/list":
+      return { tools: [...Object.entries(TOOLS).map(shownTool), ...added(changes.tools)] };
+    case "prompts/list":
+      return { prompts: [...PROMPTS, ...added(changes.prompts)] };
+    case "resources/list":
+      return { resources: RESOURCES };
+    case "resources/templates/list":
+      return {
+        resourceTemplates: [{
+          uriTemplate: "test://template/{id}/data",
+          name: "Template",
+          description: "A template for testing",
+          mimeType: "application/json",
+        }],
+      };
+    case "resources/read":
+      return { contents: [read(String(params.uri))] };
+    case "completion/complete":
+      return { completion: { values: ["paris", "park", "party"], total: 3, hasMore: false } };
+    case "resources/subscribe":
+    case "resources/unsubscribe":
+    case "logging/setLevel":
+      return {};
+  }
+  throw new ProtocolError(-32601, "Method not found");
+}
+
+async function askNow(context: ServerContext, requests: Requests): Promise<Answers> {
+  const answers = Object.entries(requests).map(async ([key, request]) =>
+    [key, await context.mcpReq.send(request as never) as Json] as const
+  );
+  return Object.fromEntries(await Promise.all(answers));
+}
+
+/** Returns the answers that a request brings along. Collects what must still be asked. */
+function askedBefore(
+  context: ServerContext,
+  requests: Requests,
+  asked: Json,
+): Promise<Answers | undefined> {
+  const said = { ...before(context), ...context.mcpReq.inputResponses } as Record<string, Json>;
+  const missing = Object.entries(requests).filter(([key]) => typeof said[key] !== "object");
+  if (missing.length === 0) return Promise.resolve(said);
+  Object.assign(asked, Object.fromEntries(missing));
+  return Promise.resolve(undefined);
+}
+
+/** What earlier rounds answered travels in the state. */
+function before(context: ServerContext): Json {
+  const state = context.mcpReq.requestState<unknown>();
+  if (typeof state !== "string") return {};
+  const [mark, kept = "{}"] = state.split(/\.(.*)/s);
+  if (mark !== STATE) throw new ProtocolError(-32602, "The state is not ours");
+  return JSON.parse(kept) as Json;
+}
+
+function stateOf(context: ServerContext): string {
+  return `${STATE}.${JSON.stringify({ ...before(context), ...context.mcpReq.inputResponses })}`;
+}
+
+if (import.meta.main) {
+  const isModern = Deno.args[0] === "modern";
+  const make = fixtureOf({ kind: isModern ? "modern" : "legacy" });
+  serveStdio(make, isModern ? { legacy: "reject" } : {});
+}

@@ -1,0 +1,55 @@
+/**
+ * Serves the fixture of the conformance suite over Streamable HTTP on loopback, in either era.
+ *
+ * @module
+ */
+
+import {
+  createMcpHandler,
+  type McpHttpHandler,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
+import { fixtureOf } from "./fixture.ts";
+import type { Kind } from "./words.ts";
+
+/** The fixture at an address. */
+export interface FixtureHttp extends AsyncDisposable {
+  readonly url: string;
+}
+
+/** Listens on a free port of 127.0.0.1. */
+export function serveFixture(kind: Kind): FixtureHttp {
+  let modern: McpHttpHandler | undefined;
+  const tell = (list: "tools" | "prompts") =>
+    list === "tools" ? modern?.notify.toolsChanged() : modern?.notify.promptsChanged();
+  const make = fixtureOf({ kind, ...(kind === "modern" && { tell }) });
+  if (kind === "modern") modern = createMcpHandler(make, { legacy: "reject" });
+  const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
+  const older = async (request: Request) => {
+    const known = request.headers.get("mcp-session-id");
+    if (known !== null) {
+      const transport = sessions.get(known);
+      return await transport?.handleRequest(request) ?? new Response(null, { status: 404 });
+    }
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: () => crypto.randomUUID(),
+      onsessioninitialized: (id) => void sessions.set(id, transport),
+      onsessionclosed: (id) => void sessions.delete(id),
+    });
+    await make().connect(transport);
+    return await transport.handleRequest(request);
+  };
+  const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+  const server = Deno.serve(
+    options,
+    async (request) => await (modern?.fetch(request) ?? older(request)),
+  );
+  return {
+    url: `http://127.0.0.1:${server.addr.port}/mcp`,
+    [Symbol.asyncDispose]: async () => {
+      for (const transport of sessions.values()) await transport.close();
+      await modern?.close();
+      await server.shutdown();
+    },
+  };
+}

@@ -1,0 +1,127 @@
+/**
+ * Runs the public conformance suite against `pml serve`, with the fixture server behind it.
+ *
+ * @module
+ */
+
+import { makeWorkspace } from "../kit/workspace.ts";
+import { servePml } from "../kit/pml_serve.ts";
+import { denoCommand } from "../kit/pml_command.ts";
+import type { Kind } from "./words.ts";
+import { serveFixture } from "./fixture_http.ts";
+
+/** The suite. Its newest version has no frozen sets of scenarios yet. */
+export const SUITE = "npm:@modelcontextprotocol/conformance@0.2.0-alpha.12";
+
+/** The revisions whose sets of scenarios are frozen. */
+export const REVISIONS = ["2025-11-25", "2026-07-28"] as const;
+
+/** What is behind PML. */
+export interface Behind {
+  readonly kind: Kind;
+  readonly over: "stdio" | "http";
+}
+
+/** A check of the suite. */
+export interface Checked {
+  readonly scenario: string;
+  readonly id: string;
+  readonly status: string;
+  readonly why: string;
+}
+
+/** Runs the server scenarios of a revision. Returns all checks. */
+export async function runServerSuite(
+  revision: string,
+  { kind, over }: Behind,
+  more: readonly string[] = ["--requirements", revision],
+): Promise<readonly Checked[]> {
+  await using http = over === "http" ? serveFixture(kind) : undefined;
+  const [command, ...args] = [...denoCommand("tests/conformance/fixture.ts"), kind];
+  const fixture = http === undefined
+    ? { type: "stdio", command, args, env: { DENO_DIR: "${DENO_DIR}" } }
+    : { type: "http", url: http.url };
+  await using ws = await makeWorkspace({
+    pml: {
+      version: 1,
+      permissions: { allow: ["fixture:*"] },
+      gateway: { tools_exposure: "full_proxy", prefix: false, meta_tools: [] },
+      mcpServers: { fixture },
+    },
+  });
+  await using served = await servePml(ws);
+  await using front = withToken(served);
+  const folder = `${ws.root}/results`;
+  const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", SUITE, "server", "--url", front.url, "-o", folder, ...more],
+    stdin: "null",
+  }).output();
+  const decoder = new TextDecoder();
+  const checks = await checksIn(folder);
+  if (checks.length === 0) {
+    throw new Error(
+      `The suite did not run (${success}): ${decoder.decode(stdout)} ${decoder.decode(stderr)}`,
+    );
+  }
+  return checks;
+}
+
+/** The suite sends no token: this adds it, and leaves everything else as it is. */
+function withToken(served: { readonly url: string; readonly token: string }) {
+  const { host } = new URL(served.url);
+  const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+  const server = Deno.serve(options, async (request) => {
+    const headers = new Headers(request.headers);
+    headers.set("authorization", `Bearer ${served.token}`);
+    const to = new URL(request.url);
+    to.host = host;
+    return await fetch(to, {
+      method: request.method,
+      headers,
+      body: request.body,
+      signal: request.signal,
+      redirect: "manual",
+    });
+  });
+  return {
+    url: `http://127.0.0.1:${server.addr.port}/mcp`,
+    [Symbol.asyncDispose]: () => server.shutdown(),
+  };
+}
+
+async function checksIn(folder: string): Promise<readonly Checked[]> {
+  const all: Checked[] = [];
+  for await (const { name } of Deno.readDir(folder)) {
+    const path = `${folder}/${name}/checks.json`;
+    const text = await Deno.readTextFile(path).catch(() => "[]");
+    for (const { id, status, errorMessage } of JSON.parse(text)) {
+      all.push({
+        scenario: name.replace(/^server-|-\d{4}-.*$/g, ""),
+        id,
+        status,
+        why: errorMessage ?? "",
+      });
+    }
+  }
+  return all;
+}
+
+const CELLS: readonly Behind[] = (["stdio", "http"] as const).flatMap((over) =>
+  (["legacy", "modern"] as const).map((kind) => ({ kind, over }))
+);
+
+if (import.meta.main) {
+  for (const revision of REVISIONS) {
+    for (const behind of CELLS) await report(revision, behind);
+  }
+}
+
+async function report(revision: string, behind: Behind): Promise<void> {
+  const checks = await runServerSuite(revision, behind);
+  const bad = checks.filter(({ status }) => status !== "SUCCESS" && status !== "INFO");
+  const kept = `${checks.length - bad.length} of ${checks.length}`;
+  console.log(`${revision} client, ${behind.kind} server over ${behind.over}: ${kept}`);
+  for (const { scenario, id, status, why } of bad) {
+    console.log(`  ${status} ${scenario} ${id}: ${why.slice(0, 300)}`);
+  }
+}
