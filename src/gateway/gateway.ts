@@ -26,6 +26,7 @@ import { type ClientRequest, Exchange } from "./_exchange.ts";
 import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
 import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
+import { pageOf } from "./_pages.ts";
 import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { takeTasks, Tasks } from "./_tasks.ts";
@@ -221,16 +222,20 @@ export class Gateway implements Disposable {
   async #answer(request: ClientRequest): Promise<JsonObject> {
     const { client, context: { mcpReq: { method } }, params } = request;
     const fresh = client.isModern ? FRESH : {};
+    const page = (name: string, all: readonly JsonObject[]) => ({
+      ...pageOf(name, all, params),
+      ...fresh,
+    });
     switch (method) {
       case "tools/list":
         // Not of MCP: a client may say what its tools are to be for.
-        return { tools: await this.exposed({}, optionalText(params, "query")), ...fresh };
+        return page("tools", await this.exposed({}, optionalText(params, "query")));
       case "resources/list":
-        return { resources: await this.#listed("resources"), ...fresh };
+        return page("resources", await this.#listed("resources"));
       case "resources/templates/list":
-        return { resourceTemplates: await this.#listed("resourceTemplates"), ...fresh };
+        return page("resourceTemplates", await this.#listed("resourceTemplates"));
       case "prompts/list":
-        return { prompts: await this.#listed("prompts"), ...fresh };
+        return page("prompts", await this.#listed("prompts"));
       case "tools/call":
         return await this.#call(request);
       case "resources/read":
