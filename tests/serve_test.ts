@@ -147,3 +147,19 @@ Deno.test("Wrong usage of pml serve is told", async () => {
     assert.notEqual(code, 0);
   }
 });
+
+Deno.test("pml init --http writes an entry that names the token's variable, once", async () => {
+  await using ws = await makeScenery();
+  const { code, stdout, stderr } = await runPml(ws, ["init", "--yes", "--http"]);
+  assert.equal(code, 0, stderr);
+  assert.match(stdout + stderr, /pml serve/);
+  const text = await Deno.readTextFile(ws.file(".mcp.json"));
+  const { mcpServers: { pml } } = JSON.parse(text);
+  assert.deepEqual(pml, {
+    type: "http",
+    url: "http://127.0.0.1:3003/mcp",
+    headers: { Authorization: "Bearer ${PML_TOKEN:-}" },
+  });
+  await runPml(ws, ["init", "--yes", "--http"]);
+  assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), text, "a second run changes nothing");
+});

@@ -19,6 +19,13 @@ export const ENTRY = {
   env: { PML_API_KEY: "${PML_API_KEY:-}" },
 } as const;
 
+/** The entry for `pml serve`. It names the variable of the token and never holds the token. */
+export const HTTP_ENTRY = {
+  type: "http",
+  url: "http://127.0.0.1:3003/mcp",
+  headers: { Authorization: "Bearer ${PML_TOKEN:-}" },
+} as const;
+
 const LIST = "mcpServers";
 const NAME = "pml";
 
@@ -29,16 +36,20 @@ export interface ClientEdit {
 }
 
 /**
- * Returns the edit that a text needs, or nothing if it starts PML already. Throws if the text
+ * Returns the edit that a text needs, or nothing if it has the entry already. Throws if the text
  * cannot be edited; `path` is for the error.
  */
-export async function editClientText(text: string, path: string): Promise<ClientEdit | undefined> {
+export async function editClientText(
+  text: string,
+  path: string,
+  entry: typeof ENTRY | typeof HTTP_ENTRY = ENTRY,
+): Promise<ClientEdit | undefined> {
   const jsonc = await import("jsonc-parser");
   const servers = read(text.replace(/^\uFEFF/, ""), { jsonc, path })[LIST] ?? {};
   if (!isObject(servers)) throw refused(path, `"${LIST}" is not an object`);
   const found = Object.hasOwn(servers, NAME) ? servers[NAME] : undefined;
-  if (startsPml(found)) return undefined;
-  const after = await withValue(text, { path, at: [LIST, NAME], entry: ENTRY });
+  if (isPml(found, entry)) return undefined;
+  const after = await withValue(text, { path, at: [LIST, NAME], entry });
   return { text: after, before: JSON.stringify(found) };
 }
 
@@ -71,11 +82,17 @@ export async function withValue(
   throw refused(path, "it cannot be edited without another change");
 }
 
-/** Returns whether an entry starts PML. Other fields of the entry, such as `env`, may differ. */
-function startsPml(entry: unknown): boolean {
-  if (!isObject(entry)) return false;
-  const { type = ENTRY.type, command, args } = entry;
-  return isDeepStrictEqual([type, command, args], [ENTRY.type, ENTRY.command, ENTRY.args]);
+/** Returns whether an entry leads to PML. Other fields of the entry, such as `env`, may differ. */
+function isPml(found: unknown, entry: typeof ENTRY | typeof HTTP_ENTRY): boolean {
+  if (!isObject(found)) return false;
+  const { type = entry.type, command, args, url } = found;
+  const wanted = { command: undefined, args: undefined, url: undefined, ...entry };
+  return isDeepStrictEqual([type, command, args, url], [
+    wanted.type,
+    wanted.command,
+    wanted.args,
+    wanted.url,
+  ]);
 }
 
 function edited(

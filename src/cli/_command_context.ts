@@ -35,6 +35,7 @@ export interface Typed {
   readonly allowOrigin?: readonly string[];
   readonly allowHost?: readonly string[];
   readonly behindProxy?: boolean;
+  readonly http?: boolean;
   readonly url?: string;
   readonly from?: string;
   readonly code?: string;

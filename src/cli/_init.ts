@@ -11,7 +11,7 @@ import { defaultRules } from "../config/rules.ts";
 import { exists, FILE_NAME } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
-import { type ClientEdit, editClientText } from "./_client_file.ts";
+import { type ClientEdit, editClientText, ENTRY, HTTP_ENTRY } from "./_client_file.ts";
 import { usage } from "./_failure.ts";
 import { backUp, place, readInside, type TextFile } from "./_files.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
@@ -20,6 +20,9 @@ import { askReply, askSecret, isTerminal } from "./_terminal.ts";
 
 const CLIENT_FILE = ".mcp.json";
 const TODO = "Your client does not start PML yet: give it the command `pml stdio`";
+
+const SERVE = `
+Run \`pml serve\` in this folder; it says where its token is. The client needs the token in PML_TOKEN`;
 
 /** One file, whether it was changed, and why. */
 interface Step {
@@ -43,14 +46,17 @@ interface Asking extends CommandContext {
 }
 
 /** Sets up the workspace. A second run changes nothing. */
-export async function init(at: CommandContext, { yes = false }: Typed): Promise<Shown> {
+export async function init(
+  at: CommandContext,
+  { yes = false, http = false }: Typed,
+): Promise<Shown> {
   if (!yes && !isTerminal()) {
     throw usage("Cannot set up: there is no terminal to ask on", "Take the defaults with --yes");
   }
   const { root } = at.app.loaded().workspace;
   const asking = { ...at, ask: !yes };
   // All files are read and checked before one is written.
-  const client = await readClient(root);
+  const client = await readClient(root, http);
   const steps = [
     await keepKey(asking),
     await writeClient(client, asking),
@@ -59,7 +65,7 @@ export async function init(at: CommandContext, { yes = false }: Typed): Promise<
   return {
     value: { workspace: root, steps },
     text: steps.map(({ path, said }) => `${path}: ${said}`).join("\n"),
-    note: noteOf(steps, root),
+    note: noteOf(steps, root) + (http ? SERVE : ""),
   };
 }
 
@@ -71,10 +77,14 @@ function noteOf(steps: readonly Step[], root: string): string {
   return changed ? `\nNow start your client in ${root}` : "Nothing was changed";
 }
 
-async function readClient(root: string): Promise<Client> {
+async function readClient(root: string, http: boolean): Promise<Client> {
   const path = join(root, CLIENT_FILE);
   const found = await readInside(root, CLIENT_FILE);
-  return { path, found, edit: await editClientText(found?.text ?? "{}\n", path) };
+  return {
+    path,
+    found,
+    edit: await editClientText(found?.text ?? "{}\n", path, http ? HTTP_ENTRY : ENTRY),
+  };
 }
 
 async function writeClient(

@@ -182,8 +182,12 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     {
       usage: "init",
       does: "write .mcp.json and .pml.json into the workspace",
-      options: { ...JSON_OPTION, "--yes": "take the defaults and ask nothing" },
-      examples: ["pml init", "pml init --yes"],
+      options: {
+        ...JSON_OPTION,
+        "--yes": "take the defaults and ask nothing",
+        "--http": "have the client use `pml serve` instead of starting PML itself",
+      },
+      examples: ["pml init", "pml init --yes", "pml init --http"],
       run: inContext(init),
     },
     {
