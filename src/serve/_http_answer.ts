@@ -4,17 +4,19 @@
  * @module
  */
 
-import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { isObject, objectOf } from "../core/json.ts";
 import { parsedJson } from "../core/json_bounds.ts";
 import { JSON_TYPE, typeOf } from "../io/event_stream.ts";
-import { after } from "../io/waiting.ts";
 
 /** The limits of an answer. */
 export interface AnswerLimits {
   /** How long a client may read nothing before its connection is closed, in milliseconds. */
   readonly unreadMs: number;
+  /** How many bytes of one answer may wait for its client. */
+  readonly queuedBytes: number;
+  /** Is called with the number of bytes that wait for all clients. */
+  readonly onWaiting: (size: number) => void;
 }
 
 /** Why a request is refused. */
@@ -53,27 +55,71 @@ export async function withStatus(response: Response): Promise<Response> {
   return new Response(bytes, { status: found ?? status, headers });
 }
 
-/** Sends an answer. A client that reads nothing loses its connection. */
-export async function sendResponse(
-  to: ServerResponse,
-  { status, headers, body }: Response,
-  { unreadMs }: AnswerLimits,
-): Promise<void> {
-  const reader = body?.getReader();
-  // A client that is gone ends what is made for it.
-  to.once("close", () => void reader?.cancel().catch(() => {}));
-  to.writeHead(status, Object.fromEntries(headers));
-  to.flushHeaders();
-  try {
-    for (;;) {
-      const { done = true, value } = await reader?.read() ?? {};
-      if (done || to.destroyed) break;
-      if (to.write(value)) continue;
-      using _ = after(unreadMs, () => to.destroy());
-      await Promise.race([once(to, "drain"), once(to, "close")]);
-    }
-  } catch {
-    to.destroy();
+/** Sends answers, and knows how much of them waits for clients. */
+export class Answers {
+  readonly #limits: AnswerLimits;
+  readonly #waiting = new Map<ServerResponse, number>();
+  #size = 0;
+
+  /** Takes the limits. */
+  constructor(limits: AnswerLimits) {
+    this.#limits = limits;
   }
-  to.end();
+
+  /**
+   * Sends an answer. What makes it is never held up: what the client has not read waits here. A
+   * client loses its connection if it reads nothing for too long, or if too much waits.
+   */
+  async send(to: ServerResponse, { status, headers, body }: Response): Promise<void> {
+    const reader = body?.getReader();
+    const { unreadMs, queuedBytes } = this.#limits;
+    let unread: ReturnType<typeof setInterval> | undefined;
+    const rest = () => {
+      clearInterval(unread);
+      unread = undefined;
+      this.#waits(to, 0);
+    };
+    to.on("drain", rest);
+    to.once("close", () => {
+      rest();
+      // A client that is gone ends what is made for it.
+      void reader?.cancel().catch(() => {});
+    });
+    to.writeHead(status, Object.fromEntries(headers));
+    to.flushHeaders();
+    try {
+      for (;;) {
+        const { done = true, value } = await reader?.read() ?? {};
+        if (done || to.destroyed) break;
+        if (to.write(value)) continue;
+        // One answer may be larger than what may wait.
+        if ((this.#waiting.get(to) ?? 0) > queuedBytes) to.destroy();
+        this.#waits(to, to.writableLength);
+        unread ??= unreadSince(to, unreadMs);
+      }
+    } catch {
+      to.destroy();
+    }
+    to.end();
+  }
+
+  #waits(to: ServerResponse, size: number): void {
+    const before = this.#waiting.get(to) ?? 0;
+    if (size === before) return;
+    if (size === 0) this.#waiting.delete(to);
+    else this.#waiting.set(to, size);
+    this.#size += size - before;
+    this.#limits.onWaiting(this.#size);
+  }
+}
+
+/** Closes a connection on which nothing was read for some time. */
+function unreadSince(to: ServerResponse, ms: number): ReturnType<typeof setInterval> {
+  const read = () => (to.socket?.bytesWritten ?? 0) - to.writableLength;
+  let before = read();
+  return setInterval(() => {
+    const now = read();
+    if (now === before) to.destroy();
+    before = now;
+  }, ms);
 }

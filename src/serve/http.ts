@@ -22,7 +22,7 @@ import { capabilitiesIn } from "./_greeting.ts";
 import { type Body, readBody } from "./_http_body.ts";
 import { isListening, listened, type Listener, type Tell } from "./_http_listening.ts";
 import { Sessions } from "./_http_sessions.ts";
-import { type Rejection, rejection, sendResponse, withStatus } from "./_http_answer.ts";
+import { Answers, type Rejection, rejection, withStatus } from "./_http_answer.ts";
 
 /** The options of `serveHttp`. */
 export interface HttpOptions {
@@ -41,6 +41,8 @@ export interface HttpOptions {
   readonly queuedBytes: number;
   /** How long a client may read nothing before its connection is closed, in milliseconds. */
   readonly unreadMs: number;
+  /** Is called with the number of bytes that wait for all clients. */
+  readonly onWaiting: (size: number) => void;
   /** Opens what a stream listens on. */
   readonly listen: (tell: Tell) => Listener;
   /** Returns whether there is a task with this id. */
@@ -114,8 +116,10 @@ type Handle = (request: Request, body: unknown) => Promise<Response>;
 class Door {
   readonly #options: HttpOptions;
   readonly #handle: Handle;
+  readonly #answers: Answers;
 
   constructor(options: HttpOptions, handle: Handle) {
+    this.#answers = new Answers(options);
     this.#options = options;
     this.#handle = handle;
   }
@@ -124,7 +128,7 @@ class Door {
     const gone = new AbortController();
     response.once("close", () => gone.abort());
     const made = this.#refused(request) ?? await this.#made(request, gone.signal);
-    await sendResponse(response, made, this.#options);
+    await this.#answers.send(response, made);
   }
 
   /** Returns the refusal of a request whose body is not read. */
