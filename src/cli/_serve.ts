@@ -56,7 +56,6 @@ export async function serve(typed: Typed): Promise<number> {
       listen: (tell) => gateway.listen({ tell }),
       isTask: (id) => gateway.tasks.has(id),
       onAble: (able) => app.servers.serve(able),
-      onWaiting: (size) => void (app.backlog.size = size),
       onRefused: (status, why) => app.log.info("Refused a request", { status, why }),
       onError: (error) => app.log.debug(error.message),
     });

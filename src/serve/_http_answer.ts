@@ -15,8 +15,6 @@ export interface AnswerLimits {
   readonly unreadMs: number;
   /** How many bytes of one answer may wait for its client. */
   readonly queuedBytes: number;
-  /** Is called with the number of bytes that wait for all clients. */
-  readonly onWaiting: (size: number) => void;
 }
 
 /** Why a request is refused. */
@@ -54,6 +52,9 @@ export async function withStatus(response: Response): Promise<Response> {
   const found = isObject(error) ? STATUSES[Number(error.code)] : undefined;
   return new Response(bytes, { status: found ?? status, headers });
 }
+
+/** How many of the largest answers may wait for all clients together. */
+const MOST_ANSWERS = 4;
 
 /** Sends answers, and knows how much of them waits for clients. */
 export class Answers {
@@ -109,7 +110,10 @@ export class Answers {
     if (size === 0) this.#waiting.delete(to);
     else this.#waiting.set(to, size);
     this.#size += size - before;
-    this.#limits.onWaiting(this.#size);
+    if (this.#size <= MOST_ANSWERS * this.#limits.queuedBytes) return;
+    // The servers are not held up, because other clients use them, too.
+    const [slowest] = [...this.#waiting].toSorted(([, one], [, other]) => other - one);
+    slowest?.[0].destroy();
   }
 }
 

@@ -41,8 +41,6 @@ export interface HttpOptions {
   readonly queuedBytes: number;
   /** How long a client may read nothing before its connection is closed, in milliseconds. */
   readonly unreadMs: number;
-  /** Is called with the number of bytes that wait for all clients. */
-  readonly onWaiting: (size: number) => void;
   /** Opens what a stream listens on. */
   readonly listen: (tell: Tell) => Listener;
   /** Returns whether there is a task with this id. */

@@ -1,0 +1,355 @@
+/**
+ * Attacks on the door for clients over HTTP, byte by byte.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { rssOf } from "../kit/procwatch.ts";
+import { type Served, servePml } from "../kit/pml_serve.ts";
+import { type RawAnswer, rawHttp } from "../kit/raw_http.ts";
+import { until, within } from "../kit/wait.ts";
+import { floodServers } from "./floods.ts";
+import { journalOf, ofKind } from "./oracles.ts";
+import { makeScenery, SLOW } from "./stage.ts";
+
+const META = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientCapabilities": {},
+  "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
+};
+const LIST = JSON.stringify({
+  jsonrpc: "2.0",
+  id: 1,
+  method: "tools/list",
+  params: { _meta: META },
+});
+const CLOSED = /\r\n0\r\n\r\n|"}}$/;
+
+interface Raw {
+  readonly first?: string;
+  readonly headers?: readonly string[];
+  readonly body?: string;
+}
+
+/** Sends one request, which is a good one unless told otherwise. */
+function send(
+  { url, token }: Served,
+  { first = "POST /mcp HTTP/1.1", headers, body = LIST }: Raw,
+): Promise<RawAnswer> {
+  const { port, host } = new URL(url);
+  const own = headers ?? [
+    `Host: ${host}`,
+    `Authorization: Bearer ${token}`,
+    "Content-Type: application/json",
+    "Accept: application/json, text/event-stream",
+    "Mcp-Protocol-Version: 2026-07-28",
+    "Mcp-Method: tools/list",
+    `Content-Length: ${new TextEncoder().encode(body).length}`,
+  ];
+  const lines = [first, ...own, "Connection: close"].join("\r\n");
+  return rawHttp(Number(port), [`${lines}\r\n\r\n${body}`], { ms: 5_000 });
+}
+
+/** The headers of a good request, some of them replaced, left out (undefined) or doubled. */
+function headersOf(
+  { url, token }: Served,
+  changes: Readonly<Record<string, string | readonly string[] | undefined>>,
+  body = LIST,
+): readonly string[] {
+  const all: Record<string, string | readonly string[] | undefined> = {
+    Host: new URL(url).host,
+    Authorization: `Bearer ${token}`,
+    "Content-Type": "application/json",
+    Accept: "application/json, text/event-stream",
+    "Mcp-Protocol-Version": "2026-07-28",
+    "Mcp-Method": "tools/list",
+    "Content-Length": `${body.length}`,
+    ...changes,
+  };
+  return Object.entries(all).flatMap(([name, value]) =>
+    value === undefined ? [] : [value].flat().map((each) => `${name}: ${each}`)
+  );
+}
+
+async function noCalls(ws: Parameters<typeof journalOf>[0]): Promise<void> {
+  assert.equal(ofKind(await journalOf(ws), "start").length, 0, "nothing was dispatched");
+}
+
+Deno.test("HT1, HT2, HT3: foreign origins, hosts and tokens are refused before anything is read", async (t) => {
+  await using ws = await makeScenery();
+  await using served = await servePml(ws);
+  const { host, port } = new URL(served.url);
+  const refused: readonly (readonly [string, number, Parameters<typeof headersOf>[1], string?])[] =
+    [
+      ["evil.com", 403, { Origin: "http://evil.com" }],
+      ["null", 403, { Origin: "null" }],
+      ["localhost.evil.com", 403, { Origin: "http://localhost.evil.com" }],
+      ["a user of evil", 403, { Origin: "http://127.0.0.1@evil" }],
+      ["file", 403, { Origin: "file://" }],
+      ["two origins", 400, { Origin: [`http://${host}`, `http://${host}`] }],
+      ["host evil.com", 403, { Host: "evil.com" }],
+      ["host of nip.io", 403, { Host: `127.0.0.1.nip.io:${port}` }],
+      ["two hosts", 400, { Host: [host, host] }],
+      ["no host", 400, { Host: undefined }],
+      ["an absolute target", 400, {}, "POST http://evil.com/mcp HTTP/1.1"],
+      ["no token", 401, { Authorization: undefined }],
+      ["an empty token", 401, { Authorization: "Bearer " }],
+      ["a part of the token", 401, { Authorization: `Bearer ${served.token.slice(0, -1)}` }],
+      ["basic", 401, { Authorization: `Basic ${served.token}` }],
+      [
+        "a token in the query",
+        401,
+        { Authorization: undefined },
+        `POST /mcp?token=${served.token} HTTP/1.1`,
+      ],
+    ];
+  for (const [what, status, changes, first] of refused) {
+    await t.step(what, async () => {
+      const raw = { headers: headersOf(served, changes), ...first !== undefined && { first } };
+      const answer = await send(served, raw);
+      assert.equal(answer.status, status, answer.text);
+      assert.doesNotMatch(answer.text, /access-control-allow/i);
+    });
+  }
+  await t.step("a good one passes", async () => {
+    assert.equal((await send(served, {})).status, 200);
+    const own = { Origin: `http://localhost:${port}`, Host: `localhost:${port}` };
+    assert.equal((await send(served, { headers: headersOf(served, own) })).status, 200);
+  });
+  await noCalls(ws);
+});
+
+Deno.test("HT4: a preflight of another origin gets no permission", async () => {
+  await using ws = await makeScenery();
+  await using served = await servePml(ws);
+  const asks = { Origin: "https://evil.com", "Access-Control-Request-Method": "POST" };
+  const headers = headersOf(served, { ...asks, "Content-Length": undefined });
+  const answer = await send(served, { first: "OPTIONS /mcp HTTP/1.1", headers, body: "" });
+  assert.equal(answer.status, 403, answer.text);
+  assert.doesNotMatch(answer.text, /access-control-allow/i);
+});
+
+Deno.test("HT7, HT8: bodies that are too large, or no message, are refused early", async (t) => {
+  await using ws = await makeScenery({ limits: { input_bytes: 65_536 } });
+  await using served = await servePml(ws);
+  const large = "x".repeat(100_000);
+  const chunked = { "Transfer-Encoding": "chunked", "Content-Length": undefined };
+  const deep = `${"[".repeat(30_000)}${"]".repeat(30_000)}`;
+  const table: readonly (readonly [string, number, RegExp, Raw])[] = [
+    ["a length over the limit", 413, /65536/, {
+      headers: headersOf(served, {}, large),
+      body: large,
+    }],
+    ["chunks over the limit", 413, /65536/, {
+      headers: headersOf(served, chunked),
+      body: `186a0\r\n${large}\r\n0\r\n\r\n`,
+    }],
+    ["deep JSON", 400, /-32600/, { headers: headersOf(served, {}, deep), body: deep }],
+    ["a gzip bomb", 415, /compressed/, {
+      headers: headersOf(served, { "Content-Encoding": "gzip" }, "x"),
+      body: "x",
+    }],
+    ["no JSON", 400, /-32700/, { headers: headersOf(served, {}, "{"), body: "{" }],
+    ["nothing", 400, /-32700/, { headers: headersOf(served, {}, ""), body: "" }],
+    ["no object", 400, /-32600|-32700/, { headers: headersOf(served, {}, "7"), body: "7" }],
+    ["text/plain", 415, /content type/, {
+      headers: headersOf(served, { "Content-Type": "text/plain" }),
+    }],
+  ];
+  for (const [what, status, says, raw] of table) {
+    await t.step(what, async () => {
+      const answer = await send(served, raw);
+      assert.equal(answer.status, status, answer.text.slice(0, 500));
+      assert.match(answer.text, says);
+    });
+  }
+  await t.step("invalid UTF-8", async () => {
+    const { port, host } = new URL(served.url);
+    const head = headersOf(served, { Host: host, "Content-Length": "3" });
+    const text = `POST /mcp HTTP/1.1\r\n${head.join("\r\n")}\r\n\r\n`;
+    const answer = await rawHttp(Number(port), [text, new Uint8Array([0x22, 0xff, 0x22])], {
+      until: CLOSED,
+    });
+    assert.equal(answer.status, 400, answer.text);
+  });
+  await noCalls(ws);
+});
+
+Deno.test("HT10, HT13: other methods, paths and broken framing", async (t) => {
+  await using ws = await makeScenery();
+  await using served = await servePml(ws);
+  const table: readonly (readonly [string, readonly number[], Raw])[] = [
+    ["PUT", [405], { first: "PUT /mcp HTTP/1.1" }],
+    ["PATCH", [405], { first: "PATCH /mcp HTTP/1.1" }],
+    ["another path", [404], { first: "POST /mcp/x HTTP/1.1" }],
+    ["a climbing path", [404], { first: "POST /../mcp HTTP/1.1" }],
+    ["GET without a session", [400, 405], {
+      first: "GET /mcp HTTP/1.1",
+      headers: headersOf(served, { "Content-Length": undefined }),
+      body: "",
+    }],
+    ["length and chunks", [400], {
+      headers: headersOf(served, { "Transfer-Encoding": "chunked" }),
+      body: "0\r\n\r\nPOST /mcp HTTP/1.1\r\n\r\n",
+    }],
+    ["two lengths", [400], { headers: headersOf(served, { "Content-Length": ["5", "6"] }) }],
+    ["a header of 1 MB", [400, 431], {
+      headers: headersOf(served, { "X-Long": "x".repeat(1_000_000) }),
+    }],
+    ["no HTTP", [400], { first: "nonsense" }],
+  ];
+  for (const [what, statuses, raw] of table) {
+    await t.step(what, async () => {
+      const answer = await send(served, raw);
+      const isKnown = statuses.includes(answer.status) || answer.status === 0 && answer.closed;
+      assert.ok(isKnown, `${answer.status} ${answer.text.slice(0, 300)}`);
+      assert.equal(answer.text.match(/HTTP\/1\.1 /g)?.length ?? 0, answer.status === 0 ? 0 : 1);
+    });
+  }
+  await noCalls(ws);
+});
+
+Deno.test("HT11: connections that send or read nothing hold nobody up", async () => {
+  await using ws = await makeScenery({ limits: { connections: 64 } });
+  await using served = await servePml(ws);
+  const port = Number(new URL(served.url).port);
+  const idle = await Promise.all(
+    Array.from({ length: 40 }, () => Deno.connect({ hostname: "127.0.0.1", port })),
+  );
+  const half = new TextEncoder().encode("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n");
+  for (const connection of idle.slice(0, 20)) await connection.write(half);
+  const since = performance.now();
+  const answers = await Promise.all(Array.from({ length: 10 }, () => send(served, {})));
+  assert.deepEqual(answers.map(({ status }) => status), Array(10).fill(200));
+  assert.ok(performance.now() - since < 3_000, `${performance.now() - since} ms`);
+  for (const connection of idle) connection.close();
+});
+
+Deno.test("HT12: a client that goes away cancels its call", async () => {
+  await using ws = await makeScenery(SLOW);
+  await using served = await servePml(ws);
+  const body = JSON.stringify({
+    jsonrpc: "2.0",
+    id: 1,
+    method: "tools/call",
+    params: {
+      name: "call",
+      arguments: { tool: "slow:wait", arguments: { path: "never.txt" } },
+      _meta: META,
+    },
+  });
+  const gone = new AbortController();
+  const called = served.fetch({
+    method: "POST",
+    body,
+    signal: gone.signal,
+    headers: {
+      "mcp-protocol-version": "2026-07-28",
+      "mcp-method": "tools/call",
+      "mcp-name": "call",
+    },
+  });
+  called.catch(() => {});
+  await until(async () => ofKind(await journalOf(ws), "start").length === 1);
+  gone.abort();
+  await until(async () => ofKind(await journalOf(ws), "end").length === 1);
+  const [end] = ofKind(await journalOf(ws), "end");
+  assert.match(JSON.stringify(end), /CANCELLED/);
+});
+
+Deno.test("HT14: equal ids of many clients at once never mix their answers", async () => {
+  const files = Object.fromEntries(
+    Array.from({ length: 20 }, (_, at) => [`${at}.txt`, `canary ${at}`]),
+  );
+  await using ws = await makeScenery({ files });
+  await using served = await servePml(ws);
+  const calls = Array.from({ length: 200 }, async (_, at) => {
+    const path = `${at % 20}.txt`;
+    const response = await served.fetch({
+      method: "POST",
+      body: JSON.stringify({
+        jsonrpc: "2.0",
+        id: 1,
+        method: "tools/call",
+        params: {
+          name: "call",
+          arguments: { tool: "filesystem:read_file", arguments: { path } },
+          _meta: META,
+        },
+      }),
+      headers: {
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "call",
+      },
+    });
+    const { result } = await response.json();
+    assert.equal(result?.content?.[0]?.text, `canary ${at % 20}`);
+  });
+  await Promise.all(calls);
+});
+
+Deno.test("HT15: a client that does not read costs bounded memory, and others are served", async () => {
+  await using ws = await makeScenery({
+    limits: { queued_bytes: 4_000_000, unread_ms: 2_000 },
+    pml: {
+      version: 1,
+      permissions: { allow: ["flood:*", "filesystem:*"] },
+      mcpServers: floodServers(["flood"]),
+    },
+    files: { "a.txt": "hello" },
+  });
+  await using served = await servePml(ws);
+  const { port, host } = new URL(served.url);
+  const body = JSON.stringify({
+    jsonrpc: "2.0",
+    id: 1,
+    method: "tools/call",
+    params: {
+      name: "call",
+      arguments: { tool: "flood:text", arguments: { size: 8_000_000 } },
+      _meta: META,
+    },
+  });
+  const head = headersOf(
+    served,
+    { Host: host, "Mcp-Method": "tools/call", "Mcp-Name": "call" },
+    body,
+  );
+  const request = new TextEncoder().encode(
+    `POST /mcp HTTP/1.1\r\n${head.join("\r\n")}\r\n\r\n${body}`,
+  );
+  const deaf = await Promise.all(Array.from({ length: 8 }, async () => {
+    const connection = await Deno.connect({ hostname: "127.0.0.1", port: Number(port) });
+    await connection.write(request);
+    return connection;
+  }));
+  await until(async () => ofKind(await journalOf(ws), "end").length === 8);
+  assert.equal((await send(served, {})).status, 200);
+  assert.ok(await rssOf(served.pid) < 500_000_000, `${await rssOf(served.pid)}`);
+  for (const connection of deaf) connection.close();
+});
+
+Deno.test("HT16: a signal during 50 calls lets them end, and takes no more", async () => {
+  await using ws = await makeScenery(SLOW);
+  await using served = await servePml(ws);
+  const clients = await Promise.all(
+    Array.from(
+      { length: 5 },
+      (_, at) => served.connect({ era: at % 2 === 0 ? "2025-11-25" : "2026-07-28" }),
+    ),
+  );
+  const params = { name: "call", arguments: { tool: "slow:wait", arguments: { path: "go.txt" } } };
+  const calls = clients.flatMap(({ client }) =>
+    Array.from({ length: 10 }, () => client.callTool(params))
+  );
+  for (const call of calls) call.catch(() => {});
+  await until(async () => ofKind(await journalOf(ws), "start").length === 50);
+  served.kill("SIGTERM");
+  await until(() => served.fetch({}, "/health").then(() => false, () => true));
+  await Deno.writeTextFile(ws.file("go.txt"), "went");
+  const results = await Promise.all(calls);
+  assert.ok(results.every(({ content }) => JSON.stringify(content).includes("went")));
+  assert.equal(await within(served.ended, { what: () => "it does not end" }), 0);
+});
