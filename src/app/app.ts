@@ -5,6 +5,7 @@
  * @module
  */
 
+import { join } from "node:path";
 import { Log } from "../audit/log.ts";
 import { Metrics } from "../audit/metrics.ts";
 import { Redactor } from "../audit/redact.ts";
@@ -38,6 +39,8 @@ import type { OpenCapabilities } from "./app_capabilities.ts";
 export interface AppOptions extends Pick<CallPathOptions, "hasClient"> {
   /** The folder that the process was started in. */
   readonly cwd: string;
+  /** The identity that it works for; the person unless told. */
+  readonly identity?: string | undefined;
   /** What the environment says; read from the process unless given. */
   readonly environment?: Environment;
   /** Whether a search may install what it was told to use, as in a process that stays. */
@@ -49,6 +52,9 @@ export interface AppOptions extends Pick<CallPathOptions, "hasClient"> {
 type AppParts =
   & Pick<AppOptions, "mayInstall" | "hasClient">
   & Pick<CallPathOptions, "policy" | "log" | "redactor" | "files" | "keys">;
+
+/** What an identity gets that may not use the person's keys. */
+const NO_KEYS = { get: () => undefined, apiKey: undefined };
 
 /** How long a first list waits for servers that were never asked. */
 const FIRST_LIST_MS = 3_000;
@@ -62,14 +68,23 @@ export async function openApp(options: AppOptions): Promise<App> {
   const files = new ModuleFiles();
   const policy = await Policy.open(environment, {
     cwd: options.cwd,
+    identity: options.identity,
     builtins: BUILTIN_NAMES,
     exactAlways: (id) => RUNS_CODE.has(id),
     integrityOf: (module, maxBytes) => files.integrityOf(module, maxBytes),
     warn: (message) => log.warn(message),
   });
   const keys = new Keys({
-    environment: () => policy.now.loaded.environment,
-    trusted: () => policy.now.config.trusted ? policy.now.loaded.workspace.root : undefined,
+    environment: () => {
+      const { loaded: { environment }, config: { identity } } = policy.now;
+      return identity?.keys === false
+        ? { ...NO_KEYS, home: join(environment.home, "no keys") }
+        : environment;
+    },
+    trusted: () => {
+      const { loaded, config: { trusted, identity } } = policy.now;
+      return trusted && identity?.keys !== false ? loaded.workspace.root : undefined;
+    },
     register: (value) => void redactor.register(value),
     warn: (message) => log.warn(message),
   });

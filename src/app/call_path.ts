@@ -38,6 +38,7 @@ import { MOST_PASSES, restless, trustGate } from "../permissions/trust_gate.ts";
 import type { PinEvent } from "../policy/pins.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import type { UsedTool } from "../workflow/use_memory.ts";
+import { hidingDenied, rateGate } from "./_identity_limits.ts";
 import { Ahead } from "./ahead.ts";
 import { deadlineGate } from "./deadline.ts";
 import { Kinds, type KindsOptions } from "./kinds.ts";
@@ -81,7 +82,7 @@ export class CallPath implements AsyncDisposable {
     options.pins.listen((event) => this.#onPin(event));
     this.#kinds = new Kinds(options);
     this.machine = this.#kinds.machine;
-    this.callTool = this.#gated();
+    this.callTool = hidingDenied(this.#gated(), options);
     const { schemas } = options;
     const leave = (question: Question) => this.leave(question);
     this.ahead = new Ahead({ ...this.#asking(), ...this.#looking(), schemas, leave });
@@ -133,6 +134,7 @@ export class CallPath implements AsyncDisposable {
     const asking = this.#asking();
     const pass = through<PassCall, PassOutcome>([
       this.#problemGate(),
+      rateGate(() => policy.now.config.identity),
       (next) => async (call) => await next(admitted(call)),
       trustGate({ ...asking, ...this.#looking(), again: this.#looking().look }),
       schemaGate(schemas),

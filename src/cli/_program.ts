@@ -25,8 +25,9 @@ import { lock } from "./_lock.ts";
 import { memory } from "./_memory.ts";
 import { approve, trust } from "./_approve.ts";
 import { registry } from "./_registry.ts";
-import { serve } from "./_serve.ts";
+import { serve, SERVE_OPTIONS } from "./_serve.ts";
 import { stdio } from "./_stdio.ts";
+import { token } from "./_token.ts";
 import { types } from "./_declare.ts";
 import { print } from "./out.ts";
 
@@ -266,19 +267,16 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     {
       usage: "serve",
       does: "serve MCP over HTTP at http://127.0.0.1:3003/mcp until it is stopped",
-      options: {
-        "--json": "print the address as JSON",
-        "--port <number>": "the port; 3003 by default, 0 for any free port",
-        "--token-env <name>": "the variable that holds the token; by default PML makes one",
-        "--allow-origin <origins...>": "web pages that may send requests",
-        "--host <address>": "the address; 127.0.0.1 by default",
-        "--allow-host <names...>": "the names by which clients reach another address",
-        "--cert <file>": "the certificate for another address (PEM), with --key",
-        "--key <file>": "its private key (PEM)",
-        "--behind-proxy": "a proxy at another address does TLS",
-      },
+      options: SERVE_OPTIONS,
       examples: ["pml serve", "pml serve --port 0 --json", "pml serve --token-env MY_TOKEN"],
       run: serve,
+    },
+    {
+      usage: "token <what> [name]",
+      does: "let others use `pml serve` with rules of their own: new, list, revoke",
+      options: JSON_OPTION,
+      examples: ["pml token new ci", "pml token list", "pml token revoke ci"],
+      run: inContext(token),
     },
   ],
 };

@@ -12,10 +12,11 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import type { HttpDoor, HttpOptions } from "../serve/http.ts";
-import { bearer, keptToken } from "../serve/token.ts";
+import { keptToken, tokenHash } from "../serve/token.ts";
 import type { Typed } from "./_command_context.ts";
 import { followCost } from "./_cost.ts";
 import { report, usage } from "./_failure.ts";
+import { Faces, limitsOf } from "./_faces.ts";
 import { portOf } from "./_port.ts";
 import { caught, logError, logStart } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
@@ -28,6 +29,19 @@ const DRAIN_MS = 10_000;
 const HOW = "See `pml serve --help`";
 const TOKEN_LEAST = 16;
 
+/** The options of the command, and what they do. */
+export const SERVE_OPTIONS = {
+  "--json": "print the address as JSON",
+  "--port <number>": "the port; 3003 by default, 0 for any free port",
+  "--token-env <name>": "the variable that holds the token; by default PML makes one",
+  "--allow-origin <origins...>": "web pages that may send requests",
+  "--host <address>": "the address; 127.0.0.1 by default",
+  "--allow-host <names...>": "the names by which clients reach another address",
+  "--cert <file>": "the certificate for another address (PEM), with --key",
+  "--key <file>": "its private key (PEM)",
+  "--behind-proxy": "a proxy at another address does TLS",
+};
+
 /** Serves until a signal comes, and returns the exit code. */
 export async function serve(typed: Typed): Promise<number> {
   const address = addressOf(typed);
@@ -39,32 +53,27 @@ export async function serve(typed: Typed): Promise<number> {
   let tell = (_: Error) => {};
   using _ = caught((error) => tell(error));
   try {
-    await using app = await openApp({ cwd: Deno.cwd(), mayInstall: true });
+    const place = { cwd: Deno.cwd(), mayInstall: true };
+    await using app = await openApp(place);
     tell = (error) => logError(app, error);
     const token = await tokenOf(app, typed);
     app.parts.redactor.register(token.value);
-    const gateway = await app.gateway();
-    const { connections, inputBytes, queuedBytes, unreadMs } = app.config().limits;
-    await using door = await serveHttp(gateway.factory, {
+    const open = (identity: string) => openApp({ ...place, identity });
+    await using faces = new Faces({ app, token: tokenHash(token.value), open });
+    await using door = await serveHttp({
       ...address,
-      mayPass: bearer(token.value),
-      connections,
-      inputBytes,
-      queuedBytes,
-      unreadMs,
+      ...limitsOf(app),
+      unreadMs: app.config().limits.unreadMs,
+      faceFor: (authorization) => faces.for(authorization),
       problem: () => app.config().problem?.message,
-      listen: (tell) => gateway.listen({ tell }),
-      isTask: (id) => gateway.tasks.has(id),
-      onAble: (able) => app.servers.serve(able),
       onRefused: (status, why) => app.log.info("Refused a request", { status, why }),
-      onError: (error) => app.log.debug(error.message),
     });
-    gateway.clients.streams = door.notify;
     app.watch();
     logStart(app, door.url);
     using _cost = followCost(app);
     show(door, { typed, where: token.where });
     if (!signals.signal.aborted) await once(signals.signal, "abort");
+    await faces.hush();
     await door.drain(DRAIN_MS);
   } catch (error) {
     return report(error, []);

@@ -10,6 +10,7 @@ import { GRAMMAR, parsePattern } from "../core/pattern.ts";
 import { isServerName, isToolName, serverSlug } from "../core/tool_id.ts";
 import { isAddress } from "./_address.ts";
 import { META_TOOLS } from "./gateway_options.ts";
+import { RATE } from "./identities.ts";
 import { OS_LAYERS } from "./os_layer.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "./limits.ts";
 import { REGISTRY_BEGINNINGS } from "./registries.ts";
@@ -19,6 +20,7 @@ import { PROVIDERS } from "./sampling.ts";
 export type Zod = typeof z;
 
 const SERVER_NAME = 'a name of 1 to 64 of a-z, 0-9, ".", "_" and "-", none that PML reserves';
+const NAME = 'a name of 1 to 64 of letters, digits, ".", "_" and "-", not "local"';
 const TOKEN = "the name of a variable that does not begin with PML_";
 const PART = "a number from 0 to 1";
 const TOOLS = 'the pattern "server:tool", "server:*" or "*"';
@@ -68,9 +70,34 @@ export function personSchema(zod: Zod) {
     workspaces: list(folder, "paths of folders"),
     workflow: object({}, { confidence: zod.number(PART).min(0, PART).max(1, PART) }),
     sampling: samplingSchema(zod),
+    toolsets: toolsetsSchema(zod),
+    identities: identitiesSchema(zod),
     telemetry: later,
-    identities: later,
   });
+}
+
+function toolsetsSchema(zod: Zod) {
+  const { text, list } = words(zod);
+  const tool = text(TOOLS, { test: isToolsPattern });
+  return zod.record(text(NAME, /^[\w.-]{1,64}$/), list(tool, "names or patterns of tools"));
+}
+
+function identitiesSchema(zod: Zod) {
+  const { object, text, list, flag } = words(zod);
+  const rules = list(text(RULE, { test: (value) => succeeds(() => parsePattern(value)) }), "rules");
+  const tool = text(TOOLS, { test: isToolsPattern });
+  const name = text(NAME, /^(?!local$)[\w.-]{1,64}$/);
+  return zod.record(
+    name,
+    object({
+      token: text("the SHA-256 of a token, which `pml token new` writes", /^[0-9a-f]{64}$/),
+    }, {
+      permissions: object({}, { allow: rules, ask: rules, deny: rules }),
+      toolset: name,
+      keys: flag,
+      rates: zod.record(tool, text('a rate such as "60/minute"', RATE)),
+    }),
+  );
 }
 
 /** Returns the schema of `sampling`. Money can be counted only where there are prices. */
@@ -115,6 +142,7 @@ function shared(zod: Zod) {
       tools_exposure: text(),
       meta_tools: list(metaTool, "names"),
       prefix: flag,
+      toolset: filled,
       hybrid: object({}, {
         expose_meta_tools: flag,
         expose_underlying_tools: flag,

@@ -15,6 +15,7 @@ import { whyWide } from "./_wide.ts";
 import type { Environment } from "./env.ts";
 import { type Grants, readWorkspaceFile, type Sections, type WorkspaceFile } from "./file.ts";
 import { gatewayFrom, type GatewayOptions } from "./gateway_options.ts";
+import type { Identity, Toolset } from "./identities.ts";
 import type { Limits } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { type Channel, type PersonConfig, readPerson } from "./person.ts";
@@ -42,6 +43,8 @@ export interface LoadedConfig {
   readonly file: WorkspaceFile | undefined;
   readonly parents: readonly WorkspaceFile[];
   readonly person: PersonConfig;
+  /** The name of the identity that this PML works for; undefined for the person. */
+  readonly identity: string | undefined;
   /** Whether reading needs a question in this workspace, whatever the rules allow. */
   readonly wide: boolean;
   /** The problem of the configuration, if there is one. Then every call is denied. */
@@ -83,6 +86,10 @@ export interface Config {
   readonly confidence: number;
   /** The model that answers what servers ask, if the person chose one. */
   readonly sampling: SamplingSettings | undefined;
+  /** The identity that this PML works for; undefined for the person. */
+  readonly identity: Identity | undefined;
+  /** The sets that a tool must be in to exist; none for all tools. */
+  readonly toolsets: readonly Toolset[];
   /** The person's description of their work. Lists of tools can be chosen by it. */
   readonly intent: string | undefined;
   /** Whether the workspace file is trusted; false if there is none. */
@@ -100,19 +107,23 @@ export interface Config {
 const NO_GRANTS: Grants = Object.freeze(Object.create(null));
 
 /** Reads everything. Does not throw for a bad file: the problem is part of the result. */
-export async function loadConfig(environment: Environment, cwd: string): Promise<LoadedConfig> {
+export async function loadConfig(
+  environment: Environment,
+  cwd: string,
+  identity?: string,
+): Promise<LoadedConfig> {
   const counting = countingEnvironment(environment, cwd);
   const { workspace, lost } = find(counting, cwd);
   // Path checks compare real paths. If the home were a link, the protected folder would be open
   // under its real name.
   const real = { ...counting, home: realPathOf(counting.home) };
-  return await loadFiles({ environment: real, cwd, workspace, lost });
+  return await loadFiles({ environment: real, cwd, workspace, lost, identity });
 }
 
 /** Reads the files again. The root of the workspace does not change after the start. */
 export async function reloadConfig(loaded: LoadedConfig): Promise<LoadedConfig> {
-  const { environment, cwd, workspace, lost } = loaded;
-  if (lost !== undefined) return await loadConfig(environment, cwd);
+  const { environment, cwd, workspace, lost, identity } = loaded;
+  if (lost !== undefined) return await loadConfig(environment, cwd, identity);
   const ruling = rulingFiles(environment, workspace);
   const again = await loadFiles({ ...loaded, workspace: { ...workspace, ...ruling } });
   if (workspace.file === undefined || ruling.file !== undefined) return again;
@@ -128,12 +139,15 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
   const { registries, cloud, grants = NO_GRANTS, intent } = sections;
   const gateway = gatewayFrom(person.gateway, sections.gateway);
   const servers = nearest(believed?.servers ?? [], person.servers);
-  const problem = loaded.problem ??
+  const identity = person.identities.get(loaded.identity ?? "");
+  const problem = loaded.problem ?? identityProblem(loaded, identity) ??
     prefixProblem(gateway, { servers: servers.length, file: believed?.path ?? person.path });
   return freeze({
     home: environment.home,
     workspace: folder,
-    rules: problem === undefined ? rulesThatHold(loaded, trusted) : nothingRuns(loaded),
+    rules: problem === undefined
+      ? rulesFor(identity, rulesThatHold(loaded, trusted))
+      : nothingRuns(loaded),
     servers,
     registries: askedRegistries(environment, registries, person.registries),
     cloud,
@@ -148,6 +162,8 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     confidence: person.confidence,
     sampling: person.sampling,
     intent,
+    identity,
+    toolsets: toolsetsThatHold(person, identity, sections),
     trusted: believed !== undefined,
     ignored: file === undefined || trusted ? [] : ignoredOf(file),
     problem,
@@ -168,9 +184,9 @@ function find(
 }
 
 async function loadFiles(
-  from: Pick<LoadedConfig, "environment" | "cwd" | "workspace" | "lost">,
+  from: Pick<LoadedConfig, "environment" | "cwd" | "workspace" | "lost" | "identity">,
 ): Promise<LoadedConfig> {
-  const { environment, cwd, workspace, lost } = from;
+  const { environment, cwd, workspace, lost, identity } = from;
   const { root, warning } = workspace;
   const report: Report = {
     problems: [...homeProblems(environment, root), ...registryProblems(environment)],
@@ -198,6 +214,7 @@ async function loadFiles(
     file,
     parents,
     person,
+    identity,
     wide: wide !== undefined,
     problem: lost ?? (report.problems.length === 0 ? undefined : invalid(report.problems)),
     warnings: report.warnings,
@@ -263,6 +280,34 @@ function rulesThatHold(loaded: LoadedConfig, trusted: boolean): Rules {
     ask: [...all.flatMap(({ ask }) => ask), ...(trusted ? [] : own.allow)],
     allow: [...base.allow, ...(trusted ? own.allow : []), ...person.permissions.allow],
   };
+}
+
+/** Returns the rules that hold for an identity: its own, and all by which the person narrows. */
+function rulesFor(identity: Identity | undefined, rules: Rules): Rules {
+  if (identity === undefined) return rules;
+  const { allow, ask, deny } = identity.permissions;
+  return { allow, ask: [...rules.ask, ...ask], deny: [...rules.deny, ...deny] };
+}
+
+/** Returns all sets of tools that were chosen. A missing one has no tools. */
+function toolsetsThatHold(
+  { gateway, toolsets }: PersonConfig,
+  identity: Identity | undefined,
+  sections: Partial<Sections>,
+): readonly Toolset[] {
+  const names = [gateway.toolset, sections.gateway?.toolset].filter((name) => name !== undefined);
+  const named = names.map((name) => toolsets.get(name) ?? { name, tools: [] });
+  return identity?.toolset === undefined ? named : [...named, identity.toolset];
+}
+
+/** Returns a problem if the identity that this PML works for is gone. */
+function identityProblem(
+  { identity: name, person }: LoadedConfig,
+  identity: Identity | undefined,
+): PmlError | undefined {
+  if (name === undefined || identity !== undefined) return undefined;
+  const found = "nothing";
+  return invalid([{ file: person.path, key: `identities.${name}`, found, wanted: "an identity" }]);
 }
 
 /** Returns the servers of both lists. If two have the same name, the workspace's is used. */

@@ -38,6 +38,8 @@ export interface GatewayOptions {
   readonly metaTools: readonly MetaTool[];
   /** Whether the names of listed tools begin with the name of their server. */
   readonly prefix: boolean;
+  /** The name of the set of the tools that exist; undefined for all. */
+  readonly toolset?: string | undefined;
 }
 
 /** The gateway options that one file sets. */
@@ -84,6 +86,7 @@ export interface GatewaySection {
   readonly tools_exposure?: string;
   readonly meta_tools?: readonly string[];
   readonly prefix?: boolean;
+  readonly toolset?: string;
   readonly hybrid?: {
     readonly expose_meta_tools?: boolean;
     readonly expose_underlying_tools?: boolean;
@@ -100,7 +103,8 @@ export interface GatewaySection {
  * Converts the `gateway` section of a file. Options that it does not set are missing in the result.
  */
 export function gatewayOf(
-  { tools_exposure: said, meta_tools: names, hybrid, name, version, prefix }: GatewaySection,
+  { tools_exposure: said, meta_tools: names, hybrid, name, version, prefix, toolset }:
+    GatewaySection,
   warn: (said: string) => void,
 ): GatewayOverrides {
   const exposure = EXPOSURES.find((one) => one === said);
@@ -109,13 +113,10 @@ export function gatewayOf(
   if (said !== undefined && exposure === undefined) {
     warn(`the exposure ${quoted(said)} is none of ${EXPOSURES.join(", ")}: "meta_only" is served`);
   }
-  if (names?.some((name) => name.startsWith("execute_"))) {
-    warn("execute_workflow and execute_code are not served yet");
-  }
   return {
     ...(said !== undefined && { exposure: exposure ?? "meta_only" }),
     ...(names && { metaTools: META_TOOLS.filter((name) => names.includes(name)) }),
-    ...defined({ name, version, prefix }),
+    ...defined({ name, version, prefix, toolset }),
     ...(hybrid && { hybrid: hybridOf(hybrid) }),
   };
 }

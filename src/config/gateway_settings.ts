@@ -8,7 +8,7 @@ import type { Config } from "./config.ts";
 import { SEMANTIC } from "./gateway_options.ts";
 
 /** Returns the settings on which lists of tools and questions to the person depend. */
-export function gatewaySettings({ gateway, intent, limits, channel }: Config) {
+export function gatewaySettings({ gateway, intent, limits, channel, identity }: Config) {
   return {
     ...gateway,
     semantic: SEMANTIC,
@@ -17,6 +17,8 @@ export function gatewaySettings({ gateway, intent, limits, channel }: Config) {
     planMax: limits.planTasks,
     inlineBytes: limits.inlineBytes,
     approvalMs: limits.approvalMs,
-    asksClient: channel === undefined || channel === "client",
+    // Questions about the calls of another identity go to the person.
+    asksClient: identity === undefined && (channel === undefined || channel === "client"),
+    actor: identity?.name ?? "local",
   };
 }

@@ -14,6 +14,7 @@ import { type Limits, limitsOf } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
+import type { Identity, IdentitySections, Toolset } from "./identities.ts";
 import type { SamplingSettings } from "./sampling.ts";
 import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
 
@@ -48,6 +49,10 @@ export interface PersonConfig {
   readonly registries: readonly RegistryEntry[] | undefined;
   /** The model that answers what servers ask, if the person chose one. */
   readonly sampling: SamplingSettings | undefined;
+  /** Others who may use this PML over HTTP, by their names. */
+  readonly identities: ReadonlyMap<string, Identity>;
+  /** The named sets of tools. */
+  readonly toolsets: ReadonlyMap<string, Toolset>;
   /**
    * The folders in which reading needs no question although they are large or private; absolute
    * paths.
@@ -84,6 +89,8 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     workspaces = [],
     workflow,
     sampling,
+    identities,
+    toolsets,
     mcpServers: _,
     ...later
   } = read?.said ?? {};
@@ -110,5 +117,18 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     registries: registriesOf(registries),
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     workspaces: workspaces.map(pathOf),
+    ...await namedIn({ identities, toolsets }, path),
+  };
+}
+
+const NOBODY = { identities: new Map<string, Identity>(), toolsets: new Map<string, Toolset>() };
+
+/** Reads what is loaded only where a file has it. */
+async function namedIn(said: IdentitySections, path: string): Promise<typeof NOBODY> {
+  if (said.identities === undefined && said.toolsets === undefined) return NOBODY;
+  const { identitiesOf, toolsetsOf } = await import("./identities.ts");
+  return {
+    identities: new Map(identitiesOf(said, path)),
+    toolsets: new Map(toolsetsOf(said)),
   };
 }

@@ -79,6 +79,11 @@ export function matches(pattern: Pattern, id: ToolId): boolean {
   return pattern.server === server && (pattern.kind === "server" || pattern.tool === tool);
 }
 
+/** Returns whether one of these patterns covers a tool, whatever its arguments are. */
+export function covers(patterns: readonly Pattern[], id: ToolId): boolean {
+  return patterns.some((pattern) => matches(pattern, id));
+}
+
 /**
  * Returns how narrow a pattern is: `*`, `server:*`, `server:tool`, and a tool with arguments, in
  * this order.

@@ -57,9 +57,12 @@ export function isKept(uri: unknown): uri is string {
 /** Reads a page of such an output. */
 export async function readKept(
   uri: string,
-  { workflow }: { readonly workflow: () => Promise<Workflow> },
+  { workflow, settings }: {
+    readonly workflow: () => Promise<Workflow>;
+    readonly settings: () => { readonly actor: string };
+  },
 ): Promise<JsonObject> {
-  const text = (await workflow()).read(uri, "local");
+  const text = (await workflow()).read(uri, settings().actor);
   return { contents: [{ uri, mimeType: MIME, text }] };
 }
 

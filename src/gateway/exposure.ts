@@ -7,7 +7,7 @@
 
 import type { Exposure, HybridOptions } from "../core/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
-import { matches, type Pattern } from "../core/pattern.ts";
+import { covers } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
 import { shownId, type ToolId, wireName } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
@@ -170,8 +170,4 @@ function filled(
 /** Estimates what a tool costs in a list, under the name that it has there. */
 function costOf(entry: CatalogEntry): number {
   return tokensOf(JSON.stringify({ ...entry.tool, name: wireName(shownId(entry)) }));
-}
-
-function covers(patterns: readonly Pattern[], id: ToolId): boolean {
-  return patterns.some((pattern) => matches(pattern, id));
 }

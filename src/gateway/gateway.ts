@@ -48,6 +48,8 @@ export interface FaceSettings extends ExposureSettings {
   /** What clients are told as the name and the version of this server. */
   readonly name: string;
   readonly version: string;
+  /** The name of the caller; `local` for the person. */
+  readonly actor: string;
   /** Whether questions may go to the client at all. */
   readonly asksClient: boolean;
   /** How long a question waits for its answer. */
@@ -117,7 +119,8 @@ export class Gateway implements Disposable {
   /** Makes the face; nothing is asked of any server yet. */
   constructor(options: GatewayOptions) {
     const { servers, judge, settings, onError } = options;
-    const callTool: CallTool = async (call) => this.#linked(call, await options.callTool(call));
+    const callTool: CallTool = async (call) =>
+      this.#linked(call, await options.callTool({ ...call, actor: settings().actor }));
     this.#options = { ...options, callTool };
     this.#offers = new Offers({ servers, judge, prefix: () => settings().prefix });
     this.clients = new Clients(onError);

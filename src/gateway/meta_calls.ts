@@ -89,7 +89,10 @@ export class MetaCalls {
     const { outputSchema } = await this.#options.servers.definition(id);
     // A client that knows the schema could not use what stands in for the result.
     if (outputSchema !== undefined || outcome.result.isError === true) return outcome;
-    const kept = (await this.#options.workflow()).keep(outputOf(outcome.result), "local");
+    const kept = (await this.#options.workflow()).keep(
+      outputOf(outcome.result),
+      this.#options.settings().actor,
+    );
     if (kept === undefined) return outcome;
     return { ...outcome, result: { ...outcome.result, ...linkTo(kept) } };
   }
@@ -118,12 +121,14 @@ export class MetaCalls {
   async #workflow({ arguments: args, signal, ...meanwhile }: MetaCall) {
     const workflow = await this.#options.workflow();
     // A new pass of the same request carries an answer; what runs here asks by `onQuestion`.
-    const request = { ...waysBack(meanwhile), arguments: args, signal, actor: "local" };
+    const { actor } = this.#options.settings();
+    const request = { ...waysBack(meanwhile), arguments: args, signal, actor };
     return { code: () => workflow.code(request), plan: () => workflow.plan(request) };
   }
 
   async #search(args: JsonObject): Promise<ToolResult> {
-    const { servers, search, judge } = this.#options;
+    const { servers, search, judge, settings } = this.#options;
+    const { actor } = settings();
     await servers.prepare();
     // The schema was checked: a text or texts, perhaps a server and a limit.
     const { query, server, limit = 10 } = args as {
@@ -132,7 +137,7 @@ export class MetaCalls {
       limit?: number;
     };
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
-    const answer = await search(query, { ...defined({ server }), limit, allowed, actor: "local" });
+    const answer = await search(query, { ...defined({ server }), limit, allowed, actor });
     const lines = await Promise.all(answer.hits.map((hit) => this.#line(hit)));
     const { metaTools } = this.#options.settings();
     // Only who looks for several things at once has several calls to make.

@@ -67,9 +67,10 @@ export class Policy {
   /** Reads the configuration of a process that was started in `cwd`. */
   static async open(
     environment: Environment,
-    options: PolicyOptions & { readonly cwd: string },
+    options: PolicyOptions & { readonly cwd: string; readonly identity?: string | undefined },
   ): Promise<Policy> {
-    const policy = new Policy(await loadConfig(environment, options.cwd), options);
+    const { cwd, identity } = options;
+    const policy = new Policy(await loadConfig(environment, cwd, identity), options);
     await policy.settle();
     return policy;
   }

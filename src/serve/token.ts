@@ -14,24 +14,32 @@ export async function keptToken(path: string): Promise<string> {
   return await locked(`${path}.lock`, async () => {
     const kept = new TextDecoder().decode(readPlain(path)?.bytes).trim();
     if (kept !== "") return kept;
-    const made = randomBytes(BYTES).toString("base64url");
+    const made = newToken();
     await writeWhole(path, { bytes: new TextEncoder().encode(`${made}\n`), mode: 0o600 });
     return made;
   });
 }
 
-/**
- * Returns what tells whether a value of the header `Authorization` holds the token. Its time does
- * not depend on how much of the token is right.
- */
-export function bearer(token: string): (authorization: string) => boolean {
-  const wanted = hashOf(token);
-  return (authorization) => {
-    const [, said = ""] = /^bearer ([^\s]+)$/i.exec(authorization) ?? [];
-    return timingSafeEqual(hashOf(said), wanted);
-  };
-}
-
 function hashOf(text: string): Uint8Array {
   return createHash("sha256").update(text).digest();
+}
+
+/** Returns the token in a header `Authorization`; empty if there is none. */
+export function tokenIn(authorization: string): string {
+  return /^bearer ([^\s]+)$/i.exec(authorization)?.[1] ?? "";
+}
+
+/** Returns the SHA-256 of a token, in hexadecimal digits. */
+export function tokenHash(token: string): string {
+  return createHash("sha256").update(token).digest("hex");
+}
+
+/** Returns a new token. */
+export function newToken(): string {
+  return randomBytes(BYTES).toString("base64url");
+}
+
+/** Compares the hashes of two tokens, in a time that does not depend on how much is equal. */
+export function sameHash(one: string, other: string): boolean {
+  return timingSafeEqual(hashOf(one), hashOf(other));
 }

@@ -1,0 +1,124 @@
+/**
+ * Who may use this PML over HTTP: the person, and the identities of `config.yaml`. Each identity
+ * has a PML of its own in this process: rules, servers, sandboxes, questions and tasks.
+ *
+ * @module
+ */
+
+import type { App } from "../app/app.ts";
+import type { FaceLimits, HttpFace } from "../serve/http_face.ts";
+import { sameHash, tokenHash, tokenIn } from "../serve/token.ts";
+
+/** The options of `Faces`. */
+export interface FacesOptions {
+  /** The PML of the person. */
+  readonly app: App;
+  /** The hash of the person's token. */
+  readonly token: string;
+  /** Opens the PML of an identity. */
+  readonly open: (identity: string) => Promise<App>;
+}
+
+/** The PML of an identity, and what answers its requests. */
+interface Own {
+  /** The hash of its token. */
+  readonly token: string;
+  readonly app: App;
+  readonly face: HttpFace;
+}
+
+/** What answers the requests of each. */
+export class Faces implements AsyncDisposable {
+  readonly #options: FacesOptions;
+  readonly #person: Promise<HttpFace>;
+  readonly #own = new Map<string, Promise<Own>>();
+
+  /** Opens the face of the person. Those of identities are opened by their first requests. */
+  constructor(options: FacesOptions) {
+    this.#options = options;
+    this.#person = faceOf(options.app);
+    // A revoked identity is gone at once, with everything that it started.
+    options.app.policy.onChange(() => this.#endRevoked());
+  }
+
+  /** Returns what answers requests with this header `Authorization`; undefined if nobody does. */
+  async for(authorization: string): Promise<HttpFace | undefined> {
+    const token = tokenHash(tokenIn(authorization));
+    if (sameHash(token, this.#options.token)) return await this.#person;
+    const { identities } = this.#options.app.loaded().person;
+    const identity = [...identities.values()].find((one) => sameHash(one.token, token));
+    if (identity === undefined) return undefined;
+    const { name } = identity;
+    const own = this.#own.get(name) ?? this.#open(name, token);
+    this.#own.set(name, own);
+    return (await own).face;
+  }
+
+  /** Ends the streams on which nothing is answered. */
+  async hush(): Promise<void> {
+    for (const face of await this.#all()) face.hush();
+  }
+
+  /** Ends everything. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const own = await Promise.allSettled(this.#own.values());
+    await (await this.#person)[Symbol.asyncDispose]();
+    for (const one of own) if (one.status === "fulfilled") await end(one.value);
+  }
+
+  #open(name: string, token: string): Promise<Own> {
+    const opened = this.#options.open(name).then(async (app) => {
+      app.watch();
+      return { token, app, face: await faceOf(app) };
+    });
+    opened.catch(() => this.#own.delete(name));
+    return opened;
+  }
+
+  async #all(): Promise<readonly HttpFace[]> {
+    const own = await Promise.allSettled(this.#own.values());
+    const faces = own.flatMap((one) => one.status === "fulfilled" ? [one.value.face] : []);
+    return [await this.#person, ...faces];
+  }
+
+  #endRevoked(): void {
+    const { identities } = this.#options.app.loaded().person;
+    for (const [name, opened] of this.#own) {
+      opened.then(async (own) => {
+        if (identities.get(name)?.token === own.token) return;
+        this.#own.delete(name);
+        await end(own);
+      }).catch((error) => this.#options.app.log.warn(`${error}`));
+    }
+  }
+}
+
+async function faceOf(app: App): Promise<HttpFace> {
+  const [gateway, { HttpFace }] = await Promise.all([
+    app.gateway(),
+    import("../serve/http_face.ts"),
+  ]);
+  const face = new HttpFace({
+    ...limitsOf(app),
+    factory: gateway.factory,
+    listen: (tell) => gateway.listen({ tell }),
+    isTask: (id) => gateway.tasks.has(id),
+    onAble: (able) => app.servers.serve(able),
+  });
+  gateway.clients.streams = face.notify;
+  return face;
+}
+
+/** Returns the limits of the door. */
+export function limitsOf(app: App): FaceLimits {
+  const { connections, inputBytes, queuedBytes } = app.config().limits;
+  return {
+    ...{ connections, inputBytes, queuedBytes },
+    onError: (error) => app.log.debug(error.message),
+  };
+}
+
+async function end({ face, app }: Own): Promise<void> {
+  await face[Symbol.asyncDispose]();
+  await app[Symbol.asyncDispose]();
+}

@@ -1,0 +1,87 @@
+/**
+ * `pml token`: lets others use this PML over HTTP, each by a token and with rules of their own.
+ *
+ * @module
+ */
+
+import type { Identity } from "../config/identities.ts";
+import { quoted } from "../core/json.ts";
+import { newToken, tokenHash } from "../serve/token.ts";
+import { agreed, changeOf, setForPerson } from "./_config_file.ts";
+import { usage } from "./_failure.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+
+const HOW = "Use `pml token new NAME`, `pml token list` or `pml token revoke NAME`";
+const NAME = /^(?!local$)[\w.-]{1,64}$/;
+
+/** Makes, lists or revokes tokens. */
+export async function token(at: CommandContext, { words }: Typed): Promise<Shown> {
+  const [what, name, ...more] = words;
+  if (what === "list" && name === undefined) return list(at);
+  if (name === undefined || more.length > 0 || what !== "new" && what !== "revoke") {
+    throw usage(`Cannot run ${quoted(`pml token ${words.join(" ")}`, 200)}`, HOW);
+  }
+  if (!NAME.test(name)) {
+    const why = 'it is not 1 to 64 of letters, digits, ".", "_" and "-", or it is "local"';
+    throw usage(`Cannot use the name ${quoted(name, 100)}: ${why}`, HOW);
+  }
+  return what === "new" ? await make(at, name) : await revoke(at, name);
+}
+
+function list({ app }: CommandContext): Shown {
+  const all = [...app.loaded().person.identities.values()].map(shown);
+  const lines = all.map(({ name, allow, ask, deny, toolset, keys, rates }) =>
+    [
+      name,
+      `  allow ${allow}, ask ${ask}, deny ${deny} rules`,
+      `  tools: ${toolset ?? "all"}; your keys: ${keys ? "yes" : "no"}`,
+      ...rates.map((rate) => `  at most ${rate}`),
+    ].join("\n")
+  );
+  return {
+    value: { identities: all },
+    text: lines.join("\n"),
+    note: all.length === 0 ? "Only you may use this PML over HTTP" : "",
+  };
+}
+
+/** Shows everything of an identity but its token. */
+function shown({ name, permissions, toolset, keys, rates }: Identity) {
+  const { allow, ask, deny } = permissions;
+  return {
+    name,
+    allow: allow.length,
+    ask: ask.length,
+    deny: deny.length,
+    toolset: toolset?.name,
+    keys,
+    rates: rates.map(({ pattern, calls, ms }) => `${calls} calls of ${pattern.text} in ${ms} ms`),
+  };
+}
+
+async function make(at: CommandContext, name: string): Promise<Shown> {
+  const made = newToken();
+  const settings = [{ at: ["identities", name, "token"] as const, entry: tokenHash(made) }];
+  const change = await changeOf(at.app, { workspace: false, settings });
+  const done = await agreed(at, {
+    change,
+    command: `pml token new ${name}`,
+    said: "Whoever has the token may call tools by the rules of this identity; what they do not " +
+      "allow waits for your `pml approve`",
+    value: { name },
+  });
+  if (done.code !== undefined) return done;
+  return {
+    value: { name, token: made },
+    text: made,
+    note: `${done.text}. This is the token of ${name}: it is shown once`,
+  };
+}
+
+async function revoke({ app }: CommandContext, name: string): Promise<Shown> {
+  if (!app.loaded().person.identities.has(name)) {
+    throw usage(`Cannot revoke ${quoted(name)}: there is no such identity`, "See `pml token list`");
+  }
+  const path = await setForPerson(app, { keys: ["identities", name], value: undefined });
+  return { value: { revoked: name, path }, text: `${name} has no access any more` };
+}

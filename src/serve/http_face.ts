@@ -1,0 +1,87 @@
+/**
+ * The MCP messages of one party over HTTP, in every revision.
+ *
+ * @module
+ */
+
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  type JSONRPCMessage,
+  type McpHttpHandler,
+  type McpServerFactory,
+  type ServerNotifier,
+} from "@modelcontextprotocol/server";
+import { isObject, type JsonObject } from "../core/json.ts";
+import { Able } from "./_able.ts";
+import { capabilitiesIn } from "./_greeting.ts";
+import { withStatus } from "./_http_answer.ts";
+import { isListening, listened, type Listener, type Tell } from "./_http_listening.ts";
+import { Sessions } from "./_http_sessions.ts";
+
+/** What answers the messages of one party. */
+export interface FaceOptions {
+  /** Makes the server of a session, or of a request. */
+  readonly factory: McpServerFactory;
+  /** Opens what a stream listens on. */
+  readonly listen: (tell: Tell) => Listener;
+  /** Returns whether there is a task with this id. */
+  readonly isTask: (id: string) => boolean;
+  /** Is called with the capabilities of all clients together, when these change. */
+  readonly onAble: (capabilities: JsonObject) => void;
+}
+
+/** The limits of a face. */
+export interface FaceLimits {
+  readonly connections: number;
+  readonly inputBytes: number;
+  readonly queuedBytes: number;
+  readonly onError: (error: Error) => void;
+}
+
+/** Answers messages. */
+export class HttpFace implements AsyncDisposable {
+  readonly #options: FaceOptions & FaceLimits;
+  readonly #modern: McpHttpHandler;
+  readonly #sessions: Sessions;
+  readonly #together: Able;
+
+  /** Takes what answers, and the limits. */
+  constructor(options: FaceOptions & FaceLimits) {
+    const { factory, connections, inputBytes, onError } = this.#options = options;
+    this.#modern = createMcpHandler(factory, {
+      legacy: "reject",
+      onerror: onError,
+      maxRequestBodySize: inputBytes,
+      maxSubscriptions: connections,
+    });
+    this.#sessions = new Sessions(factory, { ...options, most: connections });
+    this.#together = new Able(options.onAble);
+  }
+
+  /** Tells the clients of the newest revision which listen for it what has changed. */
+  get notify(): ServerNotifier {
+    return this.#modern.notify;
+  }
+
+  /** Answers a request. Its body was parsed. */
+  async answer(request: Request, body: unknown): Promise<Response> {
+    const able = isObject(body) ? capabilitiesIn(body as unknown as JSONRPCMessage) : undefined;
+    if (able !== undefined) this.#together.take(able);
+    if (await isLegacyRequest(request, body)) return await this.#sessions.answer(request, body);
+    const response = await this.#modern.fetch(request, { parsedBody: body });
+    return isListening(body)
+      ? listened(response, { ...this.#options, message: body })
+      : await withStatus(response);
+  }
+
+  /** Ends the streams on which nothing is answered. */
+  hush(): void {
+    this.#sessions.hush();
+  }
+
+  /** Ends all sessions and streams. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([this.#modern.close(), this.#sessions[Symbol.asyncDispose]()]);
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * Identities of `pml serve`: each has rules, tools, rates and questions of its own.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { journalOf, ofKind } from "./attacks/oracles.ts";
+import { makeScenery } from "./attacks/stage.ts";
+import { ERAS } from "./kit/json_rpc.ts";
+import { connectHttp, type HttpClient, servePml } from "./kit/pml_serve.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { until } from "./kit/wait.ts";
+import type { Workspace } from "./kit/workspace.ts";
+
+const TOKENS = { ci: "token-of-the-ci-0001", bot: "token-of-the-bot-0002" } as const;
+const hash = (text: string) => createHash("sha256").update(text).digest("hex");
+
+const CONFIG = {
+  toolsets: { reading: ["filesystem:read_file", "filesystem:list_directory"] },
+  identities: {
+    ci: { token: hash(TOKENS.ci), permissions: { allow: ["filesystem:read_file"] } },
+    bot: {
+      token: hash(TOKENS.bot),
+      toolset: "reading",
+      keys: false,
+      permissions: { allow: ["filesystem:*"] },
+      rates: { "filesystem:read_file": "2/hour" },
+    },
+  },
+};
+const PML = {
+  version: 1,
+  permissions: { allow: ["filesystem:*"], deny: ["filesystem:remove_file"] },
+};
+
+async function scenery(): Promise<Workspace> {
+  const ws = await makeScenery({ files: { "a.txt": "hello" }, pml: PML });
+  await configure(ws, CONFIG);
+  return ws;
+}
+
+async function configure(ws: Workspace, config: object): Promise<void> {
+  await Deno.writeTextFile(`${ws.home}/config.yaml`, JSON.stringify(config));
+}
+
+async function call(
+  { client }: HttpClient,
+  tool: string,
+  args: Record<string, unknown> = { path: "a.txt" },
+): Promise<string> {
+  const result = await client.callTool({ name: "call", arguments: { tool, arguments: args } });
+  return JSON.stringify(result.content);
+}
+
+for (const era of ERAS) {
+  Deno.test(`Each identity has its own rules, tools and rates, on ${era}`, async () => {
+    await using ws = await scenery();
+    await using served = await servePml(ws);
+    const { url } = served;
+    await using own = await served.connect({ era });
+    await using ci = await connectHttp({ url, token: TOKENS.ci }, { era });
+    await using bot = await connectHttp({ url, token: TOKENS.bot }, { era });
+
+    for (const one of [own, ci, bot]) {
+      assert.match(await call(one, "filesystem:read_file"), /hello/);
+    }
+    // What the person denies is denied to all; to others it is not there at all.
+    assert.match(await call(own, "filesystem:remove_file"), /PERMISSION_DENIED/);
+    assert.match(await call(ci, "filesystem:remove_file"), /Cannot find|UNKNOWN/i);
+    // What is not in its tools does not exist, whatever is allowed.
+    const write = { path: "b.txt", content: "x" };
+    await assert.rejects(Deno.stat(ws.file("b.txt")));
+    assert.match(await call(bot, "filesystem:write_file", write), /Cannot find|UNKNOWN/i);
+    const { content } = await bot.client.callTool({
+      name: "search",
+      arguments: { query: "write a file" },
+    });
+    assert.doesNotMatch(JSON.stringify(content), /write_file/);
+    // What no rule allows waits for the person, and asks nobody else.
+    assert.match(await call(ci, "filesystem:write_file", write), /APPROVAL_REQUIRED/);
+    const { stdout } = await runPml(ws, ["approve", "--json"]);
+    assert.match(stdout, /Asked by.*ci/);
+    assert.match(await call(own, "filesystem:write_file", write), /b\.txt|wrote|created/i);
+    // Two calls in an hour, and no third.
+    assert.match(await call(bot, "filesystem:read_file"), /hello/);
+    assert.match(await call(bot, "filesystem:read_file"), /OVERLOADED/);
+    assert.match(await call(own, "filesystem:read_file"), /hello/);
+    const actors = ofKind(await journalOf(ws), "start").map((line) =>
+      (line as unknown as { actor: string }).actor
+    );
+    assert.deepEqual(new Set(actors), new Set(["local", "ci", "bot"]));
+  });
+}
+
+Deno.test("What the person approves for an identity holds for its call alone", async () => {
+  await using ws = await scenery();
+  await using served = await servePml(ws);
+  await using ci = await connectHttp({ url: served.url, token: TOKENS.ci });
+  await using bot = await connectHttp({ url: served.url, token: TOKENS.bot });
+  const write = { path: "b.txt", content: "x" };
+  assert.match(await call(ci, "filesystem:write_file", write), /APPROVAL_REQUIRED/);
+  const { stdout } = await runPml(ws, ["approve", "--json"]);
+  const [{ id }] = JSON.parse(stdout);
+  const typed = [["approve", "approve"]] as const;
+  const approved = await runPmlOnTerminal(ws, ["approve", id.slice(0, 8)], { typed });
+  assert.equal(approved.code, 0, approved.stdout);
+  // The same call of another is another call, also of the person.
+  assert.match(await call(bot, "filesystem:write_file", write), /Cannot find|UNKNOWN/i);
+  const { stderr } = await runPml(ws, ["call", "shell:exec", "command=ls"]);
+  assert.match(stderr, /APPROVAL_REQUIRED/);
+  assert.doesNotMatch(await call(ci, "filesystem:write_file", write), /APPROVAL_REQUIRED/);
+  assert.equal(await Deno.readTextFile(ws.file("b.txt")), "x");
+  assert.match(await call(ci, "filesystem:write_file", write), /APPROVAL_REQUIRED/, "once");
+});
+
+Deno.test("A revoked identity is gone at once, with its sessions", async () => {
+  await using ws = await scenery();
+  await using served = await servePml(ws);
+  await using ci = await connectHttp({ url: served.url, token: TOKENS.ci });
+  assert.match(await call(ci, "filesystem:read_file"), /hello/);
+  const { code, stderr } = await runPml(ws, ["token", "revoke", "ci"]);
+  assert.equal(code, 0, stderr);
+  await until(async () => {
+    const response = await served.fetch({
+      method: "POST",
+      body: "{}",
+      headers: { authorization: `Bearer ${TOKENS.ci}` },
+    });
+    await response.text();
+    return response.status === 401;
+  });
+  await assert.rejects(call(ci, "filesystem:read_file"));
+});
+
+Deno.test("pml token new asks, and shows the token once", async () => {
+  await using ws = await makeScenery();
+  const refused = await runPml(ws, ["token", "new", "ci"]);
+  assert.match(refused.stderr, /terminal/);
+  const { stdout } = await runPmlOnTerminal(ws, ["token", "new", "ci"], {
+    typed: [['Type "write"', "write"]],
+  });
+  const [made = ""] = /[\w-]{43}/.exec(stdout.replace(/\+.*/g, "")) ?? [];
+  const config = await Deno.readTextFile(`${ws.home}/config.yaml`);
+  assert.ok(!config.includes(made) && config.includes(hash(made)), config);
+  const { stdout: listed } = await runPml(ws, ["token", "list"]);
+  assert.match(listed, /^ci$/m);
+  await using served = await servePml(ws);
+  await using ci = await connectHttp({ url: served.url, token: made });
+  assert.ok((await ci.client.listTools()).tools.length > 0);
+});
