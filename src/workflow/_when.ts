@@ -5,7 +5,7 @@
  */
 
 import { canonical, isObject, type Json } from "../core/json.ts";
-import { bad, filled, isList, type Take } from "./_refs.ts";
+import { bad, filled, isList, Missing, type Take } from "./_refs.ts";
 
 const DEPTH_MAX = 16;
 const FORMS = '{"$ref"}, {"exists": {"$ref"}}, {"equals": [a, b]}, {"not": c}, ' +
@@ -53,7 +53,9 @@ function valueOf(value: Json | undefined, take: Take): Json | undefined {
   const found = filled(value ?? null, (ref) => {
     try {
       return take(ref);
-    } catch {
+    } catch (error) {
+      // What is there and cannot be taken is no answer to any condition.
+      if (!(error instanceof Missing)) throw error;
       isMissing = true;
       return null;
     }
