@@ -221,14 +221,16 @@ function toolsLine({ patterns }: Prompt, { tools }: SamplingSettings): string {
 
 /** Estimates the tokens of what a model is asked, or of what it answered. */
 function estimateOf(said: Turn | readonly Block[]): number {
-  let media = 0;
-  const text = JSON.stringify(said, (name, value) => {
-    if (name !== "data" || typeof value !== "string") return value;
-    media++;
-    return undefined;
-  });
+  const blocks = "messages" in said ? said.messages.flatMap(({ content }) => content) : said;
+  const parts = blocks.flatMap((one) => one.type === "tool_result" ? resultBlocks(one) : [one]);
+  // Elsewhere `data` goes out as a text.
+  const media = new Set<unknown>(parts.filter(({ type }) => type === "image" || type === "audio"));
+  const text = JSON.stringify(
+    said,
+    (_, value) => media.has(value) ? { ...value, data: undefined } : value,
+  );
   const tokens = text.length > ESTIMATED_MAX ? Math.ceil(text.length / 3) : tokensOf(text);
-  return tokens + media * MEDIA_TOKENS;
+  return tokens + media.size * MEDIA_TOKENS;
 }
 
 /** Runs a tool for a model. What goes wrong is told to the model, unless the person must act. */

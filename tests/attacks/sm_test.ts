@@ -274,3 +274,55 @@ Deno.test("What a module asks by another name, or too much of, is refused", asyn
   assert.equal(codeOf(answer), undefined);
   assert.equal(provider.received.length, 0);
 });
+
+Deno.test("What a server calls `data` counts as what it is", async () => {
+  const large = "word ".repeat(40_000);
+  const use = { type: "tool_use", id: "u", name: "x", input: { data: large } };
+  const image = { type: "image", data: large, mimeType: "image/png" };
+  const result = (content: unknown) => ({ type: "tool_result", toolUseId: "u", content });
+  const asked = [{ role: "user", content: "x" }];
+  const hidden = [
+    [...asked, { role: "assistant", content: [use] }],
+    [...asked, { role: "assistant", content: [{ ...use, input: image }] }],
+    [...asked, { role: "user", content: [result([{ type: "resource", data: large }])] }],
+    [...asked, { role: "user", content: [result([{ type: "resource", deep: image }])] }],
+  ];
+  await using provider = new FakeProvider("anthropic", { text: "it" });
+  const settings = { tokens_per_day: 10_000, requests_per_minute: 100 };
+  await using scene = await open(provider, { settings });
+  for (const messages of hidden) {
+    const said = textOf(await call(scene.pml, "writer:ask", { messages }));
+    assert.match(said, /tokens_per_day/);
+  }
+  assert.equal(provider.received.length, 0);
+});
+
+Deno.test("A provider that names what all objects have gets no further than a word", async () => {
+  for (const format of ["anthropic", "openai"] as const) {
+    const error = { type: "constructor", message: "no" };
+    await using provider = new FakeProvider(
+      format,
+      { text: "it", stop: "constructor" },
+      () => events([{ type: "error", error }]),
+    );
+    await using scene = await open(provider);
+    const said = textOf(await call(scene.pml, "legacy:sample"));
+    assert.equal(JSON.parse(said).one.stopReason, "constructor", said);
+    assert.match(textOf(await call(scene.pml, "legacy:sample")), /\(400: no\)/);
+  }
+});
+
+Deno.test("Arguments of a model that are nested too deep reach no tool", async () => {
+  const deep = (depth: number) => `{"path":${"[".repeat(depth)}${"]".repeat(depth)}}`;
+  const inputs = [deep(20_000), deep(100_000)];
+  const uses = inputs.map((input) => ({ name: "filesystem__read_file", input }));
+  const answers = uses.map((use) => ({ uses: [use] }));
+  await using provider = new FakeProvider("anthropic", ...answers, { text: "done" });
+  await using scene = await open(provider, {
+    settings: { allowed_tool_patterns: ["filesystem:read_file"] },
+  });
+  const said = textOf(await call(scene.pml, "legacy:sample", WANTS));
+  assert.match(said, /done/);
+  assert.deepEqual(resultsIn(provider), Array(2).fill("The arguments are no JSON object"));
+  await endWell(scene.ws, scene.pml);
+});

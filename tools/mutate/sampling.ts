@@ -178,4 +178,22 @@ export const SAMPLING: readonly Mutant[] = [
     test: ATTACKS,
     filter: "What a module asks by another name, or too much of, is refused",
   },
+  {
+    name: "sampling-data",
+    guard: "A text that a server calls `data` counts, in the question and in the budget",
+    file: "sampling.ts",
+    find: "(_, value) => media.has(value) ? { ...value, data: undefined } : value,",
+    put: '(name, value) => name === "data" ? undefined : value,',
+    test: ATTACKS,
+    filter: "What a server calls `data` counts as what it is",
+  },
+  {
+    name: "sampling-deep",
+    guard: "Arguments of a model are bounded like every JSON from outside",
+    file: "_wire.ts",
+    find: 'const input = boundedJson(new TextEncoder().encode(text || "{}"));',
+    put: 'const input: unknown = JSON.parse(text || "{}");',
+    test: ATTACKS,
+    filter: "Arguments of a model that are nested too deep reach no tool",
+  },
 ];
