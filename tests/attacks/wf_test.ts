@@ -39,7 +39,11 @@ async function longestWait(pml: RawStdio, work: Promise<unknown>): Promise<numbe
   return longest;
 }
 
-for (const limits of [{ input_bytes: 50_000 }, { kept_bytes: 65_536 }]) {
+const LIMITS: readonly Readonly<Record<string, number>>[] = [{ input_bytes: 50_000 }, {
+  kept_bytes: 65_536,
+}];
+
+for (const limits of LIMITS) {
   Deno.test(`A condition over an output that is too large stops its task, by ${Object.keys(limits)}`, async () => {
     const files = { "large.txt": "x".repeat(70_000) };
     await using scene = await makeScene({ limits, files });

@@ -196,4 +196,13 @@ export const SAMPLING: readonly Mutant[] = [
     test: ATTACKS,
     filter: "Arguments of a model that are nested too deep reach no tool",
   },
+  {
+    name: "sampling-steps",
+    guard: "The patterns of a server do not make PML busy, however many tools there are",
+    file: "_request.ts",
+    find: "const found = globs.covering(name, { steps });",
+    put: "const found = globs.covering(name, { steps: { left: STEPS } });",
+    test: "src/sampling/loop_test.ts",
+    filter: "fits() spends so many steps on all tools together",
+  },
 ];
