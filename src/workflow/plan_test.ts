@@ -168,3 +168,16 @@ Deno.test("parsePlan() takes the parameters of a plan that was saved", () => {
   const absent = () => stepsOf(only, { ...knowing({}), params: { list: [7] } });
   assert.throws(absent, /"\$params#\/x" is missing: "\$params" is an object with "list"/);
 });
+
+Deno.test("holds() compares large outputs at once", () => {
+  const large = Array.from({ length: 300_000 }, () => ({}));
+  const others = structuredClone(large);
+  const equals = [REF("large"), REF("others")];
+  const since = performance.now();
+  const take = ({ source }: { source: string }) => source === "large" ? large : others;
+  assert.ok(holds({ and: Array(5).fill({ equals }) }, take));
+  assert.ok(performance.now() - since < 600);
+  assert.ok(!holds({ equals: [{ a: 1, b: [1, null] }, { b: [1, null], a: 2 }] }, take));
+  assert.ok(!holds({ equals: [{ a: [] }, { a: {} }] }, take));
+  assert.ok(holds({ equals: [{ a: 1, b: [1, null] }, { b: [1, null], a: 1 }] }, take));
+});

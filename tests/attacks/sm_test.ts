@@ -12,7 +12,9 @@ import { events, eventsOf, FakeProvider, type Reply } from "../kit/fake_provider
 import { ERAS } from "../kit/json_rpc.ts";
 import { runPml } from "../kit/run.ts";
 import { HttpSink } from "../kit/sinks.ts";
+import type { Table } from "../kit/said_server.ts";
 import { until } from "../kit/wait.ts";
+import { definitions, filesOf } from "../said_scene.ts";
 import { KEY, keyed, type SamplingOptions, samplingScene } from "../sampling_scene.ts";
 import { codeOf, endWell, journalOf, textOf } from "./oracles.ts";
 
@@ -325,4 +327,26 @@ Deno.test("Arguments of a model that are nested too deep reach no tool", async (
   assert.match(said, /done/);
   assert.deepEqual(resultsIn(provider), Array(2).fill("The arguments are no JSON object"));
   await endWell(scene.ws, scene.pml);
+});
+
+Deno.test("Pictures of tools do not grow the requests of a loop without end", async () => {
+  const picture = { type: "image", mimeType: "image/png", data: "A".repeat(4_000_000) };
+  const tools = [{ name: "take", inputSchema: { type: "object" } }];
+  const camera: Table = {
+    "tools/list": { result: { tools } },
+    "tools/call": { result: { content: [picture, picture] } },
+  };
+  const uses = Array(3).fill({ name: "camera__take", input: {} });
+  await using provider = new FakeProvider("anthropic", { uses }, { uses }, { text: "done" });
+  await using scene = await open(provider, {
+    servers: { ...SERVERS, ...definitions({ camera }) },
+    files: filesOf({ camera }),
+    settings: { allowed_tool_patterns: ["camera:*"] },
+    rules: { allow: [...RULES.allow, "camera:*"] },
+  });
+  assert.match(textOf(await call(scene.pml, "legacy:sample", WANTS)), /done/);
+  const sizes = provider.received.map(({ body }) => body.length);
+  assert.equal(sizes.length, 3);
+  assert.ok(Math.max(...sizes) < 10_100_000, sizes.join());
+  assert.ok(Math.max(...sizes) > 8_000_000, sizes.join());
 });

@@ -205,4 +205,13 @@ export const SAMPLING: readonly Mutant[] = [
     test: "src/sampling/loop_test.ts",
     filter: "fits() spends so many steps on all tools together",
   },
+  {
+    name: "sampling-pictures",
+    guard: "Pictures that tools give a model have a bound",
+    file: "sampling.ts",
+    find: "room.pictures -= length;",
+    put: "",
+    test: ATTACKS,
+    filter: "Pictures of tools do not grow the requests of a loop without end",
+  },
 ];
