@@ -16,13 +16,13 @@ import {
   type WireFormat,
 } from "./_wire.ts";
 
-const STOP_REASONS: Readonly<Record<string, string>> = {
+const STOP_REASONS = new Map(Object.entries({
   end_turn: "endTurn",
   stop_sequence: "stopSequence",
   max_tokens: "maxTokens",
   model_context_window_exceeded: "maxTokens",
   tool_use: "toolUse",
-};
+}));
 const CHOICES = { auto: "auto", required: "any", none: "none" } as const;
 
 /** The Messages API. */
@@ -121,7 +121,7 @@ function reader(): AnswerReader {
     const { input_tokens: input, output_tokens: output } = counts;
     const { cache_creation_input_tokens: kept, cache_read_input_tokens: read } = counts;
     const usage = usageOf([input, kept, read], [output]);
-    return { model, content: parts.blocks(), stopReason: STOP_REASONS[stop] ?? stop, usage };
+    return { model, content: parts.blocks(), stopReason: STOP_REASONS.get(stop) ?? stop, usage };
   };
   return { take, end };
 }

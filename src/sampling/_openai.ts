@@ -16,12 +16,12 @@ import {
   type WireFormat,
 } from "./_wire.ts";
 
-const STOP_REASONS: Readonly<Record<string, string>> = {
+const STOP_REASONS = new Map(Object.entries({
   stop: "endTurn",
   length: "maxTokens",
   tool_calls: "toolUse",
   content_filter: "contentFilter",
-};
+}));
 /** How many stop sequences the API takes. */
 const STOPS_MAX = 4;
 /** The Chat Completions API. */
@@ -114,7 +114,7 @@ function reader(): AnswerReader {
   const end = () => {
     if (stop === undefined) return undefined;
     const usage = usageOf([counts.prompt_tokens], [counts.completion_tokens]);
-    return { model, content: parts.blocks(), stopReason: STOP_REASONS[stop] ?? stop, usage };
+    return { model, content: parts.blocks(), stopReason: STOP_REASONS.get(stop) ?? stop, usage };
   };
   return { take, end };
 }

@@ -45,12 +45,12 @@ const [WAIT_MS, WAIT_MAX_MS] = [500, 20_000];
 /** An event that brings one token has some 300 bytes. */
 const [BYTES_A_TOKEN, BYTES_BESIDE] = [1_024, 256 * 1_024];
 const TOO_LONG = /too (?:long|large)|context|maximum.{1,30}tokens/i;
-const IN_STREAM: Readonly<Record<string, number>> = {
+const IN_STREAM = new Map(Object.entries({
   overloaded_error: 529,
   rate_limit_error: 429,
   api_error: 500,
   server_error: 500,
-};
+}));
 /** Ends the reading of a stream whose answer is whole. */
 const WHOLE = new Error("the answer is whole");
 
@@ -145,7 +145,7 @@ async function read(
 
 function refusalIn(error: JsonObject): Refusal {
   const kind = textOf(error.type);
-  return { status: IN_STREAM[kind] ?? 400, said: messageIn(JSON.stringify({ error })) };
+  return { status: IN_STREAM.get(kind) ?? 400, said: messageIn(JSON.stringify({ error })) };
 }
 
 function reasonOf(error: unknown): string {

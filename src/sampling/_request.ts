@@ -43,7 +43,7 @@ export interface Prompt {
   readonly patterns: readonly string[];
 }
 
-const STEPS = 100_000;
+const STEPS = 2_000_000;
 const MESSAGES_MAX = 1_000;
 const TOOLS_MAX = 128;
 const PATTERNS_MAX = 100;
@@ -100,8 +100,10 @@ export function fits(
   allowed: readonly Pattern[],
 ): (id: ToolId) => boolean {
   const globs = new GlobSet(wanted);
+  // All tools share them: who wants more than can be looked for gets fewer.
+  const steps = { left: STEPS };
   const isWanted = (name: string) => {
-    const found = globs.covering(name, { steps: { left: STEPS } });
+    const found = globs.covering(name, { steps });
     return found !== undefined && found.size > 0;
   };
   return (id) => {

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
+import { parsePattern } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Scene } from "./_scene_test.ts";
+import { fits } from "./_request.ts";
 
 const TOOLS = ["read", "write"].map((tool) => ({
   id: toolId("fs", tool),
@@ -159,4 +161,15 @@ Deno.test("A long result of a tool is cut for the model", async () => {
   await scene.ask(WANTED);
   const [{ content: [{ text }] }] = scene.provider.bodies[1].messages.at(-1).content;
   assert.ok(text.endsWith("x… (10000 more)"));
+});
+
+Deno.test("fits() spends so many steps on all tools together", () => {
+  const wanted = Array.from({ length: 100 }, (_, at) => ("*a".repeat(98) + at).slice(0, 200));
+  const isFit = fits(wanted, [parsePattern("*")]);
+  const since = performance.now();
+  for (let at = 0; at < 1_000; at++) isFit(toolId("srv", "a".repeat(50) + at));
+  assert.ok(performance.now() - since < 1_500);
+  const few = fits(["t1*", "s:t2", "s__t3"], [parsePattern("*")]);
+  const fitting = Array.from({ length: 1_000 }, (_, at) => toolId("s", `t${at}`)).filter(few);
+  assert.equal(fitting.length, 111 + 2);
 });

@@ -60,6 +60,8 @@ export interface Answering {
 
 /** How much of what a tool returns a model gets. */
 const RESULT_MAX = 50_000;
+/** How many characters of pictures all tools give a model for one request. */
+const PICTURES_MAX = 10_000_000;
 /** How many tools a model may use in one turn. */
 const USES_MAX = 16;
 /** Longer texts are estimated by their length alone. */
@@ -117,6 +119,7 @@ export class Sampling {
     const tools = loops(prompt) ? await answering.tools(prompt.patterns) : [];
     const messages = [...prompt.messages];
     let left = settings.maxTokens;
+    const room = { pictures: PICTURES_MAX };
     for (let count = 1;; count++) {
       const turn = turnOf({ ...prompt, messages }, settings, { tools, left, count });
       const asked = this.#ask(turn, { ...answering, count });
@@ -138,7 +141,9 @@ export class Sampling {
       for (const [at, use] of uses.entries()) {
         onProgress(`turn ${count} of ${maxTurns}: ${visible(textOf(use.name), 100)}`);
         const isOne = at < USES_MAX;
-        results.push(isOne ? await used(use, tools, answering) : failed(use, "Too many at once"));
+        results.push(
+          isOne ? await used(use, tools, { ...answering, room }) : failed(use, "Too many at once"),
+        );
       }
       messages.push({ role: "user", content: results });
     }
@@ -221,21 +226,23 @@ function toolsLine({ patterns }: Prompt, { tools }: SamplingSettings): string {
 
 /** Estimates the tokens of what a model is asked, or of what it answered. */
 function estimateOf(said: Turn | readonly Block[]): number {
-  let media = 0;
-  const text = JSON.stringify(said, (name, value) => {
-    if (name !== "data" || typeof value !== "string") return value;
-    media++;
-    return undefined;
-  });
+  const blocks = "messages" in said ? said.messages.flatMap(({ content }) => content) : said;
+  const parts = blocks.flatMap((one) => one.type === "tool_result" ? resultBlocks(one) : [one]);
+  // Elsewhere `data` goes out as a text.
+  const media = new Set<unknown>(parts.filter(({ type }) => type === "image" || type === "audio"));
+  const text = JSON.stringify(
+    said,
+    (_, value) => media.has(value) ? { ...value, data: undefined } : value,
+  );
   const tokens = text.length > ESTIMATED_MAX ? Math.ceil(text.length / 3) : tokensOf(text);
-  return tokens + media * MEDIA_TOKENS;
+  return tokens + media.size * MEDIA_TOKENS;
 }
 
 /** Runs a tool for a model. What goes wrong is told to the model, unless the person must act. */
 async function used(
   use: Block,
   tools: readonly RunnableTool[],
-  { run, signal }: Answering,
+  { run, signal, room }: Answering & { readonly room: Room },
 ): Promise<Block> {
   const tool = tools.find(({ name }) => name === use.name);
   if (tool === undefined) return failed(use, "You have no tool of this name");
@@ -243,7 +250,7 @@ async function used(
   try {
     // Each member was checked, or parsed from JSON.
     const result = await run(tool.id, use.input as JsonObject);
-    return toolResult(use, result as unknown as JsonObject);
+    return toolResult(use, result as unknown as JsonObject, room);
   } catch (error) {
     signal.throwIfAborted();
     const { code, message, hint } = asPmlError(error);
@@ -256,14 +263,29 @@ function failed(use: Block, why: string): Block {
   return toolResult(use, { content: [{ type: "text", text: why }], isError: true });
 }
 
-function toolResult({ id }: Block, { isError, ...result }: JsonObject): Block {
+/** How many characters of pictures a model may still get. */
+interface Room {
+  pictures: number;
+}
+
+function toolResult(
+  { id }: Block,
+  { isError, ...result }: JsonObject,
+  room: Room = { pictures: 0 },
+): Block {
   let left = RESULT_MAX;
   const content = resultBlocks(result).map((block) => {
+    if (block.type === "image") {
+      const { length } = textOf(block.data);
+      if (length > room.pictures) return { type: "text", text: "(a picture that is too large)" };
+      room.pictures -= length;
+      return block;
+    }
     const text = textOf(block.text);
     const part = text.slice(0, Math.max(left, 0));
     left -= text.length;
     const cut = part.length < text.length ? `… (${text.length - part.length} more)` : "";
-    return block.type === "text" ? { type: "text", text: part + cut } : block;
+    return { type: "text", text: part + cut };
   });
   const failed = isError === true && { isError };
   return { type: "tool_result", toolUseId: textOf(id), content, ...failed };

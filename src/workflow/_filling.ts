@@ -5,6 +5,7 @@
  */
 
 import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Literal, Step } from "./_steps.ts";
 
@@ -42,27 +43,42 @@ const QUERY =
 const ABOUT = /\b(?:for|about|on|regarding)\s+(.+)$/i;
 const CONTENT = /^(?:content|contents|text|body|message|data|input|value|markdown|html)$/i;
 
+/** How many arguments, and literals of a step, are looked at. More are no call that an intent says. */
+const MOST = 100;
+const NONE: JsonObject = {};
+
+/** The members of an output by their plain names and types; the first of the same counts. */
+const membersOf = memoized((output: JsonObject) =>
+  new Map(
+    Object.entries(objectOf(output.properties)).toReversed()
+      .map(([name, schema]) => [`${plain(name)} ${typeText(schema)}`, name]),
+  )
+);
+
 /** Fills the arguments of a tool with literals; what it needs beside them stays open. */
 export function filled(tool: ToolDefinition, { literals, text }: Step): Filled {
   const schema = tool.inputSchema;
   const properties = objectOf(schema.properties);
   const required = new Set(Array.isArray(schema.required) ? schema.required : []);
-  const left = [...literals];
+  const left = literals.length > MOST ? [] : [...literals];
+  const { length: taken } = left;
+  const words = new Set(text.toLowerCase().split(/[^\p{L}\p{N}_-]+/u));
   const args: Record<string, Json> = {};
   // What is needed is filled first, then what is optional and says by its name what it takes.
   const names = Object.keys(properties)
-    .sort((one, other) => Number(required.has(other)) - Number(required.has(one)));
+    .sort((one, other) => Number(required.has(other)) - Number(required.has(one)))
+    .slice(0, MOST);
   for (const name of names) {
     const needed = required.has(name);
-    const value = valueFor(name, { schema: objectOf(properties[name]), left, needed, text });
+    const value = valueFor(name, { schema: objectOf(properties[name]), left, needed, text, words });
     if (value !== undefined) args[name] = value;
   }
-  const open = [...required].flatMap((name) => {
+  const open = [...required].slice(0, MOST).flatMap((name) => {
     if (typeof name !== "string" || Object.hasOwn(args, name)) return [];
     const property = objectOf(properties[name]);
     return property.default === undefined ? { argument: name, type: typeText(property) } : [];
   });
-  return { arguments: args, open, used: literals.length - left.length };
+  return { arguments: args, open, used: taken - left.length };
 }
 
 /**
@@ -74,9 +90,8 @@ export function referenceFor(
   sources: readonly Source[],
 ): { readonly ref: JsonObject; readonly isGuess: boolean } | undefined {
   for (const { id, output } of sources.toReversed()) {
-    const found = Object.entries(objectOf(output?.properties))
-      .find(([name, schema]) => plain(name) === plain(argument) && typeText(schema) === type);
-    const pointer = found && found[0].replaceAll("~", "~0").replaceAll("/", "~1");
+    const found = membersOf(output ?? NONE).get(`${plain(argument)} ${type}`);
+    const pointer = found?.replaceAll("~", "~0").replaceAll("/", "~1");
     if (pointer !== undefined) return { ref: { $ref: `${id}#/${pointer}` }, isGuess: false };
     const isText = output === undefined || output.type === "string";
     if (CONTENT.test(argument) && type === "string" && isText) {
@@ -92,13 +107,17 @@ interface Wanted {
   readonly left: Literal[];
   readonly needed: boolean;
   readonly text: string;
+  /** The words of the text. */
+  readonly words: ReadonlySet<string>;
 }
 
 function valueFor(name: string, wanted: Wanted): Json | undefined {
-  const { schema, left, needed, text } = wanted;
+  const { schema, left, needed, text, words } = wanted;
   const type = typeText(schema);
-  if (schema.const !== undefined) return needed ? schema.const : undefined;
-  if (Array.isArray(schema.enum)) return needed ? namedIn(text, schema.enum) : undefined;
+  const { const: only } = schema;
+  // An object could be a reference to what another server said.
+  if (only !== undefined) return needed && typeof only !== "object" ? only : undefined;
+  if (Array.isArray(schema.enum)) return needed ? namedIn(words, schema.enum) : undefined;
   if (type === "array" && typeText(schema.items) === "string") {
     const own = { ...wanted, schema: objectOf(schema.items), needed: false };
     const values: Json[] = [];
@@ -127,9 +146,8 @@ function one(name: string, { schema, left, needed }: Wanted): Json | undefined {
   return literal.kind === "number" ? Number(literal.value) : literal.value;
 }
 
-/** Returns the only value of a list that a text names. */
-function namedIn(text: string, values: readonly Json[]): Json | undefined {
-  const words = new Set(text.toLowerCase().split(/[^\p{L}\p{N}_-]+/u));
+/** Returns the only value of a list that words name. */
+function namedIn(words: ReadonlySet<string>, values: readonly Json[]): Json | undefined {
   const named = values.filter((value) => words.has(String(value).toLowerCase()));
   return named.length === 1 ? named[0] : undefined;
 }

@@ -16,6 +16,9 @@ export interface Ref {
   readonly pointer: string;
 }
 
+/** The error of a reference to a part that its output does not have. */
+export class Missing extends PmlError {}
+
 /** Returns the value of a reference. */
 export type Take = (ref: Ref) => Json;
 
@@ -65,7 +68,11 @@ export function partAt(whole: Json, { source, pointer }: Ref): Json {
     const next = memberOf(value, part.replaceAll("~1", "/").replaceAll("~0", "~"));
     if (next === undefined) {
       const where = path === "" ? quoted(source) : quoted(`${source}#${path}`, 300);
-      throw bad(`${quoted(`${source}#${pointer}`, 300)} is missing: ${where} is ${said(value)}`);
+      throw new Missing(
+        "BAD_ARGUMENTS",
+        `Cannot read it: ${quoted(`${source}#${pointer}`, 300)} is missing: ` +
+          `${where} is ${said(value)}`,
+      );
     }
     value = next;
     path += `/${part}`;

@@ -24,7 +24,7 @@ export interface Step {
 const MOST_STEPS = 12;
 /** Each kind of literal. What an earlier one matches is no part of a later one. */
 const PATTERNS: readonly (readonly [Literal["kind"], RegExp])[] = [
-  ["text", /"[^"\n]+"|“[^”\n]+”|`[^`\n]+`|(?<!\w)'[^'\n]+'(?!\w)/],
+  ["text", /"[^"\n]+"|“[^“”\n]+”|`[^`\n]+`|(?<!\w)'[^'\n]+'(?!\w)/],
   ["url", /https?:\/\/[^\s"'<>]*[^\s"'<>.,;:!?)]/],
   ["email", /[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,4}/],
   ["path", /(?<!\w)(?:[A-Za-z]:\\|~\/|\.{1,2}\/|\/)[\w./\\-]*[\w/]/],

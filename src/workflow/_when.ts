@@ -4,8 +4,8 @@
  * @module
  */
 
-import { canonical, isObject, type Json } from "../core/json.ts";
-import { bad, filled, isList, type Take } from "./_refs.ts";
+import { isObject, type Json } from "../core/json.ts";
+import { bad, filled, isList, Missing, type Take } from "./_refs.ts";
 
 const DEPTH_MAX = 16;
 const FORMS = '{"$ref"}, {"exists": {"$ref"}}, {"equals": [a, b]}, {"not": c}, ' +
@@ -32,7 +32,7 @@ export function holds(condition: Json, take: Take, depth = 0): boolean {
     case "equals": {
       if (!isList(said) || said.length !== 2) throw bad('"equals" takes two values: [a, b]');
       const [one, other] = said.map(value);
-      return one !== undefined && other !== undefined && canonical(one) === canonical(other);
+      return one !== undefined && other !== undefined && isSame(one, other);
     }
     case "not":
       return !inner(said);
@@ -48,12 +48,28 @@ export function holds(condition: Json, take: Take, depth = 0): boolean {
   }
 }
 
+/** Compares values part by part: large ones are mostly told apart, or known again, at once. */
+function isSame(one: Json, other: Json): boolean {
+  if (one === other) return true;
+  if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) {
+    return false;
+  }
+  if (isList(one) !== isList(other)) return false;
+  const entries = Object.entries(one);
+  return entries.length === Object.keys(other).length &&
+    entries.every(([name, value]) =>
+      Object.hasOwn(other, name) && isSame(value, (other as Record<string, Json>)[name] ?? null)
+    );
+}
+
 function valueOf(value: Json | undefined, take: Take): Json | undefined {
   let isMissing = false;
   const found = filled(value ?? null, (ref) => {
     try {
       return take(ref);
-    } catch {
+    } catch (error) {
+      // What is there and cannot be taken is no answer to any condition.
+      if (!(error instanceof Missing)) throw error;
       isMissing = true;
       return null;
     }

@@ -195,13 +195,19 @@ function takeFrom(known: Known, at?: { item: Json; index: number }): Take {
       : RUN_OUTPUT.test(source)
       ? kept(source)
       : output(source);
-    if (whole === undefined) throw bad(`the output of ${quoted(source)} is not known`);
+    // What is open is not taken, so it is there, or was there.
+    if (whole === undefined) throw notKept(source);
     const part = partAt(whole, ref);
     // Values are shared here. A server gets a copy of each.
     taken += sizeOf(part);
     if (taken > mostTaken) throw tooLarge(mostTaken);
     return part;
   };
+}
+
+function notKept(source: string): PmlError {
+  const why = `Cannot take the output of ${quoted(source)}: it was too large to keep`;
+  return new PmlError("INPUT_TOO_LARGE", why, { hint: "Raise limits.kept_bytes" });
 }
 
 function tooLarge(most: number): PmlError {

@@ -12,7 +12,9 @@ import { events, eventsOf, FakeProvider, type Reply } from "../kit/fake_provider
 import { ERAS } from "../kit/json_rpc.ts";
 import { runPml } from "../kit/run.ts";
 import { HttpSink } from "../kit/sinks.ts";
+import type { Table } from "../kit/said_server.ts";
 import { until } from "../kit/wait.ts";
+import { definitions, filesOf } from "../said_scene.ts";
 import { KEY, keyed, type SamplingOptions, samplingScene } from "../sampling_scene.ts";
 import { codeOf, endWell, journalOf, textOf } from "./oracles.ts";
 
@@ -273,4 +275,78 @@ Deno.test("What a module asks by another name, or too much of, is refused", asyn
   ]);
   assert.equal(codeOf(answer), undefined);
   assert.equal(provider.received.length, 0);
+});
+
+Deno.test("What a server calls `data` counts as what it is", async () => {
+  const large = "word ".repeat(40_000);
+  const use = { type: "tool_use", id: "u", name: "x", input: { data: large } };
+  const image = { type: "image", data: large, mimeType: "image/png" };
+  const result = (content: unknown) => ({ type: "tool_result", toolUseId: "u", content });
+  const asked = [{ role: "user", content: "x" }];
+  const hidden = [
+    [...asked, { role: "assistant", content: [use] }],
+    [...asked, { role: "assistant", content: [{ ...use, input: image }] }],
+    [...asked, { role: "user", content: [result([{ type: "resource", data: large }])] }],
+    [...asked, { role: "user", content: [result([{ type: "resource", deep: image }])] }],
+  ];
+  await using provider = new FakeProvider("anthropic", { text: "it" });
+  const settings = { tokens_per_day: 10_000, requests_per_minute: 100 };
+  await using scene = await open(provider, { settings });
+  for (const messages of hidden) {
+    const said = textOf(await call(scene.pml, "writer:ask", { messages }));
+    assert.match(said, /tokens_per_day/);
+  }
+  assert.equal(provider.received.length, 0);
+});
+
+Deno.test("A provider that names what all objects have gets no further than a word", async () => {
+  for (const format of ["anthropic", "openai"] as const) {
+    const error = { type: "constructor", message: "no" };
+    await using provider = new FakeProvider(
+      format,
+      { text: "it", stop: "constructor" },
+      () => events([{ type: "error", error }]),
+    );
+    await using scene = await open(provider);
+    const said = textOf(await call(scene.pml, "legacy:sample"));
+    assert.equal(JSON.parse(said).one.stopReason, "constructor", said);
+    assert.match(textOf(await call(scene.pml, "legacy:sample")), /\(400: no\)/);
+  }
+});
+
+Deno.test("Arguments of a model that are nested too deep reach no tool", async () => {
+  const deep = (depth: number) => `{"path":${"[".repeat(depth)}${"]".repeat(depth)}}`;
+  const inputs = [deep(20_000), deep(100_000)];
+  const uses = inputs.map((input) => ({ name: "filesystem__read_file", input }));
+  const answers = uses.map((use) => ({ uses: [use] }));
+  await using provider = new FakeProvider("anthropic", ...answers, { text: "done" });
+  await using scene = await open(provider, {
+    settings: { allowed_tool_patterns: ["filesystem:read_file"] },
+  });
+  const said = textOf(await call(scene.pml, "legacy:sample", WANTS));
+  assert.match(said, /done/);
+  assert.deepEqual(resultsIn(provider), Array(2).fill("The arguments are no JSON object"));
+  await endWell(scene.ws, scene.pml);
+});
+
+Deno.test("Pictures of tools do not grow the requests of a loop without end", async () => {
+  const picture = { type: "image", mimeType: "image/png", data: "A".repeat(4_000_000) };
+  const tools = [{ name: "take", inputSchema: { type: "object" } }];
+  const camera: Table = {
+    "tools/list": { result: { tools } },
+    "tools/call": { result: { content: [picture, picture] } },
+  };
+  const uses = Array(3).fill({ name: "camera__take", input: {} });
+  await using provider = new FakeProvider("anthropic", { uses }, { uses }, { text: "done" });
+  await using scene = await open(provider, {
+    servers: { ...SERVERS, ...definitions({ camera }) },
+    files: filesOf({ camera }),
+    settings: { allowed_tool_patterns: ["camera:*"] },
+    rules: { allow: [...RULES.allow, "camera:*"] },
+  });
+  assert.match(textOf(await call(scene.pml, "legacy:sample", WANTS)), /done/);
+  const sizes = provider.received.map(({ body }) => body.length);
+  assert.equal(sizes.length, 3);
+  assert.ok(Math.max(...sizes) < 10_100_000, sizes.join());
+  assert.ok(Math.max(...sizes) > 8_000_000, sizes.join());
 });

@@ -8,6 +8,7 @@ import type { Mutant } from "./mutant.ts";
 
 const ASKING = "src/permissions/ask_all_test.ts";
 const ATTACKS = "tests/attacks/plans_test.ts";
+const WORKFLOWS = "tests/attacks/wf_test.ts";
 const PLANS = "src/workflow/plans_test.ts";
 
 /** The guards of plans. */
@@ -186,5 +187,32 @@ export const PLAN_GUARDS: readonly Mutant[] = [
     put: "",
     test: "src/workflow/plan_test.ts",
     filter: "stepsOf() gives a call for each element, as far as they are known",
+  },
+  {
+    name: "when-too-large",
+    guard: "A condition over an output that cannot be taken is an error, and not false",
+    file: "_when.ts",
+    find: "if (!(error instanceof Missing)) throw error;",
+    put: "if (error === undefined) throw error;",
+    test: WORKFLOWS,
+    filter: "A condition over an output that is too large stops its task, by input_bytes",
+  },
+  {
+    name: "intent-const",
+    guard: "A schema plants no reference into a plan that is made of an intent",
+    file: "_filling.ts",
+    find: 'return needed && typeof only !== "object" ? only : undefined;',
+    put: "return needed ? only : undefined;",
+    test: WORKFLOWS,
+    filter: "A schema plants no reference into a plan that is made of an intent",
+  },
+  {
+    name: "intent-open",
+    guard: "A tool that needs thousands of arguments does not make PML busy",
+    file: "_filling.ts",
+    find: "const open = [...required].slice(0, MOST).flatMap(",
+    put: "const open = [...required].flatMap(",
+    test: WORKFLOWS,
+    filter: "A tool that needs thousands of arguments does not keep other clients waiting",
   },
 ];
