@@ -245,7 +245,27 @@ for (const era of ERAS) {
     assert.deepEqual(await events(), ["plan began", "plan ended", "plan began", "plan ended"]);
     const changed = { tasks: [sleep("first", { arguments: { ms: 2 } })] };
     const refused = await pml.callTool("execute_workflow", { plan: changed, resume: String(run) });
-    assert.match(textOf(refused), /^BAD_ARGUMENTS: .*it did "first" already/);
+    assert.match(
+      textOf(refused),
+      /^BAD_ARGUMENTS: .*it has outputs of "first" from before the change/,
+    );
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`What may have run is told, and what did nothing may change, on ${era}`, async () => {
+    await using at = await scene({ era, limits: { call_ms: 300 } });
+    const { ws, pml } = at;
+    const tasks = [
+      sleep("late", { arguments: { ms: 60_000 } }),
+      { id: "each", tool: "steps:fragile", for_each: ["no"], arguments: { path: "no" } },
+    ];
+    const { run, failed, may_have_run: unsure } = await ran(pml, { plan: { tasks } });
+    assert.deepEqual(Object.keys(failed ?? {}).sort(), ["each", "late"]);
+    assert.deepEqual(unsure as unknown, ["late"]);
+    const mended = [sleep("late"), sleep("each", { for_each: [1], arguments: { ms: 2 } })];
+    const again = await ran(pml, { plan: { tasks: mended }, resume: String(run) });
+    assert.deepEqual(Object.keys(again.done ?? {}).sort(), ["each", "late"]);
+    assert.deepEqual([again.retry, again.may_have_run], [undefined, undefined]);
     await endWell(ws, pml);
   });
 

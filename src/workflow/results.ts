@@ -40,7 +40,8 @@ export class Results implements Disposable {
   readonly #runs = new Map<string, KeptRun>();
   readonly #limits: () => KeptLimits;
   readonly #now: () => number;
-  #size = 0;
+  /** How much is kept for each identity. */
+  readonly #sizes = new Map<string, number>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** Keeps nothing yet. */
@@ -49,7 +50,7 @@ export class Results implements Disposable {
     this.#now = now;
   }
 
-  /** Begins a run with an id that nobody can guess. */
+  /** Begins a run with an id that nobody can guess. Throws OVERLOADED if there is no room. */
   begin(actor: string, plan: JsonObject): KeptRun {
     this.#sweep();
     const run: KeptRun = {
@@ -65,7 +66,7 @@ export class Results implements Disposable {
     };
     // Also what is small takes some memory.
     const size = sizeOf(plan) + LEAST_SIZE;
-    this.#hasRoom(size);
+    if (!this.#hasRoom(size, actor)) throw full();
     this.#runs.set(run.id, run);
     this.#grow(run, size);
     return run;
@@ -74,7 +75,7 @@ export class Results implements Disposable {
   /** Keeps an output. One for which there is no room is known to be there, and no more. */
   keep(run: KeptRun, key: string, output: Json): void {
     const size = sizeOf(output);
-    const hasRoom = this.#hasRoom(size);
+    const hasRoom = this.#hasRoom(size, run.actor);
     run.outputs.set(key, hasRoom ? output : undefined);
     if (hasRoom) this.#grow(run, size);
   }
@@ -83,8 +84,10 @@ export class Results implements Disposable {
   gather(run: KeptRun, task: string, keys: readonly string[]): void {
     const outputs = keys.map((key) => run.outputs.get(key));
     for (const key of keys) run.outputs.delete(key);
-    const isWhole = outputs.every((output) => output !== undefined);
-    run.outputs.set(task, isWhole ? outputs as Json[] : undefined);
+    const whole = outputs.filter((output) => output !== undefined);
+    // Each is measured already.
+    SIZES.set(whole, whole.reduce((sum: number, output) => sum + sizeOf(output) + 1, 1));
+    run.outputs.set(task, whole.length === keys.length ? whole : undefined);
   }
 
   /** Ends a run: from now on it is kept for the time that results are. */
@@ -96,19 +99,18 @@ export class Results implements Disposable {
     run.at = this.#now();
     // What was used last is removed last.
     this.#runs.set(run.id, run);
-    this.#size += run.size;
+    this.#count(run, run.size);
     this.#watch();
   }
 
   /** Keeps one output that belongs to no plan. Returns its name; undefined if there is no room. */
   put(actor: string, output: Json): string | undefined {
+    if (!this.#hasRoom(sizeOf(output) + LEAST_SIZE * 2, actor)) return undefined;
     const run = this.begin(actor, {});
     run.hasBegun = true;
     this.keep(run, SINGLE, output);
     this.end(run);
-    if (run.outputs.get(SINGLE) !== undefined) return `${run.id}.${SINGLE}`;
-    this.#remove(run);
-    return undefined;
+    return `${run.id}.${SINGLE}`;
   }
 
   /** Takes up a run again, of the same identity. Throws BAD_ARGUMENTS if that cannot be done. */
@@ -140,7 +142,7 @@ export class Results implements Disposable {
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
     this.#runs.clear();
-    this.#size = 0;
+    this.#sizes.clear();
   }
 
   #runOf(id: string, actor: string): KeptRun {
@@ -153,24 +155,35 @@ export class Results implements Disposable {
     });
   }
 
-  /** Makes room by removing the oldest runs that are over. */
-  #hasRoom(size: number): boolean {
-    const { keptBytes } = this.#limits();
-    for (const run of this.#runs.values()) {
-      if (this.#size + size <= keptBytes) break;
-      if (!run.isBusy) this.#remove(run);
+  /**
+   * Makes room by removing the oldest runs of an identity that are over. Nothing is removed for what
+   * has no room even then.
+   */
+  #hasRoom(size: number, actor: string): boolean {
+    let over = (this.#sizes.get(actor) ?? 0) + size - this.#limits().keptBytes;
+    if (over <= 0) return true;
+    const old = [...this.#runs.values()].filter((run) => run.actor === actor && !run.isBusy);
+    if (old.reduce((left, run) => left - run.size, over) > 0) return false;
+    for (const run of old) {
+      if (over <= 0) break;
+      over -= run.size;
+      this.#remove(run);
     }
-    return this.#size + size <= keptBytes;
+    return true;
   }
 
   #grow(run: KeptRun, size: number): void {
     run.size += size;
-    this.#size += size;
+    this.#count(run, size);
+  }
+
+  #count({ actor }: KeptRun, size: number): void {
+    this.#sizes.set(actor, (this.#sizes.get(actor) ?? 0) + size);
   }
 
   #remove(run: KeptRun): void {
     this.#runs.delete(run.id);
-    this.#size -= run.size;
+    this.#count(run, -run.size);
   }
 
   #sweep(): void {
@@ -196,9 +209,21 @@ export class Results implements Disposable {
 /** The name of an output that belongs to no plan. */
 const SINGLE = "result";
 
-/** Returns how large a value is as JSON, in characters. */
+/** The sizes of arrays and objects: to measure a large one takes long. Outputs do not change. */
+const SIZES = new WeakMap<object, number>();
+
+/** Returns how large a value is as JSON, in characters. Escapes of a plain text are not counted. */
 export function sizeOf(value: Json): number {
-  return JSON.stringify(value).length;
+  if (typeof value !== "object" || value === null) return String(value).length + 2;
+  const size = SIZES.get(value) ?? JSON.stringify(value).length;
+  SIZES.set(value, size);
+  return size;
+}
+
+function full(): PmlError {
+  return new PmlError("OVERLOADED", "Cannot begin the run: limits.kept_bytes has no room for it", {
+    hint: "Wait for the answers of runs that are under way, or raise the limit",
+  });
 }
 
 function newId(): string {

@@ -187,4 +187,22 @@ export const PLAN_GUARDS: readonly Mutant[] = [
     test: "src/workflow/plan_test.ts",
     filter: "stepsOf() gives a call for each element, as far as they are known",
   },
+  {
+    name: "kept-actor",
+    guard: "Results of one identity take no room from those of another",
+    file: "results.ts",
+    find: "run.actor === actor && !run.isBusy",
+    put: "!run.isBusy",
+    test: "src/workflow/results_test.ts",
+    filter: "Results counts for each identity alone, and removes nothing in vain",
+  },
+  {
+    name: "plan-turns",
+    guard: "A plan with many elements holds the thread of others only shortly",
+    file: "paced.ts",
+    find: "await new Promise<void>((resolve) => void setImmediate(resolve));",
+    put: "await undefined;",
+    test: PLANS,
+    filter: "Plans.run() holds the thread only shortly, whatever its elements take",
+  },
 ];
