@@ -73,8 +73,8 @@ export async function runCapability(
 /** Says which tasks of a plan failed. What is done of it cannot be resumed. */
 function unfinished({ result: { content } }: PlanOutcome): ToolResult {
   const said: JsonObject = JSON.parse(String(content[0]?.text));
-  const { failed: wrong = {}, not_run: left = {} } = said;
-  return failed(JSON.stringify({ failed: wrong, not_run: left }));
+  const { failed: wrong = {}, not_run: left = {}, may_have_run } = said;
+  return failed(JSON.stringify({ failed: wrong, not_run: left, may_have_run }));
 }
 
 function failed(text: string): ToolResult {
