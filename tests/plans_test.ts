@@ -284,6 +284,15 @@ for (const era of ERAS) {
     const { result } = await pml.request("resources/read", { uri: `${uri}#/7/name` });
     const [content] = (result?.contents ?? []) as unknown as { text: string }[];
     assert.deepEqual(JSON.parse(content?.text ?? ""), { value: "n7", total: 2 });
+    // The address that an answer shows is read as it is.
+    const shown = async (uri: string) => {
+      const { result } = await pml.request("resources/read", { uri });
+      const [content] = (result?.contents ?? []) as unknown as { uri: string; text: string }[];
+      assert.equal(content?.uri, uri);
+      const { value, total, next } = JSON.parse(content?.text ?? "");
+      return [value[0], total, next === value.length];
+    };
+    assert.deepEqual(await shown(uri), [{ id: 0, name: "n0" }, 3000, true]);
     const templates = await pml.request("resources/templates/list");
     assert.match(JSON.stringify(templates.result), /pml:\/\/results\/\{output\}/);
     const later = await ran(pml, {
@@ -294,6 +303,18 @@ for (const era of ERAS) {
     const kept = String(JSON.parse(textOf(single).split("\n")[0] ?? "").kept);
     assert.match(kept, /^pml:\/\/results\/[a-z2-7]{12}\.result$/);
     assert.equal((await ran(pml, { read: `${kept}#/1/id` })).value as unknown, 1);
+    const links = (single.result?.content ?? []) as unknown as { type: string; uri: string }[];
+    assert.deepEqual(links.at(-1), {
+      ...{ type: "resource_link", uri: kept, name: "result", mimeType: "application/json" },
+    });
+    assert.deepEqual(await shown(kept), [{ id: 0, name: "n0" }, 3000, true]);
+    // In a batch each result is one of a call.
+    const both = await pml.callTool("batch", {
+      calls: [{ tool: "steps:many" }, { tool: "steps:checked" }],
+    });
+    const [first, second] = JSON.parse(textOf(both));
+    assert.deepEqual(await shown(first.result.content[1].uri), [{ id: 0, name: "n0" }, 3000, true]);
+    assert.equal(second.result.structuredContent.items.length, 3000);
     // A client that knows an output schema gets what fits it.
     const whole = await pml.callTool("steps__checked");
     assert.equal((whole.result?.structuredContent?.items as unknown as unknown[]).length, 3000);

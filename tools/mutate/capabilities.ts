@@ -160,4 +160,13 @@ export const CAPABILITIES: readonly Mutant[] = [
     test: "src/workflow/capability_parameters_test.ts",
     filter: "The literals and tools of any text are found in a time that grows with its length",
   },
+  {
+    name: "cloud-internal",
+    guard: "Only a saved capability reaches internal tools of a server in the cloud",
+    file: "rpc.ts",
+    find: "const tools = via === OF_CAPABILITY ? all : externalTools(all);",
+    put: "const tools = via !== undefined ? all : externalTools(all);",
+    test: "tests/visibility_test.ts",
+    filter: "An internal tool of a registry's server is neither offered nor called, on 2025-11-25",
+  },
 ];
