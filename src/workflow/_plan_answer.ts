@@ -68,10 +68,7 @@ export function answerOf(
       retry: `execute_workflow {"resume":"${kept.id}"} runs what failed and what did not run, ` +
         "and nothing that is done",
     }),
-    ...(unsure.size > 0 && {
-      may_have_run: [...unsure],
-      check: "These failed, but may have run: look before they run again",
-    }),
+    ...(unsure.size > 0 && { may_have_run: [...unsure] }),
   };
   return {
     result: { ...textResult(JSON.stringify(said)), ...(!isDone && { isError: true }) },

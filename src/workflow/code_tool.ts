@@ -134,7 +134,7 @@ function problemsAnswer({ problems }: TypesChecked & { readonly kind: "problems"
 }
 
 /** Returns the text of an error with its place, as a model can use it. */
-function textOf({ name, message, code, hint, tool, line, column }: CodeFailure): string {
+export function textOf({ name, message, code, hint, tool, line, column }: CodeFailure): string {
   const said = [tool, line && `line ${line}, column ${column}`].filter(Boolean).join(", ");
   const place = said && ` (${said})`;
   const what = code === undefined ? name : `${name} ${code}`;

@@ -40,8 +40,6 @@ export class Results implements Disposable {
   readonly #runs = new Map<string, KeptRun>();
   readonly #limits: () => KeptLimits;
   readonly #now: () => number;
-  /** How much is kept for each identity. */
-  readonly #sizes = new Map<string, number>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** Keeps nothing yet. */
@@ -67,8 +65,8 @@ export class Results implements Disposable {
     // Also what is small takes some memory.
     const size = sizeOf(plan) + LEAST_SIZE;
     if (!this.#hasRoom(size, actor)) throw full();
+    run.size = size;
     this.#runs.set(run.id, run);
-    this.#grow(run, size);
     return run;
   }
 
@@ -77,7 +75,7 @@ export class Results implements Disposable {
     const size = sizeOf(output);
     const hasRoom = this.#hasRoom(size, run.actor);
     run.outputs.set(key, hasRoom ? output : undefined);
-    if (hasRoom) this.#grow(run, size);
+    if (hasRoom) run.size += size;
   }
 
   /** Puts the outputs of the elements of a task into one array, which is the output of the task. */
@@ -93,13 +91,12 @@ export class Results implements Disposable {
   /** Ends a run: from now on it is kept for the time that results are. */
   end(run: KeptRun): void {
     if (!this.#runs.has(run.id)) return;
-    this.#remove(run);
+    this.#runs.delete(run.id);
     if (!run.hasBegun) return;
     run.isBusy = false;
     run.at = this.#now();
     // What was used last is removed last.
     this.#runs.set(run.id, run);
-    this.#count(run, run.size);
     this.#watch();
   }
 
@@ -142,7 +139,6 @@ export class Results implements Disposable {
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
     this.#runs.clear();
-    this.#sizes.clear();
   }
 
   #runOf(id: string, actor: string): KeptRun {
@@ -160,37 +156,21 @@ export class Results implements Disposable {
    * has no room even then.
    */
   #hasRoom(size: number, actor: string): boolean {
-    let over = (this.#sizes.get(actor) ?? 0) + size - this.#limits().keptBytes;
-    if (over <= 0) return true;
-    const old = [...this.#runs.values()].filter((run) => run.actor === actor && !run.isBusy);
-    if (old.reduce((left, run) => left - run.size, over) > 0) return false;
-    for (const run of old) {
-      if (over <= 0) break;
-      over -= run.size;
-      this.#remove(run);
+    const own = [...this.#runs.values()].filter((run) => run.actor === actor);
+    let left = this.#limits().keptBytes - size;
+    for (const run of own) if (run.isBusy) left -= run.size;
+    if (left < 0) return false;
+    for (const run of own.reverse()) {
+      if (!run.isBusy && (left -= run.size) < 0) this.#runs.delete(run.id);
     }
     return true;
-  }
-
-  #grow(run: KeptRun, size: number): void {
-    run.size += size;
-    this.#count(run, size);
-  }
-
-  #count({ actor }: KeptRun, size: number): void {
-    this.#sizes.set(actor, (this.#sizes.get(actor) ?? 0) + size);
-  }
-
-  #remove(run: KeptRun): void {
-    this.#runs.delete(run.id);
-    this.#count(run, -run.size);
   }
 
   #sweep(): void {
     const { keptMs } = this.#limits();
     const now = this.#now();
     for (const run of this.#runs.values()) {
-      if (!run.isBusy && run.at + keptMs <= now) this.#remove(run);
+      if (!run.isBusy && run.at + keptMs <= now) this.#runs.delete(run.id);
     }
   }
 
