@@ -11,12 +11,12 @@ import type { ToolId } from "../core/tool_id.ts";
 import { paced } from "../io/paced.ts";
 import { keyOf } from "./_plan_run.ts";
 import {
-  anyStepOf,
   type Known,
   type Plan,
   type Problem,
   refused,
   type Step,
+  stepOf,
   stepsOf,
   type Task,
   tooMany,
@@ -80,7 +80,7 @@ async function callsOf(
 ): Promise<readonly Judged[]> {
   try {
     const id = idOf(task.tool);
-    const steps = await stepsOf(task, known) ?? [anyStepOf(task, known)];
+    const steps = await stepsOf(task, known) ?? [stepOf(task, known)];
     return steps.filter((step) => !isDone(task.id) && !isDone(keyOf(step))).map((step) => ({
       step,
       call: { ...from, id, arguments: step.arguments, callId: crypto.randomUUID() },

@@ -6,7 +6,7 @@
  */
 
 import type { Answer, Progress, ToolResult } from "../core/call.ts";
-import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, quoted } from "../core/json.ts";
 import { outputOf } from "../core/output.ts";
 import type { ToolId } from "../core/tool_id.ts";
@@ -51,16 +51,7 @@ export interface TaskState {
 const TEXT_MAX = 2_000;
 const ERRORS_MAX = 10;
 /** Errors of calls that may have run, if the error does not say it. */
-const UNSURE: ReadonlySet<ErrorCode> = new Set([
-  "TIMED_OUT",
-  "CANCELLED",
-  "SANDBOX_CRASHED",
-  "UPSTREAM_DOWN",
-  "UPSTREAM_PROTOCOL",
-  "OUTPUT_INVALID",
-  "RESULT_TOO_LARGE",
-  "BUG",
-]);
+const UNSURE = /^(TIMED_OUT|CANCELLED|SANDBOX_CRASHED|UPSTREAM_.+|OUTPUT_.+|RESULT_.+|BUG)$/;
 
 /** Returns the key of a call in what is kept: the task, with the place of its element. */
 export function keyOf({ task, index }: Pick<Step, "task" | "index">): string {
@@ -183,7 +174,7 @@ export class PlanRun {
     } catch (error) {
       const known = asPmlError(error);
       const { code, detail } = known;
-      if (isBegun && (detail?.may_have_run ?? UNSURE.has(code))) this.unsure.add(step.task.id);
+      if (isBegun && (detail?.may_have_run ?? UNSURE.test(code))) this.unsure.add(step.task.id);
       return bodyOf(known);
     } finally {
       const next = this.#waiting.shift();

@@ -148,17 +148,13 @@ export async function stepsOf(task: Task, known: Known): Promise<readonly Step[]
   return await paced(items, (item, index) => stepOf(task, known, { item, index }));
 }
 
-/** Returns the only step that is known of a task whose elements are not known. */
-export function anyStepOf(task: Task, known: Known): Step {
-  return stepOf(task, known);
-}
-
 /** Returns whether the `when` of a task holds. */
 export function runsNow({ when }: Task, known: Known): boolean {
   return when === undefined || holds(when, takeFrom(known));
 }
 
-function stepOf(task: Task, known: Known, at?: { item: Json; index: number }): Step {
+/** Returns a step of a task: that of an element, or what is known of all if it names none. */
+export function stepOf(task: Task, known: Known, at?: { item: Json; index: number }): Step {
   const open = new Set<string>();
   const take = takeFrom(known, at);
   const args = Object.entries(task.arguments).map(([name, value]) => {

@@ -202,7 +202,7 @@ export function sizeOf(value: Json): number {
 
 function full(): PmlError {
   return new PmlError("OVERLOADED", "Cannot begin the run: limits.kept_bytes has no room for it", {
-    hint: "Wait for the answers of runs that are under way, or raise the limit",
+    hint: "Wait for the answers of other runs, or raise it in config.yaml of the PML home",
   });
 }
 
