@@ -6,11 +6,15 @@
  */
 
 import assert from "node:assert/strict";
+import type { ToolId } from "../src/core/tool_id.ts";
+import type { Capability } from "../src/workflow/capability.ts";
+import { CapabilityStore } from "../src/workflow/capability_store.ts";
 import { makeScene, type Scene, type SceneOptions } from "./attacks/stage.ts";
 import { picked, READING_MS } from "./attacks/questions.ts";
 import { textOf } from "./attacks/oracles.ts";
 import type { Era } from "./kit/json_rpc.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
+import type { Workspace } from "./kit/workspace.ts";
 
 /** A module whose tools say what they were called with. */
 export const WEATHER = `
@@ -74,6 +78,24 @@ export async function capabilityScene(
       await scene[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Saves code as approved, whatever it says of itself. */
+export async function approve(
+  ws: Workspace,
+  all: Readonly<Record<string, string>>,
+  change: Partial<Capability> = {},
+): Promise<void> {
+  const store = new CapabilityStore(ws.home);
+  for (const [id, text] of Object.entries(all)) {
+    await store.save(id as ToolId, {
+      kind: "code",
+      text,
+      parameters: { type: "object" },
+      toolsUsed: {},
+      ...change,
+    }, { over: undefined });
+  }
 }
 
 /** Code that asks for the weather of Paris. */

@@ -245,8 +245,23 @@ for (const era of ERAS) {
     assert.deepEqual(await events(), ["plan began", "plan ended", "plan began", "plan ended"]);
     const changed = { tasks: [sleep("first", { arguments: { ms: 2 } })] };
     const refused = await pml.callTool("execute_workflow", { plan: changed, resume: String(run) });
-    assert.match(textOf(refused), /^BAD_ARGUMENTS: .*it did "first" already/);
+    assert.match(
+      textOf(refused),
+      /^BAD_ARGUMENTS: .*it has outputs of "first" from before the change/,
+    );
     await endWell(ws, pml);
+  });
+
+  Deno.test(`What may have run is told, and what did nothing may change, on ${era}`, async () => {
+    await using at = await scene({ era, limits: { call_ms: 1_500 } });
+    const no = { id: "each", tool: "steps:fragile", for_each: ["no"], arguments: { path: "no" } };
+    const tasks = [sleep("late", { arguments: { ms: 60_000 } }), no];
+    const { run, may_have_run: unsure } = await ran(at.pml, { plan: { tasks } });
+    assert.ok((unsure as unknown as string[]).includes("late"));
+    const mended = [sleep("late"), sleep("each", { for_each: [1], arguments: { ms: 2 } })];
+    const again = await ran(at.pml, { plan: { tasks: mended }, resume: String(run) });
+    assert.deepEqual([again.retry, again.may_have_run], [undefined, undefined]);
+    await endWell(at.ws, at.pml);
   });
 
   Deno.test(`A large output stays outside, and is read in parts, on ${era}`, async () => {
@@ -264,6 +279,13 @@ for (const era of ERAS) {
     const { result } = await pml.request("resources/read", { uri: `${uri}#/7/name` });
     const [content] = (result?.contents ?? []) as unknown as { text: string }[];
     assert.deepEqual(JSON.parse(content?.text ?? ""), { value: "n7", total: 2 });
+    const shown = async (uri: string) => {
+      const { result } = await pml.request("resources/read", { uri });
+      const [content] = (result?.contents ?? []) as unknown as { text: string }[];
+      const { value, total } = JSON.parse(content?.text ?? "");
+      return [value[0].name, total];
+    };
+    assert.deepEqual(await shown(uri), ["n0", 3000]);
     const templates = await pml.request("resources/templates/list");
     assert.match(JSON.stringify(templates.result), /pml:\/\/results\/\{output\}/);
     const later = await ran(pml, {
@@ -274,6 +296,11 @@ for (const era of ERAS) {
     const kept = String(JSON.parse(textOf(single).split("\n")[0] ?? "").kept);
     assert.match(kept, /^pml:\/\/results\/[a-z2-7]{12}\.result$/);
     assert.equal((await ran(pml, { read: `${kept}#/1/id` })).value as unknown, 1);
+    assert.deepEqual(await shown(kept), ["n0", 3000]);
+    const calls = [{ tool: "steps:many" }, { tool: "steps:checked" }];
+    const [first, second] = JSON.parse(textOf(await pml.callTool("batch", { calls })));
+    assert.deepEqual(await shown(first.result.content[1].uri), ["n0", 3000]);
+    assert.equal(second.result.structuredContent.items.length, 3000);
     // A client that knows an output schema gets what fits it.
     const whole = await pml.callTool("steps__checked");
     assert.equal((whole.result?.structuredContent?.items as unknown as unknown[]).length, 3000);

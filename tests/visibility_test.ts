@@ -17,6 +17,7 @@ import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { NEWEST, servedOverHttp, type Table } from "./kit/said_server.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
+import { approve, called } from "./capability_scene.ts";
 import { definitions, filesOf } from "./said_scene.ts";
 
 const inputSchema = { type: "object" };
@@ -127,6 +128,8 @@ for (const era of ERAS) {
     const env = { PML_REGISTRIES: registry.url, PML_API_KEY: "account-key" };
     const pml = { version: 1, permissions: { allow: ["*"] }, cloud: { url: hub.url } };
     await using ws = await makeWorkspace({ env, pml });
+    const treasure = "return [await mcp.keeper.vault(), await mcp.sky.vault()]";
+    await approve(ws, { "my:treasure": treasure });
     await using client = new RawStdio(ws, { era, capabilities: { elicitation: {} } });
     await client.open();
     await assertHidden(client, ["keeper", "sky"]);
@@ -140,6 +143,9 @@ for (const era of ERAS) {
     }
     await assertHidden(client, ["keeper", "sky"]);
     assert.deepEqual(hub.calls.map(({ tool }) => tool), ["seen"]);
+    // What the person saved may use them.
+    assert.equal(await called(client, "my:treasure"), '["gold","vault ran"]');
+    assert.deepEqual(hub.calls.map(({ tool }) => tool), ["seen", "vault"]);
     assert.equal((await client.close()).code, 0);
   });
 }

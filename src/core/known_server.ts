@@ -40,7 +40,7 @@ export interface Approval extends Pick<Server, "identity" | "unapproved"> {
 export type FindTool = (id: ToolId) => Promise<ToolDefinition>;
 
 /** The origin of the calls that a saved capability makes. They alone reach internal tools. */
-const OF_CAPABILITY = "capability";
+export const OF_CAPABILITY = "capability";
 
 /** The options of every server. */
 export interface KnownServerOptions {

@@ -147,7 +147,7 @@ export class Runs<C> implements Disposable {
 
   #pause(run: Run<C>): Pause {
     if (this.#waiting.size >= WAITING_MAX) {
-      const message = `Cannot ask: ${WAITING_MAX} questions of servers wait already`;
+      const message = `Cannot ask: ${WAITING_MAX} requests wait for answers already`;
       const error = new PmlError("OVERLOADED", message, { hint: "Answer or dismiss some of them" });
       run.abort.abort(error);
       throw error;

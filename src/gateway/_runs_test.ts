@@ -160,5 +160,5 @@ Deno.test("Runs shows what was asked while the client was away, before it counts
 Deno.test("Runs keeps only so much waiting", async () => {
   using runs = new Runs<string>(() => 1_000);
   for (let at = 0; at < 32; at++) asPause(await runs.visit(visit(), work));
-  await assert.rejects(runs.visit(visit(), work), /32 questions of servers wait already/);
+  await assert.rejects(runs.visit(visit(), work), /32 requests wait for answers already/);
 });

@@ -79,14 +79,19 @@ export class MetaCalls {
     return { kind: "result", result: await answer.call(this, request.arguments) };
   }
 
-  /** Runs one tool through the one door. A large result may stay outside of the answer. */
+  /** Runs one tool through the one door. */
   async callTool(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
-    const outcome = await this.#options.callTool(asCall(id, request));
+    return await this.#called(asCall(id, request));
+  }
+
+  /** Runs a call. A large result may stay outside of the answer. */
+  async #called(call: Call): Promise<Outcome> {
+    const outcome = await this.#options.callTool(call);
     const { inlineBytes } = this.#options.settings();
     if (!inlineBytes || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
     const isText = outcome.result.content.every(({ type }) => type === "text");
     if (!isText || JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
-    const { outputSchema } = await this.#options.servers.definition(id);
+    const { outputSchema } = await this.#options.servers.definition(call.id);
     // A client that knows the schema could not use what stands in for the result.
     if (outputSchema !== undefined || outcome.result.isError === true) return outcome;
     const kept = (await this.#options.workflow()).keep(
@@ -243,7 +248,8 @@ export class MetaCalls {
 
   async #batch(request: MetaCall): Promise<Outcome> {
     const { calls } = request.arguments as unknown as { calls: readonly BatchRequest[] };
-    const { callTool, askForAll } = this.#options;
+    const { askForAll } = this.#options;
+    const callTool = (call: Call) => this.#called(call);
     const asCalls = calls.map((one) => ({
       id: one.id,
       tool: one.tool,

@@ -8,6 +8,7 @@
 import type { Answer, Call, Question } from "../core/call.ts";
 import type { PassCall } from "../core/server.ts";
 import type { Unapproved } from "../core/server_identity.ts";
+import { paced } from "../io/paced.ts";
 import { soon } from "../io/waiting.ts";
 import { askAbout } from "./gate.ts";
 import { digestOf, type Subject } from "./subject.ts";
@@ -56,12 +57,12 @@ export async function askForAll(
   let said: Said | undefined;
   for (let round = 0; round < MOST_ROUNDS; round++) {
     const left = calls.filter(({ callId }) => !tickets.has(callId));
-    const looked = await Promise.all(left.map((call) => {
+    const looks = await paced(left, (call) => {
       const look = openOf(call, options);
       // What was approved just now may have to be installed first.
       return said === undefined ? inTime(look) : look;
-    }));
-    const opens = looked.filter((open) => open !== undefined).filter((open) => {
+    });
+    const opens = (await Promise.all(looks)).filter((open) => open !== undefined).filter((open) => {
       if (!isCovered(open, { said, read: options.read })) return true;
       tickets.set(open.call.callId, options.approvals.ticket(open.subject));
       return false;

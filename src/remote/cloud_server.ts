@@ -9,7 +9,6 @@ import { toolsOnly } from "../core/known_server.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import { methodDefinition } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { splitToolId } from "../core/tool_id.ts";
 import { McpServer, type McpServerOptions } from "../mcp_client/mcp_server.ts";
 import type { HubRouting } from "./hub_routing.ts";
 import type { Cloud, CloudEntry } from "./rpc.ts";
@@ -37,12 +36,12 @@ export class CloudServer extends McpServer {
    * Returns the definition of a tool. Throws if the call lacks a key, so that this is known before
    * a person is asked.
    */
-  override definitionFor({ id, method }: Call): Promise<ToolDefinition> {
+  override definitionFor(call: Call): Promise<ToolDefinition> {
     const { cloud, entry } = this.#options;
     return Promise.try(() => {
       cloud.assertReached(entry);
-      if (method !== undefined) return methodDefinition(method);
-      return cloud.definition(entry, splitToolId(id).tool);
+      if (call.method !== undefined) return methodDefinition(call.method);
+      return cloud.definition(entry, call);
     });
   }
 

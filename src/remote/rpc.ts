@@ -8,13 +8,15 @@
  */
 
 import type { Keys } from "../config/keys.ts";
+import type { Call } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
+import { OF_CAPABILITY } from "../core/known_server.ts";
 import { externalTools } from "../core/lists.ts";
 import type { CloudManifest } from "../core/manifest.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import type { ToolId } from "../core/tool_id.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { isUnsent, Outages } from "../io/outages.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
 import { HttpServers, type HttpServersOptions, type HttpValues } from "./http_servers.ts";
@@ -81,13 +83,15 @@ export class Cloud {
   /** Returns the tools that its registry tells of. */
   definitions({ manifest }: CloudEntry): readonly ToolDefinition[] {
     const { tools = [] } = manifest ?? {};
-    return externalTools(tools.map(({ name, definition }) => definition ?? undescribed(name)));
+    return tools.map(({ name, definition }) => definition ?? undescribed(name));
   }
 
-  /** Gives what is known of a tool. */
-  definition(entry: CloudEntry, tool: string): ToolDefinition {
+  /** Gives what is known of a tool. Only capabilities may know of internal ones. */
+  definition(entry: CloudEntry, { id, via }: Pick<Call, "id" | "via">): ToolDefinition {
     const { name: server, manifest } = entry;
-    const tools = this.definitions(entry);
+    const { tool } = splitToolId(id);
+    const all = this.definitions(entry);
+    const tools = via === OF_CAPABILITY ? all : externalTools(all);
     const known = tools.find(({ name }) => name === tool);
     if (known === undefined && manifest !== undefined && manifest.tools.length > 0) {
       const has = tools.slice(0, 20).map(({ name }) => name).join(", ");

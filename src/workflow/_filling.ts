@@ -93,9 +93,9 @@ export function referenceFor(
     const found = membersOf(output ?? NONE).get(`${plain(argument)} ${type}`);
     const pointer = found?.replaceAll("~", "~0").replaceAll("/", "~1");
     if (pointer !== undefined) return { ref: { $ref: `${id}#/${pointer}` }, isGuess: false };
-    const isText = output === undefined || output.type === "string";
-    if (CONTENT.test(argument) && type === "string" && isText) {
-      return { ref: { $ref: `${id}#` }, isGuess: output === undefined };
+    const mayBeText = output === undefined || [output.type].flat().includes("string");
+    if (CONTENT.test(argument) && type === "string" && mayBeText) {
+      return { ref: { $ref: `${id}#` }, isGuess: output?.type !== "string" };
     }
   }
   return undefined;

@@ -8,14 +8,15 @@
 import type { Answer, Call, Meanwhile } from "../core/call.ts";
 import { asPmlError } from "../core/errors.ts";
 import type { ToolId } from "../core/tool_id.ts";
+import { paced } from "../io/paced.ts";
 import { keyOf } from "./_plan_run.ts";
 import {
-  anyStepOf,
   type Known,
   type Plan,
   type Problem,
   refused,
   type Step,
+  stepOf,
   stepsOf,
   type Task,
   tooMany,
@@ -53,7 +54,8 @@ export async function judgePlan(
   options: JudgeOptions,
 ): Promise<ReadonlyMap<string, Answer>> {
   const problems: Problem[] = [];
-  const all = plan.tasks.flatMap((task) => callsOf(task, { ...options, problems }));
+  const all: Judged[] = [];
+  for (const task of plan.tasks) all.push(...await callsOf(task, { ...options, problems }));
   const { length: count } = all;
   if (count > options.known.most) problems.push({ error: tooMany(count, options.known.most) });
   // Many calls of a plan that does not run need no look.
@@ -72,13 +74,13 @@ export async function judgePlan(
 }
 
 /** Returns the calls of a task, as far as they are known and not made yet. */
-function callsOf(
+async function callsOf(
   task: Task,
   { known, idOf, isDone, from, problems }: JudgeOptions & { readonly problems: Problem[] },
-): readonly Judged[] {
+): Promise<readonly Judged[]> {
   try {
     const id = idOf(task.tool);
-    const steps = stepsOf(task, known) ?? [anyStepOf(task, known)];
+    const steps = await stepsOf(task, known) ?? [stepOf(task, known)];
     return steps.filter((step) => !isDone(task.id) && !isDone(keyOf(step))).map((step) => ({
       step,
       call: { ...from, id, arguments: step.arguments, callId: crypto.randomUUID() },
@@ -94,13 +96,14 @@ async function checkAll(
   calls: readonly Judged[],
   { check, problems }: JudgeOptions & { readonly problems: Problem[] },
 ): Promise<readonly Judged[]> {
-  const found = await Promise.all(calls.map(async ({ step, call }) => {
+  const begun = await paced(calls, async ({ step, call }) => {
     try {
       return { isSeen: await check(call, step.open), error: undefined };
     } catch (error) {
       return { isSeen: true, error: asPmlError(error) };
     }
-  }));
+  });
+  const found = await Promise.all(begun);
   for (const [at, { error }] of found.entries()) {
     const { task } = calls[at]?.step ?? {};
     if (error !== undefined && task !== undefined) problems.push({ task: task.id, error });

@@ -7,7 +7,7 @@
 import { textResult } from "../core/call.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { RESULTS, shapeOf } from "./_page.ts";
-import type { TaskState } from "./_plan_run.ts";
+import type { PlanRun } from "./_plan_run.ts";
 import type { Plan } from "./plan.ts";
 import type { PlanOutcome } from "./plans.ts";
 import { type KeptRun, sizeOf } from "./results.ts";
@@ -22,7 +22,8 @@ const INLINE_ALL = 32_000;
 /** The options of `answerOf`. */
 export interface PlanAnswerOptions {
   readonly kept: KeptRun;
-  readonly states: ReadonlyMap<string, TaskState>;
+  /** What became of its tasks. */
+  readonly running: Pick<PlanRun, "states" | "unsure">;
   /** The person's own bound for `INLINE`; 0 if there is none. */
   readonly inlineBytes: number;
 }
@@ -30,7 +31,7 @@ export interface PlanAnswerOptions {
 /** Says what became of a plan. */
 export function answerOf(
   plan: Plan,
-  { kept, states, inlineBytes }: PlanAnswerOptions,
+  { kept, running: { states, unsure }, inlineBytes }: PlanAnswerOptions,
 ): PlanOutcome {
   const taken = new Set(plan.tasks.flatMap(({ takes }) => takes));
   const most = inlineBytes || INLINE;
@@ -64,8 +65,10 @@ export function answerOf(
     ...groups,
     ...(outside.length > 0 && { read: readHint(kept.id) }),
     ...(!isDone && {
-      retry: `execute_workflow {"resume":"${kept.id}"} runs what is not done, and nothing twice`,
+      retry: `execute_workflow {"resume":"${kept.id}"} runs what failed and what did not run, ` +
+        "and nothing that is done",
     }),
+    ...(unsure.size > 0 && { may_have_run: [...unsure] }),
   };
   return {
     result: { ...textResult(JSON.stringify(said)), ...(!isDone && { isError: true }) },

@@ -50,6 +50,8 @@ export interface TaskState {
 
 const TEXT_MAX = 2_000;
 const ERRORS_MAX = 10;
+/** Errors of calls that may have run, if the error does not say it. */
+const UNSURE = /^(TIMED_OUT|CANCELLED|SANDBOX_CRASHED|UPSTREAM_.+|OUTPUT_.+|RESULT_.+|BUG)$/;
 
 /** Returns the key of a call in what is kept: the task, with the place of its element. */
 export function keyOf({ task, index }: Pick<Step, "task" | "index">): string {
@@ -60,6 +62,8 @@ export function keyOf({ task, index }: Pick<Step, "task" | "index">): string {
 export class PlanRun {
   /** What became of each task so far. */
   readonly states = new Map<string, TaskState>();
+  /** The tasks with calls that failed, and of which nobody knows whether they ran. */
+  readonly unsure = new Set<string>();
   readonly #options: PlanRunOptions;
   readonly #waiting: (() => void)[] = [];
   #free: number;
@@ -100,7 +104,7 @@ export class PlanRun {
     if (stop !== undefined) return stop;
     if (run.signal.aborted) return { state: "not run", why: reasonOf(run.signal) };
     if (!runsNow(task, known)) return { state: "skipped", why: "`when` does not hold" };
-    const steps = stepsOf(task, known);
+    const steps = await stepsOf(task, known);
     if (steps === undefined || steps.some(({ open }) => open.size > 0)) {
       throw bad("an output that it takes was too large to keep (limits.kept_bytes)");
     }
@@ -108,9 +112,7 @@ export class PlanRun {
     const [step] = steps;
     if (step === undefined) throw bad("it has no call");
     const failure = await this.#step(step);
-    if (failure !== undefined) return { state: "failed", error: failure };
-    kept.hashes.set(task.id, task.hash);
-    return { state: "done" };
+    return failure === undefined ? { state: "done" } : { state: "failed", error: failure };
   }
 
   /** Says why a task cannot run: one that it needs was not done. */
@@ -132,7 +134,6 @@ export class PlanRun {
     const { kept, results, known } = this.#options;
     this.#total += steps.length - 1;
     if (this.#total > known.most) throw tooMany(this.#total, known.most);
-    kept.hashes.set(task.id, task.hash);
     const failures = await Promise.all(steps.map(async (step) => {
       const failure = await this.#step(step);
       this.#tell(task, { state: failure === undefined ? "done" : "failed" });
@@ -143,6 +144,7 @@ export class PlanRun {
     );
     const of = steps.length;
     if (errors.length === 0) {
+      kept.hashes.set(task.id, task.hash);
       results.gather(kept, task.id, steps.map(keyOf));
       return { state: "done", of };
     }
@@ -156,8 +158,10 @@ export class PlanRun {
     const key = keyOf(step);
     if (kept.outputs.has(key)) return undefined;
     await this.#place();
+    let isBegun = false;
     try {
       run.signal.throwIfAborted();
+      isBegun = true;
       const result = await run.call({
         id: idOf(step.task.tool),
         arguments: step.arguments,
@@ -165,9 +169,13 @@ export class PlanRun {
       });
       if (result.isError === true) return saidBy(result);
       results.keep(kept, key, outputOf(result));
+      kept.hashes.set(step.task.id, step.task.hash);
       return undefined;
     } catch (error) {
-      return bodyOf(asPmlError(error));
+      const known = asPmlError(error);
+      const { code, detail } = known;
+      if (isBegun && (detail?.may_have_run ?? UNSURE.test(code))) this.unsure.add(step.task.id);
+      return bodyOf(known);
     } finally {
       const next = this.#waiting.shift();
       if (next === undefined) this.#free++;

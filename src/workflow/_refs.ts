@@ -23,19 +23,27 @@ export class Missing extends PmlError {}
 export type Take = (ref: Ref) => Json;
 
 const DEPTH_MAX = 64;
+/** Values without references, which need no second look: plans do not change. */
+const PLAIN = new WeakSet<object>();
 const KEYS_SHOWN = 12;
 
 /** Returns a value with all references replaced by what they take. */
 export function filled(value: Json, take: Take, depth = 0): Json {
-  if (typeof value !== "object" || value === null) return value;
+  if (typeof value !== "object" || value === null || PLAIN.has(value)) return value;
   if (depth > DEPTH_MAX) throw bad(`it is nested deeper than ${DEPTH_MAX}`);
-  if (isList(value)) return value.map((one) => filled(one, take, depth + 1));
-  if (Object.hasOwn(value, "$literal")) return alone(value, "$literal");
-  if (Object.hasOwn(value, "$ref")) return take(refOf(alone(value, "$ref")));
+  if (!isList(value)) {
+    if (Object.hasOwn(value, "$literal")) return alone(value, "$literal");
+    if (Object.hasOwn(value, "$ref")) return take(refOf(alone(value, "$ref")));
+  }
+  const before = Object.values(value);
+  const after = before.map((one) => filled(one, take, depth + 1));
+  if (after.every((one, at) => one === before[at])) {
+    if (depth === 0) PLAIN.add(value);
+    return value;
+  }
+  if (isList(value)) return after;
   // Not an assignment: a member may be called `__proto__`.
-  return Object.fromEntries(
-    Object.entries(value).map(([key, one]) => [key, filled(one, take, depth + 1)]),
-  );
+  return Object.fromEntries(Object.keys(value).map((key, at) => [key, after[at] ?? null]));
 }
 
 /** Returns the references in a value. Throws BAD_ARGUMENTS for what is none, and too deep nesting. */

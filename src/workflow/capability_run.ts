@@ -8,6 +8,7 @@ import { type Call, type CallTool, textResult, type ToolResult } from "../core/c
 import { defined, isObject, type Json, type JsonObject } from "../core/json.ts";
 import { type Capability, capabilityHash } from "./capability.ts";
 import { type CodeHouse, runCode } from "./code.ts";
+import { textOf } from "./code_tool.ts";
 import { inRun, type RunHouse } from "./run_scope.ts";
 import type { PlanOutcome, Plans } from "./plans.ts";
 import { WaitingRuns } from "./waiting_runs.ts";
@@ -64,17 +65,14 @@ export async function runCapability(
     async (run) => await runCode({ code: text, arguments: call.arguments, run }, house),
   );
   if (result.kind === "value") return resultOf(result.value);
-  const { name, message, code, hint, line } = result.failure;
-  const place = line === undefined ? "" : ` (line ${line})`;
-  const said = `${code ?? name}: ${message}${place}`;
-  return failed(hint === undefined ? said : `${said}\n${hint}`);
+  return failed(textOf(result.failure));
 }
 
 /** Says which tasks of a plan failed. What is done of it cannot be resumed. */
 function unfinished({ result: { content } }: PlanOutcome): ToolResult {
   const said: JsonObject = JSON.parse(String(content[0]?.text));
-  const { failed: wrong = {}, not_run: left = {} } = said;
-  return failed(JSON.stringify({ failed: wrong, not_run: left }));
+  const { failed: wrong = {}, not_run: left = {}, may_have_run } = said;
+  return failed(JSON.stringify({ failed: wrong, not_run: left, may_have_run }));
 }
 
 function failed(text: string): ToolResult {

@@ -50,6 +50,8 @@ export interface CodeFailure {
   /** The code of an error that a call of PML gave. */
   readonly code?: string;
   readonly hint?: string;
+  /** The tool that failed. */
+  readonly tool?: string;
   readonly line?: number;
   readonly column?: number;
 }
@@ -163,6 +165,7 @@ function endOf({ kind, value = null, open: count, ...said }: JsonObject): CodeRe
     message: textOf(said.message),
     code: text(said.code),
     hint: text(said.hint),
+    tool: text(said.tool)?.slice(0, NAME_MAX),
     line: typeof line === "number" ? line : undefined,
     column: typeof column === "number" ? column : undefined,
   });

@@ -134,8 +134,9 @@ function problemsAnswer({ problems }: TypesChecked & { readonly kind: "problems"
 }
 
 /** Returns the text of an error with its place, as a model can use it. */
-function textOf({ name, message, code, hint, line, column }: CodeFailure): string {
-  const place = line === undefined ? "" : ` (line ${line}, column ${column})`;
+export function textOf({ name, message, code, hint, tool, line, column }: CodeFailure): string {
+  const said = [tool, line && `line ${line}, column ${column}`].filter(Boolean).join(", ");
+  const place = said && ` (${said})`;
   const what = code === undefined ? name : `${name} ${code}`;
   return `${what}: ${message}${place}${hint === undefined ? "" : `\n${hint}`}`;
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { JsonObject } from "../core/json.ts";
+import type { Json, JsonObject } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { Catalog } from "../search/catalog.ts";
@@ -146,6 +146,18 @@ Deno.test("planOf() hands text on, one task after the other", async () => {
   ]);
   assert.deepEqual(made.plan.tasks[1]?.depends_on, ["t1"]);
   assert.deepEqual(made.open, []);
+});
+
+Deno.test("planOf() hands on what was a text at times, and is less sure of it", async () => {
+  const said = (type: Json) => (_: ToolId, { outputSchema }: ToolDefinition) =>
+    outputSchema && { type };
+  const intent = "Read notes.md. Write it to copy.md.";
+  const sure = await planOf(intent, optionsOf());
+  const both = await planOf(intent, optionsOf(undefined, { output: said(["object", "string"]) }));
+  assert.deepEqual(tasksOf(both), tasksOf(sure));
+  assert.ok(both.confidence < sure.confidence);
+  const never = await planOf(intent, optionsOf(undefined, { output: said(["array", "object"]) }));
+  assert.deepEqual(never.open.map(({ argument }) => argument), ["content"]);
 });
 
 Deno.test("planOf() puts a task behind the one whose output it needs", async () => {

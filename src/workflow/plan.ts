@@ -7,6 +7,7 @@
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { canonical, type Json, type JsonObject, quoted } from "../core/json.ts";
+import { paced } from "../io/paced.ts";
 import { bad, filled, isList, partAt, type Ref, refsIn, type Take } from "./_refs.ts";
 import { holds } from "./_when.ts";
 import { sizeOf } from "./results.ts";
@@ -137,19 +138,14 @@ export function tooMany(count: number, most: number): PmlError {
  * Returns the calls that a task makes as far as they are known; undefined if the elements of its
  * `for_each` are not. Throws if it cannot be known how many, or for what is missing.
  */
-export function stepsOf(task: Task, known: Known): readonly Step[] | undefined {
+export async function stepsOf(task: Task, known: Known): Promise<readonly Step[] | undefined> {
   const { forEach } = task;
   if (forEach === undefined) return [stepOf(task, known)];
   if (isOpen(forEach, known)) return undefined;
   const items = filled(forEach, takeFrom(known));
   if (!isList(items)) throw bad("`for_each` is no array");
   if (items.length > known.most) throw tooMany(items.length, known.most);
-  return items.map((item, index) => stepOf(task, known, { item, index }));
-}
-
-/** Returns the only step that is known of a task whose elements are not known. */
-export function anyStepOf(task: Task, known: Known): Step {
-  return stepOf(task, known);
+  return await paced(items, (item, index) => stepOf(task, known, { item, index }));
 }
 
 /** Returns whether the `when` of a task holds. */
@@ -157,7 +153,8 @@ export function runsNow({ when }: Task, known: Known): boolean {
   return when === undefined || holds(when, takeFrom(known));
 }
 
-function stepOf(task: Task, known: Known, at?: { item: Json; index: number }): Step {
+/** Returns a step of a task: that of an element, or what is known of all if it names none. */
+export function stepOf(task: Task, known: Known, at?: { item: Json; index: number }): Step {
   const open = new Set<string>();
   const take = takeFrom(known, at);
   const args = Object.entries(task.arguments).map(([name, value]) => {

@@ -72,7 +72,7 @@ Deno.test("parsePlan() names all that is wrong, with the task (RX7)", () => {
   for (const [wanted, tasks] of table) assert.match(problemsOf(...tasks), wanted);
 });
 
-Deno.test("parsePlan() refuses what is nested too deep, and takes data in $literal as it is", () => {
+Deno.test("parsePlan() refuses what is nested too deep, and takes data in $literal as it is", async () => {
   let deep: Json = REF("a");
   for (let depth = 0; depth < 100; depth++) deep = [deep];
   assert.match(problemsOf(task("a", { arguments: { deep } })), /nested deeper than 64/);
@@ -82,7 +82,7 @@ Deno.test("parsePlan() refuses what is nested too deep, and takes data in $liter
   const schema = { $literal: { $ref: "#/$defs/x", type: "object" } };
   const { tasks: [only] } = parsed(task("a", { arguments: { schema } }));
   assert.ok(only !== undefined);
-  const [step] = stepsOf(only, knowing({})) ?? [];
+  const [step] = await stepsOf(only, knowing({})) ?? [];
   assert.deepEqual(step?.arguments, { schema: schema.$literal });
 });
 
@@ -134,7 +134,7 @@ Deno.test("holds() decides conditions, and what is missing is not there", () => 
   for (const [wanted, when] of table) assert.equal(holds(when, take), wanted, JSON.stringify(when));
 });
 
-Deno.test("stepsOf() gives a call for each element, as far as they are known", () => {
+Deno.test("stepsOf() gives a call for each element, as far as they are known", async () => {
   const { tasks } = parsed(
     task("a"),
     task("b", {
@@ -144,29 +144,30 @@ Deno.test("stepsOf() gives a call for each element, as far as they are known", (
   );
   const [, each] = tasks;
   assert.ok(each !== undefined);
-  assert.equal(stepsOf(each, knowing({})), undefined);
-  const steps = stepsOf(each, knowing({ a: { list: [{ x: "p" }, { x: "q" }] } }));
+  assert.equal(await stepsOf(each, knowing({})), undefined);
+  const steps = await stepsOf(each, knowing({ a: { list: [{ x: "p" }, { x: "q" }] } }));
   assert.deepEqual(steps?.map(({ index, arguments: { one, at } }) => [index, one, at]), [
     [0, "p", 0],
     [1, "q", 1],
   ]);
-  const known = (list: Json, most?: number) => () => stepsOf(each, knowing({ a: { list } }, most));
-  assert.throws(known("abc"), /`for_each` is no array/);
-  assert.throws(known([1]), /"\$item#\/x" is missing: "\$item" is a number/);
-  assert.throws(known([{ x: "x".repeat(990) }]), /Cannot take so much from outputs/);
-  assert.throws(known(Array(4).fill({ x: 1 }), 3), /Cannot run 4 tasks: limits\.plan_tasks is 3/);
+  const known = (list: Json, most?: number) => stepsOf(each, knowing({ a: { list } }, most));
+  await assert.rejects(known("abc"), /`for_each` is no array/);
+  await assert.rejects(known([1]), /"\$item#\/x" is missing: "\$item" is a number/);
+  await assert.rejects(known([{ x: "x".repeat(990) }]), /Cannot take so much from outputs/);
+  const four = known(Array(4).fill({ x: 1 }), 3);
+  await assert.rejects(four, /Cannot run 4 tasks: limits\.plan_tasks is 3/);
 });
 
-Deno.test("parsePlan() takes the parameters of a plan that was saved", () => {
+Deno.test("parsePlan() takes the parameters of a plan that was saved", async () => {
   const tasks = [
     task("a", { for_each: REF("$params#/list"), arguments: { x: REF("$params#/x") } }),
   ];
   const { tasks: [only], params } = parsePlan({ tasks }, { most: 10, params: { x: 1, list: [7] } });
   assert.ok(only !== undefined);
-  const steps = stepsOf(only, { ...knowing({}), params });
+  const steps = await stepsOf(only, { ...knowing({}), params });
   assert.deepEqual(steps?.map(({ arguments: args }) => args), [{ x: 1 }]);
-  const absent = () => stepsOf(only, { ...knowing({}), params: { list: [7] } });
-  assert.throws(absent, /"\$params#\/x" is missing: "\$params" is an object with "list"/);
+  const absent = stepsOf(only, { ...knowing({}), params: { list: [7] } });
+  await assert.rejects(absent, /"\$params#\/x" is missing: "\$params" is an object with "list"/);
 });
 
 Deno.test("holds() compares large outputs at once", () => {

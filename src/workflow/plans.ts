@@ -122,7 +122,7 @@ export class Plans {
       const counts = Map.groupBy(running.states.values(), ({ state }) => state);
       const states = Object.fromEntries([...counts].map(([state, { length }]) => [state, length]));
       record("plan ended", { actor, about: { ...about, ...states } });
-      return answerOf(plan, { kept, states: running.states, inlineBytes });
+      return answerOf(plan, { kept, running, inlineBytes });
     });
   }
 }
@@ -137,8 +137,8 @@ function assertSame(plan: Plan, { id, hashes }: KeptRun): void {
   const names = changed.slice(0, 10).map((task) => quoted(task.id)).join(", ");
   throw new PmlError(
     "BAD_ARGUMENTS",
-    `Cannot resume the run ${quoted(id)}: it did ${names} already, as something else`,
-    { hint: "Leave tasks that are done as they were, or give changed ones another id" },
+    `Cannot resume the run ${quoted(id)}: it has outputs of ${names} from before the change`,
+    { hint: "Leave tasks that have outputs as they were, or give changed ones another id" },
   );
 }
 

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import process from "node:process";
+import { setImmediate } from "node:timers";
 import type { Answer, Call, Outcome, Progress } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
+import { type ErrorCode, PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { parseToolId } from "../core/tool_id.ts";
 import { type PlanRequest, Plans } from "./plans.ts";
@@ -145,7 +147,7 @@ Deno.test("Plans.run() goes on only with the same tasks, for the same identity, 
   const tasks = [task("a", "echo", { arguments: { x: 1 } }), task("b", "fails")];
   const { run: resume } = await at.run(tasks);
   const changed = [task("a", "echo", { arguments: { x: 2 } }), task("b", "fails")];
-  await assert.rejects(at.run(changed, { resume }), /did "a" already, as something else/);
+  await assert.rejects(at.run(changed, { resume }), /it has outputs of "a" from before the change/);
   await assert.rejects(at.run(tasks, { resume, actor: "other" }), /it is not kept/);
   await assert.rejects(at.run(tasks, { resume: "aaaaaaaaaaaa" }), /it is not kept/);
   const open = Promise.withResolvers<void>();
@@ -170,6 +172,12 @@ Deno.test("Plans.run() calls a tool for each element, and again only for those t
   const { said, run } = await at.run(tasks);
   assert.deepEqual([said.failed.b.of, said.failed.b.done], [3, 2]);
   assert.deepEqual(Object.keys(said.failed.b.errors), ["1"]);
+  assert.equal(said.may_have_run, undefined);
+  const changed = tasks.map((one) => one.id === "b" ? { ...one, tool: "s:list" } : one);
+  await assert.rejects(
+    at.run(changed, { resume: run }),
+    /has outputs of "b" from before the change/,
+  );
   broken.clear();
   at.ran.length = 0;
   const again = await at.run(tasks, { resume: run });
@@ -247,8 +255,9 @@ Deno.test("Plans.run() tells how many tasks are over", async () => {
   const at = house({ echo });
   const onProgress = (progress: Progress) => told.push(progress);
   await at.run([task("a", "echo"), task("b", "echo", { for_each: [1, 2] })], { onProgress });
-  assert.deepEqual(told.map(({ progress, total }) => [progress, total]), [[1, 3], [2, 3], [3, 3]]);
-  assert.ok(told.some(({ message }) => /^a: done \(\d of 3\)$/.test(message ?? "")));
+  // How many elements there are is known a little later.
+  assert.deepEqual(told.map(({ progress, total }) => [progress, total]), [[1, 2], [2, 3], [3, 3]]);
+  assert.ok(told.some(({ message }) => /^a: done \(\d of \d\)$/.test(message ?? "")));
 });
 
 Deno.test("Plans.run() leaves large outputs outside, also those for which there is no room", async () => {
@@ -273,4 +282,70 @@ Deno.test("Plans.run() leaves large outputs outside, also those for which there 
   at.ran.length = 0;
   await at.run(tasks, { resume: run });
   assert.deepEqual(at.ran, [], "a task that was done ran again");
+});
+
+Deno.test("Plans.run() lets a task change of which nothing is done", async () => {
+  const at = house({ echo, fails: () => Promise.reject("no") });
+  const each = (tool: string) => [task("b", tool, { for_each: [1, 2], ...taking("$item") })];
+  const { run: resume } = await at.run(each("fails"));
+  assert.deepEqual((await at.run(each("echo"), { resume })).said.done.b.output, [1, 2]);
+  const none = [task("b", "fails", { for_each: [] }), task("c", "fails")];
+  const { run } = await at.run(none);
+  await assert.rejects(at.run(each("echo"), { resume: run }), /has outputs of "b" from before/);
+});
+
+Deno.test("Plans.run() says which failed calls may have run", async () => {
+  const fails = (code: ErrorCode, detail?: JsonObject): Tool => () =>
+    Promise.reject(new PmlError(code, "no", detail && { detail }));
+  const at = house({
+    late: fails("TIMED_OUT"),
+    large: fails("RESULT_TOO_LARGE"),
+    gone: fails("UPSTREAM_DOWN", { may_have_run: true }),
+    never: fails("UPSTREAM_DOWN", { may_have_run: false }),
+    denied: fails("PERMISSION_DENIED"),
+    said: () => Promise.reject("it says that it failed"),
+  });
+  const names = ["late", "large", "gone", "never", "denied", "said"];
+  const { said } = await at.run(names.map((name) => task(name, name)));
+  assert.deepEqual(said.may_have_run, ["late", "large", "gone"]);
+  assert.match(said.retry, /runs what failed and what did not run, and nothing that is done/);
+  // What only waited for its turn did not run.
+  const hang: Tool = ({ signal }) =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  const slow = house({ hang }, { callMaxMs: 50, concurrentCalls: 1 });
+  const ids = Array.from({ length: 10 }, (_, n) => `t${n}`);
+  const { said: ended } = await slow.run(ids.map((id) => task(id, "hang")));
+  assert.equal(ended.failed.t9.error.code, "TIMED_OUT");
+  assert.deepEqual(ended.may_have_run, ids.slice(0, 8));
+});
+
+Deno.test("Plans.run() holds the thread only shortly, whatever its elements take", async () => {
+  const rows = Array.from(
+    { length: 20_000 },
+    (_, n) => ({ n, text: "abcdefghijklmnopqrstuvwxyz" }),
+  );
+  const at = house(
+    { rows: () => rows, text: () => "y".repeat(1_000_000), echo: () => 1 },
+    { planTasks: 1_010, inputBytes: 8_000_000, keptBytes: 64_000_000 },
+  );
+  const items = Array.from({ length: 1_000 }, (_, n) => n);
+  const each = (id: string, args: JsonObject) => task(id, "echo", { for_each: items, ...args });
+  const wide = Array.from({ length: 50_000 }, (_, n) => n);
+  const plans = [
+    [task("rows", "rows"), each("a", { arguments: { all: { $ref: "rows" } } })],
+    [task("text", "text"), each("b", { arguments: { all: { $ref: "text" } } })],
+    [each("c", { arguments: { wide, at: { $ref: "$item" } } })],
+  ];
+  for (const tasks of plans) {
+    let [turns, isOver] = [0, false];
+    const count = () => void (isOver || (turns++, setImmediate(count)));
+    count();
+    const cpu = process.cpuUsage();
+    await at.run(tasks);
+    isOver = true;
+    const { user, system } = process.cpuUsage(cpu);
+    // Without turns, and with a look at everything for each element, it takes seconds.
+    assert.ok(turns > 900, `others had ${turns} turns`);
+    assert.ok(user + system < 700_000, `it took ${(user + system) / 1_000} ms`);
+  }
 });

@@ -40,7 +40,6 @@ export class Results implements Disposable {
   readonly #runs = new Map<string, KeptRun>();
   readonly #limits: () => KeptLimits;
   readonly #now: () => number;
-  #size = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** Keeps nothing yet. */
@@ -49,7 +48,7 @@ export class Results implements Disposable {
     this.#now = now;
   }
 
-  /** Begins a run with an id that nobody can guess. */
+  /** Begins a run with an id that nobody can guess. Throws OVERLOADED if there is no room. */
   begin(actor: string, plan: JsonObject): KeptRun {
     this.#sweep();
     const run: KeptRun = {
@@ -65,50 +64,50 @@ export class Results implements Disposable {
     };
     // Also what is small takes some memory.
     const size = sizeOf(plan) + LEAST_SIZE;
-    this.#hasRoom(size);
+    if (!this.#hasRoom(size, actor)) throw full();
+    run.size = size;
     this.#runs.set(run.id, run);
-    this.#grow(run, size);
     return run;
   }
 
   /** Keeps an output. One for which there is no room is known to be there, and no more. */
   keep(run: KeptRun, key: string, output: Json): void {
     const size = sizeOf(output);
-    const hasRoom = this.#hasRoom(size);
+    const hasRoom = this.#hasRoom(size, run.actor);
     run.outputs.set(key, hasRoom ? output : undefined);
-    if (hasRoom) this.#grow(run, size);
+    if (hasRoom) run.size += size;
   }
 
   /** Puts the outputs of the elements of a task into one array, which is the output of the task. */
   gather(run: KeptRun, task: string, keys: readonly string[]): void {
     const outputs = keys.map((key) => run.outputs.get(key));
     for (const key of keys) run.outputs.delete(key);
-    const isWhole = outputs.every((output) => output !== undefined);
-    run.outputs.set(task, isWhole ? outputs as Json[] : undefined);
+    const whole = outputs.filter((output) => output !== undefined);
+    // Each is measured already.
+    SIZES.set(whole, whole.reduce((sum: number, output) => sum + sizeOf(output) + 1, 1));
+    run.outputs.set(task, whole.length === keys.length ? whole : undefined);
   }
 
   /** Ends a run: from now on it is kept for the time that results are. */
   end(run: KeptRun): void {
     if (!this.#runs.has(run.id)) return;
-    this.#remove(run);
+    this.#runs.delete(run.id);
     if (!run.hasBegun) return;
     run.isBusy = false;
     run.at = this.#now();
     // What was used last is removed last.
     this.#runs.set(run.id, run);
-    this.#size += run.size;
     this.#watch();
   }
 
   /** Keeps one output that belongs to no plan. Returns its name; undefined if there is no room. */
   put(actor: string, output: Json): string | undefined {
+    if (!this.#hasRoom(sizeOf(output) + LEAST_SIZE * 2, actor)) return undefined;
     const run = this.begin(actor, {});
     run.hasBegun = true;
     this.keep(run, SINGLE, output);
     this.end(run);
-    if (run.outputs.get(SINGLE) !== undefined) return `${run.id}.${SINGLE}`;
-    this.#remove(run);
-    return undefined;
+    return `${run.id}.${SINGLE}`;
   }
 
   /** Takes up a run again, of the same identity. Throws BAD_ARGUMENTS if that cannot be done. */
@@ -140,7 +139,6 @@ export class Results implements Disposable {
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
     this.#runs.clear();
-    this.#size = 0;
   }
 
   #runOf(id: string, actor: string): KeptRun {
@@ -153,31 +151,26 @@ export class Results implements Disposable {
     });
   }
 
-  /** Makes room by removing the oldest runs that are over. */
-  #hasRoom(size: number): boolean {
-    const { keptBytes } = this.#limits();
-    for (const run of this.#runs.values()) {
-      if (this.#size + size <= keptBytes) break;
-      if (!run.isBusy) this.#remove(run);
+  /**
+   * Makes room by removing the oldest runs of an identity that are over. Nothing is removed for what
+   * has no room even then.
+   */
+  #hasRoom(size: number, actor: string): boolean {
+    const own = [...this.#runs.values()].filter((run) => run.actor === actor);
+    let left = this.#limits().keptBytes - size;
+    for (const run of own) if (run.isBusy) left -= run.size;
+    if (left < 0) return false;
+    for (const run of own.reverse()) {
+      if (!run.isBusy && (left -= run.size) < 0) this.#runs.delete(run.id);
     }
-    return this.#size + size <= keptBytes;
-  }
-
-  #grow(run: KeptRun, size: number): void {
-    run.size += size;
-    this.#size += size;
-  }
-
-  #remove(run: KeptRun): void {
-    this.#runs.delete(run.id);
-    this.#size -= run.size;
+    return true;
   }
 
   #sweep(): void {
     const { keptMs } = this.#limits();
     const now = this.#now();
     for (const run of this.#runs.values()) {
-      if (!run.isBusy && run.at + keptMs <= now) this.#remove(run);
+      if (!run.isBusy && run.at + keptMs <= now) this.#runs.delete(run.id);
     }
   }
 
@@ -196,9 +189,21 @@ export class Results implements Disposable {
 /** The name of an output that belongs to no plan. */
 const SINGLE = "result";
 
-/** Returns how large a value is as JSON, in characters. */
+/** The sizes of arrays and objects: to measure a large one takes long. Outputs do not change. */
+const SIZES = new WeakMap<object, number>();
+
+/** Returns how large a value is as JSON, in characters. Escapes of a plain text are not counted. */
 export function sizeOf(value: Json): number {
-  return JSON.stringify(value).length;
+  if (typeof value !== "object" || value === null) return String(value).length + 2;
+  const size = SIZES.get(value) ?? JSON.stringify(value).length;
+  SIZES.set(value, size);
+  return size;
+}
+
+function full(): PmlError {
+  return new PmlError("OVERLOADED", "Cannot begin the run: limits.kept_bytes has no room for it", {
+    hint: "Wait for the answers of other runs, or raise it in config.yaml of the PML home",
+  });
 }
 
 function newId(): string {

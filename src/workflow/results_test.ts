@@ -38,6 +38,27 @@ Deno.test("Results removes what is oldest for what is new, and never a run that 
   assert.throws(() => results.output(`${busy.id}.b`, "local"), /the run keeps "a", "b"/);
 });
 
+Deno.test("Results counts for each identity alone, and removes nothing in vain", () => {
+  const { results } = store();
+  const first = kept(results, "x".repeat(3_000));
+  const others = kept(results, "y".repeat(3_000), "other");
+  assert.equal(results.put("local", "z".repeat(20_000)), undefined);
+  const busy = results.begin("local", { text: "b".repeat(3_000) });
+  results.keep(busy, "b", "z".repeat(20_000));
+  assert.doesNotThrow(() => results.output(first, "local"));
+  // The other run is under way, so that this one would not fit without the first either.
+  assert.equal(results.put("local", "z".repeat(8_000)), undefined);
+  assert.doesNotThrow(() => results.output(first, "local"));
+  for (let at = 0; at < 9; at++) kept(results, "x".repeat(2_000));
+  assert.throws(() => results.output(first, "local"), /it is not kept/);
+  assert.doesNotThrow(() => results.output(others, "other"));
+  assert.throws(() => results.begin("local", { text: "x".repeat(9_000) }), { code: "OVERLOADED" });
+  results.end(busy);
+  // What was refused and what is over takes no room.
+  kept(results, "x".repeat(7_000));
+  assert.doesNotThrow(() => results.output(others, "other"));
+});
+
 Deno.test("pageOf() gives a part that fits, and says where to go on", () => {
   const list = Array.from({ length: 5_000 }, (_, n) => ({ n, text: "abc" }));
   const read = (value: Json, uri: string) => pageOf(value, pageRequestOf(uri));

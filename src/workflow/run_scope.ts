@@ -99,7 +99,11 @@ export async function inTime<T>(
   try {
     return await work({
       onQuestion: onQuestion && ((...asked) => held(() => onQuestion(...asked))),
-      onAsk: onAsk && ((asked) => held(() => onAsk(asked))),
+      // A model answers by itself: that takes no place of what waits for the person.
+      onAsk: onAsk && ((asked) => {
+        const ask = () => onAsk(asked);
+        return asked.method === "elicitation/create" ? held(ask) : clock.held(ask);
+      }),
       signal: abort.signal,
     });
   } finally {

@@ -9,30 +9,11 @@ import assert from "node:assert/strict";
 import type { ToolId } from "../../src/core/tool_id.ts";
 import type { Capability } from "../../src/workflow/capability.ts";
 import { exportForm } from "../../src/workflow/capability_saving.ts";
-import { CapabilityStore } from "../../src/workflow/capability_store.ts";
-import { called, capabilityScene, savedCode } from "../capability_scene.ts";
+import { approve, called, capabilityScene, savedCode } from "../capability_scene.ts";
 import { ERAS } from "../kit/json_rpc.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { assertAftermath, assertServes, codeOf, journalOf, textOf } from "./oracles.ts";
-
-/** Saves code as approved, whatever it says of itself. */
-async function approve(
-  ws: Workspace,
-  all: Readonly<Record<string, string>>,
-  change: Partial<Capability> = {},
-): Promise<void> {
-  const store = new CapabilityStore(ws.home);
-  for (const [id, text] of Object.entries(all)) {
-    await store.save(id as ToolId, {
-      kind: "code",
-      text,
-      parameters: { type: "object" },
-      toolsUsed: {},
-      ...change,
-    }, { over: undefined });
-  }
-}
 
 /** Returns how often tools began. */
 async function startsOf(ws: Workspace, tool: string): Promise<number> {

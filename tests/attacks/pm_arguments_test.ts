@@ -6,7 +6,7 @@ import { ERAS } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import type { Workspace } from "../kit/workspace.ts";
-import { assertAllListed, ENTRY_POINTS } from "./entry_points.ts";
+import { assertAllListed, ENTRY_POINTS, LOOP, makeDoorScene } from "./entry_points.ts";
 import { assertAftermath, endWell, textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf } from "./questions.ts";
 import { makeScene, makeScenery } from "./stage.ts";
@@ -14,6 +14,8 @@ import { makeScene, makeScenery } from "./stage.ts";
 const CAN_ASK = { elicitation: { form: {} } } as const;
 const WRITE = "filesystem:write_file";
 const SECRET = "kept secret";
+
+const SLOW = ["cli", "a saved capability", LOOP];
 
 /** Ways to name a file in `secrets`, or one of which PML cannot tell. */
 function aliases(ws: Workspace): readonly unknown[] {
@@ -41,12 +43,12 @@ function aliases(ws: Workspace): readonly unknown[] {
 Deno.test("A deny with a condition holds at every way in, however the path is written (PM8)", async () => {
   assertAllListed();
   const pml = rules({ allow: ["*", "filesystem:*"], deny: [`${WRITE}(path=secrets/**)`] }, true);
-  await using scene = await makeScene({ pml, capabilities: {}, prepare: furnish });
+  await using scene = await makeDoorScene({ pml, capabilities: {}, prepare: furnish });
   const { ws } = scene;
   for (const [door, use] of Object.entries(ENTRY_POINTS)) {
-    // A command takes as long as thirty calls: it is tried with a few.
+    // A command or a process of its own takes as long as thirty calls: these are tried with a few.
     const all = aliases(ws);
-    const paths = door === "cli" ? [all[0], all[5], all[11]] : all;
+    const paths = SLOW.includes(door) ? [all[0], all[5], all[11]] : all;
     for (const path of paths) {
       const said = await use(scene, WRITE, { path, content: "attacked" });
       assert.equal(said, "PERMISSION_DENIED", `${door}: ${path}`);
@@ -74,7 +76,7 @@ Deno.test("A batch with one denied call runs the others and not it (PM8)", async
 
 Deno.test("An allow with a condition runs what it covers and asks about the rest, at every way in", async () => {
   const pml = rules({ allow: [`${WRITE}(path=src/**)`, "filesystem:read_file"] }, true);
-  await using scene = await makeScene({ pml, capabilities: {}, prepare: furnish });
+  await using scene = await makeDoorScene({ pml, capabilities: {}, prepare: furnish });
   for (const [door, use] of Object.entries(ENTRY_POINTS)) {
     assert.equal(await use(scene, WRITE, { path: "src/free", content: door }), undefined, door);
     assert.equal(await readFile(scene.ws.file("src/free"), "utf8"), door);

@@ -160,4 +160,33 @@ export const CAPABILITIES: readonly Mutant[] = [
     test: "src/workflow/capability_parameters_test.ts",
     filter: "The literals and tools of any text are found in a time that grows with its length",
   },
+  {
+    name: "cloud-internal",
+    guard: "Only a saved capability reaches internal tools of a server in the cloud",
+    file: "rpc.ts",
+    find: "const tools = via === OF_CAPABILITY ? all : externalTools(all);",
+    put: "const tools = via !== undefined ? all : externalTools(all);",
+    test: "tests/visibility_test.ts",
+    filter: "An internal tool of a registry's server is neither offered nor called, on 2025-11-25",
+  },
+  {
+    name: "door-capability",
+    guard: "The calls of a capability are judged as every call",
+    file: "gate.ts",
+    find: "const verdict = judge(id, isOfTask ? undefined : args);",
+    put: 'if (arguments[1].via === "capability") return BEGUN; ' +
+      "const verdict = judge(id, isOfTask ? undefined : args);",
+    test: "tests/attacks/pm_doors_test.ts",
+    filter: "Each judgement holds at each way in, on 2026-07-28 (PM8)",
+  },
+  {
+    name: "door-sampling",
+    guard: "The calls of a model that a server asks are judged as every call",
+    file: "gate.ts",
+    find: "const verdict = judge(id, isOfTask ? undefined : args);",
+    put: 'if (arguments[1].via === "sampling") return BEGUN; ' +
+      "const verdict = judge(id, isOfTask ? undefined : args);",
+    test: "tests/attacks/pm_doors_test.ts",
+    filter: "Each judgement holds at each way in, on 2026-07-28 (PM8)",
+  },
 ];

@@ -26,6 +26,7 @@ export type CodeEnd =
     readonly message: string;
     readonly code?: string;
     readonly hint?: string;
+    readonly tool?: string;
     readonly place?: Place;
     readonly open: number;
   };
@@ -197,11 +198,16 @@ function failure(error: unknown, placeOf: (error: unknown) => Place | undefined)
 
 function textsOf(
   error: unknown,
-): { name: string; message: string; code?: string; hint?: string } {
+): { name: string; message: string; code?: string; hint?: string; tool?: string } {
   try {
     if (Object(error) !== error) return { name: "Error", message: String(error) };
-    const { name = "Error", message = shown(error), code, hint } = error as Record<string, unknown>;
-    const more = Object.entries({ code, hint }).filter(([, text]) => typeof text === "string");
+    const { name = "Error", message = shown(error), code, hint, tool } = error as Record<
+      string,
+      unknown
+    >;
+    const more = Object.entries({ code, hint, tool }).filter(([, text]) =>
+      typeof text === "string"
+    );
     return { name: String(name), message: String(message), ...Object.fromEntries(more) };
   } catch {
     return { name: "Error", message: "the code threw something that cannot be read" };

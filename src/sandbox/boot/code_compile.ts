@@ -39,6 +39,8 @@ const IN_STACK = new RegExp(`\\b${NAME}\\b[^\\n]*?:(\\d+):(\\d+)\\)?$`, "m");
 /** The lines that a compiled function has above the code: its head, and "use strict". */
 const LINES_ABOVE = 3;
 const RETURN = "return (";
+/** The variables of namespaces: they come behind the last expression, although they hold before. */
+const HOISTED = /(?:\nvar [^=;\n]+;)+\n*$/;
 /** The lines above the code in the module that is compiled to find a wrong place. */
 const MODULE_ABOVE = 2;
 
@@ -72,7 +74,9 @@ async function untyped(code: string): Promise<{ text: string; isMoved?: boolean 
   } catch (error) {
     // Enums and the like become other code.
     if (/not supported in (?:strip-only|type strip) mode/.test(String(error))) {
-      return { text: await removeTypes(code, "transform"), isMoved: true };
+      const text = await removeTypes(code, "transform");
+      const [hoisted = ""] = HOISTED.exec(text) ?? [];
+      return { text: hoisted + text.slice(0, text.length - hoisted.length), isMoved: true };
     }
   }
   throw await whyWrong(code);

@@ -39,6 +39,9 @@ function whyNot(key: string, value: unknown): string | undefined {
 function kindOf(value: unknown): readonly [what: string, instead: string] | undefined {
   if (typeof value === "function") return ["a function", "call it"];
   if (typeof value === "symbol") return ["a symbol", ""];
+  if (typeof value === "number" && !Number.isFinite(value)) {
+    return [String(value), "use null, or a text"];
+  }
   if (typeof value === "bigint") return ["a BigInt", "use Number(value) or String(value)"];
   if (value instanceof Map) return ["a Map", "use Object.fromEntries(map)"];
   if (value instanceof Set) return ["a Set", "use [...set]"];

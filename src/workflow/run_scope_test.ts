@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import type { Call, Outcome, ServerRequest } from "../core/call.ts";
+import type { JsonObject } from "../core/json.ts";
+import { toolId } from "../core/tool_id.ts";
+import { inRun, type RunStart } from "./run_scope.ts";
+import { WaitingRuns } from "./waiting_runs.ts";
+
+Deno.test("inRun() counts runs that wait for the person, and not those that wait for a model", async () => {
+  const waiting = new WaitingRuns(() => 1);
+  const callTool = async ({ arguments: { method }, onAsk, signal }: Call): Promise<Outcome> => {
+    await onAsk?.({ server: "s", method, params: {}, signal } as ServerRequest);
+    return { kind: "result", result: { content: [] } };
+  };
+  const house = { waiting, callTool, record: () => {} };
+  const open = Promise.withResolvers<JsonObject>();
+  const start: RunStart = {
+    ...{ via: "code", actor: "local", calls: 1, ms: 60_000, mostMs: 60_000, about: {} },
+    signal: new AbortController().signal,
+    onAsk: () => open.promise,
+  };
+  const asking = (method: ServerRequest["method"]) =>
+    inRun(start, house, async (run) => {
+      await run.call({ id: toolId("s", "ask"), arguments: { method } });
+      return { kind: "done" };
+    });
+  const models = [asking("sampling/createMessage"), asking("sampling/createMessage")];
+  const person = asking("elicitation/create");
+  await assert.rejects(asking("elicitation/create"), { code: "OVERLOADED" });
+  models.push(asking("sampling/createMessage"));
+  open.resolve({});
+  assert.deepEqual(await Promise.all([...models, person]), Array(4).fill({ kind: "done" }));
+});

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { readdir } from "node:fs/promises";
+import { ERAS } from "../kit/json_rpc.ts";
+import { assertAllListed, ENTRY_POINTS, LOOP, makeDoorScene, NOT_OFFERED } from "./entry_points.ts";
+import { endWell, journalOf, ofKind } from "./oracles.ts";
+
+interface Judged {
+  readonly tool: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  /** What whoever calls it is told. */
+  readonly code?: string;
+}
+
+const MOVED = { source: "good.txt", destination: "planted" };
+/** Each judgement, with a tool that is judged so. */
+const JUDGED: Readonly<Record<string, Judged>> = {
+  deny: { tool: "filesystem:move_file", args: MOVED, code: "PERMISSION_DENIED" },
+  ask: {
+    tool: "filesystem:create_directory",
+    args: { path: "planted" },
+    code: "APPROVAL_REQUIRED",
+  },
+  allow: { tool: "filesystem:write_file", args: { path: "free.txt", content: "x" } },
+  unknown: { tool: "filesystem:no_such_tool", args: MOVED, code: "UNKNOWN_TOOL" },
+};
+const PML = {
+  version: 1,
+  permissions: {
+    allow: ["filesystem:read_file", "filesystem:write_file"],
+    deny: ["filesystem:move_file"],
+  },
+  gateway: { tools_exposure: "full_proxy" },
+} as const;
+
+for (const era of ERAS) {
+  Deno.test(`Each judgement holds at each way in, on ${era} (PM8)`, async () => {
+    assertAllListed();
+    await using scene = await makeDoorScene({ era, pml: PML, capabilities: {} });
+    const { ws, pml } = scene;
+    for (const [door, use] of Object.entries(ENTRY_POINTS)) {
+      // A command has no era of its own.
+      if (door === "cli" && era !== ERAS[0]) continue;
+      for (const [judged, { tool, args, code }] of Object.entries(JUDGED)) {
+        const said = await use(scene, tool, args);
+        // A model is told the same of what is denied and of what is not there.
+        const isUnseen = door === LOOP && (judged === "deny" || judged === "unknown");
+        assert.equal(said, isUnseen ? NOT_OFFERED : code, `${door}: ${judged}`);
+      }
+    }
+    assert.deepEqual((await readdir(ws.path)).filter((name) => name.startsWith("planted")), []);
+    const ends = ofKind(await journalOf(ws), "end").filter(({ outcome }) => outcome === "result");
+    const ran = new Set(ends.map(({ tool = "" }) => tool));
+    for (const name of ["deny", "ask", "unknown"]) assert.ok(!ran.has(JUDGED[name]?.tool ?? ""));
+    await endWell(ws, pml);
+  });
+}
