@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { PmlError } from "../core/errors.ts";
-import { canonical, type Json, type JsonObject } from "../core/json.ts";
+import type { Json, JsonObject } from "../core/json.ts";
 import { filled, parseRef, partAt } from "./_refs.ts";
 import { holds } from "./_when.ts";
 import { type Known, parsePlan, stepsOf } from "./plan.ts";
@@ -170,20 +170,11 @@ Deno.test("parsePlan() takes the parameters of a plan that was saved", async () 
   await assert.rejects(absent, /"\$params#\/x" is missing: "\$params" is an object with "list"/);
 });
 
-Deno.test("holds() compares large outputs at once", () => {
-  const large = Array.from({ length: 300_000 }, () => ({}));
+Deno.test("holds() compares values part by part, whatever the order of their members", () => {
+  const large = Array.from({ length: 3_000 }, (_, at) => ({ at }));
   const others = structuredClone(large);
-  const equals = [REF("large"), REF("others")];
-  const timed = (work: () => void) => {
-    const since = performance.now();
-    for (let count = 0; count < 3; count++) work();
-    return performance.now() - since;
-  };
   const take = ({ source }: { source: string }) => source === "large" ? large : others;
-  const compared = timed(() => assert.ok(holds({ equals }, take)));
-  // To write them as JSON and compare the texts takes several times as long.
-  const written = timed(() => assert.equal(canonical(large), canonical(others)));
-  assert.ok(compared < written, `${compared} ms, ${written} ms`);
+  assert.ok(holds({ equals: [REF("large"), REF("others")] }, take));
   assert.ok(!holds({ equals: [{ a: 1, b: [1, null] }, { b: [1, null], a: 2 }] }, take));
   assert.ok(!holds({ equals: [{ a: [] }, { a: {} }] }, take));
   assert.ok(holds({ equals: [{ a: 1, b: [1, null] }, { b: [1, null], a: 1 }] }, take));
