@@ -66,6 +66,8 @@ export interface HttpDefinition {
   readonly title?: string;
   /** The URL. */
   readonly url: string;
+  /** Whether the file says that the URL is one of HTTP+SSE. */
+  readonly isSse?: boolean;
   /** The headers as they were written: `${NAME}` is replaced when a request is sent. */
   readonly headers: Readonly<Record<string, string>>;
   /** The tools to keep, if they are listed. All others are ignored. */
@@ -143,8 +145,9 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
     file.problem([...path, "tools"], { found: quoted(foreign), wanted });
   }
   if ("url" in entry) {
-    const { url, headers = {} } = entry;
-    return { kind: "http", ...names, url, headers, tools, ...settings };
+    const { type, url, headers = {} } = entry;
+    const isSse = type === "sse" || undefined;
+    return { kind: "http", ...names, url, isSse, headers, tools, ...settings };
   }
   const { command, args = [], env = {} } = "install" in entry ? entry.install : entry;
   const { cwd, confine } = entry;

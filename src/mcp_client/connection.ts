@@ -79,6 +79,8 @@ export class Connection implements Living {
       excess: (ends, excess) => this.#refuse(new TextDecoder().decode(ends), excess),
       failed: (id, error, { isOver }) => {
         this.#isLost ||= isOver;
+        // What is followed is followed on another connection.
+        if (isOver) this.retire();
         this.#peer.fail(id, error);
       },
       broken: (why) => this.#fail(this.#broken(why)),

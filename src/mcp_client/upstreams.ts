@@ -267,27 +267,29 @@ export class Upstreams implements AsyncDisposable {
     // A server that fails may be reachable with another definition.
     const key = `${name} ${version}`;
     const note = (error: unknown) => {
-      if (server.isRemote && error instanceof PmlError) {
-        this.#outages.note(key, error);
-      }
+      const isOutage = error instanceof PmlError && !(error instanceof SessionLost);
+      if (server.isRemote && isOutage) this.#outages.note(key, error);
       throw error;
     };
     // Noted here, because after a few failures the pool only reports that it always fails.
     const what = { name, version, start: () => this.#start(server).catch(note) };
+    const run = <R>(use: (connection: Connection) => Promise<R>) => {
+      const once = () => this.#pool.use(name, { ...what, use });
+      return once().catch((error) => {
+        if (error instanceof SessionLost) return once();
+        throw error;
+      });
+    };
     using _ = this.#declared.use(name);
     const outage = this.#outages.of(key);
     // A server that answers, such as with a wrong key, answers soon.
     const waits = outage && !UNREACHED.includes(outage.code);
     await this.#outages.pass(key, {
-      probe: () => this.#pool.use(name, { ...what, use: () => Promise.resolve() }),
+      probe: () => run(() => Promise.resolve()),
       ...(waits && { waitMs: this.#options.limits().startMs }),
     });
-    const run = () => this.#pool.use(name, { ...what, use });
     try {
-      return await run().catch((error) => {
-        if (error instanceof SessionLost) return run();
-        throw error;
-      });
+      return await run(use);
     } catch (error) {
       throw isUnsent(error) ? note(error) : error;
     }
