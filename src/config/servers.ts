@@ -127,10 +127,8 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
   // If the file is a link, paths in it are relative to the real file.
   const folder = dirname(file.realPath);
   const listed = Array.isArray(entry.tools) ? entry.tools : undefined;
-  const of = listed === undefined && entry.tools !== undefined
-    ? settingsOf(entry.tools as Settings, from)
-    : undefined;
-  const settings = of === undefined ? {} : { settings: { file: file.realPath, of } };
+  const of = entry.tools && !listed && settingsOf(entry.tools as Settings, from);
+  const settings = of && { settings: { file: file.realPath, of } };
   if ("path" in entry) {
     const at = resolve(folder, entry.path);
     return { kind: "deno", ...names, path: at, confine: entry.confine, ...settings };
@@ -151,7 +149,7 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
   }
   const { command, args = [], env = {} } = "install" in entry ? entry.install : entry;
   const { cwd, confine } = entry;
-  const at = cwd === undefined ? undefined : resolve(folder, cwd);
+  const at = cwd && resolve(folder, cwd);
   return { kind: "stdio", ...names, command, args, env, cwd: at, tools, confine, ...settings };
 }
 

@@ -62,6 +62,8 @@ export class Connection implements Living {
   readonly #newest: NewestRequests;
   readonly #over = new AbortController();
   readonly #retired = new AbortController();
+  /** The resources that the server tells of on the stream of this connection. */
+  readonly #followed = new Set<string>();
   #stray = 0;
   #isLost = false;
   #isListening = false;
@@ -195,7 +197,9 @@ export class Connection implements Living {
     }
     await this.#peer.request("resources/subscribe", { uri }, options);
     onAgreed();
+    this.#followed.add(uri);
     await aborted(options.signal);
+    this.#followed.delete(uri);
     if (this.alive) this.#peer.request("resources/unsubscribe", { uri }, ASIDE).catch(() => {});
   }
 
@@ -240,8 +244,9 @@ export class Connection implements Living {
     }
   }
 
-  /** Notifications may have been lost, so all lists count as changed. */
+  /** Notifications may have been lost, so all lists and followed resources count as changed. */
   #missed(): void {
+    for (const uri of this.#followed) this.#options.onNotification(UPDATED, { uri });
     for (const list of ["tools", "resources", "prompts"]) {
       this.#options.onNotification(`notifications/${list}/list_changed`, {});
     }

@@ -121,7 +121,10 @@ export class Upstreams implements AsyncDisposable {
     });
     this.#subscriptions = new Subscriptions(
       (following) => this.#follow(following),
-      (server, error) => options.onLog(server, "warn", notFollowed(server, error)),
+      {
+        lost: (server, error) => options.onLog(server, "warn", notFollowed(server, error)),
+        again: options.told.updated,
+      },
     );
   }
 
@@ -273,13 +276,8 @@ export class Upstreams implements AsyncDisposable {
     };
     // Noted here, because after a few failures the pool only reports that it always fails.
     const what = { name, version, start: () => this.#start(server).catch(note) };
-    const run = <R>(use: (connection: Connection) => Promise<R>) => {
-      const once = () => this.#pool.use(name, { ...what, use });
-      return once().catch((error) => {
-        if (error instanceof SessionLost) return once();
-        throw error;
-      });
-    };
+    const run = <R>(use: (connection: Connection) => Promise<R>) =>
+      againIfLost(() => this.#pool.use(name, { ...what, use }));
     using _ = this.#declared.use(name);
     const outage = this.#outages.of(key);
     // A server that answers, such as with a wrong key, answers soon.
@@ -329,4 +327,12 @@ export class Upstreams implements AsyncDisposable {
   #tool(owner: ListOwner, tool: string): ListItem | undefined {
     return this.#toolsOf(this.#lists.known(owner, "tools")).get(tool);
   }
+}
+
+/** Tries once more, in another session, what the server did not handle. */
+function againIfLost<T>(once: () => Promise<T>): Promise<T> {
+  return once().catch((error) => {
+    if (error instanceof SessionLost) return once();
+    throw error;
+  });
 }

@@ -9,7 +9,6 @@ import { memoized } from "../core/memo.ts";
 import type { Room } from "../io/backlog.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
 import type { HttpWireOptions } from "./_http_session.ts";
-import type { AddressFacts } from "./transports.ts";
 
 /** How a server is reached. Variables are replaced by their values. */
 export interface HttpValues {
@@ -44,7 +43,6 @@ export class HttpServers {
   /** Returns the way to a server. Equal servers give the same object. */
   readonly of: (server: HttpValues) => UpstreamServer = memoized((server) => this.#made(server));
   readonly #options: HttpServersOptions;
-  readonly #known = new Map<string, AddressFacts>();
 
   /** Sends nothing yet. */
   constructor(options: HttpServersOptions) {
@@ -63,13 +61,7 @@ export class HttpServers {
       version: () => key,
       way: async () => {
         const { openTransport } = await import("./transports.ts");
-        const options = this.#options;
-        return openTransport({
-          ...options,
-          ...server,
-          limits: options.limits(),
-          known: this.#known,
-        });
+        return openTransport(server, this.#options);
       },
     };
   }

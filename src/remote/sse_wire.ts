@@ -8,7 +8,7 @@
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { eachEvent, EVENTS_TYPE, leave, TooLong, typeOf } from "../io/event_stream.ts";
-import { after, unlessAborted } from "../io/waiting.ts";
+import { after, soon, unlessAborted } from "../io/waiting.ts";
 import type { Wire, WireEnds } from "../mcp_client/wire.ts";
 import { failureOf, unreached, unusable } from "./_http_errors.ts";
 import { HttpSession, type HttpWireOptions } from "./_http_session.ts";
@@ -18,6 +18,8 @@ import { handOver } from "./http_wire.ts";
 const LOOK_MS = 5_000;
 /** How long a request may stay open after its answer has come. */
 const REST_MS = 1_000;
+/** How long the end of a stream waits for what the server says of messages that were just sent. */
+const END_MS = 500;
 const ADDRESS_BYTES = 8_192;
 
 /** A server that answers on a stream of events. */
@@ -33,6 +35,7 @@ export class SseWire implements Wire {
   #isFound = false;
   /** Over when the server takes the next message. */
   #ready: Promise<unknown> = this.#named.promise;
+  readonly #sending = new Set<Promise<void>>();
   /** The requests whose HTTP requests are open, and how to end these soon. */
   readonly #open = new Map<unknown, () => void>();
 
@@ -53,7 +56,8 @@ export class SseWire implements Wire {
 
   /** Sends a message of JSON-RPC. */
   send(message: JsonObject): void {
-    const sent = this.#post(message);
+    const sent = this.#post(message).finally(() => this.#sending.delete(sent));
+    this.#sending.add(sent);
     if (message.method === "notifications/cancelled") {
       this.#open.get(objectOf(message.params).requestId)?.();
     }
@@ -107,6 +111,8 @@ export class SseWire implements Wire {
   async #hear(): Promise<void> {
     const error = await this.#stream().catch((error) => error);
     if (this.#over.signal.aborted) return;
+    // What is refused now was not done.
+    if (this.#session.isKept) await soon(Promise.all(this.#sending), END_MS);
     this.kill();
     if (this.#isFound && error instanceof TooLong) return this.#ends.broken(error.message);
     const failure = failureOf(this.#options, error);

@@ -8,9 +8,10 @@
 import { join } from "node:path";
 import type { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
+import { memoized } from "../core/memo.ts";
 import { drop, keep, readKept } from "../io/kept.ts";
 import { type OpenWire, SessionLost } from "../mcp_client/wire.ts";
-import type { HttpWireOptions } from "./_http_session.ts";
+import type { HttpServersOptions, HttpValues } from "./http_servers.ts";
 import { HttpWire } from "./http_wire.ts";
 import { SseWire } from "./sse_wire.ts";
 
@@ -24,21 +25,15 @@ export interface AddressFacts {
   readonly because?: PmlError | undefined;
 }
 
-/** A server over HTTP, and what is known of it. */
-export interface TransportOptions extends Omit<HttpWireOptions, "transport"> {
-  /** Whether the definition says that it is an address of HTTP+SSE. */
-  readonly isSse?: boolean | undefined;
-  /** What is known of addresses in this process. */
-  readonly known: Map<string, AddressFacts>;
-  /** The PML home, where addresses of HTTP+SSE are remembered. */
-  readonly home?: string | undefined;
-}
+/** What is known of the addresses of servers, by their names and addresses. */
+const knownOf = memoized((_: HttpServersOptions) => new Map<string, AddressFacts>());
 
 /** Returns the way to a server, by the transport that it is known to have. */
-export function openTransport(server: TransportOptions): OpenWire {
+export function openTransport(server: HttpValues, shared: HttpServersOptions): OpenWire {
   return (ends) => {
-    const transport = new TransportChoice(server);
-    const options = { ...server, transport };
+    const { fetch, limits, room } = shared;
+    const transport = new TransportChoice(server, shared);
+    const options = { ...server, fetch, limits: limits(), room, transport };
     return transport.isSse ? new SseWire(options, ends) : new HttpWire(options, ends);
   };
 }
@@ -47,29 +42,32 @@ export function openTransport(server: TransportOptions): OpenWire {
 export class TransportChoice implements AddressFacts {
   readonly isOlder: boolean;
   readonly isSse: boolean;
-  readonly #options: TransportOptions;
+  readonly #server: HttpValues;
+  readonly #known: Map<string, AddressFacts>;
   readonly #key: string;
   readonly #file: string | undefined;
   readonly #because: PmlError | undefined;
 
   /** Takes what is known now. */
-  constructor(options: TransportOptions) {
-    const { name, url, known, home } = this.#options = options;
+  constructor(server: HttpValues, options: HttpServersOptions) {
+    const { name, url } = this.#server = server;
+    const { home } = options;
+    this.#known = knownOf(options);
     this.#key = `${name} ${url}`;
     if (home !== undefined) {
       this.#file = join(home, "lists", `sse-${sha256(url).slice(0, 32)}.json`);
     }
-    const { isOlder, isSse, because }: AddressFacts = known.get(this.#key) ?? {};
+    const { isOlder, isSse, because }: AddressFacts = this.#known.get(this.#key) ?? {};
     this.isOlder = isOlder ?? false;
     this.isSse = isSse ??
-      (options.isSse || this.#file !== undefined && readKept(this.#file) === true);
+      (server.isSse || this.#file !== undefined && readKept(this.#file) === true);
     this.#because = because;
   }
 
   /** Remembers what turned out. */
   found(facts: AddressFacts): void {
-    const { known, isSse } = this.#options;
-    known.set(this.#key, { isOlder: this.isOlder, isSse: this.isSse, ...facts });
+    const { isSse } = this.#server;
+    this.#known.set(this.#key, { isOlder: this.isOlder, isSse: this.isSse, ...facts });
     if (!facts.isSse || isSse || this.#file === undefined) return;
     try {
       keep(this.#file, true);
@@ -80,16 +78,15 @@ export class TransportChoice implements AddressFacts {
 
   /** Has the other transport tried once where this one was refused. Returns the error for that. */
   other(error: PmlError): PmlError {
-    const { name, known } = this.#options;
     const { code, detail } = error;
     const isRedirect = String(detail?.status).startsWith("3");
     if (code !== "UPSTREAM_PROTOCOL" || isRedirect) return error;
     if (this.isSse && this.#file !== undefined) drop(this.#file);
     if (this.#because === undefined) {
-      known.set(this.#key, { isSse: !this.isSse, because: error });
-      return new SessionLost(name, "it refused the transport");
+      this.#known.set(this.#key, { isSse: !this.isSse, because: error });
+      return new SessionLost(this.#server.name, "it refused the transport");
     }
-    known.delete(this.#key);
+    this.#known.delete(this.#key);
     // Most addresses are of Streamable HTTP.
     return this.isSse ? this.#because : error;
   }

@@ -29,7 +29,7 @@ export type SseScript = (came: SseCame) => Response | undefined | Promise<Respon
 
 /** A stream to one client. */
 export class SseStream {
-  /** Whether the client has left. */
+  /** Whether it is over, because one of both has left. */
   isLeft = false;
   readonly body: ReadableStream<Uint8Array>;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
@@ -62,6 +62,7 @@ export class SseStream {
 
   /** Ends it as a server does, or breaks the connection. */
   end(error?: Error): void {
+    this.isLeft = true;
     try {
       if (error === undefined) this.#controller?.close();
       else this.#controller?.error(error);
