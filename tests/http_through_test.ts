@@ -67,6 +67,21 @@ Deno.test("The command line lists, calls and refreshes servers over HTTP", async
   assert.equal(asked(), before + 1);
 });
 
+Deno.test("An address of HTTP+SSE that was found out is known to the next process", async () => {
+  await using full = new FullSse();
+  const pml = { version: 1, mcpServers: { far: { url: full.url } } };
+  await using scene = await makeScene({ pml });
+  const paths = async () => {
+    const before = full.asked.length;
+    const { code, stdout, stderr } = await runPml(scene.ws, ["tools", "far", "--refresh"]);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /far:link/);
+    return full.asked.slice(before, before + 3).map(({ method }) => method);
+  };
+  assert.deepEqual(await paths(), ["POST", "POST", "GET"]);
+  assert.deepEqual(await paths(), ["GET", "POST", "POST"]);
+});
+
 async function sceneOf(era: Era, servers: Servers, { type } = { type: "http" }): Promise<Scene> {
   const headers = { "Authorization": "Bearer ${FULL_TOKEN}", "Plain": "p" };
   const mcpServers = Object.fromEntries(

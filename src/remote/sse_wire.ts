@@ -15,7 +15,7 @@ import { HttpSession, type HttpWireOptions } from "./_http_session.ts";
 import { handOver } from "./http_wire.ts";
 
 /** How long a stream may take to name the address for messages. */
-const LOOK_MS = 5_000;
+const LOOK_MS = 3_000;
 /** How long a request may stay open after its answer has come. */
 const REST_MS = 1_000;
 /** How long the end of a stream waits for what the server says of messages that were just sent. */

@@ -224,7 +224,7 @@ Deno.test("Keys reach their own stream only, over calls, retries and reconnects 
 });
 
 Deno.test("A key that no header can hold is told by its variable, and nothing is sent (SX6)", async () => {
-  for (const value of [`${ONE}\n`, `${ONE}\u20ac`, ONE.repeat(1_000)]) {
+  for (const value of [`${ONE}\n`, `${ONE}\u20ac`]) {
     await using server = new SseServer();
     await using scene = await sceneOf({ servers: { one: server.url }, env: { ONE_KEY: value } });
     const { ws, pml } = scene;
