@@ -237,6 +237,7 @@ export class Machine implements AsyncDisposable {
       fetch: this.fetch,
       room: backlog?.room,
       limits: () => this.#config().limits,
+      home: this.#config().home,
       url: () => this.#config().cloud?.url,
       keys,
     });

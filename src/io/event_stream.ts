@@ -184,7 +184,7 @@ class EventReader {
 
   #note(line: string): void {
     const [, field, value = ""] = /^(event|id|retry)(?:: ?(.*))?$/s.exec(line) ?? [];
-    if (field === "event") this.#event = value;
+    if (field === "event") this.#event = value || undefined;
     if (field === "id" && !value.includes("\0")) this.#id = value;
     if (field === "retry" && /^\d{1,9}$/.test(value)) this.#retry = Number(value);
   }

@@ -114,8 +114,9 @@ export class HttpSession {
 
   /** Returns whether the next request needs another connection after this error. */
   isOver({ code, detail }: PmlError): boolean {
+    const { status, may_have_run: mayHaveRun } = detail ?? {};
     return code === "UPSTREAM_DOWN" &&
-      (detail?.may_have_run === false || detail?.status === 503 && this.isKept);
+      (status === undefined ? mayHaveRun === false : status === 503 && this.isKept);
   }
 
   /** Sends a message, or asks for a stream, from a place in it if one is named. */

@@ -35,7 +35,7 @@ export interface HttpServersOptions {
   readonly limits: () => HttpWireOptions["limits"];
   readonly room?: Room | undefined;
   /** The PML home, where it is remembered which addresses are of HTTP+SSE. */
-  readonly home?: string;
+  readonly home: string;
 }
 
 /** Reaches servers over HTTP. */

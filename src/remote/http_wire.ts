@@ -161,6 +161,7 @@ export class HttpWire implements Wire {
     const { status } = stream;
     await leave(stream);
     if (status === 404 && session.isKept) {
+      ends.missed();
       ends.failed("", new SessionLost(options.name), { isOver: true });
       return true;
     }

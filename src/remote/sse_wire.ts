@@ -21,6 +21,7 @@ const REST_MS = 1_000;
 /** How long the end of a stream waits for what the server says of messages that were just sent. */
 const END_MS = 500;
 const ADDRESS_BYTES = 8_192;
+const MESSAGE = "message";
 
 /** A server that answers on a stream of events. */
 export class SseWire implements Wire {
@@ -124,22 +125,22 @@ export class SseWire implements Wire {
     const [options, session] = [this.#options, this.#session];
     const { limits, room } = options;
     const look = new AbortController();
-    const nameless = unusable(options, "its stream of events names no address for messages");
-    using _ = after(LOOK_MS, () => void (this.#isFound || look.abort(nameless)));
+    const nameless = unusable(options, "its stream names no endpoint");
     const signal = AbortSignal.any([this.#over.signal, look.signal]);
     const stream = await session.fetch("GET", { signal });
+    using _ = after(LOOK_MS, () => void (this.#isFound || look.abort(nameless)));
     if (!stream.ok) await session.refused(stream);
     if (typeOf(stream) !== EVENTS_TYPE) {
       await leave(stream);
-      throw unusable(options, "its answer is no stream of events");
+      throw unusable(options, "its answer is no stream");
     }
     await eachEvent(stream.body, {
       // A message that is over the limit of results ends its request, and not the stream.
       limits: { ...limits, resultBytes: limits.lineBytes },
       room,
-      take: ({ event = "", data }) => {
+      take: ({ event = MESSAGE, data }) => {
         if (event === "endpoint") this.#begin(data);
-        else if (event === "") handOver(data, { ends: this.#ends, options });
+        else if (event === MESSAGE) handOver(data, { ends: this.#ends, options });
       },
     });
     return this.#isFound ? this.down("it ended the stream", true) : nameless;
@@ -150,8 +151,7 @@ export class SseWire implements Wire {
     if (this.#isFound) return;
     this.#isFound = true;
     const { name, url } = this.#options;
-    const text = data.length > ADDRESS_BYTES ? "" : new TextDecoder().decode(data);
-    const to = text === "" ? null : URL.parse(text, url);
+    const to = data.length > ADDRESS_BYTES ? null : URL.parse(new TextDecoder().decode(data), url);
     if (to === null || to.username + to.password !== "" || to.origin !== new URL(url).origin) {
       const where = quoted(to?.origin ?? "no valid address", 200);
       const why = `it wants messages sent to ${where}, which is not its own origin`;

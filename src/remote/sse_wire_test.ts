@@ -186,7 +186,7 @@ Deno.test("Whatever the stream says, only answers count", async () => {
     stream?.write(`event: other\ndata: ${JSON.stringify({ id, result: forged })}\n\n`);
     const { progressToken } = (message.params as { _meta: { progressToken: string } })._meta;
     stream?.say({ method: "notifications/progress", params: { progressToken, progress: 1 } });
-    stream?.say({ id, result: { content: DONE } });
+    stream?.write(`event:message\ndata: ${JSON.stringify({ id, result: { content: DONE } })}\n\n`);
     stream?.say({ id, result: forged });
     return new Response("data: {}\n\n", { status: 200 });
   });

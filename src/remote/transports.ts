@@ -45,30 +45,26 @@ export class TransportChoice implements AddressFacts {
   readonly #server: HttpValues;
   readonly #known: Map<string, AddressFacts>;
   readonly #key: string;
-  readonly #file: string | undefined;
+  readonly #file: string;
   readonly #because: PmlError | undefined;
 
   /** Takes what is known now. */
   constructor(server: HttpValues, options: HttpServersOptions) {
     const { name, url } = this.#server = server;
-    const { home } = options;
     this.#known = knownOf(options);
     this.#key = `${name} ${url}`;
-    if (home !== undefined) {
-      this.#file = join(home, "lists", `sse-${sha256(url).slice(0, 32)}.json`);
-    }
-    const { isOlder, isSse, because }: AddressFacts = this.#known.get(this.#key) ?? {};
-    this.isOlder = isOlder ?? false;
-    this.isSse = isSse ??
-      (server.isSse || this.#file !== undefined && readKept(this.#file) === true);
+    this.#file = join(options.home, "lists", `sse-${sha256(url).slice(0, 32)}.json`);
+    const { isOlder = false, isSse, because }: AddressFacts = this.#known.get(this.#key) ?? {};
+    this.isOlder = isOlder;
+    this.isSse = isSse ?? server.isSse ?? readKept(this.#file) === true;
     this.#because = because;
   }
 
   /** Remembers what turned out. */
   found(facts: AddressFacts): void {
-    const { isSse } = this.#server;
-    this.#known.set(this.#key, { isOlder: this.isOlder, isSse: this.isSse, ...facts });
-    if (!facts.isSse || isSse || this.#file === undefined) return;
+    const { isOlder, isSse } = this;
+    this.#known.set(this.#key, { isOlder, isSse, ...facts });
+    if (!isSse || this.#server.isSse) return;
     try {
       keep(this.#file, true);
     } catch {
@@ -81,7 +77,7 @@ export class TransportChoice implements AddressFacts {
     const { code, detail } = error;
     const isRedirect = String(detail?.status).startsWith("3");
     if (code !== "UPSTREAM_PROTOCOL" || isRedirect) return error;
-    if (this.isSse && this.#file !== undefined) drop(this.#file);
+    if (this.isSse) drop(this.#file);
     if (this.#because === undefined) {
       this.#known.set(this.#key, { isSse: !this.isSse, because: error });
       return new SessionLost(this.#server.name, "it refused the transport");

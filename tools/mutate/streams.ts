@@ -53,7 +53,7 @@ export const STREAMS: readonly Mutant[] = [
     name: "sse-event-types",
     guard: "Only events of the usual type are messages",
     file: "sse_wire.ts",
-    find: 'else if (event === "")',
+    find: "else if (event === MESSAGE)",
     put: "else",
     test: WIRE,
     filter: "Whatever the stream says, only answers count",
