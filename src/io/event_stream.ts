@@ -13,7 +13,7 @@ import { joined } from "./lines.ts";
 export interface StreamEvent {
   /** The data of the event; empty if it only gives a place in the stream. */
   readonly data: Uint8Array;
-  /** The type of the event, if it has one. */
+  /** The type of the event, if it has one and types are read. */
   readonly event: string | undefined;
   /** The place in the stream after this event, if the server names one. */
   readonly id: string | undefined;
@@ -62,10 +62,9 @@ export const ERROR_BYTES = 64_000;
 type Body = ReadableStream<Uint8Array>;
 
 const [LINE_END, CARRIAGE_RETURN, BLANK, COLON] = [10, 13, 32, 58];
-/** The first letters of the fields beside `data`. */
-const [E, I, R] = [101, 105, 114];
+/** The first letters of the fields beside `data`, and the first byte of a byte order mark. */
+const [E, I, R, MARK] = [101, 105, 114, 0xef];
 const DATA = new TextEncoder().encode("data");
-const MESSAGE = new TextEncoder().encode("event: message");
 const UTF_8 = new TextDecoder();
 /** This many bytes are compared one by one before a search. */
 const NEAR = 48;
@@ -75,6 +74,8 @@ const TURN = 1 << 17;
 
 /** How a stream of events is read. */
 interface EventReading extends BodyReading {
+  /** Whether the types of events are read. */
+  readonly hasTypes?: boolean;
   readonly take: (event: StreamEvent) => void;
 }
 
@@ -167,17 +168,14 @@ class EventReader {
   }
 
   #line(bytes: Uint8Array, start: number, to: number): void {
-    const from = this.#isFirst ? start + markIn(bytes, start) : start;
+    const from = this.#isFirst && bytes[start] === MARK ? start + 3 : start;
     this.#isFirst = false;
     if (to === from) return this.#completed();
     const first = bytes[from];
     if (isData(bytes, from, to)) {
       const at = from + DATA.length + 1;
       this.#add(bytes, bytes[at] === BLANK && at < to ? at + 1 : Math.min(at, to), to);
-    } else if (first === E && to - from === MESSAGE.length && has(bytes, from, MESSAGE)) {
-      // The usual type costs no decoding.
-      this.#event = undefined;
-    } else if (first === E || first === I || first === R) {
+    } else if (first === I || first === R || first === E && this.#reading.hasTypes) {
       this.#note(UTF_8.decode(bytes.subarray(from, to)));
     }
   }
@@ -227,18 +225,10 @@ function indexOf(bytes: Uint8Array, byte: number, from: number): number {
   return found < 0 ? bytes.length : found;
 }
 
-/** Returns the length of the byte order mark at the start of a stream. */
-function markIn(bytes: Uint8Array, at: number): number {
-  return bytes[at] === 0xef && bytes[at + 1] === 0xbb && bytes[at + 2] === 0xbf ? 3 : 0;
-}
-
 function isData(bytes: Uint8Array, from: number, to: number): boolean {
   const end = from + DATA.length;
-  return to >= end && (to === end || bytes[end] === COLON) && has(bytes, from, DATA);
-}
-
-function has(bytes: Uint8Array, from: number, word: Uint8Array): boolean {
-  for (let at = 0; at < word.length; at++) if (bytes[from + at] !== word[at]) return false;
+  if (to < end || to > end && bytes[end] !== COLON) return false;
+  for (let at = 0; at < DATA.length; at++) if (bytes[from + at] !== DATA[at]) return false;
   return true;
 }
 

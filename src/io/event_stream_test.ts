@@ -81,6 +81,7 @@ async function read(chunks: readonly Uint8Array[]): Promise<readonly Known[]> {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   await eachEvent(ReadableStream.from(chunks) as ReadableStream<Uint8Array>, {
     limits: LIMITS,
+    hasTypes: true,
     take: (one) => {
       last = one.id ?? last;
       retry = one.retry ?? retry;

@@ -100,10 +100,8 @@ export class HttpSession {
     const text = await readStart(response.body, ERROR_BYTES);
     const { error } = objectOf(isJson ? parsedJson(new TextEncoder().encode(text)) : undefined);
     const { code, message } = objectOf(error);
-    const isOfSession = isObject(error)
-      ? SESSION_CODES.includes(Number(code)) && SESSION.test(textOf(message))
-      : SESSION.test(text);
-    if (this.isKept && (status === 404 || status === 400 && isOfSession)) {
+    const why = isObject(error) ? SESSION_CODES.includes(Number(code)) && message : text;
+    if (this.isKept && (status === 404 || status === 400 && SESSION.test(textOf(why)))) {
       throw new SessionLost(this.#options.name);
     }
     if (isObject(error) && status >= 400 && ![401, 403, 429].includes(status)) {

@@ -138,6 +138,7 @@ export class SseWire implements Wire {
       // A message that is over the limit of results ends its request, and not the stream.
       limits: { ...limits, resultBytes: limits.lineBytes },
       room,
+      hasTypes: true,
       take: ({ event = MESSAGE, data }) => {
         if (event === "endpoint") this.#begin(data);
         else if (event === MESSAGE) handOver(data, { ends: this.#ends, options });
