@@ -21,7 +21,7 @@ import { answerRequest } from "./_server_requests.ts";
 import { logMessage, readList } from "./_read.ts";
 import type { Following } from "./_subscriptions.ts";
 import { ASIDE, runsTasks } from "./_tasks.ts";
-import { type Excess, type OpenWire, unusable, type Wire } from "./wire.ts";
+import { type Excess, type OpenWire, SessionLost, unusable, type Wire } from "./wire.ts";
 
 /** The options of a connection. */
 export interface ConnectionOptions {
@@ -81,9 +81,9 @@ export class Connection implements Living {
       excess: (ends, excess) => this.#refuse(new TextDecoder().decode(ends), excess),
       failed: (id, error, { isOver }) => {
         this.#isLost ||= isOver;
+        this.#peer.fail(id, error);
         // What is followed is followed on another connection.
         if (isOver) this.retire();
-        this.#peer.fail(id, error);
       },
       broken: (why) => this.#fail(this.#broken(why)),
       ended: (error) => this.#fail(error),
@@ -183,7 +183,7 @@ export class Connection implements Living {
 
   /** Ends its subscriptions: another connection takes its place. */
   retire(): void {
-    this.#retired.abort();
+    this.#retired.abort(new SessionLost(this.#options.name));
   }
 
   /** Follows a resource or a task until the signal aborts or the connection is retired. */
@@ -200,7 +200,9 @@ export class Connection implements Living {
     this.#followed.add(uri);
     await aborted(options.signal);
     this.#followed.delete(uri);
-    if (this.alive) this.#peer.request("resources/unsubscribe", { uri }, ASIDE).catch(() => {});
+    if (this.alive && !this.#isLost) {
+      this.#peer.request("resources/unsubscribe", { uri }, ASIDE).catch(() => {});
+    }
   }
 
   /** Sets the log level of the server, if it has one. */

@@ -259,3 +259,31 @@ Deno.test("A stream that a proxy refuses for a while is asked for again", async 
   isDown = false;
   await until(() => streams.length === 2 && stage.told.includes("updated test://a"));
 });
+
+Deno.test("A resource that is being followed while the session is lost is followed in the new one", async () => {
+  let session = 0;
+  const held = Promise.withResolvers<void>();
+  await using server = new Scripted(async ({ message: { id, method }, headers }) => {
+    const isFirst = headers.get("mcp-session-id") === "s1";
+    switch (method) {
+      case "initialize": {
+        const capabilities = { tools: {}, resources: { subscribe: true } };
+        const result = { protocolVersion: "2025-06-18", capabilities };
+        return answer(id, result, { "mcp-session-id": `s${++session}` });
+      }
+      case "resources/subscribe":
+        if (isFirst) await held.promise;
+        return answer(id, {});
+      case "tools/call":
+        return isFirst ? new Response(null, { status: 404 }) : undefined;
+    }
+    return undefined;
+  }, { isOlder: true });
+  await using stage = await Stage.at(server.url);
+  const followed = stage.call("@resources", ...FOLLOW);
+  await until(() => server.methods.includes("resources/subscribe"));
+  assert.deepEqual((await stage.call("t")).content, DONE);
+  await followed;
+  assert.equal(server.methods.filter((method) => method === "resources/subscribe").length, 2);
+  held.resolve();
+});
