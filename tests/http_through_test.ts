@@ -10,19 +10,28 @@ import { textOf } from "./attacks/oracles.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
 import { ALL_ABLE, assertLogged, call, KINDS, listed } from "./full_scene.ts";
 import { FullHttp } from "./kit/full_http.ts";
+import { FullSse } from "./kit/sse_server.ts";
 import { type Era, ERAS, type Json } from "./kit/json_rpc.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
 
-type Servers = Readonly<Record<typeof KINDS[number], FullHttp>>;
+type Servers = Readonly<Record<typeof KINDS[number], FullHttp | FullSse>>;
 
-for (const era of ERAS) {
-  Deno.test(`All of MCP passes to servers over HTTP and back, on ${era}`, async () => {
-    await using legacy = new FullHttp("legacy");
+const TRANSPORTS = [
+  { name: "Streamable HTTP", make: () => new FullHttp("legacy"), type: "http", end: "DELETE" },
+  { name: "HTTP+SSE", make: () => new FullSse(), type: "sse", end: "POST" },
+  { name: "HTTP+SSE that is found out", make: () => new FullSse(), type: "http", end: "POST" },
+];
+
+for (
+  const [era, transport] of ERAS.flatMap((era) => TRANSPORTS.map((one) => [era, one] as const))
+) {
+  Deno.test(`All of MCP passes to servers over ${transport.name} and back, on ${era}`, async () => {
+    await using legacy = transport.make();
     await using modern = new FullHttp("modern");
     const servers = { legacy, modern };
-    await using scene = await sceneOf(era, servers);
+    await using scene = await sceneOf(era, servers, transport);
     const { pml } = scene;
     await lists(pml, servers);
     await results(pml);
@@ -37,7 +46,7 @@ for (const era of ERAS) {
       assert.ok(asked.every(({ headers }) => headers.plain === "p"));
     }
     assert.equal((await pml.close()).code, 0);
-    assert.equal(legacy.asked.at(-1)?.method, "DELETE");
+    assert.equal(legacy.asked.at(-1)?.method, transport.end);
     assert.doesNotMatch(pml.stderr, /token-from-outside/);
   });
 }
@@ -58,10 +67,28 @@ Deno.test("The command line lists, calls and refreshes servers over HTTP", async
   assert.equal(asked(), before + 1);
 });
 
-async function sceneOf(era: Era, servers: Servers): Promise<Scene> {
+Deno.test("An address of HTTP+SSE that was found out is known to the next process", async () => {
+  await using full = new FullSse();
+  const pml = { version: 1, mcpServers: { far: { url: full.url } } };
+  await using scene = await makeScene({ pml });
+  const paths = async () => {
+    const before = full.asked.length;
+    const { code, stdout, stderr } = await runPml(scene.ws, ["tools", "far", "--refresh"]);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /far:link/);
+    return full.asked.slice(before, before + 3).map(({ method }) => method);
+  };
+  assert.deepEqual(await paths(), ["POST", "POST", "GET"]);
+  assert.deepEqual(await paths(), ["GET", "POST", "POST"]);
+});
+
+async function sceneOf(era: Era, servers: Servers, { type } = { type: "http" }): Promise<Scene> {
   const headers = { "Authorization": "Bearer ${FULL_TOKEN}", "Plain": "p" };
   const mcpServers = Object.fromEntries(
-    Object.entries(servers).map(([name, { url }]) => [name, { type: "http", url, headers }]),
+    Object.entries(servers).map(([name, { url }]) => [
+      name,
+      { type: name === "legacy" ? type : "http", url, headers },
+    ]),
   );
   return await makeScene({
     era,
@@ -188,11 +215,18 @@ async function logs(pml: RawStdio, era: Era): Promise<void> {
 }
 
 /** A server that was started anew knows nobody: calls go on, and so does what was followed. */
-async function forgets(pml: RawStdio, legacy: FullHttp): Promise<void> {
+async function forgets(pml: RawStdio, legacy: FullHttp | FullSse): Promise<void> {
   const subscribed = () =>
     legacy.ledger.filter((line) => line.startsWith("resources/subscribe")).length;
   const before = subscribed();
+  const since = pml.messages.length;
   await legacy.forget();
   assert.equal((await call(pml, "legacy:link")).result?.isError, undefined);
   await until(() => subscribed() > before);
+  // It may have changed while nobody listened.
+  await until(() =>
+    pml.messages.slice(since).some(({ method, params }) =>
+      method === "notifications/resources/updated" && params?.uri === "pml://legacy/test://a"
+    )
+  );
 }

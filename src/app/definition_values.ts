@@ -69,13 +69,13 @@ export class DefinitionValues {
   }
 
   #overHttp(own: HttpDefinition, filled: HttpDefinition["headers"]): HttpValues {
-    const { name, url, tools, headers: written } = own;
+    const { name, url, isSse, tools, headers: written } = own;
     const headers = this.#isFromRegistry ? withoutEmpty(filled, written) : filled;
     // A key that stands in the file itself is one, too.
     const literal = Object.entries(headers).filter(([header]) => SECRET_HEADER.test(header));
     for (const [, value] of literal) this.#options.redactor.register(value.replace(/^\w+\s+/, ""));
     const named = this.#namedBy(own);
-    return { name, url, headers, written, named, tools, definition: own };
+    return { name, url, isSse, headers, written, named, tools, definition: own };
   }
 
   /** Gives the hosts that the person named: those may lie on this machine, or beside it. */

@@ -102,7 +102,7 @@ export class Machine implements AsyncDisposable {
     const shared = this.#upstreamsOptions();
     this.programs = this.#openPrograms(shared);
     const limits = () => this.#config().limits;
-    this.addresses = new HttpServers({ fetch: this.fetch, limits, room: shared.room });
+    this.addresses = new HttpServers({ fetch: this.fetch, limits, room: shared.room, home });
     this.upstreams = new Upstreams({ ...shared, server: (name) => way(name, false) });
     this.cloud = this.#openCloud();
     // The cloud has its own: nothing that is asked of a server of the person's finds a way there.
@@ -237,6 +237,7 @@ export class Machine implements AsyncDisposable {
       fetch: this.fetch,
       room: backlog?.room,
       limits: () => this.#config().limits,
+      home: this.#config().home,
       url: () => this.#config().cloud?.url,
       keys,
     });

@@ -66,6 +66,8 @@ export interface HttpDefinition {
   readonly title?: string;
   /** The URL. */
   readonly url: string;
+  /** Whether the file says that the URL is one of HTTP+SSE. */
+  readonly isSse?: boolean;
   /** The headers as they were written: `${NAME}` is replaced when a request is sent. */
   readonly headers: Readonly<Record<string, string>>;
   /** The tools to keep, if they are listed. All others are ignored. */
@@ -125,10 +127,8 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
   // If the file is a link, paths in it are relative to the real file.
   const folder = dirname(file.realPath);
   const listed = Array.isArray(entry.tools) ? entry.tools : undefined;
-  const of = listed === undefined && entry.tools !== undefined
-    ? settingsOf(entry.tools as Settings, from)
-    : undefined;
-  const settings = of === undefined ? {} : { settings: { file: file.realPath, of } };
+  const of = entry.tools && !listed && settingsOf(entry.tools as Settings, from);
+  const settings = of && { settings: { file: file.realPath, of } };
   if ("path" in entry) {
     const at = resolve(folder, entry.path);
     return { kind: "deno", ...names, path: at, confine: entry.confine, ...settings };
@@ -143,12 +143,13 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
     file.problem([...path, "tools"], { found: quoted(foreign), wanted });
   }
   if ("url" in entry) {
-    const { url, headers = {} } = entry;
-    return { kind: "http", ...names, url, headers, tools, ...settings };
+    const { type, url, headers = {} } = entry;
+    const isSse = type === "sse" || undefined;
+    return { kind: "http", ...names, url, isSse, headers, tools, ...settings };
   }
   const { command, args = [], env = {} } = "install" in entry ? entry.install : entry;
   const { cwd, confine } = entry;
-  const at = cwd === undefined ? undefined : resolve(folder, cwd);
+  const at = cwd && resolve(folder, cwd);
   return { kind: "stdio", ...names, command, args, env, cwd: at, tools, confine, ...settings };
 }
 

@@ -80,7 +80,7 @@ Deno.test("readWorkspaceFile() merges both kinds of servers and resolves beside 
       name: "github",
       title: "GitHub",
     },
-    { kind: "http", url: "http://10.0.0.1/sse", headers: {}, name: "remote" },
+    { kind: "http", url: "http://10.0.0.1/sse", isSse: true, headers: {}, name: "remote" },
   ];
   assert.deepEqual(JSON.parse(JSON.stringify(file?.servers)), expected);
 });

@@ -13,6 +13,8 @@ import { joined } from "./lines.ts";
 export interface StreamEvent {
   /** The data of the event; empty if it only gives a place in the stream. */
   readonly data: Uint8Array;
+  /** The type of the event, if it has one and types are read. */
+  readonly event: string | undefined;
   /** The place in the stream after this event, if the server names one. */
   readonly id: string | undefined;
   /** The milliseconds that the server wants the client to wait before it asks for the rest. */
@@ -59,10 +61,12 @@ export const ERROR_BYTES = 64_000;
 
 type Body = ReadableStream<Uint8Array>;
 
-const [LINE_END, CARRIAGE_RETURN, BLANK, COLON, I, R] = [10, 13, 32, 58, 105, 114];
+const [LINE_END, CARRIAGE_RETURN, BLANK, COLON] = [10, 13, 32, 58];
+/** The first letters of the fields beside `data`, and the first byte of a byte order mark. */
+const [E, I, R, MARK] = [101, 105, 114, 0xef];
 const DATA = new TextEncoder().encode("data");
 const UTF_8 = new TextDecoder();
-/** This many bytes are compared one by one before a search for the end of the line. */
+/** This many bytes are compared one by one before a search. */
 const NEAR = 48;
 
 /** After this many bytes, other work gets a turn. */
@@ -70,6 +74,8 @@ const TURN = 1 << 17;
 
 /** How a stream of events is read. */
 interface EventReading extends BodyReading {
+  /** Whether the types of events are read. */
+  readonly hasTypes?: boolean;
   readonly take: (event: StreamEvent) => void;
 }
 
@@ -118,6 +124,10 @@ class EventReader {
   #memory: Uint8Array = new Uint8Array();
   /** The number of bytes of data in the buffer; negative before the first line of data. */
   #size = -1;
+  #isFirst = true;
+  /** Whether the last chunk ended with a CR, whose LF may begin the next one. */
+  #isCut = false;
+  #event: string | undefined;
   #id: string | undefined;
   #retry: number | undefined;
 
@@ -127,11 +137,17 @@ class EventReader {
 
   /** Takes a piece of the stream. Returns how many bytes of the unfinished event have come. */
   push(chunk: Uint8Array): number {
-    let from = 0;
-    for (let end = endOfLine(chunk, 0); end < chunk.length; end = endOfLine(chunk, from)) {
+    if (chunk.length === 0) return this.#length + this.#size;
+    let from = this.#isCut && chunk[0] === LINE_END ? 1 : 0;
+    this.#isCut = chunk.at(-1) === CARRIAGE_RETURN;
+    for (let feed = -1, cr = -1;;) {
+      if (feed < from) feed = indexOf(chunk, LINE_END, from);
+      if (cr < from) cr = indexOf(chunk, CARRIAGE_RETURN, from);
+      const end = Math.min(feed, cr);
+      if (end === chunk.length) break;
       if (this.#length === 0) this.#line(chunk, from, end);
       else this.#ended(chunk.subarray(from, end));
-      from = end + 1;
+      from = end + (feed === cr + 1 ? 2 : 1);
     }
     this.#begin(chunk.subarray(from));
     return this.#length + this.#size;
@@ -151,18 +167,22 @@ class EventReader {
     this.#line(line, 0, line.length);
   }
 
-  #line(bytes: Uint8Array, from: number, end: number): void {
-    const to = end > from && bytes[end - 1] === CARRIAGE_RETURN ? end - 1 : end;
+  #line(bytes: Uint8Array, start: number, to: number): void {
+    const from = this.#isFirst && bytes[start] === MARK ? start + 3 : start;
+    this.#isFirst = false;
     if (to === from) return this.#completed();
     const first = bytes[from];
     if (isData(bytes, from, to)) {
       const at = from + DATA.length + 1;
       this.#add(bytes, bytes[at] === BLANK && at < to ? at + 1 : Math.min(at, to), to);
-    } else if (first === I || first === R) this.#note(UTF_8.decode(bytes.subarray(from, to)));
+    } else if (first === I || first === R || first === E && this.#reading.hasTypes) {
+      this.#note(UTF_8.decode(bytes.subarray(from, to)));
+    }
   }
 
   #note(line: string): void {
-    const [, field, value = ""] = /^(id|retry)(?:: ?(.*))?$/s.exec(line) ?? [];
+    const [, field, value = ""] = /^(event|id|retry)(?:: ?(.*))?$/s.exec(line) ?? [];
+    if (field === "event") this.#event = value || undefined;
     if (field === "id" && !value.includes("\0")) this.#id = value;
     if (field === "retry" && /^\d{1,9}$/.test(value)) this.#retry = Number(value);
   }
@@ -186,22 +206,23 @@ class EventReader {
   }
 
   #completed(): void {
-    const [id, retry, size] = [this.#id, this.#retry, this.#size];
+    const [event, id, retry, size] = [this.#event, this.#id, this.#retry, this.#size];
+    this.#event = undefined;
     if (size < 0 && id === undefined && retry === undefined) return;
     const data = this.#memory.subarray(0, Math.max(size, 0));
     this.#memory = new Uint8Array();
     this.#size = -1;
     this.#id = this.#retry = undefined;
-    this.#reading.take({ data, id, retry });
+    this.#reading.take({ data, event, id, retry });
   }
 }
 
-/** Returns the index of the line's end, or the length of `bytes` if it does not end. */
-function endOfLine(bytes: Uint8Array, from: number): number {
+/** Returns the index of a byte, or the length of `bytes` if it is not there. */
+function indexOf(bytes: Uint8Array, byte: number, from: number): number {
   const near = Math.min(from + NEAR, bytes.length);
-  for (let at = from; at < near; at++) if (bytes[at] === LINE_END) return at;
-  const end = bytes.indexOf(LINE_END, near);
-  return end < 0 ? bytes.length : end;
+  for (let at = from; at < near; at++) if (bytes[at] === byte) return at;
+  const found = bytes.indexOf(byte, near);
+  return found < 0 ? bytes.length : found;
 }
 
 function isData(bytes: Uint8Array, from: number, to: number): boolean {

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { CLIENT } from "./_meta.ts";
 import type { NewestRequests } from "./_newest.ts";
@@ -43,7 +44,7 @@ export async function shakeHands(options: Handshake): Promise<Agreement> {
       return start(!newestFirst || knowsNewest(error));
     });
   } catch (error) {
-    throw await failureOf(error, options);
+    throw failureOf(error, options);
   }
 }
 
@@ -71,8 +72,9 @@ async function discover({ newest }: Handshake, aside: RequestOptions): Promise<A
 }
 
 /** Returns the error that best explains why the handshake failed. */
-async function failureOf(error: unknown, { wire, broken, signal }: Handshake): Promise<unknown> {
-  const better = mayBeOlder(error) ? await wire.explain?.(signal) : undefined;
-  if (better !== undefined || !(error instanceof ErrorResponse)) return better ?? error;
-  return broken(`it refused the handshake: ${error.message}`);
+function failureOf(error: unknown, { wire, broken }: Handshake): unknown {
+  const own = error instanceof ErrorResponse
+    ? broken(`it refused the handshake: ${error.message}`)
+    : error;
+  return mayBeOlder(error) && own instanceof PmlError ? wire.explain?.(own) ?? own : own;
 }

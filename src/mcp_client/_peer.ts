@@ -111,7 +111,7 @@ export class Peer {
     const id = `${this.#prefix}${++this.#last}`;
     const answer = Promise.withResolvers<Json>();
     const cancel = () => {
-      this.#pending.delete(id);
+      if (!this.#pending.delete(id)) return;
       answer.reject(signal.reason);
       const { cancel } = this.#options;
       if (cancel !== undefined) cancel(id);

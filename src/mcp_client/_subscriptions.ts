@@ -25,6 +25,14 @@ export interface Following extends Followed {
 /** Keeps a server running and follows a resource, until the signal aborts or the server ends. */
 export type Follow = (following: Following) => Promise<void>;
 
+/** What `Subscriptions` reports. */
+export interface SubscriptionEvents {
+  /** Receives each error of following. */
+  readonly lost: (server: string, error: unknown) => void;
+  /** Is called when a resource is followed again: it may have changed in between. */
+  readonly again: (server: string, uri: string) => void;
+}
+
 interface Entry {
   count: number;
   readonly end: AbortController;
@@ -40,12 +48,12 @@ const WAIT_MAX_MS = 30_000;
 export class Subscriptions implements Disposable {
   readonly #entries = new Map<string, Entry>();
   readonly #follow: Follow;
-  readonly #onLost: (server: string, error: unknown) => void;
+  readonly #on: SubscriptionEvents;
 
-  /** Takes the function that follows. Calls `onLost` with each error of it. */
-  constructor(follow: Follow, onLost: (server: string, error: unknown) => void) {
+  /** Takes the function that follows. */
+  constructor(follow: Follow, on: SubscriptionEvents) {
     this.#follow = follow;
-    this.#onLost = onLost;
+    this.#on = on;
   }
 
   /**
@@ -101,16 +109,23 @@ export class Subscriptions implements Disposable {
 
   async #keep(followed: Followed, entry: Entry): Promise<void> {
     const { end: { signal: end }, agreed } = entry;
+    const { server, uri, isTask } = followed;
+    let hasAgreed = false;
+    const onAgreed = () => {
+      agreed.resolve();
+      if (hasAgreed && !isTask) this.#on.again(server, uri);
+      hasAgreed = true;
+    };
     for (let wait = WAIT_MS; !end.aborted; wait = Math.min(wait * 2, WAIT_MAX_MS)) {
       const since = Date.now();
       entry.retry = new AbortController();
       const signal = AbortSignal.any([end, entry.retry.signal]);
       try {
-        await this.#follow({ ...followed, signal, onAgreed: agreed.resolve });
+        await this.#follow({ ...followed, signal, onAgreed });
       } catch (error) {
         // The first error goes to `add`. For later errors, this changes nothing.
         agreed.reject(error);
-        if (!signal.aborted) this.#onLost(followed.server, error);
+        if (!signal.aborted) this.#on.lost(server, error);
         // A server that refuses is not asked again.
         if (error instanceof ErrorResponse) return;
       }

@@ -3,6 +3,7 @@ import { ErrorResponse } from "./_peer.ts";
 import { type Following, Subscriptions } from "./_subscriptions.ts";
 
 const A = { server: "one", uri: "test://a" };
+const DEAF = { lost: () => {}, again: () => {} };
 const NEVER = new AbortController().signal;
 
 function untilAborted({ signal }: Following): Promise<void> {
@@ -15,7 +16,7 @@ Deno.test("Subscriptions follows a resource once for all followers, until the la
     followed.push(following);
     following.onAgreed();
     await untilAborted(following);
-  }, () => {});
+  }, DEAF);
   await subscriptions.add(A, NEVER);
   await subscriptions.add(A, NEVER);
   assert.equal(followed.length, 1);
@@ -30,14 +31,15 @@ Deno.test("Subscriptions.add() throws if the server refuses, which is not asked 
   using subscriptions = new Subscriptions(() => {
     asked++;
     return Promise.reject(new Error("no"));
-  }, () => {});
+  }, DEAF);
   await assert.rejects(subscriptions.add(A, NEVER), /no/);
   await assert.rejects(subscriptions.add(A, NEVER), /no/);
   assert.equal(asked, 2);
 });
 
-Deno.test("Subscriptions follows again after the server ended", async () => {
+Deno.test("Subscriptions follows again after the server ended, and says so", async () => {
   const lost: unknown[] = [];
+  const again: unknown[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
   let asked = 0;
   using subscriptions = new Subscriptions(async (following) => {
@@ -45,10 +47,11 @@ Deno.test("Subscriptions follows again after the server ended", async () => {
     if (++asked === 1) throw new Error("it died");
     resolve();
     await untilAborted(following);
-  }, (_, error) => lost.push(error));
+  }, { lost: (_, error) => lost.push(error), again: (...one) => again.push(one) });
   await subscriptions.add(A, NEVER);
   await promise;
   assert.match(String(lost[0]), /it died/);
+  assert.deepEqual(again, [["one", "test://a"]], "it may have changed in between");
 });
 
 Deno.test("Subscriptions counts each follower once, also if others fail", async () => {
@@ -61,7 +64,7 @@ Deno.test("Subscriptions counts each follower once, also if others fail", async 
     await attempt.promise;
     following.onAgreed();
     await untilAborted(following);
-  }, () => {});
+  }, DEAF);
   const first = subscriptions.add(A, NEVER);
   subscriptions.remove(A);
   const second = subscriptions.add(A, NEVER);
@@ -79,7 +82,7 @@ Deno.test("Subscriptions stops when the only follower of a silent server gives u
   using subscriptions = new Subscriptions(async (following) => {
     followed.push(following);
     await untilAborted(following);
-  }, () => {});
+  }, DEAF);
   const abort = new AbortController();
   const asked = subscriptions.add(A, abort.signal);
   abort.abort(new Error("late"));
@@ -95,9 +98,12 @@ Deno.test("Subscriptions.again() follows everything again, except for a server t
     if (++asked === 2) throw new ErrorResponse(-32601, "no such method");
     following.onAgreed();
     await untilAborted(following);
-  }, (_, error) => {
-    lost.push(String(error));
-    refused.resolve();
+  }, {
+    lost: (_, error) => {
+      lost.push(String(error));
+      refused.resolve();
+    },
+    again: () => {},
   });
   await subscriptions.add(A, NEVER);
   subscriptions.again();

@@ -21,7 +21,7 @@ import { answerRequest } from "./_server_requests.ts";
 import { logMessage, readList } from "./_read.ts";
 import type { Following } from "./_subscriptions.ts";
 import { ASIDE, runsTasks } from "./_tasks.ts";
-import { type Excess, type OpenWire, unusable, type Wire } from "./wire.ts";
+import { type Excess, type OpenWire, SessionLost, unusable, type Wire } from "./wire.ts";
 
 /** The options of a connection. */
 export interface ConnectionOptions {
@@ -62,6 +62,8 @@ export class Connection implements Living {
   readonly #newest: NewestRequests;
   readonly #over = new AbortController();
   readonly #retired = new AbortController();
+  /** The resources that the server tells of on the stream of this connection. */
+  readonly #followed = new Set<string>();
   #stray = 0;
   #isLost = false;
   #isListening = false;
@@ -80,6 +82,8 @@ export class Connection implements Living {
       failed: (id, error, { isOver }) => {
         this.#isLost ||= isOver;
         this.#peer.fail(id, error);
+        // What is followed is followed on another connection.
+        if (isOver) this.retire();
       },
       broken: (why) => this.#fail(this.#broken(why)),
       ended: (error) => this.#fail(error),
@@ -179,7 +183,7 @@ export class Connection implements Living {
 
   /** Ends its subscriptions: another connection takes its place. */
   retire(): void {
-    this.#retired.abort();
+    this.#retired.abort(new SessionLost(this.#options.name));
   }
 
   /** Follows a resource or a task until the signal aborts or the connection is retired. */
@@ -193,8 +197,12 @@ export class Connection implements Living {
     }
     await this.#peer.request("resources/subscribe", { uri }, options);
     onAgreed();
+    this.#followed.add(uri);
     await aborted(options.signal);
-    if (this.alive) this.#peer.request("resources/unsubscribe", { uri }, ASIDE).catch(() => {});
+    this.#followed.delete(uri);
+    if (this.alive && !this.#isLost) {
+      this.#peer.request("resources/unsubscribe", { uri }, ASIDE).catch(() => {});
+    }
   }
 
   /** Sets the log level of the server, if it has one. */
@@ -238,8 +246,9 @@ export class Connection implements Living {
     }
   }
 
-  /** Notifications may have been lost, so all lists count as changed. */
+  /** Notifications may have been lost, so all lists and followed resources count as changed. */
   #missed(): void {
+    for (const uri of this.#followed) this.#options.onNotification(UPDATED, { uri });
     for (const list of ["tools", "resources", "prompts"]) {
       this.#options.onNotification(`notifications/${list}/list_changed`, {});
     }

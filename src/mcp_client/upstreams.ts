@@ -128,7 +128,10 @@ export class Upstreams implements AsyncDisposable {
     });
     this.#subscriptions = new Subscriptions(
       (following) => this.#follow(following),
-      (server, error) => options.onLog(server, "warn", notFollowed(server, error)),
+      {
+        lost: (server, error) => options.onLog(server, "warn", notFollowed(server, error)),
+        again: options.told.updated,
+      },
     );
   }
 
@@ -275,27 +278,24 @@ export class Upstreams implements AsyncDisposable {
     // A server that fails may be reachable with another definition.
     const key = `${name} ${version}`;
     const note = (error: unknown) => {
-      if (server.isRemote && error instanceof PmlError) {
-        this.#outages.note(key, error);
-      }
+      const isOutage = error instanceof PmlError && !(error instanceof SessionLost);
+      if (server.isRemote && isOutage) this.#outages.note(key, error);
       throw error;
     };
     // Noted here, because after a few failures the pool only reports that it always fails.
     const what = { name, version, start: () => this.#start(server).catch(note) };
+    const run = <R>(use: (connection: Connection) => Promise<R>) =>
+      againIfLost(() => this.#pool.use(name, { ...what, use }));
     using _ = this.#declared.use(name);
     const outage = this.#outages.of(key);
     // A server that answers, such as with a wrong key, answers soon.
     const waits = outage && !UNREACHED.includes(outage.code);
     await this.#outages.pass(key, {
-      probe: () => this.#pool.use(name, { ...what, use: () => Promise.resolve() }),
+      probe: () => run(() => Promise.resolve()),
       ...(waits && { waitMs: this.#options.limits().startMs }),
     });
-    const run = () => this.#pool.use(name, { ...what, use });
     try {
-      return await run().catch((error) => {
-        if (error instanceof SessionLost) return run();
-        throw error;
-      });
+      return await run(use);
     } catch (error) {
       throw isUnsent(error) ? note(error) : error;
     }
@@ -335,4 +335,12 @@ export class Upstreams implements AsyncDisposable {
   #tool(owner: ListOwner, tool: string): ListItem | undefined {
     return this.#toolsOf(this.#lists.known(owner, "tools")).get(tool);
   }
+}
+
+/** Tries once more, in another session, what the server did not handle. */
+function againIfLost<T>(once: () => Promise<T>): Promise<T> {
+  return once().catch((error) => {
+    if (error instanceof SessionLost) return once();
+    throw error;
+  });
 }

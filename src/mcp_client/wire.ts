@@ -20,8 +20,8 @@ export interface Wire {
   readonly newestFirst?: boolean;
   /** Makes the error for requests that a server has not answered when it ended. */
   down(why: string, mayHaveRun: boolean): PmlError;
-  /** Returns a better error for a refused handshake, if it can find one. */
-  explain?(signal: AbortSignal): Promise<PmlError | undefined>;
+  /** Returns the error for a refused handshake: `SessionLost` if another wire is worth a try. */
+  explain?(error: PmlError): PmlError;
   /** Returns the permission that the server lacks, found in its output and the given text. */
   denial?(text: string): Denial | undefined;
   /** Closes it at once: the server broke the protocol. */
@@ -65,11 +65,14 @@ export interface Excess {
 /** Opens a wire. Throws if it cannot. */
 export type OpenWire = (ends: WireEnds) => Wire;
 
-/** The error if the server lost the session. It did not handle the request, which can be retried. */
+/**
+ * The error if the server lost the session, or wants another transport. It did not handle the
+ * request, which can be retried.
+ */
 export class SessionLost extends PmlError {
   /** Takes the name of the server. */
-  constructor(server: string) {
-    super("UPSTREAM_DOWN", `Cannot reach ${quoted(server)}: it lost the session`, {
+  constructor(server: string, why = "it lost the session") {
+    super("UPSTREAM_DOWN", `Cannot reach ${quoted(server)}: ${why}`, {
       hint: "Nothing was done. Try again",
       detail: { may_have_run: false },
     });

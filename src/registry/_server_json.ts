@@ -144,7 +144,7 @@ function packaged(said: JsonObject): JsonObject {
 function remote(said: JsonObject): JsonObject {
   const type = textOf(said.type);
   if (type !== "streamable-http") {
-    throw unfit(`PML speaks to no remote of type ${quoted(type)}, only "streamable-http"`);
+    throw unfit(`PML takes no remote of type ${quoted(type)}, only "streamable-http"`);
   }
   const variables = objectOf(said.variables);
   const url = textOf(said.url).replace(/\{([^{}]*)\}/g, (_, name: string) => {

@@ -184,7 +184,7 @@ Deno.test("offerOf() says why it cannot be run", () => {
   ];
   for (const [said, why] of rows) assert.match(refusalOf(said), why, JSON.stringify(said));
   const both = refusalOf({ ...npm({ registryType: "oci" }), remotes: [{ type: "sse", url: "x" }] });
-  assert.match(both, /"oci"; PML speaks to no remote of type "sse"/);
+  assert.match(both, /"oci"; PML takes no remote of type "sse"/);
 });
 
 Deno.test("offerOf() heeds the status of a version", () => {

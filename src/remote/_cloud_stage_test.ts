@@ -120,6 +120,7 @@ function openCloud(options: CloudStageOptions, home: string, fetch: Fetch): Clou
   return new Cloud({
     fetch,
     limits: () => LIMITS,
+    home: "/dev/null",
     url: () => url,
     keys,
   });

@@ -8,7 +8,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted, visible, visibleLines } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
 import { unusable as noMcp } from "../mcp_client/wire.ts";
-import type { TooLong } from "../io/event_stream.ts";
+import { TooLong } from "../io/event_stream.ts";
 
 /** A server as errors name it. */
 export interface Named {
@@ -43,7 +43,7 @@ export function unreached(
  * Returns the error for a message that is too long. For an error that names only the host, returns
  * it with the server's name.
  */
-export function ownError(server: Named, error: TooLong | PmlError): PmlError {
+function ownError(server: Named, error: TooLong | PmlError): PmlError {
   const { message } = error;
   const name = quoted(server.name);
   if (error instanceof PmlError) {
@@ -54,6 +54,12 @@ export function ownError(server: Named, error: TooLong | PmlError): PmlError {
   }
   if (error.of === "message") return unusable(server, message);
   return tooLarge(`what ${name} answered`, { why: message });
+}
+
+/** Returns the error for a request that failed while it was sent, or while its answer came. */
+export function failureOf(server: Named, error: unknown): PmlError {
+  const isOwn = error instanceof TooLong || error instanceof PmlError;
+  return isOwn ? ownError(server, error) : unreached(server, "the connection broke");
 }
 
 /** Returns the error for the status of an answer. */
@@ -88,7 +94,7 @@ export function statusError(
   return say(
     "UPSTREAM_PROTOCOL",
     it,
-    "Check whether its address is that of an MCP server over Streamable HTTP",
+    "Check whether its address is that of an MCP server over HTTP",
   );
 }
 

@@ -4,25 +4,22 @@
  * @module
  */
 
-import { PmlError } from "../core/errors.ts";
-import { isObject, type JsonObject, objectOf } from "../core/json.ts";
+import { isObject, type JsonObject } from "../core/json.ts";
 import { excessOf, parsedJson } from "../core/json_bounds.ts";
 import { pause } from "../io/waiting.ts";
-import { SessionLost, type WireEnds } from "../mcp_client/wire.ts";
+import type { WireEnds } from "../mcp_client/wire.ts";
 import {
   eachEvent,
-  ERROR_BYTES,
   EVENTS_TYPE,
   JSON_TYPE,
   leave,
   readBytes,
-  readStart,
   TooLong,
   typeOf,
   waitOf,
 } from "../io/event_stream.ts";
-import { ownError, statusError, unreached, unusable } from "./_http_errors.ts";
-import type { HttpSession, HttpWireOptions } from "./_http_session.ts";
+import { failureOf, unreached, unusable } from "./_http_errors.ts";
+import { type HttpSession, type HttpWireOptions, placeAfter } from "./_http_session.ts";
 
 /** How a request goes to its server, and who is told what comes back. */
 export interface HttpWay {
@@ -64,17 +61,18 @@ export class HttpRequest {
       await this.#take(await this.#way.session.fetch("POST", { message: this.#message, signal }));
     } catch (error) {
       if (signal.aborted || this.#isAnswered) return;
-      const failure = this.#failure(error);
-      const { code, detail } = failure;
-      // One that could not be reached, or forgot us, is greeted anew.
-      const isOver = code === "UPSTREAM_DOWN" && detail?.may_have_run === false;
-      this.#way.ends.failed(this.#id, failure, { isOver });
+      const { options, session, ends } = this.#way;
+      const failure = failureOf(options, error);
+      ends.failed(this.#id, failure, { isOver: session.isOver(failure) });
     }
   }
 
   async #take(response: Response): Promise<void> {
     const { options, session } = this.#way;
-    if (!response.ok) return await this.#refused(response);
+    if (!response.ok) {
+      // One that could not read the request does not know its id.
+      return this.#received({ id: this.#id, error: await session.refused(response) });
+    }
     if (this.#message.method === "initialize") session.begin(response);
     switch (typeOf(response)) {
       case JSON_TYPE: {
@@ -90,24 +88,6 @@ export class HttpRequest {
         throw unusable(options, "its answer is neither JSON nor a stream of events");
     }
     if (!this.#isAnswered) throw unusable(options, "what it answered is no answer");
-  }
-
-  /** Takes an error of JSON-RPC where the answer is one; another is told by its status. */
-  async #refused(response: Response): Promise<void> {
-    const { options, session } = this.#way;
-    const { status } = response;
-    if (status === 404 && session.id !== undefined) {
-      await leave(response);
-      throw new SessionLost(options.name);
-    }
-    const isJson = typeOf(response) === JSON_TYPE;
-    const text = await readStart(response.body, ERROR_BYTES);
-    const { error } = objectOf(isJson ? parsedJson(new TextEncoder().encode(text)) : undefined);
-    if (isObject(error) && status >= 400 && ![401, 403, 429].includes(status)) {
-      // One that could not read the request does not know its id.
-      return this.#received({ id: this.#id, error });
-    }
-    throw statusError(options, { status, text, location: response.headers.get("location") });
   }
 
   /** Takes what comes in a stream; one that breaks is taken up again, where the server can that. */
@@ -133,8 +113,9 @@ export class HttpRequest {
     try {
       await eachEvent(body, {
         ...this.#way.options,
-        take: ({ data, id, retry }) => {
-          this.#last = id ?? this.#last;
+        take: (event) => {
+          const { data, retry } = event;
+          this.#last = placeAfter(event, this.#last);
           this.#retry = retry ?? this.#retry;
           if (data.length > 0) this.#received(parsed(data));
           // One that ends by itself leaves its connection to the next request.
@@ -166,12 +147,6 @@ export class HttpRequest {
       if (isGreeting) this.#way.session.greeted(message.result);
     }
     this.#way.ends.received(message, this.#id);
-  }
-
-  #failure(error: unknown): PmlError {
-    const { options } = this.#way;
-    const isOwn = error instanceof TooLong || error instanceof PmlError;
-    return isOwn ? ownError(options, error) : unreached(options, "the connection broke");
   }
 }
 

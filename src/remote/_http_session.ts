@@ -6,12 +6,24 @@
 
 import type { Authorization } from "../core/authorization.ts";
 import type { Fetch } from "../core/fetch.ts";
-import { type JsonObject, objectOf } from "../core/json.ts";
+import type { PmlError } from "../core/errors.ts";
+import { isObject, type JsonObject, objectOf, textOf } from "../core/json.ts";
+import { parsedJson } from "../core/json_bounds.ts";
 import type { ListItem } from "../core/lists.ts";
 import type { Room } from "../io/backlog.ts";
-import { type BodyLimits, EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
-import { headerError, type Named } from "./_http_errors.ts";
+import {
+  type BodyLimits,
+  ERROR_BYTES,
+  EVENTS_TYPE,
+  JSON_TYPE,
+  readStart,
+  type StreamEvent,
+  typeOf,
+} from "../io/event_stream.ts";
+import { SessionLost } from "../mcp_client/wire.ts";
+import { headerError, type Named, statusError } from "./_http_errors.ts";
 import { requestHeaders } from "./_request_headers.ts";
+import type { TransportChoice } from "./transports.ts";
 
 /** What a server is reached with; values are filled in. */
 export interface HttpWireOptions extends Named {
@@ -24,17 +36,20 @@ export interface HttpWireOptions extends Named {
   readonly authorization?: Authorization | undefined;
   readonly fetch: Fetch;
   readonly limits: BodyLimits;
-  readonly room: Room | undefined;
-  /** Whether the server took the handshake of the older revisions before. */
-  readonly isOlder: boolean;
-  /** Told that it does. */
-  readonly onOlder: () => void;
+  readonly room?: Room | undefined;
+  /** What is known of the address. */
+  readonly transport: TransportChoice;
 }
 
 /** What can stand in a header, as `fetch` sees it. */
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const HEADER_MAX = 16_384;
 const SESSION_ID = /^[\x21-\x7e]{1,1000}$/;
+/** What a refusal says that is about the session, and the codes of such errors. */
+const SESSION = /session/i;
+const SESSION_CODES = [-32600, -32000, -32001];
+/** What can go back as the place in a stream. */
+const PLACE = /^[\x20-\x7e]{1,4096}$/;
 
 /** Sends what goes to one server, with what the server has to know each time. */
 export class HttpSession {
@@ -42,6 +57,10 @@ export class HttpSession {
   readonly #tool: (name: string) => ListItem | undefined;
   /** By what the server knows its requests, if it gave such an id. */
   id: string | undefined;
+  /** Whether the server keeps a session, which it can lose. */
+  isKept = false;
+  /** Where messages go, if it is not where the stream comes from. */
+  address: string | undefined;
   /** The revision that the server chose, where it took the handshake of the older ones. */
   version: string | undefined;
 
@@ -58,7 +77,9 @@ export class HttpSession {
   /** Takes the id that stands beside the answer to the handshake, if one does. */
   begin({ headers }: Response): void {
     const id = headers.get("mcp-session-id") ?? "";
-    if (SESSION_ID.test(id)) this.id = id;
+    if (!SESSION_ID.test(id)) return;
+    this.id = id;
+    this.isKept = true;
   }
 
   /** Takes the revision that the server chose. */
@@ -66,7 +87,34 @@ export class HttpSession {
     const { protocolVersion } = objectOf(result);
     const isOne = typeof protocolVersion === "string" && SESSION_ID.test(protocolVersion);
     this.version = isOne ? protocolVersion : "2025-03-26";
-    this.#options.onOlder();
+    this.#options.transport.found({ isOlder: true });
+  }
+
+  /**
+   * Reads an answer that refuses. Returns the error of JSON-RPC in it; throws another
+   * error if there is none, and `SessionLost` if the server does not know the session.
+   */
+  async refused(response: Response): Promise<JsonObject> {
+    const { status, headers } = response;
+    const isJson = typeOf(response) === JSON_TYPE;
+    const text = await readStart(response.body, ERROR_BYTES);
+    const { error } = objectOf(isJson ? parsedJson(new TextEncoder().encode(text)) : undefined);
+    const { code, message } = objectOf(error);
+    const why = isObject(error) ? SESSION_CODES.includes(Number(code)) && message : text;
+    if (this.isKept && (status === 404 || status === 400 && SESSION.test(textOf(why)))) {
+      throw new SessionLost(this.#options.name);
+    }
+    if (isObject(error) && status >= 400 && ![401, 403, 429].includes(status)) {
+      return error as JsonObject; // parsed JSON
+    }
+    throw statusError(this.#options, { status, text, location: headers.get("location") });
+  }
+
+  /** Returns whether the next request needs another connection after this error. */
+  isOver({ code, detail }: PmlError): boolean {
+    const { status, may_have_run: mayHaveRun } = detail ?? {};
+    return code === "UPSTREAM_DOWN" &&
+      (status === undefined ? mayHaveRun === false : status === 503 && this.isKept);
   }
 
   /** Sends a message, or asks for a stream, from a place in it if one is named. */
@@ -88,7 +136,7 @@ export class HttpSession {
       ...(last !== undefined && { "last-event-id": last }),
     };
     if (message === undefined) return fetch(url, { method, headers: own, signal, named });
-    return fetch(url, {
+    return fetch(this.address ?? url, {
       method,
       headers: { ...own, ...requestHeaders(message, this.#tool), "content-type": JSON_TYPE },
       body: JSON.stringify({ jsonrpc: "2.0", ...message }),
@@ -96,6 +144,12 @@ export class HttpSession {
       named,
     });
   }
+}
+
+/** Returns the last place in a stream after an event; undefined if there is none to go back to. */
+export function placeAfter({ id }: StreamEvent, before: string | undefined): string | undefined {
+  if (id === undefined) return before;
+  return PLACE.test(id) ? id : undefined;
 }
 
 function lowered(headers: Readonly<Record<string, string>>): Record<string, string> {

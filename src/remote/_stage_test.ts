@@ -45,7 +45,7 @@ export class Stage implements AsyncDisposable {
       ...options.limits,
     };
     const idle = { idleMs: 60_000, idleChildren: 8 };
-    const http = new HttpServers({ fetch: this.#network.fetch, limits: () => limits });
+    const http = new HttpServers({ fetch: this.#network.fetch, limits: () => limits, home });
     const server: HttpValues = {
       name: "far",
       url,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { CERTIFICATE } from "../../tests/kit/certificate.ts";
+import { PRIVATE_HOSTS } from "../../tests/kit/private_hosts.ts";
 import { TcpSink } from "../../tests/kit/sinks.ts";
 import { PmlError } from "../core/errors.ts";
 import { serving } from "./_serving_test.ts";
@@ -13,11 +14,7 @@ const none: ReadonlySet<string> = new Set();
 Deno.test("GuardedFetch refuses whatever is not public, however it is written, and connects to nothing", async () => {
   await using sink = new TcpSink();
   using way = new GuardedFetch();
-  const hosts = "127.0.0.1 127.1 0x7f000001 2130706433 0177.0.0.1 0 [::ffff:7f00:1] [::1] [::] " +
-    "[64:ff9b::7f00:1] [64:ff9b::a9fe:a9fe] 169.254.169.254 100.64.0.1 100.127.255.255 10.0.0.1 " +
-    "192.168.0.1 172.16.0.1 localhost localhost. LOCALHOST 127.0.0.1. ①②⑦.0.0.1 127。0。0。1 " +
-    "[fe80::1] [fd00::1] [2002:7f00:1::] [::ffff:127.0.0.1] 224.0.0.1 255.255.255.255";
-  for (const host of hosts.split(" ")) {
+  for (const host of PRIVATE_HOSTS) {
     const refused = { code: "PERMISSION_DENIED", message: /its address is not public$/ };
     await assert.rejects(
       way.fetch(`https://${host}:${sink.port}/CANARY`, { signal, named: none }),

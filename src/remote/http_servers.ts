@@ -14,6 +14,8 @@ import type { HttpWireOptions } from "./_http_session.ts";
 export interface HttpValues {
   readonly name: string;
   readonly url: string;
+  /** Whether its definition says that it is an address of HTTP+SSE. */
+  readonly isSse?: boolean | undefined;
   readonly headers: Readonly<Record<string, string>>;
   /** The same headers as they were written, with the names of variables instead of their values. */
   readonly written: Readonly<Record<string, string>>;
@@ -32,6 +34,8 @@ export interface HttpServersOptions {
   readonly fetch: Fetch;
   readonly limits: () => HttpWireOptions["limits"];
   readonly room?: Room | undefined;
+  /** The PML home, where it is remembered which addresses are of HTTP+SSE. */
+  readonly home: string;
 }
 
 /** Reaches servers over HTTP. */
@@ -39,8 +43,6 @@ export class HttpServers {
   /** Returns the way to a server. Equal servers give the same object. */
   readonly of: (server: HttpValues) => UpstreamServer = memoized((server) => this.#made(server));
   readonly #options: HttpServersOptions;
-  /** The addresses whose servers speak an older revision. */
-  readonly #older = new Set<string>();
 
   /** Sends nothing yet. */
   constructor(options: HttpServersOptions) {
@@ -48,7 +50,7 @@ export class HttpServers {
   }
 
   #made(server: HttpValues): UpstreamServer {
-    const { name, url, tools, definition } = server;
+    const { name, tools, definition } = server;
     const key = JSON.stringify({ ...server, named: [...server.named] });
     return {
       name,
@@ -58,17 +60,8 @@ export class HttpServers {
       isRemote: true,
       version: () => key,
       way: async () => {
-        const { HttpWire } = await import("./http_wire.ts");
-        const { fetch, limits, room } = this.#options;
-        const options = {
-          ...server,
-          fetch,
-          limits: limits(),
-          room,
-          isOlder: this.#older.has(url),
-          onOlder: () => void this.#older.add(url),
-        };
-        return (ends) => new HttpWire(options, ends);
+        const { openTransport } = await import("./transports.ts");
+        return openTransport(server, this.#options);
       },
     };
   }

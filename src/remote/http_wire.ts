@@ -10,7 +10,7 @@ import type { JsonObject } from "../core/json.ts";
 import { excessOf, parsedJson } from "../core/json_bounds.ts";
 import { after, pause, soon } from "../io/waiting.ts";
 import { endsOf } from "../io/lines.ts";
-import type { Wire, WireEnds } from "../mcp_client/wire.ts";
+import { SessionLost, type Wire, type WireEnds } from "../mcp_client/wire.ts";
 import {
   eachEvent,
   EVENTS_TYPE,
@@ -22,7 +22,7 @@ import {
 } from "../io/event_stream.ts";
 import { unreached } from "./_http_errors.ts";
 import { HttpRequest, type HttpWay } from "./_http_request.ts";
-import { HttpSession, type HttpWireOptions } from "./_http_session.ts";
+import { HttpSession, type HttpWireOptions, placeAfter } from "./_http_session.ts";
 
 /** How long what only tells something may take. */
 const TELL_MS = 30_000;
@@ -42,7 +42,7 @@ export class HttpWire implements Wire {
   /** Sends nothing yet; throws where a header cannot be sent. */
   constructor(options: HttpWireOptions, ends: WireEnds) {
     this.#way = { options, ends, session: new HttpSession(options, (name) => ends.tool(name)) };
-    this.newestFirst = !options.isOlder;
+    this.newestFirst = !options.transport.isOlder;
   }
 
   /** Whether a stream is open on which the server tells of itself. */
@@ -79,11 +79,9 @@ export class HttpWire implements Wire {
     return unreached(this.#way.options, why, { mayHaveRun });
   }
 
-  /** Looks whether the address is that of the older transport. */
-  async explain(signal: AbortSignal): Promise<PmlError | undefined> {
-    const { olderTransport } = await import("./_older_transport.ts");
-    const get = (signal: AbortSignal) => this.#way.session.fetch("GET", { signal });
-    return await olderTransport(this.#way.options.name, { get, signal });
+  /** Has the older transport tried, if the address may be one of it. */
+  explain(error: PmlError): PmlError {
+    return this.#way.options.transport.other(error);
   }
 
   /** Leaves all that is under way. */
@@ -125,40 +123,72 @@ export class HttpWire implements Wire {
 
   /** Hears what a server of the older revisions says of itself, if it has a stream for that. */
   async #hear(): Promise<void> {
-    const { options, session, ends } = this.#way;
+    const { session, ends } = this.#way;
     const { signal } = this.#opened("");
-    let last: string | undefined;
-    let wait = waitOf();
-    let isAgain = false;
-    for (; !this.#isClosed; await pause(wait, signal)) {
+    const heard: Heard = { last: undefined, wait: waitOf(), isAgain: false };
+    for (; !this.#isClosed; await pause(heard.wait, signal)) {
       try {
-        const stream = await session.fetch("GET", { signal, last });
+        const stream = await session.fetch("GET", { signal, last: heard.last });
         this.#hears = stream.ok && typeOf(stream) === EVENTS_TYPE;
-        if (!this.#hears) return await leave(stream);
-        // What it told in between it does not tell again.
-        if (isAgain && last === undefined) ends.missed();
-        isAgain = true;
-        await eachEvent(stream.body, {
-          ...options,
-          take: ({ data, id, retry }) => {
-            last = id ?? last;
-            wait = waitOf(retry);
-            if (data.length > 0) this.#told(data);
-          },
-        });
+        if (this.#hears) await this.#take(stream, heard);
+        else if (await this.#refused(stream, heard)) return;
       } catch (error) {
         if (error instanceof TooLong) return ends.broken(error.message);
-        wait = Math.min(wait * 2, RETRY_MAX_MS);
+        heard.wait = Math.min(heard.wait * 2, RETRY_MAX_MS);
       }
       this.#hears = false;
     }
   }
 
-  /** Takes what a server says of itself. */
-  #told(data: Uint8Array): void {
-    const { ends } = this.#way;
-    const why = excessOf(data);
-    if (why === undefined) ends.received(parsedJson(data));
-    else ends.excess(endsOf(data), { why });
+  async #take({ body }: Response, heard: Heard): Promise<void> {
+    const { options, ends } = this.#way;
+    // What it told in between it does not tell again.
+    if (heard.isAgain && heard.last === undefined) ends.missed();
+    heard.isAgain = true;
+    await eachEvent(body, {
+      ...options,
+      take: (event) => {
+        heard.last = placeAfter(event, heard.last);
+        heard.wait = waitOf(event.retry);
+        handOver(event.data, this.#way);
+      },
+    });
   }
+
+  /** Takes a refusal of the stream. Returns whether it is not asked for again. */
+  async #refused(stream: Response, heard: Heard): Promise<boolean> {
+    const { options, session, ends } = this.#way;
+    const { status } = stream;
+    await leave(stream);
+    if (status === 404 && session.isKept) {
+      ends.missed();
+      ends.failed("", new SessionLost(options.name), { isOver: true });
+      return true;
+    }
+    heard.wait = Math.min(heard.wait * 2, RETRY_MAX_MS);
+    if (status >= 500) return !heard.isAgain;
+    // It may not know the place any more.
+    const isOver = heard.last === undefined;
+    heard.last = undefined;
+    return isOver;
+  }
+}
+
+/** How far a stream was heard. */
+interface Heard {
+  last: string | undefined;
+  wait: number;
+  isAgain: boolean;
+}
+
+/** Hands over a message that belongs to no HTTP request, or tells that it is over the limits. */
+export function handOver(
+  data: Uint8Array,
+  { ends, options: { limits: { resultBytes: max } } }: Pick<HttpWay, "ends" | "options">,
+): void {
+  const { length: size } = data;
+  if (size === 0) return;
+  const why = size > max ? `it has more than ${max} bytes` : excessOf(data);
+  if (why === undefined) ends.received(parsedJson(data));
+  else ends.excess(endsOf(data), { why });
 }

@@ -8,8 +8,9 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { event, Scripted, stream } from "../../src/remote/_stage_test.ts";
+import { type Came, event, Scripted, stream } from "../../src/remote/_stage_test.ts";
 import { assertNoLeak } from "../kit/sinks.ts";
+import { type SseScript, SseServer } from "../kit/sse_server.ts";
 import { call, toldCode } from "./evil_servers.ts";
 import { endWell, textOf } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
@@ -17,17 +18,25 @@ import { makeScene } from "./stage.ts";
 const KEY = "key-of-the-person-1234";
 const LITERAL = "literal-key-5678-of-the-file";
 
-Deno.test("A key that a server over HTTP says back shows in its results only (SX2, SX5)", async () => {
+for (const type of ["http", "sse"] as const) {
+  Deno.test(`A key that a server says back shows in its results only, over ${type} (SX2, SX5)`, () =>
+    echoed(type));
+}
+
+async function echoed(type: "http" | "sse"): Promise<void> {
   await using other = new Scripted();
-  await using server = echoing(other.url);
-  const tools = ["login", "down", "error", "away", "garbage", "echo"];
+  const says = echoing(other.url);
+  await using server = type === "http" ? new Scripted(says) : new SseServer(onStream(says));
+  // What is written beside a stream is no answer, so nobody reads it.
+  const odd = type === "http" ? ["garbage"] : [];
+  const tools = ["login", "down", "error", "away", ...odd, "echo"];
   await using lists = new Scripted();
   const headers = { "Authorization": "Bearer ${DOCS_TOKEN}", "X-Own-Key": LITERAL };
   const pml = {
     version: 1,
     permissions: { allow: ["docs:*", "filesystem:*"] },
     mcpServers: {
-      docs: { type: "http", url: server.url, headers },
+      docs: { type, url: server.url, headers },
       plain: { type: "http", url: lists.url },
     },
   };
@@ -61,7 +70,7 @@ Deno.test("A key that a server over HTTP says back shows in its results only (SX
   assert.deepEqual(other.came, []);
   const sent = lists.came.map(({ headers }) => JSON.stringify([...headers])).join();
   assertNoLeak(KEY, { "another server": sent });
-});
+}
 
 Deno.test("Nothing is sent to a server of a workspace that nobody trusts", async () => {
   await using server = new Scripted();
@@ -81,8 +90,8 @@ Deno.test("Nothing is sent to a server of a workspace that nobody trusts", async
 });
 
 /** Makes a server that says the keys back that it is sent, one way a tool. */
-function echoing(away: string): Scripted {
-  return new Scripted(({ message: { id, method, params }, headers }) => {
+function echoing(away: string) {
+  return ({ message: { id, method, params }, headers }: Pick<Came, "message" | "headers">) => {
     if (method !== "tools/call") return undefined;
     const { name, _meta } = params as { name: string; _meta?: { progressToken?: unknown } };
     const key = headers.get("authorization")?.split(" ")[1] ?? "";
@@ -113,7 +122,19 @@ function echoing(away: string): Scripted {
       `: ${forms}\n\nwhat ${forms}\n\ndata: ${forms}\n\n`,
       event({ id, result: { content: [{ type: "text", text: key }] } }),
     ]);
-  });
+  };
+}
+
+/** Has a server of HTTP+SSE say the same: its answers on its stream, and its refusals as they are. */
+function onStream(says: ReturnType<typeof echoing>): SseScript {
+  return async ({ message, headers, stream: own }) => {
+    const said = says({ message: message as Came["message"], headers });
+    if (said === undefined || !said.ok) return said;
+    const text = await said.text();
+    const isEvents = said.headers.get("content-type") === "text/event-stream";
+    own?.write(isEvents ? text : `data: ${text}\n\n`);
+    return new Response(text, { status: 202, headers: said.headers });
+  };
 }
 
 /** Reads every file below a folder. */

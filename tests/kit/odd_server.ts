@@ -201,7 +201,10 @@ export async function serveHttp(
 ): Promise<OddServer> {
   const server = createServer(async (request, response) => {
     if (request.method !== "POST") return void response.writeHead(405).end();
-    const message = JSON.parse(await text(request)) as Json;
+    // A PML that ends leaves what it sends.
+    const said = await text(request).catch(() => undefined);
+    if (said === undefined) return;
+    const message = JSON.parse(said) as Json;
     if (message.id === undefined) return void response.writeHead(202).end();
     answer(message, response);
   });

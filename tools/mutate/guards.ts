@@ -17,6 +17,7 @@ import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
 import { REWRITE } from "./rewrite.ts";
 import { SAMPLING } from "./sampling.ts";
+import { STREAMS } from "./streams.ts";
 import { TYPES } from "./types_of_code.ts";
 
 /** The guards, in the order of the page. */
@@ -32,6 +33,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Code that calls tools", mutants: CODE },
   { title: "Memory of use, and plans of intents", mutants: LEARNING },
   { title: "Sampling", mutants: SAMPLING },
+  { title: "Streams of servers", mutants: STREAMS },
   { title: "Types of code", mutants: TYPES },
   { title: "Capabilities", mutants: CAPABILITIES },
 ];

@@ -1,0 +1,89 @@
+/**
+ * Chooses between the transports of an address: Streamable HTTP, and HTTP+SSE of 2024-11-05. Where
+ * one is refused, the other is tried once, and what works is remembered.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import type { PmlError } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
+import { memoized } from "../core/memo.ts";
+import { drop, keep, readKept } from "../io/kept.ts";
+import { type OpenWire, SessionLost } from "../mcp_client/wire.ts";
+import type { HttpServersOptions, HttpValues } from "./http_servers.ts";
+import { HttpWire } from "./http_wire.ts";
+import { SseWire } from "./sse_wire.ts";
+
+/** What is known of an address. */
+export interface AddressFacts {
+  /** Whether the server took the handshake of the older revisions. */
+  readonly isOlder?: boolean;
+  /** Whether it is an address of HTTP+SSE. */
+  readonly isSse?: boolean;
+  /** Why the other transport was left. It has not been tried again since then. */
+  readonly because?: PmlError | undefined;
+}
+
+/** What is known of the addresses of servers, by their names and addresses. */
+const knownOf = memoized((_: HttpServersOptions) => new Map<string, AddressFacts>());
+
+/** Returns the way to a server, by the transport that it is known to have. */
+export function openTransport(server: HttpValues, shared: HttpServersOptions): OpenWire {
+  return (ends) => {
+    const { fetch, limits, room } = shared;
+    const transport = new TransportChoice(server, shared);
+    const options = { ...server, fetch, limits: limits(), room, transport };
+    return transport.isSse ? new SseWire(options, ends) : new HttpWire(options, ends);
+  };
+}
+
+/** The transport of one connection. */
+export class TransportChoice implements AddressFacts {
+  readonly isOlder: boolean;
+  readonly isSse: boolean;
+  readonly #server: HttpValues;
+  readonly #known: Map<string, AddressFacts>;
+  readonly #key: string;
+  readonly #file: string;
+  readonly #because: PmlError | undefined;
+
+  /** Takes what is known now. */
+  constructor(server: HttpValues, options: HttpServersOptions) {
+    const { name, url } = this.#server = server;
+    this.#known = knownOf(options);
+    this.#key = `${name} ${url}`;
+    this.#file = join(options.home, "lists", `sse-${sha256(url).slice(0, 32)}.json`);
+    const { isOlder = false, isSse, because }: AddressFacts = this.#known.get(this.#key) ?? {};
+    this.isOlder = isOlder;
+    this.isSse = isSse ?? server.isSse ?? readKept(this.#file) === true;
+    this.#because = because;
+  }
+
+  /** Remembers what turned out. */
+  found(facts: AddressFacts): void {
+    const { isOlder, isSse } = this;
+    this.#known.set(this.#key, { isOlder, isSse, ...facts });
+    if (!isSse || this.#server.isSse) return;
+    try {
+      keep(this.#file, true);
+    } catch {
+      // Another process finds it out again.
+    }
+  }
+
+  /** Has the other transport tried once where this one was refused. Returns the error for that. */
+  other(error: PmlError): PmlError {
+    const { code, detail } = error;
+    const isRedirect = String(detail?.status).startsWith("3");
+    if (code !== "UPSTREAM_PROTOCOL" || isRedirect) return error;
+    if (this.isSse) drop(this.#file);
+    if (this.#because === undefined) {
+      this.#known.set(this.#key, { isSse: !this.isSse, because: error });
+      return new SessionLost(this.#server.name, "it refused the transport");
+    }
+    this.#known.delete(this.#key);
+    // Most addresses are of Streamable HTTP.
+    return this.isSse ? this.#because : error;
+  }
+}

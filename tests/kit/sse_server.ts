@@ -1,0 +1,240 @@
+/**
+ * Servers of HTTP+SSE, the transport of 2024-11-05, on loopback: one that answers as a test says,
+ * and the server that has everything. Both are strict about what a client sends.
+ *
+ * @module
+ */
+
+import type { Transport } from "@modelcontextprotocol/server";
+import type { Asked } from "./full_http.ts";
+import { fullServer } from "./full_server.ts";
+
+type Json = Record<string, unknown>;
+
+/** A request that it was sent. */
+export interface SseCame {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Headers;
+  /** The message in it. */
+  readonly message: Json;
+  /** The stream that its answer goes to; undefined if nobody knows the session. */
+  readonly stream: SseStream | undefined;
+  /** Aborts when the sender has gone. */
+  readonly signal: AbortSignal;
+}
+
+/** Returns the answer to an HTTP request; undefined for the usual one. */
+export type SseScript = (came: SseCame) => Response | undefined | Promise<Response | undefined>;
+
+/** A stream to one client. */
+export class SseStream {
+  /** Whether it is over, because one of both has left. */
+  isLeft = false;
+  readonly body: ReadableStream<Uint8Array>;
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+
+  /** Opens it. */
+  constructor(onLeft: () => void = () => {}) {
+    this.body = new ReadableStream({
+      start: (controller) => void (this.#controller = controller),
+      cancel: () => {
+        this.isLeft = true;
+        onLeft();
+      },
+    });
+  }
+
+  /** How much the client has taken: positive if it takes more. */
+  get room(): number {
+    return this.#controller?.desiredSize ?? 0;
+  }
+
+  /** Writes text as it is. */
+  write(text: string): void {
+    if (!this.isLeft) this.#controller?.enqueue(new TextEncoder().encode(text));
+  }
+
+  /** Sends a message. */
+  say(message: Json): void {
+    this.write(`event: message\ndata: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\n\n`);
+  }
+
+  /** Ends it as a server does, or breaks the connection. */
+  end(error?: Error): void {
+    this.isLeft = true;
+    try {
+      if (error === undefined) this.#controller?.close();
+      else this.#controller?.error(error);
+    } catch {
+      // The client was faster.
+    }
+  }
+}
+
+/** A server that answers as a test says. */
+export class SseServer implements AsyncDisposable {
+  /** The requests, in order. */
+  readonly came: SseCame[] = [];
+  /** The streams, in order; each has the number of its place as its session. */
+  readonly streams: SseStream[] = [];
+  /** What each stream begins with. */
+  begins: (session: number) => string = (session) =>
+    `event: endpoint\ndata: /messages?session=${session}\n\n`;
+  /** The tools that it lists. */
+  tools: readonly Json[] = [{ name: "t", inputSchema: { type: "object" } }];
+  readonly #script: SseScript;
+  readonly #gone = new AbortController();
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+
+  /** Listens on a free port of 127.0.0.1, unless one is given. */
+  constructor(script: SseScript = () => undefined, { port = 0 } = {}) {
+    this.#script = script;
+    const { signal } = this.#gone;
+    const onError = () => new Response(null, { status: 500 });
+    const options = { hostname: "127.0.0.1", port, onListen: () => {}, onError, signal };
+    this.#server = Deno.serve(options, (request) => this.#answer(request));
+  }
+
+  /** Its address. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.addr.port}/sse`;
+  }
+
+  /** Its port. */
+  get port(): number {
+    return this.#server.addr.port;
+  }
+
+  /** The MCP methods that it received, or the HTTP method of a request without one. */
+  get methods(): readonly string[] {
+    return this.came.map(({ method, message }) => String(message.method ?? method));
+  }
+
+  /** Stops listening and drops who is connected. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#gone.abort();
+    await this.#server.finished;
+  }
+
+  async #answer(request: Request): Promise<Response> {
+    const text = await request.text();
+    const { method, headers, signal } = request;
+    const url = new URL(request.url);
+    const stream = this.streams[Number(url.searchParams.get("session") ?? NaN)];
+    const message = text === "" ? {} : JSON.parse(text);
+    const came = { method, path: url.pathname + url.search, headers, message, stream, signal };
+    this.came.push(came);
+    const own = await this.#script(came);
+    if (own !== undefined) return own;
+    if (url.pathname === "/sse") return this.#open(came);
+    return this.#take(came);
+  }
+
+  #open({ method, headers }: SseCame): Response {
+    if (method !== "GET") return new Response("Method Not Allowed", { status: 405 });
+    if (headers.get("accept") !== "text/event-stream") return new Response(null, { status: 406 });
+    return this.stream();
+  }
+
+  /** Opens a stream. */
+  stream(): Response {
+    const stream = new SseStream();
+    stream.write(this.begins(this.streams.push(stream) - 1));
+    return new Response(stream.body, { headers: { "content-type": "text/event-stream" } });
+  }
+
+  #take({ method, path, headers, message, stream }: SseCame): Response {
+    if (method !== "POST" || !path.startsWith("/messages")) {
+      return new Response(null, { status: 404 });
+    }
+    if (stream === undefined || stream.isLeft) {
+      return new Response("Could not find session", { status: 404 });
+    }
+    const isJson = headers.get("content-type") === "application/json";
+    if (!isJson || message.jsonrpc !== "2.0") return new Response(null, { status: 400 });
+    const result = this.#usual(message);
+    if (result !== undefined) stream.say({ id: message.id, ...result });
+    return new Response("Accepted", { status: 202 });
+  }
+
+  #usual({ id, method }: Json): Json | undefined {
+    if (id === undefined || method === undefined) return undefined;
+    const capabilities = { tools: {}, resources: { subscribe: true } };
+    const serverInfo = { name: "sse", version: "1" };
+    switch (method) {
+      case "initialize":
+        return { result: { protocolVersion: "2024-11-05", capabilities, serverInfo } };
+      case "tools/list":
+        return { result: { tools: this.tools } };
+      case "tools/call":
+        return { result: { content: [{ type: "text", text: "done" }] } };
+      case "resources/list":
+        return { result: { resources: [{ uri: "test://a", name: "a" }] } };
+      case "ping":
+      case "resources/subscribe":
+      case "resources/unsubscribe":
+        return { result: {} };
+    }
+    return { error: { code: -32601, message: "Method not found" } };
+  }
+}
+
+/** The server that has everything, over HTTP+SSE. */
+export class FullSse implements AsyncDisposable {
+  /** What it did, a line each. */
+  readonly ledger: string[] = [];
+  readonly #server: SseServer;
+
+  /** Listens on a free port of 127.0.0.1. */
+  constructor() {
+    const make = fullServer({ isModern: false, note: (line) => void this.ledger.push(line) });
+    const takers = new Map<SseStream, (message: Json) => void>();
+    this.#server = new SseServer(async ({ method, path, headers, message, stream }) => {
+      if (method === "GET" && path === "/sse") {
+        const opened = this.#server.stream();
+        const own = this.#server.streams.at(-1);
+        if (own === undefined) return undefined;
+        const transport: Transport = {
+          start: () => Promise.resolve(),
+          send: (said) => Promise.resolve(own.say(said as unknown as Json)),
+          close: () => Promise.resolve(own.end()),
+        };
+        await make().connect(transport);
+        takers.set(own, (said) => transport.onmessage?.(said as never));
+        return opened;
+      }
+      const take = stream?.isLeft === false ? takers.get(stream) : undefined;
+      // The usual answer is that of a server that refuses.
+      if (take === undefined || headers.get("content-type") !== "application/json") {
+        return new Response("Session not found", { status: 404 });
+      }
+      take(message);
+      return new Response("Accepted", { status: 202 });
+    });
+  }
+
+  /** Its address. */
+  get url(): string {
+    return this.#server.url;
+  }
+
+  /** The requests that it was sent. */
+  get asked(): readonly Asked[] {
+    return this.#server.came.map(({ method, headers }) => ({
+      method,
+      headers: Object.fromEntries(headers),
+    }));
+  }
+
+  /** Ends all streams: nobody is known any more. */
+  forget(): Promise<void> {
+    for (const stream of this.#server.streams) stream.end();
+    return Promise.resolve();
+  }
+
+  /** Stops listening. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * What holds servers that answer on streams of events: where messages go, and what counts.
+ *
+ * @module
+ */
+
+import type { Mutant } from "./mutant.ts";
+
+const ATTACKS = "tests/attacks/sx_sse_test.ts";
+const WIRE = "src/remote/sse_wire_test.ts";
+const SESSIONS = "src/remote/http_sessions_test.ts";
+const ORIGIN = "No message and no key leaves the origin of a stream, on 2025-11-25 (NI4, SX1)";
+
+/** The guards of streams. */
+export const STREAMS: readonly Mutant[] = [
+  {
+    name: "sse-origin",
+    guard: "A stream sends messages and keys to no other origin",
+    file: "sse_wire.ts",
+    find: "|| to.origin !== new URL(url).origin",
+    put: "",
+    test: ATTACKS,
+    filter: ORIGIN,
+  },
+  {
+    name: "sse-name-in-address",
+    guard: "The address that a stream names holds no name and no password",
+    file: "sse_wire.ts",
+    find: 'to.username + to.password !== "" ||',
+    put: "",
+    test: ATTACKS,
+    filter: ORIGIN,
+  },
+  {
+    name: "sse-address-length",
+    guard: "The address that a stream names has a limit",
+    file: "sse_wire.ts",
+    find: "data.length > ADDRESS_BYTES",
+    put: "data.length < 0",
+    test: ATTACKS,
+    filter: ORIGIN,
+  },
+  {
+    name: "sse-first-address",
+    guard: "A stream names its address once",
+    file: "sse_wire.ts",
+    find: "if (this.#isFound) return;",
+    put: "",
+    test: WIRE,
+    filter: "An endpoint is taken as it is written, the first one alone",
+  },
+  {
+    name: "sse-event-types",
+    guard: "Only events of the usual type are messages",
+    file: "sse_wire.ts",
+    find: "else if (event === MESSAGE)",
+    put: "else",
+    test: WIRE,
+    filter: "Whatever the stream says, only answers count",
+  },
+  {
+    name: "session-codes",
+    guard: "Nothing is sent again after a refusal that is not about the session",
+    file: "_http_session.ts",
+    find: "SESSION_CODES.includes(Number(code)) && message",
+    put: "message",
+    test: SESSIONS,
+    filter: "A status of 400 that names the session is one of a lost session, any other is not",
+  },
+  {
+    name: "stream-place",
+    guard: "A place in a stream that no header can hold is not sent back",
+    file: "_http_session.ts",
+    find: "return PLACE.test(id) ? id : undefined;",
+    put: "return id;",
+    test: SESSIONS,
+    filter:
+      "What was followed counts as changed after a stream was away, unless it was taken up again",
+  },
+];
