@@ -35,6 +35,18 @@ export function serverEnvironment({ get, userHome }: Environment): EnvironmentVa
   return { ...taken([...names, ...NETWORK_NAMES], get), HOME: userHome };
 }
 
+/** The variables that say where a browser shows a page, and which one. */
+const SHOWING =
+  "DISPLAY WAYLAND_DISPLAY XAUTHORITY XDG_RUNTIME_DIR XDG_SESSION_TYPE XDG_CURRENT_DESKTOP \
+XDG_DATA_DIRS XDG_CONFIG_HOME DESKTOP_SESSION KDE_FULL_SESSION KDE_SESSION_VERSION \
+DBUS_SESSION_BUS_ADDRESS BROWSER WSL_DISTRO_NAME WSL_INTEROP SYSTEMROOT APPDATA LOCALAPPDATA \
+PROGRAMFILES USERPROFILE".split(" ");
+
+/** Returns the environment of the program that opens a browser. */
+export function browserEnvironment(environment: Environment): EnvironmentVariables {
+  return { ...serverEnvironment(environment), ...taken(SHOWING, environment.get) };
+}
+
 /** Returns the certificate and proxy variables that every server gets. */
 export function networkEnvironment({ get }: Pick<Environment, "get">): EnvironmentVariables {
   return taken(NETWORK_NAMES, get);

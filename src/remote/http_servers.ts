@@ -39,6 +39,9 @@ export class HttpServers {
   /** Returns the way to a server. Equal servers give the same object. */
   readonly of: (server: HttpValues) => UpstreamServer = memoized((server) => this.#made(server));
   readonly #options: HttpServersOptions;
+  readonly #values = new WeakMap<UpstreamServer, HttpValues>();
+  /** How often the person signed in or out at each server. */
+  readonly #signedIn = new Map<string, number>();
   /** The addresses whose servers speak an older revision. */
   readonly #older = new Set<string>();
 
@@ -47,16 +50,26 @@ export class HttpServers {
     this.#options = options;
   }
 
+  /** Returns what a server is reached with; undefined if it is not reached over HTTP. */
+  valuesOf(way: UpstreamServer): HttpValues | undefined {
+    return this.#values.get(way);
+  }
+
+  /** Has a server reached anew: the person signed in there, or out. */
+  renew(name: string): void {
+    this.#signedIn.set(name, (this.#signedIn.get(name) ?? 0) + 1);
+  }
+
   #made(server: HttpValues): UpstreamServer {
     const { name, url, tools, definition } = server;
     const key = JSON.stringify({ ...server, named: [...server.named] });
-    return {
+    const made: UpstreamServer = {
       name,
       tools,
       definition,
       isKept: true,
       isRemote: true,
-      version: () => key,
+      version: () => `${key}${this.#signedIn.get(name) ?? ""}`,
       way: async () => {
         const { HttpWire } = await import("./http_wire.ts");
         const { fetch, limits, room } = this.#options;
@@ -71,5 +84,7 @@ export class HttpServers {
         return (ends) => new HttpWire(options, ends);
       },
     };
+    this.#values.set(made, server);
+    return made;
   }
 }
