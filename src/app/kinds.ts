@@ -127,22 +127,17 @@ export class Kinds {
   /** Returns a server to sign in at. Throws if nobody can sign in there. */
   async #signInAt(name: string): Promise<OAuthServer> {
     const listing = this.#options.directory.at(name);
-    const cannot = (code: ErrorCode, why: string, hint: string) =>
-      new PmlError(code, `Cannot sign in at ${quoted(name)}: ${why}`, { hint });
-    if (listing.definition === undefined) {
-      throw cannot("UNKNOWN_TOOL", "there is no such server", "See all with `pml tools`");
-    }
-    const why = listing.blocked();
-    if (why !== undefined) throw cannot("WORKSPACE_UNTRUSTED", why, "Run `pml trust` first");
+    const cannot = (code: ErrorCode, why: string) =>
+      new PmlError(code, `Cannot sign in at ${quoted(name)}: ${why}`);
+    if (listing.definition === undefined) throw cannot("UNKNOWN_TOOL", "there is no such server");
+    const blocked = listing.blocked();
+    if (blocked !== undefined) throw cannot("WORKSPACE_UNTRUSTED", blocked);
     await this.open(listing);
     const way = listing.kind === "http" ? this.#wayTo(name, false) : undefined;
     const values = way && this.machine.addresses.valuesOf(way);
-    if (values === undefined) {
-      throw cannot("BAD_ARGUMENTS", "it is not reached over HTTP", "Only such servers can ask it");
-    }
-    if (Object.keys(values.headers).some((header) => header.toLowerCase() === "authorization")) {
-      const why = "its definition has an Authorization header";
-      throw cannot("BAD_ARGUMENTS", why, "Remove that header from its definition first");
+    if (values === undefined) throw cannot("USAGE", "it is not reached over HTTP");
+    if (Object.keys(values.headers).some((header) => /^authorization$/i.test(header))) {
+      throw cannot("USAGE", "its definition has an Authorization header");
     }
     return values;
   }

@@ -8,12 +8,12 @@
 import { join } from "node:path";
 import { isPage } from "../core/address.ts";
 import type { Call } from "../core/call.ts";
-import { asPmlError, PmlError } from "../core/errors.ts";
+import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
 import { defined, objectOf, quoted } from "../core/json.ts";
 import type { PassGate, PassOutcome } from "../core/server.ts";
 import { Following } from "../io/following.ts";
 import { keep, readKept } from "../io/kept.ts";
-import { after, unlessAborted } from "../io/waiting.ts";
+import { unlessAborted } from "../io/waiting.ts";
 import type { StartProgress } from "../mcp_client/start_progress.ts";
 import type { OAuthServer, SignedIn, SignIn, SignIns } from "../oauth/sign_ins.ts";
 
@@ -33,7 +33,7 @@ export interface LoginsOptions {
 }
 
 /** A sign-in that waits for the person. Disposing gives it up. */
-export interface Login extends Pick<SignIn, "url" | "issuer" | "done" | "paste">, Disposable {
+export interface Login extends Pick<SignIn, "url" | "done" | "paste">, Disposable {
   readonly server: OAuthServer;
   /** The host of the page. */
   readonly host: string;
@@ -80,32 +80,30 @@ export class Logins {
   async begin(
     name: string,
     { scopes, signal }: {
-      readonly scopes?: readonly string[] | undefined;
-      readonly signal?: AbortSignal;
+      readonly scopes: readonly string[] | undefined;
+      readonly signal: AbortSignal;
     },
   ): Promise<Login> {
     const { serverOf, signIns, waitMs, closing } = this.#options;
     const server = await serverOf(name);
     const stop = new AbortController();
-    const cannot = (code: "TIMED_OUT" | "CANCELLED" | "UPSTREAM_PROTOCOL", why: string) =>
+    const cannot = (code: ErrorCode, why: string) =>
       new PmlError(code, `Cannot sign in at ${quoted(name)}: ${why}`);
-    const late = after(waitMs(), () => stop.abort(cannot("TIMED_OUT", "it took too long")));
-    const until = AbortSignal.any([stop.signal, closing, ...signal === undefined ? [] : [signal]]);
-    const all = await signIns();
-    const signIn = await all.begin(server, { signal: until, ...defined({ scopes }) });
-    const { url, issuer } = signIn;
-    const done = unlessAborted(signIn.done, until).then(() => this.#changed(name)).finally(() => {
-      late[Symbol.dispose]();
-      return signIn[Symbol.asyncDispose]();
-    });
+    const until = AbortSignal.any([stop.signal, closing, signal, AbortSignal.timeout(waitMs())]);
+    const signIn = await (await signIns()).begin(server, { signal: until, ...defined({ scopes }) });
+    const { url } = signIn;
+    const over = () => cannot("TIMED_OUT", "it took too long, or was given up");
+    const done = unlessAborted(signIn.done, until, over).then(() => this.#changed(name))
+      .finally(() => signIn[Symbol.asyncDispose]());
     done.catch(() => {}); // a login may be given up while nobody waits for it
-    if (!isPage(url)) stop.abort(cannot("UPSTREAM_PROTOCOL", "its page has an unsafe address"));
-    stop.signal.throwIfAborted();
-    return {
-      ...{ url, issuer, server, done, host: new URL(url).host },
+    const login: Login = {
+      ...{ url, server, done, host: URL.parse(url)?.host ?? "" },
       paste: (address) => signIn.paste(address),
-      [Symbol.dispose]: () => stop.abort(cannot("CANCELLED", "it was given up")),
+      [Symbol.dispose]: () => stop.abort(),
     };
+    if (isPage(url)) return login;
+    stop.abort();
+    throw cannot("UPSTREAM_PROTOCOL", "its page has an unsafe address");
   }
 
   /** Signs out at a server, or at all. Returns what was done, by server. */
@@ -227,7 +225,8 @@ export class Logins {
   #opened(server: string, scopes: readonly string[] | undefined): Promise<Open> {
     const known = this.#open.get(server);
     if (known !== undefined) return known;
-    const opening = this.begin(server, { scopes }).then((login): Open => {
+    const { closing: signal } = this.#options;
+    const opening = this.begin(server, { scopes, signal }).then((login): Open => {
       login.done.then(() => this.#since.set(server, performance.now()), () => {}).then(over);
       return { login, asked: undefined };
     });

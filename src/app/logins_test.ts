@@ -32,6 +32,10 @@ class Stage implements AsyncDisposable {
     });
   }
 
+  begin() {
+    return this.logins.begin("far", { scopes: undefined, signal: this.closing.signal });
+  }
+
   #signIns(): SignIns {
     const begin = (): Promise<SignIn> => {
       const done = Promise.withResolvers<void>();
@@ -213,11 +217,11 @@ Deno.test("No page is shown whose address is unsafe, and the sign-in ends", asyn
   ];
   for (const page of pages) {
     at.page = page;
-    await assert.rejects(at.logins.begin("far", {}), { code: "UPSTREAM_PROTOCOL" }, page);
+    await assert.rejects(at.begin(), { code: "UPSTREAM_PROTOCOL" }, page);
   }
   while (at.ended < pages.length) await Promise.resolve();
   at.page = "http://127.0.0.1:1/authorize";
-  using login = await at.logins.begin("far", {});
+  using login = await at.begin();
   assert.equal(login.host, "127.0.0.1:1");
 });
 
@@ -226,7 +230,7 @@ Deno.test("A sign-in of another process is noticed", async () => {
   const noticed = Promise.withResolvers<string>();
   const other = at.open(noticed.resolve);
   const following = other.follow();
-  const login = await at.logins.begin("far", {});
+  const login = await at.begin();
   at.begun[0]?.resolve();
   await login.done;
   assert.equal(await noticed.promise, "far");

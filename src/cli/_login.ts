@@ -5,7 +5,7 @@
  */
 
 import { openInBrowser } from "../app/browser.ts";
-import { defined, quoted, visible } from "../core/json.ts";
+import { quoted, visible } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
@@ -16,9 +16,9 @@ type Logins = Awaited<ReturnType<CommandContext["app"]["callPath"]>>["logins"];
 type SignedIn = Awaited<ReturnType<Logins["all"]>>[number];
 
 const ENDED = {
-  revoked: "Signed out, and its server took the token back",
-  removed: "Signed out: the token is removed here; its server was not asked, or takes none back",
-  none: "Nobody was signed in",
+  revoked: "signed out, and its token is revoked",
+  removed: "signed out, but its token could not be revoked",
+  none: "nobody was signed in",
 };
 
 /** Signs in at a server: in the browser, or by an address that the person opens elsewhere. */
@@ -34,7 +34,7 @@ export async function login(
   }
   const { logins } = await app.callPath();
   const scopes = scope?.split(/[\s,]+/).filter(Boolean);
-  using login = await logins.begin(name, { signal, ...defined({ scopes }) });
+  using login = await logins.begin(name, { scopes, signal });
   const { server, url, host, done } = login;
   tell(`Sign in at ${host}, for the server ${quoted(name)} at ${visible(server.url, Infinity)}`);
   const isShown = browser && openInBrowser(url, app.loaded());

@@ -37,10 +37,8 @@ export function serverEnvironment({ get, userHome }: Environment): EnvironmentVa
 
 /** The variables that say where a browser shows a page, and which one. */
 const SHOWING =
-  "DISPLAY WAYLAND_DISPLAY XAUTHORITY XDG_RUNTIME_DIR XDG_SESSION_TYPE XDG_CURRENT_DESKTOP \
-XDG_DATA_DIRS XDG_CONFIG_HOME DESKTOP_SESSION KDE_FULL_SESSION KDE_SESSION_VERSION \
-DBUS_SESSION_BUS_ADDRESS BROWSER WSL_DISTRO_NAME WSL_INTEROP SYSTEMROOT APPDATA LOCALAPPDATA \
-PROGRAMFILES USERPROFILE".split(" ");
+  "DISPLAY WAYLAND_DISPLAY XAUTHORITY XDG_RUNTIME_DIR XDG_CURRENT_DESKTOP DBUS_SESSION_BUS_ADDRESS \
+BROWSER WSL_INTEROP SYSTEMROOT".split(" ");
 
 /** Returns the environment of the program that opens a browser. */
 export function browserEnvironment(environment: Environment): EnvironmentVariables {
