@@ -249,6 +249,9 @@ export class Kinds {
     values: DefinitionValues,
   ): Kind["make"] {
     const { machine } = this;
+    if (own.kind === "http" && this.#options.hasClient) {
+      this.logins.follow().catch(({ message }) => this.#options.log.debug(message));
+    }
     const way = own.kind === "http"
       ? () => machine.addresses.of(values.http(own))
       : () => machine.programs.of(machine.tried(values.stdio(own)));

@@ -46,13 +46,6 @@ interface Open {
   asked: Promise<boolean | undefined> | undefined;
 }
 
-/** What a call needs a sign-in for. */
-interface Wanted {
-  readonly server: string;
-  readonly scopes: readonly string[] | undefined;
-  readonly error: PmlError;
-}
-
 /** What signing out did. */
 type Ended = Awaited<ReturnType<SignIns["end"]>>;
 
@@ -69,6 +62,7 @@ export class Logins {
   /** When the person signed in at a server, while a call of this process waited. */
   readonly #since = new Map<string, number>();
   #known: Readonly<Record<string, unknown>> = {};
+  #following: Promise<void> | undefined;
 
   /** Takes the options; asks nobody. */
   constructor(options: LoginsOptions) {
@@ -139,10 +133,10 @@ export class Logins {
     try {
       return await work();
     } catch (error) {
-      const wanted = wantedBy(error);
-      // What runs without a record runs as it was looked at.
-      if (wanted === undefined || call.onOpen === undefined || call.isLost) throw error;
-      await this.#signIn(wanted, { call, since });
+      const { code, detail: { server } = {} } = asPmlError(error);
+      const isWanted = code === "LOGIN_REQUIRED" && typeof server === "string";
+      if (!isWanted || call.onOpen === undefined) throw error;
+      await this.#signIn(server, { call, since, error: asPmlError(error) });
       return await again();
     }
   }
@@ -155,7 +149,11 @@ export class Logins {
     });
 
   /** Follows what other processes do, until PML ends. */
-  async follow(): Promise<void> {
+  follow(): Promise<void> {
+    return this.#following ??= this.#follow();
+  }
+
+  async #follow(): Promise<void> {
     const { closing, onChange } = this.#options;
     this.#known = this.#read();
     while (!closing.aborted) {
@@ -169,57 +167,60 @@ export class Logins {
   }
 
   async #signIn(
-    { server, scopes, error }: Wanted,
-    { call, since }: { readonly call: Call; readonly since: number },
+    server: string,
+    { call, since, error }: {
+      readonly call: Call;
+      readonly since: number;
+      readonly error: PmlError;
+    },
   ): Promise<void> {
+    const { signal, onProgress } = call;
     const last = this.#since.get(server) ?? -Infinity;
     // Another call had the person sign in meanwhile.
     if (last > since) return;
+    const scopes = error.detail?.scopes as readonly string[] | undefined; // of the sign-in
     if (scopes === undefined && since - last < FRESH_MS) throw error;
-    const open = await unlessAborted(this.#opened(server, scopes), call.signal);
-    await this.#agreed(open, { call, error });
-    const { signal, onProgress } = call;
-    const work = () => unlessAborted(this.#told(server, open.login), signal);
+    const open = await unlessAborted(this.#opened(server, scopes), signal);
+    const { message, hint, detail } = error;
+    const failed = (why: string) =>
+      new PmlError("LOGIN_REQUIRED", `${message}; ${why}`, defined({ hint, detail }));
+    const why = await this.#refused(open, call);
+    if (why !== undefined) throw failed(why);
+    const work = () => unlessAborted(this.#told(open.login), signal);
     await this.#options.starts.during(server, { onProgress, work }).catch((cause) => {
       signal.throwIfAborted();
-      throw failed(error, asPmlError(cause).message);
+      throw failed(asPmlError(cause).message);
     });
   }
 
   /** Waits for a sign-in, and tells the calls that wait again and again. */
-  async #told(server: string, { host, done }: Login): Promise<void> {
-    const tell = () => this.#options.starts.tell(server, `waiting for the sign-in at ${host}`);
+  async #told({ server: { name }, host, done }: Login): Promise<void> {
+    const tell = () => this.#options.starts.tell(name, `waiting for the sign-in at ${host}`);
     tell();
     const timer = setInterval(tell, TELL_MS);
     await done.finally(() => clearInterval(timer));
   }
 
-  /** Asks the person, once for all calls that wait. Throws unless the person agrees. */
-  async #agreed(
-    open: Open,
-    { call, error }: { readonly call: Call; readonly error: PmlError },
-  ): Promise<void> {
-    const { login: { server, url, host, done } } = open;
-    for (;;) {
-      const isOwn = open.asked === undefined;
-      const text = `PML asks: sign in at ${host} for the server ${quoted(server.name)} (${
-        new URL(server.url).host
-      })? The call of ${call.id} needs it`;
-      // Only what can be asked comes here.
-      open.asked ??= call.onOpen?.({ url, text, done }, call.signal).catch(() => undefined);
-      const { asked } = open;
-      const isAgreed = await unlessAborted(Promise.resolve(asked), call.signal);
-      if (isAgreed) return;
-      if (isAgreed === undefined && open.asked === asked) open.asked = undefined;
+  /** Asks the person, once for all calls that wait. Returns why there is nothing to wait for. */
+  async #refused(open: Open, { id, onOpen, signal }: Call): Promise<string | undefined> {
+    const { login: { server: { name, url: at }, url, host, done } } = open;
+    const text = `PML asks: sign in at ${host} for the server ${quoted(name)} (${
+      new URL(at).host
+    })? The call of ${id} needs it`;
+    for (let isOwn = false; !isOwn;) {
+      isOwn = open.asked === undefined;
+      const asked = open.asked ??= onOpen?.({ url, text, done }, signal).catch(() => undefined);
+      const isAgreed = await unlessAborted(Promise.resolve(asked), signal);
+      if (isAgreed) return undefined;
       if (isAgreed === false) {
-        this.#open.delete(server.name);
+        this.#open.delete(name);
         open.login[Symbol.dispose]();
+        return "the person declined";
       }
       // The call that asked may have ended before there was an answer.
-      if (isOwn || isAgreed === false) {
-        throw failed(error, isAgreed === false ? "the person declined" : "nobody answered");
-      }
+      if (open.asked === asked) open.asked = undefined;
     }
+    return "nobody answered";
   }
 
   #opened(server: string, scopes: readonly string[] | undefined): Promise<Open> {
@@ -247,16 +248,4 @@ export class Logins {
   #read(): Readonly<Record<string, unknown>> {
     return objectOf(readKept(this.#file));
   }
-}
-
-/** Returns the sign-in that would mend an error; undefined if none would. */
-function wantedBy(error: unknown): Wanted | undefined {
-  if (!(error instanceof PmlError) || error.code !== "LOGIN_REQUIRED") return undefined;
-  const { server, scopes } = error.detail ?? {};
-  if (typeof server !== "string") return undefined;
-  return { server, scopes: Array.isArray(scopes) ? scopes : undefined, error };
-}
-
-function failed({ message, hint, detail }: PmlError, why: string): PmlError {
-  return new PmlError("LOGIN_REQUIRED", `${message}; ${why}`, defined({ hint, detail }));
 }

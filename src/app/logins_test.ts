@@ -185,8 +185,6 @@ Deno.test("Nobody is asked where the client opens no pages, or an error wants no
   const open: Call["onOpen"] = () => assert.fail("it asked");
   const key = new PmlError("LOGIN_REQUIRED", "its key is wrong");
   await assert.rejects(at.logins.during(callWith(open), onceSignedIn(key)), key);
-  const lost = { ...callWith(open), isLost: true };
-  await assert.rejects(at.logins.during(lost, onceSignedIn(error)), error);
   assert.equal(at.begun.length, 0);
 });
 
