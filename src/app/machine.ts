@@ -27,7 +27,6 @@ import { toolId } from "../core/tool_id.ts";
 import type { Backlog } from "../io/backlog.ts";
 import { StartProgress } from "../mcp_client/start_progress.ts";
 import { Upstreams, type UpstreamServer, type UpstreamsOptions } from "../mcp_client/upstreams.ts";
-import type { SignIns } from "../oauth/sign_ins.ts";
 import { Modules } from "../modules/modules.ts";
 import type { ModuleFiles } from "../modules/module_files.ts";
 import type { Pins } from "../policy/pins.ts";
@@ -186,11 +185,6 @@ export class Machine implements AsyncDisposable {
   /** Tries what modules need on this machine, and looks at what was installed. */
   async checks(): Promise<readonly Check[]> {
     return [...await this.modules.checks(), ...this.packages.checks()];
-  }
-
-  /** The sign-ins of the person. */
-  signIns(): Promise<SignIns> {
-    return Promise.reject(new Error("there is no engine yet"));
   }
 
   /** The way out to the network, which is opened when something first goes there. */
