@@ -16,6 +16,12 @@ export function programEnvironment({ get, userHome }: Environment): EnvironmentV
   return { ...taken(["LANG", "TZ", "TERM", "PATH"], get), HOME: userHome };
 }
 
+/** Returns the environment of a process of PML itself: where Deno keeps the code. */
+export function ownEnvironment({ get, userHome }: Environment): EnvironmentVariables {
+  const names = ["DENO_DIR", "XDG_CACHE_HOME", "JSR_URL", "LOCALAPPDATA", "SystemRoot"];
+  return { ...taken(names, get), HOME: userHome };
+}
+
 /** The variables that tell installers how to reach their registry. */
 const INSTALLING = [
   ...["NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG", "NPM_CONFIG_CACHE"],

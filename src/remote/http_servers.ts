@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Authorization, OAuthSettings } from "../core/authorization.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { memoized } from "../core/memo.ts";
 import type { Room } from "../io/backlog.ts";
@@ -23,6 +24,8 @@ export interface HttpValues {
   readonly named: ReadonlySet<string>;
   /** The only tools that may be used, if they are named. */
   readonly tools: readonly string[] | undefined;
+  /** Settings of the sign-in, with the values of variables. */
+  readonly oauth?: OAuthSettings | undefined;
   /** Its definition as it was written, without the values of variables. */
   readonly definition: unknown;
 }
@@ -32,6 +35,8 @@ export interface HttpServersOptions {
   readonly fetch: Fetch;
   readonly limits: () => HttpWireOptions["limits"];
   readonly room?: Room | undefined;
+  /** Returns the sign-in of a server. */
+  readonly authorization?: (server: HttpValues) => Promise<Authorization>;
 }
 
 /** Reaches servers over HTTP. */
@@ -72,12 +77,15 @@ export class HttpServers {
       version: () => `${key}${this.#signedIn.get(name) ?? ""}`,
       way: async () => {
         const { HttpWire } = await import("./http_wire.ts");
-        const { fetch, limits, room } = this.#options;
+        const { fetch, limits, room, authorization } = this.#options;
+        // Who writes that header says what goes in it.
+        const isOwn = Object.keys(server.headers).some((each) => /^authorization$/i.test(each));
         const options = {
           ...server,
           fetch,
           limits: limits(),
           room,
+          authorization: isOwn ? undefined : await authorization?.(server),
           isOlder: this.#older.has(url),
           onOlder: () => void this.#older.add(url),
         };
