@@ -61,21 +61,30 @@ export class DefinitionValues {
     // What is granted says which hosts may be reached.
     const http = memoized((_grants: object) =>
       options.keys.maker(
-        ({ headers }: HttpDefinition) => ({ headers }),
-        (own, { headers }) => this.#overHttp(own, headers),
+        ({ headers, oauth }: HttpDefinition) => {
+          const { client_secret } = oauth ?? {};
+          return { headers, ...(client_secret && { oauth: { client_secret } }) };
+        },
+        (own, filled) => this.#overHttp(own, filled),
       )
     );
     this.http = (own) => http(options.policy.now.config.grants)(own);
   }
 
-  #overHttp(own: HttpDefinition, filled: HttpDefinition["headers"]): HttpValues {
+  #overHttp(
+    own: HttpDefinition,
+    filled: Pick<HttpDefinition, "headers" | "oauth">,
+  ): HttpValues {
     const { name, url, tools, headers: written } = own;
-    const headers = this.#isFromRegistry ? withoutEmpty(filled, written) : filled;
+    const headers = this.#isFromRegistry ? withoutEmpty(filled.headers, written) : filled.headers;
+    const secret = filled.oauth?.client_secret;
+    if (secret !== undefined) this.#options.redactor.register(secret);
+    const oauth = own.oauth && { ...own.oauth, ...filled.oauth };
     // A key that stands in the file itself is one, too.
     const literal = Object.entries(headers).filter(([header]) => SECRET_HEADER.test(header));
     for (const [, value] of literal) this.#options.redactor.register(value.replace(/^\w+\s+/, ""));
     const named = this.#namedBy(own);
-    return { name, url, headers, written, named, tools, definition: own };
+    return { name, url, headers, written, named, oauth, tools, definition: own };
   }
 
   /** Gives the hosts that the person named: those may lie on this machine, or beside it. */

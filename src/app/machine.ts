@@ -12,6 +12,7 @@ import type { Redactor } from "../audit/redact.ts";
 import {
   certificatePaths,
   installEnvironment,
+  ownEnvironment,
   programEnvironment,
   serverEnvironment,
 } from "../config/child_environment.ts";
@@ -31,6 +32,7 @@ import { Modules } from "../modules/modules.ts";
 import type { ModuleFiles } from "../modules/module_files.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
+import type { SignIns } from "../oauth/sign_ins.ts";
 import type { GuardedFetch } from "../remote/guarded_fetch.ts";
 import { HttpServers } from "../remote/http_servers.ts";
 import { HubRouting } from "../remote/hub_routing.ts";
@@ -89,6 +91,7 @@ export class Machine implements AsyncDisposable {
   );
   readonly #closing = new AbortController();
   #network: Promise<GuardedFetch> | undefined;
+  #signIns: Promise<SignIns> | undefined;
 
   /** Takes what there is. */
   constructor(options: MachineOptions) {
@@ -102,7 +105,12 @@ export class Machine implements AsyncDisposable {
     const shared = this.#upstreamsOptions();
     this.programs = this.#openPrograms(shared);
     const limits = () => this.#config().limits;
-    this.addresses = new HttpServers({ fetch: this.fetch, limits, room: shared.room });
+    this.addresses = new HttpServers({
+      fetch: this.fetch,
+      limits,
+      room: shared.room,
+      authorization: async (server) => (await this.signIns()).of(server),
+    });
     this.upstreams = new Upstreams({ ...shared, server: (name) => way(name, false) });
     this.cloud = this.#openCloud();
     // The cloud has its own: nothing that is asked of a server of the person's finds a way there.
@@ -194,6 +202,26 @@ export class Machine implements AsyncDisposable {
     );
     return await (await this.#network).fetch(url, options);
   };
+
+  /** Returns the sign-ins of the person, which are loaded by the first server over HTTP. */
+  signIns(): Promise<SignIns> {
+    const { policy, redactor, log } = this.#options;
+    const { environment } = policy.now.loaded;
+    this.#signIns ??= import("../oauth/sign_ins.ts").then(({ SignIns }) =>
+      new SignIns({
+        folder: join(environment.home, "sign_ins"),
+        fetch: this.fetch,
+        document: () => policy.now.loaded.person.clientMetadataUrl,
+        register: (secret) => void redactor.register(secret),
+        warn: (message) => log.warn(message),
+        refresh: {
+          code: new URL("./refresh_child.ts", import.meta.url).href,
+          env: ownEnvironment(environment),
+        },
+      })
+    );
+    return this.#signIns;
+  }
 
   /** Ends every child and server. */
   async [Symbol.asyncDispose](): Promise<void> {

@@ -22,6 +22,7 @@ import { install } from "./_install.ts";
 import { installModel } from "./_install_model.ts";
 import { learn } from "./_learn.ts";
 import { lock } from "./_lock.ts";
+import { login, logout } from "./_login.ts";
 import { memory } from "./_memory.ts";
 import { approve, trust } from "./_approve.ts";
 import { registry } from "./_registry.ts";
@@ -165,6 +166,24 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       options: { "--json": "run no script; show the packages that have scripts, as JSON" },
       examples: ["pml install sqlite"],
       run: inContext(install),
+    },
+    {
+      usage: "login <server>",
+      does: "sign in at a server over HTTP, in your browser",
+      options: {
+        ...JSON_OPTION,
+        "--no-browser": "only print the address; take the one that the browser ends at on stdin",
+        "--scope <scopes>": "ask for these scopes, too, separated by commas",
+      },
+      examples: ["pml login notion", "pml login --no-browser notion"],
+      run: inContext(login),
+    },
+    {
+      usage: "logout [server]",
+      does: "sign out at a server, and have it take the token back where it can",
+      options: { ...JSON_OPTION, "--all": "at all servers" },
+      examples: ["pml logout notion", "pml logout --all"],
+      run: inContext(logout),
     },
     {
       usage: "lock [update] [server]",

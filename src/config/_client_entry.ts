@@ -19,6 +19,7 @@ export interface ClientDefinition {
   readonly type?: string;
   readonly url?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly oauth?: Readonly<Record<string, unknown>>;
   readonly tools?: readonly string[];
 }
 
@@ -33,9 +34,17 @@ export type Converted =
 const KINDS = ["stdio", "http", "sse", "streamable-http", "streamableHttp"];
 const KNOWN =
   "type command args env cwd url serverUrl httpUrl headers http_headers env_http_headers env_vars \
-bearer_token_env_var tools enabled_tools includeTools disabled enabled description timeout".split(
-    " ",
-  );
+bearer_token_env_var tools enabled_tools includeTools disabled enabled description timeout oauth \
+auth scopes".split(" ");
+/** What clients call the keys of a sign-in, and what PML calls them. */
+const SIGN_IN: Readonly<Record<string, string>> = {
+  clientId: "client_id",
+  CLIENT_ID: "client_id",
+  clientSecret: "client_secret",
+  CLIENT_SECRET: "client_secret",
+  scopes: "scopes",
+  callbackPort: "redirect_port",
+};
 /** Variables that PML itself replaces. */
 const OURS = /^\$\{\w+(:-[^}]*)?\}$/;
 const FOLDERS = /^(workspaceFolder|workspaceRoot|workspaceFolderBasename|userHome|pathSeparator)$/;
@@ -53,7 +62,11 @@ export function converted(entry: ClientEntry, place: ClientPlace): Converted {
   if (unknown.size > 0) {
     return { why: `it uses ${[...unknown].join(", ")}, which only the client fills in` };
   }
-  const left = Object.keys(said).filter((key) => !KNOWN.includes(key));
+  const left = [
+    ...Object.keys(said).filter((key) => !KNOWN.includes(key)),
+    ...Object.keys(signInOf(said)).filter((key) => !(key in SIGN_IN) && key !== "enabled")
+      .map((key) => `oauth.${key}`),
+  ];
   const cwd = definition.cwd === undefined ? undefined : resolve(place.root, definition.cwd);
   // A server without a folder of its own runs in the workspace.
   const { cwd: _, ...rest } = definition;
@@ -87,8 +100,24 @@ function httpOf(said: ClientEntry["said"], url: unknown): object {
     type: type === "sse" ? "sse" : undefined,
     url,
     headers: isObject(headers ?? {}) ? orNothing(all) : headers,
+    oauth: orNothing(oauthOf(said)),
     tools: toolsOf(said),
   });
+}
+
+/** Returns what a client says of signing in at a server, in its own words. */
+function signInOf({ oauth, auth = oauth, scopes }: ClientEntry["said"]): object {
+  return { ...defined({ scopes }), ...(isObject(auth) ? auth : {}) };
+}
+
+function oauthOf(said: ClientEntry["said"]): object {
+  return Object.fromEntries(
+    Object.entries(signInOf(said)).flatMap(([key, value]) => {
+      const own = SIGN_IN[key];
+      const list = own === "scopes" && typeof value === "string";
+      return own === undefined ? [] : [[own, list ? value.split(" ") : value]];
+    }),
+  );
 }
 
 function toolsOf({ tools, enabled_tools, includeTools }: ClientEntry["said"]): unknown {

@@ -49,7 +49,7 @@ export function workspaceSchema(zod: Zod) {
 
 /** Returns the schema of a `config.yaml`. */
 export function personSchema(zod: Zod) {
-  const { object, number, text, list, flag } = words(zod);
+  const { object, number, text, list, flag, url } = words(zod);
   const folder = text("the path of a folder", /^(?!.*:\/\/)(?=.*\S)/s);
   const limits = LIMIT_NAMES.map((name) => {
     const [, least, most] = LIMITS[name];
@@ -68,6 +68,7 @@ export function personSchema(zod: Zod) {
     workspaces: list(folder, "paths of folders"),
     workflow: object({}, { confidence: zod.number(PART).min(0, PART).max(1, PART) }),
     sampling: samplingSchema(zod),
+    oauth: object({}, { client_metadata_url: url("https://") }),
     telemetry: later,
     identities: later,
   });
@@ -145,7 +146,7 @@ export function clientServersSchema(zod: Zod) {
  * Returns the schemas of both sections of servers. Types of servers are distinguished by `type`.
  */
 function serverSections(zod: Zod) {
-  const { object, text, list, flag, filled, variable, url } = words(zod);
+  const { object, text, list, flag, filled, number, variable, url } = words(zod);
   const type = <T extends string>(...names: readonly T[]) => ({ type: zod.enum(names) });
   const path = text("the path of a file", /^(?!.*:\/\/)(?=.*\S)/s);
   const texts = list(text(), "strings");
@@ -156,7 +157,16 @@ function serverSections(zod: Zod) {
   const address = { url: url("https://", "http://") };
   const header = text("the name of a header", /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/);
   const line = text("a header value on one line", /^[^\r\n]*$/);
-  const sent = { headers: zod.record(header, line), tools: tools.any };
+  const oauth = object({}, {
+    client_id: filled,
+    client_secret: filled,
+    scopes: list(text("a scope", /^[\x21\x23-\x5b\x5d-\x7e]+$/), "scopes"),
+    redirect_port: number(1, 65_535),
+  }).refine(
+    ({ client_id, client_secret }) => client_secret === undefined || client_id !== undefined,
+    { error: "set only together with oauth.client_id", path: ["client_secret"] },
+  );
+  const sent = { headers: zod.record(header, line), oauth, tools: tools.any };
   const any = zod.unknown();
   // Keys that clients write and PML ignores: only rules decide which calls run.
   const beside = {

@@ -46,6 +46,8 @@ export interface PersonConfig {
   readonly disabled: readonly string[];
   /** The registries, if the person chose them. */
   readonly registries: readonly RegistryEntry[] | undefined;
+  /** The address of the person's client id metadata document, if there is one. */
+  readonly clientMetadataUrl: string | undefined;
   /** The model that answers what servers ask, if the person chose one. */
   readonly sampling: SamplingSettings | undefined;
   /**
@@ -84,6 +86,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     workspaces = [],
     workflow,
     sampling,
+    oauth,
     mcpServers: _,
     ...later
   } = read?.said ?? {};
@@ -108,6 +111,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     servers,
     disabled: read === undefined ? [] : disabledIn(read),
     registries: registriesOf(registries),
+    clientMetadataUrl: oauth?.client_metadata_url,
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     workspaces: workspaces.map(pathOf),
   };

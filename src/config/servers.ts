@@ -6,7 +6,8 @@
 
 import { dirname, resolve } from "node:path";
 import type { z } from "zod";
-import { quoted, visible } from "../core/json.ts";
+import type { OAuthSettings } from "../core/authorization.ts";
+import { defined, quoted, visible } from "../core/json.ts";
 import { isToolName, serverSlug, toolSlug } from "../core/tool_id.ts";
 import type { ToolSetting, ToolSettings } from "../core/tool_settings.ts";
 import type { ConfigDocument } from "./_document.ts";
@@ -68,6 +69,8 @@ export interface HttpDefinition {
   readonly url: string;
   /** The headers as they were written: `${NAME}` is replaced when a request is sent. */
   readonly headers: Readonly<Record<string, string>>;
+  /** How one signs in. `${NAME}` in the secret is replaced. */
+  readonly oauth?: OAuthSettings;
   /** The tools to keep, if they are listed. All others are ignored. */
   readonly tools?: readonly string[];
   /** The settings for its tools. */
@@ -143,8 +146,9 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
     file.problem([...path, "tools"], { found: quoted(foreign), wanted });
   }
   if ("url" in entry) {
-    const { url, headers = {} } = entry;
-    return { kind: "http", ...names, url, headers, tools, ...settings };
+    const { url, headers = {}, oauth } = entry;
+    const signIn = oauth && { oauth: defined(oauth) };
+    return { kind: "http", ...names, url, headers, ...signIn, tools, ...settings };
   }
   const { command, args = [], env = {} } = "install" in entry ? entry.install : entry;
   const { cwd, confine } = entry;

@@ -12,6 +12,17 @@ export interface Refusal {
   readonly signal: AbortSignal;
 }
 
+/** The key `oauth` beside the URL of a server. */
+export interface OAuthSettings {
+  /** The id of a client that the person registered. */
+  readonly client_id?: string;
+  readonly client_secret?: string;
+  /** The scopes to ask for, instead of those that the server names. */
+  readonly scopes?: readonly string[];
+  /** The port of the address that the browser is sent back to; by default a free one. */
+  readonly redirect_port?: number;
+}
+
 /** What the requests to one server carry. It knows this server only. */
 export interface Authorization {
   /**

@@ -12,7 +12,7 @@ import { isObject, type JsonObject } from "../core/json.ts";
 import type { Client } from "./_clients.ts";
 import type { FaceSettings } from "./gateway.ts";
 import { type AskClient, type Begun, type Pause, Runs } from "./_runs.ts";
-import { answerOf, ask, askMeanwhile, askNow, canAsk, relay } from "./asking.ts";
+import { answerOf, ask, askMeanwhile, askNow, canAsk, canOpen, openPage, relay } from "./asking.ts";
 import { isAtLeast } from "../core/levels.ts";
 
 /** A request of a client. */
@@ -95,7 +95,7 @@ export class Exchange implements Disposable {
     },
     run: (working: Working) => Promise<Outcome>,
   ): Promise<JsonObject | Pause> {
-    const { ask: askClient, client: { isModern }, capabilities, signal } = from;
+    const { ask: askClient, client, capabilities, signal } = from;
     const { settings, leave } = this.#options;
     const asksClient = () => settings().asksClient;
     const onAsk = relay({ ...this.#options, asksClient, askClient, capabilities });
@@ -110,7 +110,10 @@ export class Exchange implements Disposable {
     };
     const request = JSON.stringify(from.first.mcpReq.id);
     const sampling = isObject(capabilities.sampling) ? capabilities.sampling : undefined;
-    const ways = { request, onAsk, onQuestion, sampling };
+    const onOpen: Meanwhile["onOpen"] = canOpen(capabilities) && asksClient()
+      ? (page, signal) => openPage(page, { client, askClient, signal })
+      : undefined;
+    const ways = { request, onAsk, onQuestion, onOpen, sampling };
     const working = { signal, ...ways, ...told(from.first, from.latest) };
     let answer = answerOf(from.first);
     for (let round = 1;; round++) {
@@ -119,7 +122,7 @@ export class Exchange implements Disposable {
       if (outcome.kind === "result") return outcome.result as unknown as JsonObject;
       const { question } = outcome;
       if (round > MOST_ROUNDS) throw await leave(question);
-      if (isModern && asks(question)) return ask(question);
+      if (client.isModern && asks(question)) return ask(question);
       answer = await onQuestion(question, signal);
     }
   }

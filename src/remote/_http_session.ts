@@ -9,7 +9,7 @@ import type { Fetch } from "../core/fetch.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import type { ListItem } from "../core/lists.ts";
 import type { Room } from "../io/backlog.ts";
-import { type BodyLimits, EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
+import { type BodyLimits, EVENTS_TYPE, JSON_TYPE, leave } from "../io/event_stream.ts";
 import { headerError, type Named } from "./_http_errors.ts";
 import { requestHeaders } from "./_request_headers.ts";
 
@@ -35,6 +35,13 @@ export interface HttpWireOptions extends Named {
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const HEADER_MAX = 16_384;
 const SESSION_ID = /^[\x21-\x7e]{1,1000}$/;
+
+/** What is sent. */
+interface Sending {
+  readonly message?: JsonObject;
+  readonly last?: string | undefined;
+  readonly signal: AbortSignal;
+}
 
 /** Sends what goes to one server, with what the server has to know each time. */
 export class HttpSession {
@@ -69,18 +76,36 @@ export class HttpSession {
     this.#options.onOlder();
   }
 
-  /** Sends a message, or asks for a stream, from a place in it if one is named. */
-  fetch(
+  /**
+   * Sends a message, or asks for a stream, from a place in it if one is named. What is refused is
+   * sent once more if the sign-in has another token.
+   */
+  async fetch(method: string, options: Sending): Promise<Response> {
+    const { authorization } = this.#options;
+    if (authorization === undefined) return await this.#send(method, options);
+    const { signal } = options;
+    for (let isAgain = false;; isAgain = true) {
+      const sent = await authorization.header(signal);
+      const response = await this.#send(method, { ...options, token: sent });
+      if (response.status !== 401 && response.status !== 403) return response;
+      try {
+        if (!await authorization.refused({ response, sent, signal }) || isAgain) return response;
+      } catch (error) {
+        await leave(response);
+        throw error;
+      }
+      await leave(response);
+    }
+  }
+
+  #send(
     method: string,
-    { message, last, signal }: {
-      readonly message?: JsonObject;
-      readonly last?: string | undefined;
-      readonly signal: AbortSignal;
-    },
+    { message, last, signal, token }: Sending & { token?: string | undefined },
   ): Promise<Response> {
     const { url, fetch, headers, keyHeaders, named } = this.#options;
     const own = {
       ...lowered(headers),
+      ...(token !== undefined && { authorization: token }),
       ...(message?.method === "tools/call" && lowered(keyHeaders ?? {})),
       "accept": method === "GET" ? EVENTS_TYPE : `${JSON_TYPE}, ${EVENTS_TYPE}`,
       ...(this.id !== undefined && { "mcp-session-id": this.id }),

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Authorization, OAuthSettings } from "../core/authorization.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { memoized } from "../core/memo.ts";
 import type { Room } from "../io/backlog.ts";
@@ -23,6 +24,8 @@ export interface HttpValues {
   readonly named: ReadonlySet<string>;
   /** The only tools that may be used, if they are named. */
   readonly tools: readonly string[] | undefined;
+  /** Settings of the sign-in, with the values of variables. */
+  readonly oauth?: OAuthSettings | undefined;
   /** Its definition as it was written, without the values of variables. */
   readonly definition: unknown;
 }
@@ -32,6 +35,8 @@ export interface HttpServersOptions {
   readonly fetch: Fetch;
   readonly limits: () => HttpWireOptions["limits"];
   readonly room?: Room | undefined;
+  /** Returns the sign-in of a server. */
+  readonly authorization?: (server: HttpValues) => Promise<Authorization>;
 }
 
 /** Reaches servers over HTTP. */
@@ -39,6 +44,9 @@ export class HttpServers {
   /** Returns the way to a server. Equal servers give the same object. */
   readonly of: (server: HttpValues) => UpstreamServer = memoized((server) => this.#made(server));
   readonly #options: HttpServersOptions;
+  readonly #values = new WeakMap<UpstreamServer, HttpValues>();
+  /** How often the person signed in or out at each server. */
+  readonly #signedIn = new Map<string, number>();
   /** The addresses whose servers speak an older revision. */
   readonly #older = new Set<string>();
 
@@ -47,29 +55,44 @@ export class HttpServers {
     this.#options = options;
   }
 
+  /** Returns what a server is reached with; undefined if it is not reached over HTTP. */
+  valuesOf(way: UpstreamServer): HttpValues | undefined {
+    return this.#values.get(way);
+  }
+
+  /** Has a server reached anew: the person signed in there, or out. */
+  renew(name: string): void {
+    this.#signedIn.set(name, (this.#signedIn.get(name) ?? 0) + 1);
+  }
+
   #made(server: HttpValues): UpstreamServer {
     const { name, url, tools, definition } = server;
     const key = JSON.stringify({ ...server, named: [...server.named] });
-    return {
+    const made: UpstreamServer = {
       name,
       tools,
       definition,
       isKept: true,
       isRemote: true,
-      version: () => key,
+      version: () => `${key}${this.#signedIn.get(name) ?? ""}`,
       way: async () => {
         const { HttpWire } = await import("./http_wire.ts");
-        const { fetch, limits, room } = this.#options;
+        const { fetch, limits, room, authorization } = this.#options;
+        // Who writes that header says what goes in it.
+        const isOwn = Object.keys(server.headers).some((each) => /^authorization$/i.test(each));
         const options = {
           ...server,
           fetch,
           limits: limits(),
           room,
+          authorization: isOwn ? undefined : await authorization?.(server),
           isOlder: this.#older.has(url),
           onOlder: () => void this.#older.add(url),
         };
         return (ends) => new HttpWire(options, ends);
       },
     };
+    this.#values.set(made, server);
+    return made;
   }
 }

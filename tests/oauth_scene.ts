@@ -1,0 +1,82 @@
+/**
+ * A workspace with servers that want a sign-in, and the person who signs in there.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { GuardedFetch } from "../src/remote/guarded_fetch.ts";
+import { type OAuthServer, type SignIn, SignIns } from "../src/oauth/sign_ins.ts";
+import { browse } from "./kit/browser.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+/** What stands beside the URL of a server. */
+export interface Beside {
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly oauth?: Readonly<Record<string, unknown>>;
+}
+
+/** The definitions of servers, as a trusted file has them. */
+export function definitions(servers: Readonly<Record<string, Beside>>): Readonly<Record<string, unknown>> {
+  return {
+    version: 1,
+    permissions: { allow: Object.keys(servers).map((name) => `${name}:*`) },
+    mcpServers: Object.fromEntries(
+      Object.entries(servers).map(([name, beside]) => [name, { type: "http", ...beside }]),
+    ),
+  };
+}
+
+/** Makes a workspace with these servers. */
+export async function signedWorkspace(
+  servers: Readonly<Record<string, Beside>>,
+): Promise<Workspace> {
+  return await makeWorkspace({ pml: definitions(servers), trusted: true });
+}
+
+/** Gives a server as sign-ins see it. */
+export function serverOf(name: string, url: string, oauth?: OAuthServer["oauth"]): OAuthServer {
+  return { name, url, named: new Set([new URL(url).host]), oauth };
+}
+
+/** The sign-ins of a PML home, without a process. */
+export class Person implements Disposable {
+  readonly signIns: SignIns;
+  readonly secrets: string[] = [];
+  readonly #network = new GuardedFetch();
+
+  /** Takes the PML home, and the address of a client id metadata document. */
+  constructor(home: string, document?: string) {
+    this.signIns = new SignIns({
+      folder: join(home, "sign_ins"),
+      fetch: this.#network.fetch,
+      document: () => document,
+      register: (secret) => void this.secrets.push(secret),
+      warn: (message) => {
+        throw new Error(message);
+      },
+      refresh: {
+        code: new URL("../src/app/refresh_child.ts", import.meta.url).href,
+        env: Deno.env.toObject(),
+      },
+    });
+  }
+
+  /** Begins a sign-in. */
+  async begin(server: OAuthServer): Promise<SignIn> {
+    return await this.signIns.begin(server, { signal: new AbortController().signal });
+  }
+
+  /** Signs in, as a person does in the browser. */
+  async signIn(server: OAuthServer): Promise<void> {
+    await using signIn = await this.begin(server);
+    const { status, text } = await browse(signIn.url);
+    if (status !== 200) throw new Error(`the page answered ${status}: ${text}`);
+    await signIn.done;
+  }
+
+  [Symbol.dispose](): void {
+    this.#network[Symbol.dispose]();
+  }
+}
