@@ -214,9 +214,9 @@ export class Machine implements AsyncDisposable {
         document: () => policy.now.loaded.person.clientMetadataUrl,
         register: (secret) => void redactor.register(secret),
         warn: (message) => log.warn(message),
-        refresh: {
-          code: new URL("./refresh_child.ts", import.meta.url).href,
-          env: ownEnvironment(environment),
+        refresh: async () => {
+          const { REFRESH_CODE } = await import("./refresh_child.ts");
+          return { code: REFRESH_CODE, env: ownEnvironment(environment) };
         },
       })
     );

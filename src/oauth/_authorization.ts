@@ -25,7 +25,7 @@ export interface AuthorizationOptions extends Pick<SignInsOptions, "fetch" | "re
 const AHEAD_MS = 60_000;
 /** After a refresh that failed, the token is used as long as it lives. */
 const AGAIN_MS = 10_000;
-/** A token that is refused so soon after a refresh is not refreshed again. */
+/** What is refused so soon after such a refresh is not refreshed again. */
 const NEW_MS = 60_000;
 const [STEPS, STEPS_MS] = [2, 600_000];
 
@@ -38,6 +38,8 @@ export class SignedInServer implements Authorization {
   #stamp: string | undefined;
   #refreshing: Promise<void> | undefined;
   #failed = 0;
+  /** When a token was refreshed because it was refused. */
+  #forced = 0;
   #hasSignIn: Promise<boolean> | undefined;
   /** When the server asked for more scopes, and for which. */
   #steps: readonly { readonly at: number; readonly wanted: readonly string[] }[] = [];
@@ -77,19 +79,13 @@ export class SignedInServer implements Authorization {
     }
     if (response.status !== 401) return false;
     await this.#assertIssuer(kept, { challenge, signal });
-    const isNew = Date.now() - kept.since < NEW_MS && this.#wasRefreshed(kept);
+    const isNew = Date.now() - this.#forced < NEW_MS;
     const next = isNew ? kept : await this.#refreshed(kept, { signal, mayFail: false });
     if (next?.accessToken === undefined || headerOf(next) === sent) {
       throw this.#loginRequired("it does not take your sign-in any more");
     }
-    this.#forced = next.accessToken;
+    this.#forced = Date.now();
     return true;
-  }
-
-  #forced: string | undefined;
-
-  #wasRefreshed({ accessToken }: Kept): boolean {
-    return this.#forced === accessToken;
   }
 
   /** Returns the sign-in. Its file is read only when it was changed. */

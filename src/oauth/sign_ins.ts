@@ -53,8 +53,8 @@ export interface SignInsOptions {
   /** Registers a secret, which is removed from every text from now on. */
   readonly register: (secret: string) => void;
   readonly warn: (message: string) => void;
-  /** The process that refreshes a sign-in. */
-  readonly refresh: RefreshProgram;
+  /** Returns the process that refreshes a sign-in. */
+  readonly refresh: () => Promise<RefreshProgram>;
 }
 
 /** The sign-ins of the person. */
@@ -76,14 +76,14 @@ export class SignIns {
       ...this.#options,
       key,
       store: this.#store,
-      refresh: ({ oauth, named }, spent) =>
-        refreshBeside({
+      refresh: async ({ oauth, named }, spent) =>
+        await refreshBeside({
           folder: this.#options.folder,
           key,
           spent,
           secret: oauth?.client_secret,
           named: [...named],
-        }, this.#options.refresh),
+        }, await this.#options.refresh()),
     });
     known.server = server;
     this.#servers.set(key, known);
