@@ -60,7 +60,8 @@ export class Person implements Disposable {
       folder: join(home, "sign_ins"),
       fetch: this.#network.fetch,
       document: () => document,
-      register: (secret) => void this.secrets.push(secret),
+      register: (secrets) => void this.secrets.push(...secrets),
+      closing: new AbortController().signal,
       warn: (message) => {
         throw new Error(message);
       },

@@ -212,7 +212,10 @@ export class Machine implements AsyncDisposable {
         folder: join(environment.home, "sign_ins"),
         fetch: this.fetch,
         document: () => policy.now.loaded.person.clientMetadataUrl,
-        register: (secret) => void redactor.register(secret),
+        register: (secrets) => {
+          for (const secret of secrets) redactor.register(secret);
+        },
+        closing: this.closing,
         warn: (message) => log.warn(message),
         refresh: async () => {
           const { REFRESH_CODE } = await import("./refresh_child.ts");
