@@ -6,7 +6,7 @@
 
 import type { Redactor } from "../audit/redact.ts";
 import type { Keys } from "../config/keys.ts";
-import type { HttpDefinition, StdioDefinition } from "../config/servers.ts";
+import { type HttpDefinition, httpTexts, type StdioDefinition } from "../config/servers.ts";
 import { memoized } from "../core/memo.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { HttpValues } from "../remote/http_servers.ts";
@@ -61,10 +61,7 @@ export class DefinitionValues {
     // What is granted says which hosts may be reached.
     const http = memoized((_grants: object) =>
       options.keys.maker(
-        ({ headers, oauth }: HttpDefinition) => {
-          const { client_secret } = oauth ?? {};
-          return { headers, ...(client_secret && { oauth: { client_secret } }) };
-        },
+        httpTexts,
         (own, filled) => this.#overHttp(own, filled),
       )
     );

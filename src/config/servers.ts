@@ -77,6 +77,14 @@ export interface HttpDefinition {
   readonly settings?: ToolSettings;
 }
 
+/** Returns the values of a server in which variables are replaced. */
+export function httpTexts({ headers, oauth: { client_secret } = {} }: HttpDefinition): {
+  readonly headers: HttpDefinition["headers"];
+  readonly oauth?: { readonly client_secret: string };
+} {
+  return { headers, ...(client_secret && { oauth: { client_secret } }) };
+}
+
 type WorkspaceValues = z.infer<ReturnType<typeof workspaceSchema>>;
 type ServerSections = Partial<Pick<WorkspaceValues, "private_mcps" | "mcpServers">>;
 type ServerEntry =

@@ -9,6 +9,8 @@ export interface Refusal {
   readonly response: Response;
   /** The value of the header `Authorization` that was sent; undefined if there was none. */
   readonly sent: string | undefined;
+  /** Whether the request was sent before, with another token. */
+  readonly isAgain: boolean;
   readonly signal: AbortSignal;
 }
 
