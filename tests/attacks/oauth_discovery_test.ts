@@ -151,9 +151,11 @@ Deno.test("A page to sign in at that is no page of the web is shown to nobody (N
     server.options.amend = (usual) => ({ ...usual, authorization_endpoint: page });
     await scene.assertRefused("UPSTREAM_PROTOCOL|PERMISSION_DENIED", /./);
   }
+  // No client is registered yet.
+  await using fresh = await Signing.make();
   for (const place of ["http://169.254.169.254/register", "https://[::1]:1/register"]) {
-    server.options.amend = (usual) => ({ ...usual, registration_endpoint: place });
-    await scene.assertRefused("UPSTREAM_PROTOCOL|PERMISSION_DENIED|UPSTREAM_DOWN", /./);
+    fresh.server.options.amend = (usual) => ({ ...usual, registration_endpoint: place });
+    await fresh.assertRefused("UPSTREAM_PROTOCOL|PERMISSION_DENIED|UPSTREAM_DOWN", /./);
   }
   for (const place of ["http://169.254.169.254/token", "http://10.0.0.1/token", "file:///token"]) {
     server.options.amend = (usual) => ({ ...usual, token_endpoint: place });
