@@ -212,8 +212,9 @@ export class Machine implements AsyncDisposable {
         folder: join(environment.home, "sign_ins"),
         fetch: this.fetch,
         document: () => policy.now.loaded.person.clientMetadataUrl,
-        register: (secrets) => {
+        register: (secrets, over) => {
           for (const secret of secrets) redactor.register(secret);
+          for (const secret of over) redactor.forget(secret);
         },
         closing: this.closing,
         warn: (message) => log.warn(message),

@@ -50,8 +50,8 @@ export interface SignInsOptions {
   readonly fetch: Fetch;
   /** Returns the address of the person's client id metadata document, if there is one. */
   readonly document: () => string | undefined;
-  /** Registers secrets, which are removed from every text from now on. */
-  readonly register: (secrets: readonly string[]) => void;
+  /** Registers secrets, which are removed from every text from now on, and forgets others. */
+  readonly register: (secrets: readonly string[], over: readonly string[]) => void;
   readonly warn: (message: string) => void;
   /** Returns the process that refreshes a sign-in. */
   readonly refresh: () => Promise<RefreshProgram>;
