@@ -213,8 +213,9 @@ export class Machine implements AsyncDisposable {
         fetch: this.fetch,
         clean: (error) => redactor.cleaned(error),
         document: () => policy.now.loaded.person.clientMetadataUrl,
-        register: (secrets) => {
+        register: (secrets, over) => {
           for (const secret of secrets) redactor.register(secret);
+          for (const secret of over) redactor.forget(secret);
         },
         closing: this.closing,
         warn: (message) => log.warn(message),

@@ -16,8 +16,8 @@ const SHORTEST_SHIFTED = 8;
 
 /** Removes registered values and known kinds of keys from texts. */
 export class Redactor {
-  readonly #values = new Set<string>();
-  readonly #forms = new Set<string>();
+  /** The secrets, each with its forms. */
+  readonly #values = new Map<string, readonly string[]>();
   #registered: RegExp | undefined;
 
   /**
@@ -27,18 +27,29 @@ export class Redactor {
   register(value: string): boolean {
     if (value.length < SHORTEST_VALUE) return false;
     if (this.#values.has(value)) return true;
-    this.#values.add(value);
-    for (const form of [value, ...linesOf(value)].flatMap(formsOf)) this.#forms.add(form);
-    // The longest forms come first: if one secret begins with another, all of it is removed.
-    const forms = [...this.#forms].sort((a, b) => b.length - a.length);
-    this.#registered = new RegExp(forms.map(escapedPattern).join("|"), "g");
+    this.#values.set(value, [value, ...linesOf(value)].flatMap(formsOf));
+    this.#registered = undefined;
     return true;
+  }
+
+  /** Forgets a secret that is worth nothing any more. */
+  forget(value: string): void {
+    this.#values.delete(value);
+    this.#registered = undefined;
   }
 
   /** Returns a text without the secrets in it. */
   redact(text: string): string {
-    return withoutKnownKeys(
-      this.#registered ? text.replace(this.#registered, REDACTED) : text,
+    const isAny = this.#values.size > 0;
+    return withoutKnownKeys(isAny ? text.replace(this.#pattern(), REDACTED) : text);
+  }
+
+  #pattern(): RegExp {
+    // The longest forms come first: if one secret begins with another, all of it is removed.
+    return this.#registered ??= new RegExp(
+      [...new Set([...this.#values.values()].flat())].sort((a, b) => b.length - a.length)
+        .map(escapedPattern).join("|"),
+      "g",
     );
   }
 

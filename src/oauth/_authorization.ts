@@ -36,6 +36,8 @@ export class SignedInServer implements Authorization {
   #stamp: string | undefined;
   #refreshing: Promise<void> | undefined;
   #failed = 0;
+  #secrets: readonly string[] = [];
+  #over: readonly string[] = [];
   #useless: string | undefined;
   /** When the server asked for more scopes, and for which. */
   #steps: readonly { readonly at: number; readonly wanted: readonly string[] }[] = [];
@@ -91,7 +93,11 @@ export class SignedInServer implements Authorization {
     if (stamp === this.#stamp) return this.#kept;
     this.#stamp = stamp;
     const kept = this.#kept = stamp === undefined ? undefined : store.read(key);
-    if (kept !== undefined) register(secretsOf(kept));
+    const secrets = secretsOf(kept);
+    // The last ones may still stand in an answer.
+    register(secrets, this.#over.filter((each) => !secrets.includes(each)));
+    this.#over = this.#secrets;
+    this.#secrets = secrets;
     return kept;
   }
 
@@ -177,8 +183,9 @@ export class SignedInServer implements Authorization {
 }
 
 /** Returns what no text may contain. */
-export function secretsOf({ accessToken, refreshToken, client }: Kept): readonly string[] {
-  return [accessToken, refreshToken, client.client_secret].filter((each) => each !== undefined);
+export function secretsOf(kept: Kept | undefined): readonly string[] {
+  const { accessToken, refreshToken, client } = kept ?? {};
+  return [accessToken, refreshToken, client?.client_secret].filter((each) => each !== undefined);
 }
 
 function headerOf(kept: Kept | undefined): string | undefined {

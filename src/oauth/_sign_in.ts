@@ -132,7 +132,7 @@ async function finished(
       client,
       ...tokensOf(protocol, said, { refreshToken: undefined, scopes }),
     };
-    register(secretsOf(kept));
+    register(secretsOf(kept), []);
     const key = keyOf(server);
     await store.locked(key, () => store.locked(`${key}.refresh`, () => store.write(key, kept)));
     page.tell(true);

@@ -49,8 +49,8 @@ export interface SignInsOptions extends Way {
   readonly folder: string;
   /** Returns the address of the person's client id metadata document, if there is one. */
   readonly document: () => string | undefined;
-  /** Registers secrets, which are removed from every text from now on. */
-  readonly register: (secrets: readonly string[]) => void;
+  /** Registers secrets, which are removed from every text from now on, and forgets others. */
+  readonly register: (secrets: readonly string[], over: readonly string[]) => void;
   readonly warn: (message: string) => void;
   /** Returns the process that refreshes a sign-in. */
   readonly refresh: () => Promise<RefreshProgram>;
