@@ -18,7 +18,9 @@ export interface Beside {
 }
 
 /** The definitions of servers, as a trusted file has them. */
-export function definitions(servers: Readonly<Record<string, Beside>>): Readonly<Record<string, unknown>> {
+export function definitions(
+  servers: Readonly<Record<string, Beside>>,
+): Readonly<Record<string, unknown>> {
   return {
     version: 1,
     permissions: { allow: Object.keys(servers).map((name) => `${name}:*`) },
