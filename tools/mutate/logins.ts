@@ -88,6 +88,7 @@ export const LOGINS: readonly Mutant[] = [
     put: "",
     test: COMMANDS,
     filter: "pml login and pml logout say what is wrong, and what to do",
+    fails: /pml login --no-browser keyed does not end/,
   },
   {
     name: "login-opener",
@@ -103,7 +104,7 @@ export const LOGINS: readonly Mutant[] = [
     guard: "An import takes no client secret along",
     file: "_client_secrets.ts",
     find: '...(typeof oauth?.client_secret === "string" && {',
-    put: "...(false && oauth && {",
+    put: '...(oauth?.client_secret === "" && {',
     test: COMMANDS,
     filter: "pml import keeps servers that want a sign-in, and what clients say of it",
   },
