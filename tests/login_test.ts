@@ -17,8 +17,11 @@ import { beginLogin, signIn } from "./kit/sign_in.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
-/** A workspace with a server that wants a sign-in, and others that do not. */
-async function workspaceOf(url: string, trusted = true): Promise<Workspace> {
+/** A workspace with a server that wants a sign-in. */
+async function workspaceOf(
+  url: string,
+  { trusted = true, more = {} } = {},
+): Promise<Workspace> {
   return await makeWorkspace({
     trusted,
     pml: {
@@ -26,8 +29,7 @@ async function workspaceOf(url: string, trusted = true): Promise<Workspace> {
       permissions: { allow: ["far:*"] },
       mcpServers: {
         far: { type: "http", url },
-        keyed: { type: "http", url, headers: { authorization: "Bearer ${SOME_TOKEN:-none}" } },
-        near: { command: "near" },
+        ...more,
       },
     },
   });
@@ -152,8 +154,10 @@ Deno.test("pml login that is broken off ends at once, and keeps nothing", async 
 Deno.test("pml login and pml logout say what is wrong, and what to do", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
-  await using ws = await workspaceOf(mcp.url);
-  await using untrusted = await workspaceOf(mcp.url, false);
+  const headers = { authorization: "Bearer ${SOME_TOKEN:-none}" };
+  const more = { keyed: { type: "http", url: mcp.url, headers }, near: { command: "near" } };
+  await using ws = await workspaceOf(mcp.url, { more });
+  await using untrusted = await workspaceOf(mcp.url, { trusted: false });
   const failing = async (args: readonly string[], said: RegExp, { at = ws, exit = 1 } = {}) => {
     const { code, stderr } = await runPml(at, args);
     assert.match(stderr, said, args.join(" "));

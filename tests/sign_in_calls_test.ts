@@ -17,7 +17,9 @@ import type { Answerer, RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { signIn } from "./kit/sign_in.ts";
 import { until } from "./kit/wait.ts";
+import type { Workspace } from "./kit/workspace.ts";
 
+const CODE = "const all = [await mcp.far.meta({}), await mcp.far.link({})]; all.length";
 const ABLE = { elicitation: { form: {}, url: {} } };
 
 /** A question of a page, as it came. */
@@ -166,9 +168,8 @@ for (const era of ERAS) {
     const requests = {
       batch: { calls },
       execute_workflow: { plan: { tasks } },
-      execute_code: {
-        code: "const all = [await mcp.far.meta({}), await mcp.far.link({})]; all.length",
-      },
+      // Its types are checked by a process that takes seconds.
+      ...(era === "2026-07-28" && { execute_code: { code: CODE } }),
     };
     for (const [name, args] of Object.entries(requests)) {
       await using server = new AuthorizationServer();
@@ -205,3 +206,93 @@ for (const era of ERAS) {
     server.assertClean();
   });
 }
+
+Deno.test("A call is held to the rules that hold when the person has signed in", async () => {
+  const cases: readonly Record<string, string>[] = [{}, { meta: "write" }];
+  for (const toolScopes of cases) {
+    await using server = new AuthorizationServer();
+    await using mcp = new ProtectedHttp("modern", { server, scope: "read", toolScopes });
+    const isFirst = (params: Asked) =>
+      !("meta" in toolScopes) || String(params.url).includes("write");
+    const answer: Answerer = async (_, params) => {
+      if (isFirst(params)) {
+        const text = await Deno.readTextFile(ws.file(".pml.json"));
+        const rules = { ...JSON.parse(text), permissions: { deny: ["far:meta"] } };
+        await Deno.writeTextFile(ws.file(".pml.json"), JSON.stringify(rules));
+        await until(() => pml.stderr.includes("The configuration was applied"));
+      }
+      browse(String(params.url)).catch(() => {});
+      return { action: "accept" };
+    };
+    await using scene = await sceneOf("2025-11-25", mcp.url, { answer });
+    const { pml, ws } = scene;
+    const { code } = errorOf(await pml.callTool("far__meta"));
+    assert.equal(code, "PERMISSION_DENIED");
+    assert.deepEqual(mcp.ledger.filter((line) => line.startsWith("call")), []);
+  }
+});
+
+Deno.test("A server that takes no sign-in asks once, and no more", async () => {
+  await using server = new AuthorizationServer();
+  await using mcp = new ProtectedHttp("modern", { server });
+  mcp.options.script = (request) =>
+    request.headers.has("authorization")
+      ? new Response("No", { status: 401, headers: { "www-authenticate": "Bearer" } })
+      : undefined;
+  const { asked, answer } = person();
+  await using scene = await sceneOf("2026-07-28", mcp.url, { answer });
+  assert.equal(errorOf(await scene.pml.callTool("far__meta")).code, "LOGIN_REQUIRED");
+  assert.equal(asked.length, 1);
+});
+
+Deno.test("Where questions go to the terminal alone, no client is asked to open a page", async () => {
+  await using server = new AuthorizationServer();
+  await using mcp = new ProtectedHttp("modern", { server });
+  const { asked, answer } = person();
+  const prepare = async ({ home }: Workspace) =>
+    await Deno.writeTextFile(`${home}/config.yaml`, "approvals: { channel: terminal }\n");
+  await using scene = await sceneOf("2025-11-25", mcp.url, { answer, prepare });
+  assert.equal(errorOf(await scene.pml.callTool("far__meta")).code, "LOGIN_REQUIRED");
+  assert.equal(asked.length, 0);
+});
+
+Deno.test("A client is told while a call waits for a sign-in, which a cancelled call does not end", async () => {
+  await using server = new AuthorizationServer();
+  await using mcp = new ProtectedHttp("modern", { server });
+  const asked: Asked[] = [];
+  const answer: Answerer = (_, params) => {
+    asked.push(params);
+    return { action: "accept" };
+  };
+  await using scene = await sceneOf("2025-11-25", mcp.url, { answer });
+  const { pml } = scene;
+  const params = { name: "far__meta", arguments: {}, _meta: { progressToken: "p" } };
+  const first = pml.begin("tools/call", params);
+  const said = () =>
+    pml.messages.some(({ params }) => /waiting for the sign-in/.test(`${params?.message}`));
+  await until(said);
+  await pml.notify("notifications/cancelled", { requestId: first.id, reason: "later" });
+  const second = pml.begin("tools/call", { ...params, name: "far__link" });
+  first.answer.catch(() => {});
+  assert.equal((await browse(String(asked[0]?.url))).status, 200);
+  assert.equal((await second.answer).result?.isError, undefined);
+  assert.equal(asked.length, 1);
+});
+
+Deno.test("Lists of tools, resources and prompts of a server go on after the sign-in", async () => {
+  const requests = [
+    ["tools/call", { name: "call", arguments: { tool: "far:@tools" } }],
+    ["resources/read", { uri: "pml://far/test://a" }],
+    ["prompts/get", { name: "far__greet", arguments: { name: "you" } }],
+  ] as const;
+  for (const [method, params] of requests) {
+    await using server = new AuthorizationServer();
+    await using mcp = new ProtectedHttp("legacy", { server });
+    const { asked, answer } = person();
+    await using scene = await sceneOf("2025-11-25", mcp.url, { answer });
+    const { result, error } = await scene.pml.request(method, params);
+    assert.equal(error, undefined, JSON.stringify(error));
+    assert.equal(result?.isError, undefined, JSON.stringify(result));
+    assert.equal(asked.length, 1, method);
+  }
+});

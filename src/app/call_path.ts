@@ -144,8 +144,7 @@ export class CallPath implements AsyncDisposable {
         const { callMs, callMaxMs } = policy.now.config.limits;
         return { callMs, capMs: callMaxMs, isHeld: backlog?.isFull === true };
       }),
-      this.logins.gate,
-    ], (call) => this.#run(call));
+    ], (call) => this.logins.during(call, () => this.#run(call)));
     const recorded = auditGate<PassCall>(this.#records, (call) => this.#mayGoOn(call))(
       async (call) => {
         let now = call;
@@ -219,7 +218,7 @@ export class CallPath implements AsyncDisposable {
   };
 
   async #definitionFor(server: Server, call: Call): Promise<ToolDefinition> {
-    const work = () => this.logins.during(call, { work: () => server.definitionFor(call) });
+    const work = () => this.logins.during(call, () => server.definitionFor(call));
     // To know a tool, its server may have to be installed.
     return await this.machine.starts.during(server.name, { onProgress: call.onProgress, work });
   }

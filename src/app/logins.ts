@@ -10,7 +10,6 @@ import { isPage } from "../core/address.ts";
 import type { Call } from "../core/call.ts";
 import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
 import { defined, objectOf, quoted } from "../core/json.ts";
-import type { PassGate, PassOutcome } from "../core/server.ts";
 import { Following } from "../io/following.ts";
 import { keep, readKept } from "../io/kept.ts";
 import { unlessAborted } from "../io/waiting.ts";
@@ -123,30 +122,23 @@ export class Logins {
 
   /**
    * Runs `work`. If its server wants a sign-in and the client of the call can open a page: has the
-   * person sign in, and returns what `again` gives, by default `work` once more.
+   * person sign in, and runs it once more.
    */
-  async during<T>(
-    call: Call,
-    { work, again = work }: { readonly work: () => Promise<T>; readonly again?: () => Promise<T> },
-  ): Promise<T> {
-    const since = performance.now();
-    try {
-      return await work();
-    } catch (error) {
-      const { code, detail: { server } = {} } = asPmlError(error);
-      const isWanted = code === "LOGIN_REQUIRED" && typeof server === "string";
-      if (!isWanted || call.onOpen === undefined) throw error;
-      await this.#signIn(server, { call, since, error: asPmlError(error) });
-      return await again();
+  async during<T>(call: Call, work: () => Promise<T>): Promise<T> {
+    // It ends: a server may ask for more scopes only a few times, and see FRESH_MS.
+    for (;;) {
+      const since = performance.now();
+      try {
+        return await work();
+      } catch (cause) {
+        const error = asPmlError(cause);
+        const server = error.detail?.server;
+        const isWanted = error.code === "LOGIN_REQUIRED" && typeof server === "string";
+        if (!isWanted || call.onOpen === undefined) throw cause;
+        await this.#signIn(server, { call, since, error });
+      }
     }
   }
-
-  /** Has the person sign in where the server of a call wants that. Then the pass begins again. */
-  readonly gate: PassGate = (next) => async (call) =>
-    await this.during<PassOutcome>(call, {
-      work: () => next(call),
-      again: () => Promise.resolve({ kind: "changed" }),
-    });
 
   /** Follows what other processes do, until PML ends. */
   follow(): Promise<void> {

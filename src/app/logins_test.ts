@@ -81,7 +81,7 @@ Deno.test("A call goes on when the person has signed in at the page that the cli
   const pages: Page[] = [];
   const open: Call["onOpen"] = (page) => Promise.resolve(pages.push(page) > 0);
   const { work, runs } = onceSignedIn();
-  const going = at.logins.during(callWith(open), { work });
+  const going = at.logins.during(callWith(open), work);
   while (at.begun.length === 0 || pages.length === 0) await Promise.resolve();
   assert.equal(runs(), 1);
   assert.deepEqual(pages.map(({ url }) => url), [PAGE]);
@@ -103,10 +103,10 @@ Deno.test("Two calls that need the same sign-in ask once, and both go on", async
     asked++;
     return agreed.promise;
   };
-  const going = [1, 2, 3].map(() => at.logins.during(callWith(open), onceSignedIn()));
+  const going = [1, 2, 3].map(() => at.logins.during(callWith(open), onceSignedIn().work));
   while (asked === 0) await new Promise((resolve) => setTimeout(resolve));
   agreed.resolve(true);
-  at.begun[0]?.resolve();
+  for (const one of at.begun) one.resolve();
   assert.deepEqual(await Promise.all(going), ["done", "done", "done"]);
   assert.deepEqual([asked, at.begun.length], [1, 1]);
 });
@@ -122,12 +122,12 @@ Deno.test("A call whose question came of another call asks anew when that call e
       signal.addEventListener("abort", () => first.reject(signal.reason));
       return first.promise;
     }, stop.signal),
-    onceSignedIn(),
+    onceSignedIn().work,
   );
   while (asked.length === 0) await new Promise((resolve) => setTimeout(resolve));
   const other = at.logins.during(
     callWith(() => Promise.resolve(asked.push(2) > 0)),
-    onceSignedIn(),
+    onceSignedIn().work,
   );
   stop.abort(new PmlError("CANCELLED", "the client cancelled it"));
   await assert.rejects(one, { code: "CANCELLED" });
@@ -142,7 +142,7 @@ Deno.test("A sign-in outlives the call that asked for it, until it is done or la
   const stop = new AbortController();
   const told = Promise.withResolvers<void>();
   const open: Call["onOpen"] = () => Promise.resolve(true).finally(told.resolve);
-  const going = at.logins.during(callWith(open, stop.signal), onceSignedIn());
+  const going = at.logins.during(callWith(open, stop.signal), onceSignedIn().work);
   await told.promise;
   stop.abort(new PmlError("CANCELLED", "the client cancelled it"));
   await assert.rejects(going, { code: "CANCELLED" });
@@ -156,7 +156,7 @@ Deno.test("A declined, unanswered, refused or late sign-in is LOGIN_REQUIRED, an
   await using at = new Stage();
   const failing = async (open: Call["onOpen"], message: RegExp) => {
     const { work, runs } = onceSignedIn();
-    await assert.rejects(at.logins.during(callWith(open), { work }), (error: PmlError) => {
+    await assert.rejects(at.logins.during(callWith(open), work), (error: PmlError) => {
       assert.deepEqual([error.code, error.hint], ["LOGIN_REQUIRED", "Run: pml login far"]);
       assert.match(error.message, message);
       return true;
@@ -181,10 +181,10 @@ Deno.test("A declined, unanswered, refused or late sign-in is LOGIN_REQUIRED, an
 Deno.test("Nobody is asked where the client opens no pages, or an error wants no sign-in", async () => {
   await using at = new Stage();
   const error = wants();
-  await assert.rejects(at.logins.during(callWith(), onceSignedIn(error)), error);
+  await assert.rejects(at.logins.during(callWith(), onceSignedIn(error).work), error);
   const open: Call["onOpen"] = () => assert.fail("it asked");
   const key = new PmlError("LOGIN_REQUIRED", "its key is wrong");
-  await assert.rejects(at.logins.during(callWith(open), onceSignedIn(key)), key);
+  await assert.rejects(at.logins.during(callWith(open), onceSignedIn(key).work), key);
   assert.equal(at.begun.length, 0);
 });
 
@@ -194,12 +194,12 @@ Deno.test("A server that refuses what was just given to it is not asked about ag
     at.begun.at(-1)?.resolve();
     return Promise.resolve(true);
   };
-  assert.equal(await at.logins.during(callWith(open), onceSignedIn()), "done");
-  await assert.rejects(at.logins.during(callWith(open), onceSignedIn()), {
+  assert.equal(await at.logins.during(callWith(open), onceSignedIn().work), "done");
+  await assert.rejects(at.logins.during(callWith(open), onceSignedIn().work), {
     code: "LOGIN_REQUIRED",
   });
   assert.equal(at.begun.length, 1);
-  const more = onceSignedIn(wants(["write"]));
+  const more = onceSignedIn(wants(["write"])).work;
   assert.equal(await at.logins.during(callWith(open), more), "done");
   assert.equal(at.begun.length, 2);
 });

@@ -5,6 +5,7 @@
  */
 
 import { openInBrowser } from "../app/browser.ts";
+import { asPmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
@@ -13,6 +14,7 @@ import { askWord, isTerminal } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type Logins = Awaited<ReturnType<CommandContext["app"]["callPath"]>>["logins"];
+type Login = Awaited<ReturnType<Logins["begin"]>>;
 type SignedIn = Awaited<ReturnType<Logins["all"]>>[number];
 
 const ENDED = {
@@ -54,17 +56,19 @@ export async function login(
 }
 
 /** Takes the address that a browser on another machine was sent to. */
-async function paste(
-  login: Awaited<ReturnType<Logins["begin"]>>,
-  signal: AbortSignal,
-): Promise<void> {
+async function paste(login: Login, signal: AbortSignal): Promise<void> {
   const what = "If that browser is on another machine, paste here the address that it ends at";
-  for (let line; (line = await askWord(what, signal)) !== undefined;) {
-    try {
-      if (line !== "") login.paste(line);
-    } catch (error) {
-      tell(String(Object(error).message));
-    }
+  for (let lines; (lines = await askWord(what, signal)) !== undefined;) {
+    // A pipe may bring several at once.
+    for (const address of lines.split(/\s+/).filter(Boolean)) pasteOne(login, address);
+  }
+}
+
+function pasteOne(login: Login, address: string): void {
+  try {
+    login.paste(address);
+  } catch (error) {
+    tell(asPmlError(error).message);
   }
 }
 

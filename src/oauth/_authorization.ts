@@ -175,8 +175,10 @@ export class SignedInServer implements Authorization {
 
   #loginRequired(why: string, scopes?: readonly string[]): PmlError {
     const { name } = this.server;
-    return new PmlError("LOGIN_REQUIRED", `Cannot use ${quoted(name)}: ${why}`, {
-      hint: `Run: pml login ${name}`,
+    const command = `pml login ${name}`;
+    // Lists of servers show the message alone.
+    return new PmlError("LOGIN_REQUIRED", `Cannot use ${quoted(name)}: ${why} (${command})`, {
+      hint: `Run: ${command}`,
       detail: { server: name, ...(scopes && { scopes }), may_have_run: false },
     });
   }

@@ -10,6 +10,7 @@ import { CODE } from "./code.ts";
 import { FILES } from "./files.ts";
 import { GATES } from "./gates.ts";
 import { HASHES } from "./hashes.ts";
+import { LOGINS } from "./logins.ts";
 import { LEARNING } from "./learning.ts";
 import { NAMES } from "./names.ts";
 import { PLAN_GUARDS } from "./plans.ts";
@@ -29,6 +30,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Hashes", mutants: HASHES },
   { title: "Paths", mutants: PATHS },
   { title: "Files of PML's own", mutants: FILES },
+  { title: "Signing in: commands, and questions of calls", mutants: LOGINS },
   { title: "Code that calls tools", mutants: CODE },
   { title: "Memory of use, and plans of intents", mutants: LEARNING },
   { title: "Sampling", mutants: SAMPLING },
