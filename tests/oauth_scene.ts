@@ -62,6 +62,7 @@ export class Person implements Disposable {
     this.signIns = new SignIns({
       folder: join(home, "sign_ins"),
       fetch: this.#network.fetch,
+      clean: (error) => error,
       document: () => document,
       register: (secrets) => void this.secrets.push(...secrets),
       closing: new AbortController().signal,

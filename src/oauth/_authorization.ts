@@ -14,7 +14,7 @@ import type { OAuthServer, SignInsOptions } from "./sign_ins.ts";
 import type { Kept, TokenStore } from "./token_store.ts";
 
 /** What the sign-in of a server is found in. */
-export interface AuthorizationOptions extends Pick<SignInsOptions, "fetch" | "register"> {
+export interface AuthorizationOptions extends Pick<SignInsOptions, "fetch" | "clean" | "register"> {
   readonly key: string;
   readonly store: TokenStore;
   /** Has another process refresh the sign-in whose token is over. */
@@ -130,7 +130,7 @@ export class SignedInServer implements Authorization {
   async #mayBegin(challenge: string | undefined, signal: AbortSignal): Promise<boolean> {
     if (challenged(challenge, "resource_metadata") !== undefined) return true;
     try {
-      const protocol = await Protocol.open(this.server, this.#options.fetch);
+      const protocol = await Protocol.open(this.server, this.#options);
       return await discover(protocol, { challenge, signal }) !== undefined;
     } catch {
       return false; // the server's own answer says more
@@ -143,7 +143,7 @@ export class SignedInServer implements Authorization {
     looking: { readonly challenge: string | undefined; readonly signal: AbortSignal },
   ): Promise<void> {
     if (challenged(looking.challenge, "resource_metadata") === undefined) return;
-    const protocol = await Protocol.open(this.server, this.#options.fetch);
+    const protocol = await Protocol.open(this.server, this.#options);
     const found = await protocol.act(() => resourceOf(protocol, looking), looking.signal);
     if (found?.issuer === undefined || found.issuer === issuer) return;
     throw this.#loginRequired(`it has another authorization server now: ${quoted(found.issuer)}`);

@@ -84,9 +84,9 @@ async function register(
     application_type: "native",
     ...(scopes.length > 0 && { scope: scopes.join(" ") }),
   }, protocol.options<"POST", string>(signal));
-  // Some servers do not say that it was made.
-  const said = answer.status === 200
-    ? new Response(answer.body, { ...answer, status: 201 })
+  // Some servers do not say that it was made, nor when a secret expires.
+  const said = answer.ok
+    ? Response.json({ client_secret_expires_at: 0, ...await answer.json() }, { status: 201 })
     : answer;
   const found = await library.processDynamicClientRegistrationResponse(said);
   const { client_id, client_secret: secret, client_secret_expires_at: until } = found;
@@ -111,5 +111,10 @@ export function clientAuth(
 ): ClientAuth {
   const secret = client_secret ?? configured ?? "";
   if (method === "none" || secret === "") return library.None();
-  return method === POST ? library.ClientSecretPost(secret) : library.ClientSecretBasic(secret);
+  if (method === POST) return library.ClientSecretPost(secret);
+  // The library escapes letters that forms do not escape, and some servers do not undo that.
+  return (_as, { client_id }, _body, headers) => {
+    const [id, key] = [client_id, secret].map((each) => `${new URLSearchParams([["", each]])}`);
+    headers.set("authorization", `Basic ${btoa(`${id?.slice(1)}:${key?.slice(1)}`)}`);
+  };
 }

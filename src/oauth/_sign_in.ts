@@ -41,7 +41,7 @@ const PING = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
 /** Begins a sign-in. */
 export async function beginSignIn(options: SigningIn): Promise<SignIn> {
   const { server, signal } = options;
-  const protocol = await Protocol.open(server, options.fetch);
+  const protocol = await Protocol.open(server, options);
   return await protocol.act(() => opened(protocol, options), signal);
 }
 

@@ -12,7 +12,7 @@ import type { Kept, TokenStore } from "./token_store.ts";
 /** Revokes the tokens where the authorization server can, and removes them. */
 export async function endSignIn(
   { issuer, client, revocationEndpoint }: Kept,
-  { key, store, server, signal, fetch: send }: SignInsOptions & {
+  { key, store, server, signal, fetch }: SignInsOptions & {
     readonly key: string;
     readonly store: TokenStore;
     readonly server: OAuthServer;
@@ -27,7 +27,7 @@ export async function endSignIn(
       await store.keepRegistration(registrationKey(issuer));
       if (revocationEndpoint === undefined || token === undefined) return "removed";
       try {
-        const protocol = await Protocol.open(server, send);
+        const protocol = await Protocol.open(server, { fetch });
         const { library } = protocol;
         const as = { issuer, revocation_endpoint: revocationEndpoint };
         const auth = clientAuth(protocol, client, server.oauth?.client_secret);

@@ -89,7 +89,7 @@ export async function refreshSignIn(
     const kept = store.read(key);
     if (kept?.refreshToken === undefined || kept.accessToken !== spent) return;
     const { server: name, url, issuer, tokenEndpoint, client, resource, refreshToken } = kept;
-    const protocol = await Protocol.open({ name, url, named: new Set(named) }, send);
+    const protocol = await Protocol.open({ name, url, named: new Set(named) }, { fetch: send });
     const { library } = protocol;
     const as = { issuer, token_endpoint: tokenEndpoint };
     const auth = clientAuth(protocol, client, secret);

@@ -107,8 +107,8 @@ export class FileTokenStore implements TokenStore {
   }
 
   async remove(key: string): Promise<void> {
-    await Deno.remove(this.#at(key)).catch(unlessGone);
-    await syncName(this.#at(key));
+    const at = this.#at(key);
+    await Deno.remove(at).then(() => syncName(at)).catch(unlessGone);
   }
 
   all(): readonly Kept[] {
