@@ -212,7 +212,7 @@ export class Machine implements AsyncDisposable {
         folder: join(environment.home, "sign_ins"),
         fetch: this.fetch,
         clean: (error) => redactor.cleaned(error),
-        document: () => policy.now.loaded.person.clientMetadataUrl,
+        document: () => policy.now.loaded.person.oauth?.client_metadata_url,
         register: (secrets, over) => {
           for (const secret of secrets) redactor.register(secret);
           for (const secret of over) redactor.forget(secret);

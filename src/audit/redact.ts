@@ -16,9 +16,8 @@ const SHORTEST_SHIFTED = 8;
 
 /** Removes registered values and known kinds of keys from texts. */
 export class Redactor {
-  /** The secrets, each with its forms. */
-  readonly #values = new Map<string, readonly string[]>();
-  #registered: RegExp | undefined;
+  readonly #values = new Set<string>();
+  #pattern: RegExp | undefined;
 
   /**
    * Registers a secret, which is removed from every text from now on. Returns false if it is too
@@ -27,30 +26,20 @@ export class Redactor {
   register(value: string): boolean {
     if (value.length < SHORTEST_VALUE) return false;
     if (this.#values.has(value)) return true;
-    this.#values.set(value, [value, ...linesOf(value)].flatMap(formsOf));
-    this.#registered = undefined;
+    this.#values.add(value);
+    this.#pattern = undefined;
     return true;
   }
 
   /** Forgets a secret that is worth nothing any more. */
   forget(value: string): void {
     this.#values.delete(value);
-    this.#registered = undefined;
+    this.#pattern = undefined;
   }
 
   /** Returns a text without the secrets in it. */
   redact(text: string): string {
-    const isAny = this.#values.size > 0;
-    return withoutKnownKeys(isAny ? text.replace(this.#pattern(), REDACTED) : text);
-  }
-
-  #pattern(): RegExp {
-    // The longest forms come first: if one secret begins with another, all of it is removed.
-    return this.#registered ??= new RegExp(
-      [...new Set([...this.#values.values()].flat())].sort((a, b) => b.length - a.length)
-        .map(escapedPattern).join("|"),
-      "g",
-    );
+    return withoutKnownKeys(text.replace(this.#pattern ??= patternOf(this.#values), REDACTED));
   }
 
   /** Returns an error without the secrets in its texts, which may repeat what a server sent. */
@@ -75,6 +64,14 @@ export class Redactor {
       );
     });
   }
+}
+
+/** Returns a pattern that no text matches if there are no values. */
+function patternOf(values: Iterable<string>): RegExp {
+  const all = [...values].flatMap((value) => [value, ...linesOf(value)]).flatMap(formsOf);
+  // The longest forms come first: if one secret begins with another, all of it is removed.
+  const forms = [...new Set(all)].sort((a, b) => b.length - a.length);
+  return new RegExp(forms.map(escapedPattern).join("|") || "(?!)", "g");
 }
 
 function linesOf(value: string): readonly string[] {

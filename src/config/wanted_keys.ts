@@ -7,7 +7,7 @@
 import type { Config } from "./config.ts";
 import { referencesIn, type VariableReference } from "./expand.ts";
 import { textsIn } from "./fixed_arguments.ts";
-import { httpTexts, type ServerDefinition } from "./servers.ts";
+import type { ServerDefinition } from "./servers.ts";
 
 /** A variable that a server or a registry needs. */
 export interface WantedKey {
@@ -61,7 +61,11 @@ function wishesOf(server: ServerDefinition, granted: readonly string[]): readonl
     return [...own.map((name) => ({ name, by, isRequired: false })), ...tools];
   }
   const given = server.kind === "http"
-    ? { url: { "": server.url }, ...httpTexts(server) }
+    ? {
+      url: { "": server.url },
+      headers: server.headers,
+      oauth: { client_secret: server.oauth?.client_secret ?? "" },
+    }
     : { env: server.env, args: Object.fromEntries(server.args.entries()) };
   return [...referencesIn(given).map(wish), ...tools];
 }

@@ -152,11 +152,11 @@ export class SignedInServer implements Authorization {
   /** Returns the error for a call that needs more scopes, and keeps those for the next sign-in. */
   async #stepUp(kept: Kept, asked: readonly string[]): Promise<PmlError> {
     const { store, key } = this.#options;
-    const wanted = [...new Set([...kept.wanted ?? [], ...asked])]
-      .filter((scope) => !kept.scopes.includes(scope));
+    const missing = asked.filter((scope) => !kept.scopes.includes(scope));
+    const wanted = [...new Set([...kept.wanted ?? [], ...missing])];
     const recent = this.#steps.filter(({ at }) => Date.now() - at < STEPS_MS);
-    const isKnown = recent.some((step) => asked.every((scope) => step.wanted.includes(scope)));
-    const isGranted = asked.every((scope) => kept.scopes.includes(scope));
+    const isKnown = recent.some((step) => missing.every((scope) => step.wanted.includes(scope)));
+    const isGranted = asked.length > 0 && missing.length === 0;
     if (isGranted || !isKnown && recent.length >= STEPS) {
       const why = isGranted ? "scopes that it was given" : "ever more scopes";
       const name = quoted(this.server.name);
