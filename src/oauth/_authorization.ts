@@ -121,7 +121,8 @@ export class SignedInServer implements Authorization {
 
   async #refresh(spent: string): Promise<void> {
     const { store, key, refresh } = this.#options;
-    await store.locked(key, async () => {
+    // Only one process at a time has it refreshed; the others find it done.
+    await store.locked(`${key}.queue`, async () => {
       if (store.read(key)?.accessToken === spent) await refresh(this.server, spent);
     });
   }

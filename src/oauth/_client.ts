@@ -5,11 +5,10 @@
  */
 
 import type { AuthorizationServer, ClientAuth } from "oauth4webapi";
-import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import type { Protocol } from "./_protocol.ts";
 import type { OAuthServer } from "./sign_ins.ts";
-import type { KeptClient, Registration, TokenStore } from "./token_store.ts";
+import { clientKey, type KeptClient, type Registration, type TokenStore } from "./token_store.ts";
 
 /** What a client is found in. */
 export interface ClientOptions {
@@ -25,14 +24,9 @@ const [BASIC, POST] = ["client_secret_basic", "client_secret_post"] as const;
 
 /** Returns the registration at an authorization server that was made before. */
 export function registered({ store, as }: Pick<ClientOptions, "store" | "as">) {
-  const known = store.registration(registrationKey(as.issuer));
+  const known = store.read<Registration>(clientKey(as.issuer));
   const isOver = known?.until !== undefined && known.until <= Date.now();
   return isOver ? undefined : known;
-}
-
-/** Returns the key of the registrations at an issuer. */
-export function registrationKey(issuer: string): string {
-  return sha256(issuer).slice(0, 32);
 }
 
 /** Returns the client for a redirect address. Registers one if there is none. */
@@ -64,7 +58,7 @@ export async function clientFor(
     );
   }
   const made = await register(options, { redirect, scopes, signal });
-  await store.keepRegistration(registrationKey(as.issuer), made);
+  await store.write(clientKey(as.issuer), made);
   return made.client;
 }
 

@@ -9,13 +9,13 @@ import type { AuthorizationServer } from "oauth4webapi";
 import { isObject } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { secretsOf } from "./_authorization.ts";
-import { clientAuth, clientFor, registered, registrationKey } from "./_client.ts";
+import { clientAuth, clientFor, registered } from "./_client.ts";
 import { assumed, challenged, discover, type Discovered } from "./_discovery.ts";
 import { Protocol } from "./_protocol.ts";
 import { RedirectPage } from "./_redirect_page.ts";
 import { tokensOf } from "./_tokens.ts";
 import type { OAuthServer, SignIn, SignInsOptions } from "./sign_ins.ts";
-import { type Kept, type KeptClient, keyOf, type TokenStore } from "./token_store.ts";
+import { clientKey, type Kept, type KeptClient, keyOf, type TokenStore } from "./token_store.ts";
 
 /** What signing in needs. */
 export interface SigningIn extends SignInsOptions {
@@ -134,11 +134,11 @@ async function finished(
     };
     register(secretsOf(kept), []);
     const key = keyOf(server);
-    await store.locked(key, () => store.locked(`${key}.refresh`, () => store.write(key, kept)));
+    await store.locked(key, () => store.write(key, kept));
     page.tell(true);
   } catch (error) {
     // It may be that the client is not known there any more.
-    await store.keepRegistration(registrationKey(as.issuer));
+    await store.remove(clientKey(as.issuer));
     throw error;
   } finally {
     page.tell(false);
